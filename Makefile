@@ -1,0 +1,67 @@
+# Every command a developer types. `make help` lists them.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.stamp
+SOURCES := bot handlers sandbox tests bench
+ONLY ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help setup run test check format lint types bench faults load soak screenshots lock clean
+
+help: ## list these commands
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+
+setup: $(STAMP) ## make .venv with the locked dependencies
+
+$(STAMP): requirements-dev.txt
+	@$(PYTHON) -c 'import sys; sys.exit("Gatehouse needs Python 3.11 or newer; set PYTHON=python3.11") if sys.version_info < (3, 11) else None'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements-dev.txt
+	@touch $(STAMP)
+
+run: setup ## open the sandbox: the real bot in a browser, no accounts needed
+	@$(BIN)/python -m sandbox
+
+test: setup ## run every test
+	$(BIN)/python -m pytest -n auto
+
+check: setup lint types test ## format, lint, types and tests: what CI runs
+
+lint: setup ## ruff and the import contracts
+	$(BIN)/ruff format --check $(SOURCES)
+	$(BIN)/ruff check $(SOURCES)
+	$(BIN)/lint-imports
+
+types: setup ## mypy --strict
+	$(BIN)/mypy
+
+format: setup ## format the code
+	$(BIN)/ruff format $(SOURCES)
+	$(BIN)/ruff check --fix-only $(SOURCES)
+
+bench: setup ## measure side by side with the alternatives (ONLY=guard for one)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements-bench.txt
+	$(BIN)/python -m bench $(ONLY)
+
+faults: setup ## the fault drills, as a table
+	$(BIN)/python -m tests.faults
+
+load: setup ## 200 commands a second for a minute
+	$(BIN)/python -m tests.load
+
+soak: setup ## ten minutes of mixed work with kills
+	$(BIN)/python -m tests.soak
+
+screenshots: setup ## make the pictures of the README
+	$(BIN)/python -m tests.browser.screenshots
+
+LOCK := $(BIN)/uv pip compile --quiet pyproject.toml --universal --python-version 3.11 \
+	--generate-hashes --no-emit-index-url --no-emit-find-links --no-annotate --no-header
+lock: setup ## resolve the dependencies anew: hashes, and no index host
+	$(LOCK) --upgrade -o requirements.txt
+	$(LOCK) --upgrade --group dev -c requirements.txt -o requirements-dev.txt
+	$(LOCK) --group bench -c requirements-dev.txt -o requirements-bench.txt
+
+clean: ## remove what setup made
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

@@ -1,0 +1,1 @@
+"""The three services and Slack, over HTTP."""

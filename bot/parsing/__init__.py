@@ -1,0 +1,1 @@
+"""Slash-command text to a typed request, or a usage error."""

@@ -1,0 +1,1 @@
+"""The database: engine, tables, migrations and one module per aggregate."""

@@ -1,0 +1,1 @@
+"""Pure: values in, Block Kit out."""

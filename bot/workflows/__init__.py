@@ -1,0 +1,1 @@
+"""The steps of one wish, in order."""

@@ -1,0 +1,1 @@
+"""Slack listeners: one module per slash command, each ending in register()."""
