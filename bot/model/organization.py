@@ -1,0 +1,47 @@
+"""An organization of the inventory service, and the key its limits are counted under."""
+
+from dataclasses import dataclass
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class OrganizationKey:
+    """Whom a call counts against: an organization of a data center.
+
+    `organization_id` is "" for the data center itself: the first listing of all names none.
+    Plain strings that order, so that the key is a key in the database too.
+    """
+
+    data_center: str
+    organization_id: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.data_center}/{self.organization_id or '-'}"
+
+
+class Organization(BaseModel):
+    """Every field of an organization in the listing; fields that are not known are ignored.
+
+    Only the id and the name must be there: the specification says of none that it is optional, but
+    one organization without a currency must not hide all others. Present with a wrong type is an
+    error: numbers are not read from strings, nor strings from numbers. Dates stay as sent.
+    """
+
+    model_config = ConfigDict(frozen=True, strict=True, extra="ignore")
+
+    organization_id: str = Field(min_length=1)
+    name: str
+    contact_name: str | None = None
+    email: str | None = None
+    is_default_org: bool = False
+    language_code: str | None = None
+    fiscal_year_start_month: int | None = None
+    account_created_date: str | None = None
+    time_zone: str | None = None
+    is_org_active: bool = True
+    currency_id: str | None = None
+    currency_code: str | None = None
+    currency_symbol: str | None = None
+    currency_format: str | None = None
+    price_precision: int | None = None

@@ -1,0 +1,65 @@
+"""The tree of errors: what its docstring draws is what it is."""
+
+import inspect
+import re
+
+import pytest
+
+from bot import errors
+
+
+def _classes() -> list[type[errors.GatehouseError]]:
+    return [
+        value
+        for value in vars(errors).values()
+        if inspect.isclass(value) and issubclass(value, errors.GatehouseError)
+    ]
+
+
+def test_every_error_is_in_the_drawing_under_its_parent() -> None:
+    drawn = re.findall(r"^ {4}([│ ├└─]*)(\w+)", errors.__doc__ or "", re.MULTILINE)
+    parents: list[str] = []
+    pairs = set()
+    for branch, name in drawn:
+        depth = len(branch) // 4
+        pairs.add((name, parents[depth - 1] if depth else None))
+        parents[depth:] = [name]
+    real = {(one.__name__, one.__mro__[1].__name__) for one in _classes()[1:]}
+    assert pairs == real | {("GatehouseError", None)}
+
+
+def test_outcomes_are_short_stable_words_and_no_two_are_the_same() -> None:
+    outcomes = [one.outcome for one in _classes()]
+    assert len(set(outcomes)) == len(outcomes)
+    assert all(re.fullmatch(r"[a-z_]{4,24}", outcome) for outcome in outcomes)
+
+
+def test_the_sentence_is_what_the_error_prints() -> None:
+    error = errors.Refused("You may not.")
+    assert (str(error), error.sentence) == ("You may not.", "You may not.")
+
+
+def test_missing_settings_are_named_in_a_sentence() -> None:
+    error = errors.NotConfigured("the flow service", ["FLOW_BASE_URL", "FLOW_AUTH_TOKEN"])
+    assert error.sentence == (
+        "The flow service is not configured: set FLOW_BASE_URL, FLOW_AUTH_TOKEN."
+    )
+
+
+@pytest.mark.parametrize(
+    ("wait", "told"), [(0.0, "1 s"), (0.2, "1 s"), (1.0, "2 s"), (41.3, "42 s")]
+)
+def test_the_wait_is_told_in_whole_seconds_never_too_short(wait: float, told: str) -> None:
+    sentence = errors.TooManyCommands(wait).sentence
+    assert sentence.endswith(f"in {told}.")
+
+
+@pytest.mark.parametrize(
+    ("kind", "retryable"),
+    [(errors.ServiceTimeout, True), (errors.ServiceUnreachable, True), (errors.Redirected, False)],
+)
+def test_an_error_knows_whether_a_retry_may_help(
+    kind: type[errors.ServiceError], retryable: bool
+) -> None:
+    assert kind("flow", "No.").retryable is retryable
+    assert kind("flow", "No.", retryable=not retryable).retryable is not retryable

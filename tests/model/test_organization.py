@@ -1,0 +1,64 @@
+"""What the listing of the inventory service is read into."""
+
+import json
+
+import pytest
+from pydantic import ValidationError
+
+from bot.model.organization import Organization, OrganizationKey
+
+SENT = {
+    "organization_id": "10234695",
+    "name": "Zillum",
+    "contact_name": "John Smith",
+    "email": "johnsmith@zillum.com",
+    "is_default_org": False,
+    "language_code": "en",
+    "fiscal_year_start_month": 0,
+    "account_created_date": "2012-02-18",
+    "time_zone": "PST",
+    "is_org_active": True,
+    "currency_id": "460000000000097",
+    "currency_code": "USD",
+    "currency_symbol": "$",
+    "currency_format": "###,##0.00",
+    "price_precision": 2,
+}
+
+
+def test_every_field_of_the_specification_is_kept() -> None:
+    organization = Organization.model_validate_json(json.dumps(SENT))
+    assert organization.model_dump() == SENT
+
+
+def test_a_field_nobody_knows_does_no_harm() -> None:
+    assert Organization.model_validate({**SENT, "novelty": [1]}).name == "Zillum"
+
+
+@pytest.mark.parametrize(
+    ("field", "wrong"),
+    [
+        ("organization_id", 10234695),
+        ("organization_id", ""),
+        ("name", None),
+        ("is_org_active", "true"),
+        ("fiscal_year_start_month", "0"),
+        ("price_precision", 2.5),
+        ("currency_code", ["USD"]),
+    ],
+)
+def test_a_wrong_type_is_an_error(field: str, wrong: object) -> None:
+    with pytest.raises(ValidationError):
+        Organization.model_validate({**SENT, field: wrong})
+
+
+@pytest.mark.parametrize("missing", ["organization_id", "name"])
+def test_an_organization_has_an_id_and_a_name(missing: str) -> None:
+    sent = {field: value for field, value in SENT.items() if field != missing}
+    with pytest.raises(ValidationError):
+        Organization.model_validate(sent)
+
+
+def test_a_key_prints_as_data_center_and_organization() -> None:
+    assert str(OrganizationKey("com.au", "7")) == "com.au/7"
+    assert str(OrganizationKey("eu")) == "eu/-"
