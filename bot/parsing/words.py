@@ -1,0 +1,124 @@
+"""What a person typed, out of what Slack and phones made of it.
+
+Slack escapes `&`, `<` and `>` in a command's text and turns mentions, links, mail addresses and
+phone numbers into markup (https://docs.slack.dev/messaging/formatting-message-text). Phones curl
+quotes, lengthen dashes and put spaces that do not break. Here all of it is read back.
+"""
+
+import re
+from dataclasses import dataclass
+
+MAX_CHARS = 12_000
+"""No text above this many characters is read; Slack's own limit is not documented."""
+
+_DOUBLE_QUOTES = '"\u201c\u201d\u201e\u201f\u00ab\u00bb'
+_SINGLE_QUOTES = "'\u2018\u2019\u201a\u201b"
+_LONG_DASHES = "\u2010\u2011\u2012\u2013\u2014\u2015\u2212"
+_MARKUP = r"<(?:[@#!]|[A-Za-z][A-Za-z0-9+.-]*:)[^<>]*>"
+_MARKUP_OR_ENTITY = re.compile(rf"{_MARKUP}|&(?:amp|lt|gt);")
+_ENTITIES = {"&amp;": "&", "&lt;": "<", "&gt;": ">"}
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """One word as it was typed. `end` is where the text goes on after it.
+
+    A quoted word may hold what otherwise separates words, and is never a keyword.
+    """
+
+    text: str
+    is_quoted: bool
+    end: int
+
+    @property
+    def keyword(self) -> str:
+        """The word as a keyword: small letters, plain dashes, `--help` as `help`; or nothing."""
+        if self.is_quoted:
+            return ""
+        plain = re.sub(rf"[{_LONG_DASHES}]", "-", self.text).casefold()
+        return plain.lstrip("-") or plain
+
+    @property
+    def is_dash(self) -> bool:
+        """Whether it is punctuation only: a long dash between spaces."""
+        return not self.is_quoted and not self.text.strip(_LONG_DASHES)
+
+    @property
+    def opens_quote(self) -> bool:
+        """Whether it begins with a quotation mark that nothing closes."""
+        return not self.is_quoted and self.text[:1] in _DOUBLE_QUOTES
+
+
+def recover(text: str) -> str:
+    """The text as it was typed: links, mentions and the three entities undone."""
+    return _MARKUP_OR_ENTITY.sub(_typed, text)
+
+
+def rest_of_line(text: str, start: int) -> str:
+    """Everything from `start` on as it was typed, on one line."""
+    return " ".join(recover(text[start:]).split())
+
+
+def read_words(text: str, *, commas: bool = False) -> tuple[Word, ...]:
+    """The words of a command's text, separated by any white space, and by commas if told so."""
+    separators = r"\s," if commas else r"\s"
+    gap = re.compile(rf"[{separators}]*")
+    words: list[Word] = []
+    at = _end_of(gap, text, 0)
+    while at < len(text):
+        word = _quoted_word(text, at, separators) or _plain_word(text, at, separators)
+        words.append(word)
+        at = _end_of(gap, text, word.end)
+    return tuple(words)
+
+
+def _end_of(pattern: re.Pattern[str], text: str, start: int) -> int:
+    match = pattern.match(text, start)
+    return match.end() if match else start
+
+
+def _quoted_word(text: str, start: int, separators: str) -> Word | None:
+    """A quotation closes at the first mark that ends a word: `"a"b c"` is one, `O'Neil` none."""
+    for marks in (_DOUBLE_QUOTES, _SINGLE_QUOTES):
+        if text[start] in marks:
+            closing = re.compile(rf"[{marks}](?=[{separators}]|$)").search(text, start + 1)
+            if closing:
+                return Word(recover(text[start + 1 : closing.start()]), True, closing.end())
+    return None
+
+
+def _plain_word(text: str, start: int, separators: str) -> Word:
+    """A word up to the next separator; a link or mention is one piece, whatever it holds."""
+    end = _end_of(re.compile(rf"(?:{_MARKUP}|[^{separators}])+"), text, start)
+    return Word(recover(text[start:end]), False, end)
+
+
+def _typed(match: re.Match[str]) -> str:
+    markup = match.group()
+    if markup in _ENTITIES:
+        return _ENTITIES[markup]
+    target, _, label = markup[1:-1].partition("|")
+    return _without_entities(_typed_markup(markup, target, label))
+
+
+def _without_entities(text: str) -> str:
+    return re.sub(r"&(?:amp|lt|gt);", lambda entity: _ENTITIES[entity.group()], text)
+
+
+def _typed_markup(markup: str, target: str, label: str) -> str:
+    """What was typed where Slack put `<target|label>`; markup that Slack did not make stays."""
+    if target.startswith(("@", "#")):
+        return target[0] + label.removeprefix(target[0]) if label else markup
+    if target.startswith("!"):
+        return label if target.startswith("!subteam^") and label else markup
+    if not label:
+        return re.sub(r"^(?:mailto|tel):", "", target)
+    return label if _is_made_from(target, label) else markup
+
+
+def _is_made_from(target: str, label: str) -> bool:
+    """Whether Slack made the link from its label, as in `<https://a.example|a.example>`."""
+    bare = re.sub(r"^[A-Za-z][A-Za-z0-9+.-]*:(?://)?", "", target)
+    if target.startswith("tel:"):
+        return re.sub(r"\D", "", bare) == re.sub(r"\D", "", label)
+    return label.rstrip("/") in (target.rstrip("/"), bare.rstrip("/"))

@@ -1,0 +1,120 @@
+"""What was typed is read back, whatever Slack and phones made of it."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bot.parsing.words import read_words, recover, rest_of_line
+
+
+def texts(text: str, *, commas: bool = True) -> list[str]:
+    return [word.text for word in read_words(text, commas=commas)]
+
+
+@pytest.mark.parametrize(
+    ("sent", "typed"),
+    [
+        ("Ben &amp; Jerry", "Ben & Jerry"),
+        ("&lt;!channel&gt;", "<!channel>"),
+        ("&amp;lt;", "&lt;"),
+        ("<@U012ABCDEF|worf>", "@worf"),
+        ("<@U012ABCDEF>", "<@U012ABCDEF>"),
+        ("<#C012|general>", "#general"),
+        ("<#C012|>", "<#C012|>"),
+        ("<!subteam^S0123|@team>", "@team"),
+        ("<!channel>", "<!channel>"),
+        ("<mailto:a@b.example|a@b.example>", "a@b.example"),
+        ("<mailto:a@b.example>", "a@b.example"),
+        ("<tel:+15550100|+1 (555) 0100>", "+1 (555) 0100"),
+        ("<tel:+15550100|+15550100>", "+15550100"),
+        ("<https://a.example/?x=1&amp;y=2>", "https://a.example/?x=1&y=2"),
+        ("<https://a.example|a.example>", "a.example"),
+        ("<http://a.example/|a.example>", "a.example"),
+        ("<https://evil.example|trusted>", "<https://evil.example|trusted>"),
+        ("1 < 2 > 0", "1 < 2 > 0"),
+        ("&copy; &nbsp;", "&copy; &nbsp;"),
+    ],
+)
+def test_markup_is_turned_back_into_what_was_typed(sent: str, typed: str) -> None:
+    assert recover(sent) == typed
+
+
+@pytest.mark.parametrize(
+    ("sent", "words"),
+    [
+        ("", []),
+        (" \u00a0\u202f ,, ", []),
+        ("add\u00a0welcome\u202f+1,+2 , +3", ["add", "welcome", "+1", "+2", "+3"]),
+        ('"a b" c', ["a b", "c"]),
+        ("\u201ca, b\u201d,c", ["a, b", "c"]),
+        ("\u201ea b\u201c", ["a b"]),
+        ("\u00aba b\u00bb", ["a b"]),
+        ("\u2018a b\u2019 c", ["a b", "c"]),
+        ("O\u2019Neil 'tis", ["O\u2019Neil", "'tis"]),
+        ('"5" pipe" x', ["5", 'pipe"', "x"]),
+        ('"5"pipe x" y', ['5"pipe x', "y"]),
+        ('"open b', ['"open', "b"]),
+        ("<tel:+15550100|+1 (555) 0100> x", ["+1 (555) 0100", "x"]),
+        ('""', [""]),
+        ("a\nb\tc", ["a", "b", "c"]),
+    ],
+)
+def test_words_are_split_as_typed(sent: str, words: list[str]) -> None:
+    assert texts(sent) == words
+
+
+def test_a_comma_separates_only_where_asked() -> None:
+    assert texts("Acme, Inc", commas=False) == ["Acme,", "Inc"]
+
+
+@pytest.mark.parametrize(
+    ("sent", "keyword"),
+    [("Help", "help"), ("\u2014help", "help"), ("--HELP", "help"), ('"help"', ""), ("-", "-")],
+)
+def test_a_keyword_is_any_case_and_never_quoted(sent: str, keyword: str) -> None:
+    assert read_words(sent)[0].keyword == keyword
+
+
+def test_a_long_dash_alone_is_punctuation() -> None:
+    assert [word.is_dash for word in read_words('a \u2014 - "\u2014"')] == [
+        False,
+        True,
+        False,
+        False,
+    ]
+
+
+def test_an_unclosed_quotation_is_told() -> None:
+    assert [word.opens_quote for word in read_words('"a b\u201d \u201cc')] == [False, True]
+
+
+def test_the_rest_of_the_line_is_as_typed() -> None:
+    text = "x because it\u2019s &lt;b&gt;\n <@U1|ada>\u00a0asked"
+    because = read_words(text)[1]
+    assert rest_of_line(text, because.end) == "it\u2019s <b> @ada asked"
+
+
+def escape(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+@given(st.text(max_size=300))
+def test_whatever_is_typed_survives_slack(text: str) -> None:
+    assert recover(escape(text)) == text
+
+
+@given(st.text(max_size=200))
+def test_any_text_is_read_and_nothing_is_invented(text: str) -> None:
+    words = read_words(text, commas=True)
+    assert all(word.is_quoted or (word.text and not word.text.isspace()) for word in words)
+    ends = [word.end for word in words]
+    assert ends == sorted(set(ends))
+    assert all(end <= len(text) for end in ends)
+
+
+@given(st.lists(st.text(max_size=30).filter(lambda text: '"' not in text), max_size=6))
+def test_quoted_words_come_back_whole(texts_typed: list[str]) -> None:
+    marks = set("\u201c\u201d\u201e\u201f\u00ab\u00bb")
+    typed = [text for text in texts_typed if not marks & set(text)]
+    sent = " ".join(f'"{escape(text)}"' for text in typed)
+    assert texts(sent) == typed
