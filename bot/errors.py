@@ -9,10 +9,17 @@
     ├── Ambiguous               several things have that name; has the candidates
     ├── TooManyCommands         the person's limit per minute; has the seconds to wait
     ├── DatabaseUnavailable     nothing can be looked up or recorded
+    │   ├── DatabaseInUse       another process uses the same SQLite file
+    │   └── DatabaseTooNew      the schema is of a newer program
     ├── Conflict                somebody else was first: the state has already changed
     ├── QuotaError              the bot itself declines to call the inventory service
     │   ├── QuotaExhausted      a limit is used up; has the limit and the time it is free again
     │   └── OrganizationBlocked the service blocks the organization; has the code and the end
+    ├── SlackError              Slack did not take what we sent
+    │   ├── SlackUnreachable    no answer, or one that is not Slack's
+    │   ├── SlackRateLimited    429; has the seconds to wait
+    │   ├── SlackMessageGone    the message to edit is not there any more
+    │   └── SlackRefused        anything else; has Slack's name for it
     └── ServiceError            a call to a service failed; has the service, and if a retry may help
         ├── ServiceUnreachable  no connection, or it broke
         ├── ServiceTimeout      no whole answer in time
@@ -123,6 +130,30 @@ class DatabaseUnavailable(GatehouseError):
         super().__init__(sentence)
 
 
+class DatabaseInUse(DatabaseUnavailable):
+    """Another process holds the lock of the same SQLite file."""
+
+    outcome = "database_in_use"
+
+    def __init__(self, lock_path: str) -> None:
+        super().__init__(
+            f"Another Gatehouse process uses this SQLite database (lock {lock_path}). "
+            "Stop it, or use PostgreSQL, which any number of processes may share."
+        )
+
+
+class DatabaseTooNew(DatabaseUnavailable):
+    """The schema was made by a newer program than this one."""
+
+    outcome = "database_too_new"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "The database was made by a newer version of Gatehouse: "
+            "run that version, or restore a backup."
+        )
+
+
 class Conflict(GatehouseError):
     """Somebody else was first; the sentence says who and when."""
 
@@ -155,6 +186,50 @@ class OrganizationBlocked(QuotaError):
         super().__init__(sentence)
         self.code = code
         self.until = until
+
+
+class SlackError(GatehouseError):
+    """Slack did not take what we sent."""
+
+    outcome = "slack"
+
+
+class SlackUnreachable(SlackError):
+    """No answer in time, or one that is not Slack's; what was sent may have arrived."""
+
+    outcome = "slack_unreachable"
+
+    def __init__(self) -> None:
+        super().__init__("Slack cannot be reached at the moment.")
+
+
+class SlackRateLimited(SlackError):
+    """Slack answered 429."""
+
+    outcome = "slack_rate_limited"
+
+    def __init__(self, retry_after_seconds: float) -> None:
+        super().__init__(f"Slack asks us to wait {retry_after_seconds:.0f} s.")
+        self.retry_after_seconds = retry_after_seconds
+
+
+class SlackMessageGone(SlackError):
+    """The message is not there any more, or can no longer be edited."""
+
+    outcome = "slack_message_gone"
+
+    def __init__(self) -> None:
+        super().__init__("That message is not there any more.")
+
+
+class SlackRefused(SlackError):
+    """Slack refused; `error` is its name for why, such as `channel_not_found`."""
+
+    outcome = "slack_refused"
+
+    def __init__(self, error: str, detail: str = "") -> None:
+        super().__init__(f"Slack refused: {error}{f' ({detail})' if detail else ''}.")
+        self.error = error
 
 
 class ServiceError(GatehouseError):

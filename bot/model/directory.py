@@ -1,0 +1,141 @@
+"""What is known of all organizations: the listings of the data centers, and look-ups in them."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from bot.errors import Ambiguous, NotFound
+from bot.model.organization import Organization, OrganizationKey
+
+CANDIDATES = 10
+
+
+@dataclass(frozen=True)
+class Listing:
+    """The organizations of one data center, as listed at `fetched_at`."""
+
+    data_center: str
+    organizations: tuple[Organization, ...]
+    fetched_at: datetime
+
+    def spokesman(self) -> str:
+        """Return the id that the next listing names: the default one, else the first active."""
+        for one in self.organizations:
+            if one.is_default_org:
+                return one.organization_id
+        active = (one.organization_id for one in self.organizations if one.is_org_active)
+        return next(active, "")
+
+
+@dataclass(frozen=True)
+class DataCenterReport:
+    """What can be said of a data center: its listing, old or new, and what went wrong if anything.
+
+    Attributes:
+        data_center: Its suffix, such as `com.au`.
+        listing: The last good one; None when there never was one.
+        failure: A sentence, when it could not be listed now.
+    """
+
+    data_center: str
+    listing: Listing | None
+    failure: str | None = None
+
+
+@dataclass(frozen=True)
+class Place:
+    """An organization and the data center that it lives in."""
+
+    data_center: str
+    organization: Organization
+
+    @property
+    def key(self) -> OrganizationKey:
+        """What its calls are counted under."""
+        return OrganizationKey(self.data_center, self.organization.organization_id)
+
+
+@dataclass(frozen=True)
+class Directory:
+    """All organizations of all data centers."""
+
+    reports: tuple[DataCenterReport, ...]
+
+    @property
+    def places(self) -> list[Place]:
+        """Every organization with its data center, by name."""
+        return sorted(_places(self.reports), key=_by_name)
+
+    @property
+    def failures(self) -> list[DataCenterReport]:
+        """The data centers that could not be listed now."""
+        return [report for report in self.reports if report.failure is not None]
+
+    def matching(self, text: str) -> list[Place]:
+        """Return the organizations with the text in name, id, contact or currency, by name."""
+        wanted = text.casefold().strip()
+        return [place for place in self.places if wanted in _searchable(place.organization)]
+
+    def find(self, text: str) -> Place:
+        """Return the one organization of that id or name.
+
+        An exact id wins over an exact name, and that over a part of a name; case does not count.
+
+        Raises:
+            NotFound: There is none.
+            Ambiguous: There are several.
+        """
+        wanted = text.casefold().strip()
+        for fits in (_has_id, _has_name, _has_name_part):
+            found = [place for place in self.places if fits(place.organization, wanted)]
+            if found:
+                return _only(found, text)
+        hint = " Some data centers could not be listed." if self.failures else ""
+        raise NotFound(f"There is no organization “{text.strip()}”.{hint}")
+
+
+def _places(reports: Iterable[DataCenterReport]) -> Iterable[Place]:
+    for report in reports:
+        if report.listing is not None:
+            for organization in report.listing.organizations:
+                yield Place(report.data_center, organization)
+
+
+def _by_name(place: Place) -> tuple[str, str, str]:
+    organization = place.organization
+    return organization.name.casefold(), place.data_center, organization.organization_id
+
+
+def _searchable(one: Organization) -> str:
+    words = (
+        one.name,
+        one.organization_id,
+        one.contact_name,
+        one.currency_code,
+        one.currency_symbol,
+    )
+    return "\n".join(word for word in words if word).casefold()
+
+
+def _has_id(one: Organization, wanted: str) -> bool:
+    return one.organization_id == wanted
+
+
+def _has_name(one: Organization, wanted: str) -> bool:
+    return one.name.casefold().strip() == wanted
+
+
+def _has_name_part(one: Organization, wanted: str) -> bool:
+    return wanted in one.name.casefold()
+
+
+def _only(found: Sequence[Place], text: str) -> Place:
+    if len(found) == 1:
+        return found[0]
+    candidates = [
+        f"{place.organization.name} ({place.organization.organization_id}, {place.data_center})"
+        for place in found[:CANDIDATES]
+    ]
+    shown = ", the first ten here" if len(found) > CANDIDATES else ""
+    sentence = f"“{text.strip()}” fits {len(found)} organizations{shown}; use the id."
+    raise Ambiguous(sentence, candidates)

@@ -1,0 +1,224 @@
+"""The database: one engine, transactions, its clock, and one error for all its troubles."""
+
+import asyncio
+import fcntl
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import BigInteger, Dialect, event, make_url, text
+from sqlalchemy.engine import URL
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+from sqlalchemy.types import TypeDecorator
+
+from bot.clock import Clock
+from bot.errors import DatabaseInUse, DatabaseUnavailable
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+CONNECT_SECONDS = 5
+STATEMENT_SECONDS = 10
+POSTGRES_NOW = text("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint")
+
+
+class UtcDateTime(TypeDecorator[datetime]):
+    """An aware time, stored as whole microseconds since 1970: exact and alike on every database."""
+
+    impl = BigInteger
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> int | None:  # noqa: ARG002
+        """Python to database."""
+        return None if value is None else to_microseconds(value)
+
+    def process_result_value(self, value: int | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002
+        """Database to Python."""
+        return None if value is None else from_microseconds(value)
+
+
+def to_microseconds(value: datetime) -> int:
+    """Return whole microseconds since 1970."""
+    return (value - EPOCH) // timedelta(microseconds=1)
+
+
+def from_microseconds(value: int) -> datetime:
+    """Return the aware time so many microseconds after 1970."""
+    return EPOCH + timedelta(microseconds=value)
+
+
+class Transaction:
+    """One transaction: its connection, and one reading of the database's clock."""
+
+    def __init__(self, connection: AsyncConnection, clock: Clock | None) -> None:
+        self.connection = connection
+        self._clock = clock
+        self._now: datetime | None = None
+
+    @property
+    def is_postgres(self) -> bool:
+        """Whether the dialect is PostgreSQL's."""
+        return self.connection.dialect.name == "postgresql"
+
+    async def now(self) -> datetime:
+        """Return the time of this transaction: the database's own, the same however often asked."""
+        if self._now is None:
+            if self._clock is None:
+                self._now = from_microseconds(await self.connection.scalar(POSTGRES_NOW) or 0)
+            else:
+                self._now = self._clock.now()
+        return self._now
+
+
+class Database:
+    """The store's front door.
+
+    Args:
+        url: As in `DATABASE_URL`.
+        clock: The time to use instead of the database's own; on SQLite, which has no clock of
+            its own, the caller's is used always.
+        own_clock: Whether PostgreSQL tells the time (production) or `clock` does (tests).
+    """
+
+    def __init__(self, url: str, clock: Clock, *, own_clock: bool = True) -> None:
+        self.url = async_url(url)
+        self.is_sqlite = self.url.get_backend_name() == "sqlite"
+        self._clock = clock if self.is_sqlite or not own_clock else None
+        self._engine = _make_engine(self.url)
+        self._writer = asyncio.Lock()
+
+    @property
+    def engine(self) -> AsyncEngine:
+        """The SQLAlchemy engine, for migrations."""
+        return self._engine
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[Transaction]:
+        """Yield a transaction that writes; commit when the block ends well, else roll back.
+
+        Raises:
+            DatabaseUnavailable: It cannot be reached, is full, or broke off.
+        """
+        async with self._serialised(), _translated(), self._engine.begin() as connection:
+            yield Transaction(connection, self._clock)
+
+    @asynccontextmanager
+    async def reading(self) -> AsyncIterator[Transaction]:
+        """Yield a transaction that only reads.
+
+        Raises:
+            DatabaseUnavailable: As for `transaction`.
+        """
+        async with _translated(), self._engine.connect() as connection:
+            reader = await connection.execution_options(gatehouse_reads=True)
+            yield Transaction(reader, self._clock)
+
+    @asynccontextmanager
+    async def _serialised(self) -> AsyncIterator[None]:
+        """SQLite has one writer: wait for it here rather than in a busy loop of the driver."""
+        if not self.is_sqlite:
+            yield
+            return
+        async with self._writer:
+            yield
+
+    async def ping(self) -> None:
+        """Return when the database answers.
+
+        Raises:
+            DatabaseUnavailable: It does not.
+        """
+        async with self.reading() as tx:
+            await tx.connection.execute(text("SELECT 1"))
+
+    async def close(self) -> None:
+        """Close every connection."""
+        await self._engine.dispose()
+
+
+@asynccontextmanager
+async def _translated() -> AsyncIterator[None]:
+    """Turn the driver's and the system's errors into ours."""
+    try:
+        yield
+    except DBAPIError as error:
+        raise DatabaseUnavailable from error
+    except (SQLAlchemyError, OSError) as error:
+        raise DatabaseUnavailable from error
+
+
+def async_url(url: str) -> URL:
+    """Return the SQLAlchemy address with its asynchronous driver; `postgres://` is taken too."""
+    parsed = make_url(url.replace("postgres://", "postgresql://", 1))
+    drivers = {"sqlite": "sqlite+aiosqlite", "postgresql": "postgresql+asyncpg"}
+    return parsed.set(drivername=drivers[parsed.get_backend_name()])
+
+
+def _make_engine(url: URL) -> AsyncEngine:
+    if url.get_backend_name() == "sqlite":
+        engine = create_async_engine(url, connect_args={"timeout": STATEMENT_SECONDS})
+        _prepare_sqlite(engine)
+        return engine
+    return create_async_engine(
+        url,
+        pool_size=10,
+        max_overflow=10,
+        pool_timeout=CONNECT_SECONDS,
+        pool_pre_ping=True,
+        connect_args={"timeout": CONNECT_SECONDS, "command_timeout": STATEMENT_SECONDS},
+    )
+
+
+def _prepare_sqlite(engine: AsyncEngine) -> None:
+    """Write-ahead log, full durability, and transactions that begin when we say so.
+
+    The driver would begin a transaction by itself, and only before the first write, which lets two
+    readers deadlock on the way to writing: see SQLAlchemy's notes on pysqlite and transactions.
+    """
+
+    def on_connect(connection: Any, _record: Any) -> None:  # noqa: ANN401
+        connection.isolation_level = None
+        cursor = connection.cursor()
+        for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
+            cursor.execute(f"PRAGMA {pragma}")
+        cursor.close()
+
+    def on_begin(connection: Any) -> None:  # noqa: ANN401
+        reads = connection.get_execution_options().get("gatehouse_reads")
+        connection.exec_driver_sql("BEGIN" if reads else "BEGIN IMMEDIATE")
+
+    event.listen(engine.sync_engine, "connect", on_connect)
+    event.listen(engine.sync_engine, "begin", on_begin)
+
+
+class ProcessLock:
+    """Lets one process use one SQLite file; the system drops it with its holder, however that ends.
+
+    Raises:
+        DatabaseInUse: Another process holds it.
+    """
+
+    def __init__(self, url: str) -> None:
+        database = async_url(url).database
+        self._path = Path(f"{database}.lock") if database and database != ":memory:" else None
+        self._file: int | None = None
+
+    def acquire(self) -> None:
+        """Take the lock or raise `DatabaseInUse`; a server database needs none."""
+        if self._path is None:
+            return
+        self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            self.release()
+            raise DatabaseInUse(str(self._path)) from error
+
+    def release(self) -> None:
+        """Give the lock back."""
+        if self._file is not None:
+            with suppress(OSError):
+                os.close(self._file)
+            self._file = None

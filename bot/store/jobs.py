@@ -1,0 +1,149 @@
+"""Jobs: what is to be done, when, and who is doing it.
+
+A job has a key, so putting it twice keeps one. Who runs it holds a lease; a lease that is not
+renewed lapses, and another process takes the job. A job put again while it runs gets a higher
+generation, so that finishing the old run does not remove the new wish.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import ColumnElement, delete, func, or_, select, update
+from sqlalchemy.dialects import postgresql, sqlite
+
+from bot.store.engine import Transaction
+from bot.store.tables import jobs
+
+LEASE_SECONDS = 20
+
+
+@dataclass(frozen=True)
+class Job:
+    """A job as its runner sees it.
+
+    Attributes:
+        key: Unique; what it is about, such as `apply:FW…`.
+        kind: Names the runner.
+        subject: The id of what it is about.
+        due_at: Not before.
+        payload: Anything JSON can say; never a secret.
+        generation: Raised whenever the job is put again.
+        tries: Runs in a row that failed.
+    """
+
+    key: str
+    kind: str
+    subject: str
+    due_at: datetime
+    payload: Mapping[str, Any] = field(default_factory=dict)
+    generation: int = 0
+    tries: int = 0
+
+
+@dataclass(frozen=True)
+class JobCount:
+    """How many jobs wait: `due` now, and `late`, due for more than a minute."""
+
+    total: int
+    due: int
+    late: int
+
+
+async def put(tx: Transaction, job: Job) -> None:
+    """Add the job, or replace the one with its key: its time, its payload, its tries from zero."""
+    insert = postgresql.insert(jobs) if tx.is_postgres else sqlite.insert(jobs)
+    values = {"kind": job.kind, "subject": job.subject, "payload": dict(job.payload)}
+    statement = insert.values(key=job.key, due_at=job.due_at, generation=1, tries=0, **values)
+    await tx.connection.execute(
+        statement.on_conflict_do_update(
+            index_elements=[jobs.c.key],
+            set_={**values, "due_at": job.due_at, "tries": 0, "generation": jobs.c.generation + 1},
+        )
+    )
+
+
+async def drop(tx: Transaction, key: str) -> None:
+    """Remove the job, whoever runs it."""
+    await tx.connection.execute(delete(jobs).where(jobs.c.key == key))
+
+
+async def is_any_due(tx: Transaction) -> bool:
+    """Return whether a job is due that nobody runs."""
+    query = select(jobs.c.key).where(_free(await tx.now())).limit(1)
+    return (await tx.connection.execute(query)).first() is not None
+
+
+async def claim(tx: Transaction, owner: str, count: int) -> list[Job]:
+    """Take up to `count` due jobs for `owner`, oldest first; each is then nobody else's."""
+    now = await tx.now()
+    chosen = (
+        select(jobs.c.key)
+        .where(_free(now))
+        .order_by(jobs.c.due_at)
+        .limit(count)
+        .with_for_update(skip_locked=True)
+    )
+    statement = (
+        update(jobs)
+        .where(jobs.c.key.in_(chosen.scalar_subquery()))
+        .values(owner=owner, leased_until=now + timedelta(seconds=LEASE_SECONDS))
+        .returning(jobs)
+    )
+    rows = (await tx.connection.execute(statement)).all()
+    return sorted((_job(row) for row in rows), key=lambda job: job.due_at)
+
+
+async def renew(tx: Transaction, owner: str, keys: Sequence[str]) -> set[str]:
+    """Lengthen the leases that `owner` still holds; return the keys of those."""
+    now = await tx.now()
+    statement = (
+        update(jobs)
+        .where(jobs.c.owner == owner, jobs.c.key.in_(keys), jobs.c.leased_until > now)
+        .values(leased_until=now + timedelta(seconds=LEASE_SECONDS))
+        .returning(jobs.c.key)
+    )
+    return {row.key for row in await tx.connection.execute(statement)}
+
+
+async def finish(tx: Transaction, owner: str, job: Job, again_at: datetime | None) -> None:
+    """End a run: remove the job, or set it for `again_at`; one put meanwhile stays as put."""
+    mine = (jobs.c.key == job.key) & (jobs.c.owner == owner)
+    unchanged = mine & (jobs.c.generation == job.generation)
+    if again_at is None:
+        await tx.connection.execute(delete(jobs).where(unchanged))
+    else:
+        await tx.connection.execute(update(jobs).where(unchanged).values(due_at=again_at, tries=0))
+    await tx.connection.execute(update(jobs).where(mine).values(owner=None, leased_until=None))
+
+
+async def fail(tx: Transaction, owner: str, job: Job, again_at: datetime, error: str) -> None:
+    """End a run that went wrong: it is tried again at `again_at`."""
+    mine = (jobs.c.key == job.key) & (jobs.c.owner == owner)
+    unchanged = mine & (jobs.c.generation == job.generation)
+    values = {"due_at": again_at, "tries": job.tries + 1, "last_error": error}
+    await tx.connection.execute(update(jobs).where(unchanged).values(values))
+    await tx.connection.execute(update(jobs).where(mine).values(owner=None, leased_until=None))
+
+
+async def count(tx: Transaction) -> JobCount:
+    """Return how many jobs wait, are due, and are late."""
+    now = await tx.now()
+    late = now - timedelta(minutes=1)
+    query = select(
+        func.count(),
+        func.count().filter(jobs.c.due_at <= now),
+        func.count().filter(jobs.c.due_at <= late),
+    ).select_from(jobs)
+    total, due, overdue = (await tx.connection.execute(query)).one()
+    return JobCount(total, due, overdue)
+
+
+def _free(now: datetime) -> ColumnElement[bool]:
+    lapsed = or_(jobs.c.leased_until.is_(None), jobs.c.leased_until <= now)
+    return (jobs.c.due_at <= now) & lapsed
+
+
+def _job(row: Any) -> Job:  # noqa: ANN401 - a row of a RETURNING clause
+    return Job(row.key, row.kind, row.subject, row.due_at, row.payload, row.generation, row.tries)

@@ -1,0 +1,32 @@
+"""A message for Slack: a text that says it all, and Block Kit blocks that say it well."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+SlackBlock = Mapping[str, Any]
+
+# docs.slack.dev, Block Kit reference.
+BLOCKS_A_MESSAGE = 50
+# Slack advises at most 4,000 and refuses chat.update above it: msg_too_long.
+TEXT_CHARACTERS = 3900
+
+
+@dataclass(frozen=True)
+class Message:
+    """What Slack shows.
+
+    Attributes:
+        text: The fallback, in Slack's markup, already escaped: notifications and screen readers
+            use it. Never empty.
+        slack_blocks: Block Kit; may be empty.
+    """
+
+    text: str
+    slack_blocks: Sequence[SlackBlock] = field(default_factory=tuple)
+
+    def payload(self) -> dict[str, Any]:
+        """Return it as the Web API and response_url take it."""
+        blocks = [dict(one) for one in self.slack_blocks[:BLOCKS_A_MESSAGE]]
+        fields: dict[str, Any] = {"text": self.text[:TEXT_CHARACTERS] or "…"}
+        return {**fields, "blocks": blocks} if blocks else fields

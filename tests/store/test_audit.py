@@ -1,0 +1,98 @@
+"""The chain: what is edited, removed, moved or cut is found."""
+
+import asyncio
+
+import pytest
+from sqlalchemy import delete, update
+
+from bot.store.audit import AuditEntry, AuditStore
+from bot.store.tables import audit_entries, audit_head
+
+
+@pytest.fixture(params=[None, b"a key"], ids=["plain", "keyed"])
+def audit(request) -> AuditStore:
+    return AuditStore(request.param)
+
+
+async def fill(database, audit, count=5):
+    for number in range(count):
+        async with database.transaction() as tx:
+            entry = AuditEntry("U1", "request.approved", f"r{number}", {"n": number, "é": "ü"})
+            await audit.append(tx, entry)
+
+
+async def verdict(database, audit, head=None):
+    async with database.reading() as tx:
+        return await audit.verify(tx, head)
+
+
+async def change(database, statement):
+    async with database.transaction() as tx:
+        await tx.connection.execute(statement)
+
+
+async def test_an_untouched_chain_holds(database, audit):
+    await fill(database, audit)
+    found = await verdict(database, audit)
+    assert (found.is_intact, found.entries) == (True, 5)
+
+
+async def test_an_edited_entry_is_found(database, audit):
+    await fill(database, audit)
+    where = audit_entries.c.position == 3
+    await change(database, update(audit_entries).where(where).values(actor="U2"))
+    assert (await verdict(database, audit)).broken_at == 3
+
+
+async def test_a_removed_entry_is_found(database, audit):
+    await fill(database, audit)
+    await change(database, delete(audit_entries).where(audit_entries.c.position == 3))
+    assert (await verdict(database, audit)).broken_at == 3
+
+
+async def test_two_entries_that_changed_places_are_found(database, audit):
+    await fill(database, audit)
+    for old, new in ((2, 100), (3, 2), (100, 3)):
+        where = audit_entries.c.position == old
+        await change(database, update(audit_entries).where(where).values(position=new))
+    assert (await verdict(database, audit)).broken_at == 2
+
+
+async def test_a_cut_tail_is_found_by_the_head_row(database, audit):
+    await fill(database, audit)
+    await change(database, delete(audit_entries).where(audit_entries.c.position > 3))
+    assert not (await verdict(database, audit)).is_intact
+
+
+async def test_a_cut_tail_with_a_forged_head_row_is_found_by_a_noted_head(database, audit):
+    await fill(database, audit)
+    async with database.reading() as tx:
+        _, noted = await audit.head(tx)
+        third = (await audit.latest(tx, 3))[-1]
+    await change(database, delete(audit_entries).where(audit_entries.c.position > third.position))
+    forged = update(audit_head).values(position=third.position, hash=third.hash)
+    await change(database, forged)
+    assert (await verdict(database, audit)).is_intact
+    assert "noted head" in (await verdict(database, audit, noted)).reason
+
+
+async def test_a_chain_written_with_another_key_does_not_hold(database):
+    await fill(database, AuditStore(b"one"))
+    assert (await verdict(database, AuditStore(b"two"))).broken_at == 1
+
+
+async def test_writers_at_once_make_one_chain(database, audit):
+    await asyncio.gather(*(fill(database, audit, 4) for _ in range(5)))
+    found = await verdict(database, audit)
+    assert (found.is_intact, found.entries) == (True, 20)
+
+
+async def test_a_rolled_back_transaction_leaves_no_entry(database, audit):
+    async def write_and_fail():
+        async with database.transaction() as tx:
+            await audit.append(tx, AuditEntry("U1", "x", "y"))
+            raise ValueError
+
+    with pytest.raises(ValueError, match=r"^$"):
+        await write_and_fail()
+    assert (await verdict(database, audit)).entries == 0

@@ -1,0 +1,65 @@
+"""The engine: times, transactions, one error, one process."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from sqlalchemy import text
+
+from bot.clock import SystemClock
+from bot.errors import DatabaseInUse, DatabaseUnavailable
+from bot.store.engine import (
+    Database,
+    ProcessLock,
+    async_url,
+    from_microseconds,
+    to_microseconds,
+)
+
+
+def test_times_survive_to_the_microsecond():
+    at = datetime(2026, 11, 20, 10, 0, 0, 123457, tzinfo=UTC)
+    assert from_microseconds(to_microseconds(at)) == at
+
+
+@pytest.mark.parametrize(
+    ("url", "driver"),
+    [
+        ("sqlite:///x.db", "sqlite+aiosqlite"),
+        ("postgres://h/d", "postgresql+asyncpg"),
+        ("postgresql://h/d", "postgresql+asyncpg"),
+    ],
+)
+def test_addresses_get_their_asynchronous_driver(url, driver):
+    assert async_url(url).drivername == driver
+
+
+@pytest.mark.postgres
+async def test_postgres_tells_the_time_itself(postgres_url):
+    database = Database(postgres_url, SystemClock())
+    async with database.reading() as tx:
+        told = await tx.now()
+    assert abs(told - datetime.now(UTC)) < timedelta(seconds=5)
+    await database.close()
+
+
+async def test_an_unreachable_server_is_one_error(clock):
+    database = Database("postgresql://postgres@127.0.0.1:1/none", clock)
+    with pytest.raises(DatabaseUnavailable):
+        await database.ping()
+    await database.close()
+
+
+async def test_a_broken_statement_is_the_same_error(database):
+    with pytest.raises(DatabaseUnavailable):
+        async with database.transaction() as tx:
+            await tx.connection.execute(text("SELECT * FROM nothing_there"))
+
+
+def test_a_second_process_is_refused_until_the_first_is_gone(sqlite_url):
+    first, second = ProcessLock(sqlite_url), ProcessLock(sqlite_url)
+    first.acquire()
+    with pytest.raises(DatabaseInUse, match="PostgreSQL"):
+        second.acquire()
+    first.release()
+    second.acquire()
+    second.release()

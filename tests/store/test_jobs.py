@@ -1,0 +1,93 @@
+"""Jobs and their leases."""
+
+from datetime import timedelta
+
+from bot.store import jobs
+from bot.store.jobs import Job
+
+
+async def put(database, key="apply:1", seconds=0.0, **payload):
+    async with database.transaction() as tx:
+        due_at = await tx.now() + timedelta(seconds=seconds)
+        await jobs.put(tx, Job(key, "apply", "1", due_at, payload))
+
+
+async def claim(database, owner="a", count=10):
+    async with database.transaction() as tx:
+        return await jobs.claim(tx, owner, count)
+
+
+async def finish(database, job, owner="a", again_at=None):
+    async with database.transaction() as tx:
+        await jobs.finish(tx, owner, job, again_at)
+
+
+async def test_a_job_is_claimed_by_one_owner(database):
+    await put(database)
+    assert [job.key for job in await claim(database, "a")] == ["apply:1"]
+    assert await claim(database, "b") == []
+
+
+async def test_a_job_is_not_claimed_before_it_is_due(database, clock):
+    await put(database, seconds=30)
+    assert await claim(database) == []
+    clock.advance(30)
+    assert len(await claim(database)) == 1
+
+
+async def test_the_job_of_a_dead_owner_is_taken_over_when_its_lease_lapses(database, clock):
+    await put(database)
+    await claim(database, "dead")
+    clock.advance(jobs.LEASE_SECONDS - 1)
+    assert await claim(database, "b") == []
+    clock.advance(1)
+    assert len(await claim(database, "b")) == 1
+
+
+async def test_a_renewed_lease_does_not_lapse_and_a_lapsed_one_cannot_be_renewed(database, clock):
+    await put(database)
+    await claim(database, "a")
+    clock.advance(15)
+    async with database.transaction() as tx:
+        assert await jobs.renew(tx, "a", ["apply:1"]) == {"apply:1"}
+    clock.advance(15)
+    assert await claim(database, "b") == []
+    clock.advance(15)
+    async with database.transaction() as tx:
+        assert await jobs.renew(tx, "a", ["apply:1"]) == set()
+
+
+async def test_a_finished_job_is_gone(database):
+    await put(database)
+    (job,) = await claim(database)
+    await finish(database, job)
+    async with database.reading() as tx:
+        assert (await jobs.count(tx)).total == 0
+
+
+async def test_a_job_put_again_while_it_runs_runs_again(database):
+    await put(database, n=1)
+    (job,) = await claim(database)
+    await put(database, n=2)
+    await finish(database, job)
+    (again,) = await claim(database)
+    assert again.payload == {"n": 2}
+
+
+async def test_a_failed_job_waits_and_counts_its_tries(database, clock):
+    await put(database)
+    (job,) = await claim(database)
+    async with database.transaction() as tx:
+        await jobs.fail(tx, "a", job, await tx.now() + timedelta(seconds=4), "it broke")
+    assert await claim(database) == []
+    clock.advance(4)
+    (again,) = await claim(database)
+    assert again.tries == 1
+
+
+async def test_late_jobs_are_counted(database, clock):
+    await put(database)
+    await put(database, "apply:2", seconds=600)
+    clock.advance(61)
+    async with database.reading() as tx:
+        assert await jobs.count(tx) == jobs.JobCount(total=2, due=1, late=1)

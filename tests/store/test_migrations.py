@@ -1,0 +1,50 @@
+"""The migrations make what the tables say, once, whoever comes first."""
+
+import asyncio
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.runtime.migration import MigrationContext
+from sqlalchemy import text
+
+from bot.errors import DatabaseTooNew
+from bot.store.engine import Database
+from bot.store.migrations import is_current, migrate
+from bot.store.tables import metadata
+
+
+def difference(connection):
+    context = MigrationContext.configure(connection, opts={"compare_type": True})
+    return compare_metadata(context, metadata)
+
+
+async def test_the_migrations_make_the_tables(database):
+    async with database.transaction() as tx:
+        assert await tx.connection.run_sync(difference) == []
+
+
+async def test_a_second_migration_changes_nothing(database):
+    await migrate(database)
+    assert await is_current(database)
+
+
+async def test_an_empty_database_is_not_current(database_url, clock):
+    database = Database(database_url, clock)
+    assert not await is_current(database)
+    await database.close()
+
+
+async def test_a_schema_of_a_newer_program_is_refused(database):
+    async with database.transaction() as tx:
+        await tx.connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+    with pytest.raises(DatabaseTooNew):
+        await migrate(database)
+
+
+@pytest.mark.postgres
+async def test_four_processes_migrate_once(postgres_url, clock):
+    databases = [Database(postgres_url, clock) for _ in range(4)]
+    await asyncio.gather(*(migrate(one) for one in databases))
+    assert await is_current(databases[0])
+    for one in databases:
+        await one.close()
