@@ -1,0 +1,175 @@
+"""A change does what was approved to whatever list stands, and nothing else."""
+
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bot.model.testusers import (
+    Change,
+    Flow,
+    apply_change,
+    apply_changes,
+    difference,
+    effect_of,
+    find_flow,
+    identities_problem,
+    identity_problem,
+    is_flow_sid,
+    mask,
+    outside_edits,
+    parse_duration,
+    same_people,
+)
+
+SID = "FW00000000000000000000000000000001"
+END = datetime(2026, 1, 1, tzinfo=UTC)
+names = st.sampled_from("abcdefgh")
+lists = st.lists(names, unique=True).map(tuple)
+
+
+@st.composite
+def changes(draw: st.DrawFn) -> Change:
+    chosen = draw(st.lists(names, unique=True))
+    cut = draw(st.integers(0, len(chosen)))
+    return Change(tuple(chosen[:cut]), tuple(chosen[cut:]))
+
+
+@pytest.mark.parametrize(
+    ("identity", "said"),
+    [
+        ("", "empty"),
+        ("  ", "empty"),
+        ("é" * 150, None),
+        ("é" * 151, "302 bytes"),
+        ("x" * 300, None),
+        ("x" * 301, "301 bytes"),
+        ("\ud83d", "half a character"),
+        ("whatsapp:+15550100", None),
+    ],
+)
+def test_an_identity_has_1_to_300_bytes(identity: str, said: str | None) -> None:
+    problem = identity_problem(identity)
+    assert problem is None if said is None else said in (problem or "")
+
+
+def test_identities_are_named_once_and_fit_one_card() -> None:
+    assert identities_problem(["a", "b"]) is None
+    assert "No identity" in (identities_problem([]) or "")
+    assert "“a” is named twice" in (identities_problem(["a", "b", "a"]) or "")
+    assert "301 bytes" in (identities_problem(["a", "x" * 301]) or "")
+    assert "several requests" in (identities_problem([f"{n:0300}" for n in range(20)]) or "")
+    assert "several requests" in (identities_problem([f"{n}{'&' * 295}" for n in range(5)]) or "")
+
+
+@pytest.mark.parametrize(
+    ("text", "holds"),
+    [
+        (SID, True),
+        (f"{SID}\n", False),
+        (SID[:-1], False),
+        (SID.lower(), False),
+        ("FW" + "g" * 32, False),
+    ],
+)
+def test_a_sid_has_its_form_to_the_last_character(text: str, holds: bool) -> None:
+    assert is_flow_sid(text) is holds
+
+
+def test_a_flow_is_found_by_alias_or_sid_in_any_case() -> None:
+    letters = "FW" + "ab" * 16
+    aliases = {"welcome": letters}
+    assert find_flow("Welcome", aliases) == Flow(letters, "welcome")
+    assert find_flow(letters.upper(), aliases) == Flow(letters, "welcome")
+    assert find_flow(SID, aliases) == Flow(SID)
+    assert find_flow("other", aliases) is None
+    assert Flow(letters).key == Flow("FW" + "AB" * 16).key
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("5s", 5),
+        ("30m", 1800),
+        ("2h", 7200),
+        ("3D", 259200),
+        ("0s", None),
+        ("-1h", None),
+        ("2", None),
+        ("h", None),
+        ("1.5h", None),
+        ("٣h", None),
+        ("2h\n", None),
+        ("9999999999999999999d", None),
+        ("3651d", None),
+    ],
+)
+def test_a_duration_is_a_number_and_a_unit(text: str, seconds: int | None) -> None:
+    assert parse_duration(text) == seconds
+
+
+@pytest.mark.parametrize(("identity", "seen"), [("+15550100", "…0100"), ("abcd", "…"), ("", "…")])
+def test_a_mask_shows_the_last_four_of_longer_ones(identity: str, seen: str) -> None:
+    assert mask(identity) == seen
+
+
+def test_what_is_true_already_is_named_and_dropped() -> None:
+    effect = effect_of(Change(("a", "b"), ("c", "d")), ["a", "c"], {}, sets_end=False)
+    assert effect.change == Change(("b",), ("c",))
+    assert effect.dropped == Change(("a",), ("d",))
+    assert effect.end_changes == ()
+
+
+def test_adding_somebody_again_replaces_the_end_of_a_grant() -> None:
+    made_permanent = effect_of(Change(("a", "b")), ["a", "b"], {"a": END}, sets_end=False)
+    assert made_permanent.change == Change(("a",))
+    assert made_permanent.end_changes == ("a",)
+    assert made_permanent.dropped == Change(("b",))
+    given_an_end = effect_of(Change(("b",)), ["b"], {}, sets_end=True)
+    assert given_an_end.end_changes == ("b",)
+
+
+def test_order_and_other_people_are_kept() -> None:
+    assert apply_change(["x", "a", "y"], Change(("n", "y"), ("a",))) == ("x", "y", "n")
+
+
+def test_the_answer_may_be_in_another_order_but_not_other_people() -> None:
+    assert same_people(["a", "b"], ["b", "a"])
+    assert not same_people(["a", "b"], ["a"])
+    assert not same_people(["a"], ["a", "a"])
+
+
+@given(lists, changes())
+def test_after_a_change_it_is_true_and_the_others_stand_as_they_stood(
+    listed: tuple[str, ...], change: Change
+) -> None:
+    after = apply_change(listed, change)
+    assert set(change.additions) <= set(after)
+    assert not set(change.removals) & set(after)
+    others = [one for one in listed if one not in change.identities]
+    assert [one for one in after if one not in change.identities] == others
+    assert apply_change(after, change) == after
+
+
+@given(lists, changes())
+def test_what_was_really_done_can_be_taken_back(listed: tuple[str, ...], change: Change) -> None:
+    effect = effect_of(change, listed, {}, sets_end=False)
+    after = apply_change(listed, effect.change)
+    assert set(apply_change(after, effect.change.inverse())) == set(listed)
+
+
+@given(lists, st.lists(changes(), max_size=4), lists)
+def test_outside_edits_explain_the_list_together_with_our_own(
+    seen: tuple[str, ...], own: list[Change], found: tuple[str, ...]
+) -> None:
+    edits = outside_edits(seen, own, found)
+    assert set(apply_change(apply_changes(seen, own), edits)) == set(found)
+    assert edits.is_empty is (set(apply_changes(seen, own)) == set(found))
+
+
+@given(lists, lists)
+def test_a_difference_leads_from_one_list_to_the_other(
+    before: tuple[str, ...], after: tuple[str, ...]
+) -> None:
+    assert set(apply_change(before, difference(before, after))) == set(after)

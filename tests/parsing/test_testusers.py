@@ -1,0 +1,136 @@
+"""`/testusers` is understood as typed, or refused with the reason and a right example."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bot.errors import UsageError
+from bot.model.testusers import identities_problem
+from bot.parsing.testusers import (
+    EXAMPLES,
+    ChangeRequest,
+    FormRequest,
+    HelpRequest,
+    HistoryRequest,
+    ListRequest,
+    PendingRequest,
+    TestusersRequest,
+    parse_testusers,
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "request_"),
+    [
+        ("", FormRequest()),
+        ("help", HelpRequest()),
+        ("—help", HelpRequest()),
+        ("requests", PendingRequest()),
+        ("list welcome", ListRequest("welcome")),
+        ("LIST “two words”", ListRequest("two words")),
+        ("history welcome", HistoryRequest("welcome")),
+        ("Add welcome +1", ChangeRequest("add", "welcome", ("+1",))),
+        ("add welcome +1,+2 , +3", ChangeRequest("add", "welcome", ("+1", "+2", "+3"))),
+        ("remove welcome +1", ChangeRequest("remove", "welcome", ("+1",))),
+        (
+            "add welcome whatsapp:+1 “now” \u00ababecause, for\u00bb".replace(
+                "ababecause", "because"
+            ),
+            ChangeRequest("add", "welcome", ("whatsapp:+1", "now", "because, for")),
+        ),
+        (
+            "add welcome <mailto:a@b.c|a@b.c> <tel:+1555|+1 555> Ben&amp;Jerry",
+            ChangeRequest("add", "welcome", ("a@b.c", "+1 555", "Ben&Jerry")),
+        ),
+        (
+            "add welcome +1 for 2h now because it\u2019s <@U1|ada> — now",
+            ChangeRequest("add", "welcome", ("+1",), 7200, True, "it\u2019s @ada — now"),
+        ),
+        ("add welcome for 5s +1", ChangeRequest("add", "welcome", ("+1",), 5)),
+        (
+            "add\u00a0welcome\u00a0+1 — because x\ny",
+            ChangeRequest("add", "welcome", ("+1",), reason="x y"),
+        ),
+        (
+            "remove welcome +1 NOW Because x",
+            ChangeRequest("remove", "welcome", ("+1",), None, True, "x"),
+        ),
+    ],
+)
+def test_what_is_typed_is_understood(text: str, request_: TestusersRequest) -> None:
+    assert parse_testusers(text) == request_
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("frobnicate", "“frobnicate” is none of"),
+        ("requests all", "stands alone"),
+        ("list", "Which flow"),
+        ("history welcome x", "“x” is one word too many"),
+        ("add", "Which flow"),
+        ("add for 2h", "comes first"),
+        ("add welcome", "No identity"),
+        ("add welcome now because x", "No identity"),
+        ('add welcome ""', "empty"),
+        ("add welcome +1 +1", "twice"),
+        ("add welcome +1 for", "needs a duration"),
+        ("add welcome +1 for tomorrow", "“tomorrow” is not a duration"),
+        ("add welcome +1 for 0h", "“0h” is not a duration"),
+        ("add welcome +1 for 1h for 2h", "twice"),
+        ("add welcome +1 because", "needs a reason after it"),
+        ("add welcome +1 now", "needs a reason"),
+        ("add welcome +1 because " + "x" * 501, "501 characters"),
+        ("remove welcome +1 for 2h", "belongs to `add`"),
+        ("add welcome “open +1", "never closed"),
+        ("add welcome " + "x" * 301, "301 bytes"),
+        ("add welcome " + "x" * 12_000, "too long"),
+    ],
+)
+def test_a_refusal_names_what_is_wrong_and_its_example_is_right(text: str, said: str) -> None:
+    with pytest.raises(UsageError) as refusal:
+        parse_testusers(text)
+    assert said in refusal.value.sentence
+    parse_testusers(refusal.value.example.removeprefix("/testusers "))
+
+
+def test_every_example_is_understood_as_what_it_shows() -> None:
+    for action, example in EXAMPLES.items():
+        assert (
+            parse_testusers(example.removeprefix("/testusers "))
+            == {
+                "add": ChangeRequest(
+                    "add", "welcome", ("+15550100",), 7200, reason="Friday's demo"
+                ),
+                "remove": ChangeRequest(
+                    "remove", "welcome", ("+15550100",), reason="the test is over"
+                ),
+                "list": ListRequest("welcome"),
+                "history": HistoryRequest("welcome"),
+                "requests": PendingRequest(),
+            }[action]
+        )
+
+
+@given(st.text(max_size=300))
+def test_any_text_is_a_request_or_a_usage_error(text: str) -> None:
+    for prefix in ("", "add ", "add welcome ", "remove welcome +1 "):
+        try:
+            wish = parse_testusers(prefix + text)
+        except UsageError:
+            continue
+        assert not isinstance(wish, ChangeRequest) or not identities_problem(wish.identities)
+
+
+quotable = st.text(min_size=1, max_size=40).filter(
+    lambda text: text.strip() and not set(text) & set('"\u201c\u201d\u201e\u201f\u00ab\u00bb')
+)
+
+
+@given(st.lists(quotable, min_size=1, max_size=5, unique=True))
+def test_quoted_identities_stay_what_they_are(identities: list[str]) -> None:
+    escaped = [
+        one.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;") for one in identities
+    ]
+    wish = parse_testusers("add welcome " + ", ".join(f"“{one}”" for one in escaped))
+    assert wish == ChangeRequest("add", "welcome", tuple(identities))
