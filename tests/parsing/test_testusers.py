@@ -33,9 +33,7 @@ from bot.parsing.testusers import (
         ("add welcome +1,+2 , +3", ChangeRequest("add", "welcome", ("+1", "+2", "+3"))),
         ("remove welcome +1", ChangeRequest("remove", "welcome", ("+1",))),
         (
-            "add welcome whatsapp:+1 “now” \u00ababecause, for\u00bb".replace(
-                "ababecause", "because"
-            ),
+            "add welcome whatsapp:+1 “now” «because, for»",
             ChangeRequest("add", "welcome", ("whatsapp:+1", "now", "because, for")),
         ),
         (
