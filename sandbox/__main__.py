@@ -1,0 +1,45 @@
+"""`python -m sandbox`: the bot's surroundings on this machine."""
+
+import argparse
+import asyncio
+import sys
+from collections.abc import Sequence
+
+from sandbox.services.running import serve_alone
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run what was asked for and return the exit code."""
+    parser = _parser()
+    wish = parser.parse_args(arguments)
+    if wish.part == "services":
+        return _serve_services(wish.services_port, wish.latency_ms / 1000)
+    parser.print_help()
+    return 2
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m sandbox", description=__doc__)
+    parts = parser.add_subparsers(dest="part")
+    services = parts.add_parser("services", help="the stand-ins of the three services alone")
+    services.add_argument("--port", dest="services_port", type=int, default=9000)
+    services.add_argument(
+        "--latency-ms",
+        type=float,
+        default=50.0,
+        help="how long each call takes (default: %(default)s)",
+    )
+    return parser
+
+
+def _serve_services(port: int, latency_seconds: float) -> int:
+    try:
+        asyncio.run(serve_alone(port, latency_seconds))
+    except OSError as error:
+        print(f"The services cannot listen on port {port}: {error.strerror}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,7 @@
+"""Stand-ins of the three services on one port: stateful, strict, and easy to disturb.
+
+`app.py` routes, `state.py` remembers, and each area has its own module: `inventory.py`, `oauth.py`,
+`flow.py`, `email.py`. `limits.py` counts as the inventory counts, `faults.py` says what can go
+wrong, `strike.py` makes it go wrong, and `control.py` offers all of it over HTTP under `/_control`.
+Tests start it with `running.running_services`.
+"""

@@ -1,0 +1,30 @@
+"""The three services as one web application."""
+
+from aiohttp import web
+
+from sandbox.services import control, email, flow, inventory, oauth
+from sandbox.services.serve import STATE
+from sandbox.services.state import ServicesState
+
+MAX_BODY_BYTES = 16 * 1024 * 1024
+
+
+def make_services_app(state: ServicesState) -> web.Application:
+    """All addresses of the three services, the token endpoint and `/_control`."""
+    app = web.Application(
+        client_max_size=MAX_BODY_BYTES,
+        middlewares=[control.only_from_here],
+    )
+    app[STATE] = state
+    control.add_control(app)
+    app.router.add_get(inventory.LISTING_PATH, inventory.list_organizations, allow_head=False)
+    app.router.add_post("/oauth/token", oauth.issue_token)
+    app.router.add_get(flow.TEST_USERS_PATH, flow.read_test_users, allow_head=False)
+    app.router.add_post(flow.TEST_USERS_PATH, flow.replace_test_users)
+    app.router.add_get(email.RESOURCE_PATH, email.read_resource, allow_head=False)
+    app.on_shutdown.append(_let_everyone_go)
+    return app
+
+
+async def _let_everyone_go(app: web.Application) -> None:
+    app[STATE].faults.lift()

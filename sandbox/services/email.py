@@ -1,0 +1,56 @@
+"""Area A: two resources of the email service, behind a key with permissions."""
+
+from aiohttp import web
+
+from sandbox.services.faults import Place
+from sandbox.services.serve import STATE, Work, basic_of, json_answer, serve, token_of
+from sandbox.services.state import ServicesState
+from sandbox.services.strike import Answer
+
+RESOURCE_PATH = "/v3/{resource:.+}"
+
+_BODIES: dict[str, object] = {
+    "templates": {
+        "result": [
+            {"id": "d-0a1b2c3d4e5f", "name": "Welcome & first steps", "generation": "dynamic"},
+            {"id": "d-1b2c3d4e5f60", "name": "Password reset", "generation": "dynamic"},
+            {"id": "d-2c3d4e5f6071", "name": "Invoice <overdue>", "generation": "legacy"},
+        ]
+    },
+    "resource": {"result": []},
+}
+
+
+async def read_resource(request: web.Request) -> web.StreamResponse:
+    """`GET /v3/{resource}`."""
+    state, resource = request.app[STATE], request.match_info["resource"]
+    authorization = request.headers.get("Authorization", "")
+    work = Work(
+        Place("email"),
+        admit=lambda _: _refusal_of(state, authorization, resource),
+        effect=lambda: json_answer(_BODIES[resource]),
+    )
+    return await serve(request, work)
+
+
+def _refusal_of(state: ServicesState, authorization: str, resource: str) -> Answer | None:
+    permissions = state.email_keys.get(_key(authorization))
+    if permissions is None:
+        return _refusal(401, "The provided authorization grant is invalid, expired or revoked.")
+    if resource not in _BODIES:
+        return _refusal(404, "There is no such resource.")
+    if resource not in permissions:
+        return _refusal(403, "This key has no permission for this resource.")
+    return None
+
+
+def _key(authorization: str) -> str:
+    """The API key of either form: Bearer, or Basic with the literal user name `apikey`."""
+    basic = basic_of(authorization)
+    if basic:
+        return basic[1] if basic[0] == "apikey" else ""
+    return token_of(authorization) if authorization.lower().startswith("bearer ") else ""
+
+
+def _refusal(status: int, message: str) -> Answer:
+    return json_answer({"errors": [{"message": message, "field": None, "help": None}]}, status)

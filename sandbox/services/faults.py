@@ -1,0 +1,169 @@
+"""What can go wrong with a service, and for which of its calls.
+
+hold = state.faults.add(Fault(FaultKind.HOLD, "flow", method="POST", times=1))
+await hold.reached()  # a POST has arrived and stands still
+hold.lift()           # it goes on
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import StrEnum
+from itertools import count
+
+SERVICES = ("inventory", "flow", "email", "oauth")
+MEBIBYTE = 1024 * 1024
+
+
+class FaultKind(StrEnum):
+    """The ways in which a call can go wrong."""
+
+    LATE = "late"  # arrives `seconds` later: it is counted only then
+    SLOW = "slow"  # is counted at once and takes `seconds`
+    HOLD = "hold"  # stands still until lifted, then goes on
+    HANG = "hang"  # is never answered
+    RESET = "reset"  # the connection is reset
+    CUT = "cut"  # the work is done, then the connection is closed without an answer
+    CUT_BODY = "cut_body"  # the connection is closed in the middle of the body
+    STATUS = "status"  # answered with `status` and a message
+    HTML = "html"  # answered with a page
+    TRUNCATED = "truncated"  # JSON that stops in the middle
+    WRONG_TYPES = "wrong_types"  # JSON of an unexpected form
+    CODE = "code"  # answered 200 with `code` and `message` as an error of the inventory
+    REDIRECT = "redirect"  # answered 302 to `location`
+    DRIP = "drip"  # the body comes one byte every `seconds` (1 when 0)
+    HUGE = "huge"  # a body of `size_bytes` without Content-Length
+    BOMB = "bomb"  # a small compressed body that unpacks to `size_bytes`
+    OTHER_LIST = "other_list"  # the answer shows `identities`, not what is stored
+
+
+DELAYS = frozenset({FaultKind.LATE, FaultKind.SLOW, FaultKind.HOLD})
+_AFTER_THE_WORK = frozenset(
+    {
+        FaultKind.CUT,
+        FaultKind.CUT_BODY,
+        FaultKind.TRUNCATED,
+        FaultKind.WRONG_TYPES,
+        FaultKind.DRIP,
+        FaultKind.HUGE,
+        FaultKind.BOMB,
+        FaultKind.OTHER_LIST,
+    }
+)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Which call this is: a service, and what of it the call names."""
+
+    service: str
+    data_center: str | None = None
+    organization_id: str | None = None
+    flow_sid: str | None = None
+
+
+@dataclass(eq=False)
+class Fault:
+    """One disturbance of the calls that fit `service` and every other field that is set.
+
+    `times`: how many calls it strikes, without end when none. `after_work`: whether the service
+    does its work (stores a list, reads one) before the fault strikes; by default as the kind says.
+    """
+
+    kind: FaultKind
+    service: str
+    data_center: str | None = None
+    organization_id: str | None = None
+    flow_sid: str | None = None
+    method: str | None = None
+    times: int | None = None
+    after_work: bool | None = None
+    seconds: float = 0.0
+    status: int = 500
+    code: int = 9
+    message: str = "Something went wrong."
+    location: str = ""
+    identities: tuple[str, ...] = ()
+    size_bytes: int = 11 * MEBIBYTE
+    fault_id: int = 0
+    struck: int = field(default=0, init=False)
+    lifted: asyncio.Event = field(default_factory=asyncio.Event, init=False, repr=False)
+    _reached: asyncio.Event = field(default_factory=asyncio.Event, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.after_work is None:
+            self.after_work = self.kind in _AFTER_THE_WORK
+
+    def fits(self, place: Place, method: str) -> bool:
+        """Whether a call is one of those that this fault strikes."""
+        if self.lifted.is_set() or (self.times is not None and self.struck >= self.times):
+            return False
+        wanted = (self.data_center, self.organization_id, self.flow_sid, self.method)
+        given = (place.data_center, place.organization_id, place.flow_sid, method)
+        return self.service == place.service and all(
+            want in (None, have) for want, have in zip(wanted, given, strict=True)
+        )
+
+    async def reached(self) -> None:
+        """Return once a held or hanging call stands still."""
+        await self._reached.wait()
+
+    async def stand_still(self) -> None:
+        """Wait until the fault is lifted."""
+        self._reached.set()
+        await self.lifted.wait()
+
+    def lift(self) -> None:
+        """Strike no further call, and let the calls that stand still go on."""
+        self.lifted.set()
+
+
+class Faults:
+    """The faults in force."""
+
+    def __init__(self, changed: Callable[[], None]) -> None:
+        self._changed = changed
+        self._numbers = count(1)
+        self._faults: list[Fault] = []
+
+    def add(self, fault: Fault) -> Fault:
+        """Put a fault in force and return it, with its number."""
+        fault.fault_id = next(self._numbers)
+        self._faults.append(fault)
+        return fault
+
+    def active(self) -> list[Fault]:
+        """The faults that can still strike, oldest first."""
+        self._faults = [fault for fault in self._faults if not fault.lifted.is_set()]
+        return [f for f in self._faults if f.times is None or f.struck < f.times]
+
+    def take(self, place: Place, method: str) -> list[Fault]:
+        """The faults that strike this call: every delay, and the last set of the others.
+
+        Each of them has struck once more.
+        """
+        fitting = [fault for fault in self._faults if fault.fits(place, method)]
+        others = [fault for fault in fitting if fault.kind not in DELAYS]
+        taken = [fault for fault in fitting if fault.kind in DELAYS] + others[-1:]
+        for fault in taken:
+            fault.struck += 1
+        if taken:
+            self._changed()
+        return taken
+
+    def lift(self, fault_id: int | None = None, **where: str | None) -> int:
+        """Lift one fault, or all that are about the given service, data center or flow.
+
+        Returns how many.
+        """
+        chosen = [
+            fault
+            for fault in self._faults
+            if fault_id in (None, fault.fault_id)
+            and all(value in (None, getattr(fault, name)) for name, value in where.items())
+        ]
+        for fault in chosen:
+            fault.lift()
+        self._faults = [fault for fault in self._faults if fault not in chosen]
+        self._changed()
+        return len(chosen)

@@ -1,0 +1,200 @@
+"""The inventory's three limits, counted as a service counts them: when a call arrives.
+
+Whatever the bot believes of its own use, this is what it is measured against. The numbers are the
+specification's ("Limits", area B). A call that names no organization counts against its data
+center, as an organization on the free plan.
+"""
+
+import math
+from collections import defaultdict, deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal
+
+WindowKind = Literal["fixed", "sliding"]
+OrganizationAt = tuple[str, str | None]
+"""A data center, and an organization of it; none for calls that name none."""
+
+MINUTE_EXCEEDED, DAY_EXCEEDED, TOO_MANY_AT_ONCE = 44, 45, 1070
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What one plan allows."""
+
+    per_day: int
+    concurrent: int
+
+
+PLANS = {
+    "free": Plan(1000, 5),
+    "standard": Plan(2000, 10),
+    "professional": Plan(5000, 10),
+    "premium": Plan(10_000, 10),
+    "enterprise": Plan(10_000, 10),
+}
+
+
+@dataclass(frozen=True)
+class Window:
+    """A stretch of time in which calls are counted: the last `seconds`, or since a fixed instant.
+
+    A fixed window starts every `seconds`, counted from `phase_seconds`.
+    """
+
+    kind: WindowKind
+    seconds: float
+    phase_seconds: float = 0.0
+
+    def forget(self, arrivals: deque[float], now: float) -> None:
+        """Drop the arrivals that no longer count."""
+        if self.kind == "fixed":
+            start = self._start(now)
+            while arrivals and arrivals[0] < start:
+                arrivals.popleft()
+        else:
+            while arrivals and arrivals[0] <= now - self.seconds:
+                arrivals.popleft()
+
+    def resets_in(self, arrivals: deque[float], now: float) -> float:
+        """Seconds until a counted call is forgotten again."""
+        if self.kind == "fixed":
+            return self._start(now) + self.seconds - now
+        return arrivals[0] + self.seconds - now if arrivals else self.seconds
+
+    def _start(self, now: float) -> float:
+        passed = math.floor((now - self.phase_seconds) / self.seconds)
+        return self.phase_seconds + passed * self.seconds
+
+
+@dataclass
+class LimitRules:
+    """How the service counts; every field may be changed while it runs.
+
+    `block_seconds`: how long a 44 blocks the organization beyond the refused call itself.
+    `counts_refused`: whether a refused call uses up the limits too. `tells_day`: whether answers
+    carry `X-Rate-Limit-Limit`, `-Remaining` and `-Reset` (seconds) of the day.
+    """
+
+    minute: Window = field(default_factory=lambda: Window("sliding", 60.0))
+    day: Window = field(default_factory=lambda: Window("fixed", 86_400.0))
+    per_minute: int = 100
+    block_seconds: float = 0.0
+    counts_refused: bool = False
+    tells_day: bool = False
+
+
+@dataclass(frozen=True)
+class Block:
+    """An organization is refused with `code` until an instant, or until the block is lifted."""
+
+    code: int
+    until: float | None
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Why a call is refused: the documented code and the sentence that goes with it."""
+
+    code: int
+    message: str
+
+
+@dataclass
+class Usage:
+    """What one organization has used."""
+
+    minute: deque[float] = field(default_factory=deque)
+    day: deque[float] = field(default_factory=deque)
+    in_flight: int = 0
+    peak_in_flight: int = 0
+    block: Block | None = None
+
+
+class Limits:
+    """Counts calls by organization and refuses those beyond a limit."""
+
+    def __init__(self, now: Callable[[], float], rules: LimitRules) -> None:
+        self._now = now
+        self.rules = rules
+        self.usage: dict[OrganizationAt, Usage] = defaultdict(Usage)
+        self.plans: dict[OrganizationAt, str] = {}
+
+    def plan(self, at: OrganizationAt) -> Plan:
+        """The plan of an organization, free unless set."""
+        return PLANS[self.plans.get(at, "free")]
+
+    def enter(self, at: OrganizationAt) -> Refusal | None:
+        """Count a call that arrives now; a reason when it is refused.
+
+        Every call that is not refused is in flight until `leave`.
+        """
+        usage, now = self.current(at), self._now()
+        code = self._refusing_code(at, usage)
+        if code is None or self.rules.counts_refused:
+            usage.minute.append(now)
+            usage.day.append(now)
+        if code is None:
+            usage.in_flight += 1
+            usage.peak_in_flight = max(usage.peak_in_flight, usage.in_flight)
+            return None
+        if code == MINUTE_EXCEEDED and usage.block is None and self.rules.block_seconds:
+            usage.block = Block(code, now + self.rules.block_seconds)
+        return Refusal(code, self._sentence(code, at))
+
+    def leave(self, at: OrganizationAt) -> None:
+        """A call that had entered is over."""
+        self.usage[at].in_flight -= 1
+
+    def block(self, at: OrganizationAt, code: int, seconds: float | None = None) -> None:
+        """Refuse every call of an organization with `code`, until lifted when `seconds` is none."""
+        until = None if seconds is None else self._now() + seconds
+        self.usage[at].block = Block(code, until)
+
+    def lift(self, at: OrganizationAt) -> None:
+        """End the block of an organization."""
+        self.usage[at].block = None
+
+    def current(self, at: OrganizationAt) -> Usage:
+        """What counts at this moment against an organization."""
+        usage, now = self.usage[at], self._now()
+        self.rules.minute.forget(usage.minute, now)
+        self.rules.day.forget(usage.day, now)
+        if usage.block and usage.block.until is not None and usage.block.until <= now:
+            usage.block = None
+        return usage
+
+    def day_headers(self, at: OrganizationAt) -> dict[str, str]:
+        """What the service tells about the day, when it does."""
+        if not self.rules.tells_day:
+            return {}
+        usage, limit = self.current(at), self.plan(at).per_day
+        return {
+            "X-Rate-Limit-Limit": str(limit),
+            "X-Rate-Limit-Remaining": str(max(0, limit - len(usage.day))),
+            "X-Rate-Limit-Reset": str(
+                math.ceil(self.rules.day.resets_in(usage.day, self._now())),
+            ),
+        }
+
+    def _refusing_code(self, at: OrganizationAt, usage: Usage) -> int | None:
+        if usage.block:
+            return usage.block.code
+        if len(usage.day) >= self.plan(at).per_day:
+            return DAY_EXCEEDED
+        if len(usage.minute) >= self.rules.per_minute:
+            return MINUTE_EXCEEDED
+        if usage.in_flight >= self.plan(at).concurrent:
+            return TOO_MANY_AT_ONCE
+        return None
+
+    def _sentence(self, code: int, at: OrganizationAt) -> str:
+        plan = self.plan(at)
+        return {
+            MINUTE_EXCEEDED: "Your organization has been blocked for some time because it sent more"
+            f" than {self.rules.per_minute} requests in a minute.",
+            DAY_EXCEEDED: "Your organization has exceeded its API call rate limit of"
+            f" {plan.per_day:,} requests a day.",
+            TOO_MANY_AT_ONCE: f"The maximum of {plan.concurrent} requests in process is reached."
+            " Try again in a while.",
+        }[code]

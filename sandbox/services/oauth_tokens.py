@@ -1,0 +1,73 @@
+"""Access tokens for the inventory, by the refresh-token grant of RFC 6749, section 6."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import count
+
+CLIENT_ID = "demo-client"
+CLIENT_SECRET = "demo-client-secret"
+
+
+def refresh_token(data_center: str) -> str:
+    """The refresh token that one data center starts with."""
+    return f"demo-refresh-{data_center}"
+
+
+@dataclass(frozen=True)
+class Issued:
+    """An access token, how long it lives, and a new refresh token where they rotate."""
+
+    access_token: str
+    expires_in: int
+    refresh_token: str | None
+
+
+class TokenIssuer:
+    """Issues access tokens and remembers them. Every field may be changed while it runs.
+
+    `rotates`: each use of a refresh token replaces it, and the old one is refused from then on.
+    `granted` and `refused` count the answers.
+    """
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._now = now
+        self._numbers = count(1)
+        self._access: dict[str, tuple[str, float]] = {}
+        self._replaced: dict[str, str] = {}
+        self._revoked: set[str] = set()
+        self.lifetime_seconds = 3600
+        self.rotates = False
+        self.granted = 0
+        self.refused = 0
+
+    def grant(self, data_centers: tuple[str, ...], token: str) -> Issued | None:
+        """A new access token for the data center of a refresh token; none when it is refused."""
+        for data_center in data_centers:
+            current = self._replaced.get(data_center, refresh_token(data_center))
+            if token == current and token not in self._revoked:
+                return self._issue(data_center)
+        self.refused += 1
+        return None
+
+    def accepts(self, data_center: str, access_token: str) -> bool:
+        """Whether an access token is one of ours, for this data center, and still alive."""
+        issued_for, expires_at = self._access.get(access_token, ("", 0.0))
+        return issued_for == data_center and self._now() < expires_at
+
+    def revoke_access(self) -> None:
+        """Forget every access token: the next call with one is a 401."""
+        self._access.clear()
+
+    def revoke_refresh(self, token: str) -> None:
+        """Refuse a refresh token from now on."""
+        self._revoked.add(token)
+
+    def _issue(self, data_center: str) -> Issued:
+        number = next(self._numbers)
+        access_token = f"access-{data_center}-{number}"
+        self._access[access_token] = (data_center, self._now() + self.lifetime_seconds)
+        self.granted += 1
+        if not self.rotates:
+            return Issued(access_token, self.lifetime_seconds, None)
+        self._replaced[data_center] = f"rotated-{data_center}-{number}"
+        return Issued(access_token, self.lifetime_seconds, self._replaced[data_center])

@@ -1,0 +1,94 @@
+"""Start the services: in a test, in the sandbox, or alone.
+
+async with running_services(ServicesState()) as services:
+    services.state.limits.block(("eu", None), 44)
+    ...  # call services.url
+"""
+
+import asyncio
+import json
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from aiohttp import web
+
+from sandbox.services.app import make_services_app
+from sandbox.services.organizations import DATA_CENTERS
+from sandbox.services.state import (
+    EMAIL_KEY,
+    FLOW_ACCOUNT_SID,
+    FLOW_AUTH_TOKEN,
+    SURVEY_FLOW,
+    WELCOME_FLOW,
+    ServicesState,
+    inventory_token,
+)
+
+HOST = "127.0.0.1"
+# A call that still runs when the services stop is dropped, as by any server that goes away.
+STOP_SECONDS = 0.2
+
+
+@dataclass(frozen=True)
+class RunningServices:
+    """Services that answer at `url` (no slash at its end) until they are closed."""
+
+    url: str
+    state: ServicesState
+
+    def inventory_url(self, data_center: str) -> str:
+        """The API root of one data center."""
+        return f"{self.url}/{data_center}/inventory/v1"
+
+    @property
+    def token_url(self) -> str:
+        """Where OAuth access tokens are issued."""
+        return f"{self.url}/oauth/token"
+
+    def bot_settings(self) -> dict[str, str]:
+        """The environment that points the bot at these services, with both flows by alias."""
+        data_centers = {
+            suffix: {
+                "authtoken": inventory_token(suffix),
+                "base_url": self.inventory_url(suffix),
+            }
+            for suffix in DATA_CENTERS
+        }
+        return {
+            "INVENTORY_DATA_CENTERS": json.dumps(data_centers),
+            "FLOW_BASE_URL": self.url,
+            "FLOW_ACCOUNT_SID": FLOW_ACCOUNT_SID,
+            "FLOW_AUTH_TOKEN": FLOW_AUTH_TOKEN,
+            "FLOW_ALIASES": json.dumps({"welcome": WELCOME_FLOW, "survey": SURVEY_FLOW}),
+            "EMAIL_BASE_URL": self.url,
+            "EMAIL_API_KEY": EMAIL_KEY,
+        }
+
+
+@asynccontextmanager
+async def running_services(
+    state: ServicesState | None = None, port: int = 0
+) -> AsyncIterator[RunningServices]:
+    """The services on a loopback port (any free one for 0) while the context lasts."""
+    state = state or ServicesState()
+    app = make_services_app(state)
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=STOP_SECONDS)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, HOST, port).start()
+        yield RunningServices(f"http://{HOST}:{runner.addresses[0][1]}", state)
+    finally:
+        await runner.cleanup()
+
+
+async def serve_alone(port: int, latency_seconds: float) -> None:
+    """Serve until SIGINT or SIGTERM, and say where."""
+    stop = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    state = ServicesState(latency_seconds=latency_seconds)
+    async with running_services(state, port) as services:
+        print(f"The three services answer at {services.url} (Ctrl-C stops them).", flush=True)
+        await stop.wait()

@@ -1,0 +1,107 @@
+"""One call from arrival to answer: recorded, delayed, admitted, worked on, disturbed."""
+
+import base64
+import binascii
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from aiohttp import web
+
+from sandbox.services.calls import Call
+from sandbox.services.faults import DELAYS, Fault, FaultKind, Place
+from sandbox.services.state import ServicesState
+from sandbox.services.strike import Answer, Strike, strike
+
+STATE = web.AppKey("services_state", ServicesState)
+
+
+def json_answer(body: object, status: int = 200, headers: dict[str, str] | None = None) -> Answer:
+    """An answer in JSON."""
+    return Answer(status, json.dumps(body, ensure_ascii=False).encode(), headers or {})
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a service does with one call.
+
+    `admit` refuses it (credentials, limits) or returns none; `effect` does the work and answers;
+    `leave` is called once for every call that was admitted.
+    """
+
+    place: Place
+    admit: Callable[[Call], Answer | None]
+    effect: Callable[[], Answer]
+    leave: Callable[[], None] = field(default=lambda: None)
+
+
+async def serve(request: web.Request, work: Work) -> web.StreamResponse:
+    """Answer one call, with whatever faults are in force for it."""
+    state = request.app[STATE]
+    call = state.log.arrive(work.place, request.method, request.path)
+    faults = state.faults.take(work.place, request.method)
+    response: web.StreamResponse | None = None
+    try:
+        response = await _answer(request, state, work, call, faults)
+        return response
+    finally:
+        state.log.finish(call, _status_seen(request, response))
+
+
+async def _answer(
+    request: web.Request, state: ServicesState, work: Work, call: Call, faults: list[Fault]
+) -> web.StreamResponse:
+    for fault in faults:
+        if fault.kind is FaultKind.LATE:
+            await state.sleep(fault.seconds)
+    refusal = work.admit(call)
+    if refusal:
+        return refusal.response()
+    try:
+        return await _disturbed(request, state, work, faults)
+    finally:
+        # Before the answer is on the wire, so that no client can see the call end twice.
+        work.leave()
+
+
+async def _disturbed(
+    request: web.Request, state: ServicesState, work: Work, faults: list[Fault]
+) -> web.StreamResponse:
+    answer: Answer | None = None
+    if state.latency_seconds:
+        await state.sleep(state.latency_seconds)
+    for fault in faults:
+        if fault.after_work and answer is None:
+            answer = work.effect()
+        if fault.kind is FaultKind.SLOW:
+            await state.sleep(fault.seconds)
+        elif fault.kind is FaultKind.HOLD:
+            await fault.stand_still()
+        elif fault.kind not in DELAYS:
+            return await strike(Strike(request, fault, answer, state.sleep))
+    return (answer or work.effect()).response()
+
+
+def _status_seen(request: web.Request, response: web.StreamResponse | None) -> int | None:
+    if response is None or request.transport is None or request.transport.is_closing():
+        return None
+    return response.status
+
+
+def token_of(authorization: str) -> str:
+    """The token of an `Authorization` header of the form `<scheme> <token>`; empty without."""
+    _, _, token = authorization.strip().partition(" ")
+    return token.strip()
+
+
+def basic_of(authorization: str) -> tuple[str, str] | None:
+    """User name and password of an `Authorization: Basic` header (RFC 7617)."""
+    scheme, _, encoded = authorization.strip().partition(" ")
+    if scheme.lower() != "basic":
+        return None
+    try:
+        decoded = base64.b64decode(encoded.strip(), validate=True).decode()
+    except (binascii.Error, UnicodeDecodeError):
+        return None
+    name, colon, password = decoded.partition(":")
+    return (name, password) if colon else None

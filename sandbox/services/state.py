@@ -1,0 +1,112 @@
+"""Everything the stand-in services remember, and everything one can change about them."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass, field
+
+from sandbox.services.calls import Call, CallLog
+from sandbox.services.faults import Faults
+from sandbox.services.limits import LimitRules, Limits
+from sandbox.services.oauth_tokens import TokenIssuer
+from sandbox.services.organizations import DataCenter, Organization, demo_data_centers
+
+FLOW_ACCOUNT_SID = "AC00000000000000000000000000000001"
+FLOW_AUTH_TOKEN = "demo-flow-token"
+WELCOME_FLOW = "FW00000000000000000000000000000001"
+SURVEY_FLOW = "FW00000000000000000000000000000002"
+EMAIL_KEY = "SG.demo-key"
+LIMITED_EMAIL_KEY = "SG.limited-key"
+
+
+@dataclass
+class Flow:
+    """A flow and the one list it stores; `history` has every list that a POST stored."""
+
+    sid: str
+    identities: list[str] = field(default_factory=list)
+    history: list[list[str]] = field(default_factory=list)
+
+
+def inventory_token(data_center: str) -> str:
+    """The authtoken that one data center accepts."""
+    return f"demo-{data_center}"
+
+
+class ServicesState:
+    """The three services' memory. `now` is their clock, `sleep` how they take their time.
+
+    `latency_seconds` is what every call takes; the limits see calls in flight during it.
+    """
+
+    def __init__(
+        self,
+        *,
+        now: Callable[[], float] = time.time,
+        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+        rules: LimitRules | None = None,
+        latency_seconds: float = 0.0,
+    ) -> None:
+        self.now = now
+        self.sleep = sleep
+        self.latency_seconds = latency_seconds
+        self.data_centers = demo_data_centers()
+        self.limits = Limits(now, rules or LimitRules())
+        self.faults = Faults(self.changed)
+        self.log = CallLog(now, self.changed)
+        self.oauth = TokenIssuer(now)
+        self.flows = _demo_flows()
+        self.email_keys = {
+            EMAIL_KEY: frozenset({"templates", "resource"}),
+            LIMITED_EMAIL_KEY: frozenset({"resource"}),
+        }
+        self._waiting: set[asyncio.Event] = set()
+
+    @property
+    def calls(self) -> list[Call]:
+        """Every call that arrived, oldest first."""
+        return self.log.calls
+
+    @property
+    def refused(self) -> list[Call]:
+        """The calls answered 429."""
+        return [call for call in self.calls if call.status == 429]
+
+    def set_organizations(self, data_center: str, organizations: Iterable[Organization]) -> None:
+        """Replace the organizations of one data center."""
+        self.data_centers[data_center] = DataCenter(data_center, organizations)
+
+    def edit_flow(self, sid: str, identities: Iterable[str]) -> None:
+        """Change a flow's list behind the bot's back: not a call, not in its history."""
+        flow = self.flows.setdefault(sid, Flow(sid))
+        flow.identities = list(identities)
+        self.changed()
+
+    def changed(self) -> None:
+        """Wake everyone who waits with `until`."""
+        for event in self._waiting:
+            event.set()
+
+    async def until(self, is_true: Callable[[], bool], seconds: float = 5.0) -> None:
+        """Return once something is true of this state; `TimeoutError` names what is there instead.
+
+        It is looked at whenever a call arrives or ends, a fault strikes or a list changes.
+        """
+        event = asyncio.Event()
+        self._waiting.add(event)
+        try:
+            async with asyncio.timeout(seconds):
+                while not is_true():
+                    await event.wait()
+                    event.clear()
+        except TimeoutError:
+            raise TimeoutError(f"still not true; the last calls: {self.calls[-5:]}") from None
+        finally:
+            self._waiting.discard(event)
+
+
+def _demo_flows() -> dict[str, Flow]:
+    return {
+        WELCOME_FLOW: Flow(WELCOME_FLOW, ["+15550100001", "whatsapp:+15550100002"]),
+        SURVEY_FLOW: Flow(SURVEY_FLOW, ["ada@example.com"]),
+    }
