@@ -3,15 +3,17 @@
 import asyncio
 import fcntl
 import os
+import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import asyncpg
 from sqlalchemy import BigInteger, Dialect, event, make_url, text
 from sqlalchemy.engine import URL
-from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 from sqlalchemy.types import TypeDecorator
 
@@ -21,6 +23,8 @@ from bot.errors import DatabaseInUse, DatabaseUnavailable
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 CONNECT_SECONDS = 5
 STATEMENT_SECONDS = 10
+# What the drivers raise while connecting, before SQLAlchemy can wrap it.
+DRIVER_ERRORS = (asyncpg.PostgresError, asyncpg.InterfaceError, sqlite3.Error)
 POSTGRES_NOW = text("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint")
 
 
@@ -143,9 +147,7 @@ async def _translated() -> AsyncIterator[None]:
     """Turn the driver's and the system's errors into ours."""
     try:
         yield
-    except DBAPIError as error:
-        raise DatabaseUnavailable from error
-    except (SQLAlchemyError, OSError) as error:
+    except (SQLAlchemyError, OSError, *DRIVER_ERRORS) as error:
         raise DatabaseUnavailable from error
 
 

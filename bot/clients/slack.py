@@ -1,0 +1,190 @@
+"""Slack's Web API as the workflows need it; every trouble becomes a `SlackError`."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import aiohttp
+from slack_sdk.errors import SlackApiError, SlackClientError
+from slack_sdk.web.async_client import AsyncWebClient
+from slack_sdk.web.async_slack_response import AsyncSlackResponse
+
+from bot.errors import (
+    SlackError,
+    SlackMessageGone,
+    SlackRateLimited,
+    SlackRefused,
+    SlackUnreachable,
+)
+from bot.ui.message import Message
+
+HTTP_TOO_MANY = 429
+HTTP_SERVER_ERROR = 500
+GONE = frozenset({"message_not_found", "cant_update_message", "edit_window_closed"})
+# Nothing that the bot did: the same call may pass a little later.
+PASSING = frozenset({"internal_error", "fatal_error", "service_unavailable", "request_timeout"})
+
+
+@dataclass(frozen=True)
+class BotIdentity:
+    """Who the bot is, as `auth.test` says."""
+
+    team_id: str
+    slack_user_id: str
+    bot_id: str
+    team_name: str
+    scopes: frozenset[str]
+
+
+@dataclass(frozen=True)
+class SlackUser:
+    """A person, as `users.info` says."""
+
+    slack_user_id: str
+    team_id: str
+    name: str
+    is_guest: bool
+    is_bot: bool
+    is_deleted: bool
+
+
+class SlackClient:
+    """The few methods that the bot calls, with the shared session inside `web`."""
+
+    def __init__(self, web: AsyncWebClient) -> None:
+        self._web = web
+
+    async def who_am_i(self) -> BotIdentity:
+        """Return who the token belongs to (`auth.test`)."""
+        answer = await _call(self._web.auth_test)
+        headers = {name.lower(): value for name, value in answer.headers.items()}
+        scopes = str(headers.get("x-oauth-scopes", "")).split(",")
+        return BotIdentity(
+            team_id=answer.get("team_id", ""),
+            slack_user_id=answer.get("user_id", ""),
+            bot_id=answer.get("bot_id", ""),
+            team_name=answer.get("team", ""),
+            scopes=frozenset(scope.strip() for scope in scopes if scope.strip()),
+        )
+
+    async def user(self, slack_user_id: str) -> SlackUser:
+        """Return a person (`users.info`)."""
+        answer = await _call(self._web.users_info, user=slack_user_id)
+        user: Mapping[str, Any] = answer.get("user") or {}
+        return SlackUser(
+            slack_user_id=slack_user_id,
+            team_id=user.get("team_id") or "",
+            name=_name(user) or slack_user_id,
+            is_guest=bool(user.get("is_restricted") or user.get("is_ultra_restricted")),
+            is_bot=bool(user.get("is_bot")),
+            is_deleted=bool(user.get("deleted")),
+        )
+
+    async def members(self, group_id: str) -> frozenset[str]:
+        """Return the user ids of a user group (`usergroups.users.list`)."""
+        answer = await _call(self._web.usergroups_users_list, usergroup=group_id)
+        users = answer.get("users")
+        if not isinstance(users, list):
+            raise SlackUnreachable
+        return frozenset(users)
+
+    async def group_handles(self) -> Mapping[str, str]:
+        """Return the handle of each user group by its id (`usergroups.list`)."""
+        answer = await _call(self._web.usergroups_list)
+        groups = answer.get("usergroups") or []
+        return {one["id"]: one.get("handle") or one["id"] for one in groups}
+
+    async def channel(self, channel_id: str) -> Mapping[str, Any]:
+        """Return a channel (`conversations.info`)."""
+        answer = await _call(self._web.conversations_info, channel=channel_id)
+        channel: Mapping[str, Any] = answer.get("channel") or {}
+        return channel
+
+    async def post(
+        self, channel_id: str, message: Message, *, thread_ts: str | None, client_msg_id: str
+    ) -> tuple[str, str]:
+        """Post to a channel, or to a person's direct messages; return channel id and ts."""
+        answer = await _call(
+            self._web.chat_postMessage,
+            channel=channel_id,
+            **message.payload(),
+            **({"thread_ts": thread_ts} if thread_ts else {}),
+            client_msg_id=client_msg_id,
+            unfurl_links=False,
+            unfurl_media=False,
+        )
+        return str(answer.get("channel") or channel_id), str(answer.get("ts"))
+
+    async def update(self, channel_id: str, message_ts: str, message: Message) -> None:
+        """Edit a message of the bot's; a message without blocks loses those it had."""
+        payload = {"blocks": [], **message.payload()}
+        await _call(self._web.chat_update, channel=channel_id, ts=message_ts, **payload)
+
+    async def post_ephemeral(self, channel_id: str, slack_user_id: str, message: Message) -> None:
+        """Show a message to one person in a channel."""
+        await _call(
+            self._web.chat_postEphemeral,
+            channel=channel_id,
+            user=slack_user_id,
+            **message.payload(),
+        )
+
+    async def open_view(self, trigger_id: str, view: Mapping[str, Any]) -> str:
+        """Open a modal and return its view id; a trigger is good for three seconds."""
+        answer = await _call(self._web.views_open, trigger_id=trigger_id, view=dict(view))
+        return str((answer.get("view") or {}).get("id", ""))
+
+    async def update_view(self, view_id: str, view: Mapping[str, Any]) -> None:
+        """Replace an open modal."""
+        await _call(self._web.views_update, view_id=view_id, view=dict(view))
+
+
+def _name(user: Mapping[str, Any]) -> str:
+    profile: Mapping[str, Any] = user.get("profile") or {}
+    names = (profile.get("display_name"), user.get("real_name"), profile.get("real_name"))
+    return next((str(name) for name in (*names, user.get("name")) if name), "")
+
+
+async def _call(
+    method: Callable[..., Awaitable[AsyncSlackResponse]],
+    **arguments: Any,  # noqa: ANN401 - as the method takes them
+) -> AsyncSlackResponse:
+    """Call a method of the Web API.
+
+    Raises:
+        SlackRateLimited: 429.
+        SlackMessageGone: The message to edit is not there.
+        SlackRefused: Slack says no, by name.
+        SlackUnreachable: Anything that is not an answer of Slack's.
+    """
+    try:
+        return await method(**arguments)
+    except SlackApiError as error:
+        raise _translated(error) from error
+    except (SlackClientError, aiohttp.ClientError, OSError, ValueError) as error:
+        raise SlackUnreachable from error
+
+
+def _translated(error: SlackApiError) -> SlackError:
+    response = error.response
+    status = getattr(response, "status_code", HTTP_SERVER_ERROR)
+    body = response.data if isinstance(getattr(response, "data", None), dict) else {}
+    name = body.get("error")
+    if status == HTTP_TOO_MANY or name in {"ratelimited", "rate_limited"}:
+        return SlackRateLimited(_retry_after(response.headers))
+    if not isinstance(name, str) or status >= HTTP_SERVER_ERROR or name in PASSING:
+        return SlackUnreachable()
+    if name in GONE:
+        return SlackMessageGone()
+    needed = body.get("needed")
+    details = (body.get("response_metadata") or {}).get("messages") or []
+    return SlackRefused(name, f"needs {needed}" if needed else "; ".join(map(str, details)))
+
+
+def _retry_after(headers: Mapping[str, Any]) -> float:
+    """Read `Retry-After`, which is whole seconds; a second when it is not there."""
+    lowered = {name.lower(): value for name, value in headers.items()}
+    try:
+        return max(1.0, float(lowered.get("retry-after", 1)))
+    except (TypeError, ValueError):
+        return 1.0

@@ -1,0 +1,197 @@
+"""Who may do what: roles, permissions, and the one function that decides."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+EVERY_FULL_MEMBER = "*"
+
+
+class Role(StrEnum):
+    """The roles, each with all that the one before it may do."""
+
+    VIEWER = "viewer"
+    OPERATOR = "operator"
+    APPROVER = "approver"
+    ADMIN = "admin"
+
+
+class Permission(StrEnum):
+    """What a role allows; the value completes the sentence "You may not …"."""
+
+    ASK_FOR_HELP = "ask for help"
+    READ = "look at organizations, limits, lists and the email key"
+    SEE_IDENTITIES = "see identities in full"
+    REFRESH = "refresh, check or mute"
+    REQUEST = "request or cancel changes of test users"
+    DECIDE = "approve, deny or retry"
+    OVERRIDE = "apply without approval"
+    SET_PLAN = "set a plan"
+    READ_AUDIT = "read the audit"
+
+
+LEAST_ROLE: Mapping[Permission, Role] = {
+    Permission.READ: Role.VIEWER,
+    Permission.SEE_IDENTITIES: Role.OPERATOR,
+    Permission.REFRESH: Role.OPERATOR,
+    Permission.REQUEST: Role.OPERATOR,
+    Permission.DECIDE: Role.APPROVER,
+    Permission.OVERRIDE: Role.ADMIN,
+    Permission.SET_PLAN: Role.ADMIN,
+    Permission.READ_AUDIT: Role.ADMIN,
+}
+RANK = {role: rank for rank, role in enumerate(Role)}
+
+Roles = Mapping[Role, tuple[str, ...]]
+
+
+@dataclass(frozen=True)
+class Person:
+    """Somebody who asks, as far as Slack could tell.
+
+    Attributes:
+        slack_user_id: `U…` or `W…`.
+        name: What Slack shows; from people, so to be escaped.
+        roles: The roles that they have, directly, by a group, or by `"*"`.
+        groups: The user groups of `ROLES` and `FLOW_APPROVERS` that they are in.
+        doubt: A sentence, when a group could not be looked up: what is not known is not granted.
+        stranger: A sentence, when they are not of this workspace.
+    """
+
+    slack_user_id: str
+    name: str
+    roles: frozenset[Role] = frozenset()
+    groups: frozenset[str] = frozenset()
+    doubt: str | None = None
+    stranger: str | None = None
+
+    @property
+    def role(self) -> Role | None:
+        """The highest role, or None."""
+        return max(self.roles, key=RANK.__getitem__, default=None)
+
+
+class Reason(StrEnum):
+    """Why a decision went the way it did."""
+
+    GRANTED = "granted"
+    STRANGER = "stranger"
+    UNKNOWN = "unknown"
+    NO_ROLE = "no_role"
+    ROLE_TOO_LOW = "role_too_low"
+    NOT_AN_APPROVER_OF_THIS_FLOW = "not_an_approver_of_this_flow"
+    OWN_REQUEST = "own_request"
+
+
+@dataclass(frozen=True)
+class Decision:
+    """Whether a person may, and why.
+
+    Attributes:
+        reason: `GRANTED`, or why not.
+        permission: What was asked for.
+        holders: User ids, group ids or `"*"` of those who may.
+        role: The least role that may, where a role decides.
+    """
+
+    reason: Reason
+    permission: Permission
+    holders: tuple[str, ...] = ()
+    role: Role | None = None
+
+    @property
+    def is_granted(self) -> bool:
+        """Whether the person may."""
+        return self.reason is Reason.GRANTED
+
+
+@dataclass(frozen=True)
+class Circumstances:
+    """What a decision depends on besides the person.
+
+    Attributes:
+        approvers: The ids that alone may decide on this flow; None where no such list is set.
+        requester: Whose request it is, when it is about deciding on one.
+        allow_self: `ALLOW_SELF_APPROVAL`.
+    """
+
+    approvers: tuple[str, ...] | None = None
+    requester: str | None = None
+    allow_self: bool = False
+
+
+def decide(
+    person: Person,
+    permission: Permission,
+    roles: Roles,
+    circumstances: Circumstances = Circumstances(),
+) -> Decision:
+    """Decide whether the person has the permission: for every command, button, modal and job.
+
+    A list of approvers of a flow takes the place of the role: who is on it may decide on that
+    flow, and nobody else.
+    """
+    holders = who_may(permission, roles, circumstances)
+    role = LEAST_ROLE.get(permission)
+    reason = _reason(person, permission, holders, circumstances)
+    return Decision(reason, permission, holders, role)
+
+
+def who_may(
+    permission: Permission,
+    roles: Roles,
+    circumstances: Circumstances = Circumstances(),
+) -> tuple[str, ...]:
+    """Return the user ids, group ids and `"*"` that have the permission, each once, in order."""
+    if permission is Permission.DECIDE and circumstances.approvers is not None:
+        return circumstances.approvers
+    least = LEAST_ROLE.get(permission)
+    if least is None:
+        return (EVERY_FULL_MEMBER,)
+    named = (roles.get(role, ()) for role in Role if RANK[role] >= RANK[least])
+    return tuple(dict.fromkeys(one for ids in named for one in ids))
+
+
+def _reason(
+    person: Person, permission: Permission, holders: Iterable[str], circumstances: Circumstances
+) -> Reason:
+    if person.stranger is not None:
+        return Reason.STRANGER
+    if permission not in LEAST_ROLE:
+        return Reason.GRANTED
+    if not _holds(person, permission, holders, circumstances):
+        return _why_not(person, permission, circumstances)
+    if person.slack_user_id == circumstances.requester and not circumstances.allow_self:
+        return Reason.OWN_REQUEST
+    return Reason.GRANTED
+
+
+def _holds(
+    person: Person, permission: Permission, holders: Iterable[str], circumstances: Circumstances
+) -> bool:
+    if permission is Permission.DECIDE and circumstances.approvers is not None:
+        return not ({person.slack_user_id} | person.groups).isdisjoint(holders)
+    least = RANK[LEAST_ROLE[permission]]
+    return any(RANK[role] >= least for role in person.roles)
+
+
+def _why_not(person: Person, permission: Permission, circumstances: Circumstances) -> Reason:
+    if person.doubt is not None:
+        return Reason.UNKNOWN
+    if permission is Permission.DECIDE and circumstances.approvers is not None:
+        return Reason.NOT_AN_APPROVER_OF_THIS_FLOW
+    return Reason.ROLE_TOO_LOW if person.roles else Reason.NO_ROLE
+
+
+@dataclass(frozen=True)
+class Policy:
+    """What the settings say about permissions."""
+
+    roles: Roles = field(default_factory=dict)
+    flow_approvers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    allow_self_approval: bool = False
+
+    def groups(self) -> frozenset[str]:
+        """Every user group that is named anywhere."""
+        named = [*self.roles.values(), *self.flow_approvers.values()]
+        return frozenset(one for ids in named for one in ids if one.startswith("S"))
