@@ -175,14 +175,13 @@ class Settings(BaseModel):
     @property
     def policy(self) -> Policy:
         """What the settings say about permissions; flows by SID."""
-        by_sid = {
-            self.flow_aliases.get(name, name): ids for name, ids in self.flow_approvers.items()
-        }
+        aliases, approvers = self.flow_aliases, self.flow_approvers
+        by_sid = {aliases.get(name, name): ids for name, ids in approvers.items()}
         return Policy(self.roles, by_sid, self.allow_self_approval)
 
     def missing_for(self, service: Literal["inventory", "flow", "email"]) -> tuple[str, ...]:
         """Return the names of the settings that a service still needs; none when it can be used."""
-        needed = {
+        needed: dict[str, dict[str, object]] = {
             "inventory": {"INVENTORY_DATA_CENTERS": self.inventory_data_centers},
             "flow": {
                 "FLOW_BASE_URL": self.flow_base_url,
@@ -222,7 +221,7 @@ EXAMPLES: Mapping[str, str] = {
     "PORT": "3000",
     "METRICS_TOKEN": "a-long-random-word",
     "DATABASE_URL": "postgresql://gatehouse@db.example.com/gatehouse",
-    "ROLES": '{"viewer": ["*"], "operator": ["S0TEAM"], "approver": ["U0ADA"], "admin": ["U0ADAM"]}',
+    "ROLES": '{"viewer": ["*"], "operator": ["S0TEAM"], "approver": ["U0ADA"]}',
     "ALERTS_CHANNEL": "C0123ALERTS",
     "APPROVALS_CHANNEL": "C0123APPROVE",
     "INVENTORY_DATA_CENTERS": '{"eu": {"authtoken": "…"}}',
@@ -333,20 +332,21 @@ def _database_problems(given: Mapping[str, str]) -> list[str]:
 def _inventory_problems(settings: Settings) -> list[str]:
     problems = []
     centers = settings.inventory_data_centers
-    if any(one.base_url is None for one in centers.values()):
-        problems += _base_url_problems(settings.inventory_base_url)
+    dependent = [name for name, one in centers.items() if one.base_url is None]
+    if dependent:
+        problems += _base_url_problems(settings.inventory_base_url, dependent)
     if "{token}" not in settings.inventory_auth_header:
         problems.append(problem_line("INVENTORY_AUTH_HEADER", "must have {token} in it"))
     return problems
 
 
-def _base_url_problems(base_url: str | None) -> list[str]:
+def _base_url_problems(base_url: str | None, dependent: list[DataCenter]) -> list[str]:
     name = "INVENTORY_BASE_URL"
     if base_url is None:
         needed = "is required unless every data center has its own base_url"
         return [problem_line(name, needed)]
     host = URL(base_url).host or ""
-    if host.endswith(".com"):
+    if host.endswith(".com") or dependent == ["com"]:
         return []
     return [problem_line(name, "must be on the com host, so that its suffix can be replaced")]
 

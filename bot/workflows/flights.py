@@ -25,7 +25,7 @@ class Flights(Generic[K, V]):
         self._flying: dict[K, asyncio.Task[V]] = {}
 
     async def get(self, key: K, *, fresh: bool = False) -> V:
-        """Return the value, from the cache unless `fresh` is wanted; raise what the look-up raises."""
+        """Return the value, from the cache unless `fresh` is wanted; raise as the look-up does."""
         if not fresh:
             # One look-up, not "in" and then "[]": an entry may expire between the two.
             value = self._cache.get(key)
