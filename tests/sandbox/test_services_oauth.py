@@ -30,7 +30,7 @@ async def test_a_refresh_token_buys_an_access_token_of_its_data_center(services,
     assert "refresh_token" not in body
     assert await list_eu(http, body["access_token"]) == 200
     assert await list_eu(http, body["access_token"], "com") == 401
-    clock.seconds += 3600
+    clock.advance(3600)
     assert await list_eu(http, body["access_token"]) == 401
     assert services.state.oauth.granted == 1
 
