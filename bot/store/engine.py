@@ -2,6 +2,7 @@
 
 import asyncio
 import fcntl
+import json
 import os
 import sqlite3
 from collections.abc import AsyncIterator
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import asyncpg
-from sqlalchemy import BigInteger, Dialect, event, make_url, text
+from sqlalchemy import BigInteger, Dialect, Text, event, make_url, text
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
@@ -41,6 +42,21 @@ class UtcDateTime(TypeDecorator[datetime]):
     def process_result_value(self, value: int | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002
         """Database to Python."""
         return None if value is None else from_microseconds(value)
+
+
+class ExactText(TypeDecorator[str]):
+    """Any text, stored as its JSON in ASCII: PostgreSQL has no place for the character zero."""
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:  # noqa: ARG002
+        """Python to database."""
+        return None if value is None else json.dumps(value)
+
+    def process_result_value(self, value: str | None, dialect: Dialect) -> str | None:  # noqa: ARG002
+        """Database to Python."""
+        return None if value is None else str(json.loads(value))
 
 
 def to_microseconds(value: datetime) -> int:

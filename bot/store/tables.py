@@ -12,7 +12,7 @@ from sqlalchemy import (
     Text,
 )
 
-from bot.store.engine import UtcDateTime
+from bot.store.engine import ExactText, UtcDateTime
 
 metadata = MetaData(
     naming_convention={
@@ -98,4 +98,62 @@ listings = Table(
     Column("data_center", String(16), primary_key=True),
     Column("fetched_at", UtcDateTime, nullable=False),
     Column("organizations", JSON, nullable=False),
+)
+
+requests = Table(
+    "requests",
+    metadata,
+    Column("id", String(32), primary_key=True),
+    Column("flow_key", String(34), nullable=False),
+    Column("flow_sid", String(34), nullable=False),
+    Column("flow_alias", String(255)),
+    Column("requester_id", String(64), nullable=False),
+    Column("requester_name", Text, nullable=False),
+    Column("state", String(16), nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("expires_at", UtcDateTime, nullable=False),
+    Column("decided_by_id", String(64)),
+    Column("decided_by_name", Text),
+    Column("decided_at", UtcDateTime),
+    Column("wish", JSON, nullable=False),
+    Column("progress", JSON, nullable=False),
+    Index(None, "flow_key", "created_at"),
+    Index(None, "state", "flow_key"),
+)
+
+# Who was added by a request, and until when: at most one row a person and flow.
+grants = Table(
+    "grants",
+    metadata,
+    Column("flow_key", String(34), primary_key=True),
+    Column("identity", ExactText, primary_key=True),
+    Column("flow_sid", String(34), nullable=False),
+    Column("request_id", String(32), nullable=False),
+    Column("granted_by", JSON, nullable=False),
+    Column("approved_by", JSON, nullable=False),
+    Column("granted_at", UtcDateTime, nullable=False),
+    Column("ends_at", UtcDateTime),
+    Index(None, "flow_key", "ends_at"),
+)
+
+# The list that is about to be sent, one row a flow: what a crash leaves half done is read here.
+flow_plans = Table(
+    "flow_plans",
+    metadata,
+    Column("flow_key", String(34), primary_key=True),
+    Column("id", String(32), nullable=False),
+    Column("planned_at", UtcDateTime, nullable=False),
+    Column("plan", JSON, nullable=False),
+)
+
+# Every replacement of a list by the bot, with the list before and after.
+flow_changes = Table(
+    "flow_changes",
+    metadata,
+    Column("id", RowId, primary_key=True, autoincrement=True),
+    Column("flow_key", String(34), nullable=False),
+    Column("at", UtcDateTime, nullable=False),
+    Column("content", JSON, nullable=False),
+    Index(None, "flow_key", "id"),
 )

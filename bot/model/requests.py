@@ -1,0 +1,155 @@
+"""A request to change a flow's test users, as it is stored and shown."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+from bot.model.approval import Facts, State
+from bot.model.testusers import Change, Flow
+
+
+@dataclass(frozen=True, slots=True)
+class Who:
+    """A person, by Slack's id and the name that Slack showed at the time."""
+
+    slack_user_id: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Approval:
+    """One approval, and when it was given."""
+
+    who: Who
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What was asked for; it never changes.
+
+    `end_changes` are additions of people who were there already, for whom only the end changes.
+    `ends` are fixed ends of an undo; otherwise the end is `duration_seconds` after the change.
+    `seen` is the list as it stood when asked, after the recorded change `seen_change_id`.
+    """
+
+    change: Change
+    seen: tuple[str, ...]
+    seen_change_id: int
+    end_changes: tuple[str, ...] = ()
+    duration_seconds: int | None = None
+    ends: Mapping[str, datetime] = field(default_factory=dict)
+    reason: str = ""
+    without_approval: bool = False
+    undo_of: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What applying a request really did.
+
+    `previous_ends` holds the end that the grant of a removed or changed person had before; an
+    end of None was a grant without one. `outside` is what others did since the request was made.
+    """
+
+    at: datetime
+    change: Change
+    already: Change
+    outside: Change
+    size_before: int
+    size_after: int
+    ends_at: Mapping[str, datetime] = field(default_factory=dict)
+    previous_ends: Mapping[str, datetime | None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A grant that came to its end, and whether somebody else had removed the person before."""
+
+    identity: str
+    at: datetime
+    was_gone: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """What has happened to a request so far.
+
+    `superseded` are people whose grant a later request replaced or removed; `undone_by` is the id
+    of the request that undoes this one.
+    """
+
+    approvals: tuple[Approval, ...] = ()
+    denial_reason: str = ""
+    failure: str = ""
+    tries: int = 0
+    retry_at: datetime | None = None
+    done: Done | None = None
+    ended: tuple[Ended, ...] = ()
+    superseded: tuple[str, ...] = ()
+    undone_by: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A request. `version` grows with every write, so that of two writers one wins."""
+
+    id: str
+    flow: Flow
+    requester: Who
+    wish: Wish
+    created_at: datetime
+    expires_at: datetime
+    state: State = State.PENDING
+    progress: Progress = Progress()
+    decided_by: Who | None = None
+    decided_at: datetime | None = None
+    version: int = 1
+
+    @property
+    def facts(self) -> Facts:
+        """What the state machine needs to know."""
+        return Facts(
+            self.state,
+            self.requester.slack_user_id,
+            self.expires_at,
+            tuple(approval.who.slack_user_id for approval in self.progress.approvals),
+            self.progress.undone_by is not None,
+        )
+
+    def moved(self, state: State, by: Who, at: datetime, progress: Progress) -> "Request":
+        """The request after somebody decided."""
+        return replace(self, state=state, decided_by=by, decided_at=at, progress=progress)
+
+    def end_for(self, identity: str, applied_at: datetime) -> datetime | None:
+        """When the grant of an added person ends, or None for never."""
+        if identity in self.wish.ends:
+            return self.wish.ends[identity]
+        if self.wish.duration_seconds is None:
+            return None
+        return applied_at + timedelta(seconds=self.wish.duration_seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """A person who was added by a request, until when, and who stands for it."""
+
+    identity: str
+    request_id: str
+    granted_by: Who
+    approved_by: tuple[Who, ...]
+    granted_at: datetime
+    ends_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedChange:
+    """One replacement of a flow's list by the bot: before, after, and the requests behind it."""
+
+    id: int
+    at: datetime
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+    change: Change
+    request_ids: tuple[str, ...]
+    ended: tuple[str, ...]
