@@ -1,0 +1,92 @@
+"""The people, groups and channels that the sandbox starts with, and who has which role."""
+
+from dataclasses import dataclass, field
+
+TEAM_ID = "T0GATEHOUSE"
+OTHER_TEAM_ID = "T0OTHER"
+TEAM_DOMAIN = "gatehouse-sandbox"
+
+BOT_USER_ID = "U0GATEHOUSE"
+BOT_ID = "B0GATEHOUSE"
+APP_ID = "A0GATEHOUSE"
+
+
+@dataclass
+class Person:
+    """Somebody of the workspace; the flags are those that `users.info` tells."""
+
+    id: str
+    handle: str
+    name: str
+    role: str
+    team_id: str = TEAM_ID
+    tz: str = "Europe/Berlin"
+    is_restricted: bool = False
+    is_ultra_restricted: bool = False
+    is_bot: bool = False
+    deleted: bool = False
+
+
+@dataclass
+class Group:
+    """A user group (`S…`) and the ids of its members."""
+
+    id: str
+    handle: str
+    name: str
+    members: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Channel:
+    """A channel or a direct message (`D…`, then `partner` is the person beside the bot)."""
+
+    id: str
+    name: str
+    is_private: bool = False
+    is_archived: bool = False
+    members: set[str] = field(default_factory=set)
+    partner: str | None = None
+
+    @property
+    def is_direct(self) -> bool:
+        """Whether it is the conversation of one person with the bot."""
+        return self.partner is not None
+
+
+ROLES: dict[str, list[str]] = {
+    "viewer": ["U0VIEWER"],
+    "operator": ["U0OPERATOR"],
+    "approver": ["U0APPROVER", "S0APPROVERS"],
+    "admin": ["U0ADMIN"],
+}
+
+
+def default_people() -> list[Person]:
+    """One person for every role, and three whom the bot has to refuse."""
+    return [
+        Person("U0OPERATOR", "otto", "Otto Operator", "operator"),
+        Person("U0APPROVER", "ada", "Ada Approver", "approver", tz="Europe/London"),
+        Person("U0APPROVER2", "abel", "Abel Approver", "approver", tz="America/New_York"),
+        Person("U0ADMIN", "adam", "Adam Admin", "admin"),
+        Person("U0VIEWER", "vera", "Vera Viewer", "viewer", tz="Asia/Tokyo"),
+        Person("U0NOROLE", "nora", "Nora Norole", "no role"),
+        Person("U0GUEST", "gus", "Gus Guest", "guest", is_restricted=True),
+        Person("U0STRANGER", "stan", "Stan Stranger", "other workspace", team_id=OTHER_TEAM_ID),
+    ]
+
+
+def default_groups() -> list[Group]:
+    """The user group through which Abel is an approver."""
+    return [Group("S0APPROVERS", "approvers", "Approvers", ["U0APPROVER2"])]
+
+
+def default_channels() -> list[Channel]:
+    """The three channels; the bot has been invited to the last two."""
+    full = {person.id for person in default_people() if person.team_id == TEAM_ID}
+    full -= {"U0GUEST"}
+    return [
+        Channel("C0GENERAL", "general", members=full | {"U0GUEST", "U0STRANGER"}),
+        Channel("C0APPROVALS", "approvals", is_private=True, members=full | {BOT_USER_ID}),
+        Channel("C0ALERTS", "alerts", members=full | {BOT_USER_ID}),
+    ]

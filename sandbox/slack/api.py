@@ -1,0 +1,177 @@
+"""The Web API over HTTP: arguments, tokens, scopes, faults, and a record of every call."""
+
+import asyncio
+import json
+from collections.abc import Callable
+from typing import Any
+
+from aiohttp import web
+
+from sandbox.slack import chat, directory, modals
+from sandbox.slack.faults import Fault
+from sandbox.slack.messages import Json
+from sandbox.slack.refusals import Refusal
+from sandbox.slack.workspace import Call, Workspace
+
+Method = Callable[[Workspace, Json], Json]
+
+METHODS: dict[str, tuple[Method, str]] = {
+    "auth.test": (directory.auth_test, ""),
+    "bots.info": (directory.bots_info, "users:read"),
+    "chat.delete": (chat.delete, "chat:write"),
+    "chat.getPermalink": (chat.permalink, ""),
+    "chat.postEphemeral": (chat.post_ephemeral, "chat:write"),
+    "chat.postMessage": (chat.post_message, "chat:write"),
+    "chat.update": (chat.update, "chat:write"),
+    "conversations.info": (directory.conversations_info, ""),
+    "conversations.members": (directory.conversations_members, ""),
+    "conversations.open": (directory.conversations_open, "im:write"),
+    "team.info": (directory.team_info, "team:read"),
+    "usergroups.list": (directory.usergroups_list, "usergroups:read"),
+    "usergroups.users.list": (directory.usergroup_users, "usergroups:read"),
+    "users.info": (directory.users_info, "users:read"),
+    "views.open": (modals.views_open, ""),
+    "views.publish": (modals.views_publish, ""),
+    "views.push": (modals.views_push, ""),
+    "views.update": (modals.views_update, ""),
+}
+PARSED = ("blocks", "view", "attachments", "metadata")
+
+
+class WebApi:
+    """Answers `/api/<method>` for a workspace.
+
+    Args:
+        workspace: what is read and changed.
+        socket_url: gives the address of a new Socket Mode connection.
+    """
+
+    def __init__(self, workspace: Workspace, socket_url: Callable[[], str]) -> None:
+        self._workspace = workspace
+        self._socket_url = socket_url
+        self._closing = asyncio.Event()
+
+    def close(self) -> None:
+        """Let every call go that hangs or is held."""
+        self._workspace.faults.clear()
+        self._closing.set()
+
+    async def handle(self, request: web.Request) -> web.StreamResponse:
+        """One call."""
+        method = request.match_info["method"]
+        args, token = await read_args(request)
+        fault = self._workspace.faults.take(method) or Fault(kind="none")
+        if fault.kind in {"hang", "drop"}:
+            self._record(method, args, None, None)
+            await self._closing.wait() if fault.kind == "hang" else None
+            return cut_off(request)
+        if fault.hold and not fault.hold.after:
+            await fault.hold.pass_through()
+        if fault.kind == "answer":
+            return self._faulty(method, args, fault)
+        answer = self._run(method, args, token)
+        if fault.hold and fault.hold.after:
+            await fault.hold.pass_through()
+        if fault.kind == "cut":
+            self._record(method, args, None, None)
+            return cut_off(request)
+        return self._answer(method, args, answer)
+
+    def _run(self, method: str, args: Json, token: str | None) -> Json:
+        try:
+            check_token(self._workspace, method, token)
+            if method == "apps.connections.open":
+                return {"ok": True, "url": self._socket_url()}
+            run, scope = METHODS.get(method, (unknown_method, ""))
+            directory.need_scope(self._workspace, scope)
+            return {"ok": True, **run(self._workspace, parsed(args))}
+        except Refusal as refusal:
+            return refusal.body()
+
+    def _faulty(self, method: str, args: Json, fault: Fault) -> web.Response:
+        if fault.body is None:
+            answer = {"ok": False, "error": fault.error}
+            return self._answer(method, args, answer, fault.status, fault.headers)
+        self._record(method, args, fault.status, None)
+        return web.Response(status=fault.status, text=fault.body, content_type="text/html")
+
+    def _answer(
+        self,
+        method: str,
+        args: Json,
+        answer: Json,
+        status: int = 200,
+        headers: dict[str, str] | None = None,
+    ) -> web.Response:
+        self._record(method, args, status, answer)
+        scopes = {"X-OAuth-Scopes": ",".join(self._workspace.scopes)}
+        return web.json_response(answer, status=status, headers={**scopes, **(headers or {})})
+
+    def _record(self, method: str, args: Json, status: int | None, answer: Json | None) -> None:
+        call = Call(method, args, self._workspace.now(), status, answer)
+        self._workspace.calls.append(call)
+        self._workspace.changed()
+
+
+def unknown_method(_workspace: Workspace, _args: Json) -> Json:
+    """What every method is that this Slack does not have."""
+    raise Refusal("unknown_method")
+
+
+async def read_args(request: web.Request) -> tuple[Json, str | None]:
+    """A call's arguments from the query and a form or JSON body, and its token."""
+    args: Json = dict(request.query)
+    if request.content_type == "application/json":
+        body = await request.text()
+        args |= json.loads(body) if body else {}
+    else:
+        args |= {key: str(value) for key, value in (await request.post()).items()}
+    inside = args.pop("token", None)
+    scheme, _, token = request.headers.get("Authorization", "").partition(" ")
+    return args, token if scheme == "Bearer" else inside
+
+
+def parsed(args: Json) -> Json:
+    """The arguments with those that came as JSON text (in a form) read.
+
+    Raises:
+        Refusal: `invalid_blocks_format` and the like.
+    """
+    read = dict(args)
+    for key in PARSED:
+        if isinstance(read.get(key), str):
+            try:
+                read[key] = json.loads(read[key])
+            except ValueError as broken:
+                raise Refusal(f"invalid_{key}_format") from broken
+    return read
+
+
+def check_token(workspace: Workspace, method: str, token: str | None) -> None:
+    """Check the token: the app's own for Socket Mode, the bot's for everything else.
+
+    Raises:
+        Refusal: `not_authed`, `invalid_auth` or `not_allowed_token_type`.
+    """
+    if not token:
+        raise Refusal("not_authed")
+    if token not in {workspace.bot_token, workspace.app_token}:
+        raise Refusal("invalid_auth")
+    expected = workspace.app_token if method == "apps.connections.open" else workspace.bot_token
+    if token != expected:
+        raise Refusal("not_allowed_token_type")
+
+
+def cut_off(request: web.Request) -> web.Response:
+    """Close the connection without an answer."""
+    if request.transport is not None:
+        request.transport.abort()
+    return web.Response()
+
+
+def as_json(text: str) -> Any:
+    """The JSON in a text, or None when it is none."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None

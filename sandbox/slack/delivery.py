@@ -1,0 +1,198 @@
+"""Deliveries to the bot, and what Slack does with the reply.
+
+Signed HTTP, or Socket Mode while the bot is connected.
+"""
+
+import asyncio
+import hashlib
+import hmac
+import json
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+import aiohttp
+
+from sandbox.slack.api import as_json
+from sandbox.slack.messages import Json, Message, View
+from sandbox.slack.refusals import Refusal
+from sandbox.slack.validation import check_message, check_view
+from sandbox.slack.workspace import Workspace, with_block_ids
+
+ACK_SECONDS = 3
+TROUBLE = "We had some trouble connecting. Try again?"
+
+SendBySocket = Callable[[str, Json], Awaitable[Json | None]]
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """How the bot took a delivery.
+
+    `status` is the HTTP status (0: no answer within three seconds, or no connection), `body` what
+    it answered, `seconds` how long that took, `error` what Slack shows for it:
+    `operation_timeout`, `dispatch_failed`, or the refusal of the reply's blocks.
+    """
+
+    status: int
+    body: str
+    seconds: float
+    error: str | None = None
+
+    @property
+    def json(self) -> Any:
+        """The answer as JSON, None when it is none."""
+        return as_json(self.body)
+
+
+def sign(secret: str, timestamp: str, body: str) -> str:
+    """Slack's signature v0. Source: Slack's page "Verifying requests from Slack"."""
+    base = f"v0:{timestamp}:{body}".encode()
+    return "v0=" + hmac.new(secret.encode(), base, hashlib.sha256).hexdigest()
+
+
+class Deliverer:
+    """Sends payloads to the bot.
+
+    Args:
+        session: used for HTTP.
+        signing_secret: what requests are signed with.
+        by_socket: sends over Socket Mode; answers None when the bot has no connection open.
+    """
+
+    def __init__(
+        self, session: aiohttp.ClientSession, signing_secret: str, by_socket: SendBySocket
+    ) -> None:
+        self.bot_url: str | None = None
+        self.signing_secret = signing_secret
+        self._session = session
+        self._by_socket = by_socket
+
+    async def command(self, fields: Json) -> Delivery:
+        """Deliver a slash command."""
+        return await self._deliver("slash_commands", fields, fields)
+
+    async def interaction(self, payload: Json) -> Delivery:
+        """Deliver what a person did in a message or a modal."""
+        return await self._deliver("interactive", payload, {"payload": json.dumps(payload)})
+
+    async def raw(self, body: str, headers: dict[str, str]) -> Delivery:
+        """POST any body with any headers: for forged, stale and broken requests."""
+        address = f"{str(self.bot_url).rstrip('/')}/slack/events"
+        began = time.perf_counter()
+        try:
+            async with asyncio.timeout(ACK_SECONDS):
+                async with self._session.post(address, data=body.encode(), headers=headers) as got:
+                    status, text = got.status, await got.text()
+        except TimeoutError:
+            return Delivery(0, "", time.perf_counter() - began, "operation_timeout")
+        except aiohttp.ClientError:
+            return Delivery(0, "", time.perf_counter() - began, "dispatch_failed")
+        error = None if status == 200 else "dispatch_failed"
+        return Delivery(status, text, time.perf_counter() - began, error)
+
+    async def _deliver(self, kind: str, payload: Json, fields: Json) -> Delivery:
+        began = time.perf_counter()
+        try:
+            reply = await asyncio.wait_for(self._by_socket(kind, payload), ACK_SECONDS)
+        except TimeoutError:
+            return Delivery(0, "", time.perf_counter() - began, "operation_timeout")
+        if reply is not None:
+            body = json.dumps(reply["payload"]) if reply.get("payload") else ""
+            return Delivery(200, body, time.perf_counter() - began)
+        return await self.raw(urlencode(fields), self.headers(urlencode(fields)))
+
+    def headers(self, body: str) -> dict[str, str]:
+        """The headers of a well-signed request."""
+        timestamp = str(int(time.time()))
+        return {
+            "Content-Type": "application/x-www-form-urlencoded",
+            "User-Agent": "Slackbot 1.0 (+https://api.slack.com/robots)",
+            "X-Slack-Request-Timestamp": timestamp,
+            "X-Slack-Signature": sign(self.signing_secret, timestamp, body),
+        }
+
+
+def show_command_reply(
+    workspace: Workspace, fields: Json, delivery: Delivery, key: str
+) -> str | None:
+    """Show what the bot answered a command with; gives the error that Slack shows instead."""
+    error = delivery.error
+    reply = delivery.json if isinstance(delivery.json, dict) else {"text": delivery.body}
+    if error is None and delivery.body.strip():
+        try:
+            post_reply(workspace, key, reply, f"{fields['command']} {fields['text']}".strip())
+        except Refusal as refusal:
+            error = refusal.error
+    if error:
+        words = f"{fields['command']} failed with the error “{error}”"
+        message = Message(fields["channel_id"], workspace.next_ts(), "USLACKBOT", words)
+        message.only_for = fields["user_id"]
+        workspace.post(message)
+    return error
+
+
+def post_reply(workspace: Workspace, key: str, reply: Json, command: str | None = None) -> None:
+    """Post what came to a response_url, or with the acknowledgement of its command.
+
+    Raises:
+        Refusal: the refusals of `check_message`.
+    """
+    url = workspace.response_urls[key]
+    if reply.get("delete_original"):
+        if url.original:
+            workspace.delete(url.original)
+        return
+    check_message(reply.get("text"), reply.get("blocks"), whole=False)
+    if reply.get("replace_original") and url.original and not url.original.deleted:
+        blocks = with_block_ids({"blocks": reply.get("blocks")}, url.original.ts)["blocks"]
+        workspace.edit(url.original, reply["text"], blocks)
+        return
+    posted = workspace.post(reply_message(workspace, url.channel, reply))
+    if reply.get("response_type", "ephemeral") == "ephemeral":
+        posted.only_for = url.user
+    else:
+        posted.command = command
+    url.original = url.original or posted
+
+
+def reply_message(workspace: Workspace, channel: str, reply: Json) -> Message:
+    """A new message that came through a response_url."""
+    ts = workspace.next_ts()
+    blocks = with_block_ids({"blocks": reply.get("blocks")}, ts)["blocks"]
+    user, thread = workspace.bot_user_id, reply.get("thread_ts")
+    return Message(channel, ts, user, reply["text"], blocks, thread_ts=thread)
+
+
+def show_submission_reply(workspace: Workspace, view: View, delivery: Delivery) -> None:
+    """Close, update or keep a modal as the bot's acknowledgement says."""
+    reply = delivery.json if isinstance(delivery.json, dict) else {}
+    action = reply.get("response_action")
+    try:
+        if delivery.error:
+            workspace.fail(view, {"": TROUBLE})
+        elif action == "errors":
+            show_errors(workspace, view, reply.get("errors") or {})
+        elif action in {"update", "push"}:
+            check_view(reply.get("view"))
+            replace_or_push(workspace, view, action, reply["view"])
+        else:
+            workspace.close(view, everything=action == "clear")
+    except Refusal:
+        workspace.fail(view, {"": TROUBLE})
+
+
+def replace_or_push(workspace: Workspace, view: View, action: str, body: Json) -> None:
+    """Show another view in this modal's place, or on top of it."""
+    if action == "update":
+        workspace.show(view, body)
+    else:
+        workspace.open(view.user, body)
+
+
+def show_errors(workspace: Workspace, view: View, errors: dict[str, str]) -> None:
+    """Show errors at inputs; an unknown block_id is a general error, as in Slack."""
+    known = {block.get("block_id") for block in view.blocks if block.get("type") == "input"}
+    workspace.fail(view, errors if errors and set(errors) <= known else {"": TROUBLE})

@@ -1,0 +1,145 @@
+"""The Web API's look-ups: who the bot is, people, groups and channels."""
+
+from sandbox.people import Channel, Group, Person
+from sandbox.slack.chat import known_channel
+from sandbox.slack.messages import Json
+from sandbox.slack.refusals import Refusal
+from sandbox.slack.workspace import Workspace
+
+
+def auth_test(workspace: Workspace, _args: Json) -> Json:
+    """`auth.test`: whose token it is."""
+    return {
+        "url": f"https://{workspace.team_domain}.slack.com/",
+        "team": "Gatehouse sandbox",
+        "user": "gatehouse",
+        "team_id": workspace.team_id,
+        "user_id": workspace.bot_user_id,
+        "bot_id": workspace.bot_id,
+        "is_enterprise_install": False,
+    }
+
+
+def users_info(workspace: Workspace, args: Json) -> Json:
+    """`users.info`: a person of this workspace or of one that shares a channel with it."""
+    person = workspace.people.get(str(args.get("user")))
+    if person is None:
+        raise Refusal("user_not_found")
+    return {"user": as_user(workspace, person)}
+
+
+def as_user(workspace: Workspace, person: Person) -> Json:
+    """A person as the Web API shows them."""
+    return {
+        "id": person.id,
+        "team_id": person.team_id,
+        "name": person.handle,
+        "deleted": person.deleted,
+        "real_name": person.name,
+        "tz": person.tz,
+        "profile": {"real_name": person.name, "display_name": person.handle},
+        "is_restricted": person.is_restricted,
+        "is_ultra_restricted": person.is_ultra_restricted,
+        "is_bot": person.is_bot,
+        "is_stranger": person.team_id != workspace.team_id,
+    }
+
+
+def as_group(workspace: Workspace, group: Group) -> Json:
+    """A user group as the Web API shows it."""
+    return {
+        "id": group.id,
+        "team_id": workspace.team_id,
+        "is_usergroup": True,
+        "name": group.name,
+        "handle": group.handle,
+        "user_count": len(group.members),
+        "users": list(group.members),
+    }
+
+
+def usergroups_list(workspace: Workspace, args: Json) -> Json:
+    """`usergroups.list`; the members only with `include_users`."""
+    shown = [as_group(workspace, group) for group in workspace.groups.values()]
+    if str(args.get("include_users", "")).lower() not in {"1", "true"}:
+        for group in shown:
+            del group["users"]
+    return {"usergroups": shown}
+
+
+def usergroup_users(workspace: Workspace, args: Json) -> Json:
+    """`usergroups.users.list`: the ids of a group's members."""
+    group = workspace.groups.get(str(args.get("usergroup")))
+    if group is None:
+        raise Refusal("no_such_subteam")
+    return {"users": list(group.members)}
+
+
+def as_channel(workspace: Workspace, channel: Channel) -> Json:
+    """A channel as the Web API shows it."""
+    shown: Json = {
+        "id": channel.id,
+        "is_channel": not channel.is_private,
+        "is_group": channel.is_private and not channel.is_direct,
+        "is_im": channel.is_direct,
+        "is_private": channel.is_private,
+        "is_archived": channel.is_archived,
+        "is_member": workspace.bot_user_id in channel.members,
+        "context_team_id": workspace.team_id,
+    }
+    return (
+        {**shown, "user": channel.partner} if channel.is_direct else {**shown, "name": channel.name}
+    )
+
+
+def conversations_info(workspace: Workspace, args: Json) -> Json:
+    """`conversations.info`; which scope it needs depends on the kind of channel."""
+    channel = known_channel(workspace, args.get("channel"))
+    need_scope(workspace, read_scope(channel))
+    return {"channel": as_channel(workspace, channel)}
+
+
+def conversations_members(workspace: Workspace, args: Json) -> Json:
+    """`conversations.members`, all on one page."""
+    channel = known_channel(workspace, args.get("channel"))
+    need_scope(workspace, read_scope(channel))
+    return {"members": sorted(channel.members), "response_metadata": {"next_cursor": ""}}
+
+
+def conversations_open(workspace: Workspace, args: Json) -> Json:
+    """`conversations.open`: the direct messages with one person."""
+    user = str(args.get("users"))
+    if user not in workspace.people:
+        raise Refusal("user_not_found")
+    return {"channel": {"id": workspace.direct(user).id}}
+
+
+def team_info(workspace: Workspace, _args: Json) -> Json:
+    """`team.info`."""
+    team = {"id": workspace.team_id, "name": "Gatehouse sandbox", "domain": workspace.team_domain}
+    return {"team": team}
+
+
+def bots_info(workspace: Workspace, args: Json) -> Json:
+    """`bots.info`: the bot itself, the only one there is."""
+    if args.get("bot") not in {None, workspace.bot_id}:
+        raise Refusal("bot_not_found")
+    about = {"id": workspace.bot_id, "app_id": workspace.app_id, "user_id": workspace.bot_user_id}
+    return {"bot": {**about, "deleted": False, "name": "gatehouse"}}
+
+
+def read_scope(channel: Channel) -> str:
+    """The scope that reading about this kind of channel needs."""
+    if channel.is_direct:
+        return "im:read"
+    return "groups:read" if channel.is_private else "channels:read"
+
+
+def need_scope(workspace: Workspace, scope: str) -> None:
+    """Check that the token has a scope.
+
+    Raises:
+        Refusal: `missing_scope`, with what is needed and what there is.
+    """
+    if scope and scope not in workspace.scopes:
+        raise Refusal("missing_scope", needed=scope, provided=",".join(workspace.scopes))

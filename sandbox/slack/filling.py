@@ -1,0 +1,143 @@
+"""Filling in a modal as a person does: what is typed or chosen becomes `state.values`."""
+
+from typing import Any
+
+from sandbox.slack.messages import Json, View, label, label_of
+
+TYPED = {"plain_text_input", "email_text_input", "url_text_input", "number_input"}
+ONE_OPTION = {"static_select", "external_select", "radio_buttons", "overflow"}
+MANY_OPTIONS = {"multi_static_select", "multi_external_select", "checkboxes"}
+NAMED = {
+    "datepicker": "selected_date",
+    "timepicker": "selected_time",
+    "datetimepicker": "selected_date_time",
+    "users_select": "selected_user",
+    "channels_select": "selected_channel",
+    "conversations_select": "selected_conversation",
+    "multi_users_select": "selected_users",
+    "multi_channels_select": "selected_channels",
+    "multi_conversations_select": "selected_conversations",
+    "rich_text_input": "rich_text_value",
+}
+REQUIRED = "Please complete this required field."
+
+
+class NotThereError(AssertionError):
+    """A test or a person names something that is not on the screen."""
+
+
+def state_field(kind: str) -> str:
+    """The name under which the state of such an element holds its value."""
+    if kind in TYPED:
+        return "value"
+    if kind in ONE_OPTION:
+        return "selected_option"
+    return "selected_options" if kind in MANY_OPTIONS else NAMED.get(kind, "value")
+
+
+def state_of(element: Json, value: Any) -> Json:
+    """An element's state holding a value; an option may be given by its text or its value."""
+    kind = element["type"]
+    if kind in ONE_OPTION and value is not None:
+        value = pick(element, value)
+    elif kind in MANY_OPTIONS:
+        value = [pick(element, one) for one in value or []]
+    elif kind in TYPED:
+        value = str(value) if value not in {None, ""} else None
+    return {"type": kind, state_field(kind): value}
+
+
+def pick(element: Json, wanted: Any) -> Json:
+    """The option that somebody chose.
+
+    Raises:
+        NotThereError: no such option.
+    """
+    if isinstance(wanted, dict):
+        return wanted
+    offered = list(element.get("options") or [])
+    for group in element.get("option_groups") or []:
+        offered += group["options"]
+    for option in offered:
+        if wanted in {option["text"]["text"], option["value"]}:
+            return dict(option)
+    names = [option["text"]["text"] for option in offered]
+    raise NotThereError(f"no option {wanted!r} among {names}")
+
+
+def initial_state(element: Json) -> Json:
+    """What stands in an element before anyone touches it."""
+    field = state_field(element["type"])
+    names = [key for key in element if key.startswith("initial_")]
+    empty: Any = [] if field.endswith("s") else None
+    return {"type": element["type"], field: element[names[0]] if names else empty}
+
+
+def state_values(blocks: list[Json], elements: list[tuple[Json, Json]], typed: Json) -> Json:
+    """`state.values` of a message or a modal: what was typed over what stood there."""
+    values: Json = {}
+    for block, element in elements:
+        if element["type"] in {"button", "overflow"} or block not in blocks:
+            continue
+        block_id, action_id = str(block.get("block_id")), element["action_id"]
+        state = typed.get(block_id, {}).get(action_id) or initial_state(element)
+        values.setdefault(block_id, {})[action_id] = state
+    return values
+
+
+def view_state(view: View) -> Json:
+    """`state.values` of a modal as it stands now."""
+    return state_values(view.blocks, view.elements, view.values)
+
+
+def find_input(view: View, name: str) -> tuple[Json, Json]:
+    """An input (block, element) by its label or its block_id.
+
+    Raises:
+        NotThereError: the modal has none of that name.
+    """
+    for block in view.blocks:
+        if block.get("type") == "input" and name in {label_of(block), block.get("block_id")}:
+            return block, block["element"]
+    raise NotThereError(f"no input {name!r}; the modal {view.title!r} has {view.labels}")
+
+
+def fill(view: View, name: str, value: Any) -> None:
+    """Put a value into an input of a modal."""
+    block, element = find_input(view, name)
+    state = state_of(element, value)
+    view.values.setdefault(str(block["block_id"]), {})[element["action_id"]] = state
+
+
+def missing(view: View) -> dict[str, str]:
+    """What Slack's own client refuses before the bot hears of it, by block_id."""
+    state = view_state(view)
+    wrong = {}
+    for block in view.blocks:
+        if block.get("type") == "input":
+            element = block["element"]
+            value = state[block["block_id"]][element["action_id"]][state_field(element["type"])]
+            problem = client_problem(block, element, value)
+            if problem:
+                wrong[str(block["block_id"])] = problem
+    return wrong
+
+
+def client_problem(block: Json, element: Json, value: Any) -> str | None:
+    """What is wrong with one input before it is sent."""
+    if value in (None, "", []):
+        return None if block.get("optional") else REQUIRED
+    if element["type"] == "plain_text_input":
+        if len(value) > (element.get("max_length") or 3000):
+            return f"Please enter at most {element.get('max_length') or 3000} characters."
+        if len(value) < (element.get("min_length") or 0):
+            return f"Please enter at least {element['min_length']} characters."
+    return None
+
+
+def find_element(elements: list[tuple[Json, Json]], name: str) -> tuple[Json, Json] | None:
+    """Something to press or choose, by its action_id or by the words on it."""
+    for block, element in elements:
+        if name in {element.get("action_id"), label(element), label_of(block)}:
+            return block, element
+    return None

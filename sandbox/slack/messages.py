@@ -1,0 +1,164 @@
+"""What Slack keeps of a message and of an open modal."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+Json = dict[str, Any]
+
+
+@dataclass
+class Message:
+    """A message as people see it now.
+
+    `only_for` is the one reader of an ephemeral message. `versions` are the earlier
+    `(text, blocks)` of a message that was edited, oldest first. `command` is what a person typed,
+    where the reply shows it.
+    """
+
+    channel: str
+    ts: str
+    user: str
+    text: str = ""
+    blocks: list[Json] = field(default_factory=list)
+    thread_ts: str | None = None
+    only_for: str | None = None
+    client_msg_id: str | None = None
+    command: str | None = None
+    deleted: bool = False
+    versions: list[tuple[str, list[Json]]] = field(default_factory=list)
+    number: int = 0
+
+    @property
+    def is_edited(self) -> bool:
+        """Whether it was changed after it was posted."""
+        return bool(self.versions)
+
+    @property
+    def elements(self) -> list[tuple[Json, Json]]:
+        """Everything one can press or choose now, as (block, element)."""
+        return list(interactive(self.blocks))
+
+    @property
+    def buttons(self) -> list[str]:
+        """The labels of its buttons, in order."""
+        return [label(e) for _, e in self.elements if e.get("type") == "button"]
+
+    @property
+    def all_text(self) -> str:
+        """Every piece of text in it, `text` first, one a line: for assertions."""
+        return "\n".join([self.text, *texts(self.blocks)])
+
+    def as_slack(self) -> Json:
+        """The message as the Web API and the payloads show it."""
+        shown: Json = {"type": "message", "user": self.user, "ts": self.ts, "text": self.text}
+        if self.blocks:
+            shown["blocks"] = self.blocks
+        if self.thread_ts:
+            shown["thread_ts"] = self.thread_ts
+        if self.client_msg_id:
+            shown["client_msg_id"] = self.client_msg_id
+        return shown
+
+
+@dataclass
+class View:
+    """An open modal; `body` is what the bot sent, `values` what stands in its inputs."""
+
+    id: str
+    hash: str
+    user: str
+    body: Json
+    root_id: str
+    previous_id: str | None = None
+    values: dict[str, dict[str, Json]] = field(default_factory=dict)
+    errors: dict[str, str] = field(default_factory=dict)
+    team_id: str = ""
+
+    @property
+    def blocks(self) -> list[Json]:
+        """The modal's blocks."""
+        blocks: list[Json] = self.body.get("blocks", [])
+        return blocks
+
+    @property
+    def title(self) -> str:
+        """The words at its top."""
+        return str(self.body.get("title", {}).get("text", ""))
+
+    @property
+    def elements(self) -> list[tuple[Json, Json]]:
+        """Everything one can fill in or press, as (block, element)."""
+        return list(interactive(self.blocks))
+
+    @property
+    def labels(self) -> list[str]:
+        """The labels of its inputs, in order."""
+        return [label_of(block) for block in self.blocks if block.get("type") == "input"]
+
+    @property
+    def all_text(self) -> str:
+        """Every piece of text in it, one a line."""
+        return "\n".join([self.title, *texts(self.blocks)])
+
+    def as_slack(self, app_id: str, bot_id: str) -> Json:
+        """The view as payloads and `views.*` answers show it."""
+        return {
+            "private_metadata": "",
+            "callback_id": "",
+            "external_id": "",
+            "clear_on_close": False,
+            "notify_on_close": False,
+            "submit": None,
+            "close": None,
+            **self.body,
+            "id": self.id,
+            "team_id": self.team_id,
+            "hash": self.hash,
+            "state": {"values": self.values},
+            "previous_view_id": self.previous_id,
+            "root_view_id": self.root_id,
+            "app_id": app_id,
+            "app_installed_team_id": self.team_id,
+            "bot_id": bot_id,
+        }
+
+
+def label(element: Json) -> str:
+    """What stands on a button, or the placeholder of a select."""
+    words = element.get("text") or element.get("placeholder") or {}
+    return str(words.get("text", "")) if isinstance(words, dict) else str(words)
+
+
+def label_of(block: Json) -> str:
+    """The label of an input block."""
+    return str(block.get("label", {}).get("text", ""))
+
+
+def interactive(blocks: list[Json]) -> Iterator[tuple[Json, Json]]:
+    """Every element with an `action_id`, wherever in the blocks it stands."""
+    for block in blocks:
+        held = [*block.get("elements", []), block.get("accessory"), block.get("element")]
+        held += block.get("actions", []) if isinstance(block.get("actions"), list) else []
+        for element in held:
+            if isinstance(element, dict) and "action_id" in element:
+                yield block, element
+        yield from interactive(block.get("child_blocks", []))
+
+
+def texts(part: Any) -> Iterator[str]:
+    """Every text in a piece of Block Kit, in reading order."""
+    if isinstance(part, list):
+        for item in part:
+            yield from texts(item)
+    elif isinstance(part, dict):
+        for key, value in part.items():
+            if isinstance(value, str) and key in READ_ALOUD:
+                yield value
+            elif not isinstance(value, str):
+                yield from texts(value)
+
+
+READ_ALOUD = frozenset(
+    {"text", "title", "caption", "label", "name", "alt_text", "subtitle", "body"}
+)

@@ -1,0 +1,164 @@
+"""The forms that Slack sends to an app, field for field.
+
+Source: Slack's pages on slash commands, `block_actions`, `view_submission`, `view_closed` and
+`block_suggestion`.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from sandbox.people import TEAM_ID, Person
+from sandbox.slack.filling import state_values, view_state
+from sandbox.slack.messages import Json, Message, View
+from sandbox.slack.workspace import Workspace
+
+VERIFICATION_TOKEN = "never-use-this"
+MENTION = re.compile(r"(?<!\S)([@#])([\w.-]+)")
+
+
+def escaped(workspace: Workspace, text: str) -> str:
+    """What a person typed as `should_escape` delivers it: mentions as ids, `& < >` as entities."""
+    safe = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return MENTION.sub(lambda found: _mention(workspace, found), safe)
+
+
+def _mention(workspace: Workspace, found: re.Match[str]) -> str:
+    sign, name = found.groups()
+    if sign == "#":
+        named = (c for c in workspace.channels.values() if c.name == name and not c.is_direct)
+        channel = next(named, None)
+        return f"<#{channel.id}|{channel.name}>" if channel else found.group()
+    person = next((p for p in workspace.people.values() if p.handle == name), None)
+    if person:
+        return f"<@{person.id}|{person.handle}>"
+    group = next((g for g in workspace.groups.values() if g.handle == name), None)
+    return f"<!subteam^{group.id}|@{group.handle}>" if group else found.group()
+
+
+@dataclass(frozen=True)
+class Sender:
+    """Who did something, and the fields that every payload has because of it."""
+
+    workspace: Workspace
+    person: Person
+
+    def common(self, kind: str) -> Json:
+        """The fields of every interactive payload."""
+        return {
+            "type": kind,
+            "user": self._user(),
+            "api_app_id": self.workspace.app_id,
+            "token": VERIFICATION_TOKEN,
+            "team": {"id": self.workspace.team_id, "domain": self.workspace.team_domain},
+            "enterprise": None,
+            "is_enterprise_install": False,
+        }
+
+    def _user(self) -> Json:
+        handle = self.person.handle
+        return {
+            "id": self.person.id,
+            "username": handle,
+            "name": handle,
+            "team_id": self.person.team_id,
+        }
+
+    def command(self, channel_id: str, command: str, text: str, response_url: str) -> Json:
+        """A slash command; the team is the person's own, as in a channel that two teams share."""
+        channel = self.workspace.channels[channel_id]
+        elsewhere = self.person.team_id != TEAM_ID
+        return {
+            "token": VERIFICATION_TOKEN,
+            "team_id": self.person.team_id,
+            "team_domain": "elsewhere" if elsewhere else self.workspace.team_domain,
+            "channel_id": channel_id,
+            "channel_name": channel.name,
+            "user_id": self.person.id,
+            "user_name": self.person.handle,
+            "command": command,
+            "text": text,
+            "api_app_id": self.workspace.app_id,
+            "is_enterprise_install": "false",
+            "response_url": response_url,
+            "trigger_id": self.workspace.new_trigger(self.person.id),
+        }
+
+    def action(self, message: Message, action: Json, response_url: str, typed: Json) -> Json:
+        """A button pressed or a choice made in a message."""
+        shown = message.as_slack() | {"app_id": self.workspace.app_id}
+        container = {
+            "type": "message",
+            "message_ts": message.ts,
+            "channel_id": message.channel,
+            "is_ephemeral": message.only_for is not None,
+        }
+        channel = self.workspace.channels[message.channel]
+        payload = self.common("block_actions") | {
+            "container": container,
+            "trigger_id": self.workspace.new_trigger(self.person.id),
+            "channel": {"id": channel.id, "name": channel.name},
+            "state": {"values": state_values(message.blocks, message.elements, typed)},
+            "response_url": response_url,
+            "actions": [action],
+        }
+        return payload if message.only_for else {**payload, "message": shown}
+
+    def view_action(self, view: View, action: Json) -> Json:
+        """A button pressed or a choice made in a modal."""
+        return self.common("block_actions") | {
+            "container": {"type": "view", "view_id": view.id},
+            "trigger_id": self.workspace.new_trigger(self.person.id, view),
+            "view": self.view(view),
+            "actions": [action],
+        }
+
+    def submission(self, view: View) -> Json:
+        """A modal sent."""
+        return self.common("view_submission") | {
+            "trigger_id": self.workspace.new_trigger(self.person.id, view),
+            "view": self.view(view),
+            "response_urls": [],
+        }
+
+    def closed(self, view: View, *, is_cleared: bool = False) -> Json:
+        """A modal dismissed."""
+        return self.common("view_closed") | {"view": self.view(view), "is_cleared": is_cleared}
+
+    def suggestion(self, place: View | Message, block: Json, element: Json, typed: str) -> Json:
+        """Words typed into a type-ahead select."""
+        payload = self.common("block_suggestion") | {
+            "action_id": element["action_id"],
+            "block_id": block["block_id"],
+            "value": typed,
+        }
+        if isinstance(place, View):
+            container = {"type": "view", "view_id": place.id}
+            return payload | {"container": container, "view": self.view(place)}
+        channel = self.workspace.channels[place.channel]
+        return payload | {
+            "container": {"type": "message", "message_ts": place.ts, "channel_id": place.channel},
+            "channel": {"id": channel.id, "name": channel.name},
+            "message": place.as_slack(),
+        }
+
+    def view(self, view: View) -> Json:
+        """A modal with what stands in its inputs."""
+        shown = view.as_slack(self.workspace.app_id, self.workspace.bot_id)
+        return shown | {"state": {"values": view_state(view)}}
+
+
+def action_of(block: Json, element: Json, state: Json, action_ts: str) -> Json:
+    """One entry of `actions`."""
+    action: Json = {
+        "type": element["type"],
+        "action_id": element["action_id"],
+        "block_id": block.get("block_id"),
+        "action_ts": action_ts,
+    }
+    if element["type"] != "button":
+        return action | state
+    about: dict[str, Any] = {
+        key: element[key] for key in ("text", "value", "style") if key in element
+    }
+    return action | about

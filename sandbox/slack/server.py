@@ -1,0 +1,322 @@
+"""The stand-in Slack, running: what tests and the sandbox's page use.
+
+    async with running_slack(Workspace()) as slack:
+        # start the bot with SLACK_API_URL=slack.api_url,
+        # SLACK_BOT_TOKEN=slack.workspace.bot_token and SLACK_SIGNING_SECRET=slack.signing_secret,
+        # then tell where it listens:
+        slack.bot_url = "http://127.0.0.1:3000"
+        delivery = await slack.command("U0OPERATOR", "C0GENERAL", "/testusers", "add welcome +1555")
+        assert delivery.status == 200 and delivery.seconds < 0.1
+        card = await slack.until(lambda: slack.workspace.messages("C0APPROVALS")[-1])
+        await slack.click("U0APPROVER", card, "Approve")       # by its words or its action_id
+        await slack.until(lambda: "applied" in card.all_text)  # the same object when edited
+
+What to look at is on `slack.workspace` (see `sandbox.slack.workspace.Workspace`):
+`messages(channel)`, `thread(channel, ts)`, `dm(user)`, `ephemerals(user)`, `open_view(user)`,
+`calls`, `calls_of(method)`; a message has `text`, `blocks`, `buttons`, `all_text`, `versions`.
+What goes wrong is on `slack.workspace.faults` (see `sandbox.slack.faults.Faults`): `ratelimit`,
+`error`, `status`, `html`, `hang`, `drop`, `cut`, `hold`.
+
+Modals: `view = await slack.until(lambda: slack.workspace.open_view(user))`;
+`await slack.suggest(user, view, "Flow", "wel")` gives the options;
+`await slack.submit(user, view, {"Flow": "welcome", "Identities": "+1555"})` sends it, and then
+`view.errors` holds errors by block_id, or the view is closed;
+`await slack.close(user, view)` dismisses it.
+
+Forged requests: `slack.raw(body, headers)`; `slack.signed_headers(body)` are those of an honest
+one.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar
+
+import aiohttp
+from aiohttp import web
+
+from sandbox.people import Person
+from sandbox.slack.api import WebApi
+from sandbox.slack.delivery import (
+    Deliverer,
+    Delivery,
+    show_command_reply,
+    show_submission_reply,
+)
+from sandbox.slack.filling import NotThereError, fill, find_element, find_input, missing, state_of
+from sandbox.slack.messages import Json, Message, View, interactive
+from sandbox.slack.payloads import Sender, action_of, escaped
+from sandbox.slack.responses import ResponseUrls
+from sandbox.slack.sockets import Sockets
+from sandbox.slack.workspace import Call, Workspace
+
+SIGNING_SECRET = "sandbox-signing-secret"
+Found = TypeVar("Found")
+
+
+class RunningSlack:
+    """A workspace that people act in and that the bot is connected to; made by `running_slack`."""
+
+    def __init__(self, workspace: Workspace, deliverer: Deliverer, address: str) -> None:
+        self.workspace = workspace
+        self.address = address
+        self.api_url = f"{address}/api/"
+        self._deliverer = deliverer
+
+    @property
+    def bot_url(self) -> str | None:
+        """Where the bot listens, without a path; may be set after the start."""
+        return self._deliverer.bot_url
+
+    @bot_url.setter
+    def bot_url(self, value: str | None) -> None:
+        self._deliverer.bot_url = value
+
+    @property
+    def signing_secret(self) -> str:
+        """What requests to the bot are signed with."""
+        return self._deliverer.signing_secret
+
+    def signed_headers(self, body: str) -> dict[str, str]:
+        """The headers of an honest request with this body."""
+        return self._deliverer.headers(body)
+
+    async def raw(self, body: str, headers: dict[str, str]) -> Delivery:
+        """POST any body to the bot's `/slack/events`."""
+        return await self._deliverer.raw(body, headers)
+
+    async def command(
+        self, user: str, channel: str, command: str, text: str = "", *, as_typed: bool = True
+    ) -> Delivery:
+        """A person types a slash command.
+
+        Args:
+            user: who.
+            channel: a channel's id, or the id of the direct messages with the bot (`D…`).
+            command: with its slash.
+            text: what follows it, with mentions as `@handle`.
+            as_typed: False sends the text as it is, without what `should_escape` does to it.
+        """
+        self._direct(channel)
+        key = self.workspace.new_response_url(channel, user)
+        if as_typed and self.workspace.should_escape:
+            text = escaped(self.workspace, text)
+        fields = self._sender(user).command(channel, command, text, self._response_url(key))
+        delivery = await self._deliverer.command(fields)
+        error = show_command_reply(self.workspace, fields, delivery, key)
+        return Delivery(delivery.status, delivery.body, delivery.seconds, error)
+
+    async def click(
+        self, user: str, place: Message | View, name: str, value: Any = None
+    ) -> Delivery:
+        """A person presses a button, or chooses `value` in a select.
+
+        Args:
+            user: who.
+            place: the message or modal; in a message that changed meanwhile, buttons that it had
+                before can still be pressed, as on a screen that was not redrawn yet.
+            name: the words on it, its action_id, or the label of its input.
+            value: an option's text or value, a date, an id: whatever the element takes.
+
+        Raises:
+            NotThereError: there is nothing of that name.
+        """
+        block, element = found_in(place, name)
+        state = {} if element["type"] == "button" else state_of(element, value)
+        if state and isinstance(place, View):
+            place.values.setdefault(str(block["block_id"]), {})[element["action_id"]] = state
+        action = action_of(block, element, state, self.workspace.next_ts())
+        if isinstance(place, View):
+            return await self._deliverer.interaction(self._sender(user).view_action(place, action))
+        key = self.workspace.new_response_url(place.channel, user, place)
+        typed = {str(block.get("block_id")): {element["action_id"]: state}} if state else {}
+        payload = self._sender(user).action(place, action, self._response_url(key), typed)
+        return await self._deliverer.interaction(payload)
+
+    async def suggest(self, user: str, place: View | Message, name: str, typed: str) -> list[Json]:
+        """The options that the bot offers for words typed into a type-ahead select."""
+        block, element = found_in(place, name)
+        payload = self._sender(user).suggestion(place, block, element, typed)
+        delivery = await self._deliverer.interaction(payload)
+        reply = delivery.json if isinstance(delivery.json, dict) else {}
+        offered = list(reply.get("options") or [])
+        for group in reply.get("option_groups") or []:
+            offered += group["options"]
+        return offered
+
+    async def submit(self, user: str, view: View, values: dict[str, Any] | None = None) -> Delivery:
+        """A person fills in a modal and sends it.
+
+        Args:
+            user: who.
+            view: the modal; `view.errors` shows afterwards what the bot refused.
+            values: by label or block_id. A choice is given by its text or value; in a type-ahead
+                select the words typed, for which the bot is asked. What is not named keeps what
+                stands there.
+
+        Raises:
+            NotThereError: no such input, no such option, or a required input is empty (Slack's own
+                client would not send it).
+        """
+        for name, value in (values or {}).items():
+            fill(view, name, await self._suggested(user, view, name, value))
+        lacking = missing(view)
+        if lacking:
+            raise NotThereError(f"Slack does not send this modal yet: {lacking}")
+        return await self.send(user, view)
+
+    async def send(self, user: str, view: View) -> Delivery:
+        """Send a modal as it stands."""
+        delivery = await self._deliverer.interaction(self._sender(user).submission(view))
+        show_submission_reply(self.workspace, view, delivery)
+        return delivery
+
+    async def close(self, user: str, view: View) -> Delivery | None:
+        """A person dismisses a modal; the bot hears of it if it asked to."""
+        payload = self._sender(user).closed(view)
+        self.workspace.close(view, everything=bool(view.body.get("clear_on_close")))
+        if view.body.get("notify_on_close"):
+            return await self._deliverer.interaction(payload)
+        return None
+
+    def say(self, user: str, channel: str, text: str, thread_ts: str | None = None) -> Message:
+        """A person writes a message."""
+        self._direct(channel)
+        words = escaped(self.workspace, text)
+        message = Message(channel, self.workspace.next_ts(), user, words, thread_ts=thread_ts)
+        return self.workspace.post(message)
+
+    async def until(self, predicate: Callable[[], Found], timeout: float = 5) -> Found:  # noqa: ASYNC109
+        """Wait for the workspace to change until `predicate()` is true; gives what it returned.
+
+        A predicate that looks at something which is not there yet (IndexError, KeyError) counts as
+        false. It is asked again at every message, edit, modal and Web API call; not at changes
+        elsewhere.
+
+        Raises:
+            AssertionError: it did not become true in time; says what is there instead.
+        """
+        try:
+            async with asyncio.timeout(timeout):
+                while not (found := attempt(predicate)):
+                    await self.workspace.change()
+                return found
+        except TimeoutError:
+            raise AssertionError(f"not within {timeout} s; there is:\n{self.dump()}") from None
+
+    def dump(self) -> str:
+        """Everything that can be seen, as text."""
+        views = self.workspace.views.values()
+        return "\n".join(
+            [
+                *(dump_message(message) for message in self.workspace.all_messages),
+                *(f"modal of {v.user}: {v.title!r} {v.labels} {v.errors}" for v in views),
+                *(dump_call(call) for call in self.workspace.calls[-20:]),
+            ]
+        )
+
+    def _sender(self, user: str) -> Sender:
+        person = self.workspace.people.get(user) or Person(user, user.lower(), user, "unknown")
+        return Sender(self.workspace, person)
+
+    def _response_url(self, key: str) -> str:
+        return f"{self.address}/response/{key}"
+
+    def _direct(self, channel: str) -> None:
+        for person in self.workspace.people:
+            if channel == "D" + person[1:]:
+                self.workspace.direct(person)
+
+    async def _suggested(self, user: str, view: View, name: str, value: Any) -> Any:
+        _, element = find_input(view, name)
+        if element["type"] != "external_select" or not isinstance(value, str):
+            return value
+        offered = await self.suggest(user, view, name, value)
+        exact = [o for o in offered if value in {o["text"]["text"], o["value"]}]
+        if len(exact or offered) != 1:
+            names = [option["text"]["text"] for option in offered]
+            raise NotThereError(f"{value!r} in {name!r} offers {names}")
+        return (exact or offered)[0]
+
+
+def dump_message(message: Message) -> str:
+    """A message in one line."""
+    whose = f" only for {message.only_for}" if message.only_for else ""
+    gone = " (deleted)" if message.deleted else ""
+    said = f"{message.user}: {message.all_text!r} {message.buttons}"
+    return f"{message.channel}{whose}{gone} {said}"
+
+
+def dump_call(call: Call) -> str:
+    """A Web API call in one line."""
+    return f"call {call.method} -> {call.status} {(call.answer or {}).get('error', '')}"
+
+
+def attempt(predicate: Callable[[], Found]) -> Found | None:
+    """What the predicate says, or None while what it looks at is not there."""
+    try:
+        return predicate()
+    except (IndexError, KeyError):
+        return None
+
+
+def found_in(place: Message | View, name: str) -> tuple[Json, Json]:
+    """Something to press in a message (as it is, or as it was before) or in a modal.
+
+    Raises:
+        NotThereError: nothing of that name.
+    """
+    shown = [place.elements]
+    if isinstance(place, Message):
+        shown += [list(interactive(blocks)) for _, blocks in reversed(place.versions)]
+    for elements in shown:
+        found = find_element(elements, name)
+        if found:
+            return found
+    raise NotThereError(
+        f"nothing called {name!r} in:\n{place.all_text}\nbut {[e for _, e in place.elements]}"
+    )
+
+
+@asynccontextmanager
+async def running_slack(
+    workspace: Workspace | None = None,
+    *,
+    bot_url: str | None = None,
+    signing_secret: str = SIGNING_SECRET,
+    port: int = 0,
+) -> AsyncIterator[RunningSlack]:
+    """Run the stand-in on loopback until the block ends.
+
+    Args:
+        workspace: its state; a fresh one with the default people when left out.
+        bot_url: where the bot listens; may be set later.
+        signing_secret: what requests to the bot are signed with.
+        port: 0 for any free one.
+    """
+    workspace = workspace or Workspace()
+    sockets = Sockets()
+    address = ""
+    api = WebApi(
+        workspace, lambda: f"{address.replace('http', 'ws')}/socket?ticket={sockets.ticket()}"
+    )
+    responses = ResponseUrls(workspace)
+    app = web.Application(client_max_size=4 * 2**20)
+    app.router.add_route("*", "/api/{method}", api.handle)
+    app.router.add_post("/response/{key}", responses.handle)
+    app.router.add_get("/socket", sockets.handle)
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=1)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", port)
+    await site.start()
+    address = f"http://127.0.0.1:{runner.addresses[0][1]}"
+    async with aiohttp.ClientSession() as session:
+        deliverer = Deliverer(session, signing_secret, sockets.send)
+        deliverer.bot_url = bot_url
+        try:
+            yield RunningSlack(workspace, deliverer, address)
+        finally:
+            api.close()
+            responses.close()
+            await sockets.close()
+            await runner.cleanup()

@@ -1,0 +1,78 @@
+"""Socket Mode: one WebSocket per `apps.connections.open`, each payload to one of them.
+
+Source: Slack's page "Using Socket Mode": `hello`, envelopes with an id, acknowledged by that id.
+"""
+
+import asyncio
+import itertools
+from contextlib import suppress
+
+from aiohttp import web
+
+from sandbox.slack.messages import Json
+
+
+class Sockets:
+    """The connections that the bot holds open."""
+
+    def __init__(self) -> None:
+        self._open: list[web.WebSocketResponse] = []
+        self._waiting: dict[str, asyncio.Future[Json]] = {}
+        self._numbers = itertools.count(1)
+        self._tickets: set[str] = set()
+
+    @property
+    def count(self) -> int:
+        """How many connections are open."""
+        return len(self._open)
+
+    def ticket(self) -> str:
+        """The secret of a connection that may be opened once."""
+        ticket = f"ticket-{next(self._numbers)}"
+        self._tickets.add(ticket)
+        return ticket
+
+    async def handle(self, request: web.Request) -> web.StreamResponse:
+        """One connection, from `hello` to its end."""
+        ticket = request.query.get("ticket", "")
+        if ticket not in self._tickets:
+            return web.Response(status=401)
+        self._tickets.discard(ticket)
+        socket = web.WebSocketResponse()
+        await socket.prepare(request)
+        await socket.send_json({"type": "hello", "num_connections": len(self._open) + 1})
+        self._open.append(socket)
+        try:
+            async for message in socket:
+                if message.type is web.WSMsgType.TEXT:
+                    self._acknowledge(message.json())
+        finally:
+            self._open.remove(socket)
+        return socket
+
+    def _acknowledge(self, reply: Json) -> None:
+        waiting = self._waiting.pop(str(reply.get("envelope_id")), None)
+        if waiting and not waiting.done():
+            waiting.set_result(reply)
+
+    async def send(self, kind: str, payload: Json) -> Json | None:
+        """Send a payload over the newest connection; its acknowledgement, None without one."""
+        if not self._open:
+            return None
+        envelope_id = f"envelope-{next(self._numbers)}"
+        reply: asyncio.Future[Json] = asyncio.get_running_loop().create_future()
+        self._waiting[envelope_id] = reply
+        envelope = {
+            "envelope_id": envelope_id,
+            "type": kind,
+            "payload": payload,
+            "accepts_response_payload": True,
+        }
+        await self._open[-1].send_json(envelope)
+        return await reply
+
+    async def close(self) -> None:
+        """End every connection."""
+        for socket in list(self._open):
+            with suppress(ConnectionError):
+                await socket.close()

@@ -1,0 +1,285 @@
+"""Whether Slack would take these blocks: the limits of messages and modals.
+
+Source: Slack's Block Kit reference pages and the checks of its Python SDK. Where the two say
+nothing, or where Slack is lenient, this is stricter: what passes here is meant to pass there.
+"""
+
+import json
+from typing import Any
+
+from sandbox.slack.checker import Checker, Rule
+from sandbox.slack.data_blocks import data_table, data_visualization, rich_text, table
+from sandbox.slack.elements import (
+    INPUTS,
+    PRESSED,
+    check_element,
+    feedback_buttons,
+    icon_button,
+    image,
+)
+from sandbox.slack.messages import Json
+from sandbox.slack.refusals import Refusal, bad_blocks
+
+MESSAGE_CHARACTERS = 12_000  # reported between 12,000 and 13,200: bolt-js issues 2509, 2867
+POST_TEXT = 40_000
+UPDATE_TEXT = 4_000
+VIEW_BYTES = 250_000
+
+
+def section(check: Checker, part: Json, at: str) -> None:
+    """Text, up to ten fields, and one thing beside it."""
+    check.keys(part, at, "", "block_id text fields accessory expand")
+    check.texts(part, at, plain=False, text=3000)
+    if part.get("text") is None and not part.get("fields"):
+        check.wrong("must define either text or fields", at)
+    if part.get("fields") is not None:
+        for place, found in check.items(part, at, "fields", 1, 10):
+            check.text(found, place, 2000)
+    if part.get("accessory") is not None:
+        check_element(check, {**PRESSED, "image": image}, part["accessory"], f"{at}/accessory")
+
+
+def header(check: Checker, part: Json, at: str) -> None:
+    """A heading."""
+    check.keys(part, at, "text", "block_id level")
+    check.texts(part, at, text=150)
+
+
+def context(check: Checker, part: Json, at: str) -> None:
+    """Small print: up to ten texts and pictures."""
+    check.keys(part, at, "elements", "block_id")
+    for place, element in check.objects(part, at, "elements", 1, 10):
+        if element.get("type") == "image":
+            image(check, element, place)
+        else:
+            check.text(element, place, 3000)
+
+
+def actions(check: Checker, part: Json, at: str) -> None:
+    """A row of up to 25 things to press; each has its own action_id."""
+    check.keys(part, at, "elements", "block_id")
+    found = check.objects(part, at, "elements", 1, 25)
+    for place, element in found:
+        check_element(check, PRESSED, element, place)
+    ids = [element.get("action_id") for _, element in found]
+    if len(set(ids)) != len(ids):
+        check.wrong("action_id must be unique within a block", f"{at}/elements")
+
+
+def context_actions(check: Checker, part: Json, at: str) -> None:
+    """Up to five small buttons."""
+    check.keys(part, at, "elements", "block_id")
+    rules: dict[str, Rule] = {"feedback_buttons": feedback_buttons, "icon_button": icon_button}
+    for place, element in check.objects(part, at, "elements", 1, 5):
+        check.follow(rules, element, place, "element")
+
+
+def input_block(check: Checker, part: Json, at: str) -> None:
+    """A label with something to fill in."""
+    check.keys(part, at, "label element", "block_id hint optional dispatch_action")
+    check.texts(part, at, label=2000, hint=2000)
+    check.flag(part, at, "optional", "dispatch_action")
+    check_element(check, INPUTS, part.get("element"), f"{at}/element")
+
+
+def divider(check: Checker, part: Json, at: str) -> None:
+    """A line."""
+    check.keys(part, at, "", "block_id")
+
+
+def image_block(check: Checker, part: Json, at: str) -> None:
+    """A picture."""
+    check.keys(part, at, "alt_text", "block_id image_url slack_file title")
+    check.strings(part, at, alt_text=2000, image_url=3000)
+    check.texts(part, at, title=2000)
+
+
+def video(check: Checker, part: Json, at: str) -> None:
+    """A video."""
+    optional = "block_id author_name description provider_icon_url provider_name title_url"
+    check.keys(part, at, "alt_text title thumbnail_url video_url", optional)
+    check.texts(part, at, title=200, description=200)
+
+
+def markdown(check: Checker, part: Json, at: str) -> None:
+    """Standard Markdown."""
+    check.keys(part, at, "text", "block_id")
+    check.string(part.get("text"), f"{at}/text", 12_000)
+    check.count(part.get("text"))
+
+
+def alert(check: Checker, part: Json, at: str) -> None:
+    """A coloured notice in a modal."""
+    check.keys(part, at, "text", "block_id level")
+    check.texts(part, at, plain=False, text=200)
+    check.choice(part, at, "level", {"default", "info", "warning", "error", "success"})
+
+
+def card(check: Checker, part: Json, at: str) -> None:
+    """A card with up to three buttons."""
+    optional = "block_id title subtitle body hero_image icon actions slack_icon subtext"
+    check.keys(part, at, "", optional)
+    check.texts(part, at, plain=False, title=150, subtitle=150, body=200)
+    if not any(part.get(key) for key in ("hero_image", "title", "actions", "body")):
+        check.wrong("must define one of hero_image, title, actions, body", at)
+    if part.get("actions") is not None:
+        for place, element in check.objects(part, at, "actions", 1, 3):
+            check_element(check, {"button": PRESSED["button"]}, element, place)
+
+
+def carousel(check: Checker, part: Json, at: str) -> None:
+    """One to ten cards."""
+    check.keys(part, at, "elements", "block_id")
+    for place, element in check.objects(part, at, "elements", 1, 10):
+        check.follow({"card": card}, element, place, "card")
+
+
+def container(check: Checker, part: Json, at: str) -> None:
+    """A frame around one to ten blocks, none of them a container."""
+    optional = "block_id title rich_text_title subtitle icon width is_collapsible default_collapsed"
+    check.keys(part, at, "child_blocks", optional)
+    check.texts(part, at, title=150, subtitle=150)
+    check.choice(part, at, "width", {"narrow", "standard", "wide", "full"})
+    check.flag(part, at, "is_collapsible", "default_collapsed")
+    if (part.get("title") is None) == (part.get("rich_text_title") is None):
+        check.wrong("must define either title or rich_text_title", at)
+    inner = {name: rule for name, rule in BLOCKS.items() if name != "container"}
+    for place, block in check.objects(part, at, "child_blocks", 1, 10):
+        check.follow(inner, block, place, "block")
+
+
+def task_card(check: Checker, part: Json, at: str) -> None:
+    """One step of a plan."""
+    check.keys(part, at, "task_id title", "block_id status details output sources")
+    check.choice(part, at, "status", {"pending", "in_progress", "complete", "error"})
+
+
+def plan(check: Checker, part: Json, at: str) -> None:
+    """Steps under a title."""
+    check.keys(part, at, "title", "block_id tasks")
+    for place, task in check.objects({"tasks": [], **part}, at, "tasks", 0, 50):
+        task_card(check, {"type": "task_card", **task}, place)
+
+
+BLOCKS: dict[str, Rule] = {
+    "actions": actions,
+    "alert": alert,
+    "card": card,
+    "carousel": carousel,
+    "container": container,
+    "context": context,
+    "context_actions": context_actions,
+    "data_table": data_table,
+    "data_visualization": data_visualization,
+    "divider": divider,
+    "header": header,
+    "image": image_block,
+    "input": input_block,
+    "markdown": markdown,
+    "plan": plan,
+    "rich_text": rich_text,
+    "section": section,
+    "table": table,
+    "task_card": task_card,
+    "video": video,
+}
+EVERYWHERE = {
+    "actions", "context", "divider", "header", "image", "input", "rich_text", "section", "video",
+}  # fmt: skip
+SURFACES: dict[str, set[str]] = {
+    "message": set(BLOCKS) - {"alert"},
+    "modal": EVERYWHERE | {"alert"},
+    "home": EVERYWHERE | {"card"},
+}
+MOST_BLOCKS = {"message": 50, "modal": 100, "home": 100}
+
+
+def check_blocks(blocks: Any, surface: str) -> Checker:
+    """Look at every block of a surface; what is wrong stands in the answer."""
+    check = Checker(surface)
+    allowed = {name: BLOCKS[name] for name in SURFACES[surface]}
+    found = check.objects({"blocks": blocks}, "", "blocks", 0, MOST_BLOCKS[surface])
+    for place, block in found:
+        check.strings(block, place, block_id=255)
+        check.follow(allowed, block, place, f"block in a {surface}")
+    kinds = [str(block.get("type")) for _, block in found]
+    if kinds.count("table") + kinds.count("data_table") > 1:
+        check.special.append("only_one_table_allowed")
+    if kinds.count("data_visualization") > 2:
+        check.wrong("no more than 2 data_visualization blocks allowed", "/blocks")
+    ids = [block["block_id"] for _, block in found if block.get("block_id")]
+    if len(set(ids)) != len(ids):
+        check.wrong("block_id must be unique", "/blocks")
+    return check
+
+
+def check_message(
+    text: Any, blocks: Any, *, most_text: int = POST_TEXT, whole: bool = True
+) -> None:
+    """Refuse a message as Slack would; stricter than Slack, blocks need a `text` beside them.
+
+    Args:
+        text: the fallback that notifications and screen readers use.
+        blocks: the message's blocks, or None.
+        most_text: characters of `text` (4,000 for an update).
+        whole: whether the limit of the whole message holds (a response_url does not have it).
+
+    Raises:
+        Refusal: `no_text`, `msg_too_long`, `invalid_blocks`, `only_one_table_allowed` or
+            `msg_blocks_too_long`.
+    """
+    if text is not None and not isinstance(text, str):
+        raise Refusal("invalid_arguments")
+    if not text or not text.strip():
+        raise Refusal("no_text")
+    if len(text) > most_text:
+        raise Refusal("msg_too_long")
+    if not blocks:
+        return
+    check = check_blocks(blocks, "message")
+    if check.special:
+        raise bad_blocks(check.special, check.special[0])
+    if check.problems:
+        raise bad_blocks(check.problems)
+    if whole and check.total > MESSAGE_CHARACTERS:
+        raise Refusal("msg_blocks_too_long")
+
+
+def check_view(view: Any) -> None:
+    """Refuse a modal as Slack would.
+
+    Raises:
+        Refusal: `invalid_arguments` (with what is wrong) or `view_too_large`.
+    """
+    if not isinstance(view, dict):
+        raise bad_blocks(
+            ["[ERROR] must provide an object [json-pointer:/view]"], "invalid_arguments"
+        )
+    if len(json.dumps(view, ensure_ascii=False).encode()) > VIEW_BYTES:
+        raise Refusal("view_too_large")
+    surface = "home" if view.get("type") == "home" else "modal"
+    check = check_blocks(view.get("blocks"), surface)
+    check_view_frame(check, view)
+    if not view.get("blocks"):
+        check.wrong("no less than 1 items allowed", "/view/blocks")
+    if check.problems:
+        raise bad_blocks(check.problems, "invalid_arguments")
+
+
+def check_view_frame(check: Checker, view: Json) -> None:
+    """Check what stands around a modal's blocks."""
+    optional = (
+        "submit close private_metadata callback_id clear_on_close notify_on_close external_id"
+    )
+    check.keys(view, "/view", "type title blocks", f"{optional} submit_disabled")
+    check.choice(view, "/view", "type", {"modal", "home"})
+    check.texts(view, "/view", title=24, submit=24, close=24)
+    check.flag(view, "/view", "clear_on_close", "notify_on_close")
+    for key, most in {"private_metadata": 3000, "callback_id": 255, "external_id": 255}.items():
+        if view.get(key):
+            check.string(view[key], f"/view/{key}", most)
+    inputs = [
+        b for b in view.get("blocks") or [] if isinstance(b, dict) and b.get("type") == "input"
+    ]
+    if inputs and not view.get("submit"):
+        check.wrong("missing required field: submit", "/view")

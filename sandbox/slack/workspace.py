@@ -1,0 +1,303 @@
+"""The state of the stand-in workspace: who is there, what was said, which modals are open.
+
+Nothing here does I/O. Time comes from `now`; whoever changes something calls `changed()`, and those
+who wait (`until` in a test, the page in a browser) look again.
+"""
+
+import asyncio
+import itertools
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from sandbox.people import (
+    APP_ID,
+    BOT_ID,
+    BOT_USER_ID,
+    TEAM_DOMAIN,
+    TEAM_ID,
+    Channel,
+    Group,
+    Person,
+    default_channels,
+    default_groups,
+    default_people,
+)
+from sandbox.slack.faults import Faults
+from sandbox.slack.messages import Json, Message, View
+from sandbox.slack.refusals import Refusal
+
+TRIGGER_SECONDS = 3
+RESPONSE_URL_SECONDS = 30 * 60
+RESPONSE_URL_USES = 5
+
+DEFAULT_SCOPES = (
+    "commands",
+    "chat:write",
+    "chat:write.public",
+    "im:write",
+    "users:read",
+    "usergroups:read",
+    "channels:read",
+    "groups:read",
+    "team:read",
+)
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call of the Web API: what was asked, when, and how it was answered (None: it was not)."""
+
+    method: str
+    args: Json
+    at: float
+    status: int | None
+    answer: Json | None
+
+    @property
+    def ok(self) -> bool:
+        """Whether Slack said yes."""
+        return bool(self.answer and self.answer.get("ok"))
+
+
+@dataclass
+class Trigger:
+    """A trigger_id: good once, for three seconds."""
+
+    user: str
+    view: View | None
+    made_at: float
+    used: bool = False
+
+
+@dataclass
+class ResponseUrl:
+    """A response_url: good five times within thirty minutes. `original` is what it may replace."""
+
+    channel: str
+    user: str
+    made_at: float
+    original: Message | None = None
+    uses: int = 0
+
+
+@dataclass
+class Workspace:
+    """A Slack workspace with one app, the bot, installed in it."""
+
+    now: Callable[[], float] = time.time
+    people: dict[str, Person] = field(default_factory=lambda: {p.id: p for p in default_people()})
+    groups: dict[str, Group] = field(default_factory=lambda: {g.id: g for g in default_groups()})
+    channels: dict[str, Channel] = field(
+        default_factory=lambda: {c.id: c for c in default_channels()}
+    )
+    team_id: str = TEAM_ID
+    team_domain: str = TEAM_DOMAIN
+    bot_user_id: str = BOT_USER_ID
+    bot_id: str = BOT_ID
+    app_id: str = APP_ID
+    bot_token: str = "xoxb-sandbox"
+    app_token: str = "xapp-sandbox"
+    scopes: tuple[str, ...] = DEFAULT_SCOPES
+    should_escape: bool = True
+    calls: list[Call] = field(default_factory=list)
+    faults: Faults = field(default_factory=Faults)
+    all_messages: list[Message] = field(default_factory=list)
+    views: dict[str, View] = field(default_factory=dict)
+    triggers: dict[str, Trigger] = field(default_factory=dict)
+    response_urls: dict[str, ResponseUrl] = field(default_factory=dict)
+    version: int = 0
+
+    def __post_init__(self) -> None:
+        self._stacks: dict[str, list[View]] = {}
+        self._last_ts = 0.0
+        self._numbers = itertools.count(1)
+        self._change = asyncio.Event()
+
+    # What is there, for tests.
+
+    def messages(self, channel: str) -> list[Message]:
+        """The messages in a channel that all its members see, threads and deleted ones left out."""
+        return [m for m in self._public(channel) if not m.thread_ts or m.thread_ts == m.ts]
+
+    def thread(self, channel: str, ts: str) -> list[Message]:
+        """The replies under a message, without the message itself."""
+        return [m for m in self._public(channel) if m.thread_ts == ts and m.ts != ts]
+
+    def dm(self, user: str) -> list[Message]:
+        """The direct messages between a person and the bot, replies in threads included."""
+        return self._public(direct_id(user))
+
+    def ephemerals(self, user: str) -> list[Message]:
+        """What only this person can see, in every channel, as it reads now."""
+        return [m for m in self.all_messages if m.only_for == user and not m.deleted]
+
+    def open_view(self, user: str) -> View | None:
+        """The modal on top of this person's screen."""
+        stack = self._stacks.get(user)
+        return stack[-1] if stack else None
+
+    def calls_of(self, method: str) -> list[Call]:
+        """The calls of one Web API method, oldest first."""
+        return [call for call in self.calls if call.method == method]
+
+    def _public(self, channel: str) -> list[Message]:
+        return [
+            m
+            for m in self.all_messages
+            if m.channel == channel and m.only_for is None and not m.deleted
+        ]
+
+    # Changes and those who wait for them.
+
+    def changed(self) -> None:
+        """Wake everyone who waits for a change."""
+        self.version += 1
+        self._change.set()
+        self._change = asyncio.Event()
+
+    async def change(self) -> None:
+        """Return after the next change."""
+        await self._change.wait()
+
+    # Messages.
+
+    def next_ts(self) -> str:
+        """A message id: seconds with six decimals, never the same twice."""
+        self._last_ts = max(self.now(), self._last_ts + 0.000001)
+        return f"{self._last_ts:.6f}"
+
+    def post(self, message: Message) -> Message:
+        """Keep a new message."""
+        message.number = next(self._numbers)
+        self.all_messages.append(message)
+        self.changed()
+        return message
+
+    def edit(self, message: Message, text: str, blocks: list[Json]) -> None:
+        """Replace what a message says, in place."""
+        message.versions.append((message.text, message.blocks))
+        message.text, message.blocks = text, blocks
+        self.changed()
+
+    def delete(self, message: Message) -> None:
+        """Take a message away."""
+        message.deleted = True
+        self.changed()
+
+    def find(self, channel: str, ts: str) -> Message | None:
+        """A message that still stands, ephemeral ones left out."""
+        return next((m for m in self._public(channel) if m.ts == ts), None)
+
+    def direct(self, user: str) -> Channel:
+        """The conversation of a person with the bot, opened when it was not."""
+        channel_id = direct_id(user)
+        if channel_id not in self.channels:
+            members = {user, self.bot_user_id}
+            self.channels[channel_id] = Channel(
+                channel_id, "directmessage", members=members, partner=user, is_private=True
+            )
+        return self.channels[channel_id]
+
+    # Triggers and response URLs.
+
+    def new_trigger(self, user: str, view: View | None = None) -> str:
+        """A fresh trigger_id for something that a person did."""
+        trigger_id = f"{next(self._numbers)}.{self.team_id}.{user}"
+        self.triggers[trigger_id] = Trigger(user, view, self.now())
+        return trigger_id
+
+    def use_trigger(self, trigger_id: Any) -> Trigger:
+        """Spend a trigger_id.
+
+        Raises:
+            Refusal: `invalid_trigger_id`, `exchanged_trigger_id` or `expired_trigger_id`.
+        """
+        trigger = self.triggers.get(str(trigger_id))
+        if trigger is None:
+            raise Refusal("invalid_trigger_id")
+        if trigger.used:
+            raise Refusal("exchanged_trigger_id")
+        if self.now() - trigger.made_at > TRIGGER_SECONDS:
+            raise Refusal("expired_trigger_id")
+        trigger.used = True
+        return trigger
+
+    def new_response_url(self, channel: str, user: str, original: Message | None = None) -> str:
+        """The secret last part of a fresh response_url."""
+        key = f"{next(self._numbers)}x{user}"
+        self.response_urls[key] = ResponseUrl(channel, user, self.now(), original)
+        return key
+
+    def use_response_url(self, key: str) -> ResponseUrl:
+        """Spend one of the five uses of a response_url.
+
+        Raises:
+            Refusal: `expired_url` after thirty minutes, `used_url` after five uses.
+        """
+        found = self.response_urls.get(key)
+        if found is None or self.now() - found.made_at > RESPONSE_URL_SECONDS:
+            raise Refusal("expired_url")
+        if found.uses >= RESPONSE_URL_USES:
+            raise Refusal("used_url")
+        found.uses += 1
+        return found
+
+    # Modals.
+
+    def open(self, user: str, body: Json) -> View:
+        """Show a new modal on top of what this person sees."""
+        stack = self._stacks.setdefault(user, [])
+        view_id = f"V{next(self._numbers):08d}"
+        below = stack[-1] if stack else None
+        view = View(view_id, self._new_hash(), user, with_block_ids(body, view_id), view_id)
+        view.team_id = self.people[user].team_id
+        if below:
+            view.root_id, view.previous_id = below.root_id, below.id
+        stack.append(view)
+        self.views[view_id] = view
+        self.changed()
+        return view
+
+    def show(self, view: View, body: Json) -> None:
+        """Replace what an open modal shows; what was typed in inputs that remain is kept."""
+        view.body, view.hash, view.errors = with_block_ids(body, view.id), self._new_hash(), {}
+        kept = {str(block.get("block_id")) for block in view.blocks}
+        view.values = {key: value for key, value in view.values.items() if key in kept}
+        self.changed()
+
+    def depth(self, user: str) -> int:
+        """How many modals lie on top of each other on this person's screen."""
+        return len(self._stacks.get(user, []))
+
+    def close(self, view: View, *, everything: bool = False) -> None:
+        """Take a modal away, or all of its person's."""
+        stack = self._stacks.get(view.user, [])
+        gone = list(stack) if everything else [v for v in stack if v is view]
+        for closed in gone:
+            stack.remove(closed)
+            self.views.pop(closed.id, None)
+        self.changed()
+
+    def fail(self, view: View, errors: dict[str, str]) -> None:
+        """Show errors at the inputs of a modal."""
+        view.errors = errors
+        self.changed()
+
+    def _new_hash(self) -> str:
+        return f"{self.now():.0f}.h{next(self._numbers)}"
+
+
+def direct_id(user: str) -> str:
+    """The id of the conversation of a person with the bot."""
+    return "D" + user[1:]
+
+
+def with_block_ids(body: Json, prefix: str) -> Json:
+    """A view or message with a block_id on every block; Slack gives one where none is."""
+    blocks = [
+        block if block.get("block_id") else {**block, "block_id": f"{prefix}-{number}"}
+        for number, block in enumerate(body.get("blocks") or [])
+    ]
+    return {**body, "blocks": blocks}

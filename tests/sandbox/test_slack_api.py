@@ -1,0 +1,213 @@
+"""The stand-in Slack as the bot sees it: its Web API and its refusals."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import aiohttp
+import pytest
+from slack_sdk.errors import SlackApiError
+from slack_sdk.web.async_client import AsyncWebClient
+
+from sandbox.slack.server import RunningSlack, running_slack
+from sandbox.slack.workspace import Workspace
+
+
+@pytest.fixture
+async def slack() -> AsyncIterator[RunningSlack]:
+    async with running_slack(Workspace()) as running:
+        yield running
+
+
+@pytest.fixture
+async def client(slack: RunningSlack) -> AsyncIterator[AsyncWebClient]:
+    async with aiohttp.ClientSession() as session:
+        yield AsyncWebClient(
+            slack.workspace.bot_token, slack.api_url, session=session, retry_handlers=[]
+        )
+
+
+def section(text: str) -> dict[str, Any]:
+    return {"type": "section", "text": {"type": "mrkdwn", "text": text}}
+
+
+async def refused(call: Any) -> str:
+    with pytest.raises(SlackApiError) as caught:
+        await call
+    return str(caught.value.response["error"])
+
+
+async def test_arguments_come_by_query_by_json_and_by_form(
+    slack: RunningSlack, client: AsyncWebClient
+) -> None:
+    assert (await client.users_info(user="U0VIEWER"))["user"]["real_name"] == "Vera Viewer"
+    assert (await client.chat_postMessage(channel="C0ALERTS", text="json"))["ok"]
+    async with aiohttp.ClientSession() as session:
+        form = {"token": "xoxb-sandbox", "channel": "C0ALERTS", "text": "form"}
+        form["blocks"] = json.dumps([section("inside")])
+        async with session.post(slack.api_url + "chat.postMessage", data=form) as answer:
+            assert (await answer.json())["ok"]
+    said = [(m.text, m.all_text) for m in slack.workspace.messages("C0ALERTS")]
+    assert said == [("json", "json"), ("form", "form\ninside")]
+
+
+async def test_the_start_of_a_bot_is_told_its_team_and_scopes(client: AsyncWebClient) -> None:
+    answer = await client.auth_test()
+    assert answer["team_id"] == "T0GATEHOUSE"
+    assert "chat:write" in answer.headers["X-OAuth-Scopes"].split(",")
+
+
+async def test_a_wrong_token_is_refused(slack: RunningSlack, client: AsyncWebClient) -> None:
+    client.token = "xoxb-other"
+    assert await refused(client.auth_test()) == "invalid_auth"
+
+
+async def test_people_groups_and_channels_tell_what_the_bot_asks(client: AsyncWebClient) -> None:
+    stranger = (await client.users_info(user="U0STRANGER"))["user"]
+    guest = (await client.users_info(user="U0GUEST"))["user"]
+    members = await client.usergroups_users_list(usergroup="S0APPROVERS")
+    approvals = (await client.conversations_info(channel="C0APPROVALS"))["channel"]
+    assert stranger["team_id"] == "T0OTHER"
+    assert guest["is_restricted"]
+    assert members["users"] == ["U0APPROVER2"]
+    assert approvals["is_private"]
+    assert approvals["is_member"]
+    assert await refused(client.usergroups_users_list(usergroup="S0NONE")) == "no_such_subteam"
+    assert await refused(client.users_info(user="U0NONE")) == "user_not_found"
+
+
+async def test_a_message_to_a_person_arrives_in_the_direct_messages(
+    slack: RunningSlack, client: AsyncWebClient
+) -> None:
+    answer = await client.chat_postMessage(channel="U0OPERATOR", text="hello")
+    opened = await client.conversations_open(users="U0OPERATOR")
+    assert answer["channel"] == opened["channel"]["id"] == "D0OPERATOR"
+    assert [m.text for m in slack.workspace.dm("U0OPERATOR")] == ["hello"]
+
+
+async def test_the_same_client_message_id_posts_once(
+    slack: RunningSlack, client: AsyncWebClient
+) -> None:
+    first = await client.chat_postMessage(channel="C0ALERTS", text="a", client_msg_id="1")
+    second = await client.chat_postMessage(channel="C0ALERTS", text="a", client_msg_id="1")
+    elsewhere = await client.chat_postMessage(channel="C0GENERAL", text="a", client_msg_id="1")
+    assert first["ts"] == second["ts"] != elsewhere["ts"]
+    assert len(slack.workspace.messages("C0ALERTS")) == 1
+
+
+async def test_an_update_changes_the_message_in_place(
+    slack: RunningSlack, client: AsyncWebClient
+) -> None:
+    posted = await client.chat_postMessage(channel="C0ALERTS", text="old", blocks=[section("old")])
+    message = slack.workspace.messages("C0ALERTS")[0]
+    await client.chat_update(channel="C0ALERTS", ts=posted["ts"], text="new")
+    assert (message.text, message.blocks, message.is_edited) == ("new", [], True)
+
+
+async def test_threads_ephemerals_and_deletions_are_kept_apart(
+    slack: RunningSlack, client: AsyncWebClient
+) -> None:
+    parent = await client.chat_postMessage(channel="C0ALERTS", text="parent")
+    await client.chat_postMessage(channel="C0ALERTS", text="reply", thread_ts=parent["ts"])
+    await client.chat_postEphemeral(channel="C0ALERTS", user="U0VIEWER", text="psst")
+    gone = await client.chat_postMessage(channel="C0ALERTS", text="gone")
+    await client.chat_delete(channel="C0ALERTS", ts=gone["ts"])
+    workspace = slack.workspace
+    assert [m.text for m in workspace.messages("C0ALERTS")] == ["parent"]
+    assert [m.text for m in workspace.thread("C0ALERTS", parent["ts"])] == ["reply"]
+    assert [m.text for m in workspace.ephemerals("U0VIEWER")] == ["psst"]
+    assert workspace.ephemerals("U0OPERATOR") == []
+
+
+@pytest.mark.parametrize(
+    ("message", "error"),
+    [
+        ({"channel": "C0ALERTS", "text": ""}, "no_text"),
+        ({"channel": "C0ALERTS", "blocks": [section("only blocks")]}, "no_text"),
+        ({"channel": "C0ALERTS", "text": "x" * 40_001}, "msg_too_long"),
+        ({"channel": "C0ALERTS", "text": "x", "blocks": [section("x" * 3001)]}, "invalid_blocks"),
+        ({"channel": "C0NONE", "text": "x"}, "channel_not_found"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:The top-level `text`:UserWarning")
+async def test_a_message_is_refused_by_name(
+    client: AsyncWebClient, message: dict[str, Any], error: str
+) -> None:
+    assert await refused(client.chat_postMessage(**message)) == error
+
+
+async def test_a_channel_refuses_who_is_not_in_it(
+    slack: RunningSlack, client: AsyncWebClient
+) -> None:
+    workspace = slack.workspace
+    workspace.scopes = tuple(s for s in workspace.scopes if s != "chat:write.public")
+    assert await refused(client.chat_postMessage(channel="C0GENERAL", text="x")) == "not_in_channel"
+    workspace.channels["C0ALERTS"].is_archived = True
+    assert await refused(client.chat_postMessage(channel="C0ALERTS", text="x")) == "is_archived"
+    workspace.channels["C0APPROVALS"].members.discard(workspace.bot_user_id)
+    call = client.chat_postMessage(channel="C0APPROVALS", text="x")
+    assert await refused(call) == "channel_not_found"
+
+
+async def test_a_missing_scope_is_named(slack: RunningSlack, client: AsyncWebClient) -> None:
+    slack.workspace.scopes = ("commands",)
+    with pytest.raises(SlackApiError) as caught:
+        await client.chat_postMessage(channel="C0ALERTS", text="x")
+    assert caught.value.response["needed"] == "chat:write"
+    assert caught.value.response["provided"] == "commands"
+
+
+async def test_messages_that_are_not_there_or_not_ones_own_stay(
+    slack: RunningSlack, client: AsyncWebClient
+) -> None:
+    theirs = slack.say("U0VIEWER", "C0ALERTS", "mine")
+    secret = await client.chat_postEphemeral(channel="C0ALERTS", user="U0VIEWER", text="psst")
+    missing = client.chat_update(channel="C0ALERTS", ts="1.1", text="x")
+    hidden = client.chat_update(channel="C0ALERTS", ts=secret["message_ts"], text="x")
+    foreign = client.chat_update(channel="C0ALERTS", ts=theirs.ts, text="x")
+    assert await refused(missing) == "message_not_found"
+    assert await refused(hidden) == "message_not_found"
+    assert await refused(foreign) == "cant_update_message"
+
+
+async def test_faults_happen_as_often_as_asked_and_in_order(
+    slack: RunningSlack, client: AsyncWebClient
+) -> None:
+    faults = slack.workspace.faults
+    faults.ratelimit("chat.postMessage", retry_after=7)
+    faults.error("chat.postMessage", "account_inactive")
+    faults.html("chat.postMessage")
+    with pytest.raises(SlackApiError) as caught:
+        await client.chat_postMessage(channel="C0ALERTS", text="x")
+    assert caught.value.response.status_code == 429
+    assert caught.value.response.headers["Retry-After"] == "7"
+    post = client.chat_postMessage(channel="C0ALERTS", text="x")
+    assert await refused(post) == "account_inactive"
+    with pytest.raises(SlackApiError):
+        await client.chat_postMessage(channel="C0ALERTS", text="x")
+    assert (await client.chat_postMessage(channel="C0ALERTS", text="x"))["ok"]
+    assert [call.status for call in slack.workspace.calls] == [429, 200, 502, 200]
+
+
+async def test_a_cut_connection_has_posted_and_a_dropped_one_has_not(
+    slack: RunningSlack, client: AsyncWebClient
+) -> None:
+    slack.workspace.faults.drop("chat.postMessage")
+    slack.workspace.faults.cut("chat.postMessage")
+    for said in ("dropped", "cut"):
+        with pytest.raises(aiohttp.ClientError):
+            await client.chat_postMessage(channel="C0ALERTS", text=said)
+    assert [m.text for m in slack.workspace.messages("C0ALERTS")] == ["cut"]
+
+
+async def test_a_held_call_waits_for_its_release(
+    slack: RunningSlack, client: AsyncWebClient
+) -> None:
+    hold = slack.workspace.faults.hold("chat.postMessage", after=True)
+    posting = asyncio.create_task(client.chat_postMessage(channel="C0ALERTS", text="held"))
+    await hold.reached()
+    assert [m.text for m in slack.workspace.messages("C0ALERTS")] == ["held"]
+    assert not posting.done()
+    hold.release()
+    assert (await posting)["ok"]
