@@ -2,7 +2,7 @@
 
 from aiohttp import web
 
-from sandbox.services import control, email, flow, inventory, oauth
+from sandbox.services import control, email, flow, index, inventory, oauth
 from sandbox.services.serve import STATE
 from sandbox.services.state import ServicesState
 
@@ -16,6 +16,7 @@ def make_services_app(state: ServicesState) -> web.Application:
         middlewares=[control.only_from_here],
     )
     app[STATE] = state
+    app.router.add_get("/", index.show_index)
     control.add_control(app)
     app.router.add_get(inventory.LISTING_PATH, inventory.list_organizations, allow_head=False)
     app.router.add_post("/oauth/token", oauth.issue_token)

@@ -37,6 +37,8 @@ class FaultKind(StrEnum):
     OTHER_LIST = "other_list"  # the answer shows `identities`, not what is stored
 
 
+ON_THE_WAY = frozenset({FaultKind.LATE})
+ADMITTED = frozenset(FaultKind) - ON_THE_WAY
 DELAYS = frozenset({FaultKind.LATE, FaultKind.SLOW, FaultKind.HOLD})
 _AFTER_THE_WORK = frozenset(
     {
@@ -137,12 +139,12 @@ class Faults:
         self._faults = [fault for fault in self._faults if not fault.lifted.is_set()]
         return [f for f in self._faults if f.times is None or f.struck < f.times]
 
-    def take(self, place: Place, method: str) -> list[Fault]:
-        """The faults that strike this call: every delay, and the last set of the others.
+    def take(self, place: Place, method: str, kinds: frozenset[FaultKind]) -> list[Fault]:
+        """The faults of these kinds that strike this call: every delay, the last of the others.
 
         Each of them has struck once more.
         """
-        fitting = [fault for fault in self._faults if fault.fits(place, method)]
+        fitting = [f for f in self._faults if f.kind in kinds and f.fits(place, method)]
         others = [fault for fault in fitting if fault.kind not in DELAYS]
         taken = [fault for fault in fitting if fault.kind in DELAYS] + others[-1:]
         for fault in taken:

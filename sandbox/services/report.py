@@ -10,11 +10,12 @@ LISTED_ORGANIZATIONS = 200
 
 
 def state(services: ServicesState) -> dict[str, Any]:
-    """Organizations with their use, flows, faults and tokens.
+    """Organizations with their use, flows, faults and tokens; times are those of `now`.
 
     At most 200 organizations of a data center are listed, `total` says how many there are.
     """
     return {
+        "now": services.now(),
         "data_centers": [
             {
                 "data_center": suffix,

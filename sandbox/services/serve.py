@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from aiohttp import web
 
 from sandbox.services.calls import Call
-from sandbox.services.faults import DELAYS, Fault, FaultKind, Place
+from sandbox.services.faults import ADMITTED, DELAYS, ON_THE_WAY, FaultKind, Place
 from sandbox.services.state import ServicesState
 from sandbox.services.strike import Answer, Strike, strike
 
@@ -39,38 +39,34 @@ async def serve(request: web.Request, work: Work) -> web.StreamResponse:
     """Answer one call, with whatever faults are in force for it."""
     state = request.app[STATE]
     call = state.log.arrive(work.place, request.method, request.path)
-    faults = state.faults.take(work.place, request.method)
     response: web.StreamResponse | None = None
     try:
-        response = await _answer(request, state, work, call, faults)
+        response = await _answer(request, state, work, call)
         return response
     finally:
         state.log.finish(call, _status_seen(request, response))
 
 
 async def _answer(
-    request: web.Request, state: ServicesState, work: Work, call: Call, faults: list[Fault]
+    request: web.Request, state: ServicesState, work: Work, call: Call
 ) -> web.StreamResponse:
-    for fault in faults:
-        if fault.kind is FaultKind.LATE:
-            await state.sleep(fault.seconds)
+    for fault in state.faults.take(work.place, request.method, ON_THE_WAY):
+        await state.sleep(fault.seconds)
     refusal = work.admit(call)
     if refusal:
         return refusal.response()
     try:
-        return await _disturbed(request, state, work, faults)
+        return await _disturbed(request, state, work)
     finally:
         # Before the answer is on the wire, so that no client can see the call end twice.
         work.leave()
 
 
-async def _disturbed(
-    request: web.Request, state: ServicesState, work: Work, faults: list[Fault]
-) -> web.StreamResponse:
+async def _disturbed(request: web.Request, state: ServicesState, work: Work) -> web.StreamResponse:
     answer: Answer | None = None
     if state.latency_seconds:
         await state.sleep(state.latency_seconds)
-    for fault in faults:
+    for fault in state.faults.take(work.place, request.method, ADMITTED):
         if fault.after_work and answer is None:
             answer = work.effect()
         if fault.kind is FaultKind.SLOW:

@@ -52,6 +52,17 @@ async def test_a_fault_can_be_about_one_organization(services, http):
     assert (await listing(http, organization_id="20077315"))[0] == 200
 
 
+async def test_a_refused_call_uses_up_no_fault(services, http):
+    fault = services.state.faults.add(Fault(FaultKind.STATUS, "inventory", "eu", times=1))
+    services.state.limits.block(("eu", None), 44)
+    assert (await listing(http))[0] == 429
+
+    services.state.limits.lift(("eu", None))
+
+    assert fault.struck == 0
+    assert (await listing(http))[0] == 500
+
+
 async def test_broken_answers_are_broken_as_named(services, http):
     add = services.state.faults.add
     fault = add(Fault(FaultKind.HTML, "inventory"))
