@@ -1,0 +1,155 @@
+"""When a call may be made: minute, day and concurrency together, decided on values alone.
+
+A call that is sent at one moment and answered at a later one was counted by the service somewhere
+in between. Hence a slot of the minute is free again 60 s after the *response headers*, and a call
+that was never answered counts as answered when its timeout and a grace have passed. Take any 101
+calls that arrive within 60 s: when the last of them was sent, one of the others was neither in
+flight nor answered within the last 60 s, so it had arrived more than 60 s before. So no 101 calls
+arrive within 60 s, whatever the network does and wherever the service's windows begin.
+
+Times are seconds since the epoch by one clock, the database's.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from bot.model.blocks import BlockCode, Blocks
+from bot.model.days import DayUse
+from bot.model.plans import CallClass, Limits
+
+MINUTE_SECONDS = 60.0
+# Covers windows that include both of their ends, and clocks that differ in rate.
+SLOT_GUARD_SECONDS = 0.05
+SLOT_SECONDS = MINUTE_SECONDS + SLOT_GUARD_SECONDS
+# After its timeout a call may still be on its way, or at work in the service.
+GRACE_SECONDS = 5.0
+
+
+class LimitKind(StrEnum):
+    """Which of the three limits."""
+
+    MINUTE = "minute"
+    DAY = "day"
+    CONCURRENT = "concurrent"
+
+
+@dataclass(frozen=True, slots=True)
+class HeldCall:
+    """A call that still holds something: its slot of the minute, and perhaps a permit."""
+
+    slot_free_at: float
+    permit_until: float
+
+    @classmethod
+    def unanswered(cls, reserved_at: float, timeout_seconds: float) -> "HeldCall":
+        """What a call holds from its reservation on, for as long as no answer is seen."""
+        over_at = reserved_at + timeout_seconds + GRACE_SECONDS
+        return cls(slot_free_at=over_at + SLOT_SECONDS, permit_until=over_at)
+
+    @classmethod
+    def answered(cls, headers_at: float, ended_at: float) -> "HeldCall":
+        """What a call holds once its headers were seen and its body is read."""
+        return cls(slot_free_at=headers_at + SLOT_SECONDS, permit_until=ended_at)
+
+
+@dataclass(frozen=True, slots=True)
+class Holdings:
+    """What is in use now, and when each of it is free again (soonest first)."""
+
+    slots: Sequence[float]
+    permits: Sequence[float]
+
+    @classmethod
+    def of(cls, calls: Collection[HeldCall], now: float) -> "Holdings":
+        """Those of `calls` that still hold something at `now`."""
+        slots = [call.slot_free_at for call in calls if call.slot_free_at > now]
+        permits = [call.permit_until for call in calls if call.permit_until > now]
+        return cls(sorted(slots), sorted(permits))
+
+    @property
+    def minute(self) -> int:
+        """Slots of the minute in use."""
+        return len(self.slots)
+
+    @property
+    def concurrent(self) -> int:
+        """Calls in flight."""
+        return len(self.permits)
+
+
+@dataclass(frozen=True, slots=True)
+class Granted:
+    """The call may be made. The numbers are what is in use without it."""
+
+    minute: int
+    day: int
+    concurrent: int
+
+
+@dataclass(frozen=True, slots=True)
+class Full:
+    """A limit is used up: `used` of `allowed` for this class.
+
+    `free_at` is when the next call of this class fits. It is None for a day of any 25 hours, where
+    only the ledger knows when the `returning`-th oldest call of the day leaves it.
+    """
+
+    kind: LimitKind
+    used: int
+    allowed: int
+    free_at: float | None
+
+    @property
+    def returning(self) -> int:
+        """How many calls have to be free again before one more fits."""
+        return self.used - self.allowed + 1
+
+
+@dataclass(frozen=True, slots=True)
+class Blocked:
+    """The service blocks the organization: the bot itself tries again at `until`."""
+
+    code: BlockCode
+    until: float
+
+
+Decision = Granted | Full | Blocked
+
+
+def decide(
+    call_class: CallClass,
+    now: float,
+    *,
+    limits: Limits,
+    held: Holdings,
+    day: DayUse,
+    blocks: Blocks,
+) -> Decision:
+    """Whether one more call may be made now; if not, why and until when.
+
+    `limits.day` is not looked at: `day` has the limit in force.
+    """
+    block = blocks.in_the_way_of(call_class, now)
+    if block is not None:
+        return Blocked(code=block.code, until=max(block.until, blocks.probing_until))
+    allowed = Limits(limits.minute, day.limit, limits.concurrent).left_to(call_class)
+    if day.used >= allowed.day:
+        return Full(LimitKind.DAY, day.used, allowed.day, day.resets_at)
+    if held.minute >= allowed.minute:
+        return _full(LimitKind.MINUTE, held.slots, allowed.minute)
+    if held.concurrent >= allowed.concurrent:
+        return _full(LimitKind.CONCURRENT, held.permits, allowed.concurrent)
+    return Granted(held.minute, day.used, held.concurrent)
+
+
+def _full(kind: LimitKind, free: Sequence[float], allowed: int) -> Full:
+    return Full(kind, len(free), allowed, next_free_at(free, allowed))
+
+
+def next_free_at(free: Sequence[float], allowed: int) -> float:
+    """When fewer than `allowed` are in use, given when each is free again (soonest first).
+
+    0 when that is so already.
+    """
+    return free[len(free) - allowed] if len(free) >= allowed else 0.0

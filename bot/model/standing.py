@@ -1,0 +1,92 @@
+"""How an organization stands with its limits: one word, and which organization is worst off."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from bot.model.blocks import Blocks
+from bot.model.days import DayUse
+from bot.model.organization import OrganizationKey
+from bot.model.plans import Limits, Plan
+from bot.model.quota import Holdings, LimitKind
+
+_NEARLY_FULL = 0.8
+
+
+class State(StrEnum):
+    """One word for people, worst first."""
+
+    BLOCKED = "blocked"
+    DAY_FULL = "day used up"
+    MINUTE_FULL = "minute used up"
+    ALL_BUSY = "all lines busy"
+    NEARLY_FULL = "nearly full"
+    FINE = "fine"
+
+
+_SEVERITY = {state: number for number, state in enumerate(State)}
+_FULL = {
+    LimitKind.DAY: State.DAY_FULL,
+    LimitKind.MINUTE: State.MINUTE_FULL,
+    LimitKind.CONCURRENT: State.ALL_BUSY,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Meter:
+    """`used` of `limit`."""
+
+    used: int
+    limit: int
+
+    def __str__(self) -> str:
+        return f"{self.used}/{self.limit}"
+
+    @property
+    def share(self) -> float:
+        """0 to 1, or more where more is used than is allowed."""
+        return self.used / self.limit if self.limit else 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """An organization's use of each limit at one moment, without a call.
+
+    `others_used` are calls of the day that somebody else made, where the service told enough.
+    """
+
+    key: OrganizationKey
+    plan: Plan
+    limits: Limits
+    held: Holdings
+    day: DayUse
+    blocks: Blocks
+    others_used: int = 0
+
+    def meter(self, kind: LimitKind) -> Meter:
+        """The use of one limit."""
+        return {
+            LimitKind.MINUTE: Meter(self.held.minute, self.limits.minute),
+            LimitKind.DAY: Meter(self.day.used, self.day.limit),
+            LimitKind.CONCURRENT: Meter(self.held.concurrent, self.limits.concurrent),
+        }[kind]
+
+    @property
+    def state(self) -> State:
+        """The worst thing that can be said."""
+        if self.blocks:
+            return State.BLOCKED
+        for kind, state in _FULL.items():
+            if self.meter(kind).share >= 1:
+                return state
+        return State.NEARLY_FULL if self.highest_share >= _NEARLY_FULL else State.FINE
+
+    @property
+    def highest_share(self) -> float:
+        """The share of the limit that is nearest to its end."""
+        return max(self.meter(kind).share for kind in LimitKind)
+
+
+def worst_first(standings: Iterable[Standing]) -> list[Standing]:
+    """Blocked ones first, then by state, then by how near to a limit; equal ones by key."""
+    return sorted(standings, key=lambda s: (_SEVERITY[s.state], -s.highest_share, s.key))

@@ -1,0 +1,104 @@
+"""The day in force: any 25 hours, what the service tells, what the message of a 45 lowers."""
+
+import pytest
+
+from bot.model.days import (
+    DayLedger,
+    DaySource,
+    DayUse,
+    day_begins_at,
+    day_use,
+    leaves_day_at,
+    limit_in_message,
+    told_day,
+)
+from bot.model.told import ToldLimits
+
+NOW = 1_000_000.0
+HOUR = 3600.0
+
+
+def told(limit=2500, remaining=2400, reset=10_000, number=100, unsure=0):
+    return told_day(ToldLimits(limit, remaining, reset), NOW, number, unsure)
+
+
+def test_without_the_services_word_the_day_is_what_was_reserved_since_it_began():
+    assert day_use(DayLedger(made=340, made_before=300), 1000, NOW) == DayUse(
+        40, 1000, DaySource.PLAN
+    )
+
+
+def test_a_call_leaves_the_day_25_hours_after_it_may_have_been_counted():
+    assert leaves_day_at(NOW, hold_seconds=15) == NOW + 15 + 25 * HOUR
+    assert day_begins_at(NOW + 15 + 25 * HOUR, 15, None) == NOW
+
+
+def test_a_told_reset_that_has_passed_begins_a_day():
+    assert day_begins_at(NOW, 15, NOW - 100) == NOW - 115
+    assert day_begins_at(NOW, 15, NOW + 100) == NOW - 25 * HOUR - 15
+    assert day_begins_at(NOW, 15, NOW - 26 * HOUR) == NOW - 25 * HOUR - 15
+
+
+def test_what_the_service_tells_is_used_and_calls_since_are_added():
+    ledger = DayLedger(made=110, made_before=0, told=told(number=100, unsure=2))
+    assert day_use(ledger, 1000, NOW + 5) == DayUse(
+        100 + 2 + 10, 2500, DaySource.TOLD, NOW + 10_001
+    )
+
+
+def test_after_the_told_reset_only_calls_since_count_against_the_told_limit():
+    ledger = DayLedger(made=110, made_before=107, told=told())
+    assert day_use(ledger, 1000, NOW + 10_001) == DayUse(3, 2500, DaySource.TOLD)
+
+
+def test_a_day_after_the_told_reset_the_plan_is_in_force_again():
+    ledger = DayLedger(made=110, made_before=107, told=told())
+    assert day_use(ledger, 1000, NOW + 10_001 + 24 * HOUR) == DayUse(3, 1000, DaySource.PLAN)
+
+
+@pytest.mark.parametrize(
+    ("limit", "remaining", "reset"),
+    [
+        (0, 0, 100),
+        (-5, 0, 100),
+        (100, 101, 100),
+        (100, -1, 100),
+        (100, 50, 0),
+        (100, 50, -1),
+        (100, 50, 90001),
+    ],
+)
+def test_told_nonsense_is_not_used(limit, remaining, reset):
+    assert told(limit, remaining, reset) is None
+
+
+def test_the_longest_sane_reset_is_25_hours():
+    assert told(reset=90_000) is not None
+
+
+def test_a_45_lowers_the_limit_and_never_raises_it():
+    assert day_use(DayLedger(7, 0, lowered=500), 1000, NOW) == DayUse(7, 500, DaySource.MESSAGE)
+    assert day_use(DayLedger(7, 0, lowered=5000), 1000, NOW).source is DaySource.PLAN
+    lowered = day_use(DayLedger(100, 0, told=told(), lowered=1000), 1000, NOW)
+    assert (lowered.limit, lowered.resets_at) == (1000, NOW + 10_001)
+
+
+@pytest.mark.parametrize(
+    ("message", "limit"),
+    [
+        ("The API call rate limit of 1000 was exceeded", 1000),
+        ("You have exceeded the maximum call rate limit of 1,000.", 1000),
+        ("limit of 10,000 per day", 10_000),
+        ("limit 10.000", 10_000),
+        ("limit 5 000 reached", 5000),
+        ("Error 45: 2,500 calls; try again in 60 minutes", 2500),
+        ("only 20 calls a day", 20),
+        ("wait 30 s", None),
+        ("the rate limit was exceeded", None),
+        ("", None),
+        ("code 45", None),
+        ("9" * 40, None),
+    ],
+)
+def test_the_limit_in_a_message_is_read_with_its_separators(message, limit):
+    assert limit_in_message(message) == limit

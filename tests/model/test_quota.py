@@ -1,0 +1,134 @@
+"""When a call may be made, and when the next one may."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bot.model.blocks import BlockCode, Blocks
+from bot.model.days import DaySource, DayUse
+from bot.model.plans import CallClass, Limits, Plan, limits_of
+from bot.model.quota import (
+    Blocked,
+    Full,
+    Granted,
+    HeldCall,
+    Holdings,
+    LimitKind,
+    decide,
+    next_free_at,
+)
+
+FREE = limits_of(Plan.FREE)
+NOW = 1_000_000.0
+NO_DAY = DayUse(0, 1000, DaySource.PLAN)
+
+
+def answered(count: int, ago: float = 1.0) -> list[HeldCall]:
+    return [HeldCall.answered(NOW - ago - n / 1000, NOW - ago) for n in range(count)]
+
+
+def in_flight(count: int) -> list[HeldCall]:
+    return [HeldCall.unanswered(NOW - 1, 10.0) for _ in range(count)]
+
+
+def asked(call_class=CallClass.PERSON, *, calls=(), day=NO_DAY, blocks=Blocks(), limits=FREE):  # noqa: B008
+    held = Holdings.of(calls, NOW)
+    return decide(call_class, NOW, limits=limits, held=held, day=day, blocks=blocks)
+
+
+@pytest.mark.parametrize(
+    ("plan", "day", "concurrent"),
+    [
+        ("free", 1000, 5),
+        ("standard", 2000, 10),
+        ("professional", 5000, 10),
+        ("premium", 10000, 10),
+        ("enterprise", 10000, 10),
+    ],
+)
+def test_plans_have_the_documented_limits(plan, day, concurrent):
+    assert limits_of(Plan(plan)) == Limits(minute=100, day=day, concurrent=concurrent)
+
+
+def test_the_background_leaves_a_fifth_of_everything_to_people():
+    assert FREE.left_to(CallClass.BACKGROUND) == Limits(80, 800, 4)
+    assert FREE.left_to(CallClass.PERSON) == FREE == FREE.left_to(CallClass.PROBE)
+
+
+def test_the_hundredth_call_is_granted_and_the_next_is_not():
+    assert asked(calls=answered(99)) == Granted(99, 0, 0)
+    full = asked(calls=answered(100))
+    assert (full.kind, full.used, full.allowed) == (LimitKind.MINUTE, 100, 100)
+
+
+def test_a_slot_is_free_sixty_seconds_and_a_little_after_the_headers():
+    call = HeldCall.answered(headers_at=NOW, ended_at=NOW + 5)
+    assert Holdings.of([call], NOW + 60.049).minute == 1
+    assert Holdings.of([call], NOW + 60.051).minute == 0
+
+
+def test_an_unanswered_call_holds_its_permit_until_timeout_and_grace_and_its_slot_a_minute_more():
+    call = HeldCall.unanswered(NOW, timeout_seconds=10)
+    assert Holdings.of([call], NOW + 14.9).concurrent == 1
+    assert Holdings.of([call], NOW + 15.1).concurrent == 0
+    assert Holdings.of([call], NOW + 75.0).minute == 1
+    assert Holdings.of([call], NOW + 75.1).minute == 0
+
+
+def test_a_permit_is_held_until_the_body_is_read():
+    call = HeldCall.answered(headers_at=NOW, ended_at=NOW + 5)
+    assert Holdings.of([call], NOW + 4).concurrent == 1
+    assert Holdings.of([call], NOW + 5).concurrent == 0
+
+
+def test_five_at_once_on_the_free_plan_and_ten_on_the_others():
+    assert isinstance(asked(calls=in_flight(4)), Granted)
+    assert asked(calls=in_flight(5)).kind is LimitKind.CONCURRENT
+    assert isinstance(asked(calls=in_flight(9), limits=limits_of(Plan.STANDARD)), Granted)
+
+
+@pytest.mark.parametrize(
+    ("calls", "kind"), [(answered(80), LimitKind.MINUTE), (in_flight(4), LimitKind.CONCURRENT)]
+)
+def test_where_the_background_has_to_wait_a_person_has_not(calls, kind):
+    assert asked(CallClass.BACKGROUND, calls=calls).kind is kind
+    assert isinstance(asked(CallClass.PERSON, calls=calls), Granted)
+
+
+def test_a_full_day_tells_how_many_calls_have_to_leave_it():
+    full = asked(CallClass.BACKGROUND, day=DayUse(850, 1000, DaySource.PLAN))
+    assert (full.kind, full.allowed, full.free_at, full.returning) == (LimitKind.DAY, 800, None, 51)
+
+
+def test_a_told_day_is_free_at_its_reset():
+    full = asked(day=DayUse(1000, 1000, DaySource.TOLD, resets_at=NOW + 99))
+    assert full.free_at == NOW + 99
+
+
+def test_a_block_goes_before_every_limit():
+    blocks = Blocks().refused(BlockCode.MINUTE, NOW - 10, probe=False)
+    decision = asked(calls=answered(100), blocks=blocks)
+    assert decision == Blocked(BlockCode.MINUTE, NOW + 50)
+
+
+def test_a_probe_that_is_under_way_is_when_it_is_tried_at_the_latest():
+    blocks = Blocks().refused(BlockCode.MINUTE, NOW - 61, probe=False).probing(NOW + 14)
+    assert asked(CallClass.PROBE, blocks=blocks) == Blocked(BlockCode.MINUTE, NOW + 14)
+
+
+@given(
+    st.lists(st.floats(0, 100), max_size=30),
+    st.integers(1, 30),
+)
+def test_at_the_time_named_a_slot_is_free_and_not_before(frees, allowed):
+    free = sorted(frees)
+    at = next_free_at(free, allowed)
+    assert sum(one > at for one in free) < allowed
+    if len(free) >= allowed:
+        assert sum(one >= at for one in free) >= allowed
+
+
+def test_full_is_a_value_with_its_reason():
+    assert asked(calls=answered(100)) == Full(
+        LimitKind.MINUTE, 100, 100, free_at=NOW - 1 - 0.099 + 60.05
+    )

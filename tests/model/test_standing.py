@@ -1,0 +1,52 @@
+"""One word for an organization, and who is worst off."""
+
+import random
+
+from bot.model.blocks import BlockCode, Blocks
+from bot.model.days import DaySource, DayUse
+from bot.model.organization import OrganizationKey
+from bot.model.plans import Plan, limits_of
+from bot.model.quota import Holdings, LimitKind
+from bot.model.standing import Standing, State, worst_first
+
+
+def standing(name="1", *, minute=0, concurrent=0, day=0, blocked=False) -> Standing:
+    blocks = Blocks().refused(BlockCode.MINUTE, 0.0, probe=False) if blocked else Blocks()
+    return Standing(
+        key=OrganizationKey("eu", name),
+        plan=Plan.FREE,
+        limits=limits_of(Plan.FREE),
+        held=Holdings([1.0] * minute, [1.0] * concurrent),
+        day=DayUse(day, 1000, DaySource.PLAN),
+        blocks=blocks,
+    )
+
+
+def test_the_worst_thing_is_said():
+    assert standing().state is State.FINE
+    assert standing(minute=80).state is State.NEARLY_FULL
+    assert standing(concurrent=5).state is State.ALL_BUSY
+    assert standing(minute=100, concurrent=5).state is State.MINUTE_FULL
+    assert standing(minute=100, day=1000).state is State.DAY_FULL
+    assert standing(minute=100, day=1000, blocked=True).state is State.BLOCKED
+
+
+def test_a_meter_reads_used_of_limit():
+    one = standing(minute=37, day=120, concurrent=2)
+    assert [str(one.meter(kind)) for kind in LimitKind] == ["37/100", "120/1000", "2/5"]
+
+
+def test_the_worst_is_first_and_equal_ones_are_in_order():
+    in_order = [
+        standing("9", blocked=True),
+        standing("8", day=1001),
+        standing("7", minute=100),
+        standing("6", concurrent=5),
+        standing("5", minute=90),
+        standing("4", day=850),
+        standing("3", minute=10),
+        standing("1"),
+        standing("2"),
+    ]
+    shuffled = random.Random(1).sample(in_order, len(in_order))
+    assert worst_first(shuffled) == in_order

@@ -1,0 +1,56 @@
+"""The watcher's turns: even, one percent, longest ago first."""
+
+import pytest
+
+from bot.model.organization import OrganizationKey
+from bot.model.watching import Watched, next_check, next_turn_at
+
+DAY = 86_400.0
+NOW = 10 * DAY
+
+
+def watched(name, limit=1000, ago=DAY):
+    return Watched(OrganizationKey("eu", name), limit, NOW - ago)
+
+
+def test_one_percent_of_the_day_is_the_most():
+    assert watched("a", 1000).every_seconds == DAY / 10
+    assert watched("a", 10_000).every_seconds == DAY / 100
+    assert watched("a", 0).every_seconds == float("inf")
+
+
+def test_who_was_checked_longest_ago_is_first():
+    some = [watched("a", ago=9000), watched("b", ago=12_000), watched("c", ago=10_000)]
+    assert next_check(some, NOW).organization_id == "b"
+
+
+def test_nobody_is_checked_before_their_turn():
+    assert next_check([watched("a", ago=8639)], NOW) is None
+    assert next_check([watched("a", ago=8640)], NOW) is not None
+    assert next_check([], NOW) is None
+
+
+def test_many_that_are_due_are_spread():
+    assert next_turn_at([watched("a"), watched("b")], NOW) == pytest.approx(NOW + DAY / 40)
+    assert next_turn_at([watched("a", ago=0)], NOW) == NOW + DAY / 10
+    assert next_turn_at([], NOW) is None
+    assert next_turn_at([watched("a", limit=0)], NOW) is None
+
+
+def test_over_a_day_each_gets_its_turns_and_no_more():
+    last = {"a": 0.0, "b": 0.0, "c": 0.0}
+    limits = {"a": 1000, "b": 2000, "c": 10_000}
+    made = dict.fromkeys(last, 0)
+
+    def all_of():
+        return [Watched(OrganizationKey("eu", n), limits[n], at) for n, at in last.items()]
+
+    now = NOW
+    while now < NOW + DAY:
+        key = next_check(all_of(), now)
+        if key is not None:
+            last[key.organization_id] = now
+            made[key.organization_id] += 1
+        now = next_turn_at(all_of(), now)
+    assert [made[name] / limits[name] for name in made] == pytest.approx([0.01] * 3, rel=0.11)
+    assert all(made[name] <= 0.01 * limits[name] for name in made)

@@ -1,0 +1,71 @@
+"""What the simulated bots ask for permission: the model itself, over a plain list of calls."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from bot.model.blocks import Blocks
+from bot.model.days import DayLedger, day_begins_at, day_use, leaves_day_at
+from bot.model.plans import CallClass, Limits
+from bot.model.quota import GRACE_SECONDS, Decision, Full, Granted, HeldCall, Holdings, decide
+
+
+@dataclass(frozen=True)
+class Ticket:
+    """A decision, and the number of the call that it grants."""
+
+    decision: Decision
+    number: int = 0
+
+
+class Ledger(Protocol):
+    async def reserve(self, now: float, call_class: CallClass) -> Ticket: ...
+
+    async def settle(self, number: int, headers_at: float, ended_at: float) -> None: ...
+
+
+class ModelLedger:
+    """Remembers calls in memory, as all processes of a simulation share it."""
+
+    def __init__(self, limits: Limits, timeout_seconds: float) -> None:
+        self._limits, self._timeout = limits, timeout_seconds
+        self._hold = timeout_seconds + GRACE_SECONDS
+        self._held: dict[int, HeldCall] = {}
+        self._reserved_at: list[float] = []
+        self._made_before = 0
+
+    async def reserve(self, now: float, call_class: CallClass) -> Ticket:
+        if len(self._held) > 2 * self._limits.minute:
+            self._held = {n: call for n, call in self._held.items() if call.slot_free_at > now}
+        decision = decide(
+            call_class,
+            now,
+            limits=self._limits,
+            held=Holdings.of(self._held.values(), now),
+            day=day_use(self._day(now), self._limits.day, now),
+            blocks=Blocks(),
+        )
+        if isinstance(decision, Full):
+            return Ticket(self._with_time(decision))
+        if not isinstance(decision, Granted):
+            return Ticket(decision)
+        self._reserved_at.append(now)
+        number = len(self._reserved_at)
+        self._held[number] = HeldCall.unanswered(now, self._timeout)
+        return Ticket(decision, number)
+
+    async def settle(self, number: int, headers_at: float, ended_at: float) -> None:
+        self._held[number] = HeldCall.answered(headers_at, ended_at)
+
+    def _day(self, now: float) -> DayLedger:
+        begins_at = day_begins_at(now, self._hold, None)
+        made = len(self._reserved_at)
+        while self._made_before < made and self._reserved_at[self._made_before] <= begins_at:
+            self._made_before += 1
+        return DayLedger(made, self._made_before)
+
+    def _with_time(self, full: Full) -> Full:
+        if full.free_at is not None:
+            return full
+        reserved_at = self._reserved_at[self._made_before + full.returning - 1]
+        free_at = leaves_day_at(reserved_at, self._hold)
+        return Full(full.kind, full.used, full.allowed, free_at)

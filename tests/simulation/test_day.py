@@ -1,0 +1,52 @@
+"""The day's limit, where the service's day begins at a local midnight nobody told us of."""
+
+from datetime import datetime
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from bot.model.plans import CallClass, Limits
+from tests.simulation.ledgers import ModelLedger
+from tests.simulation.services import LocalDay, Service, SlidingLog
+from tests.simulation.world import TIMEOUT_SECONDS, Caller, Network, Process, World
+
+HOUR = 3600.0
+DAY_LIMIT = 1000
+
+
+async def saturate(zone: str, begin: datetime, *, hours: float, seed: int) -> LocalDay:
+    """Call as much as the bot is let, from `begin` on; return what each local day saw."""
+    day = LocalDay(DAY_LIMIT, zone)
+    service = Service([SlidingLog(100), day], concurrent=5)
+    world = World(
+        ModelLedger(Limits(100, DAY_LIMIT, 5), TIMEOUT_SECONDS),
+        service,
+        Network(straggle=8.0, share=0.02),
+        seed,
+    )
+    processes = [Process() for _ in range(2)]
+    world.restart_now_and_then(processes, 6 * HOUR)
+    first = world.now = begin.timestamp()
+    for process in processes:
+        for _ in range(3):
+            world.start(Caller(process, CallClass.PERSON), first)
+    await world.run(first + hours * HOUR)
+    assert service.refused == 0
+    return day
+
+
+@pytest.mark.parametrize("zone", ["Europe/Berlin", "America/New_York", "Asia/Kolkata", "UTC"])
+@pytest.mark.parametrize("hour", [0, 5, 23])
+async def test_no_local_day_sees_more_than_the_limit_over_the_end_of_summer_time(zone, hour):
+    # Berlin's 25 hours are on 25 October 2026, New York's on 1 November.
+    begin = datetime(2026, 10, 24, hour, 30, tzinfo=ZoneInfo(zone))
+    day = await saturate(zone, begin, hours=10 * 24, seed=hour)
+    assert max(day.days.values()) <= DAY_LIMIT
+    # 1,000 each 25 hours: what is allowed to a bot that does not know where a day begins.
+    assert sum(day.days.values()) >= 9 * DAY_LIMIT
+
+
+async def test_a_burst_on_both_ends_of_the_long_day_stays_within_it():
+    begin = datetime(2026, 10, 25, 0, 0, 5, tzinfo=ZoneInfo("Europe/Berlin"))
+    day = await saturate("Europe/Berlin", begin, hours=24.95, seed=1)
+    assert day.days == {"2026-10-25": DAY_LIMIT}

@@ -1,0 +1,147 @@
+"""Callers, processes and a network in virtual time: an event list, nothing else."""
+
+import heapq
+import random
+from collections import deque
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from itertools import count
+
+from bot.model.plans import CallClass
+from bot.model.quota import Full, Granted, LimitKind
+from tests.simulation.ledgers import Ledger
+from tests.simulation.services import Service
+
+TIMEOUT_SECONDS = 10.0
+RESTART_SECONDS = 2.0
+
+
+@dataclass(frozen=True)
+class Network:
+    """Seconds out, at work and back; a share of the ways takes up to `straggle` longer."""
+
+    out: tuple[float, float] = (0.02, 0.4)
+    work: tuple[float, float] = (0.03, 0.15)
+    straggle: float = 0.0
+    share: float = 0.0
+
+    def trip(self, dice: random.Random) -> tuple[float, float, float]:
+        return self._way(dice), dice.uniform(*self.work), self._way(dice)
+
+    def _way(self, dice: random.Random) -> float:
+        late = dice.uniform(0.4, self.straggle) if dice.random() < self.share else 0.0
+        return dice.uniform(*self.out) + late
+
+
+@dataclass
+class Process:
+    """A process of the bot: what was in flight when it was killed is never settled."""
+
+    life: int = 0
+
+
+@dataclass
+class Caller:
+    """Calls without end: asks, sends when granted, asks again when told, pauses in between."""
+
+    process: Process
+    call_class: CallClass
+    pause: Callable[[], float] = lambda: 0.0
+    refusals: list[Full] = field(default_factory=list)
+    granted: int = 0
+    waited: list[float] = field(default_factory=list)
+    asked_at: float = 0.0
+
+
+Handler = Callable[..., Awaitable[None]]
+
+
+class World:
+    """Runs callers against one organization of a service; all chance comes from one seed."""
+
+    def __init__(self, ledger: Ledger, service: Service, network: Network, seed: int) -> None:
+        self.ledger, self.service, self.network = ledger, service, network
+        self.dice = random.Random(seed)
+        self.now = 0.0
+        self._order = count()
+        self._events: list[tuple[float, int, Handler, tuple[object, ...]]] = []
+        self._waiting: deque[Caller] = deque()
+
+    def at(self, when: float, handler: Handler, *args: object) -> None:
+        heapq.heappush(self._events, (when, next(self._order), handler, args))
+
+    def start(self, caller: Caller, when: float) -> None:
+        self.at(when, self._wish, caller)
+
+    def restart_now_and_then(self, processes: list[Process], every_seconds: float) -> None:
+        for process in processes:
+            self.at(
+                self.now + self.dice.expovariate(1 / every_seconds),
+                self._kill,
+                process,
+                every_seconds,
+            )
+
+    async def run(self, until: float) -> None:
+        while self._events and self._events[0][0] <= until:
+            self.now, _, handler, args = heapq.heappop(self._events)
+            await handler(*args)
+        self.now = until
+
+    async def _wish(self, caller: Caller) -> None:
+        caller.asked_at = self.now
+        await self._ask(caller)
+
+    async def _ask(self, caller: Caller) -> None:
+        ticket = await self.ledger.reserve(self.now, caller.call_class)
+        if isinstance(ticket.decision, Granted):
+            caller.granted += 1
+            caller.waited.append(self.now - caller.asked_at)
+            self._send(caller, ticket.number)
+            return
+        assert isinstance(ticket.decision, Full)
+        assert ticket.decision.free_at is not None
+        if ticket.decision.kind is LimitKind.CONCURRENT:
+            self._waiting.append(caller)
+            self.at(ticket.decision.free_at, self._wake, caller)
+            return
+        caller.refusals.append(ticket.decision)
+        self.at(max(self.now, ticket.decision.free_at), self._ask, caller)
+
+    def _send(self, caller: Caller, number: int) -> None:
+        out, work, back = self.network.trip(self.dice)
+        self.at(self.now + out, self._arrive, work)
+        life = caller.process.life
+        if out + work + back < TIMEOUT_SECONDS:
+            self.at(self.now + out + work + back, self._answered, caller, life, number)
+        else:
+            self.at(self.now + TIMEOUT_SECONDS, self._next, caller, life)
+
+    async def _arrive(self, work: float) -> None:
+        self.service.arrives(self.now)
+        self.at(self.now + work, self._leave)
+
+    async def _leave(self) -> None:
+        self.service.leaves()
+
+    async def _answered(self, caller: Caller, life: int, number: int) -> None:
+        if life == caller.process.life:
+            await self.ledger.settle(number, self.now, self.now)
+            if self._waiting:
+                await self._ask(self._waiting.popleft())
+        await self._next(caller, life)
+
+    async def _next(self, caller: Caller, life: int) -> None:
+        alive = life == caller.process.life
+        self.at(self.now + (caller.pause() if alive else RESTART_SECONDS), self._wish, caller)
+
+    async def _wake(self, caller: Caller) -> None:
+        if caller in self._waiting:
+            self._waiting.remove(caller)
+            await self._ask(caller)
+
+    async def _kill(self, process: Process, every_seconds: float) -> None:
+        process.life += 1
+        self.at(
+            self.now + self.dice.expovariate(1 / every_seconds), self._kill, process, every_seconds
+        )
