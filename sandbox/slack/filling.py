@@ -135,9 +135,12 @@ def client_problem(block: Json, element: Json, value: Any) -> str | None:
     return None
 
 
-def find_element(elements: list[tuple[Json, Json]], name: str) -> tuple[Json, Json] | None:
+def find_element(
+    elements: list[tuple[Json, Json]], name: str, block_id: str | None = None
+) -> tuple[Json, Json] | None:
     """Something to press or choose, by its action_id or by the words on it."""
     for block, element in elements:
-        if name in {element.get("action_id"), label(element), label_of(block)}:
+        names = {element.get("action_id"), label(element), label_of(block)}
+        if name in names and block_id in {None, block.get("block_id")}:
             return block, element
     return None

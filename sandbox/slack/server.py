@@ -57,9 +57,12 @@ Found = TypeVar("Found")
 class RunningSlack:
     """A workspace that people act in and that the bot is connected to; made by `running_slack`."""
 
-    def __init__(self, workspace: Workspace, deliverer: Deliverer, address: str) -> None:
+    def __init__(
+        self, workspace: Workspace, deliverer: Deliverer, sockets: Sockets, address: str
+    ) -> None:
         self.workspace = workspace
         self.address = address
+        self._sockets = sockets
         self.api_url = f"{address}/api/"
         self._deliverer = deliverer
 
@@ -76,6 +79,11 @@ class RunningSlack:
     def signing_secret(self) -> str:
         """What requests to the bot are signed with."""
         return self._deliverer.signing_secret
+
+    @property
+    def sockets(self) -> int:
+        """How many Socket Mode connections the bot holds open."""
+        return self._sockets.count
 
     def signed_headers(self, body: str) -> dict[str, str]:
         """The headers of an honest request with this body."""
@@ -107,7 +115,13 @@ class RunningSlack:
         return Delivery(delivery.status, delivery.body, delivery.seconds, error)
 
     async def click(
-        self, user: str, place: Message | View, name: str, value: Any = None
+        self,
+        user: str,
+        place: Message | View,
+        name: str,
+        value: Any = None,
+        *,
+        block_id: str | None = None,
     ) -> Delivery:
         """A person presses a button, or chooses `value` in a select.
 
@@ -117,11 +131,12 @@ class RunningSlack:
                 before can still be pressed, as on a screen that was not redrawn yet.
             name: the words on it, its action_id, or the label of its input.
             value: an option's text or value, a date, an id: whatever the element takes.
+            block_id: of the block that it is in, where several have one of that name.
 
         Raises:
             NotThereError: there is nothing of that name.
         """
-        block, element = found_in(place, name)
+        block, element = found_in(place, name, block_id)
         state = {} if element["type"] == "button" else state_of(element, value)
         if state and isinstance(place, View):
             place.values.setdefault(str(block["block_id"]), {})[element["action_id"]] = state
@@ -133,9 +148,17 @@ class RunningSlack:
         payload = self._sender(user).action(place, action, self._response_url(key), typed)
         return await self._deliverer.interaction(payload)
 
-    async def suggest(self, user: str, place: View | Message, name: str, typed: str) -> list[Json]:
+    async def suggest(
+        self,
+        user: str,
+        place: View | Message,
+        name: str,
+        typed: str,
+        *,
+        block_id: str | None = None,
+    ) -> list[Json]:
         """The options that the bot offers for words typed into a type-ahead select."""
-        block, element = found_in(place, name)
+        block, element = found_in(place, name, block_id)
         payload = self._sender(user).suggestion(place, block, element, typed)
         delivery = await self._deliverer.interaction(payload)
         reply = delivery.json if isinstance(delivery.json, dict) else {}
@@ -260,7 +283,7 @@ def attempt(predicate: Callable[[], Found]) -> Found | None:
         return None
 
 
-def found_in(place: Message | View, name: str) -> tuple[Json, Json]:
+def found_in(place: Message | View, name: str, block_id: str | None = None) -> tuple[Json, Json]:
     """Something to press in a message (as it is, or as it was before) or in a modal.
 
     Raises:
@@ -270,7 +293,7 @@ def found_in(place: Message | View, name: str) -> tuple[Json, Json]:
     if isinstance(place, Message):
         shown += [list(interactive(blocks)) for _, blocks in reversed(place.versions)]
     for elements in shown:
-        found = find_element(elements, name)
+        found = find_element(elements, name, block_id)
         if found:
             return found
     raise NotThereError(
@@ -295,7 +318,7 @@ async def running_slack(
         port: 0 for any free one.
     """
     workspace = workspace or Workspace()
-    sockets = Sockets()
+    sockets = Sockets(workspace.changed)
     address = ""
     api = WebApi(
         workspace, lambda: f"{address.replace('http', 'ws')}/socket?ticket={sockets.ticket()}"
@@ -314,7 +337,7 @@ async def running_slack(
         deliverer = Deliverer(session, signing_secret, sockets.send)
         deliverer.bot_url = bot_url
         try:
-            yield RunningSlack(workspace, deliverer, address)
+            yield RunningSlack(workspace, deliverer, sockets, address)
         finally:
             api.close()
             responses.close()

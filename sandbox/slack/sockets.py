@@ -5,6 +5,7 @@ Source: Slack's page "Using Socket Mode": `hello`, envelopes with an id, acknowl
 
 import asyncio
 import itertools
+from collections.abc import Callable
 from contextlib import suppress
 
 from aiohttp import web
@@ -13,9 +14,10 @@ from sandbox.slack.messages import Json
 
 
 class Sockets:
-    """The connections that the bot holds open."""
+    """The connections that the bot holds open; `changed` hears of every one that comes or goes."""
 
-    def __init__(self) -> None:
+    def __init__(self, changed: Callable[[], None]) -> None:
+        self._changed = changed
         self._open: list[web.WebSocketResponse] = []
         self._waiting: dict[str, asyncio.Future[Json]] = {}
         self._numbers = itertools.count(1)
@@ -42,12 +44,14 @@ class Sockets:
         await socket.prepare(request)
         await socket.send_json({"type": "hello", "num_connections": len(self._open) + 1})
         self._open.append(socket)
+        self._changed()
         try:
             async for message in socket:
                 if message.type is web.WSMsgType.TEXT:
                     self._acknowledge(message.json())
         finally:
             self._open.remove(socket)
+            self._changed()
         return socket
 
     def _acknowledge(self, reply: Json) -> None:
