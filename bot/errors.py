@@ -236,15 +236,18 @@ class ServiceError(GatehouseError):
     """A call to a service failed.
 
     `service` is `inventory`, `flow`, `email` or `oauth`; `retryable` says if the same call may
-    well succeed a moment later.
+    well succeed a moment later; `message` are the service's own words, where it gave any.
     """
 
     outcome = "service_error"
     retryable_by_nature: ClassVar[bool] = False
 
-    def __init__(self, service: str, sentence: str, *, retryable: bool | None = None) -> None:
+    def __init__(
+        self, service: str, sentence: str, *, retryable: bool | None = None, message: str = ""
+    ) -> None:
         super().__init__(sentence)
         self.service = service
+        self.message = message
         self.retryable = self.retryable_by_nature if retryable is None else retryable
 
 
@@ -298,9 +301,15 @@ class ServiceRefused(ServiceError):
     outcome = "service_refused"
 
     def __init__(
-        self, service: str, sentence: str, *, status: int, code: int | None = None
+        self,
+        service: str,
+        sentence: str,
+        *,
+        status: int,
+        code: int | None = None,
+        message: str = "",
     ) -> None:
-        super().__init__(service, sentence)
+        super().__init__(service, sentence, message=message)
         self.status = status
         self.code = code
 
@@ -319,7 +328,7 @@ class ServiceFailed(ServiceError):
 class RateLimited(ServiceError):
     """429. `code` is 44, 45, 1070, another one, or None where the body has none.
 
-    `message` is the service's own words, on one line; `told` its headers, where it sent them.
+    `message` are the service's own words; `told` its headers, where it sent them.
     """
 
     outcome = "rate_limited"
@@ -330,10 +339,9 @@ class RateLimited(ServiceError):
         sentence: str,
         *,
         code: int | None,
-        message: str,
+        message: str = "",
         told: ToldLimits | None = None,
     ) -> None:
-        super().__init__(service, sentence)
+        super().__init__(service, sentence, message=message)
         self.code = code
-        self.message = message
         self.told = told

@@ -1,6 +1,11 @@
 """What a service tells about its own limit in the headers of an answer."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Self
+
+# No limit is longer; a longer text is not a number to reckon with.
+MOST_DIGITS = 9
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,3 +19,11 @@ class ToldLimits:
     limit: int
     remaining: int
     reset_seconds: int
+
+    @classmethod
+    def from_headers(cls, headers: Mapping[str, str]) -> Self | None:
+        """None unless all three are there and whole numbers. `headers` ignores case."""
+        sent = [headers.get(f"X-Rate-Limit-{name}", "") for name in ("Limit", "Remaining", "Reset")]
+        if not all(text.isascii() and text.isdigit() and len(text) <= MOST_DIGITS for text in sent):
+            return None
+        return cls(*map(int, sent))

@@ -1,0 +1,79 @@
+"""The email service, of which only how to authenticate is specified: does the key work?"""
+
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Literal
+
+from pydantic import SecretStr
+from yarl import URL
+
+from bot.clients.calls import Answer, ServiceCall
+from bot.clients.credentials import basic, bearer
+from bot.clients.failures import json_of
+from bot.clients.http import ServiceHttp
+from bot.model.emailkey import EmailTemplates, templates_in
+
+# "username is always the literal apikey" (specification, area A, authentication, 3).
+BASIC_USER = "apikey"
+EmailAuth = Literal["bearer", "basic"]
+
+
+class EmailClient:
+    """Calls the email service with an API key, as Bearer or as Basic with the user `apikey`."""
+
+    def __init__(
+        self, http: ServiceHttp, base_url: URL, api_key: SecretStr, auth: EmailAuth = "bearer"
+    ) -> None:
+        self._http = http
+        self._base_url = base_url
+        self._auth = auth
+        self._headers = bearer(api_key) if auth == "bearer" else basic(BASIC_USER, api_key)
+
+    @property
+    def auth(self) -> EmailAuth:
+        """The form in which the key is sent."""
+        return self._auth
+
+    async def check(self, resource: str) -> None:
+        """Returns if the key may read `/v3/<resource>`.
+
+        Raises CredentialsRefused (wrong or deleted), PermissionMissing (lacks this one), or
+        another ServiceError.
+        """
+        await self._get(resource)
+
+    async def templates(self) -> EmailTemplates:
+        """The listing of templates, as far as it can be understood. Raises a ServiceError."""
+        return templates_in(await self._get("templates"))
+
+    async def _get(self, resource: str) -> object:
+        call = ServiceCall(
+            service="email",
+            label="the email service",
+            method="GET",
+            url=self._base_url.joinpath("v3", *resource.split("/")),
+            headers={**self._headers, "Content-Type": "application/json"},
+            advice=self._advice(resource),
+        )
+        answer = await self._http.request(call)
+        return None if _is_empty(answer) else json_of(call, answer)
+
+    def _advice(self, resource: str) -> Mapping[int, str]:
+        refused = "The key is wrong or was deleted: make a new one and set EMAIL_API_KEY."
+        lacking = f"Give the key the permission to read “{resource}”, or use another key."
+        if self._auth == "basic":
+            limits = (
+                " Or Basic is refused: not every service has it, and it cannot be used by who has"
+                " two-factor authentication on; then set EMAIL_AUTH=bearer."
+            )
+            refused, lacking = refused + limits, lacking + limits
+        unknown = f"There is probably no resource “{resource}”."
+        return {
+            HTTPStatus.UNAUTHORIZED: refused,
+            HTTPStatus.FORBIDDEN: lacking,
+            HTTPStatus.NOT_FOUND: unknown,
+        }
+
+
+def _is_empty(answer: Answer) -> bool:
+    return not answer.body.strip()

@@ -1,0 +1,205 @@
+"""How every service is called: one session, bounded in time and size, no redirects, few retries."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+
+import aiohttp
+import structlog
+
+from bot.clients.calls import (
+    Answer,
+    Attempt,
+    Observed,
+    Observer,
+    OpenAttempt,
+    ServiceCall,
+    unguarded,
+)
+from bot.clients.failures import (
+    failure_of_accident,
+    failure_of_status,
+    is_redirect,
+    is_success,
+    too_large,
+)
+from bot.clock import Clock
+from bot.errors import GatehouseError, ServiceError, ServiceFailed, ServiceUnreachable
+from bot.redaction import Redactor
+
+CONNECT_SECONDS = 5.0
+TOTAL_SECONDS = 10.0
+MOST_BYTES = 10 * 1024 * 1024
+CHUNK_BYTES = 64 * 1024
+RETRY_PAUSES_SECONDS = (0.3, 1.0)
+
+log = structlog.get_logger(__name__)
+
+
+@asynccontextmanager
+async def open_session() -> AsyncIterator[aiohttp.ClientSession]:
+    """The one session of the process: no cookies, no proxies from the environment, verified TLS."""
+    connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=30)
+    jar = aiohttp.DummyCookieJar()
+    async with aiohttp.ClientSession(
+        connector=connector, cookie_jar=jar, headers={"User-Agent": "gatehouse"}
+    ) as session:
+        yield session
+
+
+async def send_once(
+    request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
+) -> aiohttp.ClientResponse:
+    """Keeps aiohttp from sending a GET again by itself when a connection breaks.
+
+    It does so for these two exceptions (client.py, `retry_persistent_connection`), unseen by the
+    quota guard: the service might count two calls where one was granted.
+    """
+    try:
+        return await handler(request)
+    except aiohttp.ClientConnectorError:
+        raise
+    except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as error:
+        raise aiohttp.ClientConnectionError(str(error)) from error
+
+
+class ServiceHttp:
+    """Makes calls to services over the shared session.
+
+    `observer` is told of each attempt; `total_seconds` bounds one, from connecting to its end.
+    """
+
+    def __init__(
+        self,
+        session: aiohttp.ClientSession,
+        redactor: Redactor,
+        observer: Observer,
+        clock: Clock,
+        *,
+        total_seconds: float = TOTAL_SECONDS,
+    ) -> None:
+        self._session = session
+        self._observer = observer
+        self._clock = clock
+        self._total_seconds = total_seconds
+        self.redactor = redactor
+
+    async def request(self, call: ServiceCall, attempts: OpenAttempt = unguarded) -> Answer:
+        """The whole answer, if its status is 2xx.
+
+        A GET is tried three times on connection errors and 5xx. Not after a timeout: the service
+        may be working on it still, and a person waits.
+
+        Raises one ServiceError per cause; and what `attempts` raises on entering.
+        """
+        pauses = RETRY_PAUSES_SECONDS if call.method == "GET" else ()
+        for pause in pauses:
+            try:
+                return await self._attempt(call, attempts)
+            except (ServiceUnreachable, ServiceFailed) as failure:
+                if not failure.retryable:
+                    raise
+            await self._clock.sleep(pause)
+        return await self._attempt(call, attempts)
+
+    async def _attempt(self, call: ServiceCall, attempts: OpenAttempt) -> Answer:
+        async with attempts() as attempt:
+            seen = _Seen(started=self._clock.monotonic())
+            try:
+                answer = await self._exchange(call, attempt, seen)
+                seen.outcome = "ok"
+            except GatehouseError as failure:
+                seen.outcome = failure.outcome
+                raise
+            finally:
+                self._report(call, seen)
+        return answer
+
+    async def _exchange(self, call: ServiceCall, attempt: Attempt, seen: "_Seen") -> Answer:
+        deadline = asyncio.get_running_loop().time() + self._total_seconds
+        async with await self._send(call, deadline) as response:
+            seen.status = response.status
+            await attempt.responded(response.status, response.headers)
+            body = await self._body(call, response, deadline)
+        failure = failure_of_status(call, response.status, response.headers, body, self.redactor)
+        if failure is not None:
+            raise failure
+        return Answer(response.status, response.headers, body)
+
+    async def _send(self, call: ServiceCall, deadline: float) -> aiohttp.ClientResponse:
+        """The answer with its headers here, and its body still to come."""
+        with self._accidents(call):
+            async with asyncio.timeout_at(deadline):
+                return await self._session.request(
+                    call.method,
+                    call.url,
+                    params=call.params,
+                    headers=call.headers,
+                    data=None if call.form is None else aiohttp.FormData(call.form),
+                    allow_redirects=False,
+                    timeout=aiohttp.ClientTimeout(total=None, connect=CONNECT_SECONDS),
+                    middlewares=(send_once,),
+                )
+        raise AssertionError  # pragma: no cover
+
+    async def _body(
+        self, call: ServiceCall, response: aiohttp.ClientResponse, deadline: float
+    ) -> bytes:
+        """The whole body; of a failure as much as could be read: its status says enough."""
+        try:
+            with self._accidents(call):
+                async with asyncio.timeout_at(deadline):
+                    return await _read(call, response)
+        except ServiceError:
+            if is_success(response.status):
+                raise
+        return b""
+
+    @contextmanager
+    def _accidents(self, call: ServiceCall) -> Iterator[None]:
+        """Turns what the HTTP library raises into our errors, without its text: it has URLs."""
+        try:
+            yield
+        except (aiohttp.ClientError, OSError) as accident:
+            raise failure_of_accident(call, accident, self._total_seconds) from None
+
+    def _report(self, call: ServiceCall, seen: "_Seen") -> None:
+        seconds = self._clock.monotonic() - seen.started
+        record = log.info if seen.outcome == "ok" else log.warning
+        record(
+            "service call",
+            service=call.service,
+            data_center=call.data_center,
+            method=call.method,
+            path=call.path,
+            status=seen.status,
+            outcome=seen.outcome,
+            seconds=round(seconds, 3),
+        )
+        self._observer(Observed(call.service, call.data_center, seen.outcome, seen.status, seconds))
+
+
+@dataclass(slots=True)
+class _Seen:
+    """What became of an attempt so far."""
+
+    started: float
+    status: int | None = None
+    outcome: str = "cancelled"
+
+
+async def _read(call: ServiceCall, response: aiohttp.ClientResponse) -> bytes:
+    """The body, counted while it comes and after it is decompressed: a length may lie."""
+    if is_redirect(response.status):
+        return b""
+    if (response.content_length or 0) > MOST_BYTES:
+        response.close()
+        raise too_large(call, MOST_BYTES)
+    body = bytearray()
+    async for chunk in response.content.iter_chunked(CHUNK_BYTES):
+        body += chunk
+        if len(body) > MOST_BYTES:
+            response.close()
+            raise too_large(call, MOST_BYTES)
+    return bytes(body)

@@ -1,0 +1,127 @@
+"""The inventory service: organizations of each data center; no call without a grant."""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from http import HTTPStatus
+
+from pydantic import BaseModel, ConfigDict
+from yarl import URL
+
+from bot.clients.calls import Answer, Attempt, ServiceCall
+from bot.clients.credentials import Credential, Signed
+from bot.clients.failures import code_and_words, model_of, refused_by_code
+from bot.clients.http import ServiceHttp
+from bot.errors import CredentialsRefused, NotConfigured, RateLimited
+from bot.model.calls import CallCause, Grant, QuotaGuard
+from bot.model.organization import Organization, OrganizationKey
+from bot.model.told import ToldLimits
+
+LISTING_SCOPE = "ServiceInventory.settings.READ"
+ADVICE: Mapping[int, str] = {
+    HTTPStatus.UNAUTHORIZED: "Replace the data center's credential in INVENTORY_DATA_CENTERS.",
+    HTTPStatus.FORBIDDEN: f"Listing organizations needs the scope {LISTING_SCOPE}.",
+    HTTPStatus.NOT_FOUND: "The address of the data center is probably wrong.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class DataCenterAccess:
+    """How a data center is reached: `root` is its API root."""
+
+    root: URL
+    credential: Credential
+
+
+class _Envelope(BaseModel):
+    model_config = ConfigDict(strict=True)
+
+    code: int
+
+
+class _Listing(_Envelope):
+    organizations: list[Organization]
+
+
+class InventoryClient:
+    """Lists organizations. Every attempt at a call is granted by `guard` before it is sent."""
+
+    def __init__(
+        self, http: ServiceHttp, guard: QuotaGuard, access: Mapping[str, DataCenterAccess]
+    ) -> None:
+        self._http = http
+        self._guard = guard
+        self._access = dict(access)
+
+    @property
+    def data_centers(self) -> tuple[str, ...]:
+        """The configured ones, in the order of the settings."""
+        return tuple(self._access)
+
+    async def organizations(self, key: OrganizationKey, cause: CallCause) -> list[Organization]:
+        """All organizations of the key's data center, as the service orders them.
+
+        The call names the key's organization and counts against it; without one it names none
+        and counts against the data center.
+
+        Raises NotConfigured, QuotaError, DatabaseUnavailable, or a ServiceError.
+        """
+        access = self._access.get(key.data_center)
+        if access is None:
+            name = f"the data center {key.data_center} of the inventory service"
+            raise NotConfigured(name, ["INVENTORY_DATA_CENTERS"])
+        signed = await access.credential.sign()
+        try:
+            return await self._list(access.root, key, cause, signed)
+        except CredentialsRefused:
+            renewed = await access.credential.renewed(signed)
+            if renewed is None:
+                raise
+        return await self._list(access.root, key, cause, renewed)
+
+    async def _list(
+        self, root: URL, key: OrganizationKey, cause: CallCause, signed: Signed
+    ) -> list[Organization]:
+        naming = {"organization_id": key.organization_id} if key.organization_id else {}
+        call = ServiceCall(
+            service="inventory",
+            label=f"the inventory service ({key.data_center})",
+            method="GET",
+            url=root / "organizations",
+            params={**naming, **signed.params},
+            headers=signed.headers,
+            data_center=key.data_center,
+            advice=ADVICE,
+        )
+        answer = await self._http.request(call, lambda: self._granted(key, cause))
+        return self._organizations_in(call, answer)
+
+    def _organizations_in(self, call: ServiceCall, answer: Answer) -> list[Organization]:
+        code = model_of(call, answer, _Envelope).code
+        if code != 0:
+            _, words = code_and_words(call, answer.body, self._http.redactor)
+            raise refused_by_code(call, answer.status, code, words)
+        return model_of(call, answer, _Listing).organizations
+
+    @asynccontextmanager
+    async def _granted(self, key: OrganizationKey, cause: CallCause) -> AsyncIterator[Attempt]:
+        async with self._guard.call(key, cause) as grant:
+            try:
+                yield _GrantedAttempt(grant)
+            except RateLimited as refusal:
+                await grant.refused(refusal)
+                raise
+
+
+class _GrantedAttempt:
+    """Tells the grant that the headers are here, and what they tell of the limits."""
+
+    def __init__(self, grant: Grant) -> None:
+        self._grant = grant
+
+    async def responded(self, status: int, headers: Mapping[str, str]) -> None:
+        await self._grant.responded()
+        told = ToldLimits.from_headers(headers)
+        # Those of a 429 go with the refusal.
+        if told is not None and status != HTTPStatus.TOO_MANY_REQUESTS:
+            await self._grant.told(told)

@@ -1,0 +1,352 @@
+"""How every service is called, against real local servers."""
+
+import asyncio
+import gzip
+import json
+import socket
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+
+import pytest
+from aiohttp import web
+from structlog.contextvars import bound_contextvars, merge_contextvars
+from structlog.testing import capture_logs
+from yarl import URL
+
+from bot.clients.calls import Attempt, ServiceCall
+from bot.clients.http import MOST_BYTES, RETRY_PAUSES_SECONDS
+from bot.errors import (
+    CredentialsRefused,
+    DatabaseUnavailable,
+    PermissionMissing,
+    QuotaError,
+    RateLimited,
+    Redirected,
+    ResponseTooLarge,
+    ResponseUnreadable,
+    ServiceError,
+    ServiceFailed,
+    ServiceRefused,
+    ServiceTimeout,
+    ServiceUnreachable,
+)
+from bot.model.told import ToldLimits
+from tests.support.http import Bench, RawServer, open_bench, web_server
+
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
+
+
+def a_call(url: str, method: str = "GET", **more: object) -> ServiceCall:
+    return ServiceCall("email", "the email service", method, URL(url) / "v3/it", **more)
+
+
+class FakeAttempts:
+    """Counts attempts, and what each was told."""
+
+    def __init__(self, *, refuse_after: int = 99, broken: bool = False) -> None:
+        self.events: list[object] = []
+        self.refuse_after = refuse_after
+        self.broken = broken
+
+    @asynccontextmanager
+    async def __call__(self) -> AsyncIterator[Attempt]:
+        if self.events.count("open") >= self.refuse_after:
+            raise QuotaError("No slot.")
+        self.events.append("open")
+        try:
+            yield self
+        except ServiceError as error:
+            self.events.append(type(error))
+            raise
+        self.events.append("passed")
+
+    async def responded(self, status: int, headers: Mapping[str, str]) -> None:
+        if self.broken:
+            raise DatabaseUnavailable
+        self.events.append((status, headers.get("X-Told")))
+
+
+@pytest.fixture
+async def bench() -> AsyncIterator[Bench]:
+    async with open_bench() as bench:
+        yield bench
+
+
+async def test_a_call_carries_its_parts_and_gets_the_whole_answer(bench: Bench) -> None:
+    async def echo(request: web.Request) -> web.Response:
+        return web.json_response(
+            {
+                "line": [request.method, request.path_qs],
+                "form": list((await request.post()).items()),
+                "key": request.headers["Authorization"],
+            }
+        )
+
+    async with web_server(echo) as url:
+        call = a_call(
+            url,
+            "POST",
+            params={"a": "1 & 2"},
+            headers={"Authorization": "Bearer k"},
+            form=[("x", "é,+"), ("x", "")],
+        )
+        answer = await bench.http.request(call)
+    assert json.loads(answer.body) == {
+        "line": ["POST", "/v3/it?a=1+%26+2"],
+        "form": [["x", "é,+"], ["x", ""]],
+        "key": "Bearer k",
+    }
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308, 300, 304])
+async def test_no_redirect_is_followed(bench: Bench, status: int) -> None:
+    asked: list[str] = []
+
+    async def elsewhere(request: web.Request) -> web.Response:
+        asked.append(request.path_qs)
+        return web.Response()
+
+    async with web_server(elsewhere) as other:
+
+        async def redirect(_: web.Request) -> web.Response:
+            return web.Response(status=status, headers={"Location": f"{other}/stolen"})
+
+        async with web_server(redirect) as url:
+            with pytest.raises(Redirected, match="another address") as caught:
+                await bench.http.request(a_call(url, headers={"Authorization": "Bearer k"}))
+    assert asked == []
+    assert "127.0.0.1" not in caught.value.sentence
+
+
+def _of_length(size: int, declared: int | None) -> bytes:
+    length = f"Content-Length: {declared}\r\n" if declared is not None else ""
+    return f"HTTP/1.1 200 OK\r\n{length}Connection: close\r\n\r\n".encode() + b"x" * size
+
+
+def _bomb() -> bytes:
+    packed = gzip.compress(b"\0" * (40 << 20))
+    head = f"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: {len(packed)}\r\n\r\n"
+    return head.encode() + packed
+
+
+@pytest.mark.parametrize("kind", ["declared", "unannounced", "compressed"])
+async def test_more_than_ten_mebibytes_are_refused_while_reading(bench: Bench, kind: str) -> None:
+    answer = {
+        "declared": lambda: _of_length(1, MOST_BYTES + 1),
+        "unannounced": lambda: _of_length(MOST_BYTES + 1, None),
+        "compressed": _bomb,
+    }[kind]()
+    async with RawServer(answer).running() as server:
+        with pytest.raises(ResponseTooLarge, match="more than 10 MiB"):
+            await bench.http.request(a_call(server.url))
+    assert len(server.requests) == 1
+
+
+async def test_ten_mebibytes_are_read(bench: Bench) -> None:
+    async with RawServer(_of_length(MOST_BYTES, MOST_BYTES)).running() as server:
+        assert len((await bench.http.request(a_call(server.url))).body) == MOST_BYTES
+
+
+async def _drip(request: web.Request) -> web.StreamResponse:
+    response = web.StreamResponse()
+    await response.prepare(request)
+    while True:
+        await response.write(b" ")
+        await asyncio.sleep(0.02)
+
+
+async def _never(_: web.Request) -> web.StreamResponse:
+    await asyncio.Event().wait()
+    raise AssertionError
+
+
+@pytest.mark.parametrize("handler", [_drip, _never])
+async def test_an_answer_that_does_not_end_in_time_is_given_up_and_not_asked_again(
+    handler,
+) -> None:
+    async with open_bench(total_seconds=0.15) as bench, web_server(handler) as url:
+        with pytest.raises(ServiceTimeout, match=r"within 0\.15 seconds") as caught:
+            await bench.http.request(a_call(url))
+    assert caught.value.retryable
+    assert [one.outcome for one in bench.observed] == ["timeout"]
+
+
+async def test_a_failing_status_counts_even_when_its_body_never_ends() -> None:
+    head = b'HTTP/1.1 429 X\r\nContent-Length: 99\r\n\r\n{"code": 44'
+    async with (
+        open_bench(total_seconds=0.15) as bench,
+        RawServer(head, hang=True).running() as server,
+    ):
+        with pytest.raises(RateLimited) as caught:
+            await bench.http.request(a_call(server.url))
+    assert caught.value.code is None
+
+
+@pytest.mark.parametrize(
+    ("answer", "error"),
+    [
+        (None, ServiceUnreachable),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{", ServiceUnreachable),
+        (b"HTTP/1.1 503 X\r\nConnection: close\r\nContent-Length: 0\r\n\r\n", ServiceFailed),
+    ],
+    ids=["hangs up", "breaks off", "5xx"],
+)
+async def test_a_read_is_tried_three_times_each_with_a_grant_of_its_own(
+    bench: Bench, answer: bytes | None, error: type[ServiceError]
+) -> None:
+    attempts = FakeAttempts()
+    async with RawServer(answer).running() as server:
+        with pytest.raises(error):
+            await bench.http.request(a_call(server.url), attempts)
+    assert len(server.requests) == 3
+    assert attempts.events.count("open") == 3
+    assert bench.clock.slept == list(RETRY_PAUSES_SECONDS)
+
+
+async def test_a_read_that_passes_the_second_time_is_an_answer(bench: Bench) -> None:
+    async with RawServer(None, OK).running() as server:
+        assert (await bench.http.request(a_call(server.url))).body == b"{}"
+    assert [one.outcome for one in bench.observed] == ["unreachable", "ok"]
+
+
+@pytest.mark.parametrize("answer", [None, b"HTTP/1.1 500 X\r\nContent-Length: 0\r\n\r\n"])
+async def test_a_post_is_sent_once(bench: Bench, answer: bytes | None) -> None:
+    async with RawServer(answer).running() as server:
+        with pytest.raises(ServiceError):
+            await bench.http.request(a_call(server.url, "POST", form=[("a", "b")]))
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("status", "error"),
+    [
+        (400, ServiceRefused),
+        (401, CredentialsRefused),
+        (403, PermissionMissing),
+        (404, ServiceRefused),
+        (429, RateLimited),
+    ],
+)
+async def test_a_refusal_is_never_retried_and_has_a_type_of_its_own(
+    bench: Bench, status: int, error: type[ServiceError]
+) -> None:
+    answer = f"HTTP/1.1 {status} X\r\nContent-Length: 0\r\n\r\n".encode()
+    async with RawServer(answer).running() as server:
+        with pytest.raises(error) as caught:
+            await bench.http.request(a_call(server.url, advice={status: "Do this."}))
+    assert type(caught.value) is error
+    assert "Do this." in caught.value.sentence
+    assert len(server.requests) == 1
+
+
+async def test_a_grant_hears_of_the_headers_and_of_the_refusal(bench: Bench) -> None:
+    body = b'{"code": 45, "message": "no more than 1,000"}'
+    answer = (
+        b"HTTP/1.1 429 X\r\nX-Told: yes\r\nX-Rate-Limit-Limit: 1000\r\nX-Rate-Limit-Remaining: 0"
+        b"\r\nx-rate-limit-reset: 3600\r\nContent-Length: %d\r\n\r\n" % len(body)
+    ) + body
+    attempts = FakeAttempts()
+    async with RawServer(answer).running() as server:
+        with pytest.raises(RateLimited) as caught:
+            await bench.http.request(a_call(server.url), attempts)
+    assert attempts.events == ["open", (429, "yes"), RateLimited]
+    assert (caught.value.code, caught.value.message) == (45, "no more than 1,000")
+    assert caught.value.told == ToldLimits(1000, 0, 3600)
+
+
+async def test_without_a_slot_nothing_is_sent_and_a_retry_needs_one_too(bench: Bench) -> None:
+    async with RawServer(None).running() as server:
+        with pytest.raises(QuotaError):
+            await bench.http.request(a_call(server.url), FakeAttempts(refuse_after=0))
+        assert server.requests == []
+        with pytest.raises(QuotaError):
+            await bench.http.request(a_call(server.url), FakeAttempts(refuse_after=1))
+        assert len(server.requests) == 1
+
+
+async def test_a_ledger_that_breaks_during_the_call_is_not_called_the_services_fault(
+    bench: Bench,
+) -> None:
+    async with RawServer(OK).running() as server:
+        with pytest.raises(DatabaseUnavailable):
+            await bench.http.request(a_call(server.url), FakeAttempts(broken=True))
+    assert [one.outcome for one in bench.observed] == ["database"]
+
+
+async def test_a_certificate_that_is_not_trusted_is_refused_and_not_tried_again(
+    bench: Bench,
+) -> None:
+    async with web_server(_never, tls=True) as url:
+        with pytest.raises(ServiceUnreachable, match="certificate"):
+            await bench.http.request(a_call(url))
+    assert len(bench.observed) == 1
+
+
+async def test_nobody_listening_cannot_be_reached(bench: Bench) -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        port = unused.getsockname()[1]
+    with pytest.raises(ServiceUnreachable, match="cannot be reached") as caught:
+        await bench.http.request(a_call(f"http://127.0.0.1:{port}"))
+    assert str(port) not in caught.value.sentence
+
+
+async def test_what_is_not_http_is_unreadable(bench: Bench) -> None:
+    async with RawServer(b"220 mail.example ESMTP\r\n\r\n").running() as server:
+        with pytest.raises(ResponseUnreadable, match="proper HTTP"):
+            await bench.http.request(a_call(server.url))
+
+
+async def test_words_of_a_refusal_are_one_short_line_without_secrets(bench: Bench) -> None:
+    bench.redactor.add("hunter2-token")
+    words = "bad\n key \u202ehunter2-token\x07 " + "y" * 400
+    body = json.dumps({"message": words, "detail": "not for people"}).encode()
+    head = b"HTTP/1.1 400 X\r\nContent-Length: %d\r\n\r\n" % len(body)
+    async with RawServer(head + body).running() as server:
+        with pytest.raises(ServiceRefused) as caught:
+            await bench.http.request(a_call(server.url))
+    assert caught.value.message.startswith("bad key [secret] yyy")
+    assert len(caught.value.message) == 300
+    assert "not for people" not in caught.value.sentence
+
+
+async def test_each_call_is_one_log_line_with_the_request_id_and_no_address(bench: Bench) -> None:
+    async with RawServer(None, OK).running() as server:
+        with (
+            capture_logs(processors=[merge_contextvars]) as lines,
+            bound_contextvars(request_id="r1"),
+        ):
+            await bench.http.request(a_call(server.url, params={"authtoken": "s3cret"}))
+    assert [(line["log_level"], line["outcome"], line["status"]) for line in lines] == [
+        ("warning", "unreachable", None),
+        ("info", "ok", 200),
+    ]
+    assert all(line["request_id"] == "r1" and line["path"] == "/v3/it" for line in lines)
+    assert "s3cret" not in str(lines)
+    assert "127.0.0.1" not in str(lines)
+
+
+async def test_a_cancelled_call_is_observed_as_that(bench: Bench) -> None:
+    arrived = asyncio.Event()
+
+    async def hold(request: web.Request) -> web.StreamResponse:
+        arrived.set()
+        return await _never(request)
+
+    async with web_server(hold) as url:
+        task = asyncio.create_task(bench.http.request(a_call(url)))
+        await arrived.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+    assert [one.outcome for one in bench.observed] == ["cancelled"]
+
+
+def test_a_call_prints_no_credential() -> None:
+    call = a_call(
+        "https://x.example",
+        params={"authtoken": "s3cret"},
+        headers={"Authorization": "s3cret"},
+        form=[("client_secret", "s3cret")],
+    )
+    assert "s3cret" not in repr(call)
