@@ -12,7 +12,17 @@ from pathlib import Path
 from typing import Any
 
 import asyncpg
-from sqlalchemy import BigInteger, Dialect, Text, event, make_url, text
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Dialect,
+    Text,
+    event,
+    literal,
+    literal_column,
+    make_url,
+    text,
+)
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
@@ -26,7 +36,8 @@ CONNECT_SECONDS = 5
 STATEMENT_SECONDS = 10
 # What the drivers raise while connecting, before SQLAlchemy can wrap it.
 DRIVER_ERRORS = (asyncpg.PostgresError, asyncpg.InterfaceError, sqlite3.Error)
-POSTGRES_NOW = text("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint")
+POSTGRES_CLOCK = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+POSTGRES_NOW = text(f"SELECT {POSTGRES_CLOCK}")
 
 
 class UtcDateTime(TypeDecorator[datetime]):
@@ -57,6 +68,21 @@ class ExactText(TypeDecorator[str]):
     def process_result_value(self, value: str | None, dialect: Dialect) -> str | None:  # noqa: ARG002
         """Database to Python."""
         return None if value is None else str(json.loads(value))
+
+
+class EpochSeconds(TypeDecorator[float]):
+    """Seconds since 1970 for arithmetic, stored as `UtcDateTime` stores them."""
+
+    impl = BigInteger
+    cache_ok = True
+
+    def process_bind_param(self, value: float | None, dialect: Dialect) -> int | None:  # noqa: ARG002
+        """Python to database."""
+        return None if value is None else round(value * 1_000_000)
+
+    def process_result_value(self, value: int | None, dialect: Dialect) -> float | None:  # noqa: ARG002
+        """Database to Python."""
+        return None if value is None else value / 1_000_000
 
 
 def to_microseconds(value: datetime) -> int:
@@ -90,6 +116,15 @@ class Transaction:
             else:
                 self._now = self._clock.now()
         return self._now
+
+    def clock(self) -> ColumnElement[float]:
+        """Return the database's clock as seconds since 1970, to be read by a statement as it runs.
+
+        For what must be exact to the moment, where `now` would cost a statement of its own.
+        """
+        if self._clock is None:
+            return literal_column(POSTGRES_CLOCK, EpochSeconds)
+        return literal(self._clock.now().timestamp(), EpochSeconds)
 
 
 class Database:

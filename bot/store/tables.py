@@ -10,9 +10,10 @@ from sqlalchemy import (
     String,
     Table,
     Text,
+    UniqueConstraint,
 )
 
-from bot.store.engine import ExactText, UtcDateTime
+from bot.store.engine import EpochSeconds, ExactText, UtcDateTime
 
 metadata = MetaData(
     naming_convention={
@@ -156,4 +157,68 @@ flow_changes = Table(
     Column("at", UtcDateTime, nullable=False),
     Column("content", JSON, nullable=False),
     Index(None, "flow_key", "id"),
+)
+
+# An organization's limits, and what is known of its day and its blocks: `made` numbers its calls,
+# `summed` is the newest one that only stands in `quota_hours` any more.
+quota_organizations = Table(
+    "quota_organizations",
+    metadata,
+    Column("id", RowId, primary_key=True, autoincrement=True),
+    Column("data_center", String(16), nullable=False),
+    Column("organization_id", String(255), nullable=False),
+    Column("made", BigInteger, nullable=False),
+    Column("summed", BigInteger, nullable=False),
+    Column("plan", String(16)),
+    Column("lowered_day", Integer),
+    Column("told_number", BigInteger),
+    Column("told_limit", Integer),
+    Column("told_remaining", Integer),
+    Column("told_unsure", Integer),
+    Column("told_resets_at", EpochSeconds),
+    Column("blocks", JSON, nullable=False),
+    Column("probing_until", EpochSeconds, nullable=False),
+    Column("muted_until", EpochSeconds, nullable=False),
+    Column("watched_at", EpochSeconds, nullable=False),
+    UniqueConstraint("data_center", "organization_id"),
+)
+
+quota_calls = Table(
+    "quota_calls",
+    metadata,
+    Column("organization", BigInteger, primary_key=True, autoincrement=False),
+    Column("number", BigInteger, primary_key=True, autoincrement=False),
+    Column("reserved_at", EpochSeconds, nullable=False),
+    Column("slot_free_at", EpochSeconds, nullable=False),
+    Column("permit_until", EpochSeconds, nullable=False),
+    Column("kind", String(32), nullable=False),
+    Column("slack_user_id", String(64), nullable=False),
+    Index(None, "organization", "slot_free_at"),
+    Index(None, "organization", "reserved_at"),
+)
+
+quota_hours = Table(
+    "quota_hours",
+    metadata,
+    Column("organization", BigInteger, primary_key=True, autoincrement=False),
+    Column("hour_at", EpochSeconds, primary_key=True),
+    Column("kind", String(32), primary_key=True),
+    Column("slack_user_id", String(64), primary_key=True),
+    Column("calls", Integer, nullable=False),
+    Index(None, "hour_at"),
+)
+
+# A series of 429 of one code; `detail` is what was known when it opened.
+incidents = Table(
+    "incidents",
+    metadata,
+    Column("id", RowId, primary_key=True, autoincrement=True),
+    Column("organization", BigInteger, nullable=False),
+    Column("code", Integer, nullable=False),
+    Column("opened_at", UtcDateTime, nullable=False),
+    Column("closed_at", UtcDateTime),
+    Column("refusals", Integer, nullable=False),
+    Column("detail", JSON, nullable=False),
+    Index(None, "closed_at"),
+    Index(None, "organization", "code"),
 )
