@@ -4,13 +4,15 @@ import json
 import socket
 import struct
 import zlib
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from aiohttp import web
 
 from sandbox.services.faults import MEBIBYTE, Fault, FaultKind
 
+_BUCKET_BYTES = 64 * 1024
 _JSON = "application/json; charset=utf-8"
 
 
@@ -121,23 +123,33 @@ async def _redirect(call: Strike) -> web.StreamResponse:
 async def _drip(call: Strike) -> web.StreamResponse:
     response = _stream()
     response.content_length = len(call.body)
-    await response.prepare(call.request)
-    for number in range(len(call.body)):
-        await response.write(call.body[number : number + 1])
-        await call.sleep(call.fault.seconds or 1.0)
-    await response.write_eof()
-    return response
+
+    async def drops() -> AsyncIterator[bytes]:
+        for number in range(len(call.body)):
+            yield call.body[number : number + 1]
+            await call.sleep(call.fault.seconds or 1.0)
+
+    return await _pour(call, response, drops())
 
 
 async def _huge(call: Strike) -> web.StreamResponse:
-    response = _stream()
-    await response.prepare(call.request)
-    left = call.fault.size_bytes
-    while left > 0:
-        await response.write(b" " * min(left, 64 * 1024))
-        left -= 64 * 1024
-    await response.write(call.body)
-    await response.write_eof()
+    async def buckets() -> AsyncIterator[bytes]:
+        for start in range(0, call.fault.size_bytes, _BUCKET_BYTES):
+            yield b" " * min(_BUCKET_BYTES, call.fault.size_bytes - start)
+        yield call.body
+
+    return await _pour(call, _stream(), buckets())
+
+
+async def _pour(
+    call: Strike, response: web.StreamResponse, parts: AsyncIterator[bytes]
+) -> web.StreamResponse:
+    # A client that has seen enough goes away: that is its right.
+    with suppress(ConnectionError):
+        await response.prepare(call.request)
+        async for part in parts:
+            await response.write(part)
+        await response.write_eof()
     return response
 
 

@@ -143,6 +143,20 @@ async def test_a_drip_is_one_byte_at_a_time(clock):
     assert set(slept) == {1.0}
 
 
+@pytest.mark.parametrize("kind", [FaultKind.DRIP, FaultKind.HUGE])
+async def test_a_client_may_leave_before_the_end_of_a_stream(services, http, caplog, kind):
+    fault = Fault(kind, "inventory", seconds=0.001, size_bytes=50 * 1024 * 1024)
+    services.state.faults.add(fault)
+    query = {"authtoken": "demo-eu"}
+    async with http.get("/eu/inventory/v1/organizations", params=query) as response:
+        await response.content.readany()
+        response.close()
+
+    await services.state.until(lambda: services.state.calls[0].finished_at is not None)
+    assert services.state.calls[0].status is None
+    assert caplog.records == []
+
+
 async def test_a_late_call_is_counted_after_its_delay_and_a_slow_one_before(clock):
     async def sleep(seconds):
         clock.advance(seconds)
