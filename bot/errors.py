@@ -28,6 +28,7 @@
         ├── ResponseUnreadable  not JSON, or not of the form in the specification
         ├── CredentialsRefused  401: the credential is wrong, or no longer valid
         ├── PermissionMissing   403: the credential lacks a right
+        ├── RotatingRefreshToken  a kind of OAuth that is not supported
         ├── RateLimited         429: has the code, the service's words and the limits it told
         ├── ServiceRefused      another 4xx, or a code that is not 0
         └── ServiceFailed       5xx
@@ -293,6 +294,12 @@ class PermissionMissing(ServiceError):
     """403: the credential is good, and lacks a right."""
 
     outcome = "permission_missing"
+
+
+class RotatingRefreshToken(ServiceError):
+    """An OAuth provider gave a new refresh token: there is no place to keep it over restarts."""
+
+    outcome = "rotating_token"
 
 
 class ServiceRefused(ServiceError):

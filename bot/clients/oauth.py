@@ -1,0 +1,180 @@
+"""Access tokens of the inventory service, renewed with a refresh token (RFC 6749, section 6).
+
+An access token lives in memory only. Renewals are one at a time per data center in a process.
+Processes renew for themselves: a new access token does not end the older ones, so it matters to
+none; it would where refresh tokens rotate, and that is reported as not supported.
+"""
+
+import asyncio
+from dataclasses import dataclass
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
+from yarl import URL
+
+from bot.clients.calls import ServiceCall
+from bot.clients.credentials import Signed, authorization
+from bot.clients.failures import json_of, plain_words, unreadable
+from bot.clients.http import ServiceHttp
+from bot.clock import Clock
+from bot.errors import CredentialsRefused, RotatingRefreshToken, ServiceError, ServiceRefused
+
+# Renewed this long before the end, or at half of a short life.
+MARGIN_SECONDS = 60.0
+# `invalid_grant` is the RFC's; the other one is said, with status 200, by a provider in use.
+REFUSED_TOKEN = frozenset({"invalid_grant", "invalid_code"})
+REFUSED_CLIENT = frozenset({"invalid_client", "unauthorized_client"})
+
+
+@dataclass(frozen=True, slots=True)
+class OAuthGrant:
+    """One entry `oauth` of INVENTORY_DATA_CENTERS."""
+
+    client_id: str
+    client_secret: SecretStr
+    refresh_token: SecretStr
+    token_url: URL
+
+
+class _Renewal(BaseModel):
+    """The answer of RFC 6749, section 5.1; a lifetime is optional."""
+
+    model_config = ConfigDict(strict=True, extra="ignore")
+
+    access_token: SecretStr = Field(min_length=1)
+    expires_in: float | None = Field(default=None, strict=False, allow_inf_nan=False)
+    refresh_token: SecretStr | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Access:
+    signed: Signed
+    renew_at: float | None
+
+
+class OAuthCredential:
+    """A credential of the inventory service that renews itself. Its `repr` shows nothing.
+
+    `template` is the header's form, as for a static token.
+    """
+
+    def __init__(
+        self,
+        http: ServiceHttp,
+        clock: Clock,
+        data_center: str,
+        grant: OAuthGrant,
+        template: str = "Bearer {token}",
+    ) -> None:
+        self._http = http
+        self._clock = clock
+        self._data_center = data_center
+        self._grant = grant
+        self._template = template
+        self._access: _Access | None = None
+        self._renewal: asyncio.Task[_Access] | None = None
+
+    async def sign(self) -> Signed:
+        """The header with a token that is good for a while; renews it if it is not.
+
+        Raises CredentialsRefused (the refresh token or the client), RotatingRefreshToken, or
+        another ServiceError of the token address.
+        """
+        access = self._access
+        if access is None or self._is_due(access):
+            access = await self._renew_once()
+        return access.signed
+
+    async def renewed(self, refused: Signed) -> Signed:
+        """The header with another token than `refused`: the one somebody else got, or a new one."""
+        access = self._access
+        if access is None or access.signed is refused:
+            access = await self._renew_once()
+        return access.signed
+
+    def _is_due(self, access: _Access) -> bool:
+        return access.renew_at is not None and self._clock.monotonic() >= access.renew_at
+
+    async def _renew_once(self) -> _Access:
+        if self._renewal is None:
+            self._renewal = asyncio.create_task(self._renew())
+            self._renewal.add_done_callback(self._forget)
+        # Shielded: who gives up waiting takes it from nobody else.
+        return await asyncio.shield(self._renewal)
+
+    def _forget(self, renewal: asyncio.Task[_Access]) -> None:
+        self._renewal = None
+        if not renewal.cancelled():
+            renewal.exception()  # retrieved, even if everybody has given up waiting
+
+    async def _renew(self) -> _Access:
+        asked_at = self._clock.monotonic()
+        renewal = await self._ask()
+        token = renewal.access_token.get_secret_value()
+        self._http.redactor.add(token)
+        life = renewal.expires_in
+        renew_at = None if life is None else asked_at + life - min(MARGIN_SECONDS, life / 2)
+        self._access = _Access(Signed(headers=authorization(self._template, token)), renew_at)
+        return self._access
+
+    async def _ask(self) -> _Renewal:
+        call = self._call()
+        try:
+            answer = await self._http.request(call)
+        except (ServiceRefused, CredentialsRefused) as refusal:
+            raise self._verdict(refusal.message) or refusal from None
+        body = json_of(call, answer)
+        if isinstance(body, dict) and isinstance(body.get("error"), str):
+            said = plain_words(body["error"], self._http.redactor)
+            raise self._verdict(said) or ServiceRefused(
+                "oauth", f"{call.subject} declines: “{said}”.", status=answer.status, message=said
+            )
+        return self._accepted(call, body)
+
+    def _accepted(self, call: ServiceCall, body: object) -> _Renewal:
+        try:
+            renewal = _Renewal.model_validate(body)
+        except ValidationError:
+            raise unreadable(call, "without a usable access token") from None
+        token = renewal.access_token.get_secret_value()
+        if not (token.isascii() and token.isprintable() and " " not in token):
+            raise unreadable(call, "with an access token that cannot be sent")
+        if renewal.refresh_token not in (None, self._grant.refresh_token):
+            raise RotatingRefreshToken("oauth", self._rotation())
+        return renewal
+
+    def _call(self) -> ServiceCall:
+        grant = self._grant
+        return ServiceCall(
+            service="oauth",
+            label=f"the token address of data center {self._data_center}",
+            method="POST",
+            url=grant.token_url,
+            form=[
+                ("grant_type", "refresh_token"),
+                ("refresh_token", grant.refresh_token.get_secret_value()),
+                ("client_id", grant.client_id),
+                ("client_secret", grant.client_secret.get_secret_value()),
+            ],
+            headers={"Accept": "application/json"},
+            data_center=self._data_center,
+            words_field="error",
+        )
+
+    def _verdict(self, said: str) -> ServiceError | None:
+        where = f"in INVENTORY_DATA_CENTERS, data center {self._data_center}"
+        if said in REFUSED_TOKEN:
+            sentence = (
+                f"The refresh token {where}, is refused ({said}): it was revoked, has expired, or"
+                " belongs to another client. Make a new one."
+            )
+            return CredentialsRefused("oauth", sentence, message=said)
+        if said in REFUSED_CLIENT:
+            sentence = f"The client_id or client_secret {where}, is refused ({said})."
+            return CredentialsRefused("oauth", sentence, message=said)
+        return None
+
+    def _rotation(self) -> str:
+        return (
+            f"The provider of data center {self._data_center} gives a new refresh token with each"
+            " renewal, which is not supported. Turn rotation off there, or use an authtoken."
+        )

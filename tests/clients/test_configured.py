@@ -1,0 +1,125 @@
+"""From the settings to clients."""
+
+import base64
+import json
+from collections.abc import AsyncIterator
+
+import pytest
+
+from bot.clients.configured import email_client, flow_client, inventory_access, redactor_of
+from bot.clients.credentials import HeaderToken, QueryToken
+from bot.clients.oauth import OAuthCredential
+from bot.settings import Settings, read_settings
+from tests.support.http import Bench, open_bench
+
+LEAST = {
+    "SLACK_BOT_TOKEN": "xoxb-1",
+    "SLACK_SIGNING_SECRET": "signing",
+    "ALERTS_CHANNEL": "C1",
+    "APPROVALS_CHANNEL": "C2",
+}
+OAUTH = {
+    "client_id": "c",
+    "client_secret": "client-secret",
+    "refresh_token": "refresh",
+    "token_url": "https://accounts.example.jp/token",
+}
+
+
+@pytest.fixture
+async def bench() -> AsyncIterator[Bench]:
+    async with open_bench() as bench:
+        yield bench
+
+
+def settings(**more: object) -> Settings:
+    texts = {name: one if isinstance(one, str) else json.dumps(one) for name, one in more.items()}
+    return read_settings({**LEAST, **texts})
+
+
+async def test_each_data_center_has_its_address_and_credential(bench: Bench) -> None:
+    access = inventory_access(
+        settings(
+            INVENTORY_BASE_URL="https://inventory.example.com/inventory/v1",
+            INVENTORY_DATA_CENTERS={
+                "com.au": {"authtoken": "a"},
+                "jp": {"oauth": OAUTH},
+                "ca": {"authtoken": "c", "base_url": "https://elsewhere.example/v1"},
+            },
+        ),
+        bench.http,
+        bench.clock,
+    )
+    assert {name: str(one.root) for name, one in access.items()} == {
+        "com.au": "https://inventory.example.com.au/inventory/v1",
+        "jp": "https://inventory.example.jp/inventory/v1",
+        "ca": "https://elsewhere.example/v1",
+    }
+    assert isinstance(access["com.au"].credential, QueryToken)
+    assert isinstance(access["jp"].credential, OAuthCredential)
+
+
+async def test_the_header_form_has_the_configured_scheme(bench: Bench) -> None:
+    access = inventory_access(
+        settings(
+            INVENTORY_BASE_URL="https://inventory.example.com/inventory/v1",
+            INVENTORY_DATA_CENTERS={"eu": {"authtoken": "tok"}},
+            INVENTORY_AUTH="header",
+            INVENTORY_AUTH_HEADER="Neutral {token}",
+        ),
+        bench.http,
+        bench.clock,
+    )
+    credential = access["eu"].credential
+    assert isinstance(credential, HeaderToken)
+    assert (await credential.sign()).headers == {"Authorization": "Neutral tok"}
+
+
+async def test_a_service_without_all_its_settings_has_no_client(bench: Bench) -> None:
+    part = settings(FLOW_BASE_URL="https://f.example", EMAIL_BASE_URL="https://e.example")
+    assert flow_client(part, bench.http) is None
+    assert email_client(part, bench.http) is None
+
+
+async def test_basic_is_for_those_who_ask_for_it(bench: Bench) -> None:
+    client = email_client(
+        settings(EMAIL_BASE_URL="https://e.example", EMAIL_API_KEY="SG.k", EMAIL_AUTH="basic"),
+        bench.http,
+    )
+    assert client is not None
+    assert client.auth == "basic"
+
+
+def test_every_secret_is_known_to_the_redactor() -> None:
+    redactor = redactor_of(
+        settings(
+            FLOW_BASE_URL="https://f.example",
+            FLOW_ACCOUNT_SID="AC1",
+            FLOW_AUTH_TOKEN="flow-token",
+            EMAIL_API_KEY="SG.email-key",
+            EMAIL_BASE_URL="https://e.example",
+            AUDIT_KEY="audit-key",
+            METRICS_TOKEN="metrics-token",
+            SLACK_APP_TOKEN="xapp-app-token",
+            DATABASE_URL="postgresql://me:data-word@db.example/x",
+            INVENTORY_BASE_URL="https://inventory.example.com/inventory/v1",
+            INVENTORY_DATA_CENTERS={"com": {"authtoken": "auth-token"}, "jp": {"oauth": OAUTH}},
+        )
+    )
+    secrets = [
+        "xoxb-1",
+        "signing",
+        "xapp-app-token",
+        "flow-token",
+        "SG.email-key",
+        "audit-key",
+        "metrics-token",
+        "data-word",
+        "auth-token",
+        "client-secret",
+        "refresh",
+        base64.b64encode(b"AC1:flow-token").decode(),
+        base64.b64encode(b"apikey:SG.email-key").decode(),
+    ]
+    cleaned = redactor.clean(" ".join(secrets)).split(" ")
+    assert cleaned == ["[secret]"] * len(secrets)

@@ -1,0 +1,94 @@
+"""The email client: does the key work, and if not, what to do."""
+
+import base64
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+from pydantic import SecretStr
+from yarl import URL
+
+from bot.clients.email import EmailClient
+from bot.errors import CredentialsRefused, PermissionMissing, ResponseUnreadable, ServiceRefused
+from bot.model.emailkey import EmailTemplate, EmailTemplates
+from tests.support.aioresponses_compat import FakeServices
+from tests.support.http import Bench, open_bench
+
+BASE = "https://email.example.com"
+
+
+@pytest.fixture
+async def bench() -> AsyncIterator[Bench]:
+    async with open_bench() as bench:
+        yield bench
+
+
+@pytest.fixture
+def services() -> Iterator[FakeServices]:
+    with FakeServices() as services:
+        yield services
+
+
+def a_client(bench: Bench, auth="bearer") -> EmailClient:
+    return EmailClient(bench.http, URL(BASE), SecretStr("SG.key"), auth)
+
+
+def sent_authorization(services: FakeServices) -> str:
+    (sent,) = next(iter(services.requests.values()))
+    return sent.kwargs["headers"]["Authorization"]
+
+
+async def test_the_key_goes_as_bearer(bench: Bench, services: FakeServices) -> None:
+    services.get(f"{BASE}/v3/templates", payload={})
+    await a_client(bench).check("templates")
+    assert sent_authorization(services) == "Bearer SG.key"
+
+
+async def test_basic_has_the_literal_user_apikey(bench: Bench, services: FakeServices) -> None:
+    services.get(f"{BASE}/v3/resource", payload={})
+    await a_client(bench, "basic").check("resource")
+    scheme, pair = sent_authorization(services).split()
+    assert (scheme, base64.b64decode(pair)) == ("Basic", b"apikey:SG.key")
+
+
+@pytest.mark.parametrize("body", ["", "  \n", "{}", "[]", '"fine"'])
+async def test_any_json_and_no_body_at_all_mean_that_the_key_works(
+    bench: Bench, services: FakeServices, body: str
+) -> None:
+    services.get(f"{BASE}/v3/scopes/mine", body=body)
+    await a_client(bench).check("scopes/mine")
+
+
+async def test_a_page_for_people_is_not_the_service(bench: Bench, services: FakeServices) -> None:
+    services.get(f"{BASE}/v3/templates", body="<html>Please log in</html>")
+    with pytest.raises(ResponseUnreadable):
+        await a_client(bench).check("templates")
+
+
+async def test_a_wrong_key_and_a_missing_permission_are_told_apart(
+    bench: Bench, services: FakeServices
+) -> None:
+    services.get(f"{BASE}/v3/templates", status=401)
+    services.get(f"{BASE}/v3/templates", status=403)
+    services.get(f"{BASE}/v3/templates", status=404)
+    with pytest.raises(CredentialsRefused, match="make a new one and set EMAIL_API_KEY"):
+        await a_client(bench).check("templates")
+    with pytest.raises(PermissionMissing, match="permission to read “templates”"):
+        await a_client(bench).check("templates")
+    with pytest.raises(ServiceRefused, match="no resource “templates”"):
+        await a_client(bench).check("templates")
+
+
+@pytest.mark.parametrize("status", [401, 403])
+async def test_refused_basic_names_two_factor_authentication(
+    bench: Bench, services: FakeServices, status: int
+) -> None:
+    services.get(f"{BASE}/v3/templates", status=status)
+    with pytest.raises((CredentialsRefused, PermissionMissing), match="two-factor") as caught:
+        await a_client(bench, "basic").check("templates")
+    assert "EMAIL_AUTH=bearer" in caught.value.sentence
+
+
+async def test_templates_are_read(bench: Bench, services: FakeServices) -> None:
+    services.get(f"{BASE}/v3/templates", payload={"result": [{"id": "d-1", "name": "Hello"}]})
+    expected = EmailTemplates((EmailTemplate("d-1", "Hello"),), 1)
+    assert await a_client(bench).templates() == expected

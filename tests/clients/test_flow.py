@@ -1,0 +1,140 @@
+"""The flow client: what an update sends, and what is never taken for an empty list."""
+
+import base64
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+
+import pytest
+from aiohttp import web
+from pydantic import SecretStr
+from yarl import URL
+
+from bot.clients.flow import FlowClient
+from bot.errors import CredentialsRefused, ResponseUnreadable, ServiceRefused, ServiceUnreachable
+from tests.support.aioresponses_compat import FakeServices
+from tests.support.http import Bench, RawServer, open_bench, web_server
+
+SID = "FW00000000000000000000000000000001"
+ADDRESS = f"https://flows.example.com/v2/Flows/{SID}/TestUsers"
+PEOPLE = ["whatsapp:+15551234567", "ada@example.com", "zoë & 李, x"]
+
+
+@pytest.fixture
+async def bench() -> AsyncIterator[Bench]:
+    async with open_bench() as bench:
+        yield bench
+
+
+@pytest.fixture
+def services() -> Iterator[FakeServices]:
+    with FakeServices() as services:
+        yield services
+
+
+def a_client(bench: Bench, url: str = "https://flows.example.com", field: str = "testUsers"):
+    return FlowClient(bench.http, URL(url), "AC1", SecretStr("t0ken"), field)
+
+
+async def test_a_list_is_read_in_its_order_with_basic_credentials(
+    bench: Bench, services: FakeServices
+) -> None:
+    services.get(ADDRESS, payload={"sid": SID, "test_users": PEOPLE, "url": ADDRESS})
+    assert await a_client(bench).read(SID) == PEOPLE
+    (sent,) = next(iter(services.requests.values()))
+    scheme, pair = sent.kwargs["headers"]["Authorization"].split()
+    assert (scheme, base64.b64decode(pair)) == ("Basic", b"AC1:t0ken")
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ({"sid": SID}, []),
+        ({"sid": SID, "test_users": None}, []),
+        ({"test_users": []}, []),
+        ({"sid": SID.lower(), "test_users": ["a"]}, ["a"]),
+        ({"sid": SID, "test_users": [""]}, []),
+        ({"sid": SID, "testUsers": ["a", "b"]}, ["a", "b"]),
+        ({"sid": SID, "test_users": ["a"], "links": {}}, ["a"]),
+    ],
+)
+async def test_the_forms_of_a_list(
+    bench: Bench, services: FakeServices, body: object, expected: list[str]
+) -> None:
+    services.get(ADDRESS, payload=body)
+    assert await a_client(bench).read(SID) == expected
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "{}",
+        '{"code": 20404, "message": "gone"}',
+        "[]",
+        "null",
+        '{"test_users": "a,b"}',
+        '{"test_users": [1]}',
+        '{"sid": "FW00000000000000000000000000000002", "test_users": []}',
+        "<html>",
+        "",
+    ],
+)
+async def test_what_is_not_the_resource_is_never_an_empty_list(
+    bench: Bench, services: FakeServices, body: str
+) -> None:
+    services.get(ADDRESS, body=body)
+    with pytest.raises(ResponseUnreadable):
+        await a_client(bench).read(SID)
+
+
+@asynccontextmanager
+async def open_form_server() -> AsyncIterator[tuple[str, list[list[tuple[str, str]]]]]:
+    """A service that stores what it is sent, and remembers the forms."""
+    forms: list[list[tuple[str, str]]] = []
+
+    async def store(request: web.Request) -> web.Response:
+        assert request.content_type == "application/x-www-form-urlencoded"
+        form = [(name, str(value)) for name, value in (await request.post()).items()]
+        forms.append(form)
+        return web.json_response({"sid": SID, "test_users": [value for _, value in form]})
+
+    async with web_server(store) as url:
+        yield url, forms
+
+
+@pytest.mark.parametrize("field", ["testUsers", "TestUsers"])
+@pytest.mark.parametrize(
+    ("identities", "values"),
+    [(PEOPLE, PEOPLE), ([], [""])],
+    ids=["a repeated field", "one empty value"],
+)
+async def test_an_update_is_one_form(
+    bench: Bench, field: str, identities: list[str], values: list[str]
+) -> None:
+    async with open_form_server() as (url, forms):
+        stored = await a_client(bench, url, field).replace(SID, identities)
+    assert forms == [[(field, value) for value in values]]
+    assert stored == identities
+
+
+@pytest.mark.parametrize("stored", [["other"], ["whatsapp:+15551234567"]])
+async def test_the_answer_is_returned_whatever_was_sent(
+    bench: Bench, services: FakeServices, stored: list[str]
+) -> None:
+    services.post(ADDRESS, payload={"sid": SID, "test_users": stored}, status=201)
+    assert await a_client(bench).replace(SID, PEOPLE) == stored
+
+
+async def test_an_update_that_breaks_is_not_sent_again(bench: Bench) -> None:
+    async with RawServer(None).running() as server:
+        with pytest.raises(ServiceUnreachable):
+            await a_client(bench, server.url).replace(SID, PEOPLE)
+    assert len(server.requests) == 1
+
+
+async def test_refusals_say_what_to_look_at(bench: Bench, services: FakeServices) -> None:
+    services.get(ADDRESS, status=401)
+    services.get(ADDRESS, status=404, payload={"message": "The resource was not found"})
+    with pytest.raises(CredentialsRefused, match="FLOW_AUTH_TOKEN"):
+        await a_client(bench).read(SID)
+    with pytest.raises(ServiceRefused, match=r"no flow with this SID.*resource was not found"):
+        await a_client(bench).read(SID)

@@ -1,0 +1,179 @@
+"""The inventory client: what is sent, what is understood, and no call without a grant."""
+
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+from yarl import URL
+
+from bot.clients.credentials import Credential, HeaderToken, QueryToken
+from bot.clients.inventory import DataCenterAccess, InventoryClient
+from bot.errors import (
+    CredentialsRefused,
+    NotConfigured,
+    QuotaError,
+    RateLimited,
+    ResponseUnreadable,
+    ServiceError,
+    ServiceFailed,
+    ServiceRefused,
+)
+from bot.model.calls import CallCause
+from bot.model.organization import Organization, OrganizationKey
+from bot.model.told import ToldLimits
+from tests.support.aioresponses_compat import FakeServices
+from tests.support.guard import FakeGuard
+from tests.support.http import Bench, open_bench
+
+ROOT = URL("https://inventory.example.eu/inventory/v1")
+EU = OrganizationKey("eu", "7")
+CAUSE = CallCause("list", "U1")
+LISTING = {
+    "code": 0,
+    "message": "success",
+    "organizations": [{"organization_id": "7", "name": "Zillum"}],
+}
+
+
+@pytest.fixture
+async def bench() -> AsyncIterator[Bench]:
+    async with open_bench() as bench:
+        yield bench
+
+
+@pytest.fixture
+def services() -> Iterator[FakeServices]:
+    with FakeServices() as services:
+        yield services
+
+
+@pytest.fixture
+def guard() -> FakeGuard:
+    return FakeGuard()
+
+
+def a_client(bench: Bench, guard: FakeGuard, credential: Credential | None = None):
+    access = DataCenterAccess(ROOT, credential or QueryToken(SecretStr("t0ken")))
+    return InventoryClient(bench.http, guard, {"eu": access})
+
+
+def address(**query: str) -> URL:
+    return (ROOT / "organizations").with_query(query)
+
+
+async def test_a_listing_names_the_organization_and_counts_against_it(
+    bench: Bench, services: FakeServices, guard: FakeGuard
+) -> None:
+    services.get(address(organization_id="7", authtoken="t0ken"), payload=LISTING)
+    found = await a_client(bench, guard).organizations(EU, CAUSE)
+    assert found == [Organization(organization_id="7", name="Zillum")]
+    assert guard.events == [EU, "responded", "passed"]
+    assert guard.causes == [CAUSE]
+
+
+async def test_the_first_listing_of_all_names_none(
+    bench: Bench, services: FakeServices, guard: FakeGuard
+) -> None:
+    services.get(address(authtoken="t0ken"), payload=LISTING)
+    await a_client(bench, guard).organizations(OrganizationKey("eu"), CAUSE)
+    assert guard.events[0] == OrganizationKey("eu", "")
+
+
+async def test_the_header_form_keeps_the_token_out_of_the_address(
+    bench: Bench, services: FakeServices, guard: FakeGuard
+) -> None:
+    services.get(address(organization_id="7"), payload=LISTING)
+    credential = HeaderToken(SecretStr("t0ken"), "Neutral-oauthtoken {token}")
+    await a_client(bench, guard, credential).organizations(EU, CAUSE)
+    (((_, url), (sent,)),) = services.requests.items()
+    assert "t0ken" not in str(url)
+    assert sent.kwargs["headers"]["Authorization"] == "Neutral-oauthtoken t0ken"
+
+
+async def test_without_a_grant_nothing_is_sent(
+    bench: Bench, services: FakeServices, guard: FakeGuard
+) -> None:
+    guard.refusal = QuotaError("No slot.")
+    with pytest.raises(QuotaError):
+        await a_client(bench, guard).organizations(EU, CAUSE)
+    assert services.requests == {}
+
+
+async def test_each_retry_is_a_grant_of_its_own(
+    bench: Bench, services: FakeServices, guard: FakeGuard
+) -> None:
+    services.get(address(organization_id="7", authtoken="t0ken"), status=502, repeat=True)
+    with pytest.raises(ServiceFailed):
+        await a_client(bench, guard).organizations(EU, CAUSE)
+    assert guard.events == [EU, "responded"] * 3
+
+
+async def test_told_limits_reach_the_grant(
+    bench: Bench, services: FakeServices, guard: FakeGuard
+) -> None:
+    headers = {
+        "X-Rate-Limit-Limit": "1000",
+        "X-Rate-Limit-Remaining": "12",
+        "X-Rate-Limit-Reset": "3600",
+    }
+    services.get(address(organization_id="7", authtoken="t0ken"), payload=LISTING, headers=headers)
+    await a_client(bench, guard).organizations(EU, CAUSE)
+    assert guard.events == [EU, "responded", ToldLimits(1000, 12, 3600), "passed"]
+
+
+async def test_a_429_reaches_the_grant_with_its_code(
+    bench: Bench, services: FakeServices, guard: FakeGuard
+) -> None:
+    body = {"code": 44, "message": "This organization has been blocked."}
+    services.get(address(organization_id="7", authtoken="t0ken"), status=429, payload=body)
+    with pytest.raises(RateLimited) as caught:
+        await a_client(bench, guard).organizations(EU, CAUSE)
+    assert guard.events == [EU, "responded", 44]
+    assert caught.value.message == "This organization has been blocked."
+
+
+@pytest.mark.parametrize(
+    ("answer", "error", "says"),
+    [
+        ({"body": "<html>Maintenance of db-7</html>"}, ResponseUnreadable, "not JSON"),
+        ({"body": '{"code": 0, "organ'}, ResponseUnreadable, "not JSON"),
+        ({"body": b"\xff\xfe"}, ResponseUnreadable, "not JSON"),
+        ({"body": "[" * 100_000}, ResponseUnreadable, "not JSON"),
+        ({"payload": [1]}, ResponseUnreadable, "another form"),
+        ({"payload": {"organizations": []}}, ResponseUnreadable, "at “code”"),
+        ({"payload": {"code": "0", "organizations": []}}, ResponseUnreadable, "at “code”"),
+        ({"payload": {"code": 0}}, ResponseUnreadable, "at “organizations”"),
+        ({"payload": {"code": 0, "organizations": {}}}, ResponseUnreadable, "at “organizations”"),
+        (
+            {"payload": {"code": 0, "organizations": [{"organization_id": 7, "name": "x"}]}},
+            ResponseUnreadable,
+            "organizations.0.organization_id",
+        ),
+        ({"payload": {"code": 57, "message": "Not for you"}}, ServiceRefused, "Not for you"),
+        ({"status": 401, "payload": {"code": 57}}, CredentialsRefused, "INVENTORY_DATA_CENTERS"),
+        ({"status": 400, "payload": {"code": 5, "message": "Hm"}}, ServiceRefused, "Hm"),
+    ],
+)
+async def test_a_broken_answer_is_one_error_with_a_sentence(
+    bench: Bench,
+    services: FakeServices,
+    guard: FakeGuard,
+    answer: dict[str, Any],
+    error: type[ServiceError],
+    says: str,
+) -> None:
+    services.get(address(organization_id="7", authtoken="t0ken"), **answer)
+    with pytest.raises(error) as caught:
+        await a_client(bench, guard).organizations(EU, CAUSE)
+    sentence = caught.value.sentence
+    assert sentence.startswith("The inventory service (eu) ")
+    assert says in sentence
+    assert "db-7" not in sentence
+    assert "t0ken" not in sentence
+
+
+async def test_a_data_center_without_settings_is_named(bench: Bench, guard: FakeGuard) -> None:
+    with pytest.raises(NotConfigured, match="data center jp"):
+        await a_client(bench, guard).organizations(OrganizationKey("jp"), CAUSE)
+    assert a_client(bench, guard).data_centers == ("eu",)

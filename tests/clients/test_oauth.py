@@ -1,0 +1,248 @@
+"""Access tokens that renew themselves."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import pytest
+from aiohttp import web
+from pydantic import SecretStr
+from yarl import URL
+
+from bot.clients.inventory import DataCenterAccess, InventoryClient
+from bot.clients.oauth import OAuthCredential, OAuthGrant
+from bot.errors import (
+    CredentialsRefused,
+    ResponseUnreadable,
+    RotatingRefreshToken,
+    ServiceError,
+    ServiceFailed,
+    ServiceRefused,
+)
+from bot.model.calls import CallCause
+from bot.model.organization import OrganizationKey
+from tests.support.aioresponses_compat import FakeServices
+from tests.support.guard import FakeGuard
+from tests.support.http import Bench, open_bench, web_server
+
+TOKEN_URL = "https://accounts.example.eu/oauth/v2/token"
+ROOT = URL("https://inventory.example.eu/inventory/v1")
+LISTING: dict[str, Any] = {"code": 0, "message": "success", "organizations": []}
+EU = OrganizationKey("eu")
+
+
+@pytest.fixture
+async def bench() -> AsyncIterator[Bench]:
+    async with open_bench() as bench:
+        yield bench
+
+
+@pytest.fixture
+def services() -> Iterator[FakeServices]:
+    with FakeServices() as services:
+        yield services
+
+
+def a_credential(bench: Bench, url: str = TOKEN_URL) -> OAuthCredential:
+    grant = OAuthGrant("cl1ent", SecretStr("cl1ent-secret"), SecretStr("refresh-me"), URL(url))
+    return OAuthCredential(bench.http, bench.clock, "eu", grant)
+
+
+def renewals(services: FakeServices) -> int:
+    return len(services.requests.get(("POST", URL(TOKEN_URL)), []))
+
+
+def answers(services: FakeServices, *tokens: str, **more: object) -> None:
+    for token in tokens:
+        services.post(TOKEN_URL, payload={"access_token": token, **more})
+
+
+async def header(credential: OAuthCredential) -> str:
+    return (await credential.sign()).headers["Authorization"]
+
+
+async def test_the_request_is_the_refresh_token_grant(bench: Bench) -> None:
+    forms = []
+
+    async def answer(request):
+        forms.append(dict(await request.post()))
+        return web.json_response({"access_token": "one", "token_type": "Bearer"})
+
+    async with web_server(answer) as url:
+        assert await header(a_credential(bench, url)) == "Bearer one"
+    assert forms == [
+        {
+            "grant_type": "refresh_token",
+            "refresh_token": "refresh-me",
+            "client_id": "cl1ent",
+            "client_secret": "cl1ent-secret",
+        }
+    ]
+
+
+@pytest.mark.parametrize(
+    ("expires_in", "good_until"), [(3600, 3540), ("3600", 3540), (60, 30), (0, 0)]
+)
+async def test_a_token_is_renewed_before_it_expires(
+    bench: Bench, services: FakeServices, expires_in: object, good_until: float
+) -> None:
+    answers(services, "one", "two", expires_in=expires_in)
+    credential = a_credential(bench)
+    assert await header(credential) == "Bearer one"
+    if good_until:
+        bench.clock.elapsed = good_until - 0.1
+        assert await header(credential) == "Bearer one"
+    bench.clock.elapsed = good_until
+    assert await header(credential) == "Bearer two"
+
+
+async def test_a_token_without_a_lifetime_is_used_until_it_is_refused(
+    bench: Bench, services: FakeServices
+) -> None:
+    answers(services, "one", "two")
+    credential = a_credential(bench)
+    signed = await credential.sign()
+    bench.clock.elapsed = 1e9
+    assert await credential.sign() is signed
+    assert (await credential.renewed(signed)).headers["Authorization"] == "Bearer two"
+
+
+async def test_many_who_ask_at_once_cost_one_renewal(bench: Bench, services: FakeServices) -> None:
+    answers(services, "one", "two", "three")
+    credential = a_credential(bench)
+    signed = await asyncio.gather(*(credential.sign() for _ in range(50)))
+    assert renewals(services) == 1
+    await asyncio.gather(*(credential.renewed(one) for one in signed))
+    assert renewals(services) == 2
+
+
+async def test_who_gives_up_waiting_takes_the_renewal_from_nobody(bench: Bench) -> None:
+    asked, go = asyncio.Event(), asyncio.Event()
+
+    async def answer(_):
+        asked.set()
+        await go.wait()
+        return web.json_response({"access_token": "one"})
+
+    async with web_server(answer) as url:
+        credential = a_credential(bench, url)
+        impatient = asyncio.create_task(credential.sign())
+        await asked.wait()
+        patient = asyncio.create_task(credential.sign())
+        impatient.cancel()
+        go.set()
+        assert (await patient).headers["Authorization"] == "Bearer one"
+        assert impatient.cancelled() or impatient.cancelling()
+        with pytest.raises(asyncio.CancelledError):
+            await impatient
+
+
+async def test_a_refused_token_is_renewed_once_and_the_second_call_is_granted_anew(
+    bench: Bench, services: FakeServices
+) -> None:
+    answers(services, "old", "new")
+    address = ROOT / "organizations"
+    services.get(address, status=401)
+    services.get(address, payload=LISTING)
+    guard = FakeGuard()
+    access = DataCenterAccess(ROOT, a_credential(bench))
+    assert (
+        await InventoryClient(bench.http, guard, {"eu": access}).organizations(
+            EU, CallCause("list")
+        )
+        == []
+    )
+    sent = [one.kwargs["headers"]["Authorization"] for one in services.requests["GET", address]]
+    assert sent == ["Bearer old", "Bearer new"]
+    assert guard.events == [EU, "responded", EU, "responded", "passed"]
+
+
+async def test_a_token_refused_again_is_an_error(bench: Bench, services: FakeServices) -> None:
+    answers(services, "old", "new", "never")
+    services.get(ROOT / "organizations", status=401, repeat=True)
+    access = DataCenterAccess(ROOT, a_credential(bench))
+    client = InventoryClient(bench.http, FakeGuard(), {"eu": access})
+    with pytest.raises(CredentialsRefused):
+        await client.organizations(EU, CallCause("list"))
+    assert renewals(services) == 2
+
+
+async def test_no_call_is_granted_while_there_is_no_token(
+    bench: Bench, services: FakeServices
+) -> None:
+    services.post(TOKEN_URL, status=503)
+    guard = FakeGuard()
+    access = DataCenterAccess(ROOT, a_credential(bench))
+    client = InventoryClient(bench.http, guard, {"eu": access})
+    with pytest.raises(ServiceFailed, match="token address of data center eu"):
+        await client.organizations(EU, CallCause("list"))
+    assert guard.events == []
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "error", "says"),
+    [
+        (400, {"error": "invalid_grant"}, CredentialsRefused, "refresh token"),
+        (200, {"error": "invalid_code"}, CredentialsRefused, "refresh token"),
+        (401, {"error": "invalid_client"}, CredentialsRefused, "client_secret"),
+        (401, {}, CredentialsRefused, "refuses the credential"),
+        (400, {"error": "invalid_scope"}, ServiceRefused, "invalid_scope"),
+        (200, {"error": "odd <!channel>"}, ServiceRefused, "odd"),
+        (200, {}, ResponseUnreadable, "usable access token"),
+        (200, [], ResponseUnreadable, "usable access token"),
+        (200, {"access_token": ""}, ResponseUnreadable, "usable access token"),
+        (200, {"access_token": "a\r\nX: y"}, ResponseUnreadable, "cannot be sent"),
+        (200, {"access_token": "one", "expires_in": "soon"}, ResponseUnreadable, "usable"),
+        (
+            200,
+            {"access_token": "one", "refresh_token": "next"},
+            RotatingRefreshToken,
+            "not supported",
+        ),
+    ],
+)
+async def test_each_way_to_fail_has_a_sentence_and_no_secret(
+    bench: Bench,
+    services: FakeServices,
+    status: int,
+    body: object,
+    error: type[ServiceError],
+    says: str,
+) -> None:
+    services.post(TOKEN_URL, status=status, payload=body)  # type: ignore[arg-type]
+    with pytest.raises(error) as caught:
+        await a_credential(bench).sign()
+    assert says in caught.value.sentence
+    assert "eu" in caught.value.sentence
+    assert not any(
+        secret in caught.value.sentence
+        for secret in ("cl1ent-secret", "refresh-me", "next", "\n", "accounts.example")
+    )
+
+
+async def test_the_same_refresh_token_in_the_answer_is_no_rotation(
+    bench: Bench, services: FakeServices
+) -> None:
+    answers(services, "one", refresh_token="refresh-me")
+    assert await header(a_credential(bench)) == "Bearer one"
+
+
+async def test_a_failed_renewal_is_tried_again_by_the_next_who_asks(
+    bench: Bench, services: FakeServices
+) -> None:
+    services.post(TOKEN_URL, status=500)
+    answers(services, "one")
+    credential = a_credential(bench)
+    with pytest.raises(ServiceFailed):
+        await credential.sign()
+    assert await header(credential) == "Bearer one"
+
+
+async def test_an_access_token_is_a_secret_from_its_first_moment(
+    bench: Bench, services: FakeServices
+) -> None:
+    answers(services, "fresh-token")
+    credential = a_credential(bench)
+    signed = await credential.sign()
+    assert bench.redactor.clean("it is fresh-token") == "it is [secret]"
+    assert "fresh-token" not in f"{credential!r} {signed!r}"

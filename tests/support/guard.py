@@ -1,0 +1,36 @@
+"""A quota guard that grants everything, and writes down what it was told."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from bot.errors import RateLimited
+from bot.model.calls import CallCause, Grant
+from bot.model.organization import OrganizationKey
+from bot.model.told import ToldLimits
+
+
+class FakeGuard:
+    """`events` has, in order: the key, "responded", told limits, refusals, "passed"."""
+
+    def __init__(self) -> None:
+        self.events: list[object] = []
+        self.causes: list[CallCause] = []
+        self.refusal: Exception | None = None
+
+    @asynccontextmanager
+    async def call(self, key: OrganizationKey, cause: CallCause) -> AsyncIterator[Grant]:
+        if self.refusal is not None:
+            raise self.refusal
+        self.events.append(key)
+        self.causes.append(cause)
+        yield self
+        self.events.append("passed")
+
+    async def responded(self) -> None:
+        self.events.append("responded")
+
+    async def told(self, limits: ToldLimits) -> None:
+        self.events.append(limits)
+
+    async def refused(self, error: RateLimited) -> None:
+        self.events.append(error.code)
