@@ -1,0 +1,67 @@
+"""The app manifest: right for Slack, and in step with the code."""
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from bot.manifest import COMMANDS, PLACEHOLDER_URL, SCOPES, app_manifest, manifest_text
+from tests.support.slack_manifest import NO_SCOPE, SCOPES_OF, problems
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize("socket", [False, True])
+def test_slack_takes_it(socket: bool) -> None:
+    assert problems(app_manifest(PLACEHOLDER_URL, socket=socket)) == []
+
+
+def test_the_rules_of_this_test_find_what_slack_refuses() -> None:
+    manifest = app_manifest(PLACEHOLDER_URL, socket=False)
+    manifest["features"]["slash_commands"][0]["command"] = "/Bad Cmd"
+    assert problems(manifest)
+    manifest = app_manifest(PLACEHOLDER_URL, socket=False)
+    manifest["oauth_config"]["scopes"]["bot"].remove("commands")
+    assert problems(manifest) == ["commands is missing"]
+    manifest = app_manifest(PLACEHOLDER_URL, socket=True)
+    manifest["settings"]["socket_mode_enabled"] = False
+    assert problems(manifest) == ["an address is missing"]
+
+
+def test_the_file_in_the_repository_is_the_same_text() -> None:
+    text = (ROOT / "manifest.yml").read_text(encoding="utf-8")
+    assert text == manifest_text(PLACEHOLDER_URL, socket=False)
+    assert yaml.safe_load(text) == app_manifest(PLACEHOLDER_URL, socket=False)
+
+
+def test_every_address_is_the_one_path_of_the_bot() -> None:
+    text = manifest_text("https://bot.example.org/behind/a/proxy/", socket=False)
+    addresses = set(re.findall(r"https://\S+", text))
+    assert addresses == {"https://bot.example.org/behind/a/proxy/slack/events"}
+
+
+def test_socket_mode_has_no_address_at_all() -> None:
+    assert "http" not in manifest_text(None, socket=True)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [None, "", "bot.example.com", "http://bot.example.com", "https://", "https://u:p@x.example/"],
+)
+def test_what_slack_could_not_call_is_refused_with_an_example(url: str | None) -> None:
+    with pytest.raises(ValueError, match=r"https:// addresses only.*--url https://bot\.example"):
+        manifest_text(url, socket=False)
+
+
+def test_there_is_a_scope_for_every_method_the_bot_calls_and_no_other() -> None:
+    source = (ROOT / "bot/clients/slack.py").read_text(encoding="utf-8")
+    methods = set(re.findall(r"_web\.([a-z]+_\w+)", source)) - NO_SCOPE
+    needed = set[str]().union(*(SCOPES_OF[method] for method in methods))
+    assert set(SCOPES) == needed | {"commands"}
+
+
+def test_the_readme_tells_of_every_command_and_no_other() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    told = set(re.findall(r"^\| `(/[a-z]+)` \|", readme, re.MULTILINE))
+    assert told == {one.name for one in COMMANDS}
