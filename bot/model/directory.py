@@ -1,8 +1,10 @@
 """What is known of all organizations: the listings of the data centers, and look-ups in them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
+from heapq import merge
 
 from bot.errors import Ambiguous, NotFound
 from bot.model.organization import Organization, OrganizationKey
@@ -17,6 +19,12 @@ class Listing:
     data_center: str
     organizations: tuple[Organization, ...]
     fetched_at: datetime
+
+    @cached_property
+    def places(self) -> "tuple[Place, ...]":
+        """The organizations with their data center, by name; sorted once a listing."""
+        places = (Place(self.data_center, one) for one in self.organizations)
+        return tuple(sorted(places, key=_by_name))
 
     def spokesman(self) -> str:
         """Return the id that the next listing names: the default one, else the first active."""
@@ -61,10 +69,11 @@ class Directory:
 
     reports: tuple[DataCenterReport, ...]
 
-    @property
+    @cached_property
     def places(self) -> list[Place]:
         """Every organization with its data center, by name."""
-        return sorted(_places(self.reports), key=_by_name)
+        listings = (report.listing.places for report in self.reports if report.listing)
+        return list(merge(*listings, key=_by_name))
 
     @property
     def failures(self) -> list[DataCenterReport]:
@@ -92,13 +101,6 @@ class Directory:
                 return _only(found, text)
         hint = " Some data centers could not be listed." if self.failures else ""
         raise NotFound(f"There is no organization “{text.strip()}”.{hint}")
-
-
-def _places(reports: Iterable[DataCenterReport]) -> Iterable[Place]:
-    for report in reports:
-        if report.listing is not None:
-            for organization in report.listing.organizations:
-                yield Place(report.data_center, organization)
 
 
 def _by_name(place: Place) -> tuple[str, str, str]:

@@ -16,16 +16,14 @@ class Flights(Generic[K, V]):
 
     Args:
         cache: Any cache of cachetools; touched from the event loop only.
-        load: The slow look-up.
     """
 
-    def __init__(self, cache: MutableMapping[K, V], load: Callable[[K], Awaitable[V]]) -> None:
+    def __init__(self, cache: MutableMapping[K, V]) -> None:
         self._cache = cache
-        self._load = load
         self._flying: dict[K, asyncio.Task[V]] = {}
 
-    async def get(self, key: K, *, fresh: bool = False) -> V:
-        """Return the value, from the cache unless `fresh` is wanted; raise as the look-up does."""
+    async def get(self, key: K, load: Callable[[K], Awaitable[V]], *, fresh: bool = False) -> V:
+        """Return the value, from the cache unless `fresh` is wanted; raise as `load` does."""
         if not fresh:
             # One look-up, not "in" and then "[]": an entry may expire between the two.
             value = self._cache.get(key)
@@ -33,17 +31,21 @@ class Flights(Generic[K, V]):
                 return value
         task = self._flying.get(key)
         if task is None:
-            task = asyncio.create_task(self._fly(key))
+            task = asyncio.create_task(self._fly(key, load))
             self._flying[key] = task
             task.add_done_callback(lambda done: self._landed(key, done))
         return await asyncio.shield(task)
+
+    def remember(self, key: K, value: V) -> None:
+        """Keep a value that came another way."""
+        self._cache[key] = value
 
     def forget(self, key: K) -> None:
         """Drop the cached value."""
         self._cache.pop(key, None)
 
-    async def _fly(self, key: K) -> V:
-        value = await self._load(key)
+    async def _fly(self, key: K, load: Callable[[K], Awaitable[V]]) -> V:
+        value = await load(key)
         self._cache[key] = value
         return value
 

@@ -89,13 +89,13 @@ class People:
         self._audit = audit
         self.team_id: str | None = None
         self._users: Flights[str, SlackUserInfo] = Flights(
-            TTLCache(10_000, CACHE_SECONDS, timer=clock.monotonic), slack.user
+            TTLCache(10_000, CACHE_SECONDS, timer=clock.monotonic)
         )
         self._groups: Flights[str, frozenset[str]] = Flights(
-            TTLCache(1_000, CACHE_SECONDS, timer=clock.monotonic), slack.members
+            TTLCache(1_000, CACHE_SECONDS, timer=clock.monotonic)
         )
         self._handles: Flights[str, Mapping[str, str]] = Flights(
-            TTLCache(1, CACHE_SECONDS, timer=clock.monotonic), lambda _: slack.group_handles()
+            TTLCache(1, CACHE_SECONDS, timer=clock.monotonic)
         )
 
     async def find(self, slack_user_id: str, team_ids: Iterable[str | None] = ()) -> Person:
@@ -192,13 +192,13 @@ class People:
     async def name(self, slack_user_id: str) -> str:
         """Return what Slack calls a person, or the id when it cannot be looked up."""
         try:
-            return (await self._users.get(slack_user_id)).name
+            return (await self._users.get(slack_user_id, self._slack.user)).name
         except SlackError:
             return slack_user_id
 
     async def _user(self, slack_user_id: str) -> SlackUserInfo:
         try:
-            return await self._users.get(slack_user_id)
+            return await self._users.get(slack_user_id, self._slack.user)
         except SlackError as error:
             log.warning("people.unknown", reason=error.sentence)
             raise UnknownPerson(
@@ -219,7 +219,8 @@ class People:
         """Return which of the named groups somebody is in, and a doubt when one is unreadable."""
         named = sorted(self._policy.groups())
         found = await asyncio.gather(
-            *(self._groups.get(group) for group in named), return_exceptions=True
+            *(self._groups.get(group, self._slack.members) for group in named),
+            return_exceptions=True,
         )
         for one in found:
             if isinstance(one, BaseException) and not isinstance(one, SlackError):
@@ -246,7 +247,7 @@ class People:
         if not holder.startswith("S"):
             return f"{await self.name(holder)} ({holder})"
         try:
-            handles = await self._handles.get("")
+            handles = await self._handles.get("", lambda _: self._slack.group_handles())
         except SlackError:
             return f"the group {holder}"
         return f"the group @{handles.get(holder, holder)} ({holder})"

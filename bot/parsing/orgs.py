@@ -1,0 +1,50 @@
+"""`/orgs` text to a wish."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from bot.errors import UsageError
+from bot.parsing.words import MAX_CHARS, read_words, recover
+
+LONGEST_FILTER = 200
+
+
+@dataclass(frozen=True)
+class OrgsRequest:
+    """What is wanted: `words` are the filter, or the id or name to show."""
+
+    kind: Literal["list", "show", "refresh", "help"]
+    words: str = ""
+
+
+def parse_orgs(text: str) -> OrgsRequest:
+    """Read what was typed after `/orgs`.
+
+    Raises:
+        UsageError: `show` without a name, or a filter beyond reason.
+    """
+    words = read_words(text[:MAX_CHARS])
+    first = words[0].keyword if words else ""
+    if first in {"help", "refresh"} and len(words) == 1:
+        return OrgsRequest("help" if first == "help" else "refresh")
+    if first != "show":
+        return OrgsRequest("list", _filter(text))
+    if len(words) == 1:
+        raise UsageError("Which organization?", "/orgs show <id or name>", "/orgs show 10234695")
+    rest = words[1].text if len(words) == 2 else recover(text[words[0].end :])  # noqa: PLR2004
+    return OrgsRequest("show", _filter(rest))
+
+
+def _filter(typed: str) -> str:
+    words = read_words(typed)
+    if len(words) == 1:
+        return _short(words[0].text)
+    return _short(" ".join(recover(typed).split()))
+
+
+def _short(words: str) -> str:
+    if len(words) > LONGEST_FILTER:
+        raise UsageError(
+            f"That is more than {LONGEST_FILTER} characters.", "/orgs <text>", "/orgs EUR"
+        )
+    return words

@@ -1,0 +1,23 @@
+"""What every command says alike: errors, usage, and that it is working."""
+
+from bot.errors import Ambiguous, GatehouseError, UsageError
+from bot.ui import blocks, text
+from bot.ui.message import Message
+
+WORKING = Message("Working on it …")
+NOTHING_MORE = "If this stays, tell the operator of Gatehouse."
+
+
+def sorry(error: GatehouseError) -> Message:
+    """Say an expected error: first what is wrong, then what to do."""
+    markup = text.escape(error.sentence, 1500)
+    if isinstance(error, UsageError):
+        markup += f"\nUsage: {text.code(error.usage)}\nExample: {text.code(error.example)}"
+    if isinstance(error, Ambiguous):
+        markup += "\n" + text.bullets([text.escape(one) for one in error.candidates])
+    return Message(text.cut(markup, 3000), (blocks.section(markup),))
+
+
+def broken(reference: str) -> Message:
+    """Say an error that nobody expected; the reference finds it in the log."""
+    return Message(f"Something went wrong on our side. {NOTHING_MORE} Reference: `{reference}`")

@@ -1,0 +1,122 @@
+"""Text from people and services, made safe for Slack: the only place that escapes.
+
+Slack reads markup in `mrkdwn` objects and in a message's `text`; there `&`, `<` and `>` are escaped
+(docs.slack.dev, "Formatting message text"). Characters that format cannot be escaped: a word joiner
+in front keeps them from working. Plain text (headers, buttons, table cells) is not documented to
+be decoded, so angle brackets are replaced there.
+"""
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from datetime import datetime
+
+ELLIPSIS = "…"
+FIRST_STRONG_ISOLATE, POP_ISOLATE = "\u2068", "\u2069"
+WORD_JOINER = "\u2060"
+VISIBLE_STAND_IN = "\ufffd"
+RIGHT_TO_LEFT = frozenset({"R", "AL", "AN"})
+# Characters that turn the direction of what follows them; and those that nobody sees.
+INVISIBLE = frozenset(
+    "\u061c\u200b\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2060\u2066\u2067\u2068\u2069\ufeff"
+)
+FORMATTING = re.compile(r"(?<![^\W_])[*_~`](?=\S)|:(?=[\w+'-]+:)|^>")
+ESCAPED_CUT = re.compile(r"&(?:a|am|amp|l|lt|g|gt)?$")
+
+
+def tidy(value: str) -> str:
+    """Return the text on one line, without control characters, so that none can act unseen."""
+    return "".join(_visible(character) for character in " ".join(value.split()))
+
+
+def _visible(character: str) -> str:
+    if character in INVISIBLE or unicodedata.category(character) in {"Cc", "Cs"}:
+        return VISIBLE_STAND_IN
+    return character
+
+
+def shorten(value: str, limit: int) -> str:
+    """Return at most `limit` characters, the last an ellipsis when some are missing."""
+    return value if len(value) <= limit else value[: limit - 1].rstrip() + ELLIPSIS
+
+
+def escape(value: str, limit: int = 300) -> str:
+    """Return text from outside for a `mrkdwn` object or a message's `text`.
+
+    It stays as it is to the eye, and can format, link or mention nothing.
+    """
+    inert = FORMATTING.sub(lambda match: WORD_JOINER + match.group(), shorten(tidy(value), limit))
+    return _isolated(_escaped(inert))
+
+
+def code(value: str, limit: int = 300) -> str:
+    """Return text from outside as a code span: exact, easy to copy, nothing in it formats."""
+    shown = shorten(tidy(value), limit).replace("`", "\u02cb") or " "
+    return f"`{_isolated(_escaped(shown))}`"
+
+
+def plain(value: str, limit: int = 75) -> str:
+    """Return text from outside for a plain-text object: a header, a button, a cell, an option."""
+    shown = tidy(value).replace("<", "\u2039").replace(">", "\u203a")
+    return shorten(_isolated(shown) if len(shown) + 2 <= limit else shown, limit) or "–"
+
+
+def _escaped(value: str) -> str:
+    return value.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _isolated(value: str) -> str:
+    """Keep the direction of right-to-left text to itself."""
+    if any(unicodedata.bidirectional(character) in RIGHT_TO_LEFT for character in value):
+        return f"{FIRST_STRONG_ISOLATE}{value}{POP_ISOLATE}"
+    return value
+
+
+def cut(markup: str, limit: int) -> str:
+    """Shorten finished markup at a line's end, or else without splitting an escaped character."""
+    if len(markup) <= limit:
+        return markup
+    head = markup[: limit - 2]
+    at_line = head.rfind("\n")
+    if at_line > limit // 2:
+        return f"{head[:at_line]}\n{ELLIPSIS}"
+    return ESCAPED_CUT.sub("", head) + ELLIPSIS
+
+
+def time(at: datetime) -> str:
+    """Return a time that Slack shows in the reader's zone, with a fallback in UTC."""
+    fallback = f"{at:%Y-%m-%d %H:%M} UTC"
+    return f"<!date^{int(at.timestamp())}^{{date_short_pretty}} at {{time}}|{fallback}>"
+
+
+def clock_time(at: datetime) -> str:
+    """As `time`, to the second, where a minute matters."""
+    fallback = f"{at:%H:%M:%S} UTC"
+    return f"<!date^{int(at.timestamp())}^{{date_short_pretty}} at {{time_secs}}|{fallback}>"
+
+
+def person(name: str, slack_user_id: str) -> str:
+    """Return somebody by name and id: no mention, so nobody's phone rings."""
+    shown = escape(name, 80)
+    return shown if name == slack_user_id else f"{shown} ({slack_user_id})"
+
+
+def duration(seconds: float) -> str:
+    """Return a length of time in its two largest units: `2 h 5 min`."""
+    left = max(0, round(seconds))
+    parts: list[str] = []
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "min"), (1, "s")):
+        count, left = divmod(left, size)
+        if count:
+            parts.append(f"{count} {unit}")
+    return " ".join(parts[:2]) or "0 s"
+
+
+def count(number: int, one: str, many: str | None = None) -> str:
+    """Return `1 organization`, `2 organizations`, with thousands apart."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def bullets(lines: Sequence[str]) -> str:
+    """Return the lines as a list."""
+    return "\n".join(f"• {line}" for line in lines)

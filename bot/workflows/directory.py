@@ -1,0 +1,182 @@
+"""The organization directory: every data center's listing, cached, shared and kept."""
+
+import asyncio
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Protocol
+
+import structlog
+from cachetools import TTLCache
+
+from bot.clock import Clock
+from bot.errors import DatabaseUnavailable, GatehouseError, NotConfigured, NotFound
+from bot.model.calls import CallCause
+from bot.model.directory import DataCenterReport, Directory, Listing, Place
+from bot.model.organization import Organization, OrganizationKey
+from bot.store import listings
+from bot.store.engine import Database
+from bot.workflows.flights import Flights
+
+log = structlog.get_logger(__name__)
+
+# A person waits this long for a slow data center; it goes on, and the next asker sees it.
+PATIENCE_SECONDS = 12.0
+# The kind of a call that wants the newest, whatever another process has.
+REFRESH = "refresh"
+
+
+class InventoryListings(Protocol):
+    """What is needed of the inventory service."""
+
+    @property
+    def data_centers(self) -> Sequence[str]:
+        """The configured ones, in order."""
+        ...
+
+    async def organizations(self, key: OrganizationKey, cause: CallCause) -> list[Organization]:
+        """List a data center's organizations, naming and counting against the key's."""
+        ...
+
+
+class OrganizationDirectory:
+    """Knows all organizations.
+
+    Args:
+        inventory: The service.
+        database: Keeps the last good listings.
+        clock: For the age of what is cached.
+        cache_seconds: How long a listing is fresh; `INVENTORY_CACHE_SECONDS`.
+        named: The configured `organization_id` of data centers that have one.
+    """
+
+    def __init__(
+        self,
+        inventory: InventoryListings,
+        database: Database,
+        clock: Clock,
+        cache_seconds: float,
+        named: dict[str, str],
+    ) -> None:
+        self._inventory = inventory
+        self._database = database
+        self._clock = clock
+        self._cache_seconds = cache_seconds
+        self._named = named
+        # Read by the next call of this process; other processes' listings come by the database.
+        self._last: dict[str, Listing] = {}
+        self._flights: Flights[str, Listing] = Flights(
+            TTLCache(64, cache_seconds, timer=clock.monotonic)
+        )
+
+    @property
+    def data_centers(self) -> Sequence[str]:
+        """The configured data centers."""
+        return self._inventory.data_centers
+
+    async def directory(self, cause: CallCause, *, fresh: bool = False) -> Directory:
+        """Return all organizations; what failed is named, with the last good listing if any.
+
+        Raises:
+            NotConfigured: No data center is.
+        """
+        centers = self._inventory.data_centers
+        if not centers:
+            raise NotConfigured("the inventory service", ["INVENTORY_DATA_CENTERS"])
+        reports = await asyncio.gather(
+            *(self.report(center, cause, fresh=fresh) for center in centers)
+        )
+        return Directory(tuple(reports))
+
+    async def find(self, typed: str, cause: CallCause) -> Place:
+        """Return the organization of that id or name.
+
+        Raises:
+            NotFound, Ambiguous: None, or several.
+        """
+        return (await self.directory(cause)).find(typed)
+
+    async def at(self, place_value: str, cause: CallCause) -> tuple[Place, DataCenterReport]:
+        """Return the organization of `<data center>/<id>`, as menus give it.
+
+        Raises:
+            NotFound: It is gone.
+        """
+        center, _, organization_id = place_value.partition("/")
+        if center in self._inventory.data_centers:
+            report = await self.report(center, cause)
+            for place in Directory((report,)).places:
+                if place.organization.organization_id == organization_id:
+                    return place, report
+        raise NotFound("That organization is no longer listed. `/orgs` shows those that are.")
+
+    async def known(self) -> Directory:
+        """Return what is known without any call: the last good listings."""
+        centers = self._inventory.data_centers
+        reports = [DataCenterReport(center, await self._last_good(center)) for center in centers]
+        return Directory(tuple(reports))
+
+    async def report(
+        self, center: str, cause: CallCause, *, fresh: bool = False
+    ) -> DataCenterReport:
+        """Return one data center's listing, or the last good one and why it is old."""
+        flight = self._flights.get(center, lambda _: self._load(center, cause), fresh=fresh)
+        listing = asyncio.ensure_future(flight)
+        done, _ = await asyncio.wait({listing}, timeout=PATIENCE_SECONDS)
+        if not done:
+            listing.cancel()
+            sentence = f"It has not answered within {PATIENCE_SECONDS:.0f} s."
+            return DataCenterReport(center, await self._last_good(center), sentence)
+        try:
+            return DataCenterReport(center, listing.result())
+        except GatehouseError as error:
+            log.warning("directory.failed", data_center=center, outcome=error.outcome)
+            return DataCenterReport(center, await self._last_good(center), error.sentence)
+
+    async def accept(self, key: OrganizationKey, organizations: list[Organization]) -> Listing:
+        """Keep a listing that another call brought along as the newest."""
+        listing = await self._keep(key.data_center, organizations)
+        self._flights.remember(key.data_center, listing)
+        return listing
+
+    async def _load(self, center: str, cause: CallCause) -> Listing:
+        """Get a listing: from another process when it has a fresh one, else from the service."""
+        last = await self._last_good(center)
+        if last is not None and cause.kind != REFRESH and await self._is_fresh(last):
+            return last
+        key = OrganizationKey(center, self._spokesman(center, last))
+        organizations = await self._inventory.organizations(key, cause)
+        return await self._keep(center, organizations)
+
+    def _spokesman(self, center: str, last: Listing | None) -> str:
+        """Return the organization that a listing names; the first listing of all names none."""
+        return self._named.get(center) or (last.spokesman() if last else "")
+
+    async def _is_fresh(self, listing: Listing) -> bool:
+        age = await self._now() - listing.fetched_at
+        return timedelta(0) <= age < timedelta(seconds=self._cache_seconds)
+
+    async def _now(self) -> datetime:
+        async with self._database.reading() as tx:
+            return await tx.now()
+
+    async def _keep(self, center: str, organizations: list[Organization]) -> Listing:
+        async with self._database.transaction() as tx:
+            listing = Listing(center, tuple(organizations), await tx.now())
+            await listings.save(tx, listing)
+        self._last[center] = listing
+        return listing
+
+    async def _last_good(self, center: str) -> Listing | None:
+        """Return the newest good listing of any process; our own while the database is away."""
+        ours = self._last.get(center)
+        try:
+            async with self._database.reading() as tx:
+                newest = await listings.fetched_at(tx, center)
+                if ours is not None and (newest is None or newest <= ours.fetched_at):
+                    return ours
+                stored = await listings.load(tx, center)
+        except DatabaseUnavailable:
+            return ours
+        if stored is not None:
+            self._last[center] = stored
+        return stored or ours
