@@ -93,6 +93,11 @@ NamedId = Annotated[str, AfterValidator(_named_ids)]
 Json = BeforeValidator(_from_json)
 
 
+def revealed(secret: SecretStr | None) -> str | None:
+    """Return the value of a secret, for the one place that needs it."""
+    return None if secret is None else secret.get_secret_value()
+
+
 class OAuthSettings(BaseModel):
     """A refresh-token grant (RFC 6749) for one data center."""
 
@@ -171,6 +176,12 @@ class Settings(BaseModel):
     retain_days: float = Field(default=400, gt=0)
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
     log_format: Literal["json", "console"] = "json"
+
+    @property
+    def audit_key_bytes(self) -> bytes | None:
+        """The key of the audit chain."""
+        key = revealed(self.audit_key)
+        return None if key is None else key.encode()
 
     @property
     def policy(self) -> Policy:

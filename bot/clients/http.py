@@ -43,7 +43,11 @@ async def open_session() -> AsyncIterator[aiohttp.ClientSession]:
     connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=30)
     jar = aiohttp.DummyCookieJar()
     async with aiohttp.ClientSession(
-        connector=connector, cookie_jar=jar, headers={"User-Agent": "gatehouse"}
+        connector=connector,
+        cookie_jar=jar,
+        headers={"User-Agent": "gatehouse"},
+        # For those who set none of their own: Slack's client does not when it is given a session.
+        timeout=aiohttp.ClientTimeout(total=TOTAL_SECONDS, sock_connect=CONNECT_SECONDS),
     ) as session:
         yield session
 

@@ -67,6 +67,10 @@ class SlackClient:
             scopes=frozenset(scope.strip() for scope in scopes if scope.strip()),
         )
 
+    async def try_app_token(self, app_token: str) -> None:
+        """Return if Slack takes the token of Socket Mode (`apps.connections.open`)."""
+        await _call(self._web.apps_connections_open, app_token=app_token)
+
     async def user(self, slack_user_id: str) -> SlackUser:
         """Return a person (`users.info`)."""
         answer = await _call(self._web.users_info, user=slack_user_id)
@@ -141,7 +145,7 @@ class SlackClient:
 
 def _name(user: Mapping[str, Any]) -> str:
     profile: Mapping[str, Any] = user.get("profile") or {}
-    names = (profile.get("display_name"), user.get("real_name"), profile.get("real_name"))
+    names = (user.get("real_name"), profile.get("real_name"), profile.get("display_name"))
     return next((str(name) for name in (*names, user.get("name")) if name), "")
 
 

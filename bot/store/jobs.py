@@ -13,6 +13,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, delete, func, or_, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
+from bot.model.status import JobCount
 from bot.store.engine import Transaction
 from bot.store.tables import jobs
 
@@ -40,15 +41,6 @@ class Job:
     payload: Mapping[str, Any] = field(default_factory=dict)
     generation: int = 0
     tries: int = 0
-
-
-@dataclass(frozen=True)
-class JobCount:
-    """How many jobs wait: `due` now, and `late`, due for more than a minute."""
-
-    total: int
-    due: int
-    late: int
 
 
 async def put(tx: Transaction, job: Job) -> None:

@@ -14,9 +14,12 @@ from bot.errors import SlackMessageGone, SlackRateLimited, SlackRefused
 from bot.store import outbox
 from bot.store.engine import Database
 from bot.store.jobs import Job
+from bot.store.outbox import SEND as SEND_KIND
 from bot.store.outbox import Letter, SentCard
 from bot.ui.message import Message
 from bot.workflows.jobs import Lease
+
+__all__ = ["SEND_KIND", "CardNow", "Note", "Renderer", "Sender", "SlackMessages"]
 
 log = structlog.get_logger(__name__)
 

@@ -9,6 +9,7 @@ from cachetools import TTLCache
 
 from bot.clock import Clock
 from bot.errors import DatabaseUnavailable, Refused, SlackError, UnknownPerson
+from bot.model.audit import AuditEntry
 from bot.permissions import (
     EVERY_FULL_MEMBER,
     Circumstances,
@@ -21,7 +22,7 @@ from bot.permissions import (
     decide,
     who_may,
 )
-from bot.store.audit import AuditEntry, AuditStore
+from bot.store.audit import AuditStore
 from bot.store.engine import Database
 from bot.workflows.flights import Flights
 
@@ -72,7 +73,6 @@ class People:
         database: Where refusals are recorded.
         audit: How they are recorded.
         clock: For the age of what is cached.
-        team_id: The bot's workspace; set once `auth.test` has passed.
     """
 
     def __init__(
@@ -88,6 +88,7 @@ class People:
         self._database = database
         self._audit = audit
         self.team_id: str | None = None
+        self.bot_user_id: str | None = None
         self._users: Flights[str, SlackUserInfo] = Flights(
             TTLCache(10_000, CACHE_SECONDS, timer=clock.monotonic)
         )
@@ -97,6 +98,10 @@ class People:
         self._handles: Flights[str, Mapping[str, str]] = Flights(
             TTLCache(1, CACHE_SECONDS, timer=clock.monotonic)
         )
+
+    def meet(self, team_id: str, bot_user_id: str) -> None:
+        """Learn from Slack who we are; until then everybody is refused."""
+        self.team_id, self.bot_user_id = team_id, bot_user_id
 
     async def find(self, slack_user_id: str, team_ids: Iterable[str | None] = ()) -> Person:
         """Look a person up.

@@ -5,7 +5,8 @@ import asyncio
 import pytest
 from sqlalchemy import delete, update
 
-from bot.store.audit import AuditEntry, AuditStore
+from bot.model.audit import AuditEntry
+from bot.store.audit import AuditStore
 from bot.store.tables import audit_entries, audit_head
 
 

@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 
+from bot.model.status import JobCount
 from bot.store import jobs
 from bot.store.jobs import Job
 
@@ -90,4 +91,4 @@ async def test_late_jobs_are_counted(database, clock):
     await put(database, "apply:2", seconds=600)
     clock.advance(61)
     async with database.reading() as tx:
-        assert await jobs.count(tx) == jobs.JobCount(total=2, due=1, late=1)
+        assert await jobs.count(tx) == JobCount(total=2, due=1, late=1)

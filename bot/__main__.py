@@ -1,0 +1,70 @@
+"""The program's own commands: `python -m bot [serve | check | manifest | audit verify]`."""
+
+import argparse
+import asyncio
+import os
+import sys
+
+from bot.settings import Settings, SettingsError, read_settings
+
+UNUSABLE = 2
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run a command and return the exit status: 0 well, 1 something is wrong, 2 cannot run."""
+    options = _parser().parse_args(arguments)
+    return int(options.run(options))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m bot", description="Gatehouse, a Slack bot.")
+    parser.set_defaults(run=_serve)
+    commands = parser.add_subparsers(title="commands", metavar="")
+    commands.add_parser("serve", help="serve (the default)").set_defaults(run=_serve)
+    audit = commands.add_parser("audit", help="the audit").add_subparsers(required=True)
+    verify = audit.add_parser("verify", help="check the whole chain")
+    verify.add_argument("--head", metavar="HASH", help="a head noted earlier: finds a cut tail")
+    verify.set_defaults(run=_verify_audit)
+    return parser
+
+
+def _settings() -> Settings | None:
+    """Read the environment; say everything that is wrong with it at once."""
+    try:
+        return read_settings(os.environ)
+    except SettingsError as error:
+        print("Gatehouse cannot start. Please set:", file=sys.stderr)
+        for problem in error.problems:
+            print(f"  {problem}", file=sys.stderr)
+        return None
+
+
+def _serve(_options: argparse.Namespace) -> int:
+    settings = _settings()
+    if settings is None:
+        return UNUSABLE
+    # Imported late: a wrong setting is told in a fraction of the time that Bolt takes to load.
+    from bot.clients.configured import redactor_of
+    from bot.logs import configure_logs
+    from bot.serve import CannotStartError, serve
+
+    configure_logs(settings.log_level, settings.log_format, redactor_of(settings))
+    try:
+        asyncio.run(serve(settings))
+    except CannotStartError as error:
+        print(error, file=sys.stderr)
+        return UNUSABLE
+    return 0
+
+
+def _verify_audit(options: argparse.Namespace) -> int:
+    settings = _settings()
+    if settings is None:
+        return UNUSABLE
+    from bot.cli_audit import verify_audit
+
+    return asyncio.run(verify_audit(settings, options.head))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

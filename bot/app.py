@@ -1,0 +1,193 @@
+"""The composition root: the only file that names every concrete class; it opens and closes them."""
+
+import secrets
+from collections import deque
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import aiohttp
+from cachetools import TTLCache
+from slack_bolt.async_app import AsyncApp
+from slack_bolt.authorization import AuthorizeResult
+from slack_sdk.web.async_client import AsyncWebClient
+
+import handlers
+from bot import __version__
+from bot.clients.calls import Observed, Observer
+from bot.clients.configured import inventory_access, redactor_of
+from bot.clients.http import ServiceHttp, open_session
+from bot.clients.inventory import InventoryClient
+from bot.clients.replies import Replies
+from bot.clients.slack import SlackClient
+from bot.clock import Clock, SystemClock
+from bot.errors import RateLimited
+from bot.metrics import Metrics
+from bot.model.calls import CallCause, Grant
+from bot.model.organization import OrganizationKey
+from bot.model.pace import WINDOW_SECONDS, CommandPace
+from bot.model.told import ToldLimits
+from bot.server import SlackEndpoint
+from bot.settings import Settings, revealed
+from bot.store.audit import AuditStore
+from bot.store.engine import Database
+from bot.tasks import Tasks
+from bot.workflows.audit import AuditReading
+from bot.workflows.desk import Desk
+from bot.workflows.directory import OrganizationDirectory
+from bot.workflows.jobs import JobLoop
+from bot.workflows.outbox import SEND_KIND, Sender
+from bot.workflows.people import People
+from bot.workflows.status import ServiceLog, StatusReport
+
+PEOPLE_COUNTED = 10_000
+
+
+class FreeGuard:
+    """Grants everything: the place where the quota guard goes."""
+
+    @asynccontextmanager
+    async def call(self, key: OrganizationKey, cause: CallCause) -> AsyncIterator[Grant]:  # noqa: ARG002
+        """Grant."""
+        yield self
+
+    async def responded(self) -> None:
+        """Nothing is counted yet."""
+
+    async def told(self, limits: ToldLimits) -> None:
+        """Nothing is counted yet."""
+
+    async def refused(self, error: RateLimited) -> None:
+        """Nothing is counted yet."""
+
+
+@dataclass(frozen=True)
+class Gatehouse:
+    """The bot, put together."""
+
+    settings: Settings
+    database: Database
+    slack: SlackClient
+    web: AsyncWebClient
+    app: AsyncApp
+    endpoint: SlackEndpoint
+    desk: Desk
+    jobs: JobLoop
+    tasks: Tasks
+    metrics: Metrics
+    clock: Clock
+
+
+@asynccontextmanager
+async def gatehouse(
+    settings: Settings, clock: Clock | None = None, *, own_clock: bool = True
+) -> AsyncIterator[Gatehouse]:
+    """Yield the bot for these settings; nothing is called or connected yet.
+
+    Args:
+        settings: As read from the environment.
+        clock: The machine's unless a test has one.
+        own_clock: Whether PostgreSQL tells the time; see `Database`.
+    """
+    clock = clock or SystemClock()
+    database = Database(settings.database_url.get_secret_value(), clock, own_clock=own_clock)
+    async with open_session() as session:
+        try:
+            yield _assemble(settings, clock, database, session)
+        finally:
+            await database.close()
+
+
+def _assemble(
+    settings: Settings, clock: Clock, database: Database, session: aiohttp.ClientSession
+) -> Gatehouse:
+    metrics, tasks = Metrics(), Tasks()
+    services = ServiceLog(clock, _configured_services(settings))
+    http = ServiceHttp(session, redactor_of(settings), _observer(metrics, services), clock)
+    web = slack_web_client(settings, session)
+    slack = SlackClient(web)
+    audit = AuditStore(settings.audit_key_bytes)
+    people = People(slack, settings.policy, database, audit, clock)
+    desk = Desk(
+        people=people,
+        directory=_directory(settings, http, database, clock),
+        status=StatusReport(__version__, database, services, clock, {}),
+        audit=AuditReading(database, audit),
+    )
+    sender = Sender(database, slack, {})
+    jobs = JobLoop(database, clock, secrets.token_hex(8), {SEND_KIND: sender.run})
+    app = _bolt_app(settings, web, people)
+    recent: TTLCache[str, deque[float]] = TTLCache(
+        PEOPLE_COUNTED, WINDOW_SECONDS, timer=clock.monotonic
+    )
+    pace = CommandPace(settings.commands_per_minute, recent)
+    frame = handlers.Frame(app, people, pace, tasks, metrics, Replies(session, clock), clock)
+    handlers.register(frame, desk)
+    endpoint = SlackEndpoint(app, revealed(settings.slack_signing_secret), metrics, clock)
+    return Gatehouse(
+        settings, database, slack, web, app, endpoint, desk, jobs, tasks, metrics, clock
+    )
+
+
+def slack_web_client(settings: Settings, session: aiohttp.ClientSession) -> AsyncWebClient:
+    """Return Slack's own client on the shared session."""
+    return AsyncWebClient(
+        token=settings.slack_bot_token.get_secret_value(),
+        base_url=settings.slack_api_url.rstrip("/") + "/",
+        session=session,
+        # Posts are repeated by the outbox, which knows what it posted; nothing here repeats them.
+        retry_handlers=[],
+    )
+
+
+def _bolt_app(settings: Settings, web: AsyncWebClient, people: People) -> AsyncApp:
+    """Return Bolt without a call of its own: the token was tried at the start."""
+
+    async def authorize(enterprise_id: str | None, team_id: str | None) -> AuthorizeResult:
+        return AuthorizeResult(
+            enterprise_id=enterprise_id,
+            team_id=team_id,
+            bot_token=settings.slack_bot_token.get_secret_value(),
+            bot_user_id=people.bot_user_id,
+        )
+
+    return AsyncApp(
+        client=web,
+        authorize=authorize,
+        # bot.server verifies signatures: Bolt answers a malformed one with 500.
+        request_verification_enabled=False,
+        signing_secret="verified by bot.server",  # noqa: S106 - not a secret
+    )
+
+
+def _directory(
+    settings: Settings, http: ServiceHttp, database: Database, clock: Clock
+) -> OrganizationDirectory:
+    access = inventory_access(settings, http, clock)
+    centers = settings.inventory_data_centers
+    named: dict[str, str] = {
+        name: one.organization_id for name, one in centers.items() if one.organization_id
+    }
+    return OrganizationDirectory(
+        InventoryClient(http, FreeGuard(), access),
+        database,
+        clock,
+        settings.inventory_cache_seconds,
+        named,
+    )
+
+
+def _configured_services(settings: Settings) -> list[str]:
+    centers = [f"inventory ({name})" for name in settings.inventory_data_centers]
+    others = [name for name in ("flow", "email") if not settings.missing_for(name)]
+    return [*centers, *others]
+
+
+def _observer(metrics: Metrics, services: ServiceLog) -> Observer:
+    def observe(observed: Observed) -> None:
+        metrics.count_call(observed.service, str(observed.status or observed.outcome))
+        center = f" ({observed.data_center})" if observed.data_center else ""
+        failure = None if observed.outcome == "ok" else observed.outcome
+        services.note(f"{observed.service}{center}", failure)
+
+    return observe

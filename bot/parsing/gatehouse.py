@@ -1,0 +1,43 @@
+"""`/gatehouse` text to a wish."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from bot.errors import UsageError
+from bot.parsing.words import MAX_CHARS, read_words
+
+USAGE = "/gatehouse help | whoami | status | audit [n]"
+MOST_ENTRIES = 50
+FEW_ENTRIES = 10
+
+
+@dataclass(frozen=True)
+class GatehouseRequest:
+    """What is wanted; `count` is how many entries of the audit."""
+
+    kind: Literal["help", "whoami", "status", "audit"]
+    count: int = FEW_ENTRIES
+
+
+def parse_gatehouse(text: str) -> GatehouseRequest:
+    """Read what was typed after `/gatehouse`; nothing is help.
+
+    Raises:
+        UsageError: It is none of the four.
+    """
+    words = [word.keyword for word in read_words(text[:MAX_CHARS])]
+    match words:
+        case [] | ["help"]:
+            return GatehouseRequest("help")
+        case ["whoami"]:
+            return GatehouseRequest("whoami")
+        case ["status"]:
+            return GatehouseRequest("status")
+        case ["audit"]:
+            return GatehouseRequest("audit")
+        case ["audit", number] if number.isdecimal() and 1 <= int(number) <= MOST_ENTRIES:
+            return GatehouseRequest("audit", int(number))
+        case ["audit", *_]:
+            sentence = f"How many entries? From 1 to {MOST_ENTRIES}."
+            raise UsageError(sentence, "/gatehouse audit [n]", "/gatehouse audit 20")
+    raise UsageError("I did not understand that.", USAGE, "/gatehouse status")

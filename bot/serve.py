@@ -1,0 +1,173 @@
+"""`python -m bot`: start, serve, stop."""
+
+import asyncio
+import contextlib
+import signal
+from collections.abc import Awaitable, Callable
+
+import structlog
+from aiohttp import web
+from slack_bolt.adapter.socket_mode.async_handler import AsyncSocketModeHandler
+
+from bot.app import Gatehouse, gatehouse
+from bot.errors import DatabaseTooNew, DatabaseUnavailable, SlackError, SlackRefused
+from bot.server import make_server
+from bot.settings import Settings, revealed
+from bot.store.engine import ProcessLock
+from bot.store.migrations import migrate
+
+log = structlog.get_logger(__name__)
+
+STOP_SECONDS = 10.0
+FIRST_PAUSE_SECONDS = 0.5
+LONGEST_PAUSE_SECONDS = 5.0
+PING_SECONDS = 2.0
+
+
+class CannotStartError(Exception):
+    """One sentence that says why the program ends with exit status 2."""
+
+
+class Service:
+    """One process of the bot, from its start to its end."""
+
+    def __init__(self, bot: Gatehouse) -> None:
+        self._bot = bot
+        self._is_migrated = False
+        self._is_slack_tried = False
+        self._socket: AsyncSocketModeHandler | None = None
+        self.addresses: list[str] = []
+
+    async def missing(self) -> str | None:
+        """Return what readiness lacks: `database`, `slack`, or nothing."""
+        if not self._is_migrated or not await self._database_answers():
+            return "database"
+        return None if self._is_slack_tried else "slack"
+
+    async def _database_answers(self) -> bool:
+        try:
+            await asyncio.wait_for(self._bot.database.ping(), PING_SECONDS)
+        except (DatabaseUnavailable, TimeoutError):
+            return False
+        return True
+
+    async def run(self, stopping: asyncio.Event) -> None:
+        """Serve until `stopping` is set, then finish what runs.
+
+        Raises:
+            CannotStartError: Slack refuses a token, or the database is of a newer program.
+        """
+        runner = await self._listen()
+        working = asyncio.create_task(self._work(), name="work")
+        stopped = asyncio.create_task(stopping.wait(), name="stop")
+        try:
+            await asyncio.wait({working, stopped}, return_when=asyncio.FIRST_COMPLETED)
+            if working.done():
+                working.result()
+        finally:
+            await self._stop(runner, working, stopped)
+
+    async def _listen(self) -> web.AppRunner:
+        settings = self._bot.settings
+        endpoint = None if settings.slack_app_token else self._bot.endpoint
+        token = revealed(settings.metrics_token)
+        server = make_server(endpoint, self.missing, self._scrape, token)
+        runner = web.AppRunner(server, access_log=None, handle_signals=False)
+        await runner.setup()
+        try:
+            await web.TCPSite(runner, settings.host, settings.port).start()
+        except OSError as error:
+            await runner.cleanup()
+            raise CannotStartError(
+                f"Cannot listen on {settings.host}:{settings.port}: {error.strerror}."
+            ) from error
+        self.addresses = [f"http://{host}:{port}" for host, port, *_ in runner.addresses]
+        log.info("listening", addresses=self.addresses)
+        return runner
+
+    async def _scrape(self) -> bytes:
+        return self._bot.metrics.page()
+
+    async def _work(self) -> None:
+        """Bring everything up, however long it takes, and then run the jobs."""
+        await _until_it_works("database", self._migrate)
+        self._is_migrated = True
+        await asyncio.gather(self._bot.jobs.run(), self._connect_slack())
+
+    async def _migrate(self) -> None:
+        try:
+            await migrate(self._bot.database)
+        except DatabaseTooNew as error:
+            raise CannotStartError(error.sentence) from error
+
+    async def _connect_slack(self) -> None:
+        await _until_it_works("slack", self._try_slack)
+        self._is_slack_tried = True
+        log.info("ready")
+
+    async def _try_slack(self) -> None:
+        try:
+            me = await self._bot.slack.who_am_i()
+            self._bot.desk.people.meet(me.team_id, me.slack_user_id)
+            app_token = revealed(self._bot.settings.slack_app_token)
+            if app_token is not None:
+                await self._open_socket(app_token)
+        except SlackRefused as error:
+            raise CannotStartError(
+                f"Slack refused the token: {error.error}. "
+                "Check SLACK_BOT_TOKEN and SLACK_APP_TOKEN."
+            ) from error
+
+    async def _open_socket(self, app_token: str) -> None:
+        await self._bot.slack.try_app_token(app_token)
+        self._socket = AsyncSocketModeHandler(self._bot.app, app_token)
+        await self._socket.connect_async()  # type: ignore[no-untyped-call]
+
+    async def _stop(self, runner: web.AppRunner, *tasks: "asyncio.Task[object]") -> None:
+        """Take no new work; finish what runs, within ten seconds."""
+        log.info("stopping")
+        for site in list(runner.sites):
+            await site.stop()
+        if self._socket is not None:
+            await self._socket.close_async()  # type: ignore[no-untyped-call]
+        await self._bot.tasks.drain(STOP_SECONDS / 2)
+        await self._bot.jobs.stop(STOP_SECONDS / 2)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await runner.cleanup()
+
+
+async def _until_it_works(what: str, attempt: Callable[[], Awaitable[None]]) -> None:
+    """Try again and again, with growing pauses, while something cannot be reached."""
+    pause = FIRST_PAUSE_SECONDS
+    while True:
+        try:
+            await attempt()
+        except (DatabaseUnavailable, SlackError) as error:
+            log.warning("start.waiting", waiting_for=what, reason=error.sentence)
+        else:
+            return
+        await asyncio.sleep(pause)
+        pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
+
+
+async def serve(settings: Settings) -> None:
+    """Serve until SIGTERM or SIGINT.
+
+    Raises:
+        CannotStartError: The program cannot start, or should not go on.
+    """
+    lock = ProcessLock(settings.database_url.get_secret_value())
+    try:
+        lock.acquire()
+    except DatabaseUnavailable as error:
+        raise CannotStartError(error.sentence) from error
+    stopping = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stopping.set)
+    with contextlib.ExitStack() as stack:
+        stack.callback(lock.release)
+        async with gatehouse(settings) as bot:
+            await Service(bot).run(stopping)

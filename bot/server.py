@@ -1,0 +1,130 @@
+"""The HTTP server: Slack's requests, health, readiness and metrics."""
+
+import asyncio
+import hmac
+import ipaddress
+import json
+from collections.abc import Awaitable, Callable
+from urllib.parse import parse_qs
+
+import structlog
+from aiohttp import web
+from slack_bolt.adapter.aiohttp import to_aiohttp_response
+from slack_bolt.async_app import AsyncApp, AsyncBoltRequest
+from slack_sdk.signature import SignatureVerifier
+
+from bot.clock import Clock
+from bot.metrics import Metrics
+
+log = structlog.get_logger(__name__)
+
+MOST_BYTES = 1024 * 1024
+BODY_SECONDS = 5.0
+Ready = Callable[[], Awaitable[str | None]]
+Scrape = Callable[[], Awaitable[bytes]]
+
+
+class SlackEndpoint:
+    """`POST /slack/events`: what Slack signed goes to Bolt, everything else is 401."""
+
+    def __init__(
+        self, app: AsyncApp, signing_secret: str | None, metrics: Metrics, clock: Clock
+    ) -> None:
+        self._app = app
+        self._verifier = SignatureVerifier(signing_secret) if signing_secret else None
+        self._metrics = metrics
+        self._clock = clock
+
+    async def handle(self, request: web.Request) -> web.Response:
+        """Answer one request of Slack's."""
+        started = self._clock.monotonic()
+        try:
+            body = (await asyncio.wait_for(request.read(), BODY_SECONDS)).decode("utf-8")
+        except UnicodeDecodeError:
+            return web.Response(status=401, text="unreadable")
+        except TimeoutError:
+            return web.Response(status=408, text="too slow")
+        if not self._is_signed(request, body) or not _is_readable(request, body):
+            return web.Response(status=401, text="unsigned or malformed")
+        headers = {name: [value] for name, value in request.headers.items()}
+        answer = await self._app.async_dispatch(
+            AsyncBoltRequest(body=body, query=request.query_string, headers=headers)  # type: ignore[arg-type]
+        )
+        self._metrics.ack_seconds.observe(self._clock.monotonic() - started)
+        return await to_aiohttp_response(answer)
+
+    def _is_signed(self, request: web.Request, body: str) -> bool:
+        timestamp = request.headers.get("X-Slack-Request-Timestamp", "")
+        signature = request.headers.get("X-Slack-Signature", "")
+        if self._verifier is None or not timestamp.isascii() or not timestamp.isdigit():
+            return False
+        if not signature.isascii():
+            return False
+        return self._verifier.is_valid(body, timestamp, signature)
+
+
+def _is_readable(request: web.Request, body: str) -> bool:
+    """Whether the body is of one of the two forms that Slack sends, so that Bolt can read it."""
+    try:
+        if request.content_type == "application/json":
+            return isinstance(json.loads(body), dict)
+        form = parse_qs(body, keep_blank_values=True)
+        if "payload" in form:
+            return isinstance(json.loads(form["payload"][0]), dict)
+    except (ValueError, RecursionError):
+        return False
+    return "command" in form or "ssl_check" in form
+
+
+def make_server(
+    slack: SlackEndpoint | None, ready: Ready, scrape: Scrape, metrics_token: str | None
+) -> web.Application:
+    """Return the aiohttp application.
+
+    Args:
+        slack: None in Socket Mode, where nothing comes in over HTTP.
+        ready: Returns None, or the one word that says what is missing.
+        scrape: Returns the metrics.
+        metrics_token: What `/metrics` wants as a bearer; None to answer this machine only.
+    """
+
+    async def healthz(_request: web.Request) -> web.Response:
+        return web.Response(text="ok")
+
+    async def readyz(_request: web.Request) -> web.Response:
+        missing = await ready()
+        return web.Response(text=missing or "ready", status=503 if missing else 200)
+
+    async def metrics(request: web.Request) -> web.Response:
+        refusal = _metrics_refusal(request, metrics_token)
+        if refusal is not None:
+            return refusal
+        kind = {"Content-Type": "text/plain; version=0.0.4; charset=utf-8"}
+        return web.Response(body=await scrape(), headers=kind)
+
+    server = web.Application(client_max_size=MOST_BYTES)
+    server.router.add_get("/healthz", healthz)
+    server.router.add_get("/readyz", readyz)
+    server.router.add_get("/metrics", metrics)
+    if slack is not None:
+        server.router.add_post("/slack/events", slack.handle)
+    return server
+
+
+def _metrics_refusal(request: web.Request, token: str | None) -> web.Response | None:
+    if token is not None:
+        given = request.headers.get("Authorization", "").encode("utf-8", "surrogateescape")
+        if hmac.compare_digest(given, f"Bearer {token}".encode()):
+            return None
+        challenge = {"WWW-Authenticate": "Bearer"}
+        return web.Response(status=401, text="METRICS_TOKEN is wanted", headers=challenge)
+    if _is_loopback(request.remote):
+        return None
+    return web.Response(status=403, text="set METRICS_TOKEN to read metrics from elsewhere")
+
+
+def _is_loopback(address: str | None) -> bool:
+    try:
+        return ipaddress.ip_address(address or "").is_loopback
+    except ValueError:
+        return False

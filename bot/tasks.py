@@ -1,0 +1,28 @@
+"""Work that goes on after Slack has its acknowledgement, kept so that a stop can wait for it."""
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any
+
+
+class Tasks:
+    """Holds running tasks: the event loop itself keeps only weak references."""
+
+    def __init__(self) -> None:
+        self._running: set[asyncio.Task[None]] = set()
+
+    def start(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
+        """Run the coroutine; it must deal with its own exceptions."""
+        task = asyncio.create_task(work, name=name)
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+        return task
+
+    async def drain(self, seconds: float) -> None:
+        """Wait for what runs; cancel what is not done by then."""
+        if self._running:
+            await asyncio.wait(set(self._running), timeout=seconds)
+        left = list(self._running)
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)

@@ -1,0 +1,90 @@
+"""`/gatehouse`: who you are, whether everything works, and the audit."""
+
+from collections.abc import Callable, Sequence
+
+from bot.model.audit import RecordedEntry
+from bot.model.status import JobCount, ServiceSeen, Status
+from bot.permissions import LEAST_ROLE, Permission, Person, Role
+from bot.ui import blocks, text
+from bot.ui.message import Message
+
+AUDIT_CHARACTERS = 220
+
+
+def whoami(person: Person, may: Callable[[Permission], bool]) -> Message:
+    """Who the asker is to the bot, and what they may do."""
+    roles = ", ".join(role for role in Role if role in person.roles) or "none"
+    lines = [f"You are *{text.person(person.name, person.slack_user_id)}*. Your roles: *{roles}*."]
+    if person.doubt:
+        lines.append(f":warning: {text.escape(person.doubt)}")
+    lines += [_right(permission, allowed=may(permission)) for permission in LEAST_ROLE]
+    return _message(lines)
+
+
+def _right(permission: Permission, *, allowed: bool) -> str:
+    if allowed:
+        return f"• You may {permission}."
+    return f"• You may not {permission} _(needs the role {LEAST_ROLE[permission]})_."
+
+
+def status(report: Status) -> Message:
+    """Whether everything works."""
+    uptime = text.duration(report.uptime_seconds)
+    state = "works" if report.is_database_well else "*cannot be reached*"
+    lines = [
+        f"*Gatehouse {report.version}*, up {uptime}",
+        f"• Database: {report.database}, {state}",
+        *(f"• {_service(seen)}" for seen in report.services),
+        *(f"• {name}: {count:,}" for name, count in report.counts.items()),
+    ]
+    if report.jobs is not None:
+        lines.append(f"• {_jobs(report.jobs)}")
+    return _message(lines)
+
+
+def _service(seen: ServiceSeen) -> str:
+    name = seen.name[:1].upper() + seen.name[1:]
+    good = f"last success {text.time(seen.succeeded_at)}" if seen.succeeded_at else "no success yet"
+    if seen.failed_at is None:
+        return f"{name}: {good}, no failure"
+    why = text.escape(seen.failure or "unknown")
+    return f"{name}: {good}, last failure {text.time(seen.failed_at)} ({why})"
+
+
+def _jobs(count: JobCount) -> str:
+    return f"Jobs: {count.total:,} waiting, {count.due:,} due, {count.late:,} late"
+
+
+def audit(entries: Sequence[RecordedEntry], head: str) -> Message:
+    """The newest entries, newest first, and the head to note for `audit verify --head`."""
+    if not entries:
+        return _message(["The audit is empty."])
+    lines = [f"*The newest {text.count(len(entries), 'entry', 'entries')} of the audit*"]
+    lines += [_entry(entry) for entry in entries]
+    footer = f"Head: `{head}`. Note it: `python -m bot audit verify --head` finds a cut tail by it."
+    markup = text.cut("\n".join(lines), 3900 - len(footer))
+    chunks = _chunks(lines)
+    sections = [blocks.section(chunk) for chunk in chunks]
+    return Message(f"{markup}\n{footer}", (*sections, blocks.context(footer)))
+
+
+def _entry(entry: RecordedEntry) -> str:
+    who = text.escape(entry.actor, 64)
+    detail = text.code(entry.detail, AUDIT_CHARACTERS)
+    what = f"{text.escape(entry.action, 64)} {text.escape(entry.subject, 80)}"
+    return f"• #{entry.position} {text.clock_time(entry.at)} *{who}* {what} {detail}"
+
+
+def _chunks(lines: Sequence[str], limit: int = 2900) -> list[str]:
+    """Return the lines in sections, as many as a whole message may hold (about 12,000)."""
+    chunks: list[str] = [""]
+    for line in lines:
+        if len(chunks[-1]) + len(line) + 1 > limit:
+            chunks.append("")
+        chunks[-1] += f"{line}\n"
+    return [chunk.rstrip() for chunk in chunks[:3]]
+
+
+def _message(lines: Sequence[str]) -> Message:
+    markup = "\n".join(lines)
+    return Message(text.cut(markup, 3900), (blocks.section(markup),))

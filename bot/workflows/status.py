@@ -1,0 +1,73 @@
+"""`/gatehouse status`: whether everything works, from what the bot has seen itself."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+from bot.clock import Clock
+from bot.errors import DatabaseUnavailable
+from bot.model.status import ServiceSeen, Status
+from bot.store import jobs
+from bot.store.engine import Database, Transaction
+
+
+class ServiceLog:
+    """Remembers how the calls of this process went."""
+
+    def __init__(self, clock: Clock, names: Sequence[str]) -> None:
+        self._clock = clock
+        self._seen = {name: ServiceSeen(name) for name in names}
+
+    def note(self, name: str, failure: str | None) -> None:
+        """Note a call: None for one that went well, else a word for what went wrong."""
+        old, now = self._seen.get(name, ServiceSeen(name)), self._clock.now()
+        self._seen[name] = (
+            ServiceSeen(name, now, old.failed_at, old.failure)
+            if failure is None
+            else ServiceSeen(name, old.succeeded_at, now, failure)
+        )
+
+    def seen(self) -> list[ServiceSeen]:
+        """Return every service, in the order of the settings."""
+        return list(self._seen.values())
+
+
+Count = Callable[[Transaction], Awaitable[int]]
+
+
+class StatusReport:
+    """Puts the status together.
+
+    Args:
+        version: The program's.
+        database: Asked whether it answers, and for the numbers.
+        services: What the clients have seen.
+        clock: For the uptime.
+        counts: What else is counted in the database, by name.
+    """
+
+    def __init__(
+        self,
+        version: str,
+        database: Database,
+        services: ServiceLog,
+        clock: Clock,
+        counts: Mapping[str, Count],
+    ) -> None:
+        self._version = version
+        self._database = database
+        self._services = services
+        self._clock = clock
+        self._started = clock.monotonic()
+        self._counts = counts
+
+    async def status(self) -> Status:
+        """Return the status; a database that is away is part of it, not an error."""
+        kind = "SQLite" if self._database.is_sqlite else "PostgreSQL"
+        uptime = self._clock.monotonic() - self._started
+        services = self._services.seen()
+        try:
+            async with self._database.reading() as tx:
+                waiting = await jobs.count(tx)
+                counts = {name: await count(tx) for name, count in self._counts.items()}
+        except DatabaseUnavailable:
+            return Status(self._version, uptime, kind, False, services, None)
+        return Status(self._version, uptime, kind, True, services, waiting, counts)

@@ -1,0 +1,36 @@
+"""Whatever nobody else listens to: acknowledged and explained, so that no click meets silence."""
+
+import re
+
+from slack_bolt.async_app import AsyncAck
+
+from bot.permissions import Permission
+from bot.ui.message import Message
+from bot.workflows.desk import Desk
+from handlers.entry import Ask, Frame
+
+ANYTHING = re.compile(r".*")
+OUTDATED = Message("This button is of an older version of Gatehouse and does nothing any more.")
+NO_SUCH_COMMAND = Message("Gatehouse has no such command. `/gatehouse help` shows what it can do.")
+
+
+def register(frame: Frame, desk: Desk) -> None:
+    """Listen to the rest; to be registered last."""
+
+    async def outdated(ask: Ask) -> Message:
+        """A button or menu that is no more."""
+        await desk.people.admit(ask.person, Permission.ASK_FOR_HELP)
+        return OUTDATED
+
+    async def no_such_command(ask: Ask) -> Message:
+        """A command that the manifest has and this version does not."""
+        await desk.people.admit(ask.person, Permission.ASK_FOR_HELP)
+        return NO_SUCH_COMMAND
+
+    async def nothing(ack: AsyncAck) -> None:
+        await ack()
+
+    frame.command(ANYTHING, no_such_command, name="unknown")
+    frame.action(ANYTHING, outdated, name="unknown")
+    for listen in (frame.app.view, frame.app.view_closed, frame.app.options, frame.app.shortcut):
+        listen(ANYTHING)(nothing)

@@ -1,0 +1,113 @@
+"""The whole world on loopback: the real bot over signed HTTP, Slack and the services stood in for.
+
+async with running_world(tmp_path) as world:
+    await world.slack.command("U0OPERATOR", "C0GENERAL", "/orgs", "")
+    answer = await world.answer("U0OPERATOR")
+"""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from bot.app import Gatehouse, gatehouse
+from bot.clock import Clock
+from bot.serve import Service
+from bot.settings import read_settings
+from sandbox.services.running import RunningServices, running_services
+from sandbox.services.state import ServicesState
+from sandbox.slack.messages import Message
+from sandbox.slack.server import RunningSlack, running_slack
+
+ROLES = {
+    "viewer": ["U0VIEWER"],
+    "operator": ["U0OPERATOR"],
+    "approver": ["U0APPROVER", "S0APPROVERS"],
+    "admin": ["U0ADMIN"],
+}
+
+
+@dataclass
+class World:
+    """A running bot and what it talks to."""
+
+    bot: Gatehouse
+    slack: RunningSlack
+    services: RunningServices
+    environment: dict[str, str]
+
+    async def ask(self, user: str, command: str, text: str = "", channel: str = "C0GENERAL"):
+        """Type a command; return the answer once it is there and no longer "Working on it"."""
+        before = len(self.slack.workspace.ephemerals(user))
+        delivery = await self.slack.command(user, channel, command, text)
+        assert delivery.status == 200
+        return await self.answer(user, after=before)
+
+    async def answer(self, user: str, *, after: int = 0) -> Message:
+        """Wait for the next private answer to somebody."""
+
+        def found() -> Message | None:
+            new = self.slack.workspace.ephemerals(user)[after:]
+            return new[-1] if new and "Working on it" not in new[-1].all_text else None
+
+        return await self.slack.until(found, timeout=15)
+
+
+@asynccontextmanager
+async def running_world(
+    database_url: str,
+    *,
+    clock: Clock | None = None,
+    services: ServicesState | None = None,
+    **settings: str,
+) -> AsyncIterator[World]:
+    """Run the bot in this process, as `python -m bot` does, until the block ends.
+
+    Args:
+        database_url: Of a new database.
+        clock: The bot's; the machine's when left out.
+        services: The stand-ins' state; a fresh one when left out.
+        settings: Environment variables in small letters, over the usual ones.
+    """
+    async with running_services(services or ServicesState()) as running, running_slack() as slack:
+        environment = {
+            **environment_for(slack, running, database_url),
+            **{name.upper(): value for name, value in settings.items()},
+        }
+        async with gatehouse(read_settings(environment), clock) as bot:
+            service = Service(bot)
+            stopping = asyncio.Event()
+            serving = asyncio.create_task(service.run(stopping))
+            await _ready(service, serving)
+            slack.bot_url = service.addresses[0]
+            try:
+                yield World(bot, slack, running, environment)
+            finally:
+                stopping.set()
+                await serving
+
+
+def environment_for(
+    slack: RunningSlack, services: RunningServices, database_url: str
+) -> dict[str, str]:
+    """Return the settings of a bot among the default people."""
+    return {
+        "SLACK_BOT_TOKEN": slack.workspace.bot_token,
+        "SLACK_SIGNING_SECRET": slack.signing_secret,
+        "SLACK_API_URL": slack.api_url,
+        "HOST": "127.0.0.1",
+        "PORT": "0",
+        "DATABASE_URL": database_url,
+        "ROLES": json.dumps(ROLES),
+        "ALERTS_CHANNEL": "C0ALERTS",
+        "APPROVALS_CHANNEL": "C0APPROVALS",
+        **services.bot_settings(),
+    }
+
+
+async def _ready(service: Service, serving: "asyncio.Task[None]") -> None:
+    while await service.missing() is not None:
+        await asyncio.wait({serving}, timeout=0.01)
+        if serving.done():
+            serving.result()
