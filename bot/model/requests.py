@@ -144,12 +144,10 @@ class Grant:
 
 @dataclass(frozen=True, slots=True)
 class RecordedChange:
-    """One replacement of a flow's list by the bot: before, after, and the requests behind it."""
+    """One replacement of a flow's list by the bot, and the requests and ended grants behind it."""
 
     id: int
     at: datetime
-    before: tuple[str, ...]
-    after: tuple[str, ...]
     change: Change
     request_ids: tuple[str, ...]
     ended: tuple[str, ...]

@@ -81,6 +81,14 @@ def identity_problem(identity: str) -> str | None:
     return None
 
 
+def is_sendable(identity: str) -> bool:
+    """Whether an identity that the service lists can be sent back to it as it is."""
+    try:
+        return bool(identity.encode())
+    except UnicodeEncodeError:
+        return False
+
+
 def identities_problem(identities: Sequence[str]) -> str | None:
     """Why these identities cannot be one request, as a sentence; None when they can."""
     if not identities:
@@ -164,15 +172,15 @@ def effect_of(
     listed: Collection[str],
     grant_ends: Mapping[str, datetime],
     *,
-    sets_end: bool,
+    timed: Collection[str],
 ) -> Effect:
     """What of a wished change is not true yet.
 
-    `grant_ends` has the end of every grant for a time; `sets_end` says whether the wish has a
-    duration. Adding somebody again is how a grant is extended, shortened or made permanent.
+    `grant_ends` has the end of every grant for a time; `timed` are the additions that are wished
+    for a time. Adding somebody again is how a grant is extended, shortened or made permanent.
     """
     present = [one for one in wished.additions if one in listed]
-    end_changes = tuple(one for one in present if sets_end or one in grant_ends)
+    end_changes = tuple(one for one in present if one in timed or one in grant_ends)
     already_there = tuple(one for one in present if one not in end_changes)
     already_gone = tuple(one for one in wished.removals if one not in listed)
     dropped = Change(already_there, already_gone)

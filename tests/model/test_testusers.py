@@ -115,18 +115,18 @@ def test_a_mask_shows_the_last_four_of_longer_ones(identity: str, seen: str) -> 
 
 
 def test_what_is_true_already_is_named_and_dropped() -> None:
-    effect = effect_of(Change(("a", "b"), ("c", "d")), ["a", "c"], {}, sets_end=False)
+    effect = effect_of(Change(("a", "b"), ("c", "d")), ["a", "c"], {}, timed=())
     assert effect.change == Change(("b",), ("c",))
     assert effect.dropped == Change(("a",), ("d",))
     assert effect.end_changes == ()
 
 
 def test_adding_somebody_again_replaces_the_end_of_a_grant() -> None:
-    made_permanent = effect_of(Change(("a", "b")), ["a", "b"], {"a": END}, sets_end=False)
+    made_permanent = effect_of(Change(("a", "b")), ["a", "b"], {"a": END}, timed=())
     assert made_permanent.change == Change(("a",))
     assert made_permanent.end_changes == ("a",)
     assert made_permanent.dropped == Change(("b",))
-    given_an_end = effect_of(Change(("b",)), ["b"], {}, sets_end=True)
+    given_an_end = effect_of(Change(("b",)), ["b"], {}, timed=["b"])
     assert given_an_end.end_changes == ("b",)
 
 
@@ -154,7 +154,7 @@ def test_after_a_change_it_is_true_and_the_others_stand_as_they_stood(
 
 @given(lists, changes())
 def test_what_was_really_done_can_be_taken_back(listed: tuple[str, ...], change: Change) -> None:
-    effect = effect_of(change, listed, {}, sets_end=False)
+    effect = effect_of(change, listed, {}, timed=())
     after = apply_change(listed, effect.change)
     assert set(apply_change(after, effect.change.inverse())) == set(listed)
 

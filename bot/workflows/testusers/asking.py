@@ -1,0 +1,186 @@
+"""Asking: a wish is checked against the list as it stands, stored, and put before the approvers."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from bot.errors import Conflict, NotFound
+from bot.model.approval import State
+from bot.model.requests import Grant, Request, Wish
+from bot.model.testusers import Change, Effect, Flow, effect_of
+from bot.parsing.testusers import ChangeRequest
+from bot.permissions import Permission, Person
+from bot.store import flows, grants, requests
+from bot.store.audit import AuditEntry
+from bot.store.engine import Transaction
+from bot.workflows.testusers.moves import put_apply_job, put_deadlines, write_card
+from bot.workflows.testusers.setup import Setup, who
+from bot.workflows.testusers.words import state_sentence
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What became of a wish: the request, or None when all of it is true already."""
+
+    flow: Flow
+    effect: Effect
+    request: Request | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Ground:
+    """What is known of a flow when a request is made."""
+
+    change_id: int
+    grants: Mapping[str, Grant]
+    listed: tuple[str, ...]
+
+
+class Asking:
+    """Makes requests, from commands, the form, and `Undo`."""
+
+    def __init__(self, setup: Setup) -> None:
+        self._setup = setup
+
+    async def ask(self, person: Person, wish: ChangeRequest) -> Asked:
+        """Make a request of what was typed, or apply it at once when it says `now`.
+
+        Raises:
+            Refused: The person may not ask, or not apply without approval.
+            NotFound: There is no such flow.
+            NotConfigured, ServiceError: The list cannot be read.
+        """
+        needed = Permission.OVERRIDE if wish.now else Permission.REQUEST
+        await self._setup.people.admit(person, needed)
+        flow = self._setup.flow(wish.flow)
+        ground = await self._ground(flow)
+        change = _change(wish)
+        timed = change.additions if wish.duration_seconds else ()
+        effect = effect_of(change, set(ground.listed), grants.timed(ground.grants), timed=timed)
+        if effect.change.is_empty:
+            return Asked(flow, effect, None)
+        stored = self._wish(ground, effect)
+        stored = replace(
+            stored,
+            duration_seconds=wish.duration_seconds,
+            reason=wish.reason,
+            without_approval=wish.now,
+        )
+        return Asked(flow, effect, await self._open(person, flow, stored))
+
+    async def undo(self, person: Person, request_id: str) -> Asked:
+        """Make a request of its own that takes an applied one back.
+
+        Raises:
+            Refused: The person may not ask.
+            NotFound: There is no such request.
+            Conflict: It is not applied, or its undo is asked already.
+        """
+        await self._setup.people.admit(person, Permission.REQUEST)
+        undone = await self._undoable(request_id)
+        ground = await self._ground(undone.flow)
+        effect, ends = _inverse(undone, ground, await self._now())
+        if effect.change.is_empty:
+            return Asked(undone.flow, effect, None)
+        stored = replace(
+            self._wish(ground, effect),
+            ends={one: end for one, end in ends.items() if one in effect.change.additions},
+            undo_of=undone.id,
+            reason=f"Undo of the request of {undone.requester.name}",
+        )
+        return Asked(undone.flow, effect, await self._open(person, undone.flow, stored, undone))
+
+    async def _undoable(self, request_id: str) -> Request:
+        async with self._setup.database.reading() as tx:
+            request = await requests.load(tx, request_id)
+        if request is None:
+            raise NotFound("There is no such request any more.")
+        if request.state is not State.APPLIED or request.progress.done is None:
+            raise Conflict(f"Only an applied change can be undone. {state_sentence(request)}")
+        if request.progress.undone_by is not None:
+            raise Conflict("The undo of this change was asked before.")
+        return request
+
+    async def _now(self) -> datetime:
+        async with self._setup.database.reading() as tx:
+            return await tx.now()
+
+    async def _ground(self, flow: Flow) -> _Ground:
+        """The bot's own changes are looked at first, so that none is later taken for another's."""
+        service = self._setup.service()
+        async with self._setup.database.reading() as tx:
+            change_id = await flows.latest_change_id(tx, flow.key)
+            granted = await grants.of_flow(tx, flow.key)
+        return _Ground(change_id, granted, tuple(await service.read(flow.sid)))
+
+    def _wish(self, ground: _Ground, effect: Effect) -> Wish:
+        return Wish(effect.change, ground.listed, ground.change_id, effect.end_changes)
+
+    async def _open(
+        self, person: Person, flow: Flow, wish: Wish, undone: Request | None = None
+    ) -> Request:
+        async with self._setup.database.transaction() as tx:
+            request = self._request(person, flow, wish, await tx.now())
+            await requests.insert(tx, request)
+            if undone is not None:
+                await _mark_undone(tx, undone, request.id)
+            await self._setup.audit.append(tx, _entry(request))
+            if undone is not None:
+                await write_card(tx, undone.id)
+            if wish.without_approval:
+                await put_apply_job(tx, flow.key)
+            else:
+                await put_deadlines(tx, request, self._setup.rules.remind_hours)
+                await write_card(tx, request.id)
+        self._setup.wake()
+        return request
+
+    def _request(self, person: Person, flow: Flow, wish: Wish, at: datetime) -> Request:
+        expires_at = at + timedelta(hours=self._setup.rules.request_hours)
+        request = Request(self._setup.new_id(), flow, who(person), wish, at, expires_at)
+        if wish.without_approval:
+            return request.moved(State.APPLYING, who(person), at, request.progress)
+        return request
+
+
+async def _mark_undone(tx: Transaction, undone: Request, request_id: str) -> None:
+    progress = replace(undone.progress, undone_by=request_id)
+    if not await requests.replace(tx, replace(undone, progress=progress)):
+        raise Conflict("Somebody else was faster with this change; please look at its card.")
+
+
+def _change(wish: ChangeRequest) -> Change:
+    return Change(wish.identities) if wish.kind == "add" else Change(removals=wish.identities)
+
+
+def _inverse(
+    undone: Request, ground: _Ground, at: datetime
+) -> tuple[Effect, Mapping[str, datetime]]:
+    """What takes a request back: who was added goes, who was removed comes, ends are restored."""
+    done = undone.progress.done
+    if done is None:
+        raise Conflict("Only an applied change can be undone.")
+    restored = [*done.change.removals, *undone.wish.end_changes]
+    ends = {one: end for one, end in done.previous_ends.items() if end is not None}
+    over = {one for one, end in ends.items() if end <= at}
+    wished = Change(
+        tuple(one for one in restored if one not in over),
+        (*done.change.additions, *(one for one in undone.wish.end_changes if one in over)),
+    )
+    listed = set(ground.listed)
+    return effect_of(wished, listed, grants.timed(ground.grants), timed=ends.keys()), ends
+
+
+def _entry(request: Request) -> AuditEntry:
+    wish = request.wish
+    detail = {
+        "flow": request.flow.sid,
+        "additions": wish.change.additions,
+        "removals": wish.change.removals,
+        "end_changes": wish.end_changes,
+        "duration_seconds": wish.duration_seconds,
+        "reason": wish.reason,
+        "undo_of": wish.undo_of,
+    }
+    action = "request.created_without_approval" if wish.without_approval else "request.created"
+    return AuditEntry(request.requester.slack_user_id, action, request.id, detail)

@@ -1,0 +1,214 @@
+"""A small world for requests: the real store and workflows, a flow service and people made up."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field, replace
+
+from bot.errors import ServiceError
+from bot.model.approval import Rules
+from bot.model.requests import Request
+from bot.parsing.testusers import ChangeRequest, parse_testusers
+from bot.permissions import Person, Policy, Role
+from bot.store import jobs, outbox, requests
+from bot.store.audit import AuditStore
+from bot.store.engine import Database
+from bot.workflows.jobs import Lease
+from bot.workflows.people import People
+from bot.workflows.testusers.applying import Applying
+from bot.workflows.testusers.asking import Asking
+from bot.workflows.testusers.deadlines import Deadlines
+from bot.workflows.testusers.deciding import Deciding
+from bot.workflows.testusers.moves import APPLY, EXPIRE, REMIND
+from bot.workflows.testusers.setup import RequestRules, Setup
+
+TEAM = "T0GATEHOUSE"
+WELCOME = "FW00000000000000000000000000000001"
+SURVEY = "FW00000000000000000000000000000002"
+OTTO, ADA, ABEL, ADAM, VERA, NORA = "U0OTTO", "U0ADA", "U0ABEL", "U0ADAM", "U0VERA", "U0NORA"
+NAMES = {
+    OTTO: "Otto Operator",
+    ADA: "Ada Approver",
+    ABEL: "Abel Approver",
+    ADAM: "Adam Admin",
+    VERA: "Vera Viewer",
+    NORA: "Nora Norole",
+}
+
+
+@dataclass(frozen=True)
+class FakeUser:
+    """Somebody in Slack."""
+
+    name: str
+    team_id: str = TEAM
+    is_guest: bool = False
+    is_bot: bool = False
+    is_deleted: bool = False
+
+
+@dataclass
+class FakeSlackPeople:
+    """Slack's directory."""
+
+    groups: dict[str, frozenset[str]] = field(default_factory=dict)
+
+    async def user(self, slack_user_id: str) -> FakeUser:
+        return FakeUser(NAMES[slack_user_id])
+
+    async def members(self, group_id: str) -> frozenset[str]:
+        return self.groups[group_id]
+
+    async def group_handles(self) -> dict[str, str]:
+        return {}
+
+
+@dataclass
+class FakeFlowService:
+    """Lists of flows, with faults: each of `faults` is raised by one call, after its effect or not.
+
+    `on_call` runs before a call has its effect: an edit behind the bot's back, an approval.
+    """
+
+    lists: dict[str, list[str]] = field(default_factory=lambda: {WELCOME: [], SURVEY: []})
+    reads: int = 0
+    posts: list[tuple[str, ...]] = field(default_factory=list)
+    read_faults: list[ServiceError] = field(default_factory=list)
+    post_faults: list[ServiceError] = field(default_factory=list)
+    lost_answers: list[ServiceError] = field(default_factory=list)
+    refuses: Callable[[tuple[str, ...]], ServiceError | None] = lambda identities: None
+    answers: Callable[[list[str]], list[str]] = list
+    on_call: Callable[[str], Awaitable[None]] | None = None
+
+    async def read(self, flow_sid: str) -> list[str]:
+        self.reads += 1
+        if self.on_call:
+            await self.on_call("read")
+        if self.read_faults:
+            raise self.read_faults.pop(0)
+        return list(self.lists[flow_sid])
+
+    async def replace(self, flow_sid: str, identities) -> list[str]:
+        if self.on_call:
+            await self.on_call("replace")
+        if self.post_faults:
+            raise self.post_faults.pop(0)
+        if refusal := self.refuses(tuple(identities)):
+            raise refusal
+        self.posts.append(tuple(identities))
+        self.lists[flow_sid] = list(identities)
+        if self.lost_answers:
+            raise self.lost_answers.pop(0)
+        return self.answers(self.lists[flow_sid])
+
+
+class World:
+    """One process of the bot, driven by hand: `work` runs every job that is due."""
+
+    def __init__(
+        self,
+        database: Database,
+        clock,
+        service: FakeFlowService | None = None,
+        rules: RequestRules | None = None,
+        *,
+        owner: str = "one",
+        policy: Policy | None = None,
+    ) -> None:
+        self.database = database
+        self.clock = clock
+        self.owner = owner
+        self.service = FakeFlowService() if service is None else service
+        self.slack = FakeSlackPeople({"S0APPROVERS": frozenset({ABEL})})
+        self.audit = AuditStore(b"key")
+        people = People(self.slack, policy or default_policy(), database, self.audit, clock)
+        people.team_id = TEAM
+        self.woken = 0
+        self.setup = Setup(
+            database, self.audit, people, self.service, rules or default_rules(), self._wake
+        )
+        self.people = people
+        self.asking = Asking(self.setup)
+        self.deciding = Deciding(self.setup)
+        deadlines = Deadlines(self.setup)
+        self.runners = {
+            APPLY: Applying(self.setup).run,
+            EXPIRE: deadlines.expire,
+            REMIND: deadlines.remind,
+        }
+        self.letters: list[outbox.Letter] = []
+
+    def _wake(self) -> None:
+        self.woken += 1
+
+    async def person(self, slack_user_id: str) -> Person:
+        return await self.people.find(slack_user_id)
+
+    async def ask(self, text: str, by: str = OTTO) -> Request:
+        """Ask with the text of a command; it must become a request."""
+        wish = parse_testusers(text)
+        assert isinstance(wish, ChangeRequest)
+        asked = await self.asking.ask(await self.person(by), wish)
+        assert asked.request is not None
+        return asked.request
+
+    async def decide(self, act, request: Request, by: str = ADA, reason: str = ""):
+        return await self.deciding.decide(await self.person(by), act, request.id, reason)
+
+    async def stored(self, request: Request) -> Request:
+        async with self.database.reading() as tx:
+            found = await requests.load(tx, request.id)
+        assert found is not None
+        return found
+
+    async def work(self) -> None:
+        """Run what is due until nothing is; letters are taken out and kept."""
+        while claimed := await self._claim():
+            for job in claimed:
+                await self.run(job)
+
+    async def _claim(self) -> list[jobs.Job]:
+        async with self.database.transaction() as tx:
+            return await jobs.claim(tx, self.owner, 10)
+
+    async def run(self, job: jobs.Job) -> None:
+        runner = self._deliver if job.kind == outbox.SEND else self.runners[job.kind]
+        again_at = await runner(job, Lease(self.database, self.owner, job))
+        async with self.database.transaction() as tx:
+            await jobs.finish(tx, self.owner, job, again_at)
+
+    async def _deliver(self, job: jobs.Job, lease: Lease) -> None:
+        async with self.database.transaction() as tx:
+            letters = await outbox.waiting(tx, job.subject)
+            await outbox.mark_sent(tx, [letter.id for letter in letters])
+        self.letters += letters
+
+    async def pass_time(self, seconds: float) -> None:
+        """Let time pass, and run what has become due."""
+        self.clock.advance(seconds)
+        await self.work()
+
+    async def audited(self) -> list[tuple[str, str]]:
+        """Return actor and action of every entry, oldest first; the chain must hold."""
+        async with self.database.reading() as tx:
+            assert (await self.audit.verify(tx)).is_intact
+            entries = await self.audit.latest(tx, 1000)
+        return [(entry.actor, entry.action) for entry in reversed(entries)]
+
+    def told(self) -> list[str]:
+        """Return what requesters were told, oldest first."""
+        return [one.payload["event"] for one in self.letters if one.kind == "testusers.told"]
+
+
+def default_policy(**changes) -> Policy:
+    roles = {
+        Role.VIEWER: (VERA,),
+        Role.OPERATOR: (OTTO,),
+        Role.APPROVER: (ADA, "S0APPROVERS"),
+        Role.ADMIN: (ADAM,),
+    }
+    return replace(Policy(roles), **changes)
+
+
+def default_rules(**changes) -> RequestRules:
+    approval = Rules(changes.pop("approvals_needed", 1), changes.pop("self_approval", False))
+    aliases = {"welcome": WELCOME, "survey": SURVEY}
+    return RequestRules(aliases, approval=approval, approvals_channel="C0APPROVALS", **changes)

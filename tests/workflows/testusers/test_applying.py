@@ -1,0 +1,260 @@
+"""An approved change takes effect once, on the list that stands then, and nobody else is lost."""
+
+import asyncio
+
+import pytest
+
+from bot.errors import ServiceFailed, ServiceRefused, ServiceTimeout
+from bot.model.approval import Act, State
+from bot.model.testusers import Change
+from bot.store import flows, jobs
+from bot.workflows.jobs import Lease, LeaseLost
+from bot.workflows.testusers.applying import Applying
+from tests.support.testusers import ABEL, ADA, ADAM, WELCOME, World
+
+
+def failed(status: int = 500) -> ServiceFailed:
+    return ServiceFailed("flow", "The flow service has a problem of its own.", status=status)
+
+
+def refused() -> ServiceRefused:
+    return ServiceRefused("flow", "The flow service refused: no such number.", status=400)
+
+
+def timed_out() -> ServiceTimeout:
+    return ServiceTimeout("flow", "The flow service gave no answer in time.")
+
+
+async def approved(world: World, text: str, by: str = ADA):
+    request = await world.ask(text)
+    await world.decide(Act.APPROVE, request, by)
+    return request
+
+
+async def test_an_approved_change_is_applied_to_what_stands_and_in_order(world):
+    world.service.lists[WELCOME] = ["old", "gone"]
+    request = await world.ask("add welcome +1 +2")
+    removal = await world.ask("remove welcome gone")
+    await world.decide(Act.APPROVE, request)
+    await world.decide(Act.APPROVE, removal)
+    assert world.service.posts == []
+    await world.work()
+    assert world.service.lists[WELCOME] == ["old", "+1", "+2"]
+    assert (await world.stored(request)).state is State.APPLIED
+    assert (await world.stored(removal)).state is State.APPLIED
+    assert len(world.service.posts) == 1
+    assert world.told() == ["applied", "applied"]
+
+
+async def test_nothing_is_sent_without_approval(world):
+    await world.ask("add welcome +1")
+    await world.pass_time(3600)
+    assert world.service.posts == []
+
+
+async def test_an_outside_edit_survives_and_is_remembered(world):
+    world.service.lists[WELCOME] = ["old", "leaves"]
+    request = await world.ask("add welcome +1")
+    world.service.lists[WELCOME] = ["new", "old"]
+    await world.decide(Act.APPROVE, request)
+    await world.work()
+    assert world.service.lists[WELCOME] == ["new", "old", "+1"]
+    done = (await world.stored(request)).progress.done
+    assert done.outside == Change(("new",), ("leaves",))
+    assert (done.size_before, done.size_after) == (2, 3)
+
+
+async def test_the_bots_own_changes_are_no_outside_edits(world):
+    first, second = await world.ask("add welcome +1"), await world.ask("add welcome +2")
+    await world.decide(Act.APPROVE, first)
+    await world.work()
+    await world.decide(Act.APPROVE, second)
+    await world.work()
+    assert (await world.stored(second)).progress.done.outside == Change()
+
+
+async def test_twenty_approvals_at_once_ride_along(world):
+    asked = [await world.ask(f"add welcome +{n}") for n in range(20)]
+    reads = world.service.reads
+    await asyncio.gather(*(world.decide(Act.APPROVE, one) for one in asked))
+    await world.work()
+    assert set(world.service.lists[WELCOME]) == {f"+{n}" for n in range(20)}
+    assert (len(world.service.posts), world.service.reads - reads) == (1, 1)
+
+
+async def test_an_approval_during_the_read_rides_along(world):
+    first, second = await world.ask("add welcome +1"), await world.ask("add welcome +2")
+    await world.decide(Act.APPROVE, first)
+
+    async def approve_second(call: str) -> None:
+        world.service.on_call = None
+        await world.decide(Act.APPROVE, second)
+
+    world.service.on_call = approve_second
+    await world.work()
+    assert [set(post) for post in world.service.posts] == [{"+1", "+2"}]
+
+
+async def test_an_approval_during_the_post_is_applied_next(world):
+    first, second = await world.ask("add welcome +1"), await world.ask("add welcome +2")
+    await world.decide(Act.APPROVE, first)
+
+    async def approve_second(call: str) -> None:
+        if call == "replace":
+            world.service.on_call = None
+            await world.decide(Act.APPROVE, second)
+
+    world.service.on_call = approve_second
+    await world.work()
+    assert world.service.posts == [("+1",), ("+1", "+2")]
+    assert (await world.stored(second)).state is State.APPLIED
+
+
+async def test_what_became_true_meanwhile_is_not_sent(world):
+    request = await world.ask("add welcome +1")
+    world.service.lists[WELCOME] = ["+1"]
+    await world.decide(Act.APPROVE, request)
+    await world.work()
+    assert world.service.posts == []
+    stored = await world.stored(request)
+    assert stored.state is State.APPLIED
+    assert stored.progress.done.already == Change(("+1",))
+
+
+async def test_the_last_person_can_be_removed(world):
+    world.service.lists[WELCOME] = ["+1"]
+    await approved(world, "remove welcome +1")
+    await world.work()
+    assert world.service.posts == [()]
+
+
+async def test_three_tries_with_growing_pauses_then_failed_with_the_reason(world):
+    request = await approved(world, "add welcome +1")
+    world.service.read_faults = [failed(), failed(), failed()]
+    await world.work()
+    assert (await world.stored(request)).state is State.APPLYING
+    await world.pass_time(1)
+    assert (await world.stored(request)).progress.tries == 2
+    await world.pass_time(3.9)
+    assert (await world.stored(request)).progress.tries == 2
+    await world.pass_time(0.1)
+    stored = await world.stored(request)
+    assert stored.state is State.FAILED
+    assert "problem of its own" in stored.progress.failure
+    assert world.told() == ["failed"]
+    await world.pass_time(3600)
+    assert world.service.posts == []
+
+
+async def test_a_retry_stands_on_the_first_approval(world):
+    request = await approved(world, "add welcome +1")
+    world.service.post_faults = [failed(), failed(), failed()]
+    for _ in range(3):
+        await world.pass_time(10)
+    await world.decide(Act.RETRY, request, ABEL)
+    await world.work()
+    stored = await world.stored(request)
+    assert stored.state is State.APPLIED
+    assert stored.decided_by.slack_user_id == ADA
+    assert world.told() == ["failed", "applied"]
+
+
+async def test_a_lost_answer_is_not_sent_again(world):
+    request = await approved(world, "add welcome +1")
+    world.service.lost_answers = [timed_out()]
+    await world.work()
+    assert (await world.stored(request)).state is State.APPLYING
+    await world.pass_time(1)
+    stored = await world.stored(request)
+    assert stored.state is State.APPLIED
+    assert world.service.posts == [("+1",)]
+    assert stored.progress.done.change == Change(("+1",))
+    assert stored.progress.done.outside == Change()
+
+
+async def test_an_edit_after_a_lost_answer_is_kept(world):
+    request = await approved(world, "add welcome +1")
+    world.service.lost_answers = [timed_out()]
+    await world.work()
+    world.service.lists[WELCOME] = ["new", "+1"]
+    await world.pass_time(1)
+    assert world.service.lists[WELCOME] == ["new", "+1"]
+    assert (await world.stored(request)).progress.done.outside == Change(("new",))
+
+
+async def test_an_answer_with_another_list_is_not_believed(world):
+    request = await approved(world, "add welcome +1")
+    world.service.answers = lambda identities: []
+    await world.work()
+    stored = await world.stored(request)
+    assert stored.state is State.APPLYING
+    assert "another list" in stored.progress.failure
+
+
+async def test_one_bad_identity_does_not_fail_the_others(world):
+    good, bad = await world.ask("add welcome +1"), await world.ask("add welcome bad")
+    world.service.refuses = lambda identities: refused() if "bad" in identities else None
+    await world.decide(Act.APPROVE, good)
+    await world.decide(Act.APPROVE, bad)
+    for _ in range(3):
+        await world.pass_time(10)
+    assert world.service.lists[WELCOME] == ["+1"]
+    assert (await world.stored(good)).state is State.APPLIED
+    stored = await world.stored(bad)
+    assert stored.state is State.FAILED
+    assert "no such number" in stored.progress.failure
+
+
+async def test_a_lost_lease_never_sends(world):
+    await approved(world, "add welcome +1")
+    async with world.database.transaction() as tx:
+        (job,) = [one for one in await jobs.claim(tx, "slow", 9) if one.kind == "testusers.apply"]
+    world.clock.advance(jobs.LEASE_SECONDS + 1)
+    with pytest.raises(LeaseLost):
+        await Applying(world.setup).run(job, Lease(world.database, "slow", job))
+    assert world.service.posts == []
+    await world.work()
+    assert world.service.posts == [("+1",)]
+
+
+async def test_what_is_stored_before_sending_settles_a_crash_after_it(world):
+    request = await approved(world, "add welcome +1")
+
+    async def crash(call: str) -> None:
+        if call == "replace":
+            world.service.on_call = None
+            world.service.lists[WELCOME] = ["+1"]
+            raise asyncio.CancelledError
+
+    world.service.on_call = crash
+    with pytest.raises(asyncio.CancelledError):
+        await world.work()
+    world.clock.advance(jobs.LEASE_SECONDS)
+    other = World(world.database, world.clock, world.service, owner="two")
+    await other.work()
+    stored = await world.stored(request)
+    assert stored.state is State.APPLIED
+    assert world.service.posts == []
+    assert stored.progress.done.change == Change(("+1",))
+    async with world.database.reading() as tx:
+        assert await flows.plan_of(tx, WELCOME) is None
+
+
+async def test_now_applies_without_approval_and_shows_one_card(world):
+    request = await world.ask("add welcome +1 now because demo", ADAM)
+    assert request.state is State.APPLYING
+    await world.work()
+    assert world.service.lists[WELCOME] == ["+1"]
+    assert [one.kind for one in world.letters].count("testusers.card") == 1
+    assert (ADAM, "request.created_without_approval") in await world.audited()
+
+
+async def test_the_audit_explains_every_change(world):
+    await approved(world, "add welcome +1")
+    await world.work()
+    assert [action for _, action in await world.audited()] == [
+        "request.created",
+        "request.approved",
+        "flow.changed",
+        "request.applied",
+    ]
