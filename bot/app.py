@@ -2,7 +2,7 @@
 
 import secrets
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
@@ -29,8 +29,9 @@ from bot.model.pace import WINDOW_SECONDS, CommandPace
 from bot.model.told import ToldLimits
 from bot.server import SlackEndpoint
 from bot.settings import Settings, revealed
+from bot.store import outbox
 from bot.store.audit import AuditStore
-from bot.store.engine import Database
+from bot.store.engine import Database, Transaction
 from bot.tasks import Tasks
 from bot.workflows.audit import AuditReading
 from bot.workflows.desk import Desk
@@ -38,6 +39,7 @@ from bot.workflows.directory import OrganizationDirectory
 from bot.workflows.jobs import JobLoop
 from bot.workflows.outbox import SEND_KIND, Sender
 from bot.workflows.people import People
+from bot.workflows.retention import RETAIN_KIND, Retention
 from bot.workflows.status import ServiceLog, StatusReport
 
 PEOPLE_COUNTED = 10_000
@@ -63,7 +65,7 @@ class FreeGuard:
 
 @dataclass(frozen=True)
 class Gatehouse:
-    """The bot, put together."""
+    """The bot, put together; `plans` see to the jobs that are always there."""
 
     settings: Settings
     database: Database
@@ -73,6 +75,7 @@ class Gatehouse:
     endpoint: SlackEndpoint
     desk: Desk
     jobs: JobLoop
+    plans: Sequence[Callable[[Transaction], Awaitable[None]]]
     tasks: Tasks
     metrics: Metrics
     clock: Clock
@@ -115,7 +118,9 @@ def _assemble(
         audit=AuditReading(database, audit),
     )
     sender = Sender(database, slack, {})
-    jobs = JobLoop(database, clock, secrets.token_hex(8), {SEND_KIND: sender.run})
+    retention = Retention(database, settings.retain_days, [outbox.prune])
+    runners = {SEND_KIND: sender.run, RETAIN_KIND: retention.run}
+    jobs = JobLoop(database, clock, secrets.token_hex(8), runners)
     app = _bolt_app(settings, web, people)
     recent: TTLCache[str, deque[float]] = TTLCache(
         PEOPLE_COUNTED, WINDOW_SECONDS, timer=clock.monotonic
@@ -125,7 +130,18 @@ def _assemble(
     handlers.register(frame, desk)
     endpoint = SlackEndpoint(app, revealed(settings.slack_signing_secret), metrics, clock)
     return Gatehouse(
-        settings, database, slack, web, app, endpoint, desk, jobs, tasks, metrics, clock
+        settings=settings,
+        database=database,
+        slack=slack,
+        web=web,
+        app=app,
+        endpoint=endpoint,
+        desk=desk,
+        jobs=jobs,
+        plans=(retention.plan,),
+        tasks=tasks,
+        metrics=metrics,
+        clock=clock,
     )
 
 

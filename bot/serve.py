@@ -99,6 +99,9 @@ class Service:
             await migrate(self._bot.database)
         except DatabaseTooNew as error:
             raise CannotStartError(error.sentence) from error
+        async with self._bot.database.transaction() as tx:
+            for plan in self._bot.plans:
+                await plan(tx)
 
     async def _connect_slack(self) -> None:
         await _until_it_works("slack", self._try_slack)

@@ -56,6 +56,14 @@ async def put(tx: Transaction, job: Job) -> None:
     )
 
 
+async def ensure(tx: Transaction, job: Job) -> None:
+    """Add the job unless one with its key is there: for those that are there always."""
+    insert = postgresql.insert(jobs) if tx.is_postgres else sqlite.insert(jobs)
+    values = {"kind": job.kind, "subject": job.subject, "payload": dict(job.payload)}
+    statement = insert.values(key=job.key, due_at=job.due_at, generation=1, tries=0, **values)
+    await tx.connection.execute(statement.on_conflict_do_nothing(index_elements=[jobs.c.key]))
+
+
 async def drop(tx: Transaction, key: str) -> None:
     """Remove the job, whoever runs it."""
     await tx.connection.execute(delete(jobs).where(jobs.c.key == key))

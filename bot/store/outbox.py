@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import select, update
+from sqlalchemy import delete, exists, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from bot.store import jobs
@@ -76,6 +76,15 @@ async def mark_sent(tx: Transaction, ids: Sequence[int], failure: str | None = N
     """Note that the letters need no more sending; `failure` says why one never can be."""
     statement = update(letters).where(letters.c.id.in_(ids))
     await tx.connection.execute(statement.values(sent_at=await tx.now(), failure=failure))
+
+
+async def prune(tx: Transaction, before: datetime) -> int:
+    """Remove letters that were sent before a time, and the cards that none is left of."""
+    old = letters.c.sent_at < before
+    removed = await tx.connection.execute(delete(letters).where(old))
+    written = exists(select(letters.c.id).where(letters.c.key == cards.c.key))
+    await tx.connection.execute(delete(cards).where(cards.c.sent_at < before, ~written))
+    return removed.rowcount
 
 
 async def sent_card(tx: Transaction, key: str) -> SentCard | None:
