@@ -6,12 +6,12 @@ from datetime import datetime, timedelta
 
 from bot.errors import Conflict, NotFound
 from bot.model.approval import State
+from bot.model.audit import AuditEntry
 from bot.model.requests import Grant, Request, Wish
 from bot.model.testusers import Change, Effect, Flow, effect_of
 from bot.parsing.testusers import ChangeRequest
 from bot.permissions import Permission, Person
 from bot.store import flows, grants, requests
-from bot.store.audit import AuditEntry
 from bot.store.engine import Transaction
 from bot.workflows.testusers.moves import put_apply_job, put_deadlines, write_card
 from bot.workflows.testusers.setup import Setup, who

@@ -3,8 +3,8 @@
 from datetime import datetime
 
 from bot.model.approval import State
+from bot.model.audit import BOT, AuditEntry
 from bot.store import jobs, outbox, requests
-from bot.store.audit import BOT, AuditEntry
 from bot.store.jobs import Job
 from bot.store.outbox import Letter
 from bot.workflows.jobs import Lease

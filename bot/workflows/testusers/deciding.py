@@ -6,10 +6,10 @@ from datetime import datetime
 
 from bot.errors import Conflict, NotFound, Refused, UnknownPerson
 from bot.model.approval import Act, Actor, Decision, Reason, State, decide
+from bot.model.audit import BOT, AuditEntry
 from bot.model.requests import Approval, Progress, Request, Who
 from bot.permissions import Permission, Person
 from bot.store import requests
-from bot.store.audit import BOT, AuditEntry
 from bot.store.engine import Transaction
 from bot.workflows.testusers.moves import move
 from bot.workflows.testusers.setup import Setup, who

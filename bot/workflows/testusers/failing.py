@@ -6,9 +6,9 @@ from datetime import datetime, timedelta
 
 from bot.errors import GatehouseError
 from bot.model.approval import State
+from bot.model.audit import BOT, AuditEntry
 from bot.model.requests import Request
 from bot.store import requests
-from bot.store.audit import BOT, AuditEntry
 from bot.workflows.testusers.moves import tell_requester, write_card
 from bot.workflows.testusers.setup import Setup
 

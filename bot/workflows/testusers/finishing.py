@@ -7,10 +7,11 @@ from typing import Any
 
 from bot.model.applying import Ending, Plan, Step
 from bot.model.approval import State
+from bot.model.audit import BOT, AuditEntry
 from bot.model.requests import Ended, Grant, Request, Who
 from bot.model.testusers import Change, Flow
 from bot.store import flows, grants, requests
-from bot.store.audit import BOT, AuditEntry, AuditStore
+from bot.store.audit import AuditStore
 from bot.store.engine import Transaction
 from bot.workflows.testusers.moves import tell_requester, write_card
 

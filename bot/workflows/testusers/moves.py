@@ -6,9 +6,10 @@ from datetime import timedelta
 from typing import Any
 
 from bot.model.approval import State, can_move
+from bot.model.audit import AuditEntry
 from bot.model.requests import Request
 from bot.store import jobs, outbox, requests
-from bot.store.audit import AuditEntry, AuditStore
+from bot.store.audit import AuditStore
 from bot.store.engine import Transaction
 from bot.store.jobs import Job
 from bot.store.outbox import Letter

@@ -1,0 +1,170 @@
+"""A wish is checked before anyone is asked, and what is asked is stored."""
+
+from datetime import timedelta
+
+import pytest
+
+from bot.errors import Conflict, NotConfigured, NotFound, Refused, ServiceFailed
+from bot.model.approval import Act, State
+from bot.model.testusers import Change
+from bot.parsing.testusers import parse_testusers
+from bot.store import requests
+from bot.workflows.testusers.asking import Asking
+from tests.support.testusers import ABEL, ADA, ADAM, NORA, OTTO, VERA, WELCOME, World
+
+
+async def asked(world: World, text: str, by: str = OTTO):
+    return await world.asking.ask(await world.person(by), parse_testusers(text))
+
+
+async def pending(world: World):
+    async with world.database.reading() as tx:
+        return await requests.pending(tx, limit=10)
+
+
+async def test_a_request_is_stored_with_exactly_what_was_asked(world):
+    world.service.lists[WELCOME] = ["old"]
+    request = await world.ask("add Welcome “+1 555”, b@x.example for 2h because it’s a demo")
+    stored = await world.stored(request)
+    assert stored == request
+    assert stored.state is State.PENDING
+    assert stored.wish.change == Change(("+1 555", "b@x.example"))
+    assert stored.wish.duration_seconds == 7200
+    assert stored.wish.reason == "it’s a demo"
+    assert stored.wish.seen == ("old",)
+    assert stored.flow.name == "welcome"
+    assert stored.expires_at - stored.created_at == timedelta(hours=24)
+
+
+async def test_what_is_true_already_is_dropped_and_named(world):
+    world.service.lists[WELCOME] = ["+1"]
+    result = await asked(world, "add welcome +1 +2")
+    assert result.effect.dropped == Change(("+1",))
+    assert result.request.wish.change == Change(("+2",))
+
+
+async def test_when_all_is_true_already_no_request_is_made(world):
+    world.service.lists[WELCOME] = ["+1"]
+    assert (await asked(world, "add welcome +1")).request is None
+    assert (await asked(world, "remove welcome +2")).request is None
+    assert await pending(world) == []
+
+
+@pytest.mark.parametrize("by", [VERA, NORA])
+async def test_who_may_not_ask_is_refused_before_any_call_and_audited(world, by):
+    with pytest.raises(Refused):
+        await asked(world, "add welcome +1", by)
+    assert world.service.reads == 0
+    assert await world.audited() == [(by, "permission.refused")]
+
+
+@pytest.mark.parametrize("by", [OTTO, ADA])
+async def test_only_an_admin_may_skip_the_approval(world, by):
+    with pytest.raises(Refused):
+        await asked(world, "add welcome +1 now because x", by)
+    assert world.service.reads == 0
+
+
+async def test_an_unknown_flow_is_said_with_those_that_there_are(world):
+    with pytest.raises(NotFound, match="The aliases are: survey, welcome"):
+        await asked(world, "add other +1")
+
+
+async def test_a_list_that_cannot_be_read_makes_no_request(world):
+    world.service.read_faults = [ServiceFailed("flow", "Down.", status=500)]
+    with pytest.raises(ServiceFailed):
+        await asked(world, "add welcome +1")
+    assert await pending(world) == []
+
+
+async def test_without_its_settings_it_says_which_are_needed(world):
+    bare = World(world.database, world.clock)
+    object.__setattr__(bare.setup, "flow_service", None)
+    with pytest.raises(NotConfigured, match="FLOW_BASE_URL"):
+        await asked(bare, "add welcome +1")
+
+
+async def test_a_sid_in_another_case_is_the_same_flow(world):
+    object.__setattr__(world.setup.rules, "known_sids", ("FW" + "ab" * 16,))
+    assert world.setup.flow("FW" + "AB" * 16).sid == "FW" + "ab" * 16
+
+
+async def undo(world: World, request, by: str = OTTO):
+    return await Asking(world.setup).undo(await world.person(by), request.id)
+
+
+async def applied(world: World, text: str):
+    request = await world.ask(text)
+    await world.decide(Act.APPROVE, request)
+    await world.work()
+    return request
+
+
+async def test_an_undo_is_a_request_of_its_own_that_needs_approval(world):
+    world.service.lists[WELCOME] = ["old"]
+    request = await applied(world, "add welcome +1")
+    inverse = (await undo(world, request)).request
+    assert inverse.wish.change == Change((), ("+1",))
+    assert inverse.wish.undo_of == request.id
+    assert world.service.lists[WELCOME] == ["old", "+1"]
+    await world.decide(Act.APPROVE, inverse)
+    await world.work()
+    assert world.service.lists[WELCOME] == ["old"]
+
+
+async def test_an_undo_takes_back_only_what_was_really_done(world):
+    request = await world.ask("add welcome +1 +2")
+    world.service.lists[WELCOME] = ["+1"]
+    await world.decide(Act.APPROVE, request)
+    await world.work()
+    assert (await undo(world, request)).request.wish.change == Change((), ("+2",))
+
+
+async def test_an_undo_gives_a_removed_person_the_time_that_was_left(world):
+    await applied(world, "add welcome +1 for 2h")
+    removal = await applied(world, "remove welcome +1")
+    world.clock.advance(3600)
+    inverse = (await undo(world, removal)).request
+    await world.decide(Act.APPROVE, inverse, ABEL)
+    await world.work()
+    assert world.service.lists[WELCOME] == ["+1"]
+    await world.pass_time(3601)
+    assert world.service.lists[WELCOME] == []
+
+
+async def test_an_undo_of_an_extension_restores_the_earlier_end(world):
+    await applied(world, "add welcome +1 for 2h")
+    longer = await applied(world, "add welcome +1 for 3d")
+    inverse = (await undo(world, longer)).request
+    await world.decide(Act.APPROVE, inverse)
+    await world.work()
+    assert world.service.lists[WELCOME] == ["+1"]
+    await world.pass_time(7201)
+    assert world.service.lists[WELCOME] == []
+
+
+async def test_a_change_is_undone_once_unless_the_undo_is_given_up(world):
+    request = await applied(world, "add welcome +1")
+    inverse = (await undo(world, request)).request
+    with pytest.raises(Conflict, match="asked before"):
+        await undo(world, request, ADA)
+    await world.decide(Act.DENY, inverse, ADA, "no")
+    assert (await undo(world, request)).request is not None
+
+
+async def test_only_an_applied_change_is_undone(world):
+    request = await world.ask("add welcome +1")
+    with pytest.raises(Conflict, match="waits for a decision"):
+        await undo(world, request)
+
+
+async def test_who_may_not_ask_may_not_undo(world):
+    request = await applied(world, "add welcome +1")
+    with pytest.raises(Refused):
+        await undo(world, request, VERA)
+
+
+async def test_an_undo_that_finds_nothing_to_take_back_says_so(world):
+    request = await applied(world, "add welcome +1")
+    world.service.lists[WELCOME] = []
+    assert (await undo(world, request, ADAM)).request is None

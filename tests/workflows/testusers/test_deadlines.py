@@ -1,0 +1,184 @@
+"""A pending request is remembered once and ends at its time; a grant ends at its own."""
+
+from datetime import timedelta
+
+import pytest
+
+from bot.errors import Conflict, ServiceFailed
+from bot.model.approval import Act, State
+from bot.store import grants
+from tests.support.testusers import ADA, OTTO, WELCOME, World, default_rules
+
+HOUR = 3600
+
+
+async def applied(world: World, text: str):
+    request = await world.ask(text)
+    await world.decide(Act.APPROVE, request)
+    await world.work()
+    return request
+
+
+def reminders(world: World) -> int:
+    return [letter.kind for letter in world.letters].count("testusers.reminder")
+
+
+async def test_a_pending_request_is_remembered_once(world):
+    await world.ask("add welcome +1")
+    await world.pass_time(4 * HOUR - 1)
+    assert reminders(world) == 0
+    await world.pass_time(1)
+    assert reminders(world) == 1
+    await world.pass_time(19 * HOUR)
+    assert reminders(world) == 1
+
+
+async def test_a_decided_request_is_not_remembered(world):
+    request = await world.ask("add welcome +1")
+    await world.decide(Act.DENY, request, ADA, "no")
+    await world.pass_time(23 * HOUR)
+    assert reminders(world) == 0
+
+
+async def test_a_pending_request_expires_and_the_requester_is_told(world):
+    request = await world.ask("add welcome +1")
+    await world.pass_time(24 * HOUR - 1)
+    assert (await world.stored(request)).state is State.PENDING
+    await world.pass_time(1)
+    assert (await world.stored(request)).state is State.EXPIRED
+    assert world.told() == ["expired"]
+    with pytest.raises(Conflict, match="expired at 09:00 UTC on 3 March"):
+        await world.decide(Act.APPROVE, request)
+
+
+async def test_an_approval_at_the_end_comes_too_late_even_before_the_job(world):
+    request = await world.ask("add welcome +1")
+    world.clock.advance(24 * HOUR)
+    with pytest.raises(Conflict, match="came too late"):
+        await world.decide(Act.APPROVE, request)
+    assert (await world.stored(request)).state is State.EXPIRED
+    await world.work()
+    assert world.service.posts == []
+    assert world.told() == ["expired"]
+
+
+async def test_fractions_of_hours_are_kept(database, clock):
+    world = World(database, clock, rules=default_rules(request_hours=0.001, remind_hours=0.0005))
+    request = await world.ask("add welcome +1")
+    await world.pass_time(1.9)
+    assert reminders(world) == 1
+    await world.pass_time(1.8)
+    assert (await world.stored(request)).state is State.EXPIRED
+
+
+async def test_a_grant_for_a_time_ends_by_itself(world):
+    world.service.lists[WELCOME] = ["old"]
+    request = await applied(world, "add welcome +1 +2 for 2h")
+    await world.pass_time(2 * HOUR - 1)
+    assert world.service.lists[WELCOME] == ["old", "+1", "+2"]
+    await world.pass_time(1)
+    assert world.service.lists[WELCOME] == ["old"]
+    ended = (await world.stored(request)).progress.ended
+    assert [one.identity for one in ended] == ["+1", "+2"]
+    assert world.told() == ["applied", "ended", "ended"]
+    assert [action for _, action in await world.audited()].count("grant.ended") == 2
+
+
+async def test_the_time_counts_from_the_change(world):
+    request = await world.ask("add welcome +1 for 2h")
+    world.clock.advance(HOUR)
+    await world.decide(Act.APPROVE, request)
+    await world.work()
+    await world.pass_time(1.5 * HOUR)
+    assert world.service.lists[WELCOME] == ["+1"]
+    await world.pass_time(0.5 * HOUR)
+    assert world.service.lists[WELCOME] == []
+
+
+async def test_whichever_process_lives_ends_it(world):
+    await applied(world, "add welcome +1 for 2h")
+    other = World(world.database, world.clock, world.service, owner="two")
+    await other.pass_time(2 * HOUR)
+    assert world.service.lists[WELCOME] == []
+
+
+async def test_a_later_add_extends(world):
+    first = await applied(world, "add welcome +1 for 2h")
+    await world.pass_time(HOUR)
+    await applied(world, "add welcome +1 for 2h")
+    assert (await world.stored(first)).progress.superseded == ("+1",)
+    await world.pass_time(HOUR)
+    assert world.service.lists[WELCOME] == ["+1"]
+    await world.pass_time(HOUR)
+    assert world.service.lists[WELCOME] == []
+
+
+async def test_a_later_add_shortens(world):
+    await applied(world, "add welcome +1 for 2h")
+    await applied(world, "add welcome +1 for 5s")
+    await world.pass_time(5)
+    assert world.service.lists[WELCOME] == []
+
+
+async def test_a_later_add_without_time_makes_permanent(world):
+    await applied(world, "add welcome +1 for 2h")
+    permanent = await applied(world, "add welcome +1")
+    assert (await world.stored(permanent)).state is State.APPLIED
+    await world.pass_time(48 * HOUR)
+    assert world.service.lists[WELCOME] == ["+1"]
+    async with world.database.reading() as tx:
+        assert (await grants.of_flow(tx, WELCOME))["+1"].ends_at is None
+
+
+async def test_a_pending_extension_extends_nothing(world):
+    await applied(world, "add welcome +1 for 2h")
+    await world.ask("add welcome +1 for 3d")
+    await world.pass_time(2 * HOUR)
+    assert world.service.lists[WELCOME] == []
+
+
+async def test_an_extension_approved_at_the_end_wins(world):
+    await applied(world, "add welcome +1 for 2h")
+    longer = await world.ask("add welcome +1 for 2h")
+    world.clock.advance(2 * HOUR)
+    await world.decide(Act.APPROVE, longer)
+    await world.work()
+    assert world.service.lists[WELCOME] == ["+1"]
+
+
+async def test_a_removed_person_ends_nothing_later(world):
+    request = await applied(world, "add welcome +1 for 2h")
+    await applied(world, "remove welcome +1")
+    world.service.lists[WELCOME] = ["+1"]
+    await world.pass_time(3 * HOUR)
+    assert world.service.lists[WELCOME] == ["+1"]
+    assert (await world.stored(request)).progress.superseded == ("+1",)
+
+
+async def test_an_end_of_somebody_who_is_gone_sends_nothing(world):
+    request = await applied(world, "add welcome +1 for 2h")
+    world.service.lists[WELCOME] = ["new"]
+    posts = len(world.service.posts)
+    await world.pass_time(2 * HOUR)
+    assert len(world.service.posts) == posts
+    assert [one.was_gone for one in (await world.stored(request)).progress.ended] == [True]
+
+
+async def test_an_end_waits_for_the_service(world):
+    await applied(world, "add welcome +1 for 2h")
+    down = [ServiceFailed("flow", "Down.", status=500) for _ in range(4)]
+    world.service.read_faults = down
+    await world.pass_time(2 * HOUR)
+    assert world.service.lists[WELCOME] == ["+1"]
+    for _ in range(4):
+        await world.pass_time(10)
+    assert world.service.lists[WELCOME] == []
+
+
+async def test_grants_know_who_stands_for_them(world):
+    await applied(world, "add welcome +1 for 2h")
+    async with world.database.reading() as tx:
+        grant = (await grants.of_flow(tx, WELCOME))["+1"]
+    assert grant.granted_by.slack_user_id == OTTO
+    assert [one.slack_user_id for one in grant.approved_by] == [ADA]
+    assert grant.ends_at - grant.granted_at == timedelta(hours=2)

@@ -1,0 +1,199 @@
+"""Of all clicks on a request the first wins, and only those count who may."""
+
+import asyncio
+
+import pytest
+
+from bot.errors import Conflict, NotFound, Refused, SlackUnreachable
+from bot.model.approval import Act, Reason, State
+from tests.support.testusers import (
+    ABEL,
+    ADA,
+    ADAM,
+    NORA,
+    OTTO,
+    SURVEY,
+    VERA,
+    WELCOME,
+    World,
+    default_policy,
+    default_rules,
+)
+
+
+@pytest.fixture
+def two_needed(database, clock) -> World:
+    return World(database, clock, rules=default_rules(approvals_needed=2))
+
+
+async def test_two_approvers_at_once_are_one_approval(world):
+    request = await world.ask("add welcome +1")
+    results = await asyncio.gather(
+        world.decide(Act.APPROVE, request, ADA),
+        world.decide(Act.APPROVE, request, ABEL),
+        return_exceptions=True,
+    )
+    (late,) = [one for one in results if isinstance(one, Conflict)]
+    winner = (await world.stored(request)).decided_by
+    assert winner.name in late.sentence
+    await world.work()
+    assert world.service.posts == [("+1",)]
+    assert [action for _, action in await world.audited()].count("request.approved") == 1
+
+
+async def test_of_an_approval_and_a_denial_at_once_one_wins(world):
+    for _ in range(5):
+        request = await world.ask("add welcome +1")
+        await asyncio.gather(
+            world.decide(Act.APPROVE, request, ADA),
+            world.decide(Act.DENY, request, ABEL, "no"),
+            world.decide(Act.CANCEL, request, OTTO),
+            return_exceptions=True,
+        )
+        await world.work()
+        approved = (await world.stored(request)).state is State.APPLIED
+        assert world.service.lists[WELCOME] == (["+1"] if approved else [])
+        world.service.lists[WELCOME] = []
+
+
+@pytest.mark.parametrize("act", [Act.APPROVE, Act.DENY])
+@pytest.mark.parametrize("by", [OTTO, VERA, NORA])
+async def test_who_may_not_decide_is_refused_and_audited(world, act, by):
+    request = await world.ask("add welcome +1")
+    with pytest.raises(Refused):
+        await world.decide(act, request, by, "no")
+    assert (await world.stored(request)).state is State.PENDING
+    assert (await world.audited())[-1] == (by, "permission.refused")
+
+
+async def test_nobody_approves_their_own_request(world):
+    request = await world.ask("add welcome +1", ADA)
+    with pytest.raises(Refused, match="own request"):
+        await world.decide(Act.APPROVE, request, ADA)
+    assert (await world.stored(request)).state is State.PENDING
+    assert (await world.audited())[-1] == (ADA, "permission.refused")
+
+
+async def test_one_may_approve_ones_own_request_where_that_is_set(database, clock):
+    policy = default_policy(allow_self_approval=True)
+    world = World(database, clock, rules=default_rules(self_approval=True), policy=policy)
+    request = await world.ask("add welcome +1", ADA)
+    await world.decide(Act.APPROVE, request, ADA)
+    await world.work()
+    assert world.service.posts == [("+1",)]
+
+
+async def test_only_the_requester_cancels(world):
+    request = await world.ask("add welcome +1")
+    with pytest.raises(Refused, match="Only Otto Operator"):
+        await world.decide(Act.CANCEL, request, ADAM)
+    assert (await world.audited())[-1] == (ADAM, "request.refused")
+    await world.decide(Act.CANCEL, request, OTTO)
+    assert (await world.stored(request)).state is State.CANCELLED
+    await world.pass_time(3600 * 48)
+    assert world.service.posts == []
+    assert world.told() == []
+
+
+async def test_one_denial_ends_it_and_the_requester_gets_the_reason(two_needed):
+    world = two_needed
+    request = await world.ask("add welcome +1")
+    await world.decide(Act.APPROVE, request, ADA)
+    await world.decide(Act.DENY, request, ABEL, "not now")
+    stored = await world.stored(request)
+    assert (stored.state, stored.progress.denial_reason) == (State.DENIED, "not now")
+    await world.work()
+    assert world.told() == ["denied"]
+    assert world.service.posts == []
+
+
+async def test_a_stale_button_says_who_decided_and_when(world):
+    request = await world.ask("add welcome +1")
+    await world.decide(Act.DENY, request, ADA, "no")
+    with pytest.raises(Conflict, match="denied by Ada Approver at 09:00 UTC on 2 March"):
+        await world.decide(Act.APPROVE, request, ABEL)
+
+
+async def test_a_forged_button_finds_nothing(world):
+    request = await world.ask("add welcome +1")
+    with pytest.raises(NotFound):
+        await world.deciding.decide(await world.person(ADA), Act.APPROVE, request.id[:-1] + "x")
+
+
+async def test_a_click_that_is_followed_twice_says_the_same(world):
+    request = await world.ask("add welcome +1")
+    first = await world.decide(Act.APPROVE, request, ADA)
+    again = await world.decide(Act.APPROVE, request, ADA)
+    assert first.reason is again.reason is Reason.ALLOWED
+    assert [action for _, action in await world.audited()].count("request.approved") == 1
+
+
+async def test_a_quorum_needs_distinct_people(two_needed):
+    world = two_needed
+    request = await world.ask("add welcome +1")
+    first = await world.decide(Act.APPROVE, request, ADA)
+    assert first.reason is Reason.QUORUM_OPEN
+    with pytest.raises(Conflict, match="approved this before"):
+        await world.decide(Act.APPROVE, request, ADA)
+    await world.work()
+    assert world.service.posts == []
+    await world.decide(Act.APPROVE, request, ABEL)
+    await world.work()
+    assert world.service.posts == [("+1",)]
+
+
+async def test_two_approvals_at_once_of_a_quorum_both_count(two_needed):
+    world = two_needed
+    request = await world.ask("add welcome +1")
+    await asyncio.gather(
+        world.decide(Act.APPROVE, request, ADA), world.decide(Act.APPROVE, request, ABEL)
+    )
+    assert (await world.stored(request)).state is State.APPLYING
+
+
+async def test_an_approval_whose_right_was_lost_in_between_does_not_count(two_needed):
+    world = two_needed
+    request = await world.ask("add welcome +1")
+    await world.decide(Act.APPROVE, request, ABEL)
+    world.slack.groups["S0APPROVERS"] = frozenset()
+    world.clock.advance(300)
+    again = await world.decide(Act.APPROVE, request, ADA)
+    assert again.reason is Reason.QUORUM_OPEN
+    stored = await world.stored(request)
+    assert [one.who.slack_user_id for one in stored.progress.approvals] == [ADA]
+    await world.decide(Act.APPROVE, request, ADAM)
+    assert (await world.stored(request)).state is State.APPLYING
+
+
+async def test_an_approval_whose_right_cannot_be_looked_up_decides_nothing(two_needed):
+    world = two_needed
+    request = await world.ask("add welcome +1")
+    await world.decide(Act.APPROVE, request, ABEL)
+    people = World(world.database, world.clock, rules=default_rules(approvals_needed=2))
+    ada = await people.person(ADA)
+
+    async def unknown(slack_user_id: str):
+        raise SlackUnreachable
+
+    people.slack.user = unknown
+    with pytest.raises(Conflict, match="Slack did not tell"):
+        await people.deciding.decide(ada, Act.APPROVE, request.id)
+    assert (await world.stored(request)).state is State.PENDING
+
+
+async def test_the_approvers_of_a_flow_alone_decide_on_it(database, clock):
+    world = World(database, clock, policy=default_policy(flow_approvers={SURVEY: (ABEL,)}))
+    survey, welcome = await world.ask("add survey +1"), await world.ask("add welcome +1")
+    for by in (ADA, ADAM):
+        with pytest.raises(Refused, match="for this flow"):
+            await world.decide(Act.APPROVE, survey, by)
+    await world.decide(Act.APPROVE, survey, ABEL)
+    await world.decide(Act.APPROVE, welcome, ADA)
+
+
+async def test_a_retry_is_an_approvers(world):
+    request = await world.ask("add welcome +1")
+    with pytest.raises(Refused):
+        await world.decide(Act.RETRY, request, OTTO)
+    with pytest.raises(Conflict, match="waits for a decision"):
+        await world.decide(Act.RETRY, request, ADA)
