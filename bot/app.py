@@ -15,7 +15,7 @@ from slack_sdk.web.async_client import AsyncWebClient
 import handlers
 from bot import __version__
 from bot.clients.calls import Observed, Observer
-from bot.clients.configured import inventory_access, redactor_of
+from bot.clients.configured import email_client, inventory_access, redactor_of
 from bot.clients.http import ServiceHttp, open_session
 from bot.clients.inventory import InventoryClient
 from bot.clients.replies import Replies
@@ -36,6 +36,7 @@ from bot.tasks import Tasks
 from bot.workflows.audit import AuditReading
 from bot.workflows.desk import Desk
 from bot.workflows.directory import OrganizationDirectory
+from bot.workflows.emailkey import EmailKey
 from bot.workflows.jobs import JobLoop
 from bot.workflows.outbox import SEND_KIND, Sender
 from bot.workflows.people import People
@@ -114,6 +115,7 @@ def _assemble(
     desk = Desk(
         people=people,
         directory=_directory(settings, http, database, clock),
+        emailkey=EmailKey(email_client(settings, http), settings.missing_for("email")),
         status=StatusReport(__version__, database, services, clock, {}),
         audit=AuditReading(database, audit),
     )

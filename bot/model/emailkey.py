@@ -2,6 +2,29 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
+
+
+class KeyVerdict(StrEnum):
+    """What a try with the key has shown."""
+
+    GOOD = "good"
+    REFUSED = "refused"
+    LACKS_PERMISSION = "lacks_permission"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class KeyCheck:
+    """One try: in which form the key was sent, for what, and what came of it.
+
+    `advice` is a sentence for people, empty when the key is good.
+    """
+
+    mode: str
+    resource: str
+    verdict: KeyVerdict
+    advice: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,3 +3,5 @@
 ORGS_PAGE = "orgs.page"
 ORGS_REFRESH = "orgs.refresh"
 ORGS_SHOW = "orgs.show"
+
+EMAILKEY_PAGE = "emailkey.page"

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from bot.workflows.audit import AuditReading
 from bot.workflows.directory import OrganizationDirectory
+from bot.workflows.emailkey import EmailKey
 from bot.workflows.people import People
 from bot.workflows.status import StatusReport
 
@@ -14,5 +15,6 @@ class Desk:
 
     people: People
     directory: OrganizationDirectory
+    emailkey: EmailKey
     status: StatusReport
     audit: AuditReading

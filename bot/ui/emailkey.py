@@ -1,0 +1,83 @@
+"""`/emailkey`: the verdict on the key, and the templates."""
+
+from collections.abc import Sequence
+
+from bot.model.emailkey import EmailTemplate, EmailTemplates, KeyCheck, KeyVerdict
+from bot.ui import blocks, ids, text
+from bot.ui.message import Message, SlackBlock
+
+PAGE = 20
+VERDICTS = {
+    KeyVerdict.GOOD: ":white_check_mark: *The email key works.*",
+    KeyVerdict.REFUSED: ":x: *The email key is refused.*",
+    KeyVerdict.LACKS_PERMISSION: ":warning: *The email key lacks a permission.*",
+    KeyVerdict.UNKNOWN: ":warning: *Whether the email key works cannot be told.*",
+}
+
+
+def verdict(check: KeyCheck) -> Message:
+    """Whether the key works, how it was sent, and what to do."""
+    asked = text.code(f"GET /v3/{check.resource}")
+    lines = [VERDICTS[check.verdict]]
+    lines += [text.escape(check.advice, 1000)] if check.advice else []
+    footnote = f"Sent as {text.escape(check.mode)} · asked {asked}"
+    markup = "\n".join(lines)
+    return Message(f"{markup}\n{footnote}", (blocks.section(markup), blocks.context(footnote)))
+
+
+def page_of(value: str) -> int:
+    """Read a button's value; anything unreadable is the first page."""
+    return int(value) if value.isascii() and value.isdigit() and len(value) < len("1000000") else 0
+
+
+def templates(found: EmailTemplates, page: int = 0) -> Message:
+    """A page of the templates, or what can be said about a listing of another form."""
+    if found.count is None:
+        return _only("The email service answered in a form that has no list of templates.")
+    if not found.templates:
+        return _only(_nameless(found.count))
+    pages = -(-len(found.templates) // PAGE)
+    page = min(page, pages - 1)
+    shown = found.templates[page * PAGE : (page + 1) * PAGE]
+    summary = f"*{text.count(found.count, 'template')}*"
+    unnamed = found.count - len(found.templates)
+    if unnamed:
+        summary += f", {unnamed:,} of them without a name or id"
+    return Message(
+        _fallback(summary, shown),
+        (
+            blocks.section(summary),
+            blocks.table([("Name", "Id"), *(_row(one) for one in shown)]),
+            *_turning(page, pages),
+        ),
+    )
+
+
+def _nameless(count: int) -> str:
+    if count == 0:
+        return "There are no templates."
+    return f"The listing has {text.count(count, 'template')}, but no names and no ids."
+
+
+def _row(one: EmailTemplate) -> tuple[str, str]:
+    return one.name or "–", one.template_id or "–"
+
+
+def _fallback(summary: str, shown: Sequence[EmailTemplate]) -> str:
+    lines = [" · ".join(text.escape(cell, 90) for cell in _row(one)) for one in shown]
+    return text.cut("\n".join([summary, *lines]), 3900)
+
+
+def _turning(page: int, pages: int) -> list[SlackBlock]:
+    buttons: list[SlackBlock] = []
+    if page > 0:
+        buttons.append(blocks.button("Previous", f"{ids.EMAILKEY_PAGE}.previous", str(page - 1)))
+    if page < pages - 1:
+        buttons.append(blocks.button("Next", f"{ids.EMAILKEY_PAGE}.next", str(page + 1)))
+    if not buttons:
+        return []
+    return [blocks.context(f"Page {page + 1} of {pages}"), blocks.actions(*buttons)]
+
+
+def _only(markup: str) -> Message:
+    return Message(markup, (blocks.section(markup),))

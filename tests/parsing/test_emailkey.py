@@ -1,0 +1,53 @@
+"""What people type after /emailkey."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bot.errors import UsageError
+from bot.parsing.emailkey import RESOURCE, EmailKeyRequest, parse_emailkey
+
+
+@pytest.mark.parametrize(
+    ("typed", "wanted"),
+    [
+        ("check", EmailKeyRequest("check", "templates")),
+        ("  Check  ", EmailKeyRequest("check", "templates")),
+        ("check scopes", EmailKeyRequest("check", "scopes")),
+        ("check “scopes”", EmailKeyRequest("check", "scopes")),
+        ("check user/profile", EmailKeyRequest("check", "user/profile")),
+        ("check /v3/templates", EmailKeyRequest("check", "templates")),
+        ("check\u00a0Scopes.v2", EmailKeyRequest("check", "Scopes.v2")),
+        ("templates", EmailKeyRequest("templates")),
+        ("—help", EmailKeyRequest("help")),
+        ("help", EmailKeyRequest("help")),
+    ],
+)
+def test_what_is_understood(typed: str, wanted: EmailKeyRequest) -> None:
+    assert parse_emailkey(typed) == wanted
+
+
+@pytest.mark.parametrize("typed", ["", "chek", "templates 2", "check a b", "help me", '"check"'])
+def test_anything_else_shows_the_usage_and_an_example_that_works(typed: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse_emailkey(typed)
+    assert "/emailkey check [resource] | templates" in caught.value.usage
+    parse_emailkey(caught.value.example.removeprefix("/emailkey "))
+
+
+@pytest.mark.parametrize(
+    "typed",
+    ["../v2/keys", "a/../b", "a//b", "a?b=c", "a#b", "a%2fb", "ä", ".", "x" * 101, "<a|b>"],
+)
+def test_a_resource_cannot_lead_anywhere_else(typed: str) -> None:
+    with pytest.raises(UsageError):
+        parse_emailkey(f"check {typed}")
+
+
+@given(st.text(max_size=80))
+def test_whatever_is_typed_is_understood_or_declined(typed: str) -> None:
+    try:
+        wish = parse_emailkey(f"check {typed}")
+    except UsageError:
+        return
+    assert RESOURCE.fullmatch(wish.resource)

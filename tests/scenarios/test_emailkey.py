@@ -1,0 +1,76 @@
+"""`/emailkey`, from the signed request to what the person sees."""
+
+import pytest
+from aiohttp import web
+
+from tests.support.http import web_server
+from tests.support.world import running_world
+
+
+@pytest.fixture
+async def world(sqlite_url):
+    async with running_world(sqlite_url) as world:
+        yield world
+
+
+async def test_a_good_key_works(world):
+    answer = await world.ask("U0VIEWER", "/emailkey", "check")
+    assert "The email key works" in answer.all_text
+    assert "GET /v3/templates" in answer.all_text
+    assert "Bearer" in answer.all_text
+
+
+async def test_templates_are_listed_by_name_and_id(world):
+    answer = await world.ask("U0VIEWER", "/emailkey", "templates")
+    assert "template" in answer.all_text
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"email_api_key": "SG.gone-key"}, "The email key is refused"),
+        ({"email_api_key": "SG.limited-key"}, "lacks a permission"),
+        ({"email_auth": "basic"}, "Basic with the user apikey"),
+        ({"email_base_url": "", "email_api_key": ""}, "set EMAIL_BASE_URL, EMAIL_API_KEY"),
+    ],
+)
+async def test_each_state_of_the_key_has_its_words(sqlite_url, settings, says):
+    async with running_world(sqlite_url, **settings) as world:
+        answer = await world.ask("U0VIEWER", "/emailkey", "check")
+    assert says in answer.all_text
+    assert "SG." not in answer.all_text
+
+
+async def test_help_and_nonsense_are_answered(world):
+    assert "whether the key works" in (await world.ask("U0NOROLE", "/emailkey", "help")).all_text
+    nonsense = await world.ask("U0VIEWER", "/emailkey", "frobnicate")
+    assert "Usage" in nonsense.all_text
+    assert "/emailkey check templates" in nonsense.all_text
+
+
+async def test_somebody_without_a_role_calls_no_service(world):
+    answer = await world.ask("U0NOROLE", "/emailkey", "templates")
+    assert "You may not" in answer.all_text
+    assert world.services.state.calls == []
+
+
+async def test_pages_are_turned_in_place(sqlite_url):
+    async def many(_: web.Request) -> web.Response:
+        named = [{"id": f"d-{n}", "name": f"Template {n}"} for n in range(45)]
+        return web.json_response({"templates": named})
+
+    async with web_server(many) as url, running_world(sqlite_url, email_base_url=url) as world:
+        first = await world.ask("U0VIEWER", "/emailkey", "templates")
+        assert "Template 19" in first.all_text
+        assert "Template 20" not in first.all_text
+        await world.slack.click("U0VIEWER", first, "Next")
+        (second,) = await world.slack.until(
+            lambda: [
+                message
+                for message in world.slack.workspace.ephemerals("U0VIEWER")
+                if "Template 20" in message.all_text
+            ]
+        )
+        assert "Template 19" not in second.all_text
+        assert second.buttons == ["Previous", "Next"]
+        assert len(world.slack.workspace.ephemerals("U0VIEWER")) == 1

@@ -1,0 +1,67 @@
+"""What /emailkey shows."""
+
+import json
+
+import pytest
+
+from bot.model.emailkey import EmailTemplate, EmailTemplates, KeyCheck, KeyVerdict
+from bot.ui import emailkey
+
+
+def test_every_verdict_has_words_of_its_own() -> None:
+    shown = {
+        emailkey.verdict(KeyCheck("Bearer", "templates", verdict, "Do this.")).text
+        for verdict in KeyVerdict
+    }
+    assert len(shown) == len(KeyVerdict)
+    assert all("Do this." in one and "GET /v3/templates" in one for one in shown)
+
+
+def test_advice_cannot_mention_anybody() -> None:
+    message = emailkey.verdict(KeyCheck("Bearer", "x", KeyVerdict.UNKNOWN, "words: <!channel>"))
+    assert "<!channel>" not in json.dumps(message.payload())
+
+
+@pytest.mark.parametrize(
+    ("found", "says"),
+    [
+        (EmailTemplates((), None), "a form that has no list"),
+        (EmailTemplates((), 0), "no templates"),
+        (EmailTemplates((), 1), "The listing has 1 template, but no names"),
+        (EmailTemplates((), 3), "The listing has 3 templates, but no names"),
+        (EmailTemplates((EmailTemplate("d-1", None),), 3), "2 of them without a name or id"),
+    ],
+)
+def test_what_cannot_be_named_is_counted(found: EmailTemplates, says: str) -> None:
+    assert says in emailkey.templates(found).text
+
+
+def a_lot(count: int) -> EmailTemplates:
+    named = tuple(EmailTemplate(f"d-{n}", f"<!here> & {'n' * 300}") for n in range(count))
+    return EmailTemplates(named, count)
+
+
+def test_pages_together_show_every_template_once() -> None:
+    found = a_lot(45)
+    ids = []
+    for page in range(3):
+        (table,) = [b for b in emailkey.templates(found, page).slack_blocks if b["type"] == "table"]
+        ids += [row[1]["text"] for row in table["rows"][1:]]
+    assert ids == [f"d-{n}" for n in range(45)]
+
+
+def test_a_page_that_is_no_more_is_the_last_one() -> None:
+    assert emailkey.templates(a_lot(25), 99) == emailkey.templates(a_lot(25), 1)
+
+
+@pytest.mark.parametrize("value", ["", "x", "-1", "²", "9" * 5000])
+def test_an_unreadable_button_is_the_first_page(value: str) -> None:
+    assert emailkey.page_of(value) == 0
+
+
+def test_names_are_inert_and_a_page_stays_within_slacks_limits() -> None:
+    message = emailkey.templates(a_lot(10_000), 100)
+    sent = json.dumps(message.payload())
+    assert "<!here>" not in sent
+    assert len(message.text) <= 4000
+    assert len(sent) < 12_000
