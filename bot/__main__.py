@@ -48,9 +48,10 @@ def _serve(_options: argparse.Namespace) -> int:
     from bot.logs import configure_logs
     from bot.serve import CannotStartError, serve
 
-    configure_logs(settings.log_level, settings.log_format, redactor_of(settings))
+    redactor = redactor_of(settings)
+    configure_logs(settings.log_level, settings.log_format, redactor)
     try:
-        asyncio.run(serve(settings))
+        asyncio.run(serve(settings, redactor))
     except CannotStartError as error:
         print(error, file=sys.stderr)
         return UNUSABLE

@@ -27,9 +27,10 @@ from bot.model.calls import CallCause, Grant
 from bot.model.organization import OrganizationKey
 from bot.model.pace import WINDOW_SECONDS, CommandPace
 from bot.model.told import ToldLimits
+from bot.redaction import Redactor
 from bot.server import SlackEndpoint
 from bot.settings import Settings, revealed
-from bot.store import outbox
+from bot.store import outbox, requests
 from bot.store.audit import AuditStore
 from bot.store.engine import Database, Transaction
 from bot.tasks import Tasks
@@ -44,6 +45,8 @@ from bot.workflows.retention import RETAIN_KIND, Retention
 from bot.workflows.status import ServiceLog, StatusReport
 
 PEOPLE_COUNTED = 10_000
+# What `/gatehouse status` and `/metrics` count in the database.
+COUNTS = {"Pending requests": requests.count_pending}
 
 
 class FreeGuard:
@@ -82,14 +85,29 @@ class Gatehouse:
     clock: Clock
 
 
+@dataclass(frozen=True)
+class Tools:
+    """What is opened and closed with the bot, or handed to it."""
+
+    clock: Clock
+    database: Database
+    session: aiohttp.ClientSession
+    redactor: Redactor
+
+
 @asynccontextmanager
 async def gatehouse(
-    settings: Settings, clock: Clock | None = None, *, own_clock: bool = True
+    settings: Settings,
+    redactor: Redactor | None = None,
+    clock: Clock | None = None,
+    *,
+    own_clock: bool = True,
 ) -> AsyncIterator[Gatehouse]:
     """Yield the bot for these settings; nothing is called or connected yet.
 
     Args:
         settings: As read from the environment.
+        redactor: Shared with the logs, so that access tokens got later are kept out of them too.
         clock: The machine's unless a test has one.
         own_clock: Whether PostgreSQL tells the time; see `Database`.
     """
@@ -97,17 +115,17 @@ async def gatehouse(
     database = Database(settings.database_url.get_secret_value(), clock, own_clock=own_clock)
     async with open_session() as session:
         try:
-            yield _assemble(settings, clock, database, session)
+            tools = Tools(clock, database, session, redactor or redactor_of(settings))
+            yield _assemble(settings, tools)
         finally:
             await database.close()
 
 
-def _assemble(
-    settings: Settings, clock: Clock, database: Database, session: aiohttp.ClientSession
-) -> Gatehouse:
+def _assemble(settings: Settings, tools: Tools) -> Gatehouse:
+    clock, database, session = tools.clock, tools.database, tools.session
     metrics, tasks = Metrics(), Tasks()
     services = ServiceLog(clock, _configured_services(settings))
-    http = ServiceHttp(session, redactor_of(settings), _observer(metrics, services), clock)
+    http = ServiceHttp(session, tools.redactor, _observer(metrics, services), clock)
     web = slack_web_client(settings, session)
     slack = SlackClient(web)
     audit = AuditStore(settings.audit_key_bytes)
@@ -116,11 +134,11 @@ def _assemble(
         people=people,
         directory=_directory(settings, http, database, clock),
         emailkey=EmailKey(email_client(settings, http), settings.missing_for("email")),
-        status=StatusReport(__version__, database, services, clock, {}),
+        status=StatusReport(__version__, database, services, clock, COUNTS),
         audit=AuditReading(database, audit),
     )
     sender = Sender(database, slack, {})
-    retention = Retention(database, settings.retain_days, [outbox.prune])
+    retention = Retention(database, settings.retain_days, [outbox.prune, requests.forget])
     runners = {SEND_KIND: sender.run, RETAIN_KIND: retention.run}
     jobs = JobLoop(database, clock, secrets.token_hex(8), runners)
     app = _bolt_app(settings, web, people)

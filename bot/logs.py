@@ -47,8 +47,10 @@ def configure_logs(level: str, style: str, redactor: Redactor) -> None:
     root.handlers[:] = [handler]
     root.setLevel(level)
     # Bolt tells of forged requests with their body and signature, at INFO.
-    for name in ("slack_bolt", "slack_sdk", "aiohttp.access", "alembic", "aiosqlite"):
+    for name in ("slack_sdk", "aiohttp.access", "alembic", "aiosqlite"):
         logging.getLogger(name).setLevel(logging.WARNING)
+    # And warns that it will not use a token that it was not given.
+    logging.getLogger("slack_bolt").setLevel(logging.ERROR)
 
 
 def without_secrets(

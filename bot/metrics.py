@@ -8,6 +8,8 @@ from prometheus_client import (
     generate_latest,
 )
 
+from bot.model.status import Status
+
 ACK_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 3)
 
 
@@ -35,7 +37,19 @@ class Metrics:
             registry=self.registry,
         )
         self.jobs = Gauge(
-            "gatehouse_jobs", "Jobs that wait, by state", ["state"], registry=self.registry
+            "gatehouse_jobs",
+            "Jobs: all that wait, those due, those due for more than a minute",
+            ["state"],
+            registry=self.registry,
+        )
+        self.waiting = Gauge(
+            "gatehouse_waiting",
+            "What waits for people or services: pending requests, open incidents",
+            ["what"],
+            registry=self.registry,
+        )
+        self.database_up = Gauge(
+            "gatehouse_database_up", "1 while the database answers", registry=self.registry
         )
 
     def count_command(self, name: str, outcome: str) -> None:
@@ -45,6 +59,16 @@ class Metrics:
     def count_call(self, service: str, status: str) -> None:
         """Count a call to a service."""
         self.service_calls.labels(service, status).inc()
+
+    def show(self, status: Status) -> None:
+        """Show what was counted in the database; the old numbers stay while it is away."""
+        self.database_up.set(status.is_database_well)
+        if status.jobs is not None:
+            self.jobs.labels("waiting").set(status.jobs.total)
+            self.jobs.labels("due").set(status.jobs.due)
+            self.jobs.labels("late").set(status.jobs.late)
+        for name, count in status.counts.items():
+            self.waiting.labels(name.lower().replace(" ", "_")).set(count)
 
     def page(self) -> bytes:
         """Return the Prometheus text."""

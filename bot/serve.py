@@ -11,6 +11,7 @@ from slack_bolt.adapter.socket_mode.async_handler import AsyncSocketModeHandler
 
 from bot.app import Gatehouse, gatehouse
 from bot.errors import DatabaseTooNew, DatabaseUnavailable, SlackError, SlackRefused
+from bot.redaction import Redactor
 from bot.server import make_server
 from bot.settings import Settings, revealed
 from bot.store.engine import ProcessLock
@@ -86,6 +87,7 @@ class Service:
         return runner
 
     async def _scrape(self) -> bytes:
+        self._bot.metrics.show(await self._bot.desk.status.status())
         return self._bot.metrics.page()
 
     async def _work(self) -> None:
@@ -155,7 +157,7 @@ async def _until_it_works(what: str, attempt: Callable[[], Awaitable[None]]) -> 
         pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
 
 
-async def serve(settings: Settings) -> None:
+async def serve(settings: Settings, redactor: Redactor) -> None:
     """Serve until SIGTERM or SIGINT.
 
     Raises:
@@ -172,5 +174,5 @@ async def serve(settings: Settings) -> None:
         loop.add_signal_handler(number, stopping.set)
     with contextlib.ExitStack() as stack:
         stack.callback(lock.release)
-        async with gatehouse(settings) as bot:
+        async with gatehouse(settings, redactor) as bot:
             await Service(bot).run(stopping)

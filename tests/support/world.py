@@ -75,7 +75,7 @@ async def running_world(
             **environment_for(slack, running, database_url),
             **{name.upper(): value for name, value in settings.items()},
         }
-        async with gatehouse(read_settings(environment), clock) as bot:
+        async with gatehouse(read_settings(environment), clock=clock) as bot:
             service = Service(bot)
             stopping = asyncio.Event()
             serving = asyncio.create_task(service.run(stopping))
