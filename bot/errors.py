@@ -253,10 +253,16 @@ class ServiceError(GatehouseError):
 
 
 class ServiceUnreachable(ServiceError):
-    """No connection, or it broke before the answer was whole."""
+    """No connection, or it broke before the answer was whole; `sent` is False without one."""
 
     outcome = "unreachable"
     retryable_by_nature = True
+
+    def __init__(
+        self, service: str, sentence: str, *, retryable: bool | None = None, sent: bool = True
+    ) -> None:
+        super().__init__(service, sentence, retryable=retryable)
+        self.sent = sent
 
 
 class ServiceTimeout(ServiceError):

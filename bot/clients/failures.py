@@ -125,14 +125,15 @@ def failure_of_accident(call: ServiceCall, accident: Exception, seconds: float) 
         return ServiceTimeout(call.service, sentence)
     if isinstance(accident, (aiohttp.ClientConnectorCertificateError, ssl.SSLError)):
         sentence = f"{call.subject} does not prove who it is: its TLS certificate is not valid."
-        return ServiceUnreachable(call.service, sentence, retryable=False)
+        return ServiceUnreachable(call.service, sentence, retryable=False, sent=False)
     if isinstance(accident, (aiohttp.ClientConnectorDNSError, aiohttp.InvalidURL)):
         sentence = f"{call.subject} cannot be reached: there is no host of that name."
-        return ServiceUnreachable(call.service, sentence)
+        return ServiceUnreachable(call.service, sentence, sent=False)
     if isinstance(accident, aiohttp.ClientResponseError):
         return ResponseUnreadable(call.service, f"{call.subject} does not answer in proper HTTP.")
     if isinstance(accident, aiohttp.ClientConnectorError):
-        return ServiceUnreachable(call.service, f"{call.subject} cannot be reached.")
+        sentence = f"{call.subject} cannot be reached."
+        return ServiceUnreachable(call.service, sentence, sent=False)
     sentence = f"{call.subject} broke the connection before its answer was whole."
     return ServiceUnreachable(call.service, sentence)
 

@@ -8,18 +8,24 @@ from bot.errors import RateLimited
 from bot.model.organization import OrganizationKey
 from bot.model.told import ToldLimits
 
+# The kinds of call that the guard and the charts know apart.
+PROBE = "probe"
+WATCH = "watch"
+CHECK = "check"
+
 
 @dataclass(frozen=True, slots=True)
 class CallCause:
     """Why a call is made.
 
     `kind` is a short word for charts (`list`, `refresh`, `check`, `watch`, `probe`); a background
-    call waits its turn and leaves room for people.
+    call waits its turn, unless it had rather not be made, and leaves room for people.
     """
 
     kind: str
     slack_user_id: str | None = None
     background: bool = False
+    may_wait: bool = True
 
 
 class Grant(Protocol):

@@ -2,6 +2,7 @@
 
 import asyncio
 import heapq
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 
 START = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
@@ -38,3 +39,19 @@ class FakeClock:
             _, _, future = heapq.heappop(self._sleepers)
             if not future.done():
                 future.set_result(None)
+
+
+class JumpingClock(FakeClock):
+    """Time that jumps to the end of every sleep at once; `on_sleep` is run before each jump."""
+
+    def __init__(self, start: datetime = START) -> None:
+        super().__init__(start)
+        self.on_sleep: Callable[[float], Awaitable[None]] | None = None
+        self.slept: list[float] = []
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        if self.on_sleep is not None:
+            await self.on_sleep(seconds)
+        self.advance(seconds)
+        await asyncio.sleep(0)

@@ -1,0 +1,117 @@
+"""Incidents: a series of 429 of one organization and code, from the first to a call that passes."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Row, Select, func, select, update
+
+from bot.model.organization import OrganizationKey
+from bot.store.engine import Transaction
+from bot.store.quotas import Account, account_of
+from bot.store.tables import incidents
+from bot.store.tables import quota_organizations as organizations
+
+
+@dataclass(frozen=True, slots=True)
+class Incident:
+    """An incident as it stands; `detail` is what was known when it opened."""
+
+    id: int
+    code: int
+    opened_at: datetime
+    closed_at: datetime | None
+    refusals: int
+    detail: Mapping[str, Any]
+    account: Account
+
+    @property
+    def key(self) -> OrganizationKey:
+        """The organization it is about."""
+        return self.account.key
+
+
+async def count_one(
+    tx: Transaction, account: Account, code: int, detail: Mapping[str, Any]
+) -> tuple[int, bool]:
+    """Count one more refusal; return the incident's id, and whether this one opened it.
+
+    The organization's row must be locked: so there is one open incident a code.
+    """
+    raised = await tx.connection.execute(
+        update(incidents)
+        .where(_open_of(account), incidents.c.code == code)
+        .values(refusals=incidents.c.refusals + 1)
+        .returning(incidents.c.id)
+    )
+    known = raised.scalar()
+    if known is not None:
+        return known, False
+    values = {"organization": account.id, "code": code, "detail": dict(detail)}
+    opened = await tx.connection.execute(
+        incidents.insert()
+        .values(**values, opened_at=await tx.now(), refusals=1)
+        .returning(incidents.c.id)
+    )
+    return opened.scalar_one(), True
+
+
+async def close_all(tx: Transaction, account: Account) -> list[int]:
+    """Close the organization's open incidents; return their ids."""
+    closed = await tx.connection.execute(
+        update(incidents)
+        .where(_open_of(account))
+        .values(closed_at=await tx.now())
+        .returning(incidents.c.id)
+    )
+    return sorted(closed.scalars())
+
+
+async def open_ids(tx: Transaction, account: Account) -> list[int]:
+    """The ids of the organization's open incidents."""
+    query = select(incidents.c.id).where(_open_of(account)).order_by(incidents.c.id)
+    return list((await tx.connection.execute(query)).scalars())
+
+
+def _open_of(account: Account) -> Any:  # noqa: ANN401 - a condition
+    return (incidents.c.organization == account.id) & incidents.c.closed_at.is_(None)
+
+
+async def load(tx: Transaction, incident_id: int) -> Incident | None:
+    """One incident, or None."""
+    row = (await tx.connection.execute(_query().where(incidents.c.id == incident_id))).first()
+    return None if row is None else _incident(row, (await tx.now()).timestamp())
+
+
+async def all_open(tx: Transaction) -> list[Incident]:
+    """Every open incident, oldest first."""
+    query = _query().where(incidents.c.closed_at.is_(None)).order_by(incidents.c.opened_at)
+    now = (await tx.now()).timestamp()
+    return [_incident(row, now) for row in await tx.connection.execute(query)]
+
+
+async def count_open(tx: Transaction) -> int:
+    """How many incidents are open."""
+    query = select(func.count()).select_from(incidents).where(incidents.c.closed_at.is_(None))
+    return (await tx.connection.execute(query)).scalar_one()
+
+
+def _query() -> Select[Any]:
+    return select(
+        organizations,
+        incidents.c.id.label("incident_id"),
+        *(column for column in incidents.c if column.name not in {"id", "organization"}),
+    ).join(organizations, organizations.c.id == incidents.c.organization)
+
+
+def _incident(row: Row[Any], now: float) -> Incident:
+    return Incident(
+        id=row.incident_id,
+        code=row.code,
+        opened_at=row.opened_at,
+        closed_at=row.closed_at,
+        refusals=row.refusals,
+        detail=row.detail,
+        account=account_of(row, now),
+    )

@@ -1,0 +1,304 @@
+"""The guard under every inventory call: one grant in the shared database before anything is sent.
+
+A grant is reserved before the call and settled after it, in two transactions. What is not settled
+stays held until the call's timeout and a grace have passed: so whatever happens to the call, to
+this process or to the database, the bot errs on the side of calling less.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from weakref import WeakValueDictionary
+
+import structlog
+
+from bot.clock import Clock
+from bot.errors import (
+    DatabaseUnavailable,
+    RateLimited,
+    ResponseTooLarge,
+    ServiceError,
+    ServiceTimeout,
+    ServiceUnreachable,
+)
+from bot.model.calls import PROBE, CallCause
+from bot.model.days import told_day
+from bot.model.organization import OrganizationKey
+from bot.model.plans import CallClass, Plan
+from bot.model.quota import GRACE_SECONDS, Full, LimitKind
+from bot.model.told import ToldLimits
+from bot.store import quotas
+from bot.store.engine import Database, Transaction
+from bot.store.quotas import CallRequest, NotNow, Reservation
+from bot.workflows.incidents import Incidents, Refusal
+from bot.workflows.refusals import as_error
+
+log = structlog.get_logger(__name__)
+
+PERSON_WAITS_SECONDS = 2.0
+# Another process gives a permit back without telling us.
+LOOK_AGAIN_SECONDS = 0.1
+LONGEST_SLEEP_SECONDS = 60.0
+
+# With these the answer was not whole: the service may be at work on the call still.
+_UNFINISHED = (ServiceTimeout, ServiceUnreachable, ResponseTooLarge)
+
+
+class _Declined(Exception):
+    """Rolls a reservation back."""
+
+    def __init__(self, reason: NotNow) -> None:
+        super().__init__()
+        self.reason = reason
+
+
+@dataclass
+class _Line:
+    """Who waits for an organization in this process: people and background, each in order."""
+
+    people: asyncio.Lock = field(default_factory=asyncio.Lock)
+    background: asyncio.Lock = field(default_factory=asyncio.Lock)
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
+    __hash__ = object.__hash__
+
+
+class Guard:
+    """Grants calls, for all processes that share the database.
+
+    Args:
+        database: Where the ledger stands, and whose clock counts.
+        clock: For pauses and for the time between two moments of one call.
+        plan_of: The plan of an organization where none was set from Slack.
+        incidents: Told of each refusal by the service, and of the probe that passes.
+        timeout_seconds: After which the client gives a call up.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        clock: Clock,
+        plan_of: Callable[[OrganizationKey], Plan],
+        incidents: Incidents,
+        *,
+        timeout_seconds: float,
+    ) -> None:
+        self._database = database
+        self._clock = clock
+        self._plan_of = plan_of
+        self._incidents = incidents
+        self._timeout_seconds = timeout_seconds
+        self._lines: WeakValueDictionary[OrganizationKey, _Line] = WeakValueDictionary()
+        self._unwritten: dict[OrganizationKey, list[_Call]] = {}
+
+    @asynccontextmanager
+    async def call(self, key: OrganizationKey, cause: CallCause) -> AsyncIterator["_Call"]:
+        """One attempt at one call, as `QuotaGuard` says.
+
+        A person waits up to 2 s for a call of theirs to fit beside those in flight, and never for
+        the minute or the day. The background waits for all three, in order.
+        """
+        line = self._line_of(key)
+        request = self._request(key, cause)
+        await self._write_what_is_left(key)
+        call = _Call(await self._wait_for(request, line), request, self._clock)
+        try:
+            yield call
+        except BaseException as error:
+            with suppress(DatabaseUnavailable):
+                await self._end(call, error)
+            raise
+        else:
+            await self._end_well(call)
+        finally:
+            line.ended.set()
+
+    def _line_of(self, key: OrganizationKey) -> _Line:
+        line = self._lines.get(key)
+        if line is None:
+            line = self._lines[key] = _Line()
+        return line
+
+    def _request(self, key: OrganizationKey, cause: CallCause) -> CallRequest:
+        return CallRequest(
+            key,
+            cause,
+            class_of(cause),
+            self._plan_of(key),
+            self._timeout_seconds,
+            self._timeout_seconds + GRACE_SECONDS,
+        )
+
+    async def _wait_for(self, request: CallRequest, line: _Line) -> Reservation:
+        if not request.cause.may_wait or request.call_class is CallClass.PROBE:
+            result = await self._try(request)
+            if isinstance(result, NotNow):
+                raise as_error(result, request.key)
+            return result
+        if request.call_class is CallClass.BACKGROUND:
+            async with line.background:
+                return await self._when_there_is_room(request, line)
+        deadline = self._clock.monotonic() + PERSON_WAITS_SECONDS
+        async with line.people:
+            return await self._when_a_line_is_free(request, line, deadline)
+
+    async def _when_a_line_is_free(
+        self, request: CallRequest, line: _Line, deadline: float
+    ) -> Reservation:
+        while True:
+            line.ended.clear()
+            result = await self._try(request)
+            if isinstance(result, Reservation):
+                return result
+            left = deadline - self._clock.monotonic()
+            if not _is_busy(result) or left <= 0:
+                raise as_error(result, request.key)
+            await self._pause(line, min(left, LOOK_AGAIN_SECONDS))
+
+    async def _when_there_is_room(self, request: CallRequest, line: _Line) -> Reservation:
+        while True:
+            line.ended.clear()
+            result = await self._try(request)
+            if isinstance(result, Reservation):
+                return result
+            if not isinstance(result.reason, Full):
+                raise as_error(result, request.key)
+            free_in = (result.reason.free_at or result.now) - result.now
+            longest = LOOK_AGAIN_SECONDS if _is_busy(result) else LONGEST_SLEEP_SECONDS
+            await self._pause(line, min(max(free_in, 0.01), longest))
+
+    async def _pause(self, line: _Line, seconds: float) -> None:
+        """Until a call of this process ends, but no longer than so many seconds."""
+        pause = asyncio.ensure_future(self._clock.sleep(seconds))
+        ended = asyncio.ensure_future(line.ended.wait())
+        try:
+            await asyncio.wait({pause, ended}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            pause.cancel()
+            ended.cancel()
+            await asyncio.gather(pause, ended, return_exceptions=True)
+
+    async def _try(self, request: CallRequest) -> Reservation | NotNow:
+        try:
+            async with self._database.transaction() as tx:
+                return await self._reserve(tx, request)
+        except _Declined as declined:
+            return declined.reason
+
+    async def _reserve(self, tx: Transaction, request: CallRequest) -> Reservation:
+        result = await quotas.reserve(tx, request)
+        if isinstance(result, NotNow):
+            raise _Declined(result)
+        return result
+
+    async def _end_well(self, call: "_Call") -> None:
+        """The call passed; that its slot could not be given back early is not the caller's."""
+        try:
+            await self._end(call, None)
+        except DatabaseUnavailable as error:
+            log.warning("quota.not_settled", key=str(call.request.key), reason=error.sentence)
+
+    async def _end(self, call: "_Call", error: BaseException | None) -> None:
+        if call.refusal is not None:
+            await self._write_refusal(call)
+            return
+        is_over = call.is_whole(error) or call.was_never_sent(error)
+        if not (is_over or call.is_probe):
+            return
+        async with self._database.transaction() as tx:
+            if is_over:
+                await quotas.settle(tx, call.reservation, call.seconds_since_headers())
+                await self._note_told(tx, call)
+            if call.is_probe:
+                passed = error is None and is_over
+                await self._incidents.probed(tx, call.request.key, passed=passed)
+        if call.is_probe:
+            self._incidents.wake()
+
+    async def _note_told(self, tx: Transaction, call: "_Call") -> None:
+        if call.limits is None:
+            return
+        now, in_flight = (await tx.now()).timestamp(), call.reservation.granted.concurrent
+        told = told_day(call.limits, now, call.reservation.number, in_flight)
+        if told is not None:
+            await quotas.note_told(tx, call.reservation, told)
+
+    async def _write_refusal(self, call: "_Call") -> None:
+        try:
+            async with self._database.transaction() as tx:
+                await self._note_told(tx, call)
+                # Before it is settled: it was in flight itself when it was refused.
+                await self._incidents.refused(tx, call.as_refusal())
+                await quotas.settle(tx, call.reservation, call.seconds_since_headers())
+        except DatabaseUnavailable:
+            self._unwritten.setdefault(call.request.key, []).append(call)
+            raise
+        self._incidents.wake()
+
+    async def _write_what_is_left(self, key: OrganizationKey) -> None:
+        """Write refusals that the database did not take, before anything more is granted."""
+        while self._unwritten.get(key):
+            await self._write_refusal(self._unwritten[key].pop(0))
+        self._unwritten.pop(key, None)
+
+
+class _Call:
+    """A granted call: collects what became of it, for the one transaction at its end."""
+
+    def __init__(self, reservation: Reservation, request: CallRequest, clock: Clock) -> None:
+        self.reservation = reservation
+        self.request = request
+        self.limits: ToldLimits | None = None
+        self.refusal: RateLimited | None = None
+        self._clock = clock
+        self._headers_at: float | None = None
+
+    async def responded(self) -> None:
+        """The response headers are here."""
+        self._headers_at = self._clock.monotonic()
+
+    async def told(self, limits: ToldLimits) -> None:
+        """The service told its limits."""
+        self.limits = limits
+
+    async def refused(self, error: RateLimited) -> None:
+        """The service answered 429."""
+        self.refusal = error
+        self.limits = error.told
+
+    @property
+    def is_probe(self) -> bool:
+        """Whether this is the one call at the end of a pause."""
+        return self.request.call_class is CallClass.PROBE
+
+    def is_whole(self, error: BaseException | None) -> bool:
+        """Whether the whole answer was seen, good or bad."""
+        if self._headers_at is None:
+            return False
+        answered = isinstance(error, ServiceError) and not isinstance(error, _UNFINISHED)
+        return error is None or answered
+
+    def was_never_sent(self, error: BaseException | None) -> bool:
+        """Whether no connection was made, so that the service cannot be at work on the call."""
+        return isinstance(error, ServiceUnreachable) and not error.sent
+
+    def seconds_since_headers(self) -> float:
+        """By this process's clock; nothing is known of the database's at that moment."""
+        now = self._clock.monotonic()
+        return now - (self._headers_at if self._headers_at is not None else now)
+
+    def as_refusal(self) -> Refusal:
+        """What the incident needs to know."""
+        assert self.refusal is not None  # noqa: S101 - asked for refusals only
+        return Refusal(self.request, self.refusal.code, self.refusal.message)
+
+
+def class_of(cause: CallCause) -> CallClass:
+    """Whose turn a call takes."""
+    if cause.kind == PROBE:
+        return CallClass.PROBE
+    return CallClass.BACKGROUND if cause.background else CallClass.PERSON
+
+
+def _is_busy(result: NotNow) -> bool:
+    return isinstance(result.reason, Full) and result.reason.kind is LimitKind.CONCURRENT

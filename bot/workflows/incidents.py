@@ -1,0 +1,127 @@
+"""What a 429 sets off: the pause, the incident, its alert, and the one call that ends it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from bot.model.blocks import BlockCode, Blocks
+from bot.model.days import limit_in_message
+from bot.model.organization import OrganizationKey
+from bot.model.plans import CallClass
+from bot.model.quota import LimitKind
+from bot.store import incidents, jobs, outbox, quota_use, quotas
+from bot.store.engine import Transaction
+from bot.store.jobs import Job
+from bot.store.outbox import Letter
+from bot.store.quotas import Account, CallRequest
+
+PROBE_JOB = "probe"
+ALERT_JOB = "alert"
+CARD, NOTE = "incident_card", "incident_note"
+MUTE_SECONDS = 3600.0
+
+_LIMIT_OF = {
+    BlockCode.MINUTE: LimitKind.MINUTE,
+    BlockCode.DAY: LimitKind.DAY,
+    BlockCode.CONCURRENT: LimitKind.CONCURRENT,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A 429: the call, the code as the service sent it, and its own words."""
+
+    request: CallRequest
+    code: int | None
+    words: str
+
+
+class Incidents:
+    """Writes what follows from refusals and probes, in the transaction of the call they end.
+
+    Args:
+        wake: Makes the job loop of this process look at once; called after a commit.
+    """
+
+    def __init__(self, wake: Callable[[], None]) -> None:
+        self.wake = wake
+
+    async def refused(self, tx: Transaction, refusal: Refusal) -> None:
+        """Pause all calls for the organization, count the refusal, and see to the probe."""
+        request, code = refusal.request, BlockCode.known(refusal.code)
+        account = await quotas.lock(tx, request.key)
+        is_probe = request.call_class is CallClass.PROBE
+        blocks = account.blocks.refused(code, account.now, probe=is_probe)
+        await quotas.save_blocks(tx, account, blocks)
+        limit = limit_in_message(refusal.words) if code is BlockCode.DAY else None
+        if limit is not None:
+            await quotas.lower_day(tx, account, limit)
+        detail = await self._detail(tx, account, refusal, code)
+        incident_id, is_new = await incidents.count_one(tx, account, code, detail)
+        await self._probe_at_the_end(tx, account, blocks)
+        if is_new and account.muted_until > account.now:
+            await self._tell_after_the_mute(tx, account, incident_id)
+        else:
+            await outbox.put(tx, card_letter(incident_id))
+
+    async def probed(self, tx: Transaction, key: OrganizationKey, *, passed: bool) -> None:
+        """End the blocks and their incidents after a probe that passed, else pause once more."""
+        account = await quotas.lock(tx, key)
+        if not passed:
+            blocks = account.blocks.unclear(account.now)
+            await quotas.save_blocks(tx, account, blocks)
+            await self._probe_at_the_end(tx, account, blocks)
+            for incident_id in await incidents.open_ids(tx, account):
+                await outbox.put(tx, card_letter(incident_id))
+            return
+        await quotas.save_blocks(tx, account, Blocks())
+        for incident_id in await incidents.close_all(tx, account):
+            await outbox.put(tx, card_letter(incident_id))
+            await outbox.put(tx, Letter(_card_key(incident_id), NOTE, str(incident_id)))
+
+    async def _detail(
+        self, tx: Transaction, account: Account, refusal: Refusal, code: BlockCode
+    ) -> dict[str, Any]:
+        standing = await quota_use.standing(tx, account, refusal.request)
+        meters = {kind.value: standing.meter(kind) for kind in LimitKind}
+        own = meters[_LIMIT_OF[code]]
+        return {
+            "words": refusal.words,
+            "sent_code": refusal.code,
+            "is_foreign": own.used < own.limit,
+            "own": {kind: [meter.used, meter.limit] for kind, meter in meters.items()},
+        }
+
+    async def _probe_at_the_end(self, tx: Transaction, account: Account, blocks: Blocks) -> None:
+        longest = blocks.longest
+        if longest is not None:
+            due_at = datetime.fromtimestamp(longest.until, UTC)
+            await jobs.put(
+                tx, Job(f"{PROBE_JOB}:{account.id}", PROBE_JOB, _subject(account.key), due_at)
+            )
+
+    async def _tell_after_the_mute(
+        self, tx: Transaction, account: Account, incident_id: int
+    ) -> None:
+        due_at = datetime.fromtimestamp(account.muted_until, UTC)
+        await jobs.put(tx, Job(f"{ALERT_JOB}:{incident_id}", ALERT_JOB, str(incident_id), due_at))
+
+
+def card_letter(incident_id: int) -> Letter:
+    """A letter that brings the incident's message up to date."""
+    return Letter(_card_key(incident_id), CARD, str(incident_id))
+
+
+def _card_key(incident_id: int) -> str:
+    return f"incident:{incident_id}"
+
+
+def _subject(key: OrganizationKey) -> str:
+    return f"{key.data_center}/{key.organization_id}"
+
+
+def key_of(subject: str) -> OrganizationKey:
+    """The organization that a probe's job is about."""
+    data_center, _, organization_id = subject.partition("/")
+    return OrganizationKey(data_center, organization_id)

@@ -1,0 +1,195 @@
+"""The ledger of calls, on SQLite and PostgreSQL."""
+
+import pytest
+
+from bot.model.blocks import BlockCode, Blocks
+from bot.model.calls import CallCause
+from bot.model.days import DaySource, told_day
+from bot.model.organization import OrganizationKey
+from bot.model.plans import CallClass, Plan
+from bot.model.quota import Full, Granted, LimitKind
+from bot.model.told import ToldLimits
+from bot.store import quotas
+from bot.store.quotas import CallRequest, NotNow, Reservation
+
+KEY = OrganizationKey("eu", "10")
+TIMEOUT, HOLD = 10.0, 15.0
+HOUR = 3600.0
+
+
+class Rollback(Exception):
+    pass
+
+
+def a_request(key=KEY, call_class=CallClass.PERSON, plan=Plan.FREE) -> CallRequest:
+    cause = CallCause("list", "U1")
+    return CallRequest(key, cause, call_class, plan, TIMEOUT, HOLD)
+
+
+async def reserve(database, **wanted) -> Reservation | NotNow:
+    try:
+        async with database.transaction() as tx:
+            result = await quotas.reserve(tx, a_request(**wanted))
+            if isinstance(result, NotNow):
+                raise Rollback(result)  # noqa: TRY301 - as the guard does
+    except Rollback as refused:
+        return refused.args[0]
+    return result
+
+
+async def settle(database, reservation, seconds_since_headers=0.0) -> None:
+    async with database.transaction() as tx:
+        await quotas.settle(tx, reservation, seconds_since_headers)
+
+
+async def use_up(database, count, **wanted) -> None:
+    for _ in range(count):
+        await settle(database, await reserve(database, **wanted))
+
+
+async def test_calls_are_numbered_and_counted(database):
+    first, second = await reserve(database), await reserve(database)
+    assert (first.number, second.number) == (1, 2)
+    assert first.granted == Granted(0, 0, 0)
+    assert second.granted == Granted(1, 1, 1)
+
+
+async def test_a_refused_reservation_leaves_nothing(database):
+    for _ in range(5):
+        await reserve(database)
+    refused = await reserve(database)
+    assert refused.reason.kind is LimitKind.CONCURRENT
+    async with database.transaction() as tx:
+        assert (await quotas.lock(tx, KEY)).made == 5
+
+
+async def test_the_minute_is_full_at_a_hundred_and_frees_sixty_seconds_after_the_headers(
+    database, clock
+):
+    await use_up(database, 100)
+    refused = await reserve(database)
+    assert isinstance(refused.reason, Full)
+    assert refused.reason.free_at == pytest.approx(clock.now().timestamp() + 60.05)
+    clock.advance(60.04)
+    assert isinstance(await reserve(database), NotNow)
+    clock.advance(0.02)
+    assert isinstance(await reserve(database), Reservation)
+
+
+async def test_the_time_from_the_headers_to_the_end_of_the_body_is_not_held_twice(database, clock):
+    reservation = await reserve(database)
+    clock.advance(4)
+    await settle(database, reservation, seconds_since_headers=3.0)
+    clock.advance(57.04)
+    assert (await reserve(database)).granted.minute == 1
+    clock.advance(0.02)
+    assert (await reserve(database)).granted.minute == 1
+
+
+async def test_an_unsettled_call_holds_permit_and_slot_until_timeout_and_grace(database, clock):
+    for _ in range(5):
+        await reserve(database)
+    clock.advance(14.9)
+    assert isinstance(await reserve(database), NotNow)
+    clock.advance(0.2)
+    assert (await reserve(database)).granted == Granted(minute=5, day=5, concurrent=0)
+    clock.advance(60)
+    assert (await reserve(database)).granted.minute == 1
+
+
+async def test_the_day_is_any_25_hours_and_says_when_it_has_room(database, clock):
+    for _ in range(10):
+        await use_up(database, 100)
+        clock.advance(61)
+    refused = await reserve(database)
+    assert refused.reason.kind is LimitKind.DAY
+    wait = refused.reason.free_at - clock.now().timestamp()
+    assert wait == pytest.approx(25 * HOUR + HOLD - 610, abs=1)
+    clock.advance(wait - 0.5)
+    assert isinstance(await reserve(database), NotNow)
+    clock.advance(0.6)
+    assert isinstance(await reserve(database), Reservation)
+
+
+async def test_the_background_is_told_when_its_share_of_the_day_has_room(database, clock):
+    for _ in range(9):
+        await use_up(database, 100)
+        clock.advance(61)
+    refused = await reserve(database, call_class=CallClass.BACKGROUND)
+    # 900 of 800 are used: 101 calls have to leave the day, the last one a minute later.
+    wait = refused.reason.free_at - clock.now().timestamp()
+    assert wait == pytest.approx(25 * HOUR + HOLD - 8 * 61, abs=1)
+
+
+async def test_organizations_do_not_share(database):
+    await use_up(database, 100)
+    other = OrganizationKey("com", "10")
+    assert isinstance(await reserve(database, key=other), Reservation)
+    assert isinstance(await reserve(database, key=OrganizationKey("eu")), Reservation)
+
+
+async def test_the_plan_set_is_in_force_and_wins(database):
+    async with database.transaction() as tx:
+        assert await quotas.set_plan(tx, KEY, Plan.STANDARD) is None
+    for _ in range(10):
+        assert isinstance(await reserve(database), Reservation)
+    async with database.transaction() as tx:
+        assert await quotas.set_plan(tx, KEY, Plan.FREE) is Plan.STANDARD
+
+
+async def told(database, clock, number, remaining, limit=500) -> None:
+    day = told_day(ToldLimits(limit, remaining, 3600), clock.now().timestamp(), number, unsure=0)
+    reservation = await reserve(database)
+    async with database.transaction() as tx:
+        await quotas.settle(tx, reservation, 0.0)
+        await quotas.note_told(tx, reservation, day)
+
+
+async def test_what_the_service_tells_is_in_force_until_its_reset(database, clock):
+    await told(database, clock, number=1, remaining=1)
+    assert isinstance(await reserve(database), Reservation)
+    refused = await reserve(database)
+    assert refused.reason.kind is LimitKind.DAY
+    assert refused.reason.free_at == pytest.approx(clock.now().timestamp() + 3601)
+    clock.advance(3602)
+    assert (await reserve(database)).granted.day == 0
+
+
+async def test_the_answer_of_an_earlier_call_does_not_undo_what_a_later_one_told(database, clock):
+    await told(database, clock, number=2, remaining=7)
+    await told(database, clock, number=1, remaining=400)
+    async with database.transaction() as tx:
+        assert (await quotas.lock(tx, KEY)).told.remaining == 7
+
+
+async def test_a_lowered_day_holds_until_the_service_tells_or_a_plan_is_set(database):
+    async with database.transaction() as tx:
+        await quotas.lower_day(tx, await quotas.lock(tx, KEY), 3)
+        await quotas.lower_day(tx, await quotas.lock(tx, KEY), 300)
+    await use_up(database, 3)
+    refused = await reserve(database)
+    assert (refused.reason.kind, refused.reason.allowed) == (LimitKind.DAY, 3)
+    async with database.transaction() as tx:
+        await quotas.set_plan(tx, KEY, Plan.FREE)
+    assert isinstance(await reserve(database), Reservation)
+
+
+async def test_a_block_is_there_for_everybody_and_lets_one_probe_through(database, clock):
+    async with database.transaction() as tx:
+        account = await quotas.lock(tx, KEY)
+        blocks = Blocks().refused(BlockCode.MINUTE, account.now, probe=False)
+        await quotas.save_blocks(tx, account, blocks)
+    refused = await reserve(database)
+    assert refused.reason.code is BlockCode.MINUTE
+    assert refused.reason.until == pytest.approx(refused.now + 60)
+    assert isinstance(await reserve(database, call_class=CallClass.PROBE), NotNow)
+    clock.advance(60.1)
+    assert isinstance(await reserve(database), NotNow)
+    assert isinstance(await reserve(database, call_class=CallClass.PROBE), Reservation)
+    assert isinstance(await reserve(database, call_class=CallClass.PROBE), NotNow)
+    clock.advance(HOLD + 0.1)
+    assert isinstance(await reserve(database, call_class=CallClass.PROBE), Reservation)
+
+
+def test_the_source_of_a_day_has_a_name():
+    assert {source.value for source in DaySource} == {"plan", "told", "message"}

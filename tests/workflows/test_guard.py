@@ -1,0 +1,379 @@
+"""The guard under every inventory call, on SQLite and PostgreSQL."""
+
+import asyncio
+from contextlib import AsyncExitStack, asynccontextmanager
+
+import pytest
+
+from bot.errors import (
+    DatabaseUnavailable,
+    OrganizationBlocked,
+    QuotaExhausted,
+    RateLimited,
+    ServiceFailed,
+    ServiceTimeout,
+    ServiceUnreachable,
+)
+from bot.model.calls import PROBE, CallCause
+from bot.model.organization import OrganizationKey
+from bot.model.plans import Plan
+from bot.model.told import ToldLimits
+from bot.store import incidents, jobs, outbox, quota_use, quotas
+from bot.workflows.guard import Guard
+from bot.workflows.incidents import Incidents
+from tests.support.clock import JumpingClock
+
+KEY = OrganizationKey("eu", "10")
+OTHER = OrganizationKey("com", "11")
+PERSON = CallCause("list", "U1")
+BACKGROUND = CallCause("refresh", background=True)
+WATCHER = CallCause("watch", background=True, may_wait=False)
+THE_PROBE = CallCause(PROBE)
+
+
+@pytest.fixture
+def clock() -> JumpingClock:
+    return JumpingClock()
+
+
+@pytest.fixture
+def woken() -> list[int]:
+    return []
+
+
+@pytest.fixture
+def guard(database, clock, woken) -> Guard:
+    wake = Incidents(lambda: woken.append(1))
+    return Guard(database, clock, lambda _key: Plan.FREE, wake, timeout_seconds=10.0)
+
+
+async def make(guard, cause=PERSON, key=KEY, *, told=None) -> None:
+    async with guard.call(key, cause) as grant:
+        await grant.responded()
+        if told is not None:
+            await grant.told(told)
+
+
+async def use_up(guard, count, **wanted) -> None:
+    for _ in range(count):
+        await make(guard, **wanted)
+
+
+async def go_wrong(guard, error, cause=PERSON, *, headers=True, at_the_end=lambda: None) -> None:
+    """A call that ends with `error`, as the client makes it."""
+    async with guard.call(KEY, cause) as grant:
+        if headers:
+            await grant.responded()
+        if isinstance(error, RateLimited):
+            await grant.refused(error)
+        at_the_end()
+        raise error
+
+
+def a_429(code=44, message="blocked", told=None) -> RateLimited:
+    return RateLimited("inventory", "Declined.", code=code, message=message, told=told)
+
+
+async def be_refused(guard, code=44, cause=PERSON, message="blocked", told=None) -> None:
+    with pytest.raises(RateLimited):
+        await go_wrong(guard, a_429(code, message, told), cause)
+
+
+@asynccontextmanager
+async def broken():
+    raise DatabaseUnavailable
+    yield
+
+
+@asynccontextmanager
+async def in_flight(guard, count):
+    async with AsyncExitStack() as stack:
+        grants = [await stack.enter_async_context(guard.call(KEY, PERSON)) for _ in range(count)]
+        yield stack
+        for grant in grants:
+            await grant.responded()
+
+
+async def standing(database):
+    async with database.reading() as tx:
+        return (await quota_use.standings(tx, lambda _key: Plan.FREE, 15.0))[0]
+
+
+async def test_a_call_that_passed_holds_its_slot_and_no_line(guard, database):
+    await make(guard)
+    now = await standing(database)
+    assert (now.held.minute, now.held.concurrent, now.day.used) == (1, 0, 1)
+
+
+async def test_a_person_is_told_at_once_when_the_minute_is_used_up(guard, clock):
+    await use_up(guard, 100)
+    with pytest.raises(QuotaExhausted, match="next slot is free in 1 min 1 s") as caught:
+        await make(guard)
+    assert caught.value.limit_kind == "minute"
+    assert (caught.value.free_at - clock.now()).total_seconds() == pytest.approx(60.05)
+    assert clock.slept == []
+
+
+async def test_a_person_waits_two_seconds_for_a_line_and_not_longer(guard, clock):
+    async with in_flight(guard, 5):
+        began = clock.monotonic()
+        with pytest.raises(QuotaExhausted, match="5 lines are busy") as caught:
+            await make(guard)
+        assert clock.monotonic() - began == pytest.approx(2.0)
+        assert caught.value.limit_kind == "concurrent"
+
+
+async def test_a_person_gets_the_line_that_is_free_meanwhile(guard, clock):
+    async with in_flight(guard, 4), AsyncExitStack() as ending:
+        grant = await ending.enter_async_context(guard.call(KEY, PERSON))
+        await grant.responded()
+
+        async def end(_seconds):
+            await ending.aclose()
+
+        clock.on_sleep = end
+        await make(guard)
+        assert len(clock.slept) == 1
+
+
+async def test_24_at_once_are_5_in_flight_at_most(guard):
+    now, peak = 0, 0
+
+    async def one():
+        nonlocal now, peak
+        async with guard.call(KEY, PERSON) as grant:
+            now += 1
+            peak = max(peak, now)
+            await asyncio.sleep(0.01)
+            await grant.responded()
+            now -= 1
+
+    results = await asyncio.gather(*(one() for _ in range(24)), return_exceptions=True)
+    assert peak <= 5
+    assert sum(result is None for result in results) >= 5
+
+
+async def test_the_background_waits_for_the_minute_and_leaves_people_a_fifth(guard, clock):
+    await use_up(guard, 80)
+    began = clock.monotonic()
+    await make(guard, BACKGROUND)
+    assert clock.monotonic() - began == pytest.approx(60.05, abs=0.1)
+    assert max(clock.slept) <= 60.0
+
+
+async def test_the_background_waits_in_order(guard, clock):
+    await use_up(guard, 80)
+    order: list[int] = []
+
+    async def one(number):
+        await make(guard, BACKGROUND)
+        order.append(number)
+
+    await asyncio.gather(*(one(number) for number in range(8)))
+    assert order == list(range(8))
+
+
+async def test_people_do_not_wait_behind_the_background(guard, clock):
+    await use_up(guard, 80)
+    persons: list[float] = []
+
+    async def a_person_comes(_seconds):
+        clock.on_sleep = None
+        await make(guard)
+        persons.append(clock.monotonic())
+
+    clock.on_sleep = a_person_comes
+    await make(guard, BACKGROUND)
+    assert persons == [0.0]
+
+
+async def test_the_watcher_does_not_wait(guard, clock):
+    await use_up(guard, 80)
+    with pytest.raises(QuotaExhausted):
+        await make(guard, WATCHER)
+    assert clock.slept == []
+
+
+async def test_a_full_organization_does_not_delay_another(guard, clock):
+    await use_up(guard, 100)
+    async with in_flight_of(guard, OTHER):
+        await make(guard, key=OTHER)
+    assert clock.slept == []
+
+
+@asynccontextmanager
+async def in_flight_of(guard, key):
+    async with guard.call(key, PERSON) as grant:
+        yield
+        await grant.responded()
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ServiceTimeout("inventory", "Late."),
+        ServiceUnreachable("inventory", "It broke."),
+        asyncio.CancelledError(),
+    ],
+)
+@pytest.mark.parametrize("headers", [True, False])
+async def test_what_may_still_be_at_work_holds_slot_and_line(
+    guard, database, clock, error, headers
+):
+    with pytest.raises(type(error)):
+        await go_wrong(guard, error, headers=headers)
+    clock.advance(14.9)
+    assert (await standing(database)).held.concurrent == 1
+    clock.advance(0.2)
+    assert (await standing(database)).held.concurrent == 0
+    assert (await standing(database)).held.minute == 1
+    clock.advance(60)
+    assert (await standing(database)).held.minute == 0
+
+
+async def test_a_call_that_was_never_sent_gives_its_line_back(guard, database):
+    error = ServiceUnreachable("inventory", "No connection.", sent=False)
+    with pytest.raises(ServiceUnreachable):
+        await go_wrong(guard, error, headers=False)
+    now = await standing(database)
+    assert (now.held.minute, now.held.concurrent) == (1, 0)
+
+
+async def test_a_bad_answer_is_an_answer(guard, database):
+    with pytest.raises(ServiceFailed):
+        await go_wrong(guard, ServiceFailed("inventory", "Down.", status=500))
+    assert (await standing(database)).held.concurrent == 0
+
+
+async def test_without_a_database_nothing_is_granted(guard, database, monkeypatch):
+    monkeypatch.setattr(database, "transaction", broken)
+    with pytest.raises(DatabaseUnavailable):
+        await make(guard)
+
+
+async def test_a_call_passes_though_the_database_is_gone_at_its_end(guard, database, monkeypatch):
+    async with guard.call(KEY, PERSON) as grant:
+        await grant.responded()
+        monkeypatch.setattr(database, "transaction", broken)
+    monkeypatch.undo()
+    assert (await standing(database)).held.concurrent == 1
+
+
+@pytest.mark.parametrize(("code", "pause"), [(44, 60), (45, 900), (1070, 2), (None, 60), (99, 60)])
+async def test_a_429_blocks_everybody_and_one_probe_is_set_for_the_end(
+    guard, database, clock, woken, code, pause
+):
+    await be_refused(guard, code)
+    assert woken
+    for cause in (PERSON, BACKGROUND, THE_PROBE):
+        with pytest.raises(OrganizationBlocked) as caught:
+            await make(guard, cause)
+    assert caught.value.code == (code if code in {45, 1070} else 44)
+    assert (caught.value.until - clock.now()).total_seconds() == pytest.approx(pause)
+    await make(guard, key=OTHER)
+    clock.advance(pause)
+    async with database.transaction() as tx:
+        [job, *letters] = await jobs.claim(tx, "me", 10)
+    assert {job.kind, *(letter.kind for letter in letters)} == {"probe", "send"}
+
+
+async def test_only_the_probe_ends_a_block(guard, clock, database):
+    await be_refused(guard)
+    clock.advance(60)
+    with pytest.raises(OrganizationBlocked):
+        await make(guard)
+    await make(guard, THE_PROBE)
+    await make(guard)
+    async with database.reading() as tx:
+        assert await incidents.count_open(tx) == 0
+
+
+async def test_a_refused_probe_doubles_the_pause(guard, clock):
+    await be_refused(guard)
+    clock.advance(60)
+    await be_refused(guard, cause=THE_PROBE)
+    with pytest.raises(OrganizationBlocked) as caught:
+        await make(guard)
+    assert (caught.value.until - clock.now()).total_seconds() == pytest.approx(120)
+
+
+@pytest.mark.parametrize("headers", [True, False])
+async def test_a_probe_that_fails_otherwise_tells_nothing(guard, clock, headers):
+    await be_refused(guard)
+    clock.advance(60)
+    error = ServiceFailed("inventory", "Down.", status=500)
+    with pytest.raises(ServiceFailed):
+        await go_wrong(guard, error, THE_PROBE, headers=headers)
+    with pytest.raises(OrganizationBlocked) as caught:
+        await make(guard, THE_PROBE)
+    assert (caught.value.until - clock.now()).total_seconds() == pytest.approx(60)
+
+
+async def test_a_refusal_that_could_not_be_written_is_before_the_next_grant(
+    guard, database, monkeypatch
+):
+    def break_it():
+        monkeypatch.setattr(database, "transaction", broken)
+
+    with pytest.raises(RateLimited):
+        await go_wrong(guard, a_429(), at_the_end=break_it)
+    with pytest.raises(DatabaseUnavailable):
+        await make(guard)
+    monkeypatch.undo()
+    with pytest.raises(OrganizationBlocked):
+        await make(guard)
+
+
+async def test_many_refusals_are_one_incident_with_what_the_bot_itself_used(guard, database):
+    await use_up(guard, 3)
+    refusal = a_429(message="You have been blocked.")
+    together = asyncio.Barrier(4)
+
+    async def one():
+        async with guard.call(KEY, PERSON) as grant:
+            await together.wait()
+            await grant.responded()
+            await grant.refused(refusal)
+            raise refusal
+
+    await asyncio.gather(*(one() for _ in range(4)), return_exceptions=True)
+    async with database.reading() as tx:
+        [incident] = await incidents.all_open(tx)
+        letters = await outbox.waiting(tx, f"incident:{incident.id}")
+    assert incident.refusals == 4
+    assert incident.detail["words"] == "You have been blocked."
+    assert incident.detail["own"]["minute"] == [7, 100]
+    assert incident.detail["is_foreign"] is True
+    assert {letter.kind for letter in letters} == {"incident_card"}
+
+
+async def test_a_block_at_the_bots_own_limit_is_not_anothers(guard, database):
+    async with in_flight(guard, 4):
+        await be_refused(guard, 1070)
+    async with database.reading() as tx:
+        [incident] = await incidents.all_open(tx)
+    assert incident.detail["own"]["concurrent"] == [5, 5]
+    assert incident.detail["is_foreign"] is False
+
+
+async def test_a_45_lowers_the_day(guard, database):
+    await be_refused(guard, 45, message="exceeded the limit of 1,000 calls")
+    assert (await standing(database)).day.limit == 1000
+    async with database.transaction() as tx:
+        await quotas.lower_day(tx, await quotas.lock(tx, KEY), 700)
+    assert (await standing(database)).day.limit == 700
+
+
+async def test_what_the_service_tells_is_used(guard, database):
+    await make(guard, told=ToldLimits(limit=500, remaining=499, reset_seconds=100))
+    await make(guard, told=ToldLimits(limit=500, remaining=300, reset_seconds=90))
+    now = await standing(database)
+    assert (now.day.used, now.day.limit, now.day.source) == (200, 500, "told")
+    await make(guard, told=ToldLimits(limit=0, remaining=0, reset_seconds=0))
+    assert (await standing(database)).day.used == 201
+
+
+async def test_the_45s_own_headers_do_not_undo_what_its_message_lowered(guard, database):
+    told = ToldLimits(limit=2000, remaining=0, reset_seconds=100)
+    await be_refused(guard, 45, message="the limit is 1000", told=told)
+    assert (await standing(database)).day.limit == 1000
