@@ -5,21 +5,29 @@ import asyncio
 import sys
 from collections.abc import Sequence
 
+from sandbox.launch import serve
 from sandbox.services.running import serve_alone
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run what was asked for and return the exit code."""
-    parser = _parser()
-    wish = parser.parse_args(arguments)
+    wish = _parser().parse_args(arguments)
     if wish.part == "services":
         return _serve_services(wish.services_port, wish.latency_ms / 1000)
-    parser.print_help()
-    return 2
+    return _serve_everything(wish.port, dict(wish.set))
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m sandbox", description=__doc__)
+    parser.add_argument("--port", type=int, default=8765, help="of the page (%(default)s)")
+    parser.add_argument(
+        "--set",
+        type=_setting,
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="another value for a setting of the bot, such as APPROVALS_NEEDED=2",
+    )
     parts = parser.add_subparsers(dest="part")
     services = parts.add_parser("services", help="the stand-ins of the three services alone")
     services.add_argument("--port", dest="services_port", type=int, default=9000)
@@ -30,6 +38,25 @@ def _parser() -> argparse.ArgumentParser:
         help="how long each call takes (default: %(default)s)",
     )
     return parser
+
+
+def _setting(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not name or not equals:
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
+    return name, value
+
+
+def _serve_everything(port: int, settings: dict[str, str]) -> int:
+    try:
+        return asyncio.run(serve(port, settings))
+    except OSError as error:
+        print(
+            f"The sandbox cannot listen on port {port}: {error.strerror}. "
+            "Another one is given with --port.",
+            file=sys.stderr,
+        )
+        return 1
 
 
 def _serve_services(port: int, latency_seconds: float) -> int:

@@ -308,6 +308,7 @@ async def running_slack(
     bot_url: str | None = None,
     signing_secret: str = SIGNING_SECRET,
     port: int = 0,
+    add_routes: Callable[[web.Application], None] | None = None,
 ) -> AsyncIterator[RunningSlack]:
     """Run the stand-in on loopback until the block ends.
 
@@ -316,6 +317,7 @@ async def running_slack(
         bot_url: where the bot listens; may be set later.
         signing_secret: what requests to the bot are signed with.
         port: 0 for any free one.
+        add_routes: adds what else is served at the same address.
     """
     workspace = workspace or Workspace()
     sockets = Sockets(workspace.changed)
@@ -328,6 +330,8 @@ async def running_slack(
     app.router.add_route("*", "/api/{method}", api.handle)
     app.router.add_post("/response/{key}", responses.handle)
     app.router.add_get("/socket", sockets.handle)
+    if add_routes:
+        add_routes(app)
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=1)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", port)

@@ -138,6 +138,10 @@ class Workspace:
         stack = self._stacks.get(user)
         return stack[-1] if stack else None
 
+    def stack(self, user: str) -> list[View]:
+        """The modals on this person's screen, the lowest first."""
+        return list(self._stacks.get(user, []))
+
     def calls_of(self, method: str) -> list[Call]:
         """The calls of one Web API method, oldest first."""
         return [call for call in self.calls if call.method == method]

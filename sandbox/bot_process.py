@@ -1,0 +1,146 @@
+"""The real bot as a process of its own, started with nothing but its settings."""
+
+import asyncio
+import os
+import socket
+import sys
+from collections import deque
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import aiohttp
+
+ROOT = Path(__file__).resolve().parent.parent
+KEPT_FROM_OUTSIDE = (
+    "PATH",
+    "HOME",
+    "LANG",
+    "LC_ALL",
+    "TMPDIR",
+    "SYSTEMROOT",
+    "COVERAGE_PROCESS_START",
+)
+LAST_LINES = 40
+READY_SECONDS = 30
+STOP_SECONDS = 12
+ASK_EVERY_SECONDS = 0.05
+
+
+class BotProcess:
+    """`python -m bot` on a free loopback port.
+
+    Args:
+        settings: its environment, but for `HOST` and `PORT`.
+        changed: called whenever `state` changes.
+    """
+
+    def __init__(self, settings: Mapping[str, str], changed: Callable[[], None]) -> None:
+        self._settings = settings
+        self._changed = changed
+        self._process: asyncio.subprocess.Process | None = None
+        self._watcher: asyncio.Task[None] | None = None
+        self._is_wanted = False
+        self.port = free_port()
+        self.state = "starting"
+        self.lines: deque[str] = deque(maxlen=LAST_LINES)
+
+    @property
+    def url(self) -> str:
+        """Where it listens."""
+        return f"http://127.0.0.1:{self.port}"
+
+    async def start(self) -> None:
+        """Start it and return once `/readyz` says so.
+
+        Raises:
+            BotStoppedError: it ended, or was not ready in time.
+        """
+        self._become("starting")
+        self._is_wanted = True
+        self.lines.clear()
+        self._process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "bot",
+            cwd=ROOT,
+            env=self._environment(),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+            # Ctrl-C in a terminal reaches the sandbox alone, which then stops the bot in order.
+            start_new_session=True,
+        )
+        self._watcher = asyncio.create_task(self._watch(self._process))
+        await self._until_ready()
+        self._become("ready")
+
+    async def stop(self) -> None:
+        """End it: SIGTERM first, and SIGKILL when that takes too long."""
+        self._is_wanted = False
+        process = self._process
+        if process is None or self._watcher is None:
+            return
+        if process.returncode is None:
+            process.terminate()
+        try:
+            await asyncio.wait_for(asyncio.shield(self._watcher), STOP_SECONDS)
+        except TimeoutError:
+            process.kill()
+            await self._watcher
+
+    async def kill(self) -> None:
+        """End it at once, as a crash would (kill -9)."""
+        self._is_wanted = False
+        if self._process and self._watcher and self._process.returncode is None:
+            self._process.kill()
+            await self._watcher
+
+    def _environment(self) -> dict[str, str]:
+        kept = {name: os.environ[name] for name in KEPT_FROM_OUTSIDE if name in os.environ}
+        return {**kept, **self._settings, "HOST": "127.0.0.1", "PORT": str(self.port)}
+
+    async def _watch(self, process: asyncio.subprocess.Process) -> None:
+        """Keep its last lines until it ends, and say when that was not asked for."""
+        if process.stdout is not None:
+            async for line in process.stdout:
+                self.lines.append(line.decode(errors="replace").rstrip())
+        code = await process.wait()
+        self._become("stopped")
+        if self._is_wanted:
+            print(f"The bot has stopped (exit {code}). Its last words:", file=sys.stderr)
+            print("\n".join(list(self.lines)[-10:]), file=sys.stderr, flush=True)
+
+    async def _until_ready(self) -> None:
+        try:
+            async with asyncio.timeout(READY_SECONDS), aiohttp.ClientSession() as session:
+                while not await is_ready(session, self.url):
+                    if self.state == "stopped":
+                        raise BotStoppedError("the bot ended while it started")
+                    await asyncio.sleep(ASK_EVERY_SECONDS)
+        except TimeoutError:
+            raise BotStoppedError(f"the bot was not ready after {READY_SECONDS} s") from None
+
+    def _become(self, state: str) -> None:
+        self.state = state
+        self._changed()
+
+
+class BotStoppedError(Exception):
+    """The bot does not run."""
+
+
+async def is_ready(session: aiohttp.ClientSession, url: str) -> bool:
+    """Whether the bot says that it is ready."""
+    try:
+        async with session.get(f"{url}/readyz") as answer:
+            return answer.status == 200
+    except aiohttp.ClientError:
+        return False
+
+
+def free_port() -> int:
+    """A loopback port that nobody listens on now."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
+        return port

@@ -1,0 +1,106 @@
+"""The whole sandbox: the services, Slack, the bot and the page, started and stopped together."""
+
+import asyncio
+import json
+import signal
+import sys
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from sandbox.bot_process import BotProcess, BotStoppedError
+from sandbox.manifest import read_manifest
+from sandbox.people import ROLES
+from sandbox.services.running import RunningServices, running_services
+from sandbox.services.state import ServicesState
+from sandbox.slack.server import RunningSlack, running_slack
+from sandbox.slack.workspace import Workspace
+from sandbox.web import Page
+
+SERVICE_SECONDS = 0.05
+
+
+def bot_settings(slack: RunningSlack, services: RunningServices, folder: Path) -> dict[str, str]:
+    """The bot's whole environment: the two stand-ins, the roles, and a database in `folder`."""
+    return {
+        **services.bot_settings(),
+        "SLACK_BOT_TOKEN": slack.workspace.bot_token,
+        "SLACK_SIGNING_SECRET": slack.signing_secret,
+        "SLACK_API_URL": slack.api_url,
+        "DATABASE_URL": f"sqlite:///{folder / 'gatehouse.db'}",
+        "ROLES": json.dumps(ROLES),
+        "APPROVALS_CHANNEL": "C0APPROVALS",
+        "ALERTS_CHANNEL": "C0ALERTS",
+        "AUDIT_KEY": "sandbox-audit-key",
+        "LOG_FORMAT": "console",
+        "LOG_LEVEL": "WARNING",
+    }
+
+
+@asynccontextmanager
+async def running_sandbox(port: int = 0, **overrides: str) -> AsyncIterator["Sandbox"]:
+    """Everything but the bot, which `Sandbox.bot.start()` starts.
+
+    Args:
+        port: of the page; 0 for any free one.
+        overrides: settings of the bot that differ, such as `APPROVALS_NEEDED="2"`.
+
+    Raises:
+        OSError: the port is taken.
+    """
+    manifest = read_manifest()
+    workspace = Workspace(should_escape=manifest.should_escape)
+    workspace.scopes = manifest.scopes or workspace.scopes
+    page = Page(manifest)
+    with tempfile.TemporaryDirectory(prefix="gatehouse-sandbox-") as folder:
+        async with (
+            running_services(ServicesState(latency_seconds=SERVICE_SECONDS)) as services,
+            running_slack(workspace, port=port, add_routes=page.add_routes) as slack,
+        ):
+            settings = bot_settings(slack, services, Path(folder)) | overrides
+            bot = BotProcess(settings, workspace.changed)
+            slack.bot_url = bot.url
+            page.connect(slack, services, bot)
+            try:
+                yield Sandbox(slack, services, bot)
+            finally:
+                page.close()
+                await bot.stop()
+
+
+class Sandbox:
+    """The parts, running."""
+
+    def __init__(self, slack: RunningSlack, services: RunningServices, bot: BotProcess) -> None:
+        self.slack = slack
+        self.services = services
+        self.bot = bot
+
+    @property
+    def url(self) -> str:
+        """The page's address."""
+        return self.slack.address
+
+
+async def serve(port: int, overrides: dict[str, str]) -> int:
+    """Run until SIGINT or SIGTERM; gives the exit code."""
+    stop = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    async with running_sandbox(port, **overrides) as sandbox:
+        starting = asyncio.create_task(sandbox.bot.start())
+        stopping = asyncio.create_task(stop.wait())
+        await asyncio.wait({starting, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        if not starting.done():
+            starting.cancel()
+            return 0
+        try:
+            starting.result()
+        except BotStoppedError as error:
+            stopping.cancel()
+            print(f"The sandbox cannot start: {error}.", file=sys.stderr)
+            return 1
+        print(f"Gatehouse is at {sandbox.url} (Ctrl-C stops everything).", flush=True)
+        await stopping
+    return 0

@@ -1,0 +1,74 @@
+// Block Kit blocks as elements of the page.
+
+import { chart } from "./chart.js";
+import { el } from "./dom.js";
+import { control } from "./controls.js";
+import { inputBlock } from "./inputs.js";
+import { mrkdwn, richText, textObject } from "./markup.js";
+import { dataTable, table } from "./tables.js";
+
+const RENDER = {
+  section,
+  header: (block) => el("h3", { class: "block-header" }, textObject(block.text)),
+  context: (block) => el("div", { class: "context" }, block.elements.map(small)),
+  divider: () => el("hr"),
+  actions: (block, place) => el("div", { class: "actions" }, block.elements.map((one) => control(one, block, place))),
+  image: (block) => el("img", { class: "picture", src: block.image_url, alt: block.alt_text }),
+  rich_text: richText,
+  markdown: (block) => el("div", { class: "section" }, mrkdwn(block.text)),
+  table,
+  data_table: dataTable,
+  data_visualization: chart,
+  input: inputBlock,
+  alert: (block) => el("div", { class: `alert ${block.level ?? "default"}` }, textObject(block.text)),
+  card,
+  carousel: (block, place) => el("div", { class: "carousel" }, block.elements.map((one) => card(one, place))),
+  container,
+};
+
+/** All blocks of a message or a modal. `place` says where they stand, for what is pressed in them. */
+export function blocks(list, place) {
+  return list.map((block) => {
+    const node = (RENDER[block.type] ?? unknown)(block, place);
+    node.dataset.block = block.block_id ?? "";
+    return node;
+  });
+}
+
+function section(block, place) {
+  const text = block.text ? el("div", { class: "section-text" }, textObject(block.text)) : null;
+  const fields = block.fields
+    ? el("div", { class: "fields" }, block.fields.map((field) => el("div", {}, textObject(field))))
+    : null;
+  const beside = block.accessory
+    ? el("div", { class: "accessory" }, control(block.accessory, block, place))
+    : null;
+  return el("div", { class: beside ? "section with-accessory" : "section" }, el("div", {}, text, fields), beside);
+}
+
+function small(element) {
+  if (element.type === "image") return el("img", { src: element.image_url, alt: element.alt_text });
+  return el("span", {}, textObject(element));
+}
+
+function card(block, place) {
+  return el(
+    "div",
+    { class: "card" },
+    block.title && el("strong", {}, textObject(block.title)),
+    block.subtitle && el("div", { class: "context" }, textObject(block.subtitle)),
+    block.body && el("div", {}, textObject(block.body)),
+    block.actions && el("div", { class: "actions" }, block.actions.map((one) => control(one, block, place))),
+  );
+}
+
+function container(block, place) {
+  const title = block.title ? textObject(block.title) : block.rich_text_title ? richText(block.rich_text_title) : "";
+  const inside = blocks(block.child_blocks, place);
+  const subtitle = block.subtitle && el("div", { class: "context" }, textObject(block.subtitle));
+  if (!block.is_collapsible) return el("div", { class: "card" }, el("strong", {}, title), subtitle, inside);
+  const open = !block.default_collapsed;
+  return el("details", { class: "card", open }, el("summary", {}, title), subtitle, inside);
+}
+
+const unknown = (block) => el("p", { class: "context", text: `[${block.type}]` });

@@ -1,0 +1,147 @@
+// data_visualization blocks, drawn. The same numbers stand in a table beneath, for whoever prefers it.
+
+import { el, svg } from "./dom.js";
+
+const WIDTH = 640;
+const HEIGHT = 230;
+const LEFT = 46;
+const BOTTOM = 40;
+const TOP = 12;
+
+/** A chart with its title and its data. */
+export function chart(block) {
+  const body = block.chart;
+  const drawing = body.type === "pie" ? pie(body) : axes(body);
+  const drawn = svg(
+    "svg",
+    { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": `${block.title}: ${spoken(body)}` },
+    drawing,
+  );
+  return el(
+    "figure",
+    { class: `chart ${body.type}` },
+    el("figcaption", { text: block.title }),
+    legend(body),
+    drawn,
+    el("details", {}, el("summary", { text: "Numbers" }), numbers(body)),
+  );
+}
+
+function spoken(body) {
+  if (body.type === "pie") return body.segments.map((one) => `${one.label} ${one.value}`).join(", ");
+  return body.series
+    .map((one) => `${one.name}, ${one.data.map((point) => `${point.label} ${point.value}`).join(", ")}`)
+    .join("; ");
+}
+
+function legend(body) {
+  const names = (body.segments ?? body.series).map((one) => one.label ?? one.name);
+  if (names.length < 2) return null;
+  const keys = names.map((name, index) => el("li", { class: `key c${index}`, text: name }));
+  return el("ul", { class: "legend", "aria-hidden": "true" }, keys);
+}
+
+function numbers(body) {
+  const rows =
+    body.type === "pie"
+      ? [["", "Value"], ...body.segments.map((one) => [one.label, one.value])]
+      : [
+          ["", ...body.series.map((one) => one.name)],
+          ...body.axis_config.categories.map((label) => [label, ...body.series.map((one) => valueAt(one, label))]),
+        ];
+  const lines = rows.map((row, index) =>
+    el("tr", {}, row.map((cell, column) => el(index && column ? "td" : "th", { text: String(cell) }))),
+  );
+  return el("table", { class: "numbers" }, el("tbody", {}, lines));
+}
+
+const valueAt = (series, label) => series.data.find((point) => point.label === label)?.value ?? 0;
+
+function ticks(highest) {
+  const rough = Math.max(highest, 1) / 4;
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const step = [1, 2, 5, 10].map((n) => n * power).find((n) => n >= rough);
+  const whole = Number.isInteger(highest) ? Math.max(step, 1) : step;
+  return Array.from({ length: Math.ceil(highest / whole) + 1 || 2 }, (_, n) => n * whole);
+}
+
+function axes(body) {
+  const labels = body.axis_config.categories;
+  const highest = Math.max(1, ...body.series.flatMap((one) => one.data.map((point) => point.value)));
+  const marks = ticks(highest);
+  const top = marks.at(-1);
+  const y = (value) => HEIGHT - BOTTOM - (value / top) * (HEIGHT - BOTTOM - TOP);
+  const slot = (WIDTH - LEFT - 8) / labels.length;
+  const x = (index) => LEFT + slot * (index + 0.5);
+  const grid = marks.map((value) => [
+    svg("line", { class: "grid", x1: LEFT, x2: WIDTH - 8, y1: y(value), y2: y(value) }),
+    svg("text", { class: "tick", x: LEFT - 8, y: y(value) + 4, "text-anchor": "end", text: shortNumber(value) }),
+  ]);
+  const every = Math.ceil((Math.max(...labels.map((label) => label.length)) * 7.2) / slot);
+  const names = labels.map((label, index) =>
+    index % every ? null : svg("text", { class: "tick", x: x(index), y: HEIGHT - 22, "text-anchor": "middle", text: label }),
+  );
+  const draw = { bar: bars, line: lines, area: lines }[body.type];
+  return [...grid.flat(), ...names.filter(Boolean), ...titles(body), ...draw(body, { labels, x, y, slot })];
+}
+
+function titles(body) {
+  const { x_label: below, y_label: beside } = body.axis_config;
+  const middle = (HEIGHT - BOTTOM + TOP) / 2;
+  return [
+    below && svg("text", { class: "axis", x: (WIDTH + LEFT) / 2, y: HEIGHT - 5, "text-anchor": "middle", text: below }),
+    beside &&
+      svg("text", { class: "axis", transform: `rotate(-90) translate(${-middle} 11)`, "text-anchor": "middle", text: beside }),
+  ].filter(Boolean);
+}
+
+function bars(body, { labels, x, y, slot }) {
+  const wide = Math.min(44, (slot * 0.76) / body.series.length);
+  return body.series.flatMap((series, number) =>
+    labels.map((label, index) => {
+      const value = valueAt(series, label);
+      const left = x(index) - (wide * body.series.length) / 2 + wide * number;
+      const height = Math.max(y(0) - y(value), value > 0 ? 1.5 : 0);
+      const place = { x: left + 0.5, y: y(0) - height, width: Math.max(wide - 1, 1), height, rx: Math.min(3, wide / 4) };
+      return svg("rect", { class: `bar c${number}`, ...place }, told(series, label, value));
+    }),
+  );
+}
+
+function lines(body, { labels, x, y }) {
+  return body.series.flatMap((series, number) => {
+    const points = labels.map((label, index) => [x(index), y(valueAt(series, label)), label]);
+    const path = points.map(([left, top], index) => `${index ? "L" : "M"}${left} ${top}`).join("");
+    const under = `${path}L${points.at(-1)[0]} ${y(0)}L${points[0][0]} ${y(0)}Z`;
+    const dots = points.map(([cx, cy, label]) =>
+      svg("circle", { class: `dot c${number}`, cx, cy, r: 3 }, told(series, label, valueAt(series, label))),
+    );
+    return [
+      body.type === "area" ? svg("path", { class: `area c${number}`, d: under }) : null,
+      svg("path", { class: `line c${number}`, d: path }),
+      ...dots,
+    ].filter(Boolean);
+  });
+}
+
+const told = (series, label, value) => svg("title", { text: `${series.name}, ${label}: ${value}` });
+
+function pie(body) {
+  const sum = body.segments.reduce((all, one) => all + one.value, 0);
+  const [cx, cy, r] = [WIDTH / 2, HEIGHT / 2, HEIGHT / 2 - 12];
+  let from = -Math.PI / 2;
+  return body.segments.map((one, number) => {
+    const to = from + (2 * Math.PI * one.value) / sum;
+    const at = (angle) => `${cx + r * Math.cos(angle)} ${cy + r * Math.sin(angle)}`;
+    const large = to - from > Math.PI ? 1 : 0;
+    const whole = body.segments.length === 1;
+    const d = `M${cx} ${cy}L${at(from)}A${r} ${r} 0 ${large} 1 ${at(to)}Z`;
+    from = to;
+    const label = svg("title", { text: `${one.label}: ${one.value}` });
+    return whole
+      ? svg("circle", { class: `slice c${number}`, cx, cy, r }, label)
+      : svg("path", { class: `slice c${number}`, d }, label);
+  });
+}
+
+const shortNumber = (value) => (value >= 10_000 ? `${value / 1000}k` : String(Math.round(value * 100) / 100));

@@ -1,0 +1,112 @@
+// The composer: what one types, and the commands one can choose from.
+
+import { byId, el, freshId } from "./dom.js";
+import { post } from "./net.js";
+import { store } from "./store.js";
+
+const input = byId("message");
+const list = byId("completions");
+const hint = byId("hint");
+let active = -1;
+
+/** Wire the composer; done once. */
+export function startComposer() {
+  input.setAttribute("aria-controls", "completions");
+  input.setAttribute("aria-describedby", "hint");
+  input.addEventListener("input", refresh);
+  input.addEventListener("keydown", keys);
+  input.addEventListener("blur", () => (list.hidden = true));
+  byId("composer").addEventListener("submit", send);
+}
+
+/** Put words into the composer, ready to be sent. */
+export function fillComposer(text) {
+  input.value = text;
+  input.focus();
+  refresh();
+}
+
+/** Words that may come next: commands, or the alternatives that the command's hint lists. */
+function candidates() {
+  const text = input.value;
+  if (!text.startsWith("/")) return [];
+  if (!text.includes(" ")) {
+    return store.commands
+      .filter((one) => one.name.startsWith(text))
+      .map((one) => ({ text: `${one.name} `, title: one.name, hint: one.usage_hint, about: one.description }));
+  }
+  const [name, ...words] = text.split(" ");
+  const command = store.commands.find((one) => one.name === name);
+  if (!command || words.length !== 1) return [];
+  return alternatives(command.usage_hint)
+    .filter((word) => word.startsWith(words[0]) && word !== words[0])
+    .map((word) => ({ text: `${name} ${word} `, title: `${name} ${word}`, hint: "", about: "" }));
+}
+
+/** The plain words that may stand first in a usage hint such as `[show <id> | refresh | help]`. */
+function alternatives(usage) {
+  const first = usage.replace(/^\[|\]$/g, "").split("|").map((one) => /^[a-z]+/.exec(one.trim())?.[0]);
+  return [...new Set(first.filter(Boolean))];
+}
+
+function refresh() {
+  input.style.height = "auto";
+  input.style.height = `${Math.min(input.scrollHeight, 180)}px`;
+  const found = document.activeElement === input ? candidates() : [];
+  list.replaceChildren(...found.map(item));
+  list.hidden = !found.length;
+  mark(-1);
+  const command = store.commands.find((one) => input.value === one.name || input.value.startsWith(`${one.name} `));
+  hint.textContent = command && !found.length ? `${command.name} ${command.usage_hint}` : "";
+}
+
+function item(one) {
+  const choose = (event) => {
+    event.preventDefault();
+    fillComposer(one.text);
+  };
+  const node = el(
+    "div",
+    { id: freshId("completion"), role: "option", "aria-selected": "false", onmousedown: choose },
+    el("strong", { text: one.title }),
+    el("span", { class: "usage", text: one.hint }),
+    el("span", { class: "about", text: one.about }),
+  );
+  node.dataset.text = one.text;
+  return node;
+}
+
+function mark(index) {
+  active = index;
+  [...list.children].forEach((node, at) => node.setAttribute("aria-selected", String(at === index)));
+  const node = list.children[index];
+  if (node) input.setAttribute("aria-activedescendant", node.id);
+  else input.removeAttribute("aria-activedescendant");
+  node?.scrollIntoView({ block: "nearest" });
+}
+
+function keys(event) {
+  const count = list.hidden ? 0 : list.children.length;
+  if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
+    event.preventDefault();
+    if (count && active >= 0) fillComposer(list.children[active].dataset.text);
+    else send(event);
+  } else if (event.key === "Tab" && count && !event.shiftKey) {
+    event.preventDefault();
+    fillComposer(list.children[Math.max(active, 0)].dataset.text);
+  } else if (event.key === "Escape" && count) {
+    list.hidden = true;
+  } else if (["ArrowDown", "ArrowUp"].includes(event.key) && count) {
+    event.preventDefault();
+    mark((active + (event.key === "ArrowDown" ? 1 : active < 0 ? count - 1 : count - 1)) % count);
+  }
+}
+
+async function send(event) {
+  event.preventDefault();
+  const text = input.value.trim();
+  if (!text) return;
+  input.value = "";
+  refresh();
+  await post("/page/say", { as: store.me, channel: store.channel, text });
+}

@@ -1,0 +1,135 @@
+// What one can press or choose in a message, or between the inputs of a modal.
+
+import { el, freshId } from "./dom.js";
+import { textObject } from "./markup.js";
+import { post } from "./net.js";
+import { people, channels } from "./choices.js";
+import { store } from "./store.js";
+import { typeahead } from "./typeahead.js";
+
+/** Any element that acts at once. */
+export function control(element, block, place) {
+  const act = (value) => confirmed(element, () => press(element, block, place, value));
+  switch (element.type) {
+    case "button":
+      return button(element, act);
+    case "image":
+      return el("img", { class: "thumb", src: element.image_url, alt: element.alt_text });
+    case "overflow":
+      return overflow(element, act);
+    case "external_select":
+      return typeahead(element, block, place, (option) => option && act(option), wordsOf(element));
+    case "radio_buttons":
+    case "checkboxes":
+      return choices(element, act);
+    case "datepicker":
+      return dated(element, act);
+    default:
+      return select(element, act);
+  }
+}
+
+async function press(element, block, place, value) {
+  const wish = { as: store.me, block_id: block.block_id, action_id: element.action_id, value: value ?? null };
+  return post("/page/press", { ...wish, ...place.where(), values: place.values?.() });
+}
+
+const wordsOf = (element) => element.placeholder?.text ?? "Choose";
+
+function button(element, act) {
+  const link = element.url;
+  const node = el(
+    "button",
+    {
+      type: "button",
+      class: `action ${element.style ?? ""}`,
+      "aria-label": element.accessibility_label,
+      "data-action": element.action_id,
+      onclick: async () => {
+        if (node.getAttribute("aria-busy")) return;
+        node.setAttribute("aria-busy", "true");
+        await act();
+        node.removeAttribute("aria-busy");
+        if (link) window.open(link, "_blank", "noopener");
+      },
+    },
+    textObject(element.text),
+  );
+  return node;
+}
+
+function select(element, act) {
+  const groups = element.option_groups ?? [{ options: element.options ?? people(element) ?? channels() }];
+  const first = element.initial_option?.value;
+  const inside = groups.map((group) => {
+    const options = group.options.map((one) =>
+      el("option", { value: one.value, selected: one.value === first, text: one.text.text }),
+    );
+    return group.label ? el("optgroup", { label: group.label.text }, options) : options;
+  });
+  const empty = first ? [] : [el("option", { value: "", text: wordsOf(element) })];
+  return el(
+    "select",
+    { "aria-label": wordsOf(element), "data-action": element.action_id, onchange: (event) => act(event.target.value) },
+    empty,
+    inside.flat(),
+  );
+}
+
+function overflow(element, act) {
+  const items = element.options.map((one) =>
+    el("button", { type: "button", class: "plain", onclick: () => act(one.value) }, textObject(one.text)),
+  );
+  return el("details", { class: "overflow" }, el("summary", { "aria-label": "More actions", text: "⋯" }), items);
+}
+
+function choices(element, act) {
+  const many = element.type === "checkboxes";
+  const name = freshId("choice");
+  const chosen = new Set((element.initial_options ?? [element.initial_option]).filter(Boolean).map((one) => one.value));
+  const items = element.options.map((one) => {
+    const input = el("input", { type: many ? "checkbox" : "radio", name, value: one.value, checked: chosen.has(one.value) });
+    return el("label", { class: "choice" }, input, el("span", {}, textObject(one.text)));
+  });
+  const group = el("div", { class: "choices", role: "group" }, items);
+  group.addEventListener("change", () => {
+    const values = [...group.querySelectorAll("input:checked")].map((input) => input.value);
+    act(many ? values : values[0]);
+  });
+  return group;
+}
+
+function dated(element, act) {
+  const props = { type: "date", value: element.initial_date, "aria-label": wordsOf(element) };
+  return el("input", { ...props, onchange: (event) => act(event.target.value) });
+}
+
+/** Ask first where the bot wants that. */
+function confirmed(element, act) {
+  const ask = element.confirm;
+  if (!ask) return act();
+  return new Promise((done) => {
+    const titleId = freshId("confirm");
+    const close = async (sure) => {
+      box.close();
+      box.remove();
+      if (sure) await act();
+      done();
+    };
+    const style = ask.style === "danger" ? "danger" : "primary";
+    const box = el(
+      "dialog",
+      { class: "modal small", "aria-labelledby": titleId, oncancel: () => close(false) },
+      el("h2", { id: titleId, text: ask.title.text }),
+      el("p", {}, textObject(ask.text)),
+      el(
+        "div",
+        { class: "modal-foot" },
+        el("button", { type: "button", class: "plain", onclick: () => close(false), text: ask.deny.text }),
+        el("button", { type: "button", class: `action ${style}`, onclick: () => close(true), text: ask.confirm.text }),
+      ),
+    );
+    document.body.append(box);
+    box.showModal();
+  });
+}

@@ -1,0 +1,132 @@
+// Messages: made once, made anew only when they changed, so that what one does in them is not lost.
+
+import { blocks } from "./blocks.js";
+import { dayOf, messageTime } from "./dates.js";
+import { el } from "./dom.js";
+import { mrkdwn } from "./markup.js";
+import { replies, store } from "./store.js";
+
+const HUES = [262, 12, 152, 205, 330, 42, 95, 290];
+
+/** Show messages in a list; `openThread(message)` where replies can be read. */
+export function showMessages(list, messages, openThread) {
+  const atEnd = list.scrollHeight - list.scrollTop - list.clientHeight < 60;
+  const held = heldFocus(list);
+  const before = new Map([...list.children].map((node) => [node.dataset.key, node]));
+  const wanted = [];
+  let day = null;
+  for (const message of messages) {
+    if (openThread && dayOf(message.ts) !== day) wanted.push(divider((day = dayOf(message.ts)), before));
+    wanted.push(kept(message, before, openThread));
+  }
+  if (!messages.length && openThread) wanted.push(emptiness(before));
+  const same = wanted.length === list.children.length && wanted.every((node, at) => node === list.children[at]);
+  if (!same) place(list, wanted);
+  giveFocusBack(list, held);
+  if (atEnd || list.dataset.shown !== list.dataset.channel) list.scrollTop = list.scrollHeight;
+  list.dataset.shown = list.dataset.channel ?? "";
+}
+
+/** Put nodes in order, moving only those that are elsewhere. */
+function place(list, wanted) {
+  const keep = new Set(wanted);
+  for (const node of [...list.children]) if (!keep.has(node)) node.remove();
+  wanted.forEach((node, at) => list.children[at] !== node && list.insertBefore(node, list.children[at] ?? null));
+}
+
+function kept(message, before, openThread) {
+  const below = openThread ? replies(message.channel, message.ts) : [];
+  const key = `${store.me} ${message.channel} ${message.ts}`;
+  const last = below.at(-1);
+  const state = `${message.changes} ${below.length} ${last?.number}.${last?.changes}`;
+  const old = before.get(key);
+  if (old?.dataset.state === state) return old;
+  const node = article(message, below, openThread);
+  Object.assign(node.dataset, { key, state, ts: message.ts });
+  if (old && old.dataset.state.split(" ")[0] !== String(message.changes)) node.classList.add("just-changed");
+  return node;
+}
+
+function divider(day, before) {
+  const old = before.get(day);
+  if (old) return old;
+  const node = el("div", { class: "day", role: "separator", "aria-label": day }, el("span", { text: day }));
+  node.dataset.key = day;
+  return node;
+}
+
+function emptiness(before) {
+  const node = before.get("empty") ?? el("p", { class: "empty", text: "Nothing here yet." });
+  node.dataset.key = "empty";
+  return node;
+}
+
+function article(message, below, openThread) {
+  const who = message.author;
+  const time = messageTime(message.ts);
+  const head = el(
+    "div",
+    { class: "who" },
+    el("strong", { text: who.name }),
+    who.kind === "app" ? el("span", { class: "badge", text: "APP" }) : null,
+    time,
+    message.changes ? el("span", { class: "edited", text: "edited" }) : null,
+  );
+  const place = { where: () => ({ channel: message.channel, ts: message.ts }) };
+  const body = message.blocks.length ? blocks(message.blocks, place) : el("div", { class: "section" }, mrkdwn(message.text));
+  return el(
+    "article",
+    { class: message.ephemeral ? "message ephemeral" : "message", "aria-label": `${who.name} at ${time.textContent}`, tabindex: "-1" },
+    avatar(who),
+    el(
+      "div",
+      { class: "said" },
+      message.ephemeral ? el("p", { class: "only-you", text: "Only visible to you" }) : null,
+      head,
+      message.command ? el("p", { class: "typed" }, el("code", { text: message.command })) : null,
+      el("div", { class: "content" }, body),
+      openThread && !message.ephemeral ? threadLink(message, below, openThread) : null,
+    ),
+  );
+}
+
+function threadLink(message, below, openThread) {
+  const open = () => openThread(message);
+  if (!below.length) return el("button", { type: "button", class: "reply quiet", onclick: open, text: "Reply in thread" });
+  const words = below.length === 1 ? "1 reply" : `${below.length} replies`;
+  return el(
+    "button",
+    { type: "button", class: "replies", onclick: open },
+    el("strong", { text: words }),
+    el("span", { class: "last-reply" }, mrkdwn(below.at(-1).text.split("\n")[0])),
+  );
+}
+
+function avatar(who) {
+  if (who.kind === "app") return el("img", { class: "avatar", src: "/page/files/icon.svg", alt: "" });
+  const initials = who.name.split(/\s+/).map((word) => word[0]).slice(0, 2).join("");
+  const node = el("span", { class: "avatar", "aria-hidden": "true", text: initials });
+  const hue = HUES[[...who.id].reduce((sum, sign) => sum + sign.charCodeAt(0), 0) % HUES.length];
+  node.style.setProperty("--hue", hue);
+  return node;
+}
+
+/** Which control of which message has the focus. */
+function heldFocus(list) {
+  const node = document.activeElement;
+  if (!list.contains(node) || node === list) return null;
+  const message = node.closest("article");
+  const block = node.closest("[data-block]");
+  return message && { ts: message.dataset.ts, block: block?.dataset.block, action: node.dataset.action, node };
+}
+
+function giveFocusBack(list, held) {
+  if (!held || held.node.isConnected) return;
+  const message = [...list.querySelectorAll("article")].find((one) => one.dataset.ts === held.ts);
+  if (!message) return list.focus();
+  const same = [...message.querySelectorAll("[data-action]")].find(
+    (one) => one.dataset.action === held.action && one.closest("[data-block]")?.dataset.block === held.block,
+  );
+  (same ?? message).focus({ preventScroll: true });
+}
+

@@ -1,0 +1,149 @@
+// Slack's own markup (mrkdwn) and rich text as elements of the page.
+
+import { slackDate } from "./dates.js";
+import { el } from "./dom.js";
+import { emoji } from "./emoji.js";
+import { channelName, personName } from "./store.js";
+
+const PIECES =
+  /```([\s\S]+?)```|`([^`\n]+)`|<([^<>\n]+)>|:([a-z0-9_+-]+):|(?<![\p{L}\p{N}*])\*(\S(?:[^*\n]*\S)?)\*(?![\p{L}\p{N}*])|(?<![\p{L}\p{N}_])_(\S(?:[^_\n]*\S)?)_(?![\p{L}\p{N}_])|(?<![\p{L}\p{N}~])~(\S(?:[^~\n]*\S)?)~(?![\p{L}\p{N}~])|([█▓■▰]*[░▒□▱]+|[█▓■▰]{2,})/gu;
+
+const decode = (text) => text.replace(/&lt;/g, "<").replace(/&gt;/g, ">").replace(/&amp;/g, "&");
+
+/** mrkdwn as nodes; lines that begin with `>` are a quotation. */
+export function mrkdwn(text) {
+  const nodes = [];
+  let quote = null;
+  const parts = text.split(/(```[\s\S]+?```)/);
+  for (const part of parts) {
+    if (part.startsWith("```") && part.endsWith("```") && part.length > 6) {
+      nodes.push(el("pre", { text: decode(part.slice(3, -3).replace(/^\n/, "")) }));
+      quote = null;
+      continue;
+    }
+    part.split("\n").forEach((line, index) => {
+      const quoted = /^(?:&gt;|>)\s?(.*)$/.exec(line);
+      if (quoted) {
+        if (quote) quote.append(el("br"));
+        else nodes.push((quote = el("blockquote")));
+        quote.append(...inline(quoted[1]));
+        return;
+      }
+      if (index > 0 && !quote) nodes.push(el("br"));
+      quote = null;
+      nodes.push(...inline(line));
+    });
+  }
+  return nodes;
+}
+
+function inline(text) {
+  const nodes = [];
+  let from = 0;
+  for (const found of text.matchAll(PIECES)) {
+    if (found.index > from) nodes.push(decode(text.slice(from, found.index)));
+    nodes.push(piece(found));
+    from = found.index + found[0].length;
+  }
+  if (from < text.length) nodes.push(decode(text.slice(from)));
+  return nodes;
+}
+
+function piece([whole, pre, code, angle, name, bold, italic, strike, bar]) {
+  if (pre !== undefined) return el("pre", { text: decode(pre) });
+  if (code !== undefined) return el("code", { text: decode(code) });
+  if (angle !== undefined) return reference(angle);
+  if (name !== undefined) return named(name) ?? whole;
+  if (bold !== undefined) return el("strong", {}, inline(bold));
+  if (italic !== undefined) return el("em", {}, inline(italic));
+  if (strike !== undefined) return el("s", {}, inline(strike));
+  return meter(bar);
+}
+
+function named(name) {
+  const sign = emoji(name);
+  return sign && el("span", { class: "emoji", role: "img", "aria-label": name.replaceAll("_", " "), text: sign });
+}
+
+function meter(bar) {
+  const all = [...bar].length;
+  const full = [...bar].filter((sign) => "█▓■▰".includes(sign)).length;
+  const fill = el("span", { class: "meter-fill" });
+  fill.style.width = `${(100 * full) / all}%`;
+  const level = full / all >= 0.9 ? "high" : full / all >= 0.7 ? "middle" : "low";
+  const label = `${Math.round((100 * full) / all)} %`;
+  return el("span", { class: `meter ${level}`, role: "img", "aria-label": label, title: label }, fill);
+}
+
+function reference(inside) {
+  const [target, label] = inside.split("|", 2);
+  const [sign, rest] = [target[0], target.slice(1)];
+  if (sign === "@") return mention(`@${personName(rest) ?? label ?? rest}`);
+  if (sign === "#") return mention(`#${channelName(rest) ?? (label || rest)}`);
+  if (target.startsWith("!date^")) return slackDate(target.slice(6), label && decode(label));
+  if (target.startsWith("!subteam^")) return mention(label ?? "@approvers");
+  if (sign === "!") return mention(`@${rest}`);
+  return link(decode(target), label === undefined ? decode(target) : decode(label));
+}
+
+const mention = (text) => el("span", { class: "mention", text: decode(text) });
+
+function link(address, words) {
+  const safe = /^(https?|mailto):/i.test(address);
+  if (!safe) return words;
+  return el("a", { href: address, target: "_blank", rel: "noopener noreferrer", text: words });
+}
+
+/** A text object: mrkdwn, or plain text in which only emoji names mean something. */
+export function textObject(object) {
+  if (!object) return [];
+  if (object.type === "mrkdwn") return mrkdwn(object.text);
+  return object.text.split(/(:[a-z0-9_+-]+:)/).map((part) => {
+    const name = /^:([a-z0-9_+-]+):$/.exec(part)?.[1];
+    return (name && named(name)) || part;
+  });
+}
+
+/** A rich_text block. */
+export function richText(block) {
+  return el("div", { class: "rich" }, block.elements.map(richPart));
+}
+
+function richPart(part) {
+  if (part.type === "rich_text_list") {
+    const items = part.elements.map((item) => el("li", {}, words(item)));
+    return el(part.style === "ordered" ? "ol" : "ul", {}, items);
+  }
+  const tag = { rich_text_preformatted: "pre", rich_text_quote: "blockquote" }[part.type] ?? "p";
+  return el(tag, {}, words(part));
+}
+
+const words = (part) => part.elements.map(richWord);
+
+function richWord(word) {
+  const node = plainWord(word);
+  const style = word.style ?? {};
+  const tags = { bold: "strong", italic: "em", strike: "s", code: "code", underline: "u" };
+  return Object.entries(tags).reduce((inner, [key, tag]) => (style[key] ? el(tag, {}, inner) : inner), node);
+}
+
+function plainWord(word) {
+  switch (word.type) {
+    case "link":
+      return link(word.url, word.text ?? word.url);
+    case "emoji":
+      return named(word.name) ?? `:${word.name}:`;
+    case "user":
+      return mention(`@${personName(word.user_id) ?? word.user_id}`);
+    case "usergroup":
+      return mention("@approvers");
+    case "channel":
+      return mention(`#${channelName(word.channel_id) ?? word.channel_id}`);
+    case "broadcast":
+      return mention(`@${word.range}`);
+    case "date":
+      return slackDate(`${word.timestamp}^${word.format}`, word.fallback);
+    default:
+      return document.createTextNode(word.text ?? word.value ?? "");
+  }
+}

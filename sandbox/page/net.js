@@ -1,0 +1,36 @@
+// Talking with the sandbox.
+
+import { toast } from "./dom.js";
+
+/** What stands at an address of ours, as JSON. */
+export async function get(path) {
+  const answer = await fetch(path);
+  if (!answer.ok) throw new Error(await answer.text());
+  return answer.json();
+}
+
+const SAID = {
+  operation_timeout: "The bot did not answer within three seconds.",
+  dispatch_failed: "The bot could not be reached, or refused the request.",
+};
+
+/** Do something; what went wrong is shown, and the answer has it as `error`. */
+export async function post(path, body) {
+  const answer = await fetch(path, {
+    method: "POST",
+    headers: { "Content-Type": "application/json" },
+    body: JSON.stringify(body),
+  });
+  const text = await answer.text();
+  const said = answer.headers.get("Content-Type")?.includes("json") ? JSON.parse(text) : { error: text };
+  if (said.error) toast(SAID[said.error] ?? said.error);
+  return said;
+}
+
+/** Call `changed` now and whenever something is new; `lost` says whether the sandbox is gone. */
+export function listen(changed, lost) {
+  const source = new EventSource("/page/events");
+  source.onmessage = () => changed();
+  source.onopen = () => lost(false);
+  source.onerror = () => lost(true);
+}

@@ -1,0 +1,213 @@
+// The panel that disturbs the services, and shows what the bot asked of them.
+
+import { clock } from "./dates.js";
+import { el, freshId } from "./dom.js";
+import { get, post } from "./net.js";
+
+const EVERY_MS = 1500;
+const CODES = [
+  ["1070", "1070: too many calls at once"],
+  ["44", "44: too many in a minute"],
+  ["45", "45: too many in a day"],
+];
+const TROUBLES = {
+  works: null,
+  broken: { kind: "status", status: 503 },
+  slow: { kind: "slow", seconds: 4 },
+  cut: { kind: "reset" },
+};
+const TROUBLE_NAMES = { works: "works", broken: "answers 503", slow: "takes 4 s longer", cut: "cuts the connection" };
+const FLOWS = { FW00000000000000000000000000000001: "welcome", FW00000000000000000000000000000002: "survey" };
+
+const control = (name, body) => post(`/page/services/${name}`, body);
+
+/** The panel; `refresh()` looks again, `stop()` when it is put away. */
+export function servicesPanel(close) {
+  const parts = [blocking(), dataCenters(), flows(), calls(), restarting()];
+  const node = el(
+    "aside",
+    { class: "beside", "aria-label": "Services" },
+    el(
+      "header",
+      { class: "beside-head" },
+      el("h2", { text: "Services" }),
+      el("button", { type: "button", class: "icon", "aria-label": "Close the services", onclick: close, text: "✕" }),
+    ),
+    el("div", { class: "panel", tabindex: "0", role: "group", "aria-label": "Disturb the services" }, parts),
+  );
+  const look = async () => {
+    const state = await get("/page/services");
+    parts.forEach((part) => part.show?.(state));
+  };
+  const after = (change) => async (...args) => {
+    await change(...args);
+    await look();
+  };
+  parts.forEach((part) => part.wire?.(after));
+  const timer = setInterval(() => look().catch(() => {}), EVERY_MS);
+  node.stop = () => clearInterval(timer);
+  node.refresh = () => {};
+  node.ready = look();
+  return node;
+}
+
+function blocking() {
+  const where = el("select", { id: freshId("panel") });
+  const code = el("select", { id: freshId("panel") }, CODES.map(([value, text]) => el("option", { value, text })));
+  const button = el("button", { type: "button", class: "action danger", text: "Block" });
+  const list = el("ul", { class: "blocked" });
+  const part = el(
+    "section",
+    {},
+    el("h3", { text: "Block an organization" }),
+    el("label", { for: where.id, text: "Organization" }),
+    where,
+    el("label", { for: code.id, text: "As if it had made" }),
+    code,
+    el("div", { class: "actions" }, button),
+    list,
+  );
+  let change;
+  part.wire = (after) => {
+    change = after(control);
+    button.addEventListener("click", () => {
+      const [data_center, organization_id] = where.value.split(" ");
+      change("block", { data_center, organization_id, code: Number(code.value) });
+    });
+  };
+  part.show = (state) => {
+    if (!where.options.length) where.append(...state.data_centers.map(organizations));
+    const blocked = state.data_centers.flatMap((one) =>
+      one.organizations.filter((org) => org.block).map((org) => ({ ...org, data_center: one.data_center })),
+    );
+    const now = JSON.stringify(blocked.map((org) => [org.organization_id, org.block.code]));
+    if (list.dataset.now === now) return;
+    list.dataset.now = now;
+    list.replaceChildren(...blocked.map((org) => lifting(org, change)));
+  };
+  return part;
+}
+
+function organizations({ data_center, organizations: all }) {
+  const active = all.filter((org) => org.is_org_active);
+  const items = active.map((org) => el("option", { value: `${data_center} ${org.organization_id}`, text: org.name }));
+  return el("optgroup", { label: data_center }, items);
+}
+
+function lifting(org, change) {
+  const lift = () => change("lift", { data_center: org.data_center, organization_id: org.organization_id });
+  return el(
+    "li",
+    {},
+    el("span", { text: `${org.name} (${org.data_center}), ${org.block.code}` }),
+    el("button", { type: "button", class: "action", "aria-label": `Lift ${org.name}`, onclick: lift, text: "Lift" }),
+  );
+}
+
+function dataCenters() {
+  const rows = el("div", { class: "centers" });
+  const part = el("section", {}, el("h3", { text: "Disturb a data center" }), rows);
+  let set;
+  part.wire = (after) => {
+    set = after(async (data_center, trouble) => {
+      await control("faults/lift", { service: "inventory", data_center });
+      if (TROUBLES[trouble]) await control("faults", { service: "inventory", data_center, ...TROUBLES[trouble] });
+    });
+  };
+  part.show = (state) => {
+    if (!rows.children.length) rows.append(...state.data_centers.map((one) => center(one.data_center, (value) => set(one.data_center, value))));
+    for (const select of rows.querySelectorAll("select")) {
+      const fault = state.faults.find((one) => one.service === "inventory" && one.data_center === select.name);
+      const kind = Object.keys(TROUBLES).find((name) => TROUBLES[name] && TROUBLES[name].kind === fault?.kind);
+      if (document.activeElement !== select) select.value = kind ?? "works";
+      select.classList.toggle("troubled", Boolean(fault));
+    }
+  };
+  return part;
+}
+
+function center(name, changed) {
+  const id = freshId("panel");
+  const options = Object.entries(TROUBLE_NAMES).map(([value, text]) => el("option", { value, text }));
+  return el(
+    "div",
+    {},
+    el("label", { for: id }, el("code", { text: name })),
+    el("select", { id, name, onchange: (event) => changed(event.target.value) }, options),
+  );
+}
+
+function flows() {
+  const lists = el("div", {});
+  const part = el("section", {}, el("h3", { text: "Edit a list behind the bot’s back" }), lists);
+  let change;
+  part.wire = (after) => (change = after(control));
+  part.show = (state) => {
+    for (const flow of state.flows) {
+      const text = flow.identities.join("\n");
+      const old = lists.querySelector(`[data-sid="${flow.sid}"]`);
+      if (!old) lists.append(flowEditor(flow.sid, text, (name, body) => change(name, body)));
+      else if (old.dataset.text !== text) {
+        old.dataset.text = text;
+        old.querySelector("textarea").value = text;
+      }
+    }
+  };
+  return part;
+}
+
+function flowEditor(sid, text, change) {
+  const id = freshId("panel");
+  const area = el("textarea", { id, rows: 3, spellcheck: "false" });
+  area.value = text;
+  const name = FLOWS[sid] ?? sid;
+  const save = () => {
+    const identities = area.value.split("\n").map((one) => one.trim()).filter(Boolean);
+    change(`flows/${sid}`, { identities });
+  };
+  const node = el(
+    "div",
+    { class: "flow" },
+    el("label", { for: id, text: `Who stands in ${name}, one a line` }),
+    area,
+    el("button", { type: "button", class: "action", "aria-label": `Save ${name}`, onclick: save, text: "Save" }),
+  );
+  Object.assign(node.dataset, { sid, text });
+  return node;
+}
+
+function calls() {
+  const rows = el("tbody", {});
+  const head = ["When", "Call", "Status"].map((text) => el("th", { scope: "col", text }));
+  const table = el("table", { class: "calls" }, el("thead", {}, el("tr", {}, head)), rows);
+  const part = el("section", {}, el("h3", { text: "The last calls of the bot" }), table);
+  part.show = (state) => {
+    const now = String(state.last_calls.at(-1)?.number ?? 0) + state.last_calls.filter((one) => !one.status).length;
+    if (rows.dataset.now === now) return;
+    rows.dataset.now = now;
+    rows.replaceChildren(...state.last_calls.toReversed().slice(0, 14).map(call));
+  };
+  return part;
+}
+
+function call(one) {
+  const status = one.code ? `${one.status} (${one.code})` : (one.status ?? "…");
+  const path = one.path.replace(/FW[0-9a-fA-F]{26,}/, "FW…");
+  return el(
+    "tr",
+    { class: one.status >= 400 ? "bad" : "" },
+    el("td", { text: clock(one.arrived_at) }),
+    el("td", {}, el("code", { text: `${one.method} ${path}` }), one.organization_id ? el("small", { text: ` ${one.organization_id}` }) : null),
+    el("td", { text: String(status) }),
+  );
+}
+
+function restarting() {
+  const restart = async () => {
+    button.disabled = true;
+    await post("/page/restart", {});
+    button.disabled = false;
+  };
+  const button = el("button", { type: "button", class: "action", onclick: restart, text: "Kill it and start it again" });
+  return el("section", {}, el("h3", { text: "The bot itself" }), el("p", { class: "note", text: "As a crash would (kill -9). What was asked is not lost." }), button);
+}

@@ -1,0 +1,73 @@
+// The side: whom one acts as, the channels, and how the bot is.
+
+import { byId, el } from "./dom.js";
+import { store, unread } from "./store.js";
+
+const BOT = { ready: "The bot is running", starting: "The bot is starting…", stopped: "The bot has stopped" };
+
+/** Fill in the people; `chosen(id)` hears of another one. */
+export function startSide(chosen) {
+  const select = byId("acting");
+  select.replaceChildren(
+    ...store.people.map((person) => el("option", { value: person.id, text: `${person.name} (${person.role})` })),
+  );
+  select.addEventListener("change", () => chosen(select.value));
+  byId("menu").addEventListener("click", () => openSide(!document.body.classList.contains("side-open")));
+  startTheme();
+}
+
+/** Show or put away the side on a small screen. */
+export function openSide(open) {
+  document.body.classList.toggle("side-open", open);
+  byId("menu").setAttribute("aria-expanded", String(open));
+}
+
+/** Show the channels as they are now. */
+export function showSide() {
+  byId("acting").value = store.me;
+  const list = (id, kinds) => {
+    const held = document.activeElement?.closest(`#${id} a`)?.getAttribute("href");
+    byId(id).replaceChildren(...store.screen.channels.filter((one) => kinds.includes(one.kind)).map(row));
+    if (held) byId(id).querySelector(`a[href="${held}"]`)?.focus();
+  };
+  list("channels", ["public", "private"]);
+  list("directs", ["direct"]);
+  const state = byId("bot-state");
+  if (state.dataset.state !== store.screen.bot) {
+    state.dataset.state = store.screen.bot;
+    state.textContent = BOT[store.screen.bot] ?? "";
+  }
+}
+
+function row(channel) {
+  const fresh = channel.id === store.channel ? 0 : unread(channel.id);
+  const sign = channel.kind === "direct" ? "●" : "#";
+  return el(
+    "li",
+    {},
+    el(
+      "a",
+      { href: `#${channel.id}`, class: fresh ? "unread" : "", "aria-current": channel.id === store.channel ? "page" : null },
+      el("span", { class: "sign", "aria-hidden": "true", text: sign }),
+      el("span", { text: channel.name }),
+      channel.kind === "private" ? el("span", { class: "lock", role: "img", "aria-label": "private", text: "🔒" }) : null,
+      fresh ? el("span", { class: "count" }, el("span", { text: String(fresh) }), el("span", { class: "unseen", text: " unread" })) : null,
+    ),
+  );
+}
+
+function startTheme() {
+  const button = byId("theme");
+  const dark = matchMedia("(prefers-color-scheme: dark)");
+  const now = () => document.documentElement.dataset.theme ?? (dark.matches ? "dark" : "light");
+  const name = () => (button.textContent = now() === "dark" ? "Light colours" : "Dark colours");
+  const saved = localStorage.getItem("theme");
+  if (saved) document.documentElement.dataset.theme = saved;
+  button.addEventListener("click", () => {
+    document.documentElement.dataset.theme = now() === "dark" ? "light" : "dark";
+    localStorage.setItem("theme", now());
+    name();
+  });
+  dark.addEventListener("change", name);
+  name();
+}

@@ -1,0 +1,43 @@
+// What the page knows, and who looks at which channel as whom.
+
+export const store = {
+  people: [],
+  commands: [],
+  me: null,
+  channel: "C0GENERAL",
+  thread: null,
+  screen: { channels: [], messages: [], views: [], bot: "starting" },
+};
+
+const read = new Map();
+
+/** The person that one acts as. */
+export const self = () => store.people.find((person) => person.id === store.me);
+
+/** The name of a person, a channel or a group by id. */
+export const personName = (id) => store.people.find((person) => person.id === id)?.name;
+export const channelName = (id) => store.screen.channels.find((one) => one.id === id)?.name;
+
+/** The messages of a channel, without the replies in threads. */
+export const topLevel = (channel) =>
+  store.screen.messages.filter((m) => m.channel === channel && (!m.thread_ts || m.thread_ts === m.ts));
+
+/** The replies under a message. */
+export const replies = (channel, ts) =>
+  store.screen.messages.filter((m) => m.channel === channel && m.thread_ts === ts && m.ts !== ts);
+
+const place = (channel) => `${store.me} ${channel}`;
+
+/** Remember that everything in a channel was seen. */
+export function markRead(channel) {
+  const all = store.screen.messages.filter((m) => m.channel === channel);
+  read.set(place(channel), Math.max(0, ...all.map((m) => m.number)));
+}
+
+/** How many messages of a channel this person has not seen. */
+export function unread(channel) {
+  const seen = read.get(place(channel)) ?? 0;
+  return store.screen.messages.filter(
+    (m) => m.channel === channel && m.number > seen && m.author.id !== store.me,
+  ).length;
+}

@@ -1,0 +1,108 @@
+"""What one person sees: their channels, the messages in them, and their open modals."""
+
+from dataclasses import asdict
+from typing import Any
+
+from sandbox.manifest import Manifest
+from sandbox.people import Channel, Person
+from sandbox.slack.filling import NotThereError, view_state
+from sandbox.slack.messages import Json, Message, View
+from sandbox.slack.workspace import Workspace
+
+SHOWN_MESSAGES = 300
+
+
+def welcome(workspace: Workspace, manifest: Manifest) -> Json:
+    """What does not change: people and what may be typed."""
+    return {
+        "people": [about(person) for person in workspace.people.values()],
+        "commands": [asdict(command) for command in manifest.commands],
+    }
+
+
+def about(person: Person) -> Json:
+    """A person as the page names them."""
+    return {"id": person.id, "name": person.name, "handle": person.handle, "role": person.role}
+
+
+def screen(workspace: Workspace, user: str) -> Json:
+    """Everything on this person's screen."""
+    workspace.direct(user)
+    channels = [c for c in workspace.channels.values() if user in c.members]
+    ids = {channel.id for channel in channels}
+    visible = [m for m in workspace.all_messages if m.channel in ids and is_visible(m, user)]
+    return {
+        "version": workspace.version,
+        "channels": [as_listed(channel) for channel in channels],
+        "messages": [as_shown(workspace, m) for m in visible[-SHOWN_MESSAGES:]],
+        "views": [as_modal(view) for view in workspace.stack(user)],
+    }
+
+
+def is_visible(message: Message, user: str) -> bool:
+    """Whether a message stands and is for this person."""
+    return not message.deleted and message.only_for in {None, user}
+
+
+def as_listed(channel: Channel) -> Json:
+    """A channel in the list at the side."""
+    kind = "direct" if channel.is_direct else "private" if channel.is_private else "public"
+    name = "Gatehouse" if channel.is_direct else channel.name
+    return {"id": channel.id, "name": name, "kind": kind}
+
+
+def as_shown(workspace: Workspace, message: Message) -> Json:
+    """A message with its author; `number` rises with every message, `changes` with every edit."""
+    return {
+        "channel": message.channel,
+        "ts": message.ts,
+        "number": message.number,
+        "changes": len(message.versions),
+        "author": author(workspace, message.user),
+        "text": message.text,
+        "blocks": message.blocks,
+        "thread_ts": message.thread_ts,
+        "ephemeral": message.only_for is not None,
+        "command": message.command,
+    }
+
+
+def author(workspace: Workspace, user: str) -> Json:
+    """Who wrote it: the bot, Slack itself, or a person."""
+    if user == workspace.bot_user_id:
+        return {"id": user, "name": "Gatehouse", "kind": "app"}
+    if user == "USLACKBOT":
+        return {"id": user, "name": "Slackbot", "kind": "slack"}
+    return {"id": user, "name": workspace.people[user].name, "kind": "person"}
+
+
+def as_modal(view: View) -> Json:
+    """An open modal with what stands in it and what is wrong with it."""
+    body = view.body
+    return {
+        "id": view.id,
+        "hash": view.hash,
+        "title": view.title,
+        "submit": (body.get("submit") or {}).get("text"),
+        "close": (body.get("close") or {}).get("text"),
+        "blocks": view.blocks,
+        "values": view_state(view),
+        "errors": view.errors,
+    }
+
+
+def find_place(workspace: Workspace, wish: Json) -> Message | View:
+    """The message or modal in which somebody did something.
+
+    Raises:
+        NotThereError: it is gone.
+    """
+    if wish.get("view_id"):
+        place: Any = workspace.views.get(wish["view_id"])
+    else:
+        found = (m for m in workspace.all_messages if m.channel == wish.get("channel"))
+        own = (m for m in found if m.ts == wish.get("ts") and is_visible(m, wish["as"]))
+        place = next(own, None)
+    if not isinstance(place, Message | View):
+        raise NotThereError("That is not there any more.")
+    return place

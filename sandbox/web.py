@@ -1,0 +1,228 @@
+"""The page: its files, what it shows (`/page/state`), and what people do on it.
+
+The page asks for the whole state of one person's screen whenever `/page/events` says that something
+changed; what they do comes back as a POST of JSON. Everything goes through `RunningSlack`, as in a
+test.
+"""
+
+import asyncio
+import ipaddress
+import json
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+from aiohttp import web
+
+from sandbox.bot_process import BotProcess, BotStoppedError
+from sandbox.manifest import Manifest
+from sandbox.screen import find_place, screen, welcome
+from sandbox.services.running import RunningServices
+from sandbox.slack.filling import NotThereError, fill, missing
+from sandbox.slack.messages import Json, View
+from sandbox.slack.server import RunningSlack
+
+FILES = Path(__file__).resolve().parent / "page"
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-cache",
+}
+TOGETHER_SECONDS = 0.03
+ALIVE_SECONDS = 15
+
+Act = Callable[[Json], Awaitable[Json]]
+
+
+class Page:
+    """Serves the page; `connect` gives it what it shows."""
+
+    def __init__(self, manifest: Manifest) -> None:
+        self._manifest = manifest
+        self._slack: RunningSlack
+        self._services: RunningServices
+        self._bot: BotProcess
+        self._closing = False
+
+    def connect(self, slack: RunningSlack, services: RunningServices, bot: BotProcess) -> None:
+        """Show these from now on."""
+        self._slack, self._services, self._bot = slack, services, bot
+
+    def close(self) -> None:
+        """End the connections over which browsers hear of changes."""
+        self._closing = True
+        self._slack.workspace.changed()
+
+    def add_routes(self, app: web.Application) -> None:
+        """Add the page to the application of the stand-in Slack."""
+        app.middlewares.append(only_this_machine)
+        app.router.add_get("/", show_file)
+        app.router.add_get("/page/files/{name}", show_file)
+        app.router.add_get("/page/welcome", self._welcome)
+        app.router.add_get("/page/state", self._state)
+        app.router.add_get("/page/events", self._events)
+        app.router.add_get("/page/services", self._show_services)
+        app.router.add_post("/page/services/{name:.+}", self._change_services)
+        acts: dict[str, Act] = {
+            "say": self._say,
+            "press": self._press,
+            "suggest": self._suggest,
+            "submit": self._submit,
+            "close": self._close_view,
+            "restart": self._restart,
+        }
+        for name, act in acts.items():
+            app.router.add_post(f"/page/{name}", doing(act))
+
+    async def _welcome(self, _request: web.Request) -> web.Response:
+        return web.json_response(welcome(self._slack.workspace, self._manifest))
+
+    async def _state(self, request: web.Request) -> web.Response:
+        user = request.query.get("as", "")
+        if user not in self._slack.workspace.people:
+            raise web.HTTPNotFound(text="There is no such person.")
+        shown = screen(self._slack.workspace, user)
+        return web.json_response({**shown, "bot": self._bot.state})
+
+    async def _events(self, request: web.Request) -> web.StreamResponse:
+        """Tell a browser, as server-sent events, that there is something new to see."""
+        response = web.StreamResponse(headers={**HEADERS, "Content-Type": "text/event-stream"})
+        await response.prepare(request)
+        workspace, told = self._slack.workspace, -1
+        while not self._closing:
+            if workspace.version != told:
+                told = workspace.version
+                await response.write(f"data: {told}\n\n".encode())
+                await asyncio.sleep(TOGETHER_SECONDS)
+                continue
+            try:
+                await asyncio.wait_for(workspace.change(), ALIVE_SECONDS)
+            except TimeoutError:
+                await response.write(b": still here\n\n")
+        return response
+
+    async def _show_services(self, _request: web.Request) -> web.Response:
+        state = await self._control("GET", "state")
+        calls = await self._control("GET", "calls?last=30")
+        return web.json_response(
+            {**json.loads(state[1]), "last_calls": json.loads(calls[1])["calls"]}
+        )
+
+    async def _change_services(self, request: web.Request) -> web.Response:
+        status, text = await self._control("POST", request.match_info["name"], await request.json())
+        kind = "application/json" if status == 200 else "text/plain"
+        return web.Response(status=status, text=text, content_type=kind)
+
+    async def _control(self, method: str, name: str, body: Any = None) -> tuple[int, str]:
+        address = f"{self._services.url}/_control/{name}"
+        async with (
+            aiohttp.ClientSession() as session,
+            session.request(method, address, json=body) as answer,
+        ):
+            return answer.status, await answer.text()
+
+    async def _say(self, wish: Json) -> Json:
+        user, channel, text = wish["as"], wish["channel"], wish["text"].strip()
+        if not text.startswith("/"):
+            self._slack.say(user, channel, text, wish.get("thread_ts"))
+            return {}
+        command, _, rest = text.partition(" ")
+        return outcome(await self._slack.command(user, channel, command, rest.strip()))
+
+    async def _press(self, wish: Json) -> Json:
+        place = find_place(self._slack.workspace, wish)
+        if isinstance(place, View):
+            fill_all(place, wish.get("values") or {})
+        where = {"block_id": wish["block_id"], "value": wish.get("value")}
+        return outcome(await self._slack.click(wish["as"], place, wish["action_id"], **where))
+
+    async def _suggest(self, wish: Json) -> Json:
+        place = find_place(self._slack.workspace, wish)
+        where = wish["action_id"], wish["typed"]
+        offered = await self._slack.suggest(wish["as"], place, *where, block_id=wish["block_id"])
+        return {"options": offered}
+
+    async def _submit(self, wish: Json) -> Json:
+        view = find_place(self._slack.workspace, wish)
+        if not isinstance(view, View):
+            raise NotThereError("that modal is closed")
+        fill_all(view, wish["values"])
+        lacking = missing(view)
+        if lacking:
+            self._slack.workspace.fail(view, lacking)
+            return {}
+        return outcome(await self._slack.send(wish["as"], view))
+
+    async def _close_view(self, wish: Json) -> Json:
+        view = find_place(self._slack.workspace, wish)
+        if isinstance(view, View):
+            await self._slack.close(wish["as"], view)
+        return {}
+
+    async def _restart(self, _wish: Json) -> Json:
+        """Kill the bot, as a crash would, and start it again."""
+        await self._bot.kill()
+        try:
+            await self._bot.start()
+        except BotStoppedError as error:
+            return {"error": str(error)}
+        return {}
+
+
+def doing(act: Act) -> Callable[[web.Request], Awaitable[web.Response]]:
+    """A handler of something that a person did; what is gone by now is a 409 with a sentence."""
+
+    async def handle(request: web.Request) -> web.Response:
+        try:
+            return web.json_response(await act(await request.json()))
+        except NotThereError as gone:
+            return web.json_response({"error": str(gone).splitlines()[0]}, status=409)
+
+    return handle
+
+
+def outcome(delivery: Any) -> Json:
+    """How a delivery went, for the page."""
+    return {"error": delivery.error, "seconds": round(delivery.seconds, 3)}
+
+
+def fill_all(view: View, values: Json) -> None:
+    """Put everything that stands in a modal on the screen into the modal."""
+    for block_id, value in values.items():
+        fill(view, block_id, value)
+
+
+async def show_file(request: web.Request) -> web.StreamResponse:
+    """One of the page's own files."""
+    path = FILES / request.match_info.get("name", "index.html")
+    if path.parent != FILES or not path.is_file():
+        raise web.HTTPNotFound(text="There is no such file.")
+    return web.FileResponse(path, headers=HEADERS)
+
+
+@web.middleware
+async def only_this_machine(
+    request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+) -> web.StreamResponse:
+    """Answer only under a loopback name, and only pages of our own: no other site can act here."""
+    host = request.url.host or ""
+    origin = request.headers.get("Origin")
+    if not is_loopback(host) or (origin and origin != f"http://{request.host}"):
+        raise web.HTTPForbidden(text="Only this machine sees the sandbox.")
+    return await handler(request)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host name means this machine."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
