@@ -23,8 +23,16 @@ export function showMessages(list, messages, openThread) {
   const same = wanted.length === list.children.length && wanted.every((node, at) => node === list.children[at]);
   if (!same) place(list, wanted);
   giveFocusBack(list, held);
-  if (atEnd || list.dataset.shown !== list.dataset.channel) list.scrollTop = list.scrollHeight;
+  if (atEnd || list.dataset.shown !== list.dataset.channel) toEnd(list, before);
   list.dataset.shown = list.dataset.channel ?? "";
+}
+
+/** Go to the end; but where the last message is new and taller than the list, to its beginning. */
+function toEnd(list, before) {
+  const last = list.lastElementChild;
+  list.scrollTop = list.scrollHeight;
+  const isTall = last && last.offsetHeight > list.clientHeight;
+  if (isTall && !before.has(last.dataset.key)) list.scrollTop = last.offsetTop - list.offsetTop - 8;
 }
 
 /** Put nodes in order, moving only those that are elsewhere. */

@@ -1,6 +1,6 @@
 // The side: whom one acts as, the channels, and how the bot is.
 
-import { byId, el } from "./dom.js";
+import { byId, el, svg } from "./dom.js";
 import { store, unread } from "./store.js";
 
 const BOT = { ready: "The bot is running", starting: "The bot is starting…", stopped: "The bot has stopped" };
@@ -50,11 +50,16 @@ function row(channel) {
       { href: `#${channel.id}`, class: fresh ? "unread" : "", "aria-current": channel.id === store.channel ? "page" : null },
       el("span", { class: "sign", "aria-hidden": "true", text: sign }),
       el("span", { text: channel.name }),
-      channel.kind === "private" ? el("span", { class: "lock", role: "img", "aria-label": "private", text: "🔒" }) : null,
+      channel.kind === "private" ? lock() : null,
       fresh ? el("span", { class: "count" }, el("span", { text: String(fresh) }), el("span", { class: "unseen", text: " unread" })) : null,
     ),
   );
 }
+
+const LOCK = "M3 5V4a2.5 2.5 0 0 1 5 0v1h1v6H2V5zm1.2 0h2.6V4a1.3 1.3 0 0 0-2.6 0z";
+
+const lock = () =>
+  svg("svg", { class: "lock", viewBox: "0 0 11 12", role: "img", "aria-label": "private" }, svg("path", { d: LOCK, "fill-rule": "evenodd" }));
 
 function startTheme() {
   const button = byId("theme");
