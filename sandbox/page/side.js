@@ -41,17 +41,22 @@ export function showSide() {
 
 function row(channel) {
   const fresh = channel.id === store.channel ? 0 : unread(channel.id);
-  const sign = channel.kind === "direct" ? "●" : "#";
+  const isDirect = channel.kind === "direct";
   return el(
     "li",
     {},
     el(
       "a",
-      { href: `#${channel.id}`, class: fresh ? "unread" : "", "aria-current": channel.id === store.channel ? "page" : null },
-      el("span", { class: "sign", "aria-hidden": "true", text: sign }),
-      el("span", { text: channel.name }),
+      {
+        href: `#${channel.id}`,
+        class: fresh ? "unread" : "",
+        title: fresh ? `${fresh} unread` : null,
+        "aria-current": channel.id === store.channel ? "page" : null,
+      },
+      isDirect ? el("span", { class: "sign", "aria-hidden": "true", text: "●" }) : null,
+      el("span", { text: isDirect ? channel.name : `#${channel.name}` }),
       channel.kind === "private" ? lock() : null,
-      fresh ? el("span", { class: "count" }, el("span", { text: String(fresh) }), el("span", { class: "unseen", text: " unread" })) : null,
+      fresh ? el("span", { class: "count", "aria-hidden": "true", text: String(fresh) }) : null,
     ),
   );
 }
@@ -59,7 +64,7 @@ function row(channel) {
 const LOCK = "M3 5V4a2.5 2.5 0 0 1 5 0v1h1v6H2V5zm1.2 0h2.6V4a1.3 1.3 0 0 0-2.6 0z";
 
 const lock = () =>
-  svg("svg", { class: "lock", viewBox: "0 0 11 12", role: "img", "aria-label": "private" }, svg("path", { d: LOCK, "fill-rule": "evenodd" }));
+  svg("svg", { class: "lock", viewBox: "0 0 11 12", "aria-hidden": "true" }, svg("path", { d: LOCK, "fill-rule": "evenodd" }));
 
 function startTheme() {
   const button = byId("theme");
