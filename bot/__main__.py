@@ -21,6 +21,13 @@ def _parser() -> argparse.ArgumentParser:
     parser.set_defaults(run=_serve)
     commands = parser.add_subparsers(title="commands", metavar="")
     commands.add_parser("serve", help="serve (the default)").set_defaults(run=_serve)
+    check = commands.add_parser("check", help="try every credential, and name each mistake")
+    check.add_argument("--json", action="store_true", help="for machines")
+    check.set_defaults(run=_check)
+    manifest = commands.add_parser("manifest", help="print the Slack app manifest")
+    manifest.add_argument("--url", metavar="https://bot.example.com", help="where Slack calls")
+    manifest.add_argument("--socket", action="store_true", help="for Socket Mode: no address")
+    manifest.set_defaults(run=_manifest)
     audit = commands.add_parser("audit", help="the audit").add_subparsers(required=True)
     verify = audit.add_parser("verify", help="check the whole chain")
     verify.add_argument("--head", metavar="HASH", help="a head noted earlier: finds a cut tail")
@@ -55,6 +62,35 @@ def _serve(_options: argparse.Namespace) -> int:
     except CannotStartError as error:
         print(error, file=sys.stderr)
         return UNUSABLE
+    return 0
+
+
+def _check(options: argparse.Namespace) -> int:
+    settings = _settings()
+    if settings is None:
+        return UNUSABLE
+    from bot.clients.configured import redactor_of
+    from bot.doctor.findings import as_json, as_table
+    from bot.doctor.run import examine
+    from bot.logs import configure_logs
+
+    redactor = redactor_of(settings)
+    # The report has its own lines for what fails.
+    configure_logs("CRITICAL", settings.log_format, redactor)
+    findings = asyncio.run(examine(settings))
+    print(redactor.clean(as_json(findings) if options.json else as_table(findings)))
+    return 0 if all(one.is_well for one in findings) else 1
+
+
+def _manifest(options: argparse.Namespace) -> int:
+    from bot.manifest import manifest_text
+
+    try:
+        text = manifest_text(options.url, socket=options.socket)
+    except ValueError as error:
+        print(error, file=sys.stderr)
+        return UNUSABLE
+    print(text, end="")
     return 0
 
 

@@ -27,13 +27,14 @@ PASSING = frozenset({"internal_error", "fatal_error", "service_unavailable", "re
 
 @dataclass(frozen=True)
 class BotIdentity:
-    """Who the bot is, as `auth.test` says."""
+    """Who the bot is, as `auth.test` says; `answered_at` is the `Date` of its answer."""
 
     team_id: str
     slack_user_id: str
     bot_id: str
     team_name: str
     scopes: frozenset[str]
+    answered_at: str = ""
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,7 @@ class SlackClient:
             bot_id=answer.get("bot_id", ""),
             team_name=answer.get("team", ""),
             scopes=frozenset(scope.strip() for scope in scopes if scope.strip()),
+            answered_at=str(headers.get("date", "")),
         )
 
     async def try_app_token(self, app_token: str) -> None:

@@ -40,6 +40,16 @@ async def is_current(database: Database) -> bool:
         return await tx.connection.run_sync(_is_current)
 
 
+async def revision(database: Database) -> str | None:
+    """Return the schema's revision; None of an empty database.
+
+    Raises:
+        DatabaseUnavailable: The database cannot be reached.
+    """
+    async with database.reading() as tx:
+        return await tx.connection.run_sync(_revision)
+
+
 def _config() -> Config:
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).parent))

@@ -1,0 +1,144 @@
+"""The whole examination, from the settings alone: beside a running bot, or before its start."""
+
+from collections.abc import Sequence
+
+import aiohttp
+from slack_sdk.web.async_client import AsyncWebClient
+from yarl import URL
+
+from bot.clients.calls import Observed
+from bot.clients.configured import email_client, flow_client, inventory_access, redactor_of
+from bot.clients.email import EmailClient
+from bot.clients.http import TOTAL_SECONDS, ServiceHttp, open_session
+from bot.clients.inventory import InventoryClient
+from bot.clients.slack import SlackClient
+from bot.clock import Clock, SystemClock
+from bot.doctor.database import examine_database
+from bot.doctor.findings import Finding, well
+from bot.doctor.roles import RolesExam
+from bot.doctor.services import examine_data_center, examine_email, examine_flows
+from bot.doctor.slack import (
+    examine_app_token,
+    examine_channel,
+    examine_identity,
+    refused_token,
+)
+from bot.errors import SlackError
+from bot.model.organization import OrganizationKey
+from bot.model.plans import Plan
+from bot.settings import Settings, revealed
+from bot.store.engine import Database
+from bot.workflows.guard import Guard
+from bot.workflows.incidents import Incidents
+
+
+async def examine(settings: Settings, clock: Clock | None = None) -> list[Finding]:
+    """Try everything that is configured; one finding a line, in the order of the report."""
+    clock = clock or SystemClock()
+    database = Database(settings.database_url.get_secret_value(), clock)
+    async with open_session() as session:
+        try:
+            return await _Examination(settings, clock, database, session).run()
+        finally:
+            await database.close()
+
+
+class _Examination:
+    def __init__(
+        self, settings: Settings, clock: Clock, database: Database, session: aiohttp.ClientSession
+    ) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._database = database
+        self._http = ServiceHttp(session, redactor_of(settings), _unobserved, clock)
+        web = AsyncWebClient(
+            token=settings.slack_bot_token.get_secret_value(),
+            base_url=settings.slack_api_url.rstrip("/") + "/",
+            session=session,
+        )
+        self._slack = SlackClient(web)
+
+    async def run(self) -> list[Finding]:
+        database = await examine_database(self._database)
+        return [
+            *await self._slack_and_roles(),
+            *await self._inventory(can_be_granted=database.is_well),
+            *await self._flows(),
+            *await self._email(),
+            database,
+        ]
+
+    async def _slack_and_roles(self) -> list[Finding]:
+        settings, slack = self._settings, self._slack
+        try:
+            me = await slack.who_am_i()
+        except SlackError as error:
+            return [refused_token(error)]
+        needed = settings.approvals_needed if not settings.missing_for("flow") else 0
+        return [
+            *examine_identity(me, self._clock.now()),
+            *await examine_app_token(slack, revealed(settings.slack_app_token)),
+            *await examine_channel(
+                slack, "ALERTS_CHANNEL", settings.alerts_channel, is_private_wanted=False
+            ),
+            *await examine_channel(
+                slack, "APPROVALS_CHANNEL", settings.approvals_channel, is_private_wanted=True
+            ),
+            *await RolesExam(slack, settings.policy, me.team_id, needed).run(),
+        ]
+
+    async def _inventory(self, *, can_be_granted: bool) -> list[Finding]:
+        centers = self._settings.inventory_data_centers
+        if not centers:
+            return [_not_configured("inventory", ["INVENTORY_DATA_CENTERS"])]
+        if not can_be_granted:
+            sentence = "Not tried: a call needs the database, where all processes count theirs."
+            return [Finding(f"inventory {name}", "not_tried", sentence) for name in centers]
+        guard = Guard(
+            self._database,
+            self._clock,
+            self._plan_of,
+            Incidents(_nobody_to_wake),
+            timeout_seconds=TOTAL_SECONDS,
+        )
+        access = inventory_access(self._settings, self._http, self._clock)
+        client = InventoryClient(self._http, guard, access)
+        return [
+            await examine_data_center(client, name, one.organization_id)
+            for name, one in centers.items()
+        ]
+
+    def _plan_of(self, key: OrganizationKey) -> Plan:
+        settings = self._settings
+        return Plan(
+            settings.inventory_plans.get(key.organization_id, settings.inventory_default_plan)
+        )
+
+    async def _flows(self) -> list[Finding]:
+        client = flow_client(self._settings, self._http)
+        if client is None:
+            return [_not_configured("flow", self._settings.missing_for("flow"))]
+        return await examine_flows(client, self._settings.flow_aliases)
+
+    async def _email(self) -> list[Finding]:
+        settings = self._settings
+        client = email_client(settings, self._http)
+        if client is None or settings.email_base_url is None or settings.email_api_key is None:
+            return [_not_configured("email", settings.missing_for("email"))]
+        url = URL(settings.email_base_url)
+        as_bearer = EmailClient(self._http, url, settings.email_api_key, "bearer")
+        return [await examine_email(client, as_bearer)]
+
+
+def _not_configured(subject: str, missing: Sequence[str]) -> Finding:
+    return well(
+        subject, f"is not configured; its command names what is missing: {', '.join(missing)}."
+    )
+
+
+def _unobserved(observed: Observed) -> None:
+    """The doctor keeps no metrics."""
+
+
+def _nobody_to_wake() -> None:
+    """The job loop runs in the bot, which finds the doctor's jobs within a second."""

@@ -1,0 +1,70 @@
+"""`python -m bot check` and `manifest`, as operators run them."""
+
+import asyncio
+import json
+import os
+import sys
+
+import pytest
+
+from sandbox.services.running import running_services
+from sandbox.services.state import ServicesState
+from sandbox.slack.server import running_slack
+from tests.support.world import environment_for
+
+
+async def run(environment: dict[str, str], *arguments: str) -> tuple[int, str, str]:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "bot",
+        *arguments,
+        env={"PATH": os.environ["PATH"], **environment},
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    out, err = await process.communicate()
+    assert process.returncode is not None
+    return process.returncode, out.decode(), err.decode()
+
+
+@pytest.fixture
+async def environment(sqlite_url):
+    async with running_services(ServicesState()) as services, running_slack() as slack:
+        yield environment_for(slack, services, sqlite_url)
+
+
+async def test_all_well_is_exit_status_0(environment) -> None:
+    status, out, err = await run(environment, "check")
+    assert (status, err) == (0, "")
+    assert out.splitlines()[-1] == "All is well."
+    assert "inventory com.cn" in out
+
+
+async def test_a_mistake_is_exit_status_1_and_no_secret_is_printed(environment) -> None:
+    environment["FLOW_AUTH_TOKEN"] = "an-old-flow-token"
+    status, out, err = await run(environment, "check", "--json")
+    assert status == 1
+    report = json.loads(out)
+    assert report["ok"] is False
+    assert [one["code"] for one in report["checks"] if not one["ok"]] == ["credentials_refused"]
+    secrets = ["an-old-flow-token", environment["SLACK_BOT_TOKEN"], "demo-eu", "SG.demo-key"]
+    assert not any(secret in out + err for secret in secrets)
+
+
+async def test_wrong_settings_are_exit_status_2(environment) -> None:
+    environment["EMAIL_AUTH"] = "password"
+    status, _, err = await run(environment, "check")
+    assert status == 2
+    assert "account passwords ended in Q4 2020" in err
+    assert "Traceback" not in err
+
+
+async def test_the_manifest_needs_no_settings() -> None:
+    status, out, _ = await run({}, "manifest", "--url", "https://bot.example.org")
+    assert status == 0
+    assert "https://bot.example.org/slack/events" in out
+    assert (await run({}, "manifest", "--socket"))[0] == 0
+    status, out, err = await run({}, "manifest", "--url", "http://bot.example.org")
+    assert (status, out) == (2, "")
+    assert "https://" in err

@@ -1,0 +1,331 @@
+"""The doctor: every mistake an operator can make, by name."""
+
+import json
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+import asyncpg
+import pytest
+
+from bot.clock import SystemClock
+from bot.doctor.findings import Finding, as_json, as_table
+from bot.doctor.run import examine
+from bot.settings import read_settings
+from sandbox.services.faults import Fault as ServiceFault
+from sandbox.services.faults import FaultKind
+from sandbox.services.running import RunningServices, running_services
+from sandbox.services.state import ServicesState
+from sandbox.slack.faults import Fault as SlackFault
+from sandbox.slack.server import RunningSlack, running_slack
+from tests.support.world import ROLES, environment_for, running_world
+
+UNKNOWN_FLOW = "FW000000000000000000000000000000FF"
+
+
+@dataclass
+class Site:
+    """A well configured bot's surroundings, to be spoilt."""
+
+    slack: RunningSlack
+    services: RunningServices
+    environment: dict[str, str] = field(default_factory=dict)
+
+    async def codes(self) -> dict[str, str]:
+        """What is not well: subject → code."""
+        findings = await examine(read_settings(self.environment))
+        return {one.subject: one.code for one in findings if not one.is_well}
+
+    async def sentence(self, code: str) -> str:
+        findings = await examine(read_settings(self.environment))
+        (found,) = [one.sentence for one in findings if one.code == code]
+        return found
+
+    def roles(self, **changed: list[str]) -> None:
+        self.environment["ROLES"] = json.dumps({**ROLES, **changed})
+
+    def data_center(self, **settings: object) -> None:
+        """Leave `eu` alone, with some of its settings changed."""
+        centers = json.loads(self.environment["INVENTORY_DATA_CENTERS"])
+        self.environment["INVENTORY_DATA_CENTERS"] = json.dumps({"eu": centers["eu"] | settings})
+
+
+@pytest.fixture
+async def site(sqlite_url) -> AsyncIterator[Site]:
+    async with running_services(ServicesState()) as services, running_slack() as slack:
+        site = Site(slack, services, environment_for(slack, services, sqlite_url))
+        site.data_center()
+        yield site
+
+
+async def test_a_good_configuration_is_well_in_every_line(site: Site) -> None:
+    findings = await examine(read_settings(site.environment))
+    assert {one.subject: one.code for one in findings} == dict.fromkeys(
+        (
+            "slack token",
+            "slack scopes",
+            "clock",
+            "ALERTS_CHANNEL",
+            "APPROVALS_CHANNEL",
+            "roles",
+            "inventory eu",
+            "flow welcome",
+            "flow survey",
+            "email",
+            "database",
+        ),
+        "ok",
+    )
+
+
+async def test_it_works_beside_a_running_bot(sqlite_url) -> None:
+    async with running_world(sqlite_url) as world:
+        findings = await examine(read_settings(world.environment))
+        assert [one for one in findings if not one.is_well] == []
+
+
+async def test_a_refused_token_is_all_that_can_be_said_of_slack(site: Site) -> None:
+    site.environment["SLACK_BOT_TOKEN"] = "xoxb-old"
+    assert await site.codes() == {"slack token": "token_refused"}
+
+
+async def test_slack_that_is_away_is_not_a_wrong_token(site: Site) -> None:
+    site.environment["SLACK_API_URL"] = "http://127.0.0.1:9/api/"
+    assert (await site.codes())["slack token"] != "token_refused"
+
+
+async def test_every_missing_scope_is_named(site: Site) -> None:
+    site.slack.workspace.scopes = ("commands", "chat:write", "channels:read", "groups:read")
+    assert await site.codes() == {"slack scopes": "scope_missing", "roles": "scope_missing"}
+    findings = await examine(read_settings(site.environment))
+    (scopes,) = [one.sentence for one in findings if one.subject == "slack scopes"]
+    assert "users:read" in scopes
+    assert "usergroups:read" in scopes
+    assert "chat:write" not in scopes
+
+
+async def test_a_refused_token_of_socket_mode_is_named(site: Site) -> None:
+    site.environment["SLACK_APP_TOKEN"] = "xapp-old"
+    assert await site.codes() == {"slack app token": "app_token_refused"}
+
+
+@pytest.mark.parametrize("offset", [61, -61, 400])
+async def test_a_clock_off_by_more_than_a_minute_is_named(site: Site, offset: int) -> None:
+    class WrongClock(SystemClock):
+        def now(self):
+            return super().now() + timedelta(seconds=offset)
+
+    findings = await examine(read_settings(site.environment), WrongClock())
+    (clock,) = [one for one in findings if one.subject == "clock"]
+    assert clock.code == "clock_off"
+    assert ("ahead of" if offset > 0 else "behind") in clock.sentence
+
+
+async def test_channels_that_cannot_be_used_are_told_apart(site: Site) -> None:
+    workspace = site.slack.workspace
+    site.environment["ALERTS_CHANNEL"] = "C0NOWHERE"
+    assert await site.codes() == {"ALERTS_CHANNEL": "channel_unknown"}
+    site.environment["ALERTS_CHANNEL"] = "C0GENERAL"
+    assert await site.codes() == {"ALERTS_CHANNEL": "bot_not_in_channel"}
+    workspace.channels["C0GENERAL"].is_archived = True
+    assert await site.codes() == {"ALERTS_CHANNEL": "channel_archived"}
+
+
+async def test_a_public_approvals_channel_is_named(site: Site) -> None:
+    site.slack.workspace.channels["C0APPROVALS"].is_private = False
+    assert await site.codes() == {"APPROVALS_CHANNEL": "channel_public"}
+
+
+@pytest.mark.parametrize(
+    ("approvers", "code"),
+    [
+        (["U0NOBODY", "U0APPROVER"], "user_unknown"),
+        (["S0NOBODY", "U0APPROVER"], "group_unknown"),
+        (["U0STRANGER", "U0APPROVER"], "user_of_another_workspace"),
+    ],
+)
+async def test_who_is_not_there_is_named(site: Site, approvers: list[str], code: str) -> None:
+    site.roles(approver=approvers)
+    assert await site.codes() == {"roles": code}
+    assert approvers[0] in await site.sentence(code)
+
+
+async def test_a_deactivated_account_is_named(site: Site) -> None:
+    site.slack.workspace.people["U0APPROVER"].deleted = True
+    assert await site.codes() == {"roles": "user_deactivated"}
+
+
+async def test_nobody_can_approve(site: Site) -> None:
+    site.roles(approver=[], admin=[])
+    assert await site.codes() == {"roles": "nobody_can_approve"}
+    site.roles(approver=["S0APPROVERS"], admin=[])
+    site.slack.workspace.groups["S0APPROVERS"].members.clear()
+    assert await site.codes() == {"roles": "nobody_can_approve"}
+
+
+async def test_nobody_can_approve_for_one_flow(site: Site) -> None:
+    site.environment["FLOW_APPROVERS"] = json.dumps({"welcome": ["U0NOBODY"]})
+    findings = await examine(read_settings(site.environment))
+    codes = [one.code for one in findings if not one.is_well]
+    assert codes == ["user_unknown", "nobody_can_approve"]
+
+
+async def test_fewer_approvers_than_approvals_are_named(site: Site) -> None:
+    site.environment["APPROVALS_NEEDED"] = "4"
+    assert await site.codes() == {"roles": "too_few_approvers"}
+    site.environment["APPROVALS_NEEDED"] = "3"
+    assert await site.codes() == {}
+
+
+async def test_everybody_may_approve_where_the_settings_say_so(site: Site) -> None:
+    site.roles(approver=["*"], admin=[])
+    assert await site.codes() == {}
+
+
+async def test_a_refused_data_center_credential_is_named(site: Site) -> None:
+    site.data_center(authtoken="old-token")
+    assert await site.codes() == {"inventory eu": "credentials_refused"}
+
+
+@pytest.mark.parametrize(
+    ("fault", "code"),
+    [
+        (ServiceFault(FaultKind.STATUS, "inventory", status=403), "listing_scope_missing"),
+        (ServiceFault(FaultKind.HTML, "inventory"), "wrong_host"),
+        (ServiceFault(FaultKind.REDIRECT, "inventory"), "wrong_host"),
+        (ServiceFault(FaultKind.STATUS, "inventory", status=404), "wrong_host"),
+        (ServiceFault(FaultKind.STATUS, "inventory", status=500), "service_failed"),
+    ],
+)
+async def test_what_a_data_center_answers_is_told_apart(
+    site: Site, fault: ServiceFault, code: str
+) -> None:
+    site.services.state.faults.add(fault)
+    assert await site.codes() == {"inventory eu": code}
+
+
+async def test_a_wrong_host_is_named(site: Site) -> None:
+    site.data_center(base_url="http://127.0.0.1:9/inventory/v1")
+    assert await site.codes() == {"inventory eu": "wrong_host"}
+    assert "base_url" in await site.sentence("wrong_host")
+
+
+async def test_a_data_center_without_organizations_is_named(site: Site) -> None:
+    site.services.state.set_organizations("eu", [])
+    assert await site.codes() == {"inventory eu": "no_organization"}
+
+
+async def test_a_configured_organization_that_is_not_listed_is_named(site: Site) -> None:
+    site.data_center(organization_id="999")
+    assert await site.codes() == {"inventory eu": "organization_not_listed"}
+
+
+async def test_refused_flow_credentials_are_named_once(site: Site) -> None:
+    site.environment["FLOW_AUTH_TOKEN"] = "old-token"
+    assert await site.codes() == {"flow welcome": "credentials_refused"}
+
+
+async def test_an_alias_without_a_flow_is_named(site: Site) -> None:
+    aliases = json.loads(site.environment["FLOW_ALIASES"])
+    site.environment["FLOW_ALIASES"] = json.dumps({"gone": UNKNOWN_FLOW, **aliases})
+    assert await site.codes() == {"flow gone": "flow_unknown"}
+    assert "FLOW_ALIASES" in await site.sentence("flow_unknown")
+
+
+async def test_flow_credentials_are_tried_without_any_alias(site: Site) -> None:
+    site.environment["FLOW_ALIASES"] = "{}"
+    assert await site.codes() == {}
+    site.environment["FLOW_AUTH_TOKEN"] = "old-token"
+    assert await site.codes() == {"flow": "credentials_refused"}
+
+
+@pytest.mark.parametrize(
+    ("key", "auth", "code"),
+    [
+        ("SG.gone", "bearer", "credentials_refused"),
+        ("SG.gone", "basic", "credentials_refused"),
+        ("SG.limited-key", "bearer", "permission_missing"),
+    ],
+)
+async def test_what_is_wrong_with_the_email_key_is_told_apart(
+    site: Site, key: str, auth: str, code: str
+) -> None:
+    site.environment |= {"EMAIL_API_KEY": key, "EMAIL_AUTH": auth}
+    assert await site.codes() == {"email": code}
+
+
+async def test_basic_that_two_factor_authentication_forbids_is_named(site: Site) -> None:
+    site.environment["EMAIL_AUTH"] = "basic"
+    assert await site.codes() == {}
+    site.services.state.faults.add(ServiceFault(FaultKind.STATUS, "email", status=403, times=1))
+    assert "two-factor" in await site.sentence("basic_refused")
+
+
+async def test_services_that_are_not_configured_are_not_mistakes(site: Site) -> None:
+    kept = {
+        name: value
+        for name, value in site.environment.items()
+        if not name.startswith(("INVENTORY_", "FLOW_", "EMAIL_"))
+    }
+    site.environment = kept
+    findings = await examine(read_settings(kept))
+    assert all(one.is_well for one in findings)
+    assert sum("not configured" in one.sentence for one in findings) == 3
+
+
+async def test_a_database_that_is_away_is_named_and_no_call_goes_without_it(site: Site) -> None:
+    site.environment["DATABASE_URL"] = "postgresql://nobody:data-word@127.0.0.1:9/none"
+    assert await site.codes() == {
+        "database": "database_unreachable",
+        "inventory eu": "not_tried",
+    }
+    assert [call.service for call in site.services.state.calls if call.service == "inventory"] == []
+
+
+@pytest.mark.postgres
+async def test_a_database_that_can_only_be_read_is_named(site: Site, postgres_url) -> None:
+    site.environment["DATABASE_URL"] = postgres_url
+    assert await site.codes() == {}
+    name = postgres_url.rsplit("/", 1)[1]
+    connection = await asyncpg.connect(postgres_url)
+    await connection.execute(f'ALTER DATABASE "{name}" SET default_transaction_read_only = on')
+    await connection.close()
+    assert (await site.codes())["database"] == "database_not_writable"
+
+
+async def test_a_database_of_another_version_is_named(site: Site, database) -> None:
+    from sqlalchemy import text  # noqa: PLC0415
+
+    site.environment["DATABASE_URL"] = (
+        database.url.render_as_string(hide_password=False)
+        .replace("+aiosqlite", "")
+        .replace("+asyncpg", "")
+    )
+    for version, code in (("9999", "database_too_new"), ("0001", "database_outdated")):
+        async with database.transaction() as tx:
+            await tx.connection.execute(
+                text("UPDATE alembic_version SET version_num = :v"), {"v": version}
+            )
+        assert (await site.codes())["database"] == code
+
+
+async def test_slack_troubles_in_between_are_findings_and_not_tracebacks(site: Site) -> None:
+    for method in ("conversations.info", "users.info", "usergroups.users.list"):
+        site.slack.workspace.faults.add(method, SlackFault(status=500, body="<html>", times=None))
+    codes = await site.codes()
+    assert set(codes) == {"ALERTS_CHANNEL", "APPROVALS_CHANNEL", "roles"}
+
+
+def test_the_table_and_the_json_say_the_same() -> None:
+    findings = [Finding("slack token", "ok", "is taken."), Finding("email", "x_wrong", "No.")]
+    table = as_table(findings).splitlines()
+    assert table[0] == "ok     slack token  is taken."
+    assert table[1] == "WRONG  email        No. [x_wrong]"
+    assert table[-1] == "To be mended: 1."
+    assert json.loads(as_json(findings)) == {
+        "ok": False,
+        "checks": [
+            {"subject": "slack token", "code": "ok", "sentence": "is taken.", "ok": True},
+            {"subject": "email", "code": "x_wrong", "sentence": "No.", "ok": False},
+        ],
+    }
