@@ -23,11 +23,13 @@ class Command:
 
 
 COMMANDS = (
-    Command("/orgs", "Organizations of the inventory service", "[text | show <id or name> | help]"),
+    Command(
+        "/orgs", "Organizations of the inventory service", "[<text> | show <org> | refresh | help]"
+    ),
     Command(
         "/ratelimits",
         "How much of each organization's limits is used",
-        "[organization | check <org> | plan <org> <plan> | help]",
+        "[<org> | check <org> | plan <org> <plan> | help]",
     ),
     Command(
         "/testusers",

@@ -49,6 +49,11 @@ class BotProcess:
         """Where it listens."""
         return f"http://127.0.0.1:{self.port}"
 
+    @property
+    def pid(self) -> int | None:
+        """Its process id, while it has one."""
+        return self._process.pid if self._process else None
+
     async def start(self) -> None:
         """Start it and return once `/readyz` says so.
 

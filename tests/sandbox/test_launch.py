@@ -1,0 +1,85 @@
+"""`python -m sandbox`: one command opens everything, and closes it."""
+
+import asyncio
+import os
+import re
+import signal
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import aiohttp
+import pytest
+
+from sandbox.bot_process import ROOT
+from sandbox.launch import running_sandbox
+
+READY_SECONDS = 20
+
+pytestmark = pytest.mark.slow
+
+
+@asynccontextmanager
+async def command(*arguments: str) -> AsyncIterator[asyncio.subprocess.Process]:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "sandbox",
+        *arguments,
+        cwd=ROOT,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    try:
+        yield process
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.communicate()
+
+
+async def test_one_command_prints_one_address_and_ctrl_c_stops_all_of_it() -> None:
+    async with command("--port", "0") as process:
+        assert process.stdout is not None
+        line = await asyncio.wait_for(process.stdout.readline(), READY_SECONDS)
+        found = re.fullmatch(rb"Gatehouse is at (http://127\.0\.0\.1:\d+) .*\n", line)
+        assert found, line
+        async with (
+            aiohttp.ClientSession(found.group(1).decode()) as session,
+            session.get("/page/state?as=U0VIEWER") as answer,
+        ):
+            assert (await answer.json())["bot"] == "ready"
+        process.send_signal(signal.SIGINT)
+        said, complaints = await asyncio.wait_for(process.communicate(), READY_SECONDS)
+        assert (process.returncode, said, complaints) == (0, b"", b"")
+
+
+async def test_a_taken_port_is_said_in_a_sentence() -> None:
+    async with running_sandbox() as sandbox:
+        port = sandbox.url.rsplit(":", 1)[1]
+        async with command("--port", port) as process:
+            _, complaints = await asyncio.wait_for(process.communicate(), READY_SECONDS)
+    assert process.returncode == 1
+    assert f"cannot listen on port {port}".encode() in complaints
+    assert b"Traceback" not in complaints
+
+
+async def test_a_bot_that_cannot_start_ends_the_sandbox_with_its_words() -> None:
+    async with command("--port", "0", "--set", "APPROVALS_NEEDED=none") as process:
+        _, complaints = await asyncio.wait_for(process.communicate(), READY_SECONDS)
+    assert process.returncode == 1
+    assert b"APPROVALS_NEEDED" in complaints
+
+
+async def test_a_bot_that_dies_is_said_and_can_be_started_again(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    async with running_sandbox() as sandbox:
+        await asyncio.wait_for(sandbox.bot.start(), READY_SECONDS)
+        assert sandbox.bot.pid is not None
+        os.kill(sandbox.bot.pid, signal.SIGKILL)
+        await sandbox.slack.until(lambda: sandbox.bot.state == "stopped", READY_SECONDS)
+        assert "The bot has stopped (exit -9)" in capsys.readouterr().err
+        await asyncio.wait_for(sandbox.bot.start(), READY_SECONDS)
+        delivery = await sandbox.slack.command("U0VIEWER", "C0GENERAL", "/gatehouse", "whoami")
+        assert (delivery.status, delivery.error) == (200, None)

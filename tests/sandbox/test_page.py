@@ -1,0 +1,152 @@
+"""The page's own server: what a person's screen holds, and who may ask for it."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import aiohttp
+import pytest
+from aiohttp.test_utils import unused_port
+
+from sandbox.launch import Sandbox, running_sandbox
+from sandbox.slack.messages import Message
+
+MODAL: dict[str, Any] = {
+    "type": "modal",
+    "title": {"type": "plain_text", "text": "Ask"},
+    "submit": {"type": "plain_text", "text": "Send"},
+    "blocks": [
+        {
+            "type": "input",
+            "block_id": "reason",
+            "label": {"type": "plain_text", "text": "Reason"},
+            "element": {"type": "plain_text_input", "action_id": "text"},
+        }
+    ],
+}
+
+
+@pytest.fixture
+async def sandbox() -> AsyncIterator[Sandbox]:
+    async with running_sandbox() as running:
+        yield running
+
+
+@pytest.fixture
+async def browser(sandbox: Sandbox) -> AsyncIterator[aiohttp.ClientSession]:
+    async with aiohttp.ClientSession(sandbox.url) as session:
+        yield session
+
+
+async def screen(browser: aiohttp.ClientSession, user: str) -> dict[str, Any]:
+    async with browser.get("/page/state", params={"as": user}) as answer:
+        shown: dict[str, Any] = await answer.json()
+        return shown
+
+
+async def test_the_page_runs_no_script_but_its_own(browser: aiohttp.ClientSession) -> None:
+    async with browser.get("/") as answer:
+        policy = answer.headers["Content-Security-Policy"]
+        html = await answer.text()
+    assert "default-src 'none'; script-src 'self'; style-src 'self';" in policy
+    assert "unsafe" not in policy
+    assert "http://" not in html.replace("http://www.w3.org", "")
+    assert "https://" not in html
+
+
+@pytest.mark.parametrize("name", ["main.js", "frame.css", "icon.svg"])
+async def test_the_pages_files_are_served(browser: aiohttp.ClientSession, name: str) -> None:
+    async with browser.get(f"/page/files/{name}") as answer:
+        assert answer.status == 200
+
+
+@pytest.mark.parametrize("name", ["..%2Fweb.py", "nothing.js"])
+async def test_nothing_else_is_served(browser: aiohttp.ClientSession, name: str) -> None:
+    async with browser.get(f"/page/files/{name}") as answer:
+        assert answer.status == 404
+
+
+@pytest.mark.parametrize("headers", [{"Host": "evil.example"}, {"Origin": "https://evil.example"}])
+async def test_no_other_site_can_act(
+    browser: aiohttp.ClientSession, headers: dict[str, str]
+) -> None:
+    wish = {"as": "U0ADMIN", "channel": "C0GENERAL", "text": "hi"}
+    async with browser.post("/page/say", json=wish, headers=headers) as answer:
+        assert answer.status == 403
+
+
+async def test_people_and_commands_come_from_the_manifest(browser: aiohttp.ClientSession) -> None:
+    async with browser.get("/page/welcome") as answer:
+        welcome = await answer.json()
+    roles = {person["name"]: person["role"] for person in welcome["people"]}
+    assert roles["Ada Approver"] == "approver"
+    assert "/testusers" in [command["name"] for command in welcome["commands"]]
+
+
+async def test_a_screen_has_only_what_its_person_may_see(
+    sandbox: Sandbox, browser: aiohttp.ClientSession
+) -> None:
+    workspace = sandbox.slack.workspace
+    secret = Message("C0GENERAL", workspace.next_ts(), workspace.bot_user_id, "psst")
+    secret.only_for = "U0VIEWER"
+    workspace.post(secret)
+    sandbox.slack.say("U0ADMIN", "C0APPROVALS", "private")
+    viewer, guest = await screen(browser, "U0VIEWER"), await screen(browser, "U0GUEST")
+    assert [m["text"] for m in viewer["messages"]] == ["psst", "private"]
+    assert [m["text"] for m in guest["messages"]] == []
+    assert [channel["id"] for channel in guest["channels"]] == ["C0GENERAL", "D0GUEST"]
+
+
+async def test_an_empty_required_input_is_refused_before_the_bot_hears_of_it(
+    sandbox: Sandbox, browser: aiohttp.ClientSession
+) -> None:
+    view = sandbox.slack.workspace.open("U0ADMIN", MODAL)
+    wish = {"as": "U0ADMIN", "view_id": view.id, "values": {"reason": ""}}
+    async with browser.post("/page/submit", json=wish) as answer:
+        assert answer.status == 200
+    [modal] = (await screen(browser, "U0ADMIN"))["views"]
+    assert modal["errors"] == {"reason": "Please complete this required field."}
+
+
+async def test_what_is_gone_is_said_to_be_gone(browser: aiohttp.ClientSession) -> None:
+    wish = {"as": "U0ADMIN", "channel": "C0GENERAL", "ts": "1.1", "block_id": "b", "action_id": "a"}
+    async with browser.post("/page/press", json=wish) as answer:
+        assert answer.status == 409
+        assert "not there any more" in (await answer.json())["error"]
+
+
+async def test_a_browser_hears_of_every_change(
+    sandbox: Sandbox, browser: aiohttp.ClientSession
+) -> None:
+    async with browser.get("/page/events") as events:
+        first = await events.content.readline()
+        await events.content.readline()
+        sandbox.slack.say("U0ADMIN", "C0GENERAL", "news")
+        second = await events.content.readline()
+    assert first.startswith(b"data: ")
+    assert int(second[6:]) > int(first[6:])
+
+
+async def test_the_services_are_disturbed_from_the_page(
+    sandbox: Sandbox, browser: aiohttp.ClientSession
+) -> None:
+    block = {"data_center": "eu", "code": 44}
+    async with browser.post("/page/services/block", json=block) as answer:
+        assert answer.status == 200
+    async with browser.post("/page/services/block", json={**block, "code": 1}) as answer:
+        assert answer.status == 400
+    async with browser.get("/page/services") as answer:
+        shown = await answer.json()
+    [eu] = [one for one in shown["data_centers"] if one["data_center"] == "eu"]
+    assert eu["unnamed"]["block"]["code"] == 44
+    assert shown["last_calls"] == []
+
+
+async def test_a_bot_that_is_not_there_shows_slacks_own_error(
+    sandbox: Sandbox, browser: aiohttp.ClientSession
+) -> None:
+    sandbox.slack.bot_url = f"http://127.0.0.1:{unused_port()}"
+    wish = {"as": "U0VIEWER", "channel": "C0GENERAL", "text": "/orgs"}
+    async with browser.post("/page/say", json=wish) as answer:
+        assert (await answer.json())["error"] == "dispatch_failed"
+    shown = await screen(browser, "U0VIEWER")
+    assert "dispatch_failed" in shown["messages"][0]["text"]
