@@ -1,7 +1,6 @@
 """Fixtures that every test may use."""
 
 import os
-import uuid
 from collections.abc import AsyncIterator
 
 import asyncpg
@@ -10,8 +9,7 @@ import pytest
 from bot.store.engine import Database
 from bot.store.migrations import migrate
 from tests.support.clock import FakeClock
-
-DEFAULT_POSTGRES = "postgresql://postgres@127.0.0.1:5432/postgres"
+from tests.support.postgres import own_database, server_url
 
 
 @pytest.fixture
@@ -27,20 +25,13 @@ def sqlite_url(tmp_path) -> str:
 @pytest.fixture
 async def postgres_url() -> AsyncIterator[str]:
     """A database of this test's own, on the server of TEST_DATABASE_URL."""
-    server = os.environ.get("TEST_DATABASE_URL", DEFAULT_POSTGRES)
     try:
-        admin = await asyncpg.connect(server, timeout=5)
+        async with own_database(server_url()) as url:
+            yield url
     except (OSError, TimeoutError, asyncpg.PostgresError) as error:
         if os.environ.get("CI"):
             raise
         pytest.skip(f"no PostgreSQL at TEST_DATABASE_URL: {error}")
-    name = f"gatehouse_test_{uuid.uuid4().hex}"
-    await admin.execute(f'CREATE DATABASE "{name}"')
-    try:
-        yield server.rsplit("/", 1)[0] + "/" + name
-    finally:
-        await admin.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
-        await admin.close()
 
 
 @pytest.fixture(

@@ -254,8 +254,12 @@ class ProcessLock:
     """
 
     def __init__(self, url: str) -> None:
-        database = async_url(url).database
-        self._path = Path(f"{database}.lock") if database and database != ":memory:" else None
+        address = async_url(url)
+        is_file = address.get_backend_name() == "sqlite" and address.database not in {
+            None,
+            ":memory:",
+        }
+        self._path = Path(f"{address.database}.lock") if is_file else None
         self._file: int | None = None
 
     def acquire(self) -> None:

@@ -63,3 +63,10 @@ def test_a_second_process_is_refused_until_the_first_is_gone(sqlite_url):
     first.release()
     second.acquire()
     second.release()
+
+
+def test_any_number_of_processes_share_a_server(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for _ in range(2):
+        ProcessLock("postgresql://postgres@127.0.0.1:5432/gatehouse").acquire()
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,138 @@
+"""Several processes of the real bot behind a balancer, on one database, among stand-ins.
+
+async with running_fleet(database_url, 3) as fleet:
+    answer = await fleet.ask("U0OPERATOR", "/orgs")
+    await fleet.processes[0].kill()
+"""
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+import aiohttp
+
+from sandbox.services.running import RunningServices, running_services
+from sandbox.services.state import ServicesState
+from sandbox.slack.messages import Message
+from sandbox.slack.server import RunningSlack, running_slack
+from tests.support.balancer import running_balancer
+from tests.support.processes import ROOT, BotProcess
+from tests.support.world import environment_for
+
+ANSWER_SECONDS = 25.0
+SLACKBOT = "USLACKBOT"
+WORKING = "Working on it"
+
+
+@dataclass
+class Fleet:
+    """The processes and what they talk to."""
+
+    slack: RunningSlack
+    services: RunningServices
+    session: aiohttp.ClientSession
+    environment: dict[str, str]
+    processes: list[BotProcess] = field(default_factory=list)
+
+    def alive(self) -> list[str]:
+        """Where the balancer sends what comes."""
+        return [one.address for one in self.processes if one.is_running and one.address]
+
+    async def add(
+        self, launcher: Sequence[str] = ("-m", "bot"), *, wait: bool = True, **settings: str
+    ) -> BotProcess:
+        """Start one process more, with settings of its own if need be."""
+        own = {name.upper(): value for name, value in settings.items()}
+        process = BotProcess({**self.environment, **own}, self.session, launcher)
+        self.processes.append(process)
+        await process.start()
+        return await process.ready() if wait else process
+
+    async def ask(self, user: str, command: str, text: str = "") -> Message:
+        """Type a command; return the answer once it is there and no longer "Working on it".
+
+        What Slack itself says when the bot did not answer counts as the answer; see `is_silence`.
+        """
+        before = len(self.seen_by(user))
+        await self.slack.command(user, "C0GENERAL", command, text)
+        return await self.answer(user, after=before)
+
+    def seen_by(self, user: str) -> list[Message]:
+        """What only this person saw, oldest first."""
+        return self.slack.workspace.ephemerals(user)
+
+    async def answer(
+        self, user: str, *, after: int = 0, seconds: float = ANSWER_SECONDS
+    ) -> Message:
+        """Wait for the next answer to somebody."""
+
+        def found() -> Message | None:
+            new = [one for one in self.seen_by(user)[after:] if WORKING not in one.all_text]
+            return new[-1] if new else None
+
+        return await self.slack.until(found, timeout=seconds)
+
+    async def verify_audit(self) -> str:
+        """Run `python -m bot audit verify`; return what it says.
+
+        Raises:
+            AssertionError: The chain does not hold.
+        """
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            *("-m", "bot", "audit", "verify"),
+            cwd=ROOT,
+            env={"PATH": "", **self.environment},
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+        )
+        said = (await process.communicate())[0].decode()
+        assert process.returncode == 0, said
+        return said.strip()
+
+    @property
+    def tracebacks(self) -> list[str]:
+        """Every traceback that any process logged."""
+        return [line for one in self.processes for line in one.tracebacks]
+
+
+def is_silence(message: Message) -> bool:
+    """Whether this is Slack saying that the bot did not answer."""
+    return message.user == SLACKBOT
+
+
+@asynccontextmanager
+async def running_fleet(
+    database_url: str,
+    count: int = 1,
+    *,
+    services: ServicesState | None = None,
+    **settings: str,
+) -> AsyncIterator[Fleet]:
+    """Run so many processes until the block ends; then none is left.
+
+    Args:
+        database_url: Of a new database.
+        count: How many, started at once.
+        services: The stand-ins' state; a fresh one when left out.
+        settings: Environment variables in small letters, over the usual ones.
+    """
+    async with (
+        running_services(services or ServicesState()) as running,
+        running_slack() as slack,
+        aiohttp.ClientSession(connector=aiohttp.TCPConnector(force_close=True)) as session,
+    ):
+        environment = {
+            **environment_for(slack, running, database_url),
+            **{name.upper(): value for name, value in settings.items()},
+        }
+        fleet = Fleet(slack, running, session, environment)
+        async with running_balancer(fleet.alive) as balancer:
+            slack.bot_url = balancer.url
+            try:
+                await asyncio.gather(*(fleet.add() for _ in range(count)))
+                yield fleet
+            finally:
+                await asyncio.gather(*(one.kill() for one in fleet.processes))

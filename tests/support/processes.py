@@ -1,0 +1,163 @@
+"""The real program as a child process: started, watched, frozen, killed."""
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import aiohttp
+
+ROOT = Path(__file__).parents[2]
+START_SECONDS = 30.0
+KEPT_LINES = 5_000
+
+
+class NotReadyError(AssertionError):
+    """A process did not become what was waited for; holds its last words."""
+
+
+class BotProcess:
+    """One `python -m bot`; `address` is where it listens.
+
+    Args:
+        environment: Its settings.
+        session: For asking whether it is ready.
+        launcher: Other arguments of Python than `-m bot`, for one that is to be disturbed.
+    """
+
+    def __init__(
+        self,
+        environment: Mapping[str, str],
+        session: aiohttp.ClientSession,
+        launcher: Sequence[str] = ("-m", "bot"),
+    ) -> None:
+        self.address = ""
+        self.lines: list[str] = []
+        self.is_frozen = False
+        self._environment = dict(environment)
+        self._session = session
+        self._launcher = tuple(launcher)
+        self._process: asyncio.subprocess.Process | None = None
+        self._reading: asyncio.Task[None] | None = None
+        self._heard = asyncio.Event()
+
+    @property
+    def pid(self) -> int:
+        """Of the child."""
+        assert self._process is not None
+        return self._process.pid
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it lives."""
+        return self._process is not None and self._process.returncode is None
+
+    @property
+    def tracebacks(self) -> list[str]:
+        """The log records that hold a traceback: an expected failure has none."""
+        return [line for line in self.lines if "Traceback (most recent call last)" in line]
+
+    async def start(self) -> "BotProcess":
+        """Start it and return once it listens; `ready` says more."""
+        self._process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            *self._launcher,
+            cwd=ROOT,
+            env={"PATH": os.environ.get("PATH", ""), **self._environment},
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+            limit=2**22,
+        )
+        self._reading = asyncio.create_task(self._read())
+        await self.says(lambda: bool(self.address))
+        return self
+
+    async def says(self, is_true: Callable[[], bool], seconds: float = START_SECONDS) -> None:
+        """Return when what it has printed makes something true.
+
+        Raises:
+            NotReadyError: It ended, or the time is over.
+        """
+        try:
+            async with asyncio.timeout(seconds):
+                while not is_true():
+                    if self._reading is None or self._reading.done():
+                        break
+                    self._heard.clear()
+                    await self._heard.wait()
+        except TimeoutError:
+            pass
+        if not is_true():
+            raise NotReadyError("\n".join(self.lines[-30:]))
+
+    async def ready(self, seconds: float = START_SECONDS) -> "BotProcess":
+        """Return once `/readyz` says so."""
+        answer = (0, "")
+        try:
+            async with asyncio.timeout(seconds):
+                # Another process's readiness can only be asked for.
+                while (answer := await self.readiness())[0] != 200:  # noqa: ASYNC110
+                    await asyncio.sleep(0.05)
+        except TimeoutError:
+            words = "\n".join(self.lines[-30:])
+            raise NotReadyError(f"/readyz says {answer}; it said:\n{words}") from None
+        return self
+
+    async def readiness(self) -> tuple[int, str]:
+        """Return what `/readyz` answers, (0, "") when nothing does."""
+        timeout = aiohttp.ClientTimeout(total=5)
+        try:
+            async with self._session.get(f"{self.address}/readyz", timeout=timeout) as got:
+                return got.status, await got.text()
+        except (aiohttp.ClientError, TimeoutError):
+            return 0, ""
+
+    async def ended(self) -> int:
+        """Wait until it has ended, and return the exit status."""
+        assert self._process is not None
+        status = await self._process.wait()
+        if self._reading is not None:
+            await self._reading
+        return status
+
+    async def kill(self) -> None:
+        """`kill -9`."""
+        self._signal(signal.SIGKILL)
+        await self.ended()
+
+    async def stop(self) -> int:
+        """SIGTERM; return the exit status."""
+        self._signal(signal.SIGTERM)
+        return await self.ended()
+
+    def freeze(self) -> None:
+        """Let it stand still, as a machine does that is suspended."""
+        self.is_frozen = True
+        self._signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """Let it go on."""
+        self._signal(signal.SIGCONT)
+        self.is_frozen = False
+
+    def _signal(self, number: signal.Signals) -> None:
+        if self.is_running:
+            os.kill(self.pid, number)
+
+    async def _read(self) -> None:
+        assert self._process is not None
+        assert self._process.stdout is not None
+        async for raw in self._process.stdout:
+            self._note(raw.decode(errors="replace").rstrip("\n"))
+        self._heard.set()
+
+    def _note(self, line: str) -> None:
+        self.lines.append(line)
+        if len(self.lines) > KEPT_LINES:
+            del self.lines[: KEPT_LINES // 2]
+        if not self.address and '"listening"' in line:
+            self.address = json.loads(line)["addresses"][0]
+        self._heard.set()
