@@ -7,6 +7,7 @@ from datetime import timedelta
 
 import asyncpg
 import pytest
+from sqlalchemy import text
 
 from bot.clock import SystemClock
 from bot.doctor.findings import Finding, as_json, as_table
@@ -294,8 +295,6 @@ async def test_a_database_that_can_only_be_read_is_named(site: Site, postgres_ur
 
 
 async def test_a_database_of_another_version_is_named(site: Site, database) -> None:
-    from sqlalchemy import text  # noqa: PLC0415
-
     site.environment["DATABASE_URL"] = (
         database.url.render_as_string(hide_password=False)
         .replace("+aiosqlite", "")

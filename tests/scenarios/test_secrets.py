@@ -1,0 +1,155 @@
+"""No secret comes out of the bot, whatever goes wrong: messages, logs, metrics, pages, `repr`."""
+
+import base64
+import json
+import logging
+from collections.abc import Iterator
+
+import aiohttp
+import pytest
+import structlog
+
+from bot.logs import configure_logs
+from bot.redaction import Redactor
+from sandbox.services.faults import Fault, FaultKind
+from tests.support.world import World, running_world
+
+SECRETS = {
+    "xoxb-sandbox",
+    "demo-eu",
+    "demo-flow-token",
+    "SG.demo-key",
+    "client-secret-word",
+    "refresh-token-word",
+    "metrics-token-word",
+    "audit-key-word-audit-key-word-32",
+    base64.b64encode(b"apikey:SG.demo-key").decode(),
+    base64.b64encode(b"AC00000000000000000000000000000001:demo-flow-token").decode(),
+}
+# A service that shows people everything it was sent.
+ECHO = "You sent demo-eu demo-flow-token SG.demo-key"
+OAUTH_ECHO = "You sent client-secret-word refresh-token-word"
+FAULTS = [
+    {"kind": FaultKind.STATUS, "status": 400, "message": ECHO},
+    {"kind": FaultKind.STATUS, "status": 401, "message": ECHO},
+    {"kind": FaultKind.STATUS, "status": 403, "message": ECHO},
+    {"kind": FaultKind.STATUS, "status": 429, "message": ECHO},
+    {"kind": FaultKind.STATUS, "status": 500, "message": ECHO},
+    {"kind": FaultKind.CODE, "code": 57, "message": ECHO},
+    {"kind": FaultKind.HTML},
+    {"kind": FaultKind.WRONG_TYPES},
+    {"kind": FaultKind.RESET},
+    {"kind": FaultKind.REDIRECT, "location": "http://127.0.0.1:9/?authtoken=demo-eu"},
+]
+
+
+@pytest.fixture
+def log_of_everything(capsys) -> Iterator[None]:
+    """All logs at DEBUG to what `capsys` reads, and without the processor that hides secrets."""
+    root = logging.getLogger()
+    before, level = root.handlers[:], root.level
+    configure_logs("DEBUG", "json", Redactor())
+    try:
+        yield
+    finally:
+        structlog.reset_defaults()
+        root.handlers[:] = before
+        root.setLevel(level)
+
+
+async def visible(world: World) -> str:
+    """Everything that came out of the bot towards Slack, and its pages."""
+    async with aiohttp.ClientSession() as session:
+        pages = []
+        for method, path in (
+            ("GET", "/metrics"),
+            ("GET", "/readyz"),
+            ("GET", "/nowhere"),
+            ("POST", "/slack/events"),
+            ("GET", "/slack/events"),
+        ):
+            for headers in ({}, {"Authorization": "Bearer metrics-token-word"}):
+                url = f"{world.slack.bot_url}{path}"
+                async with session.request(method, url, headers=headers) as answer:
+                    pages += [await answer.text(), str(answer.headers)]
+    sent = [json.dumps(call.args, default=str) for call in world.slack.workspace.calls]
+    shown = [message.all_text for message in world.slack.workspace.all_messages]
+    return "\n".join([*pages, *sent, *shown])
+
+
+def found_in(text: str) -> set[str]:
+    return {secret for secret in SECRETS if secret in text}
+
+
+@pytest.mark.parametrize(
+    "fault", FAULTS, ids=lambda fault: f"{fault['kind']}-{fault.get('status')}"
+)
+@pytest.mark.usefixtures("log_of_everything")
+async def test_no_failure_of_a_client_shows_a_secret(sqlite_url, capsys, fault) -> None:
+    async with running_world(
+        sqlite_url,
+        metrics_token="metrics-token-word",
+        audit_key="audit-key-word-audit-key-word-32",
+    ) as world:
+        for service in ("inventory", "flow", "email"):
+            world.services.state.faults.add(Fault(service=service, **fault))
+        for command, text in (
+            ("/orgs", "refresh"),
+            ("/orgs", ""),
+            ("/ratelimits", ""),
+            ("/testusers", "list welcome"),
+            ("/emailkey", "check"),
+            ("/emailkey", "templates"),
+            ("/gatehouse", "status"),
+        ):
+            await world.ask("U0ADMIN", command, text)
+        seen = await visible(world)
+        assert found_in(repr(world.bot) + str(world.bot.settings)) == set()
+    logs = capsys.readouterr().err
+    assert "service call" in logs
+    assert found_in(seen) == set()
+    assert found_in(logs) == set()
+
+
+@pytest.mark.parametrize("word", ["wrong", "right"])
+@pytest.mark.usefixtures("log_of_everything")
+async def test_no_way_to_renew_an_access_token_shows_a_secret(sqlite_url, capsys, word) -> None:
+    async with running_world(sqlite_url) as other:
+        services = other.services
+        oauth = {
+            "client_id": "client",
+            "client_secret": "client-secret-word",
+            "refresh_token": "refresh-token-word",
+            "token_url": services.token_url,
+        }
+        center = {"oauth": oauth, "base_url": services.inventory_url("eu")}
+        centers = json.dumps({"eu": center})
+        if word == "right":
+            services.state.faults.add(Fault(FaultKind.CODE, "oauth", message=OAUTH_ECHO))
+        path = sqlite_url.replace("gatehouse.db", "second.db")
+        async with running_world(path, inventory_data_centers=centers) as world:
+            answer = await world.ask("U0ADMIN", "/orgs")
+            assert "eu" in answer.all_text
+            seen = await visible(world)
+    assert found_in(seen) == set()
+    assert found_in(capsys.readouterr().err) == set()
+
+
+@pytest.mark.usefixtures("log_of_everything")
+async def test_an_unknown_error_is_a_reference_and_a_log_line_without_secrets(
+    sqlite_url, capsys, monkeypatch
+) -> None:
+    async with running_world(sqlite_url) as world:
+        redactor = Redactor(SECRETS)
+        configure_logs("DEBUG", "json", redactor)
+
+        async def broken(_: object) -> None:
+            raise RuntimeError(f"unexpected: {ECHO}")
+
+        monkeypatch.setattr(world.bot.desk.emailkey, "check", broken)
+        answer = await world.ask("U0ADMIN", "/emailkey", "check")
+        seen = await visible(world)
+    assert "Reference" in answer.all_text
+    logs = capsys.readouterr().err
+    assert "RuntimeError" in logs
+    assert found_in(seen + logs) == set()
