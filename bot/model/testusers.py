@@ -22,6 +22,7 @@ MAX_DURATION_SECONDS = 3650 * 86_400
 _SID = re.compile(r"FW[0-9a-fA-F]{32}")
 _DURATION = re.compile(r"([0-9]{1,9})([smhd])", re.IGNORECASE)
 _UNIT_SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
+_LINE_CHARS = 8
 _ESCAPED_CHARS = {"&": 5, "<": 4, ">": 4}
 
 
@@ -116,7 +117,8 @@ def _first_repeated(identities: Sequence[str]) -> str | None:
 
 
 def _escaped_size(identity: str) -> int:
-    return 1 + sum(_ESCAPED_CHARS.get(character, 1) for character in identity)
+    """What an identity takes in a card, with the marks of a list around it."""
+    return _LINE_CHARS + sum(_ESCAPED_CHARS.get(character, 1) for character in identity)
 
 
 def mask(identity: str) -> str:

@@ -12,9 +12,9 @@ def state_sentence(request: Request) -> str:
     started = "started without approval" if request.wish.without_approval else "approved"
     return {
         State.PENDING: "It waits for a decision.",
-        State.APPLYING: f"It was {started} by {by} {at} and is being applied.",
+        State.APPLYING: f"It was {started} by {by} {at} and is on its way.",
         State.APPLIED: f"It was {started} by {by} {at} and is applied.",
-        State.FAILED: f"It was {started} by {by} {at}, but applying it failed.",
+        State.FAILED: f"It was {started} by {by} {at}, but it failed.",
         State.DENIED: f"It was denied by {by} {at}.",
         State.CANCELLED: f"It was cancelled by {by} {at}.",
         State.EXPIRED: f"It expired {at}.",

@@ -1,0 +1,1 @@
+"""`/testusers` and the approvals behind it, as people see them."""

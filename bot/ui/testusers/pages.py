@@ -1,0 +1,149 @@
+"""`/testusers list`, `history` and `requests`, a page at a time."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bot.model.approval import State
+from bot.model.requests import Grant, RecordedChange, Request
+from bot.model.testuser_pages import HistoryPage, ListPage, PendingPage, PendingRow
+from bot.ui import blocks, ids, text
+from bot.ui.message import Message, SlackBlock
+from bot.ui.testusers.card import decision_buttons
+from bot.ui.testusers.wording import (
+    Show,
+    brief,
+    flow_name,
+    in_full,
+    masked,
+    sections,
+    size_of,
+    who,
+    wish_of,
+)
+
+MESSAGE_CHARACTERS = 11_000
+
+
+@dataclass(frozen=True)
+class View:
+    """Which page of which flow a button turns to."""
+
+    flow: str = ""
+    page: int = 0
+
+    def value(self) -> str:
+        """Return it as a button's value."""
+        return json.dumps({"f": self.flow, "p": self.page})
+
+    @classmethod
+    def of(cls, value: str) -> "View":
+        """Read a button's value; anything unreadable is the first page."""
+        try:
+            data = json.loads(value)
+            return cls(str(data["f"]), max(0, int(data["p"])))
+        except (ValueError, KeyError, TypeError):
+            return cls()
+
+
+def listing(page: ListPage, *, sees_identities: bool) -> Message:
+    """Who may test a flow, granted by whom, until when."""
+    show = in_full if sees_identities else masked
+    title = f"*{text.count(page.total, 'test user')}* of {flow_name(page.flow)}"
+    lines = [_listed(one, page.grants.get(one), show) for one in page.identities]
+    turn = _turning(ids.TESTUSERS_LIST_PAGE, page.flow.name, page.page, page.pages)
+    return _message([title, *lines], turn)
+
+
+def _listed(identity: str, grant: Grant | None, show: Show) -> str:
+    if grant is None:
+        return f"• {show(identity)} not granted by Gatehouse"
+    approved = ", ".join(who(one) for one in grant.approved_by)
+    by = f"granted by {approved}" if approved else "granted without approval"
+    until = f"until {text.time(grant.ends_at)}" if grant.ends_at else "without an end"
+    return f"• {show(identity)} asked by {who(grant.granted_by)}, {by}, {until}"
+
+
+def history(page: HistoryPage, *, sees_identities: bool) -> Message:
+    """What was asked on a flow and what became of it, newest first."""
+    show = in_full if sees_identities else masked
+    title = f"*{text.count(page.total, 'request')}* on {flow_name(page.flow)}, newest first"
+    lines = [_remembered(one, show) for one in page.requests]
+    endings = [_ending(one, show) for one in page.endings]
+    turn = _turning(ids.TESTUSERS_HISTORY_PAGE, page.flow.name, page.page, page.pages)
+    return _message([title, *lines, *endings], turn)
+
+
+def _remembered(request: Request, show: Show) -> str:
+    reason = f" _Reason:_ {text.escape(request.wish.reason, 200)}" if request.wish.reason else ""
+    outcome = _outcome(request)
+    created = text.time(request.created_at)
+    return (
+        f"• {created} {who(request.requester)} asked to {wish_of(request, show)}:"
+        f" *{request.state}*{outcome}{reason}"
+    )
+
+
+def _outcome(request: Request) -> str:
+    """Who decided, in the words of the state that stands before it."""
+    if request.state in {State.PENDING, State.EXPIRED} or request.decided_by is None:
+        return ""
+    by, at = who(request.decided_by), text.time(request.decided_at or request.created_at)
+    if request.wish.without_approval:
+        return f" without approval by {by} {at}"
+    if request.state in {State.DENIED, State.CANCELLED}:
+        why = text.escape(request.progress.denial_reason, 200)
+        return f" by {by} {at}{f' ({why})' if why else ''}"
+    return f", approved by {by} {at}"
+
+
+def _ending(change: RecordedChange, show: Show) -> str:
+    return f"• {text.time(change.at)} The time of {brief(change.ended, show)} was over"
+
+
+def pending(page: PendingPage, *, sees_identities: bool) -> Message:
+    """What waits for a decision, with the buttons of who may."""
+    if not page.total:
+        return _message(["No request waits for a decision."], [])
+    show = in_full if sees_identities else masked
+    title = f"*{text.count(page.total, 'request')}* waiting for a decision, oldest first"
+    body: list[SlackBlock] = [blocks.section(title)]
+    lines = [title]
+    for row in page.rows:
+        line = _waiting(row, page.needed, show)
+        lines.append(line)
+        buttons = decision_buttons(row.request, decides=row.decides, cancels=row.cancels)
+        body += [*sections([line]), *([blocks.actions(*buttons)] if buttons else [])]
+    turn = _turning(ids.TESTUSERS_REQUESTS_PAGE, "", page.page, page.pages)
+    return Message(text.cut("\n".join(lines), 3800), (*body, *turn))
+
+
+def _waiting(row: PendingRow, needed: int, show: Show) -> str:
+    request = row.request
+    given = len(request.progress.approvals)
+    count = f" · {given} of {needed} approvals" if needed > 1 else ""
+    reason = f"\n_Reason:_ {text.escape(request.wish.reason, 300)}" if request.wish.reason else ""
+    return (
+        f"*{who(request.requester)}* asks to {wish_of(request, show)}"
+        f" on {flow_name(request.flow)}{count}"
+        f" · expires {text.time(request.expires_at)}{reason}"
+    )
+
+
+def _turning(action_id: str, flow: str, page: int, pages: int) -> list[SlackBlock]:
+    if pages == 1:
+        return []
+    turns = (("Previous", "previous", page - 1), ("Next", "next", page + 1))
+    buttons = [
+        blocks.button(label, f"{action_id}.{name}", View(flow, to).value())
+        for label, name, to in turns
+        if 0 <= to < pages
+    ]
+    return [blocks.context(f"Page {page + 1} of {pages}"), blocks.actions(*buttons)]
+
+
+def _message(lines: Sequence[str], turning: Sequence[SlackBlock]) -> Message:
+    body = sections(lines)
+    if size_of(body) > MESSAGE_CHARACTERS:
+        body = sections([text.cut(line, 400) for line in lines])
+    return Message(text.cut("\n".join(lines), 3800), (*body, *turning))

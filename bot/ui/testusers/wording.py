@@ -1,0 +1,91 @@
+"""What cards, pages and notes about test users say alike."""
+
+from collections.abc import Callable, Iterable, Sequence
+
+from bot.model.requests import Request, Who
+from bot.model.testusers import Change, Flow, mask
+from bot.ui import blocks, text
+from bot.ui.message import SlackBlock
+
+SECTION_CHARACTERS = 2900
+BRIEF_COUNT = 5
+BRIEF_CHARACTERS = 60
+
+Show = Callable[[str], str]
+"""An identity as the reader may see it, as finished markup."""
+
+
+def in_full(identity: str) -> str:
+    """An identity for who may see all of it."""
+    return text.code(identity)
+
+
+def masked(identity: str) -> str:
+    """An identity for a viewer: the last four characters."""
+    return text.code(mask(identity))
+
+
+def who(one: Who) -> str:
+    """A person, without mentioning them."""
+    return text.person(one.name, one.slack_user_id)
+
+
+def flow_name(flow: Flow) -> str:
+    """A flow by its alias and SID."""
+    sid = text.code(flow.sid)
+    return f"*{text.escape(flow.alias)}* ({sid})" if flow.alias else sid
+
+
+def brief(identities: Sequence[str], show: Show = in_full) -> str:
+    """A few identities in a row, and how many more there are."""
+    shown = ", ".join(show(_short(one)) for one in identities[:BRIEF_COUNT])
+    more = len(identities) - BRIEF_COUNT
+    return f"{shown} and {more} more" if more > 0 else shown
+
+
+def _short(identity: str) -> str:
+    return text.shorten(identity, BRIEF_CHARACTERS)
+
+
+def summary(change: Change, end_changes: Sequence[str] = (), show: Show = in_full) -> str:
+    """A change in a few words: `add +1, +2; remove +3`."""
+    added = [one for one in change.additions if one not in end_changes]
+    parts = [
+        f"{verb} {brief(some, show)}"
+        for verb, some in (
+            ("add", added),
+            ("remove", change.removals),
+            ("change the end of", end_changes),
+        )
+        if some
+    ]
+    return "; ".join(parts) or "nothing"
+
+
+def wish_of(request: Request, show: Show = in_full) -> str:
+    """What a request asks for, in a few words."""
+    return summary(request.wish.change, request.wish.end_changes, show)
+
+
+def sections(lines: Iterable[str]) -> list[SlackBlock]:
+    """Lines of markup in as many paragraphs as they need, none cut."""
+    chunks: list[str] = []
+    for line in lines:
+        if chunks and len(chunks[-1]) + len(line) < SECTION_CHARACTERS:
+            chunks[-1] += f"\n{line}"
+        else:
+            chunks.append(line)
+    return [blocks.section(chunk) for chunk in chunks]
+
+
+def size_of(some: Iterable[SlackBlock]) -> int:
+    """How many characters of markup the blocks hold, as Slack counts a message."""
+    return sum(_characters(block) for block in some)
+
+
+def _characters(value: object) -> int:
+    if isinstance(value, str):
+        return len(value)
+    if isinstance(value, dict):
+        return sum(map(_characters, value.values()))
+    return sum(map(_characters, value)) if isinstance(value, list | tuple) else 0
