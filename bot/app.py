@@ -15,7 +15,7 @@ from slack_sdk.web.async_client import AsyncWebClient
 import handlers
 from bot import __version__
 from bot.clients.calls import Observed, Observer
-from bot.clients.configured import email_client, inventory_access, redactor_of
+from bot.clients.configured import email_client, flow_client, inventory_access, redactor_of
 from bot.clients.http import ServiceHttp, open_session
 from bot.clients.inventory import InventoryClient
 from bot.clients.replies import Replies
@@ -23,6 +23,7 @@ from bot.clients.slack import SlackClient
 from bot.clock import Clock, SystemClock
 from bot.errors import RateLimited
 from bot.metrics import Metrics
+from bot.model.approval import Rules
 from bot.model.calls import CallCause, Grant
 from bot.model.organization import OrganizationKey
 from bot.model.pace import WINDOW_SECONDS, CommandPace
@@ -38,11 +39,13 @@ from bot.workflows.audit import AuditReading
 from bot.workflows.desk import Desk
 from bot.workflows.directory import OrganizationDirectory
 from bot.workflows.emailkey import EmailKey
-from bot.workflows.jobs import JobLoop
+from bot.workflows.jobs import JobLoop, Runner
 from bot.workflows.outbox import SEND_KIND, Sender
 from bot.workflows.people import People
 from bot.workflows.retention import RETAIN_KIND, Retention
 from bot.workflows.status import ServiceLog, StatusReport
+from bot.workflows.testusers.parts import testusers_parts
+from bot.workflows.testusers.setup import RequestRules, Setup
 
 PEOPLE_COUNTED = 10_000
 # What `/gatehouse status` and `/metrics` count in the database.
@@ -130,23 +133,32 @@ def _assemble(settings: Settings, tools: Tools) -> Gatehouse:
     slack = SlackClient(web)
     audit = AuditStore(settings.audit_key_bytes)
     people = People(slack, settings.policy, database, audit, clock)
+    # Filled below: the parts want to wake the loop that runs them.
+    runners: dict[str, Runner] = {}
+    jobs = JobLoop(database, clock, secrets.token_hex(8), runners)
+    replies = Replies(session, clock)
+    setup = Setup(
+        database, audit, people, flow_client(settings, http), _request_rules(settings), jobs.wake
+    )
+    testusers = testusers_parts(setup, replies, metrics.count_command)
     desk = Desk(
         people=people,
         directory=_directory(settings, http, database, clock),
         emailkey=EmailKey(email_client(settings, http), settings.missing_for("email")),
+        testusers=testusers.desk,
         status=StatusReport(__version__, database, services, clock, COUNTS),
         audit=AuditReading(database, audit),
+        modals=slack,
     )
-    sender = Sender(database, slack, {})
+    sender = Sender(database, slack, testusers.renderers)
     retention = Retention(database, settings.retain_days, [outbox.prune, requests.forget])
-    runners = {SEND_KIND: sender.run, RETAIN_KIND: retention.run}
-    jobs = JobLoop(database, clock, secrets.token_hex(8), runners)
+    runners |= {SEND_KIND: sender.run, RETAIN_KIND: retention.run, **testusers.runners}
     app = _bolt_app(settings, web, people)
     recent: TTLCache[str, deque[float]] = TTLCache(
         PEOPLE_COUNTED, WINDOW_SECONDS, timer=clock.monotonic
     )
     pace = CommandPace(settings.commands_per_minute, recent)
-    frame = handlers.Frame(app, people, pace, tasks, metrics, Replies(session, clock), clock)
+    frame = handlers.Frame(app, people, pace, tasks, metrics, replies, clock)
     handlers.register(frame, desk)
     endpoint = SlackEndpoint(app, revealed(settings.slack_signing_secret), metrics, clock)
     return Gatehouse(
@@ -162,6 +174,16 @@ def _assemble(settings: Settings, tools: Tools) -> Gatehouse:
         tasks=tasks,
         metrics=metrics,
         clock=clock,
+    )
+
+
+def _request_rules(settings: Settings) -> RequestRules:
+    return RequestRules(
+        aliases=settings.flow_aliases,
+        approval=Rules(settings.approvals_needed, settings.allow_self_approval),
+        request_hours=settings.request_hours,
+        remind_hours=settings.remind_hours,
+        approvals_channel=settings.approvals_channel,
     )
 
 

@@ -185,7 +185,7 @@ def _why_not(person: Person, permission: Permission, circumstances: Circumstance
 
 @dataclass(frozen=True)
 class Policy:
-    """What the settings say about permissions."""
+    """What the settings say about permissions; `flow_approvers` by SID in capitals."""
 
     roles: Roles = field(default_factory=dict)
     flow_approvers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

@@ -185,9 +185,9 @@ class Settings(BaseModel):
 
     @property
     def policy(self) -> Policy:
-        """What the settings say about permissions; flows by SID."""
+        """What the settings say about permissions; flows by SID in capitals, as case is nothing."""
         aliases, approvers = self.flow_aliases, self.flow_approvers
-        by_sid = {aliases.get(name, name): ids for name, ids in approvers.items()}
+        by_sid = {aliases.get(name, name).upper(): ids for name, ids in approvers.items()}
         return Policy(self.roles, by_sid, self.allow_self_approval)
 
     def missing_for(self, service: Literal["inventory", "flow", "email"]) -> tuple[str, ...]:

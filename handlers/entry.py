@@ -22,6 +22,7 @@ from bot.permissions import Person
 from bot.tasks import Tasks
 from bot.ui import replies
 from bot.ui.message import Message
+from bot.ui.modals import hidden
 from bot.workflows.people import People
 
 log = structlog.get_logger(__name__)
@@ -293,7 +294,7 @@ def read_action(body: Body) -> Click:
 
 
 def read_submission(body: Body) -> Click:
-    """Read a modal; its `private_metadata` may hold where the answer goes."""
+    """Read a modal; its `private_metadata` may hold, as `reply_to`, where the answer goes."""
     view = body.get("view") or {}
     return Click(
         slack_user_id=(body.get("user") or {}).get("id", ""),
@@ -301,6 +302,7 @@ def read_submission(body: Body) -> Click:
         name=view.get("callback_id", ""),
         value=view.get("private_metadata", ""),
         trigger_id=body.get("trigger_id", ""),
+        response_url=hidden(view, "reply_to"),
         view=view,
     )
 

@@ -21,6 +21,7 @@ from bot.permissions import Permission
 from bot.ui import help as help_ui
 from bot.ui import ids
 from bot.ui.message import Message
+from bot.ui.modals import hidden, typed_value
 from bot.ui.testusers import forms, notes, pages
 from bot.workflows.desk import Desk
 from bot.workflows.testusers.clicks import StoredClick
@@ -61,7 +62,9 @@ def _command(desk: Desk) -> Answer:
         match wish:
             case HelpRequest():
                 await desk.people.admit(ask.person, Permission.ASK_FOR_HELP)
-                return help_ui.of_command("/testusers", lambda one: desk.people.may(ask.person, one))
+                return help_ui.of_command(
+                    "/testusers", lambda one: desk.people.may(ask.person, one)
+                )
             case FormRequest():
                 await desk.people.admit(ask.person, Permission.REQUEST)
                 form = forms.change_form(ask.click.response_url)
@@ -124,9 +127,7 @@ def _keep(desk: Desk, act: Act) -> Keep:
     async def keep(click: Click) -> None:
         """Store the click of a button."""
         await desk.testusers.clicks.keep(
-            StoredClick(
-                act, click.value, click.slack_user_id, click.team_ids, click.response_url
-            )
+            StoredClick(act, click.value, click.slack_user_id, click.team_ids, click.response_url)
         )
 
     return keep
@@ -147,11 +148,11 @@ def _ask_why(desk: Desk) -> Answer:
 def _keep_denial(desk: Desk) -> Keep:
     async def keep(click: Click) -> None:
         """Store a denial with its reason."""
-        reason = " ".join(forms.typed_value(click.view, ids.TESTUSERS_REASON).split())
+        reason = " ".join(typed_value(click.view, ids.TESTUSERS_REASON).split())
         await desk.testusers.clicks.keep(
             StoredClick(
                 Act.DENY,
-                forms.hidden(click.view, "request"),
+                hidden(click.view, "request"),
                 click.slack_user_id,
                 click.team_ids,
                 click.response_url,
@@ -163,14 +164,14 @@ def _keep_denial(desk: Desk) -> Keep:
 
 
 def _check_denial(click: Click) -> Mapping[str, str]:
-    reason = " ".join(forms.typed_value(click.view, ids.TESTUSERS_REASON).split())
+    reason = " ".join(typed_value(click.view, ids.TESTUSERS_REASON).split())
     problem = reason_problem(reason) if reason else "Say why, please."
     return {ids.TESTUSERS_REASON: problem} if problem else {}
 
 
 def _typed_form(click: Click) -> TypedForm:
     def typed(block_id: str) -> str:
-        return forms.typed_value(click.view, block_id)
+        return typed_value(click.view, block_id)
 
     return TypedForm(
         typed(ids.TESTUSERS_FLOW),

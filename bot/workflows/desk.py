@@ -1,12 +1,23 @@
 """The desk: every workflow that a listener may ask, in one place."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 from bot.workflows.audit import AuditReading
 from bot.workflows.directory import OrganizationDirectory
 from bot.workflows.emailkey import EmailKey
 from bot.workflows.people import People
 from bot.workflows.status import StatusReport
+from bot.workflows.testusers.parts import Testusers
+
+
+class Modals(Protocol):
+    """Opens modals. Raises `SlackError`s."""
+
+    async def open_view(self, trigger_id: str, view: Mapping[str, Any]) -> str:
+        """Open a modal within three seconds of a click; return its view id."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -16,5 +27,7 @@ class Desk:
     people: People
     directory: OrganizationDirectory
     emailkey: EmailKey
+    testusers: Testusers
     status: StatusReport
     audit: AuditReading
+    modals: Modals

@@ -167,7 +167,7 @@ class People:
 
     def circumstances(self, flow_sid: str | None, requester: str | None) -> Circumstances:
         """Return what the settings add to a decision about a flow and a request."""
-        approvers = self._policy.flow_approvers.get(flow_sid) if flow_sid else None
+        approvers = self._policy.flow_approvers.get(flow_sid.upper()) if flow_sid else None
         return Circumstances(approvers, requester, self._policy.allow_self_approval)
 
     def may(self, person: Person, permission: Permission, flow_sid: str | None = None) -> bool:

@@ -1,7 +1,7 @@
 """What every step of a request works with."""
 
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -31,13 +31,9 @@ class FlowService(Protocol):
 
 @dataclass(frozen=True)
 class RequestRules:
-    """What the settings say about requests.
+    """What the settings say about requests; `aliases` maps short names to flow SIDs."""
 
-    `aliases` maps short names to flow SIDs; `known_sids` are SIDs that the settings name.
-    """
-
-    aliases: dict[str, str] = field(default_factory=dict)
-    known_sids: tuple[str, ...] = ()
+    aliases: Mapping[str, str] = field(default_factory=dict)
     approval: Rules = field(default_factory=Rules)
     request_hours: float = 24
     remind_hours: float = 4
@@ -84,8 +80,7 @@ class Setup:
                 f"“{typed[:80]}” is neither an alias of a flow nor a SID"
                 f" (FW and 32 hexadecimal digits). {known}"
             )
-        spelled = {sid.upper(): sid for sid in self.rules.known_sids}
-        return Flow(spelled.get(found.key, found.sid), found.alias)
+        return found
 
 
 def who(person: Person) -> Who:

@@ -10,7 +10,17 @@ from bot.model.testusers import Change
 from bot.parsing.testusers import parse_testusers
 from bot.store import requests
 from bot.workflows.testusers.asking import Asking
-from tests.support.testusers import ABEL, ADA, ADAM, NORA, OTTO, VERA, WELCOME, World
+from tests.support.testusers import (
+    ABEL,
+    ADA,
+    ADAM,
+    NORA,
+    OTTO,
+    VERA,
+    WELCOME,
+    World,
+    default_policy,
+)
 
 
 async def asked(world: World, text: str, by: str = OTTO):
@@ -84,9 +94,14 @@ async def test_without_its_settings_it_says_which_are_needed(world):
         await asked(bare, "add welcome +1")
 
 
-async def test_a_sid_in_another_case_is_the_same_flow(world):
-    object.__setattr__(world.setup.rules, "known_sids", ("FW" + "ab" * 16,))
-    assert world.setup.flow("FW" + "AB" * 16).sid == "FW" + "ab" * 16
+async def test_the_approvers_of_a_flow_are_those_of_its_sid_in_any_case(database, clock):
+    sid = "FW" + "ab" * 16
+    world = World(database, clock, policy=default_policy(flow_approvers={sid.upper(): (ABEL,)}))
+    world.service.lists |= {sid: [], sid.upper(): []}
+    for spelled in (sid, sid.upper()):
+        request = await world.ask(f"add {spelled} +1")
+        with pytest.raises(Refused, match="for this flow"):
+            await world.decide(Act.APPROVE, request, ADA)
 
 
 async def undo(world: World, request, by: str = OTTO):
