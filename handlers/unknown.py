@@ -30,7 +30,11 @@ def register(frame: Frame, desk: Desk) -> None:
     async def nothing(ack: AsyncAck) -> None:
         await ack()
 
+    async def no_options(ack: AsyncAck) -> None:
+        await ack(options=[])
+
     frame.command(ANYTHING, no_such_command, name="unknown")
     frame.action(ANYTHING, outdated, name="unknown")
-    for listen in (frame.app.view, frame.app.view_closed, frame.app.options, frame.app.shortcut):
+    frame.app.options(ANYTHING)(no_options)
+    for listen in (frame.app.view, frame.app.view_closed, frame.app.shortcut, frame.app.event):
         listen(ANYTHING)(nothing)

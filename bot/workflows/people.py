@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Iterable, Mapping
-from typing import Protocol
+from typing import Any, Protocol
 
 import structlog
 from cachetools import TTLCache
@@ -18,7 +18,6 @@ from bot.permissions import (
     Person,
     Policy,
     Reason,
-    Role,
     decide,
     who_may,
 )
@@ -134,16 +133,13 @@ class People:
         flow_sid: str | None = None,
         requester: str | None = None,
     ) -> Decision:
-        """Decide, and record a refusal; see `permissions.decide`.
-
-        Raises:
-            DatabaseUnavailable: A refusal could not be recorded.
-        """
+        """Decide, and record a refusal; see `permissions.decide`."""
         decision = decide(
             person, permission, self._policy.roles, self.circumstances(flow_sid, requester)
         )
         if not decision.is_granted:
-            await self._record(person, decision)
+            detail = {"reason": decision.reason, "roles": sorted(person.roles)}
+            await self._record(person.slack_user_id, permission.name.lower(), detail)
         return decision
 
     async def admit(
@@ -184,11 +180,11 @@ class People:
         """Return the sentences of a refusal: what is missing and who has it."""
         if decision.reason is Reason.STRANGER:
             return person.stranger or "You are not of this workspace."
-        if decision.reason is Reason.UNKNOWN:
-            return f"{person.doubt} Until then you may not {decision.permission}."
-        if decision.reason is Reason.OWN_REQUEST:
-            return "This is your own request: somebody else has to decide on it."
         who = await self._named(decision.holders)
+        if decision.reason is Reason.UNKNOWN:
+            return f"{person.doubt} Until then you may not {decision.permission}. {who}"
+        if decision.reason is Reason.OWN_REQUEST:
+            return f"This is your own request: somebody else has to decide on it. {who}"
         if decision.reason is Reason.NOT_AN_APPROVER_OF_THIS_FLOW:
             return f"You may not {decision.permission} for this flow. {who}"
         role = f"the role {decision.role}" if decision.role else "a role"
@@ -206,6 +202,7 @@ class People:
             return await self._users.get(slack_user_id, self._slack.user)
         except SlackError as error:
             log.warning("people.unknown", reason=error.sentence)
+            await self._record(slack_user_id, "anything", {"reason": Reason.UNKNOWN})
             raise UnknownPerson(
                 "Slack did not tell us who you are, so nothing was done. Please try again."
             ) from error
@@ -213,8 +210,8 @@ class People:
     def _stranger(self, user: SlackUserInfo, team_ids: Iterable[str | None]) -> str | None:
         if self.team_id is None:
             return "Gatehouse does not know its own workspace yet. Please try again in a moment."
-        named = {team for team in (*team_ids, user.team_id) if team}
-        if named - {self.team_id} or not named:
+        # A payload may name no workspace; Slack always says whose a person is.
+        if {*filter(None, team_ids), user.team_id} != {self.team_id}:
             return "You are of another workspace: Gatehouse answers people of its own only."
         if user.is_deleted:
             return "This account is deactivated."
@@ -244,7 +241,7 @@ class People:
             return "Nobody has it yet: the operator of Gatehouse sets it in ROLES."
         if EVERY_FULL_MEMBER in holders:
             return "Every full member of this workspace has it."
-        names = [await self._label(holder) for holder in holders[:NAMED_HOLDERS]]
+        names = await asyncio.gather(*(self._label(one) for one in holders[:NAMED_HOLDERS]))
         rest = f" and {len(holders) - NAMED_HOLDERS} more" if len(holders) > NAMED_HOLDERS else ""
         return f"Ask {', '.join(names)}{rest}."
 
@@ -257,21 +254,11 @@ class People:
             return f"the group {holder}"
         return f"the group @{handles.get(holder, holder)} ({holder})"
 
-    async def _record(self, person: Person, decision: Decision) -> None:
-        entry = AuditEntry(
-            person.slack_user_id,
-            "permission.refused",
-            decision.permission.name.lower(),
-            {"reason": decision.reason, "roles": sorted(person.roles)},
-        )
+    async def _record(self, slack_user_id: str, subject: str, detail: Mapping[str, Any]) -> None:
+        entry = AuditEntry(slack_user_id, "permission.refused", subject, detail)
         try:
             async with self._database.transaction() as tx:
                 await self._audit.append(tx, entry)
-        except DatabaseUnavailable:
+        except DatabaseUnavailable as error:
             # The refusal stands whether or not it could be written down.
-            log.exception("people.refusal_not_recorded")
-
-
-def describe_roles(person: Person) -> str:
-    """Return a person's roles in words."""
-    return ", ".join(role for role in Role if role in person.roles) or "no role"
+            log.error("people.refusal_not_recorded", reason=error.sentence)  # noqa: TRY400 - expected

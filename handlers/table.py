@@ -1,0 +1,80 @@
+"""Every listener with the permission that it asks for: held against Bolt and the help by a test.
+
+A listener that is not here, or that asks for another permission than it says here, fails
+`tests/handlers/test_permissions.py`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from bot.permissions import Permission
+from bot.ui import ids
+
+Kind = Literal["command", "action", "view", "options"]
+
+
+@dataclass(frozen=True)
+class EntryPoint:
+    """One way in.
+
+    Attributes:
+        kind: What Slack calls it.
+        name: The command with its slash, the action id, or the callback id.
+        permission: What it takes.
+        sample: Words after the command, a button's value, or a modal's `private_metadata`: enough
+            to come as far as the permission.
+        usage: A command's line in the help that this is about; "" for what has none.
+        values: A modal's `state.values`.
+    """
+
+    kind: Kind
+    name: str
+    permission: Permission
+    sample: str = ""
+    usage: str = ""
+    values: Mapping[str, Any] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name} {self.sample}".strip()
+
+
+def _typed(
+    command: str, sample: str, permission: Permission, usage: str | None = None
+) -> EntryPoint:
+    """A form of a command; its usage is what is typed, where nothing else is said."""
+    whole = f"{command} {sample}".strip() if usage is None else usage
+    return EntryPoint("command", command, permission, sample, whole)
+
+
+def _pressed(action_id: str, permission: Permission, value: str = "") -> EntryPoint:
+    return EntryPoint("action", action_id, permission, value)
+
+
+ORGS = (
+    _typed("/orgs", "", Permission.READ),
+    _typed("/orgs", "EUR", Permission.READ, "/orgs <text>"),
+    _typed("/orgs", "show 10234695", Permission.READ, "/orgs show <id or name>"),
+    _typed("/orgs", "refresh", Permission.REFRESH),
+    _typed("/orgs", "help", Permission.ASK_FOR_HELP, ""),
+    _pressed(f"{ids.ORGS_PAGE}.next", Permission.READ, '{"q": "", "p": 1}'),
+    _pressed(f"{ids.ORGS_PAGE}.previous", Permission.READ, '{"q": "", "p": 0}'),
+    _pressed(ids.ORGS_REFRESH, Permission.REFRESH, '{"q": "", "p": 0}'),
+    _pressed(ids.ORGS_SHOW, Permission.READ, "com/10234695"),
+)
+
+GATEHOUSE = (
+    _typed("/gatehouse", "", Permission.ASK_FOR_HELP, ""),
+    _typed("/gatehouse", "help", Permission.ASK_FOR_HELP),
+    _typed("/gatehouse", "whoami", Permission.ASK_FOR_HELP),
+    _typed("/gatehouse", "status", Permission.READ),
+    _typed("/gatehouse", "audit", Permission.READ_AUDIT, "/gatehouse audit [n]"),
+)
+
+# What nobody listens to any more is explained to whoever is of this workspace.
+UNKNOWN = (
+    _typed("/gone", "", Permission.ASK_FOR_HELP, ""),
+    _pressed("gone.button", Permission.ASK_FOR_HELP),
+)
+
+ENTRY_POINTS: tuple[EntryPoint, ...] = (*ORGS, *GATEHOUSE, *UNKNOWN)

@@ -1,0 +1,229 @@
+"""Role × entry point, through signed HTTP; and no listener beside the table.
+
+What a refusal is: an answer that only the asker sees, an entry in the audit that names the
+permission, and no call of a service.
+"""
+
+import json
+from collections.abc import Awaitable, Callable
+
+import pytest
+import pytest_asyncio
+
+from bot.permissions import LEAST_ROLE, RANK, Permission, Role
+from bot.ui.help import HELP
+from handlers.table import ENTRY_POINTS, EntryPoint
+from sandbox.people import OTHER_TEAM_ID, Person
+from sandbox.slack.messages import View
+from tests.support.entries import deliver
+from tests.support.listeners import fits, is_anything, registered
+from tests.support.world import World, running_world
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+PEOPLE = {
+    "viewer": "U0VIEWER",
+    "operator": "U0OPERATOR",
+    "approver": "U0APPROVER",
+    "approver by group": "U0APPROVER2",
+    "admin": "U0ADMIN",
+    "no role": "U0NOROLE",
+    "guest": "U0GUEST",
+    "of another workspace": "U0STRANGER",
+}
+NOBODY = {"of another workspace"}
+NO_ROLE = {"no role", "guest"}
+# Entry points that need something to be there first: name -> what makes it and gives the sample.
+PREPARED: dict[str, Callable[[World], Awaitable[str]]] = {}
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def world(tmp_path_factory):
+    url = f"sqlite:///{tmp_path_factory.mktemp('permissions')}/gatehouse.db"
+    async with running_world(url, commands_per_minute="0", inventory_watch="off") as world:
+        yield world
+
+
+def is_granted(who: str, permission: Permission) -> bool:
+    """The table of the contract, section 4, for the people of the sandbox."""
+    if who in NOBODY:
+        return False
+    if permission is Permission.ASK_FOR_HELP:
+        return True
+    if who in NO_ROLE:
+        return False
+    return RANK[Role(who.split(maxsplit=1)[0])] >= RANK[LEAST_ROLE[permission]]
+
+
+async def refusals(world: World) -> list[tuple[str, str]]:
+    """Who was refused which permission, newest first."""
+    entries, _ = await world.bot.desk.audit.latest(1000)
+    refused = [entry for entry in entries if entry.action == "permission.refused"]
+    return [(entry.actor, entry.subject) for entry in refused]
+
+
+@pytest.mark.parametrize("who", PEOPLE)
+@pytest.mark.parametrize("entry", ENTRY_POINTS, ids=str)
+async def test_the_role_decides(world: World, who: str, entry: EntryPoint) -> None:
+    user = PEOPLE[who]
+    prepare = PREPARED.get(entry.name)
+    sample = entry.sample if prepare is None else await prepare(world)
+    before, calls = await refusals(world), len(world.services.state.calls)
+
+    answer = await deliver(world, user, entry, sample)
+
+    new = (await refusals(world))[: -len(before) or None]
+    if is_granted(who, entry.permission):
+        assert new == []
+    elif entry.kind == "options":
+        assert answer == []
+    else:
+        assert new == [(user, entry.permission.name.lower())]
+        assert isinstance(answer, View) is False
+        assert answer.only_for == user
+        assert len(world.services.state.calls) == calls
+        assert world.slack.workspace.open_view(user) is None
+
+
+async def test_every_listener_of_bolt_is_in_the_table(world: World) -> None:
+    listeners = registered()
+    assert len(world.bot.app._async_listeners) == len(listeners)
+    left = [one for one in listeners if not is_anything(one[1])]
+    unknown = [
+        (surface, constraint)
+        for surface, constraint in left
+        if not any(one.kind == surface and fits(constraint, one.name) for one in ENTRY_POINTS)
+    ]
+    assert unknown == []
+
+
+async def test_every_entry_of_the_table_is_listened_to() -> None:
+    listeners = registered()
+    for entry in ENTRY_POINTS:
+        assert any(kind == entry.kind and fits(name, entry.name) for kind, name in listeners), entry
+
+
+async def test_the_catch_alls_come_last() -> None:
+    flags = [is_anything(constraint) for _, constraint in registered()]
+    assert flags == sorted(flags)
+    assert {kind for kind, constraint in registered() if is_anything(constraint)} >= {
+        *("command", "action", "view", "options")
+    }
+
+
+async def test_every_form_in_the_help_is_in_the_table_with_its_permission() -> None:
+    heard = {name for kind, name in registered() if kind == "command"}
+    promised = {
+        (command, line.usage, line.permission)
+        for command, lines in HELP.items()
+        for line in lines
+        if command in heard
+    }
+    rows = {(one.name, one.usage, one.permission) for one in ENTRY_POINTS if one.usage}
+    assert promised - rows == set()
+    assert rows - promised == set()
+
+
+async def one_world(tmp_path, roles, **settings):
+    return running_world(f"sqlite:///{tmp_path}/g.db", roles=json.dumps(roles), **settings)
+
+
+@pytest.mark.parametrize(
+    ("user", "flags", "sees"),
+    [
+        ("U0NOROLE", {}, True),
+        ("U0GUEST", {}, False),
+        ("U0SINGLE", {"is_ultra_restricted": True}, False),
+        ("U0ROBOT", {"is_bot": True}, False),
+    ],
+)
+async def test_the_star_is_every_full_member(tmp_path, user, flags, sees) -> None:
+    async with await one_world(tmp_path, {"viewer": ["*"]}) as world:
+        people = world.slack.workspace.people
+        people.setdefault(user, Person(user, user.lower(), user, "someone", **flags))
+        answer = await world.ask(user, "/orgs")
+        assert ("Northwind" in answer.all_text) is sees
+        if not sees:
+            assert "Every full member of this workspace has it." in answer.all_text
+            assert world.services.state.calls == []
+
+
+async def test_a_guest_who_is_named_has_the_role(tmp_path) -> None:
+    async with await one_world(tmp_path, {"viewer": ["U0GUEST"]}) as world:
+        assert "Northwind" in (await world.ask("U0GUEST", "/orgs")).all_text
+
+
+@pytest.mark.parametrize("role", Role)
+async def test_a_person_of_another_workspace_is_refused_whatever_their_role(tmp_path, role) -> None:
+    async with await one_world(tmp_path, {role: ["U0STRANGER", "*"]}) as world:
+        answer = await world.ask("U0STRANGER", "/gatehouse", "help")
+        assert "another workspace" in answer.all_text
+        assert world.services.state.calls == []
+
+
+async def test_the_workspace_that_users_info_tells_decides_too(tmp_path) -> None:
+    async with await one_world(tmp_path, {"admin": ["U0ADMIN"]}) as world:
+        fields = {
+            "team_id": world.slack.workspace.team_id,
+            "user_id": "U0ADMIN",
+            "command": "/orgs",
+            "text": "",
+            "channel_id": "C0GENERAL",
+        }
+        world.slack.workspace.people["U0ADMIN"].team_id = OTHER_TEAM_ID
+        key = world.slack.workspace.new_response_url("C0GENERAL", "U0ADMIN")
+        fields["response_url"] = f"{world.slack.address}/response/{key}"
+        delivery = await world.slack._deliverer.command(fields)
+        assert delivery.status == 200
+        answer = await world.answer("U0ADMIN")
+        assert "another workspace" in answer.all_text
+        assert world.services.state.calls == []
+
+
+async def test_the_workspace_of_the_payload_decides_too(tmp_path) -> None:
+    async with await one_world(tmp_path, {"admin": ["U0ADMIN"]}) as world:
+        key = world.slack.workspace.new_response_url("C0GENERAL", "U0ADMIN")
+        delivery = await world.slack._deliverer.command(
+            {
+                "team_id": OTHER_TEAM_ID,
+                "user_id": "U0ADMIN",
+                "command": "/orgs",
+                "response_url": f"{world.slack.address}/response/{key}",
+            }
+        )
+        assert delivery.status == 200
+        assert "another workspace" in (await world.answer("U0ADMIN")).all_text
+        assert world.services.state.calls == []
+
+
+async def test_a_group_that_cannot_be_looked_up_gives_nothing(tmp_path) -> None:
+    async with await one_world(tmp_path, {"admin": ["S0APPROVERS"]}) as world:
+        world.slack.workspace.faults.error("usergroups.users.list", "internal_error", times=1)
+        answer = await world.ask("U0APPROVER2", "/orgs")
+        assert "did not tell which groups you are in" in answer.all_text
+        assert "look at organizations" in answer.all_text
+        assert "@approvers" in answer.all_text
+        assert world.services.state.calls == []
+        # The failure is not kept.
+        assert "Northwind" in (await world.ask("U0APPROVER2", "/orgs")).all_text
+
+
+async def test_a_person_that_cannot_be_looked_up_is_refused_and_that_is_recorded(tmp_path) -> None:
+    async with await one_world(tmp_path, {"viewer": ["U0VIEWER"]}) as world:
+        world.slack.workspace.faults.error("users.info", "internal_error", times=1)
+        answer = await world.ask("U0VIEWER", "/orgs")
+        assert "Slack did not tell us who you are" in answer.all_text
+        assert [actor for actor, _ in await refusals(world)] == ["U0VIEWER"]
+        assert world.services.state.calls == []
+
+
+async def test_a_refusal_says_what_is_missing_and_who_has_it(tmp_path) -> None:
+    roles = {"viewer": ["*"], "operator": ["U0OPERATOR"], "approver": ["S0APPROVERS"]}
+    async with await one_world(tmp_path, roles) as world:
+        answer = await world.ask("U0VIEWER", "/orgs", "refresh")
+        assert "You may not refresh, check or mute" in answer.all_text
+        assert "the role operator" in answer.all_text
+        assert "Otto Operator (U0OPERATOR)" in answer.all_text
+        assert "the group @approvers (S0APPROVERS)" in answer.all_text
+        assert "<@" not in answer.all_text
+        assert "<!subteam" not in answer.all_text

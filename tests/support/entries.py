@@ -1,0 +1,68 @@
+"""Delivers to any entry point of the bot what Slack would, and waits for what comes of it."""
+
+from typing import Any
+
+from handlers.table import EntryPoint
+from sandbox.slack.messages import Message, View
+from sandbox.slack.payloads import Sender
+from tests.support.world import World
+
+CHANNEL = "C0GENERAL"
+
+
+async def deliver(
+    world: World, user: str, entry: EntryPoint, sample: str
+) -> Message | View | list[Any]:
+    """Return the answer that only `user` sees, the modal that opened, or the options."""
+    slack = world.slack
+    before = len(slack.workspace.ephemerals(user))
+    if entry.kind == "command":
+        delivery = await slack.command(user, CHANNEL, entry.name, sample)
+    else:
+        delivery = await slack._deliverer.interaction(_payload(world, user, entry, sample))
+    assert (delivery.status, delivery.error) == (200, None)
+    if entry.kind == "options":
+        return list(delivery.json["options"])
+    if isinstance(delivery.json, dict) and "response_action" in delivery.json:
+        return View("V0", "", user, {}, "V0", errors=delivery.json.get("errors", {}))
+    return await _outcome(world, user, before)
+
+
+async def _outcome(world: World, user: str, before: int) -> Message | View:
+    def seen() -> Message | View | None:
+        view = world.slack.workspace.open_view(user)
+        if view is not None:
+            return view
+        new = world.slack.workspace.ephemerals(user)[before:]
+        return new[-1] if new and "Working on it" not in new[-1].all_text else None
+
+    found = await world.slack.until(seen, timeout=15)
+    if isinstance(found, View):
+        world.slack.workspace.close(found, everything=True)
+    return found
+
+
+def _payload(world: World, user: str, entry: EntryPoint, sample: str) -> dict[str, Any]:
+    workspace = world.slack.workspace
+    sender = Sender(workspace, workspace.people[user])
+    key = workspace.new_response_url(CHANNEL, user)
+    common = {
+        "trigger_id": workspace.new_trigger(user),
+        "response_url": f"{world.slack.address}/response/{key}",
+        "channel": {"id": CHANNEL, "name": "general"},
+        "container": {"type": "message", "message_ts": "1.000001", "channel_id": CHANNEL},
+    }
+    if entry.kind == "action":
+        action = {"type": "button", "action_id": entry.name, "block_id": "b", "value": sample}
+        return {**sender.common("block_actions"), **common, "actions": [action]}
+    if entry.kind == "options":
+        asked = {"action_id": entry.name, "block_id": "b", "value": sample}
+        return {**sender.common("block_suggestion"), **common, **asked}
+    view = {
+        "id": "V0",
+        "callback_id": entry.name,
+        "private_metadata": sample,
+        "state": {"values": dict(entry.values)},
+    }
+    submission = {"view": view, "response_urls": []}
+    return {**sender.common("view_submission"), **common, **submission}
