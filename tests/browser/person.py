@@ -1,0 +1,104 @@
+"""A person at the sandbox's page: what they do, by the words on the screen."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from playwright.async_api import Browser, ConsoleMessage, Locator, Page, async_playwright, expect
+
+CHROMIUM = Path("/usr/bin/chromium")
+# Chromium as root, without the calls home that a closed network answers with noise.
+ARGUMENTS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+PATIENCE_MS = 15_000
+
+
+@asynccontextmanager
+async def chromium() -> AsyncIterator[Browser]:
+    """The browser, with nothing to show for it on a screen."""
+    expect.set_options(timeout=PATIENCE_MS)
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+        yield browser
+        await browser.close()
+
+
+class Person:
+    """Someone who looks at the page; `complaints` are the errors in the console."""
+
+    def __init__(self, page: Page) -> None:
+        self.page = page
+        self.complaints: list[str] = []
+        page.set_default_timeout(PATIENCE_MS)
+        page.on("console", self._listen)
+        page.on("pageerror", lambda error: self.complaints.append(str(error)))
+
+    def _listen(self, message: ConsoleMessage) -> None:
+        if message.type in {"error", "warning"}:
+            self.complaints.append(message.text)
+
+    @property
+    def log(self) -> Locator:
+        """The messages of the channel that is open."""
+        return self.page.get_by_role("log")
+
+    @property
+    def composer(self) -> Locator:
+        """Where one writes."""
+        return self.page.get_by_role("textbox", name="Message")
+
+    @property
+    def newest(self) -> Locator:
+        """The last message of the channel."""
+        return self.log.get_by_role("article").last
+
+    async def open(self, url: str) -> None:
+        """Open the page and wait until it shows a channel."""
+        await self.page.goto(url)
+        await expect(self.page.get_by_role("heading", level=1)).not_to_be_empty()
+
+    async def act_as(self, name: str) -> None:
+        """Choose whom to act as, by the beginning of the name."""
+        select = self.page.get_by_label("Acting as")
+        labels = await select.locator("option").all_text_contents()
+        await select.select_option(label=next(one for one in labels if one.startswith(name)))
+
+    async def go_to(self, channel: str) -> None:
+        """Open a channel or the direct messages with the bot (`Gatehouse`)."""
+        await self.page.get_by_role("link", name=channel, exact=True).click()
+        await expect(self.page.get_by_role("heading", level=1)).to_have_text(channel)
+
+    async def type(self, text: str) -> None:
+        """Write and send."""
+        await self.composer.fill(text)
+        await self.composer.press("Enter")
+
+    async def services(self) -> Locator:
+        """Open the panel of the services."""
+        panel = self.page.get_by_role("complementary", name="Services")
+        if not await panel.is_visible():
+            await self.page.get_by_role("button", name="Services").click()
+        return panel
+
+    def button(self, name: str) -> Locator:
+        """The last button of that name in the channel."""
+        return self.log.get_by_role("button", name=name, exact=True).last
+
+
+@asynccontextmanager
+async def person_at(browser: Browser, url: str, **options: Any) -> AsyncIterator[Person]:
+    """A person with a browser window of their own; `options` are Playwright's for a context."""
+    shape = {"viewport": {"width": 1280, "height": 860}, "reduced_motion": "reduce"}
+    context = await browser.new_context(**{**shape, **options})
+    person = Person(await context.new_page())
+    await person.open(url)
+    yield person
+    await context.close()

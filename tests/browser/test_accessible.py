@@ -1,0 +1,73 @@
+"""Whoever uses a keyboard or a screen reader can do all of it."""
+
+import pytest
+from axe_playwright_python.async_playwright import Axe
+from playwright.async_api import Browser, expect
+
+from sandbox.launch import Sandbox
+from tests.browser.person import Person, person_at
+
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
+
+
+async def violations(person: Person) -> list[str]:
+    found = await Axe().run(person.page)
+    return [
+        f"{one['id']}: {[node['html'][:160] for node in one['nodes'][:3]]}"
+        for one in found.response["violations"]
+    ]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+async def test_a_list_and_the_services_pass_axe(
+    browser: Browser, sandbox: Sandbox, scheme: str
+) -> None:
+    async with person_at(browser, sandbox.url, color_scheme=scheme) as someone:
+        await someone.type("/orgs")
+        await expect(someone.newest.get_by_role("table")).to_be_visible()
+        assert await violations(someone) == []
+        panel = await someone.services()
+        await expect(panel.get_by_role("button", name="Save welcome")).to_be_visible()
+        assert await violations(someone) == []
+
+
+async def test_a_small_screen_passes_axe(browser: Browser, sandbox: Sandbox) -> None:
+    size = {"width": 390, "height": 780}
+    async with person_at(browser, sandbox.url, viewport=size) as someone:
+        await someone.page.get_by_role("button", name="Show the workspace").click()
+        await expect(someone.page.get_by_label("Acting as")).to_be_visible()
+        assert await violations(someone) == []
+
+
+async def focused(person: Person) -> str:
+    name: str = await person.page.evaluate(
+        "(document.activeElement.getAttribute('aria-label') || document.activeElement.textContent)"
+    )
+    return name.strip()
+
+
+async def test_a_list_is_asked_for_and_turned_by_keyboard_alone(person: Person) -> None:
+    keyboard = person.page.keyboard
+    await expect(person.composer).to_be_focused()
+    await keyboard.type("/or")
+    await keyboard.press("ArrowDown")
+    await keyboard.press("Enter")
+    await expect(person.composer).to_have_value("/orgs ")
+    await keyboard.press("Enter")
+    await expect(person.newest).to_contain_text("Page 1 of 2")
+    while await focused(person) != "Next":
+        await keyboard.press("Shift+Tab")
+    await keyboard.press("Enter")
+    await expect(person.newest).to_contain_text("Page 2 of 2")
+    assert await person.newest.evaluate("node => node.contains(document.activeElement)")
+
+
+async def test_another_person_and_channel_are_chosen_by_keyboard_alone(person: Person) -> None:
+    keyboard = person.page.keyboard
+    await person.page.get_by_label("Acting as").focus()
+    await keyboard.type("Ada")
+    await keyboard.press("Tab")
+    await keyboard.press("Tab")
+    await keyboard.press("Enter")
+    await expect(person.page.get_by_role("heading", level=1)).to_have_text("#approvals")
+    await expect(person.page.get_by_label("Acting as")).to_have_value("U0APPROVER")

@@ -1,0 +1,110 @@
+"""Looking at things: lists, what is for one person only, times, threads, colours, small screens."""
+
+import pytest
+from playwright.async_api import Browser, expect
+
+from sandbox.launch import Sandbox
+from tests.browser.person import Person, person_at
+
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
+
+
+async def test_organizations_are_listed_to_one_person_alone(person: Person) -> None:
+    await person.page.get_by_role("link", name="List organizations").click()
+    await expect(person.composer).to_have_value("/orgs")
+    await person.composer.press("Enter")
+    await expect(person.newest.get_by_role("columnheader", name="Currency")).to_be_visible()
+    await expect(person.newest).to_contain_text("Only visible to you")
+    await person.act_as("Vera")
+    await expect(person.log).not_to_contain_text("Currency")
+
+
+async def test_a_page_of_the_list_is_turned_in_place(person: Person) -> None:
+    await person.act_as("Abel")
+    await person.type("/orgs")
+    await expect(person.newest).to_contain_text("Page 1 of 2")
+    await person.button("Next").click()
+    await expect(person.newest).to_contain_text("Page 2 of 2")
+    await expect(person.log).not_to_contain_text("Page 1 of 2")
+
+
+async def test_commands_are_completed_with_their_hints(person: Person) -> None:
+    await person.composer.fill("/te")
+    offered = person.page.get_by_role("listbox", name="Commands").get_by_role("option")
+    await expect(offered).to_have_count(1)
+    await expect(offered).to_contain_text("/testusers")
+    await person.composer.press("Tab")
+    await expect(person.composer).to_have_value("/testusers ")
+    await person.composer.press("ArrowDown")
+    await person.composer.press("Enter")
+    await expect(person.composer).to_have_value("/testusers list ")
+
+
+async def test_what_people_say_is_unread_until_one_looks(
+    person: Person, browser: Browser, sandbox: Sandbox
+) -> None:
+    async with person_at(browser, sandbox.url) as other:
+        await other.act_as("Adam")
+        await other.go_to("#alerts")
+        await other.type("is *anyone* <there> & awake?")
+    alerts = person.page.get_by_role("link", name="#alerts")
+    await expect(alerts).to_have_accessible_description("1 unread")
+    await person.go_to("#alerts")
+    await expect(person.newest).to_contain_text("is anyone <there> & awake?")
+    await expect(alerts).to_have_accessible_description("")
+
+
+async def test_a_thread_opens_beside_the_channel(person: Person) -> None:
+    await person.type("something to talk about")
+    await expect(person.newest).to_contain_text("something to talk about")
+    await person.newest.hover()
+    await person.newest.get_by_role("button", name="Reply in thread").click()
+    thread = person.page.get_by_role("complementary", name="Thread")
+    await thread.get_by_role("textbox", name="Reply").fill("I think so too")
+    await thread.get_by_role("textbox", name="Reply").press("Enter")
+    await expect(thread).to_contain_text("I think so too")
+    await expect(person.newest.get_by_role("button", name="1 reply")).to_be_visible()
+    await person.page.keyboard.press("Escape")
+    await expect(thread).to_have_count(0)
+
+
+async def test_times_are_in_the_zone_of_whoever_looks(browser: Browser, sandbox: Sandbox) -> None:
+    said = sandbox.slack.say("U0ADMIN", "C0GENERAL", "at noon")
+    said.text = "<!date^1767268800^{date_num} {time}|noon>"
+    sandbox.slack.workspace.edit(said, said.text, [])
+    for zone, hour in (("Asia/Tokyo", "09:00 PM"), ("America/New_York", "07:00 AM")):
+        async with person_at(browser, sandbox.url, timezone_id=zone, locale="en-US") as someone:
+            await expect(someone.log.get_by_text(hour)).to_be_visible()
+
+
+async def test_a_small_screen_has_everything(browser: Browser, sandbox: Sandbox) -> None:
+    size = {"width": 390, "height": 780}
+    async with person_at(browser, sandbox.url, viewport=size, has_touch=True) as someone:
+        await expect(someone.page.get_by_label("Acting as")).not_to_be_visible()
+        await someone.page.get_by_role("button", name="Show the workspace").click()
+        await someone.act_as("Ada")
+        await someone.go_to("#approvals")
+        await someone.type("/orgs")
+        await expect(someone.newest.get_by_role("table")).to_be_visible()
+        wide = await someone.page.evaluate("document.documentElement.scrollWidth")
+        assert wide <= size["width"]
+
+
+async def test_dark_and_light_can_be_chosen(person: Person) -> None:
+    ground = "getComputedStyle(document.body).backgroundColor"
+    light = await person.page.evaluate(ground)
+    await person.page.get_by_role("button", name="Dark colours").click()
+    dark = await person.page.evaluate(ground)
+    assert (light, dark) == ("rgb(255, 255, 255)", "rgb(25, 27, 33)")
+
+
+async def test_a_bot_that_stops_is_shown_and_can_be_started_again(
+    person: Person, sandbox: Sandbox
+) -> None:
+    await sandbox.bot.stop()
+    await expect(person.page.get_by_text("The bot has stopped")).to_be_visible()
+    panel = await person.services()
+    await panel.get_by_role("button", name="Kill it and start it again").click()
+    await expect(person.page.get_by_text("The bot is running")).to_be_visible()
+    await person.type("/gatehouse whoami")
+    await expect(person.newest).to_contain_text("operator")
