@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from bot.model.approval import State
-from bot.model.requests import Done, Request
+from bot.model.requests import Request
 from bot.model.testusers import Change, apply_change
 from bot.ui import blocks, ids, text
 from bot.ui.message import Message, SlackBlock
@@ -155,7 +155,8 @@ def _people(request: Request) -> list[str]:
 def _news(request: Request, *, is_brief: bool) -> list[str]:
     progress, lines = request.progress, []
     if progress.done is not None:
-        lines += _done_lines(progress.done, is_brief=is_brief)
+        already = progress.done.already.without(request.wish.end_changes)
+        lines += _done_lines(already, progress.done.outside, is_brief=is_brief)
     for one in progress.ended[-1:] if is_brief else progress.ended[-5:]:
         gone = ", who was gone already" if one.was_gone else ""
         lines.append(f"*Ended:* {in_full(one.identity)} {text.clock_time(one.at)}{gone}")
@@ -167,15 +168,13 @@ def _news(request: Request, *, is_brief: bool) -> list[str]:
     return lines
 
 
-def _done_lines(done: Done, *, is_brief: bool) -> list[str]:
+def _done_lines(already: Change, outside: Change, *, is_brief: bool) -> list[str]:
     lines = []
-    if not done.already.is_empty:
-        lines.append(f"*Was true already:* {_told(done.already, is_brief=is_brief)}")
-    if not done.outside.is_empty:
-        lines.append(
-            "*Edited by others since the request, and kept:*"
-            f" {_told(done.outside, is_brief=is_brief)}"
-        )
+    if not already.is_empty:
+        lines.append(f"*Was true already:* {_told(already, is_brief=is_brief)}")
+    if not outside.is_empty:
+        edits = _told(outside, is_brief=is_brief)
+        lines.append(f"*Edited by others since the request, and kept:* {edits}")
     return lines
 
 

@@ -1,0 +1,269 @@
+"""`/testusers` and its approvals, from the signed request to what people and the service see."""
+
+import json
+
+import pytest
+
+from sandbox.services.faults import Fault, FaultKind
+from tests.support.world import running_world
+
+WELCOME = "FW00000000000000000000000000000001"
+OTTO, ADA, ABEL, ADAM = "U0OPERATOR", "U0APPROVER", "U0APPROVER2", "U0ADMIN"
+VERA, NORA = "U0VIEWER", "U0NOROLE"
+MENTIONS = ("<!channel", "<!here", "<!everyone")
+
+
+@pytest.fixture
+async def world(sqlite_url):
+    async with running_world(sqlite_url) as world:
+        flow(world).identities.clear()
+        yield world
+
+
+def flow(world):
+    return world.services.state.flows[WELCOME]
+
+
+async def card(world, nth: int = -1):
+    """Wait for a card in the channel of approvals."""
+    cards = world.slack.workspace.messages
+    count = nth + 1 if nth >= 0 else 1
+    await world.slack.until(lambda: len(cards("C0APPROVALS")) >= count)
+    return cards("C0APPROVALS")[nth]
+
+
+async def asked(world, text: str, by: str = OTTO):
+    before = len(world.slack.workspace.messages("C0APPROVALS"))
+    await world.ask(by, "/testusers", text)
+    return await card(world, before)
+
+
+async def click(world, user: str, message, button: str):
+    """Click and return the answer."""
+    before = len(world.slack.workspace.ephemerals(user))
+    delivery = await world.slack.click(user, message, button)
+    assert delivery.status == 200
+    return await world.answer(user, after=before)
+
+
+async def shows(world, message, words: str):
+    await world.slack.until(lambda: words in message.all_text, timeout=15)
+
+
+async def told(world, user: str, words: str):
+    def found():
+        return any(words in message.all_text for message in world.slack.workspace.dm(user))
+
+    await world.slack.until(found, timeout=15)
+
+
+async def test_a_request_is_approved_and_applied(world):
+    flow(world).identities[:] = ["old"]
+    message = await asked(world, "add welcome +15550100 for 2h because Friday’s demo")
+    for words in ("Otto Operator", "+15550100", "Friday’s demo", "2 h", "1 → 2", "Expires"):
+        assert words in message.all_text
+    assert "pplied" not in message.all_text
+    assert message.buttons == ["Approve", "Deny", "Cancel"]
+    answer = await click(world, ADA, message, "Approve")
+    assert "You approved" in answer.all_text
+    await shows(world, message, "Applied")
+    assert message.buttons == ["Undo"]
+    assert flow(world).identities == ["old", "+15550100"]
+    assert len(world.slack.workspace.messages("C0APPROVALS")) == 1
+    await told(world, OTTO, "approved by Ada Approver")
+
+
+async def test_the_card_mentions_who_can_approve_and_nobody_else(world):
+    message = await asked(world, "add welcome +1", by=ADA)
+    text = json.dumps(message.blocks)
+    assert "<!subteam^S0APPROVERS>" in text
+    assert f"<@{ADAM}>" in text
+    assert f"<@{ADA}>" not in text
+    assert f"<@{OTTO}>" not in text
+
+
+async def test_an_outside_edit_survives_and_the_card_mentions_it(world):
+    flow(world).identities[:] = ["old"]
+    message = await asked(world, "add welcome +1")
+    world.services.state.edit_flow(WELCOME, ["new"])
+    await click(world, ADA, message, "Approve")
+    await shows(world, message, "Applied")
+    assert flow(world).identities == ["new", "+1"]
+    assert "Edited by others" in message.all_text
+    assert "added `new`; removed `old`" in message.all_text
+
+
+async def test_deny_asks_a_reason_that_the_requester_gets(world):
+    message = await asked(world, "add welcome +1")
+    await world.slack.click(ADA, message, "Deny")
+    view = await world.slack.until(lambda: world.slack.workspace.open_view(ADA))
+    await world.slack.submit(ADA, view, {"Reason": "not <!channel> now"})
+    await shows(world, message, "Denied")
+    assert message.buttons == []
+    await told(world, OTTO, "not &lt;!channel&gt; now")
+    assert flow(world).history == []
+
+
+@pytest.mark.parametrize("button", ["Approve", "Deny", "Cancel"])
+@pytest.mark.parametrize("by", [VERA, NORA])
+async def test_a_button_of_somebody_who_may_not_is_refused(world, by, button):
+    message = await asked(world, "add welcome +1")
+    answer = await click(world, by, message, button)
+    assert "You may not" in answer.all_text
+    assert world.slack.workspace.open_view(by) is None
+    assert "Waiting" in message.all_text
+
+
+async def test_only_the_requester_cancels(world):
+    message = await asked(world, "add welcome +1")
+    assert "Only Otto Operator" in (await click(world, ADA, message, "Cancel")).all_text
+    await click(world, OTTO, message, "Cancel")
+    await shows(world, message, "Cancelled")
+
+
+async def test_nobody_approves_their_own_request(world):
+    message = await asked(world, "add welcome +1", by=ADA)
+    assert "own request" in (await click(world, ADA, message, "Approve")).all_text
+
+
+async def test_a_stale_button_says_who_decided(world):
+    message = await asked(world, "add welcome +1")
+    stale = json.loads(json.dumps(message.blocks))
+    await click(world, ADA, message, "Approve")
+    await shows(world, message, "Applied")
+    message.blocks[:] = stale
+    answer = await click(world, ABEL, message, "Approve")
+    assert "approved by Ada Approver" in answer.all_text
+    assert flow(world).history == [["+1"]]
+
+
+async def test_a_failure_shows_the_reason_and_retry_applies(world):
+    message = await asked(world, "add welcome +1")
+    fault = world.services.state.faults.add(Fault(FaultKind.STATUS, "flow", method="POST"))
+    await click(world, ADA, message, "Approve")
+    await shows(world, message, "Failed")
+    assert "pplied" not in message.all_text
+    assert message.buttons == ["Retry"]
+    await told(world, OTTO, "failed")
+    fault.lift()
+    await click(world, ABEL, message, "Retry")
+    await shows(world, message, "Applied")
+    assert flow(world).identities == ["+1"]
+
+
+async def test_undo_is_a_request_of_its_own(world):
+    message = await asked(world, "add welcome +1")
+    await click(world, ADA, message, "Approve")
+    await shows(world, message, "Applied")
+    await click(world, OTTO, message, "Undo")
+    inverse = await card(world, 1)
+    assert "Remove (1)" in inverse.all_text
+    assert flow(world).identities == ["+1"]
+    await shows(world, message, "Undo")
+    await click(world, ADA, inverse, "Approve")
+    await shows(world, inverse, "Applied")
+    assert flow(world).identities == []
+
+
+async def test_now_posts_the_card_already_applied_and_marked(world):
+    message = await asked(world, "add welcome +1 now because the demo is on", by=ADAM)
+    assert "Applied without approval" in message.text
+    assert message.versions == []
+    refused = await world.ask(ADA, "/testusers", "add welcome +2 now because I want")
+    assert "You may not" in refused.all_text
+    assert flow(world).identities == ["+1"]
+
+
+async def test_a_grant_ends_on_time_and_it_is_told(world):
+    message = await asked(world, "add welcome +1 for 1s")
+    await click(world, ADA, message, "Approve")
+    await shows(world, message, "Ended")
+    assert flow(world).identities == []
+    await told(world, OTTO, "is over")
+
+
+async def test_what_people_type_mentions_and_formats_nothing(world):
+    evil = "<!channel> <@U0ADMIN> *x* \u202eabc 👩‍🚀 שלום"
+    sent = evil.replace("<", "&lt;").replace(">", "&gt;")
+    await world.slack.command(
+        OTTO, "C0GENERAL", "/testusers", f"add welcome “{sent}” because {sent}", as_typed=False
+    )
+    message = await card(world)
+    for text in (message.text, json.dumps(message.blocks, ensure_ascii=False)):
+        assert not any(mention in text for mention in MENTIONS)
+    await click(world, ADA, message, "Approve")
+    await shows(world, message, "Applied")
+    assert flow(world).identities == [evil]
+    await told(world, OTTO, "&lt;!channel&gt;")
+
+
+async def test_the_form_keeps_what_was_typed_until_it_is_right(world):
+    await world.slack.command(OTTO, "C0GENERAL", "/testusers", "")
+    view = await world.slack.until(lambda: world.slack.workspace.open_view(OTTO))
+    await world.slack.suggest(OTTO, view, "Flow", "wel")
+    wrong = {"Flow": "welcome", "Identities": "+1\n+1", "For": "never"}
+    await world.slack.submit(OTTO, view, wrong)
+    assert {"testusers.identities", "testusers.for"} == set(view.errors)
+    right = {"Flow": "welcome", "Identities": "+1 555\n a,b ", "For": "2h", "Reason": "demo"}
+    await world.slack.submit(OTTO, view, right)
+    message = await card(world)
+    for words in ("`+1 555`", "`a,b`", "2 h", "demo", "Add (2)"):
+        assert words in message.all_text
+    assert "Requested in" in (await world.answer(OTTO)).all_text
+
+
+async def test_a_pasted_sid_is_offered_and_a_viewer_gets_no_form(world):
+    await world.slack.command(OTTO, "C0GENERAL", "/testusers", "")
+    view = await world.slack.until(lambda: world.slack.workspace.open_view(OTTO))
+    pasted = "FW" + "ab" * 16
+    offered = await world.slack.suggest(OTTO, view, "Flow", pasted)
+    assert [one["value"] for one in offered] == [pasted]
+    answer = await world.ask(VERA, "/testusers")
+    assert "You may not" in answer.all_text
+
+
+async def test_a_viewer_sees_the_last_four_characters(world):
+    message = await asked(world, "add welcome +15550100 because of the demo")
+    await click(world, ADA, message, "Approve")
+    await shows(world, message, "Applied")
+    await asked(world, "remove welcome +15550100")
+    for words in ("list welcome", "history welcome", "requests"):
+        masked = (await world.ask(VERA, "/testusers", words)).all_text
+        assert "…0100" in masked
+        assert "+1555" not in masked
+        assert "+15550100" in (await world.ask(OTTO, "/testusers", words)).all_text
+
+
+async def test_requests_have_buttons_for_those_who_may(world):
+    await asked(world, "add welcome +1")
+    assert (await world.ask(VERA, "/testusers", "requests")).buttons == []
+    assert (await world.ask(OTTO, "/testusers", "requests")).buttons == ["Cancel"]
+    listed = await world.ask(ADA, "/testusers", "requests")
+    assert listed.buttons == ["Approve", "Deny"]
+    await click(world, ADA, listed, "Approve")
+    await shows(world, await card(world), "Applied")
+
+
+async def test_a_deleted_card_is_posted_again(world):
+    message = await asked(world, "add welcome +1")
+    world.slack.workspace.faults.error("chat.update", "message_not_found", times=1)
+    await click(world, ADA, message, "Approve")
+    again = await card(world, 1)
+    assert "Applied" in again.all_text or "on its way" in again.all_text
+
+
+async def test_slack_429_delays_the_card_and_loses_nothing(world):
+    world.slack.workspace.faults.ratelimit("chat.postMessage", retry_after=1)
+    message = await asked(world, "add welcome +1")
+    assert "Waiting" in message.all_text
+
+
+async def test_the_longest_list_and_request_stay_within_slacks_limits(world):
+    flow(world).identities[:] = [f"{n:05}{'&' * 295}" for n in range(400)]
+    listed = await world.ask(OTTO, "/testusers", "list welcome")
+    assert "400 test users" in listed.all_text
+    many = " ".join(f"{n:05}{'x' * 250}" for n in range(20))
+    message = await asked(world, f"add welcome {many} because {'&' * 500}")
+    await click(world, ADA, message, "Approve")
+    await shows(world, message, "Applied")
+    assert len(flow(world).identities) == 420
