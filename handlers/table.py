@@ -22,8 +22,8 @@ class EntryPoint:
         kind: What Slack calls it.
         name: The command with its slash, the action id, or the callback id.
         permission: What it takes.
-        sample: Words after the command, a button's value, or a modal's `private_metadata`: enough
-            to come as far as the permission.
+        sample: Words after the command, a button's value, or a modal's `private_metadata` (with
+            `RESPONSE_URL` where the answer goes): enough to come as far as the permission.
         usage: A command's line in the help that this is about; "" for what has none.
         values: A modal's `state.values`.
     """
@@ -63,6 +63,62 @@ ORGS = (
     _pressed(ids.ORGS_SHOW, Permission.READ, "com/10234695"),
 )
 
+FLOW_SID = "FW00000000000000000000000000000001"
+ADD = "/testusers add <flow> <identity>… [for <duration>] [because <reason>]"
+REMOVE = "/testusers remove <flow> <identity>… [because <reason>]"
+NOW = "/testusers … now because <reason>"
+
+
+def _input(block_id: str, typed: str) -> dict[str, Any]:
+    return {block_id: {"typed": {"type": "plain_text_input", "value": typed}}}
+
+
+# Changes that are true already, so that asking for them leaves nothing behind.
+TESTUSERS = (
+    _typed("/testusers", "", Permission.REQUEST),
+    _typed("/testusers", "help", Permission.ASK_FOR_HELP, ""),
+    _typed("/testusers", "list welcome", Permission.READ, "/testusers list <flow>"),
+    _typed("/testusers", "history welcome", Permission.READ, "/testusers history <flow>"),
+    _typed("/testusers", "requests", Permission.READ),
+    _typed("/testusers", "add welcome +15550100001 because a test", Permission.REQUEST, ADD),
+    _typed("/testusers", "remove welcome +15550100009 because done", Permission.REQUEST, REMOVE),
+    _typed("/testusers", "add survey ada@example.com now because urgent", Permission.OVERRIDE, NOW),
+    _pressed(ids.TESTUSERS_APPROVE, Permission.DECIDE, "none"),
+    _pressed(ids.TESTUSERS_DENY, Permission.DECIDE, "none"),
+    _pressed(ids.TESTUSERS_RETRY, Permission.DECIDE, "none"),
+    _pressed(ids.TESTUSERS_CANCEL, Permission.REQUEST, "none"),
+    _pressed(ids.TESTUSERS_UNDO, Permission.REQUEST, "none"),
+    _pressed(f"{ids.TESTUSERS_LIST_PAGE}.next", Permission.READ, '{"flow": "welcome", "page": 1}'),
+    _pressed(f"{ids.TESTUSERS_HISTORY_PAGE}.next", Permission.READ, '{"flow": "welcome"}'),
+    _pressed(f"{ids.TESTUSERS_REQUESTS_PAGE}.next", Permission.READ, '{"page": 1}'),
+    EntryPoint(
+        "view",
+        ids.TESTUSERS_DENIAL,
+        Permission.DECIDE,
+        '{"request": "none", "reply_to": "RESPONSE_URL"}',
+        values=_input(ids.TESTUSERS_REASON, "not today"),
+    ),
+    EntryPoint(
+        "view",
+        ids.TESTUSERS_FORM,
+        Permission.REQUEST,
+        '{"reply_to": "RESPONSE_URL"}',
+        values={
+            **_input(ids.TESTUSERS_FLOW, FLOW_SID),
+            **_input(ids.TESTUSERS_CHANGE, "add"),
+            **_input(ids.TESTUSERS_IDENTITIES, "+15550100001"),
+        },
+    ),
+    EntryPoint("options", ids.TESTUSERS_FLOW, Permission.REQUEST, "wel"),
+)
+
+EMAILKEY = (
+    _typed("/emailkey", "check", Permission.READ, "/emailkey check [resource]"),
+    _typed("/emailkey", "templates", Permission.READ),
+    _typed("/emailkey", "help", Permission.ASK_FOR_HELP, ""),
+    _pressed(f"{ids.EMAILKEY_PAGE}.next", Permission.READ),
+)
+
 GATEHOUSE = (
     _typed("/gatehouse", "", Permission.ASK_FOR_HELP, ""),
     _typed("/gatehouse", "help", Permission.ASK_FOR_HELP),
@@ -77,4 +133,10 @@ UNKNOWN = (
     _pressed("gone.button", Permission.ASK_FOR_HELP),
 )
 
-ENTRY_POINTS: tuple[EntryPoint, ...] = (*ORGS, *GATEHOUSE, *UNKNOWN)
+ENTRY_POINTS: tuple[EntryPoint, ...] = (
+    *ORGS,
+    *TESTUSERS,
+    *EMAILKEY,
+    *GATEHOUSE,
+    *UNKNOWN,
+)

@@ -60,8 +60,9 @@ def _payload(world: World, user: str, entry: EntryPoint, sample: str) -> dict[st
         return {**sender.common("block_suggestion"), **common, **asked}
     view = {
         "id": "V0",
+        "type": "modal",
         "callback_id": entry.name,
-        "private_metadata": sample,
+        "private_metadata": sample.replace("RESPONSE_URL", common["response_url"]),
         "state": {"values": dict(entry.values)},
     }
     submission = {"view": view, "response_urls": []}
