@@ -5,6 +5,7 @@ import hmac
 import ipaddress
 import json
 from collections.abc import Awaitable, Callable
+from http import HTTPStatus
 from urllib.parse import parse_qs
 
 import structlog
@@ -46,11 +47,23 @@ class SlackEndpoint:
             return web.Response(status=408, text="too slow")
         if not self._is_signed(request, body) or not _is_readable(request, body):
             return web.Response(status=401, text="unsigned or malformed")
-        headers = {name: [value] for name, value in request.headers.items()}
-        answer = await self._app.async_dispatch(
-            AsyncBoltRequest(body=body, query=request.query_string, headers=headers)  # type: ignore[arg-type]
-        )
+        answer = await self._dispatch(request, body)
         self._metrics.ack_seconds.observe(self._clock.monotonic() - started)
+        return answer
+
+    async def _dispatch(self, request: web.Request, body: str) -> web.Response:
+        """Bolt's answer; 401 to what is of a form that Slack never sends, where Bolt breaks."""
+        headers = {name: [value] for name, value in request.headers.items()}
+        try:
+            answer = await self._app.async_dispatch(
+                AsyncBoltRequest(body=body, query=request.query_string, headers=headers)  # type: ignore[arg-type]
+            )
+        except Exception:
+            log.exception("slack.malformed")
+            return web.Response(status=401, text="malformed")
+        if answer.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+            # Bolt has logged what a listener raised before it could acknowledge.
+            return web.Response(status=401, text="malformed")
         return await to_aiohttp_response(answer)
 
     def _is_signed(self, request: web.Request, body: str) -> bool:

@@ -1,0 +1,229 @@
+"""Whatever is sent or typed: no 500, no lost acknowledgement, nothing unescaped."""
+
+import asyncio
+import io
+import json
+import re
+import time
+from collections.abc import AsyncIterator, Iterator
+from urllib.parse import urlencode
+
+import aiohttp
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from sandbox.slack.delivery import sign
+from sandbox.slack.messages import Message
+from tests.support.world import World, running_world
+
+FUZZ = settings(
+    max_examples=120,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+COMMANDS = ["/orgs", "/ratelimits", "/testusers", "/emailkey", "/gatehouse", "/nothing"]
+HOSTILE = [
+    "<!channel>",
+    "<!here|x>",
+    "<@U0ADMIN>",
+    "<https://evil.example|friend>",
+    "&lt;!channel&gt;",
+    "*bold* _it_ ~no~ `code`",
+    "“list” —now",
+    "add welcome",
+    "list welcome",
+    "because",
+    "for 2h",
+    "now",
+    "\u202egnp",
+    "\x00\x07",
+    "\ud83d\ude00",
+    "😀" * 50,
+    "x" * 4000,
+    "\n\n> quote",
+    "'",
+    '"',
+    "%s{0}",
+    "../../etc",
+    "1' OR 1=1 --",
+]
+# What Slack reads as markup that does something: none of it may come from what was typed.
+LIVE = re.compile(r"<[!@#](?!date\^)|<https?:|<mailto:")
+
+junk = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=20),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3)
+    ),
+    max_leaves=6,
+)
+
+
+@pytest.fixture
+async def world(sqlite_url) -> AsyncIterator[World]:
+    async with running_world(sqlite_url, commands_per_minute="0") as world:
+        yield world
+
+
+async def post(world: World, body: bytes, content_type: str) -> int:
+    """POST what only Slack could have signed, and return the status."""
+    timestamp = str(int(time.time()))
+    text = body.decode("utf-8", "replace")
+    headers = {
+        "Content-Type": content_type,
+        "X-Slack-Request-Timestamp": timestamp,
+        "X-Slack-Signature": sign(world.slack.signing_secret, timestamp, text),
+    }
+    async with (
+        asyncio.timeout(3),
+        aiohttp.ClientSession() as session,
+        session.post(
+            f"{world.slack.bot_url}/slack/events", data=io.BytesIO(body), headers=headers
+        ) as answer,
+    ):
+        return answer.status
+
+
+def markup_in(answer: Message) -> list[str]:
+    """Every text of a message that Slack reads as markup."""
+
+    def walk(part: object) -> Iterator[str]:
+        if isinstance(part, dict):
+            if part.get("type") == "mrkdwn":
+                yield part["text"]
+            part = list(part.values())
+        if isinstance(part, list):
+            for one in part:
+                yield from walk(one)
+
+    return [answer.text, *walk(answer.blocks)]
+
+
+def command_fields() -> st.SearchStrategy[dict[str, str]]:
+    text = st.one_of(
+        st.text(max_size=60), st.lists(st.sampled_from(HOSTILE), max_size=4).map(" ".join)
+    )
+    return st.fixed_dictionaries(
+        {"command": st.sampled_from(COMMANDS)},
+        optional={
+            "text": text,
+            "user_id": st.sampled_from(["U0ADMIN", "U0NOROLE", "U0STRANGER", "", "U\u0000"]),
+            "team_id": st.sampled_from(["T0GATEHOUSE", "T0OTHER", "", "x"]),
+            "channel_id": st.text(max_size=10),
+            "trigger_id": st.text(max_size=10),
+            "response_url": st.sampled_from(["", "not a url", "http://127.0.0.1:9/x"]),
+            "is_enterprise_install": st.sampled_from(["true", "false", "?"]),
+        },
+    )
+
+
+def payloads() -> st.SearchStrategy[object]:
+    user = st.fixed_dictionaries({}, optional={"id": st.text(max_size=10), "team_id": junk})
+    action = st.fixed_dictionaries(
+        {},
+        optional={
+            "action_id": st.sampled_from(["orgs.page.next", "orgs.refresh", "emailkey.page.x", "?"])
+            | st.text(max_size=10),
+            "block_id": st.text(max_size=5),
+            "value": junk,
+            "type": st.sampled_from(["button", "static_select"]),
+            "selected_option": junk,
+        },
+    )
+    view = st.fixed_dictionaries(
+        {},
+        optional={
+            "callback_id": st.text(max_size=10),
+            "state": junk,
+            "private_metadata": junk,
+            "id": junk,
+        },
+    )
+    kinds = ["block_actions", "view_submission", "view_closed", "block_suggestion", "shortcut"]
+    return st.one_of(
+        junk,
+        st.fixed_dictionaries(
+            {"type": st.sampled_from(kinds) | st.text(max_size=8)},
+            optional={
+                "user": user | junk,
+                "team": st.just({"id": "T0GATEHOUSE"}) | junk,
+                "actions": st.lists(action, max_size=2) | junk,
+                "view": view | junk,
+                "action_id": st.text(max_size=8) | junk,
+                "callback_id": st.text(max_size=8) | junk,
+                "block_id": junk,
+                "value": junk,
+                "container": junk,
+                "channel": junk,
+                "enterprise": junk,
+                "response_url": junk,
+                "trigger_id": junk,
+            },
+        ),
+    )
+
+
+def events() -> st.SearchStrategy[object]:
+    return st.fixed_dictionaries(
+        {},
+        optional={
+            "type": st.sampled_from(["event_callback", "url_verification", "app_rate_limited"])
+            | junk,
+            "challenge": junk,
+            "event": st.dictionaries(st.sampled_from(["type", "user", "x"]), junk) | junk,
+            "team_id": junk,
+            "authorizations": junk,
+            "payload": junk,
+            "command": junk,
+            "ssl_check": junk,
+        },
+    )
+
+
+def bodies() -> st.SearchStrategy[tuple[bytes, str]]:
+    form, data = "application/x-www-form-urlencoded", "application/json"
+    return st.one_of(
+        st.tuples(st.binary(max_size=200), st.sampled_from([form, data, "text/plain", "?", ""])),
+        command_fields().map(lambda fields: (urlencode(fields).encode(), form)),
+        payloads().map(lambda one: (urlencode({"payload": json.dumps(one)}).encode(), form)),
+        events().map(lambda one: (json.dumps(one).encode(), data)),
+        events().map(lambda one: (json.dumps(one).encode(), form)),
+    )
+
+
+@FUZZ
+@given(sent=bodies())
+async def test_nothing_signed_is_a_500_or_stays_unanswered(world: World, sent) -> None:
+    status = await post(world, *sent)
+    assert status in {200, 400, 401, 404}
+
+
+@FUZZ
+@given(fields=command_fields(), text=st.text(max_size=100) | st.sampled_from(HOSTILE))
+async def test_every_command_is_acknowledged_and_answered(world: World, fields, text) -> None:
+    text = text.encode("utf-8", "replace").decode()
+    before = len(world.slack.workspace.ephemerals("U0ADMIN"))
+    delivery = await world.slack.command(
+        "U0ADMIN", "C0GENERAL", fields["command"], text, as_typed=False
+    )
+    assert delivery.status == 200
+    if not world.slack.workspace.views:
+        answer = await world.answer("U0ADMIN", after=before)
+        assert not [one for one in markup_in(answer) if LIVE.search(one)]
+    world.slack.workspace.views.clear()
+
+
+@pytest.mark.parametrize("depth", [1_000, 100_000])
+@pytest.mark.parametrize("form", [True, False])
+async def test_deep_json_is_refused(world: World, depth: int, form: bool) -> None:
+    deep = "[" * depth + "]" * depth
+    body = (
+        urlencode({"payload": deep}) if form else f'{{"type": "event_callback", "event": {deep}}}'
+    )
+    kind = "application/x-www-form-urlencoded" if form else "application/json"
+    assert await post(world, body.encode(), kind) in {200, 401, 404}
+
+
+async def test_a_large_body_is_refused_before_it_is_read(world: World) -> None:
+    assert await post(world, b"x" * (2 << 20), "application/json") == 413
