@@ -21,6 +21,8 @@ log = structlog.get_logger(__name__)
 
 MOST_BYTES = 1024 * 1024
 BODY_SECONDS = 5.0
+# Set by proxies, which make everybody look like this machine.
+FORWARDED = ("Forwarded", "X-Forwarded-For", "X-Real-IP")
 Ready = Callable[[], Awaitable[str | None]]
 Scrape = Callable[[], Awaitable[bytes]]
 
@@ -131,7 +133,8 @@ def _metrics_refusal(request: web.Request, token: str | None) -> web.Response | 
             return None
         challenge = {"WWW-Authenticate": "Bearer"}
         return web.Response(status=401, text="METRICS_TOKEN is wanted", headers=challenge)
-    if _is_loopback(request.remote):
+    is_proxied = any(name in request.headers for name in FORWARDED)
+    if _is_loopback(request.remote) and not is_proxied:
         return None
     return web.Response(status=403, text="set METRICS_TOKEN to read metrics from elsewhere")
 

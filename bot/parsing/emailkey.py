@@ -23,14 +23,14 @@ class EmailKeyRequest:
 
 
 def parse_emailkey(text: str) -> EmailKeyRequest:
-    """Read what was typed after `/emailkey`.
+    """Read what was typed after `/emailkey`; nothing is help.
 
     Raises:
         UsageError: It is none of the three, or the resource is not the name of one.
     """
     words = read_words(text[:MAX_CHARS])
     match [word.keyword for word in words]:
-        case ["help"]:
+        case [] | ["help"]:
             return EmailKeyRequest("help")
         case ["templates"]:
             return EmailKeyRequest("templates")

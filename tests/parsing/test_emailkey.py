@@ -21,13 +21,14 @@ from bot.parsing.emailkey import RESOURCE, EmailKeyRequest, parse_emailkey
         ("templates", EmailKeyRequest("templates")),
         ("—help", EmailKeyRequest("help")),
         ("help", EmailKeyRequest("help")),
+        (" ", EmailKeyRequest("help")),
     ],
 )
 def test_what_is_understood(typed: str, wanted: EmailKeyRequest) -> None:
     assert parse_emailkey(typed) == wanted
 
 
-@pytest.mark.parametrize("typed", ["", "chek", "templates 2", "check a b", "help me", '"check"'])
+@pytest.mark.parametrize("typed", ["chek", "templates 2", "check a b", "help me", '"check"'])
 def test_anything_else_shows_the_usage_and_an_example_that_works(typed: str) -> None:
     with pytest.raises(UsageError) as caught:
         parse_emailkey(typed)

@@ -153,3 +153,13 @@ async def test_an_unknown_error_is_a_reference_and_a_log_line_without_secrets(
     logs = capsys.readouterr().err
     assert "RuntimeError" in logs
     assert found_in(seen + logs) == set()
+
+
+@pytest.mark.parametrize("header", ["X-Forwarded-For", "x-real-ip", "Forwarded"])
+async def test_metrics_are_not_given_to_everybody_by_a_proxy_on_this_machine(
+    sqlite_url, header
+) -> None:
+    async with running_world(sqlite_url) as world, aiohttp.ClientSession() as session:
+        url = f"{world.slack.bot_url}/metrics"
+        async with session.get(url) as direct, session.get(url, headers={header: "x"}) as proxied:
+            assert (direct.status, proxied.status) == (200, 403)
