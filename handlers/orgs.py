@@ -15,6 +15,7 @@ from handlers.entry import Ask, Frame
 
 def register(frame: Frame, desk: Desk) -> None:
     """Listen to the command, its pages, its `Refresh` and its menu."""
+    pages = orgs.Pages()
 
     async def command(ask: Ask) -> Message:
         """`/orgs …`."""
@@ -23,22 +24,22 @@ def register(frame: Frame, desk: Desk) -> None:
             await desk.people.admit(ask.person, Permission.ASK_FOR_HELP)
             return help_ui.of_command("/orgs", lambda one: desk.people.may(ask.person, one))
         if wish.kind == "refresh":
-            return await _refresh(ask, desk, orgs.View())
+            return await _refresh(ask, desk, pages, orgs.View())
         await desk.people.admit(ask.person, Permission.READ)
         if wish.kind == "show":
             place = await desk.directory.find(wish.words, _cause(ask))
             value = f"{place.data_center}/{place.organization.organization_id}"
             return orgs.one(*await desk.directory.at(value, _cause(ask)))
-        return await _list(ask, desk, orgs.View(wish.words))
+        return await _list(ask, desk, pages, orgs.View(wish.words))
 
     async def turn(ask: Ask) -> Message:
         """`Previous` and `Next`."""
         await desk.people.admit(ask.person, Permission.READ)
-        return await _list(ask, desk, orgs.View.of(ask.value))
+        return await _list(ask, desk, pages, orgs.View.of(ask.value))
 
     async def refresh(ask: Ask) -> Message:
         """`Refresh`."""
-        return await _refresh(ask, desk, orgs.View.of(ask.value))
+        return await _refresh(ask, desk, pages, orgs.View.of(ask.value))
 
     async def show(ask: Ask) -> Message:
         """The menu `Show one …`."""
@@ -51,17 +52,17 @@ def register(frame: Frame, desk: Desk) -> None:
     frame.action(ids.ORGS_SHOW, show)
 
 
-async def _list(ask: Ask, desk: Desk, view: orgs.View) -> Message:
+async def _list(ask: Ask, desk: Desk, pages: orgs.Pages, view: orgs.View) -> Message:
     directory = await desk.directory.directory(_cause(ask))
     may_refresh = desk.people.may(ask.person, Permission.REFRESH)
-    return orgs.listing(directory, view, may_refresh=may_refresh)
+    return pages.listing(directory, view, may_refresh=may_refresh)
 
 
-async def _refresh(ask: Ask, desk: Desk, view: orgs.View) -> Message:
+async def _refresh(ask: Ask, desk: Desk, pages: orgs.Pages, view: orgs.View) -> Message:
     await desk.people.admit(ask.person, Permission.REFRESH)
     cause = CallCause(REFRESH, ask.person.slack_user_id)
     directory = await desk.directory.directory(cause, fresh=True)
-    return orgs.listing(directory, view, may_refresh=True)
+    return pages.listing(directory, view, may_refresh=True)
 
 
 def _cause(ask: Ask) -> CallCause:

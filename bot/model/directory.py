@@ -69,6 +69,14 @@ class Directory:
 
     reports: tuple[DataCenterReport, ...]
 
+    def is_of(self, reports: Sequence[DataCenterReport]) -> bool:
+        """Whether it has the very listings of these reports, and says the same of them."""
+        return len(self.reports) == len(reports) and all(
+            mine.listing is theirs.listing
+            and (mine.data_center, mine.failure) == (theirs.data_center, theirs.failure)
+            for mine, theirs in zip(self.reports, reports, strict=True)
+        )
+
     @cached_property
     def places(self) -> list[Place]:
         """Every organization with its data center, by name."""

@@ -35,6 +35,25 @@ class View:
             return cls()
 
 
+class Pages:
+    """The pages of the newest directory, each made once: many people ask for the same ones."""
+
+    def __init__(self) -> None:
+        self._directory: Directory | None = None
+        self._made: dict[tuple[int, bool], Message] = {}
+
+    def listing(self, directory: Directory, view: View, *, may_refresh: bool) -> Message:
+        """As the function `listing`; what people filter by is not remembered."""
+        if view.words:
+            return listing(directory, view, may_refresh=may_refresh)
+        if directory is not self._directory:
+            self._directory, self._made = directory, {}
+        key = (view.page, may_refresh)
+        if key not in self._made:
+            self._made[key] = listing(directory, view, may_refresh=may_refresh)
+        return self._made[key]
+
+
 def listing(directory: Directory, view: View, *, may_refresh: bool) -> Message:
     """The organizations that match, a page of them, and what is wrong with which data center."""
     found = directory.matching(view.words) if view.words else directory.places

@@ -10,15 +10,23 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from datetime import datetime
+from functools import lru_cache
 
 ELLIPSIS = "…"
 FIRST_STRONG_ISOLATE, POP_ISOLATE = "\u2068", "\u2069"
 WORD_JOINER = "\u2060"
 VISIBLE_STAND_IN = "\ufffd"
 RIGHT_TO_LEFT = frozenset({"R", "AL", "AN"})
-# Characters that turn the direction of what follows them; and those that nobody sees.
-INVISIBLE = frozenset(
-    "\u061c\u200b\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2060\u2066\u2067\u2068\u2069\ufeff"
+# The same names are shown again and again: a page of organizations has two hundred texts, and to
+# make them safe costs more than all else in its answer.
+REMEMBERED = 4096
+# No character before the Hebrew ones is written from right to left.
+FIRST_RIGHT_TO_LEFT = "\u0590"
+# Control characters, halves of surrogate pairs, characters that turn the direction of what follows
+# them, and those that nobody sees.
+UNSEEN = re.compile(
+    "[\x00-\x1f\x7f-\x9f\ud800-\udfff"
+    "\u061c\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]"
 )
 FORMATTING = re.compile(r"(?<![^\W_])[*_~`](?=\S)|:(?=[\w+'-]+:)|^>")
 ESCAPED_CUT = re.compile(r"&(?:a|am|amp|l|lt|g|gt)?$")
@@ -26,13 +34,7 @@ ESCAPED_CUT = re.compile(r"&(?:a|am|amp|l|lt|g|gt)?$")
 
 def tidy(value: str) -> str:
     """Return the text on one line, without control characters, so that none can act unseen."""
-    return "".join(_visible(character) for character in " ".join(value.split()))
-
-
-def _visible(character: str) -> str:
-    if character in INVISIBLE or unicodedata.category(character) in {"Cc", "Cs"}:
-        return VISIBLE_STAND_IN
-    return character
+    return UNSEEN.sub(VISIBLE_STAND_IN, " ".join(value.split()))
 
 
 def shorten(value: str, limit: int) -> str:
@@ -40,6 +42,7 @@ def shorten(value: str, limit: int) -> str:
     return value if len(value) <= limit else value[: limit - 1].rstrip() + ELLIPSIS
 
 
+@lru_cache(REMEMBERED)
 def escape(value: str, limit: int = 300) -> str:
     """Return text from outside for a `mrkdwn` object or a message's `text`.
 
@@ -49,12 +52,14 @@ def escape(value: str, limit: int = 300) -> str:
     return _isolated(_escaped(inert))
 
 
+@lru_cache(REMEMBERED)
 def code(value: str, limit: int = 300) -> str:
     """Return text from outside as a code span: exact, easy to copy, nothing in it formats."""
     shown = shorten(tidy(value), limit).replace("`", "\u02cb") or " "
     return f"`{_isolated(_escaped(shown))}`"
 
 
+@lru_cache(REMEMBERED)
 def plain(value: str, limit: int = 75) -> str:
     """Return text from outside for a plain-text object: a header, a button, a cell, an option."""
     shown = tidy(value).replace("<", "\u2039").replace(">", "\u203a")
@@ -67,7 +72,11 @@ def _escaped(value: str) -> str:
 
 def _isolated(value: str) -> str:
     """Keep the direction of right-to-left text to itself."""
-    if any(unicodedata.bidirectional(character) in RIGHT_TO_LEFT for character in value):
+    # Nearly every text is decided by the first half: a page of organizations has hundreds.
+    if not value.isascii() and any(
+        character >= FIRST_RIGHT_TO_LEFT and unicodedata.bidirectional(character) in RIGHT_TO_LEFT
+        for character in value
+    ):
         return f"{FIRST_STRONG_ISOLATE}{value}{POP_ISOLATE}"
     return value
 

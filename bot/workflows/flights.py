@@ -36,6 +36,10 @@ class Flights(Generic[K, V]):
             task.add_done_callback(lambda done: self._landed(key, done))
         return await asyncio.shield(task)
 
+    def cached(self, key: K) -> V | None:
+        """Return the cached value, or None; no look-up is started."""
+        return self._cache.get(key)
+
     def remember(self, key: K, value: V) -> None:
         """Keep a value that came another way."""
         self._cache[key] = value

@@ -1,0 +1,164 @@
+"""Real processes that are measured: the bot as operators start it, its peers, and its stand-ins.
+
+What they log goes to a file: reading it would cost time in the process that measures.
+"""
+
+import asyncio
+import json
+import os
+import socket
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+
+READY_SECONDS = 30.0
+STOP_SECONDS = 15.0
+# What a program needs of the environment that started it; its settings come from the caller.
+INHERITED = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "VIRTUAL_ENV")
+
+
+class Running:
+    """A process and the file that it logs to."""
+
+    def __init__(self, process: asyncio.subprocess.Process, log: Path) -> None:
+        self.process = process
+        self._log = log
+        self.started = time.perf_counter()
+
+    @property
+    def pid(self) -> int:
+        """Of the process."""
+        return self.process.pid
+
+    async def line(self) -> dict[str, Any]:
+        """Read the line of JSON that a stand-in prints when it is ready."""
+        assert self.process.stdout is not None
+        line = await asyncio.wait_for(self.process.stdout.readline(), READY_SECONDS)
+        assert line, f"it ended before it was ready: {self.log()}"
+        found: dict[str, Any] = json.loads(line)
+        return found
+
+    def log(self) -> str:
+        """The end of what it wrote to its standard error."""
+        return self._log.read_text()[-4000:]
+
+    def resident_mib(self) -> float:
+        """Return the memory that it holds in RAM."""
+        pages = int(Path(f"/proc/{self.pid}/statm").read_text().split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+    def cpu_seconds(self) -> float:
+        """Return the processor time that it has used, its own and the system's for it."""
+        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+@asynccontextmanager
+async def running(*arguments: str, env: Mapping[str, str] | None = None) -> AsyncIterator[Running]:
+    """Run `python <arguments>` until the block ends; SIGTERM stops it, SIGKILL if that does not."""
+    inherited = {name: os.environ[name] for name in INHERITED if name in os.environ}
+    with tempfile.NamedTemporaryFile(prefix="gatehouse-", suffix=".log") as log:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            *arguments,
+            env={**inherited, "PYTHONUNBUFFERED": "1", **(env or {})},
+            stdout=asyncio.subprocess.PIPE,
+            stderr=log,
+        )
+        try:
+            yield Running(process, Path(log.name))
+        finally:
+            await _stop(process)
+
+
+async def _stop(process: asyncio.subprocess.Process) -> None:
+    if process.returncode is None:
+        process.terminate()
+    try:
+        await asyncio.wait_for(process.communicate(), STOP_SECONDS)
+    except TimeoutError:
+        process.kill()
+        await process.communicate()
+
+
+async def until_ready(running: Running, url: str, path: str = "/readyz") -> float:
+    """Return the seconds from the start until `path` answers 200.
+
+    Any answer at all is enough for a path that is not `/readyz`.
+    """
+    deadline = time.perf_counter() + READY_SECONDS
+    async with aiohttp.ClientSession() as session:
+        while time.perf_counter() < deadline:
+            assert running.process.returncode is None, running.log()
+            if await _answers(session, url + path, any_status=path != "/readyz"):
+                return time.perf_counter() - running.started
+            await asyncio.sleep(0.005)
+    raise AssertionError(f"not ready within {READY_SECONDS} s: {running.log()}")
+
+
+async def _answers(session: aiohttp.ClientSession, url: str, *, any_status: bool) -> bool:
+    try:
+        async with session.get(url) as response:
+            return any_status or response.status == 200
+    except aiohttp.ClientError:
+        return False
+
+
+def free_port() -> int:
+    """Return a port of loopback that nobody listens on."""
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        return int(listening.getsockname()[1])
+
+
+@dataclass(frozen=True)
+class Server:
+    """A process that listens at `url`; `ready_seconds` is what it took to be ready."""
+
+    url: str
+    running: Running
+    ready_seconds: float
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """The stand-ins of `bench.standins`, and the processes that may run among them."""
+
+    environment: Mapping[str, str]
+    signing_secret: str
+    team: str
+    sink: str
+    services: str
+
+    @asynccontextmanager
+    async def bot(self, database_url: str, **settings: str) -> AsyncIterator[Server]:
+        """Run `python -m bot`; settings in small letters go over the usual ones."""
+        wished = {name.upper(): value for name, value in settings.items()}
+        port = free_port()
+        env = {**self.environment, "DATABASE_URL": database_url, "PORT": str(port), **wished}
+        async with running("-m", "bot", env=env) as process:
+            url = f"http://127.0.0.1:{port}"
+            yield Server(url, process, await until_ready(process, url))
+
+    @asynccontextmanager
+    async def program(self, module: str) -> AsyncIterator[Server]:
+        """Run another module that takes the port to listen on."""
+        port = free_port()
+        async with running("-m", module, str(port), env=self.environment) as process:
+            url = f"http://127.0.0.1:{port}"
+            yield Server(url, process, await until_ready(process, url, "/"))
+
+
+@asynccontextmanager
+async def surroundings(*, people: int = 0, organizations: int = 0) -> AsyncIterator[Surroundings]:
+    """Stand in for Slack and the services, in a process of their own."""
+    arguments = ("--people", str(people), "--organizations", str(organizations))
+    async with running("-m", "bench.standins", *arguments) as process:
+        yield Surroundings(**await process.line())
