@@ -15,23 +15,25 @@ from slack_sdk.web.async_client import AsyncWebClient
 import handlers
 from bot import __version__
 from bot.clients.calls import Observed, Observer
-from bot.clients.configured import email_client, flow_client, inventory_access, redactor_of
+from bot.clients.configured import (
+    email_client,
+    flow_client,
+    inventory_access,
+    quota_terms,
+    redactor_of,
+)
 from bot.clients.http import ServiceHttp, open_session
 from bot.clients.inventory import InventoryClient
 from bot.clients.replies import Replies
 from bot.clients.slack import SlackClient
 from bot.clock import Clock, SystemClock
-from bot.errors import RateLimited
 from bot.metrics import Metrics
 from bot.model.approval import Rules
-from bot.model.calls import CallCause, Grant
-from bot.model.organization import OrganizationKey
 from bot.model.pace import WINDOW_SECONDS, CommandPace
-from bot.model.told import ToldLimits
 from bot.redaction import Redactor
 from bot.server import SlackEndpoint
 from bot.settings import Settings, revealed
-from bot.store import outbox, requests
+from bot.store import incidents, outbox, quota_use, requests
 from bot.store.audit import AuditStore
 from bot.store.engine import Database, Transaction
 from bot.tasks import Tasks
@@ -39,9 +41,12 @@ from bot.workflows.audit import AuditReading
 from bot.workflows.desk import Desk
 from bot.workflows.directory import OrganizationDirectory
 from bot.workflows.emailkey import EmailKey
+from bot.workflows.guard import Guard
+from bot.workflows.incidents import Incidents
 from bot.workflows.jobs import JobLoop, Runner
 from bot.workflows.outbox import SEND_KIND, Sender
 from bot.workflows.people import People
+from bot.workflows.quota_parts import QuotaParts, QuotaSetup, quota_parts
 from bot.workflows.retention import RETAIN_KIND, Retention
 from bot.workflows.status import ServiceLog, StatusReport
 from bot.workflows.testusers.parts import testusers_parts
@@ -49,25 +54,10 @@ from bot.workflows.testusers.setup import RequestRules, Setup
 
 PEOPLE_COUNTED = 10_000
 # What `/gatehouse status` and `/metrics` count in the database.
-COUNTS = {"Pending requests": requests.count_pending}
-
-
-class FreeGuard:
-    """Grants everything: the place where the quota guard goes."""
-
-    @asynccontextmanager
-    async def call(self, key: OrganizationKey, cause: CallCause) -> AsyncIterator[Grant]:  # noqa: ARG002
-        """Grant."""
-        yield self
-
-    async def responded(self) -> None:
-        """Nothing is counted yet."""
-
-    async def told(self, limits: ToldLimits) -> None:
-        """Nothing is counted yet."""
-
-    async def refused(self, error: RateLimited) -> None:
-        """Nothing is counted yet."""
+COUNTS = {
+    "Open incidents": incidents.count_open,
+    "Pending requests": requests.count_pending,
+}
 
 
 @dataclass(frozen=True)
@@ -141,18 +131,23 @@ def _assemble(settings: Settings, tools: Tools) -> Gatehouse:
         database, audit, people, flow_client(settings, http), _request_rules(settings), jobs.wake
     )
     testusers = testusers_parts(setup, replies, metrics.count_command)
+    organizations, quotas = _organizations(settings, tools, http, people, audit, jobs.wake)
     desk = Desk(
         people=people,
-        directory=_directory(settings, http, database, clock),
+        directory=organizations,
+        ratelimits=quotas.ratelimits,
+        alerts=quotas.alerts,
         emailkey=EmailKey(email_client(settings, http), settings.missing_for("email")),
         testusers=testusers.desk,
         status=StatusReport(__version__, database, services, clock, COUNTS),
         audit=AuditReading(database, audit),
         modals=slack,
     )
-    sender = Sender(database, slack, testusers.renderers)
-    retention = Retention(database, settings.retain_days, [outbox.prune, requests.forget])
-    runners |= {SEND_KIND: sender.run, RETAIN_KIND: retention.run, **testusers.runners}
+    sender = Sender(database, slack, {**testusers.renderers, **quotas.renderers})
+    prunes = [outbox.prune, requests.forget, quota_use.forget, incidents.forget]
+    retention = Retention(database, settings.retain_days, prunes)
+    runners |= {SEND_KIND: sender.run, RETAIN_KIND: retention.run}
+    runners |= {**testusers.runners, **quotas.runners}
     app = _bolt_app(settings, web, people)
     recent: TTLCache[str, deque[float]] = TTLCache(
         PEOPLE_COUNTED, WINDOW_SECONDS, timer=clock.monotonic
@@ -170,7 +165,7 @@ def _assemble(settings: Settings, tools: Tools) -> Gatehouse:
         endpoint=endpoint,
         desk=desk,
         jobs=jobs,
-        plans=(retention.plan,),
+        plans=(retention.plan, *quotas.plans),
         tasks=tasks,
         metrics=metrics,
         clock=clock,
@@ -218,21 +213,39 @@ def _bolt_app(settings: Settings, web: AsyncWebClient, people: People) -> AsyncA
     )
 
 
-def _directory(
-    settings: Settings, http: ServiceHttp, database: Database, clock: Clock
-) -> OrganizationDirectory:
-    access = inventory_access(settings, http, clock)
-    centers = settings.inventory_data_centers
+def _organizations(
+    settings: Settings,
+    tools: Tools,
+    http: ServiceHttp,
+    people: People,
+    audit: AuditStore,
+    wake: Callable[[], None],
+) -> tuple[OrganizationDirectory, QuotaParts]:
+    """Return what knows the organizations, and what sees to their limits: no call without both."""
+    clock, database, terms = tools.clock, tools.database, quota_terms(settings)
+    guard = Guard(database, clock, terms, Incidents(terms, wake))
+    inventory = InventoryClient(http, guard, inventory_access(settings, http, clock))
     named: dict[str, str] = {
-        name: one.organization_id for name, one in centers.items() if one.organization_id
+        name: one.organization_id
+        for name, one in settings.inventory_data_centers.items()
+        if one.organization_id
     }
-    return OrganizationDirectory(
-        InventoryClient(http, FreeGuard(), access),
-        database,
-        clock,
-        settings.inventory_cache_seconds,
-        named,
+    directory = OrganizationDirectory(
+        inventory, database, clock, settings.inventory_cache_seconds, named
     )
+    setup = QuotaSetup(
+        database=database,
+        clock=clock,
+        audit=audit,
+        people=people,
+        inventory=inventory,
+        directory=directory,
+        terms=terms,
+        alerts_channel=settings.alerts_channel,
+        is_watching=settings.inventory_watch,
+        wake=wake,
+    )
+    return directory, quota_parts(setup)
 
 
 def _configured_services(settings: Settings) -> list[str]:

@@ -127,6 +127,27 @@ GATEHOUSE = (
     _typed("/gatehouse", "audit", Permission.READ_AUDIT, "/gatehouse audit [n]"),
 )
 
+RATELIMITS = (
+    _typed("/ratelimits", "", Permission.READ),
+    _typed("/ratelimits", "10234695", Permission.READ, "/ratelimits <org>"),
+    _typed("/ratelimits", "check 10234695", Permission.REFRESH, "/ratelimits check <org>"),
+    _typed(
+        "/ratelimits",
+        "plan 10234695 standard",
+        Permission.SET_PLAN,
+        "/ratelimits plan <org> <plan>",
+    ),
+    _typed("/ratelimits", "help", Permission.ASK_FOR_HELP, ""),
+    _pressed(f"{ids.RATELIMITS_PAGE}.next", Permission.READ, "1"),
+    _pressed(f"{ids.RATELIMITS_PAGE}.previous", Permission.READ, "0"),
+    _pressed(f"{ids.RATELIMITS_PAGE}.refresh", Permission.READ, "0"),
+    _pressed(ids.RATELIMITS_SHOW, Permission.READ, "com/10234695"),
+    _pressed(ids.RATELIMITS_REFRESH, Permission.READ, "com/10234695"),
+    _pressed(ids.RATELIMITS_CHECK, Permission.REFRESH, "com/10234695"),
+    _pressed(ids.INCIDENT_CHECK, Permission.REFRESH, "1"),
+    _pressed(ids.INCIDENT_MUTE, Permission.REFRESH, "1"),
+)
+
 # What nobody listens to any more is explained to whoever is of this workspace.
 UNKNOWN = (
     _typed("/gone", "", Permission.ASK_FOR_HELP, ""),
@@ -135,6 +156,7 @@ UNKNOWN = (
 
 ENTRY_POINTS: tuple[EntryPoint, ...] = (
     *ORGS,
+    *RATELIMITS,
     *TESTUSERS,
     *EMAILKEY,
     *GATEHOUSE,

@@ -5,11 +5,14 @@ from yarl import URL
 from bot.clients.credentials import Credential, HeaderToken, QueryToken
 from bot.clients.email import BASIC_USER, EmailClient
 from bot.clients.flow import FlowClient
-from bot.clients.http import ServiceHttp
+from bot.clients.http import TOTAL_SECONDS, ServiceHttp
 from bot.clients.inventory import DataCenterAccess
 from bot.clients.oauth import OAuthCredential, OAuthGrant
 from bot.clock import Clock
 from bot.model.data_centers import root_of
+from bot.model.organization import OrganizationKey
+from bot.model.plans import Plan
+from bot.model.quota import Terms
 from bot.redaction import Redactor
 from bot.settings import DataCenterSettings, Settings
 
@@ -36,6 +39,16 @@ def inventory_access(
         )
         for name, one in settings.inventory_data_centers.items()
     }
+
+
+def quota_terms(settings: Settings) -> Terms:
+    """The plans of the settings, and the time after which a call is given up."""
+
+    def plan_of(key: OrganizationKey) -> Plan:
+        plans = settings.inventory_plans
+        return Plan(plans.get(key.organization_id, settings.inventory_default_plan))
+
+    return Terms(plan_of, TOTAL_SECONDS)
 
 
 def _credential(

@@ -7,9 +7,15 @@ from slack_sdk.web.async_client import AsyncWebClient
 from yarl import URL
 
 from bot.clients.calls import Observed
-from bot.clients.configured import email_client, flow_client, inventory_access, redactor_of
+from bot.clients.configured import (
+    email_client,
+    flow_client,
+    inventory_access,
+    quota_terms,
+    redactor_of,
+)
 from bot.clients.email import EmailClient
-from bot.clients.http import TOTAL_SECONDS, ServiceHttp, open_session
+from bot.clients.http import ServiceHttp, open_session
 from bot.clients.inventory import InventoryClient
 from bot.clients.slack import SlackClient
 from bot.clock import Clock, SystemClock
@@ -24,8 +30,6 @@ from bot.doctor.slack import (
     refused_token,
 )
 from bot.errors import SlackError
-from bot.model.organization import OrganizationKey
-from bot.model.plans import Plan
 from bot.settings import Settings, revealed
 from bot.store.engine import Database
 from bot.workflows.guard import Guard
@@ -94,25 +98,14 @@ class _Examination:
         if not can_be_granted:
             sentence = "Not tried: a call needs the database, where all processes count theirs."
             return [Finding(f"inventory {name}", "not_tried", sentence) for name in centers]
-        guard = Guard(
-            self._database,
-            self._clock,
-            self._plan_of,
-            Incidents(_nobody_to_wake),
-            timeout_seconds=TOTAL_SECONDS,
-        )
+        terms = quota_terms(self._settings)
+        guard = Guard(self._database, self._clock, terms, Incidents(terms, _nobody_to_wake))
         access = inventory_access(self._settings, self._http, self._clock)
         client = InventoryClient(self._http, guard, access)
         return [
             await examine_data_center(client, name, one.organization_id)
             for name, one in centers.items()
         ]
-
-    def _plan_of(self, key: OrganizationKey) -> Plan:
-        settings = self._settings
-        return Plan(
-            settings.inventory_plans.get(key.organization_id, settings.inventory_default_plan)
-        )
 
     async def _flows(self) -> list[Finding]:
         client = flow_client(self._settings, self._http)

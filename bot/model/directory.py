@@ -93,6 +93,15 @@ class Directory:
         wanted = text.casefold().strip()
         return [place for place in self.places if wanted in _searchable(place.organization)]
 
+    def name_of(self, key: OrganizationKey) -> str:
+        """Return what to call whom a call counts against: a name where one is known."""
+        for report in self.reports:
+            if report.data_center == key.data_center and report.listing is not None:
+                for one in report.listing.organizations:
+                    if one.organization_id == key.organization_id:
+                        return one.name
+        return key.organization_id or f"Data center {key.data_center}"
+
     def find(self, text: str) -> Place:
         """Return the one organization of that id or name.
 

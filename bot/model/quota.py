@@ -10,13 +10,14 @@ arrive within 60 s, whatever the network does and wherever the service's windows
 Times are seconds since the epoch by one clock, the database's.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
 from bot.model.blocks import BlockCode, Blocks
 from bot.model.days import DayUse
-from bot.model.plans import CallClass, Limits
+from bot.model.organization import OrganizationKey
+from bot.model.plans import CallClass, Limits, Plan
 
 MINUTE_SECONDS = 60.0
 # Covers windows that include both of their ends, and clocks that differ in rate.
@@ -26,12 +27,34 @@ SLOT_SECONDS = MINUTE_SECONDS + SLOT_GUARD_SECONDS
 GRACE_SECONDS = 5.0
 
 
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What calls are granted by.
+
+    `plan_of` is the plan of an organization where none was set from Slack; `timeout_seconds` after
+    which the client gives a call up.
+    """
+
+    plan_of: Callable[[OrganizationKey], Plan]
+    timeout_seconds: float
+
+    @property
+    def hold_seconds(self) -> float:
+        """How long a call may be at work in the service, where no answer was seen."""
+        return self.timeout_seconds + GRACE_SECONDS
+
+
 class LimitKind(StrEnum):
     """Which of the three limits."""
 
     MINUTE = "minute"
     DAY = "day"
     CONCURRENT = "concurrent"
+
+    @property
+    def in_words(self) -> str:
+        """As a label: `minute`, `day`, `at once`."""
+        return "at once" if self is LimitKind.CONCURRENT else self.value
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from bot.model.blocks import Blocks
-from bot.model.days import DayUse
+from bot.model.days import DaySource, DayUse
 from bot.model.organization import OrganizationKey
-from bot.model.plans import Limits, Plan
+from bot.model.plans import Limits, Plan, limits_of
 from bot.model.quota import Holdings, LimitKind
 
 _NEARLY_FULL = 0.8
@@ -50,10 +50,7 @@ class Meter:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """An organization's use of each limit at one moment, without a call.
-
-    `others_used` are calls of the day that somebody else made, where the service told enough.
-    """
+    """An organization's use of each limit at one moment, known without a call."""
 
     key: OrganizationKey
     plan: Plan
@@ -61,7 +58,13 @@ class Standing:
     held: Holdings
     day: DayUse
     blocks: Blocks
-    others_used: int = 0
+
+    @classmethod
+    def idle(cls, key: OrganizationKey, plan: Plan) -> "Standing":
+        """An organization that was never called."""
+        limits = limits_of(plan)
+        day = DayUse(0, limits.day, DaySource.PLAN)
+        return cls(key, plan, limits, Holdings((), ()), day, Blocks())
 
     def meter(self, kind: LimitKind) -> Meter:
         """The use of one limit."""

@@ -1,35 +1,16 @@
 """Incidents: a series of 429 of one organization and code, from the first to a call that passes."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Row, Select, func, select, update
+from sqlalchemy import Row, Select, delete, func, select, update
 
-from bot.model.organization import OrganizationKey
+from bot.model.incidents import Incident
 from bot.store.engine import Transaction
 from bot.store.quotas import Account, account_of
 from bot.store.tables import incidents
 from bot.store.tables import quota_organizations as organizations
-
-
-@dataclass(frozen=True, slots=True)
-class Incident:
-    """An incident as it stands; `detail` is what was known when it opened."""
-
-    id: int
-    code: int
-    opened_at: datetime
-    closed_at: datetime | None
-    refusals: int
-    detail: Mapping[str, Any]
-    account: Account
-
-    @property
-    def key(self) -> OrganizationKey:
-        """The organization it is about."""
-        return self.account.key
 
 
 async def count_one(
@@ -106,12 +87,22 @@ def _query() -> Select[Any]:
 
 
 def _incident(row: Row[Any], now: float) -> Incident:
+    account = account_of(row, now)
+    is_muted = account.muted_until > now
     return Incident(
         id=row.incident_id,
+        key=account.key,
         code=row.code,
         opened_at=row.opened_at,
         closed_at=row.closed_at,
         refusals=row.refusals,
         detail=row.detail,
-        account=account_of(row, now),
+        blocks=account.blocks,
+        muted_until=datetime.fromtimestamp(account.muted_until, UTC) if is_muted else None,
     )
+
+
+async def forget(tx: Transaction, before: datetime) -> int:
+    """Remove incidents that ended before a time; return how many."""
+    ended = delete(incidents).where(incidents.c.closed_at < before)
+    return (await tx.connection.execute(ended)).rowcount

@@ -1,8 +1,7 @@
 """What was used of each limit: by everybody now, by person, by kind and by hour."""
 
 from collections import defaultdict
-from collections.abc import Callable
-from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import (
@@ -22,38 +21,26 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from bot.model.days import DAY_SECONDS, DayLedger, day_use
 from bot.model.organization import OrganizationKey
-from bot.model.plans import Plan
-from bot.model.quota import HeldCall, Holdings
+from bot.model.quota import HeldCall, Holdings, Terms
 from bot.model.standing import Standing
+from bot.model.use import HOUR_SECONDS, HourOfCalls
 from bot.model.watching import Watched
 from bot.store.engine import EpochSeconds, Transaction
-from bot.store.quotas import Account, CallRequest, account_of, in_use
+from bot.store.quotas import Account, account_of, in_use
 from bot.store.tables import quota_calls as calls
 from bot.store.tables import quota_hours as hours
 from bot.store.tables import quota_organizations as organizations
 
-HOUR_SECONDS = 3600
 # Single calls are kept until the hour that they are summed in is older than this.
 KEEP_CALLS_SECONDS = 26 * HOUR_SECONDS
 _HOUR_MICROSECONDS = HOUR_SECONDS * 1_000_000
 
-PlanOf = Callable[[OrganizationKey], Plan]
 
-
-@dataclass(frozen=True, slots=True)
-class HourOfCalls:
-    """Calls of one kind by one person (None: the bot) in the hour that begins at `hour_at`."""
-
-    hour_at: float
-    kind: str
-    slack_user_id: str | None
-    calls: int
-
-
-async def standing(tx: Transaction, account: Account, request: CallRequest) -> Standing:
+async def standing(tx: Transaction, account: Account, terms: Terms) -> Standing:
     """How an organization stands; its row may be locked or not."""
-    held, day = await in_use(tx, account, request)
-    plan = account.plan or request.default_plan
+    default_plan = terms.plan_of(account.key)
+    held, day = await in_use(tx, account, default_plan, terms.hold_seconds)
+    plan = account.plan or default_plan
     return Standing(account.key, plan, account.limits(plan), held, day, account.blocks)
 
 
@@ -67,12 +54,12 @@ async def find(tx: Transaction, key: OrganizationKey) -> Account | None:
     return None if row is None else account_of(row, (await tx.now()).timestamp())
 
 
-async def standings(tx: Transaction, plan_of: PlanOf, hold_seconds: float) -> list[Standing]:
+async def standings(tx: Transaction, terms: Terms) -> list[Standing]:
     """How every organization that was ever called stands, in two queries for all of them."""
     now = (await tx.now()).timestamp()
     held = await _held(tx, now)
-    rows = await tx.connection.execute(_with_made_before(now, hold_seconds))
-    return [_standing(row, now, plan_of, held[row.id]) for row in rows]
+    rows = await tx.connection.execute(_with_made_before(now, terms.hold_seconds))
+    return [_standing(row, now, terms, held[row.id]) for row in rows]
 
 
 async def _held(tx: Transaction, now: float) -> dict[int, list[HeldCall]]:
@@ -104,9 +91,9 @@ def _with_made_before(now: float, hold_seconds: float) -> Select[Any]:
     return select(organizations, made_before.label("made_before"))
 
 
-def _standing(row: Row[Any], now: float, plan_of: PlanOf, held: list[HeldCall]) -> Standing:
+def _standing(row: Row[Any], now: float, terms: Terms, held: list[HeldCall]) -> Standing:
     account = account_of(row, now)
-    plan = account.plan or plan_of(account.key)
+    plan = account.plan or terms.plan_of(account.key)
     limits = account.limits(plan)
     before = account.summed if row.made_before is None else row.made_before
     ledger = DayLedger(account.made, before, account.told, account.lowered_day)
@@ -114,13 +101,11 @@ def _standing(row: Row[Any], now: float, plan_of: PlanOf, held: list[HeldCall]) 
     return Standing(account.key, plan, limits, Holdings.of(held, now), day, account.blocks)
 
 
-async def watched(
-    tx: Transaction, plan_of: PlanOf, hold_seconds: float
-) -> dict[OrganizationKey, Watched]:
+async def watched(tx: Transaction, terms: Terms) -> dict[OrganizationKey, Watched]:
     """When the watcher's last turn for each organization was, and the day's limit in force."""
     now = (await tx.now()).timestamp()
-    rows = (await tx.connection.execute(_with_made_before(now, hold_seconds))).all()
-    found = [(_standing(row, now, plan_of, []), row.watched_at) for row in rows]
+    rows = (await tx.connection.execute(_with_made_before(now, terms.hold_seconds))).all()
+    found = [(_standing(row, now, terms, []), row.watched_at) for row in rows]
     return {one.key: Watched(one.key, one.day.limit, at) for one, at in found}
 
 
@@ -197,9 +182,10 @@ async def tidy(tx: Transaction, account: Account) -> None:
     await tx.connection.execute(delete(calls).where(old))
 
 
-async def forget_hours(tx: Transaction, before: float) -> None:
-    """Remove the sums of hours before a time."""
-    await tx.connection.execute(delete(hours).where(hours.c.hour_at < before))
+async def forget(tx: Transaction, before: datetime) -> int:
+    """Remove the sums of hours before a time; return how many."""
+    old = delete(hours).where(hours.c.hour_at < before.timestamp())
+    return (await tx.connection.execute(old)).rowcount
 
 
 def _oldest_kept(now: float) -> float:

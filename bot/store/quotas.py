@@ -177,7 +177,7 @@ async def reserve(tx: Transaction, request: CallRequest) -> Reservation | NotNow
     """
     account = await lock(tx, request.key, made=1)
     before = replace(account, made=account.made - 1)
-    held, day = await in_use(tx, before, request)
+    held, day = await in_use(tx, before, request.default_plan, request.hold_seconds)
     limits = account.limits(request.default_plan)
     decision = decide(
         request.call_class, account.now, limits=limits, held=held, day=day, blocks=account.blocks
@@ -194,16 +194,15 @@ async def reserve(tx: Transaction, request: CallRequest) -> Reservation | NotNow
 
 
 async def in_use(
-    tx: Transaction, account: Account, request: CallRequest
+    tx: Transaction, account: Account, default_plan: Plan, hold_seconds: float
 ) -> tuple[Holdings, DayUse]:
     """What is held of the minute and of the lines now, and what of the day is used."""
-    rows = (await tx.connection.execute(_in_use_query(account, request.hold_seconds))).all()
+    rows = (await tx.connection.execute(_in_use_query(account, hold_seconds))).all()
     held = [HeldCall(row.slot_free_at, row.permit_until) for row in rows if row.slot_free_at]
-    ledger = DayLedger(
-        account.made, _made_before(rows[0], account), account.told, account.lowered_day
-    )
-    plan_limit = account.limits(request.default_plan).day
-    return Holdings.of(held, account.now), day_use(ledger, plan_limit, account.now)
+    made_before = _made_before(rows[0], account)
+    ledger = DayLedger(account.made, made_before, account.told, account.lowered_day)
+    day = day_use(ledger, account.limits(default_plan).day, account.now)
+    return Holdings.of(held, account.now), day
 
 
 def _made_before(row: Row[Any], account: Account) -> int:
@@ -314,9 +313,18 @@ async def mute(tx: Transaction, account: Account, until: float) -> None:
     await _set(tx, account, muted_until=until)
 
 
-async def note_watched(tx: Transaction, key: OrganizationKey, at: float) -> None:
-    """Note that the watcher's turn for the organization was taken."""
-    await _set(tx, await lock(tx, key), watched_at=at)
+async def take_turn(tx: Transaction, key: OrganizationKey, seen_at: float) -> bool:
+    """Note that the watcher's turn for the organization is now; False when it was taken already.
+
+    `seen_at` is when the last one was, as far as the caller knows.
+    """
+    account = await lock(tx, key)
+    taken = await tx.connection.execute(
+        update(organizations)
+        .where(organizations.c.id == account.id, organizations.c.watched_at <= seen_at)
+        .values(watched_at=account.now)
+    )
+    return taken.rowcount == 1
 
 
 async def _set(tx: Transaction, account: Account, **values: object) -> None:

@@ -20,3 +20,11 @@ TESTUSERS_CHANGE = "testusers.change"
 TESTUSERS_IDENTITIES = "testusers.identities"
 TESTUSERS_FOR = "testusers.for"
 TESTUSERS_REASON = "testusers.reason"
+
+RATELIMITS_PAGE = "ratelimits.page"
+RATELIMITS_SHOW = "ratelimits.show"
+RATELIMITS_REFRESH = "ratelimits.refresh"
+RATELIMITS_CHECK = "ratelimits.check"
+
+INCIDENT_CHECK = "incident.check"
+INCIDENT_MUTE = "incident.mute"

@@ -4,10 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from bot.workflows.alerts import Alerts
 from bot.workflows.audit import AuditReading
 from bot.workflows.directory import OrganizationDirectory
 from bot.workflows.emailkey import EmailKey
 from bot.workflows.people import People
+from bot.workflows.ratelimits import RateLimits
 from bot.workflows.status import StatusReport
 from bot.workflows.testusers.parts import Testusers
 
@@ -26,6 +28,8 @@ class Desk:
 
     people: People
     directory: OrganizationDirectory
+    ratelimits: RateLimits
+    alerts: Alerts
     emailkey: EmailKey
     testusers: Testusers
     status: StatusReport

@@ -6,7 +6,7 @@ this process or to the database, the bot errs on the side of calling less.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from weakref import WeakValueDictionary
@@ -25,8 +25,8 @@ from bot.errors import (
 from bot.model.calls import PROBE, CallCause
 from bot.model.days import told_day
 from bot.model.organization import OrganizationKey
-from bot.model.plans import CallClass, Plan
-from bot.model.quota import GRACE_SECONDS, Full, LimitKind
+from bot.model.plans import CallClass
+from bot.model.quota import Full, LimitKind, Terms
 from bot.model.told import ToldLimits
 from bot.store import quotas
 from bot.store.engine import Database, Transaction
@@ -69,25 +69,21 @@ class Guard:
     Args:
         database: Where the ledger stands, and whose clock counts.
         clock: For pauses and for the time between two moments of one call.
-        plan_of: The plan of an organization where none was set from Slack.
+        terms: The plans in force, and when a call is given up.
         incidents: Told of each refusal by the service, and of the probe that passes.
-        timeout_seconds: After which the client gives a call up.
     """
 
     def __init__(
         self,
         database: Database,
         clock: Clock,
-        plan_of: Callable[[OrganizationKey], Plan],
+        terms: Terms,
         incidents: Incidents,
-        *,
-        timeout_seconds: float,
     ) -> None:
         self._database = database
         self._clock = clock
-        self._plan_of = plan_of
+        self._terms = terms
         self._incidents = incidents
-        self._timeout_seconds = timeout_seconds
         self._lines: WeakValueDictionary[OrganizationKey, _Line] = WeakValueDictionary()
         self._unwritten: dict[OrganizationKey, list[_Call]] = {}
 
@@ -124,9 +120,9 @@ class Guard:
             key,
             cause,
             class_of(cause),
-            self._plan_of(key),
-            self._timeout_seconds,
-            self._timeout_seconds + GRACE_SECONDS,
+            self._terms.plan_of(key),
+            self._terms.timeout_seconds,
+            self._terms.hold_seconds,
         )
 
     async def _wait_for(self, request: CallRequest, line: _Line) -> Reservation:

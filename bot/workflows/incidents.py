@@ -9,7 +9,7 @@ from bot.model.blocks import BlockCode, Blocks
 from bot.model.days import limit_in_message
 from bot.model.organization import OrganizationKey
 from bot.model.plans import CallClass
-from bot.model.quota import LimitKind
+from bot.model.quota import LimitKind, Terms
 from bot.store import incidents, jobs, outbox, quota_use, quotas
 from bot.store.engine import Transaction
 from bot.store.jobs import Job
@@ -41,10 +41,12 @@ class Incidents:
     """Writes what follows from refusals and probes, in the transaction of the call they end.
 
     Args:
+        terms: The plans in force, and when a call is given up.
         wake: Makes the job loop of this process look at once; called after a commit.
     """
 
-    def __init__(self, wake: Callable[[], None]) -> None:
+    def __init__(self, terms: Terms, wake: Callable[[], None]) -> None:
+        self._terms = terms
         self.wake = wake
 
     async def refused(self, tx: Transaction, refusal: Refusal) -> None:
@@ -61,7 +63,7 @@ class Incidents:
         incident_id, is_new = await incidents.count_one(tx, account, code, detail)
         await self._probe_at_the_end(tx, account, blocks)
         if is_new and account.muted_until > account.now:
-            await self._tell_after_the_mute(tx, account, incident_id)
+            await mute_job(tx, incident_id, account.muted_until)
         else:
             await outbox.put(tx, card_letter(incident_id))
 
@@ -83,7 +85,7 @@ class Incidents:
     async def _detail(
         self, tx: Transaction, account: Account, refusal: Refusal, code: BlockCode
     ) -> dict[str, Any]:
-        standing = await quota_use.standing(tx, account, refusal.request)
+        standing = await quota_use.standing(tx, account, self._terms)
         meters = {kind.value: standing.meter(kind) for kind in LimitKind}
         own = meters[_LIMIT_OF[code]]
         return {
@@ -101,11 +103,11 @@ class Incidents:
                 tx, Job(f"{PROBE_JOB}:{account.id}", PROBE_JOB, _subject(account.key), due_at)
             )
 
-    async def _tell_after_the_mute(
-        self, tx: Transaction, account: Account, incident_id: int
-    ) -> None:
-        due_at = datetime.fromtimestamp(account.muted_until, UTC)
-        await jobs.put(tx, Job(f"{ALERT_JOB}:{incident_id}", ALERT_JOB, str(incident_id), due_at))
+
+async def mute_job(tx: Transaction, incident_id: int, until: float) -> None:
+    """See that an incident is told of when a mute ends."""
+    due_at = datetime.fromtimestamp(until, UTC)
+    await jobs.put(tx, Job(f"{ALERT_JOB}:{incident_id}", ALERT_JOB, str(incident_id), due_at))
 
 
 def card_letter(incident_id: int) -> Letter:

@@ -1,17 +1,18 @@
 """Why the bot declines to call the inventory service now, in a sentence that says until when."""
 
+import math
 from datetime import UTC, datetime
 
 from bot.errors import OrganizationBlocked, QuotaError, QuotaExhausted
 from bot.model.organization import OrganizationKey
 from bot.model.quota import Blocked, Full, LimitKind
-from bot.model.spans import in_words
 from bot.store.quotas import NotNow
+from bot.ui import text
 
 _USED_UP = {
-    LimitKind.MINUTE: "{count} calls of this minute are used. The next slot is free",
-    LimitKind.DAY: "{count} calls of this day are used. The next one is free",
-    LimitKind.CONCURRENT: "{count} lines are busy. One is free at the latest",
+    LimitKind.MINUTE: "All {allowed:,} calls of this minute are used. The next slot is free",
+    LimitKind.DAY: "All {allowed:,} calls of this day are used. The next slot is free",
+    LimitKind.CONCURRENT: "All {allowed:,} lines are busy. One is free at the latest",
 }
 
 
@@ -31,7 +32,7 @@ def whose(key: OrganizationKey) -> str:
 
 def _exhausted(full: Full, key: OrganizationKey, now: float) -> QuotaExhausted:
     free_at = full.free_at if full.free_at is not None else now
-    used = _USED_UP[full.kind].format(count=f"All {full.allowed:,}")
+    used = _USED_UP[full.kind].format(allowed=full.allowed)
     sentence = f"{used} {_when(free_at, now)}. Nothing was sent for {whose(key)}."
     return QuotaExhausted(sentence, limit_kind=full.kind.value, free_at=_datetime(free_at))
 
@@ -48,7 +49,7 @@ def _blocked(blocked: Blocked, key: OrganizationKey, now: float) -> Organization
 
 
 def _when(at: float, now: float) -> str:
-    return f"in {in_words(at - now)}, at {_datetime(at):%H:%M:%S} UTC"
+    return f"in {text.duration(math.ceil(at - now))}, at {_datetime(at):%H:%M:%S} UTC"
 
 
 def _datetime(at: float) -> datetime:

@@ -17,6 +17,7 @@ from bot.errors import (
 from bot.model.calls import PROBE, CallCause
 from bot.model.organization import OrganizationKey
 from bot.model.plans import Plan
+from bot.model.quota import Terms
 from bot.model.told import ToldLimits
 from bot.store import incidents, jobs, outbox, quota_use, quotas
 from bot.workflows.guard import Guard
@@ -29,6 +30,7 @@ PERSON = CallCause("list", "U1")
 BACKGROUND = CallCause("refresh", background=True)
 WATCHER = CallCause("watch", background=True, may_wait=False)
 THE_PROBE = CallCause(PROBE)
+TERMS = Terms(lambda _key: Plan.FREE, timeout_seconds=10.0)
 
 
 @pytest.fixture
@@ -43,8 +45,7 @@ def woken() -> list[int]:
 
 @pytest.fixture
 def guard(database, clock, woken) -> Guard:
-    wake = Incidents(lambda: woken.append(1))
-    return Guard(database, clock, lambda _key: Plan.FREE, wake, timeout_seconds=10.0)
+    return Guard(database, clock, TERMS, Incidents(TERMS, lambda: woken.append(1)))
 
 
 async def make(guard, cause=PERSON, key=KEY, *, told=None) -> None:
@@ -96,7 +97,7 @@ async def in_flight(guard, count):
 
 async def standing(database):
     async with database.reading() as tx:
-        return (await quota_use.standings(tx, lambda _key: Plan.FREE, 15.0))[0]
+        return (await quota_use.standings(tx, TERMS))[0]
 
 
 async def test_a_call_that_passed_holds_its_slot_and_no_line(guard, database):

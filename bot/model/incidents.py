@@ -1,0 +1,30 @@
+"""An incident: a series of 429 of one organization and code, until a call passes."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from bot.model.blocks import Blocks
+from bot.model.organization import OrganizationKey
+
+
+@dataclass(frozen=True, slots=True)
+class Incident:
+    """An incident as it stands.
+
+    `detail` is what was known when it opened: the service's own words (`words`), the code as sent
+    (`sent_code`), the bot's own use and the limit of each kind (`own`), and whether that use was
+    below the limit (`is_foreign`). `blocks` are the organization's now; `muted_until` is None
+    unless that is ahead.
+    """
+
+    id: int
+    key: OrganizationKey
+    code: int
+    opened_at: datetime
+    closed_at: datetime | None
+    refusals: int
+    detail: Mapping[str, Any]
+    blocks: Blocks
+    muted_until: datetime | None = None

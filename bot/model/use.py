@@ -1,0 +1,131 @@
+"""What `/ratelimits` tells: every organization's use, and the last 24 hours of one."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bot.model.directory import DataCenterReport
+from bot.model.forecast import Forecast
+from bot.model.plans import Limits, Plan, limits_of
+from bot.model.quota import LimitKind, next_free_at
+from bot.model.standing import Standing
+
+HOUR_SECONDS = 3600
+HOURS_SHOWN = 24
+
+
+@dataclass(frozen=True, slots=True)
+class OrganizationUse:
+    """An organization by name, and how it stands."""
+
+    name: str
+    standing: Standing
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """Every organization, worst first, and the data centers that are not listed."""
+
+    uses: Sequence[OrganizationUse]
+    unlisted: Sequence[DataCenterReport]
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class HourOfCalls:
+    """Calls of one kind by one person (None: the bot) in the hour that begins at `hour_at`."""
+
+    hour_at: float
+    kind: str
+    slack_user_id: str | None
+    calls: int
+
+
+@dataclass(frozen=True, slots=True)
+class Detail:
+    """One organization: now, over the last 24 hours, and from here on.
+
+    `people` has the names of who called; `others_used` are calls of the day by other clients,
+    None where the service does not tell.
+    """
+
+    name: str
+    standing: Standing
+    hours: Sequence[HourOfCalls]
+    people: dict[str, str]
+    forecast: Forecast
+    others_used: int | None
+    at: float
+
+    def by_hour(self) -> list[tuple[float, int]]:
+        """Each of the last 24 hours of the clock with its calls, oldest first."""
+        made: Counter[float] = Counter()
+        for hour in self.hours:
+            made[hour.hour_at] += hour.calls
+        first = first_hour(self.at)
+        return [(at, made[at]) for at in (first + n * HOUR_SECONDS for n in range(HOURS_SHOWN))]
+
+    def by_person(self) -> list[tuple[str | None, int]]:
+        """Calls by who made them (None: the bot itself), most first."""
+        made: Counter[str | None] = Counter()
+        for hour in self.hours:
+            made[hour.slack_user_id] += hour.calls
+        return sorted(made.items(), key=lambda item: (-item[1], item[0] or ""))
+
+    def by_kind(self) -> list[tuple[str, int]]:
+        """Calls by what they were for, most first."""
+        made: Counter[str] = Counter()
+        for hour in self.hours:
+            made[hour.kind] += hour.calls
+        return sorted(made.items(), key=lambda item: (-item[1], item[0]))
+
+    def free_at(self, kind: LimitKind) -> float | None:
+        """When a full limit has room again, where that is known; None while it has."""
+        standing = self.standing
+        free = {
+            LimitKind.MINUTE: next_free_at(standing.held.slots, standing.limits.minute),
+            LimitKind.CONCURRENT: next_free_at(standing.held.permits, standing.limits.concurrent),
+            LimitKind.DAY: standing.day.resets_at or 0.0,
+        }[kind]
+        return free if standing.meter(kind).share >= 1 and free > self.at else None
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What a check showed.
+
+    `seconds` of a call that passed; `refusal` are the service's words for one that it refused;
+    with neither no call was made, because the organization is blocked. `until` is when the bot
+    itself tries again.
+    """
+
+    name: str
+    standing: Standing
+    seconds: float | None = None
+    refusal: str | None = None
+
+    @property
+    def until(self) -> float | None:
+        """When the bot itself tries again."""
+        block = self.standing.blocks.longest
+        return block.until if block else None
+
+
+@dataclass(frozen=True, slots=True)
+class PlanSet:
+    """A plan that was set, and the one in force before."""
+
+    name: str
+    before: Plan
+    now: Plan
+
+    @property
+    def limits(self) -> Limits:
+        """What the plan allows."""
+        return limits_of(self.now)
+
+
+def first_hour(now: float) -> float:
+    """The first of the 24 hours of the clock that end with the current one."""
+    this_hour = now // HOUR_SECONDS * HOUR_SECONDS
+    return this_hour - (HOURS_SHOWN - 1) * HOUR_SECONDS

@@ -1,0 +1,146 @@
+"""Alerts: the message of an incident, what its buttons do, and the jobs behind it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from bot.errors import NotFound, OrganizationBlocked, QuotaExhausted
+from bot.model.audit import AuditEntry
+from bot.model.calls import PROBE, CallCause
+from bot.model.incidents import Incident
+from bot.model.organization import OrganizationKey
+from bot.permissions import Person
+from bot.store import incidents, outbox, quotas
+from bot.store.audit import AuditStore
+from bot.store.engine import Database
+from bot.store.jobs import Job
+from bot.store.outbox import Letter
+from bot.ui import incidents as ui
+from bot.workflows.directory import InventoryListings, OrganizationDirectory
+from bot.workflows.incidents import MUTE_SECONDS, card_letter, key_of, mute_job
+from bot.workflows.jobs import Lease
+from bot.workflows.outbox import CardNow, Note
+
+EDIT_SECONDS = 10.0
+
+
+class Probes:
+    """Runs the jobs `probe`: the one call at the end of a pause, by whichever process lives.
+
+    Args:
+        inventory: Makes the call; its guard grants one, to nobody else, and writes what it shows.
+        directory: Takes the listing that a passing call brings along.
+    """
+
+    def __init__(self, inventory: InventoryListings, directory: OrganizationDirectory) -> None:
+        self._inventory = inventory
+        self._directory = directory
+
+    async def run(self, job: Job, lease: Lease) -> datetime | None:
+        """Make the call; return when to try again where it was not granted.
+
+        The guard has set the next job where the call was refused, or told nothing.
+        """
+        key = key_of(job.subject)
+        await lease.confirm()
+        try:
+            found = await self._inventory.organizations(key, CallCause(PROBE))
+        except OrganizationBlocked as blocked:
+            return blocked.until if blocked.until > job.due_at else None
+        except QuotaExhausted as full:
+            return full.free_at
+        await self._directory.accept(key, found)
+        return None
+
+
+@dataclass(frozen=True)
+class Alerts:
+    """The messages in `ALERTS_CHANNEL`.
+
+    Args:
+        database: Where incidents stand.
+        audit: Remembers who muted what.
+        directory: Knows the organizations' names.
+        channel_id: `ALERTS_CHANNEL`.
+        wake: Makes the job loop of this process look at once.
+    """
+
+    database: Database
+    audit: AuditStore
+    directory: OrganizationDirectory
+    channel_id: str
+    wake: Callable[[], None]
+
+    async def card(self, letter: Letter) -> CardNow | None:
+        """The incident's message as it should stand now; None while it is muted and not posted."""
+        incident = await self._load(int(letter.subject))
+        if incident is None:
+            return None
+        if incident.muted_until is not None and not await self._is_posted(letter.key):
+            return None
+        seconds = EDIT_SECONDS if incident.closed_at is None else 0.0
+        message = ui.card(incident, await self._name(incident.key))
+        return CardNow(self.channel_id, message, seconds)
+
+    async def note(self, letter: Letter) -> Note | None:
+        """The word in the incident's thread that it is over."""
+        incident = await self._load(int(letter.subject))
+        if incident is None or not await self._is_posted(letter.key):
+            return None
+        message = ui.cleared_note(incident, await self._name(incident.key))
+        return Note(self.channel_id, message, in_thread=True)
+
+    async def after_mute(self, job: Job, _lease: Lease) -> None:
+        """Run the jobs `alert`: tell of what began during a mute and is not over."""
+        incident = await self._load(int(job.subject))
+        if incident is None or incident.closed_at is not None:
+            return
+        async with self.database.transaction() as tx:
+            await outbox.put(tx, card_letter(incident.id))
+        self.wake()
+
+    async def mute(self, person: Person, incident_id: int) -> tuple[str, datetime]:
+        """Post no new alert about the incident's organization for an hour.
+
+        Return the organization's name, and until when.
+
+        Raises:
+            NotFound: There is no such incident.
+        """
+        async with self.database.transaction() as tx:
+            incident = await incidents.load(tx, incident_id)
+            if incident is None:
+                raise NotFound("That alert is not known any more.")
+            account = await quotas.lock(tx, incident.key)
+            until = account.now + MUTE_SECONDS
+            await quotas.mute(tx, account, until)
+            for open_id in await incidents.open_ids(tx, account):
+                await mute_job(tx, open_id, until)
+            await outbox.put(tx, card_letter(incident_id))
+            detail = {"incident": incident_id, "seconds": MUTE_SECONDS}
+            entry = AuditEntry(person.slack_user_id, "alert.muted", str(incident.key), detail)
+            await self.audit.append(tx, entry)
+        self.wake()
+        return await self._name(incident.key), datetime.fromtimestamp(until, UTC)
+
+    async def key_of(self, incident_id: int) -> OrganizationKey:
+        """The organization that an incident is about.
+
+        Raises:
+            NotFound: There is no such incident.
+        """
+        incident = await self._load(incident_id)
+        if incident is None:
+            raise NotFound("That alert is not known any more.")
+        return incident.key
+
+    async def _load(self, incident_id: int) -> Incident | None:
+        async with self.database.reading() as tx:
+            return await incidents.load(tx, incident_id)
+
+    async def _is_posted(self, key: str) -> bool:
+        async with self.database.reading() as tx:
+            return await outbox.sent_card(tx, key) is not None
+
+    async def _name(self, key: OrganizationKey) -> str:
+        return (await self.directory.known()).name_of(key)

@@ -1,0 +1,191 @@
+"""`/ratelimits`: how every organization stands, one in detail, one real call, and the plan."""
+
+from collections.abc import Sequence
+
+from bot.clock import Clock
+from bot.errors import NotFound, OrganizationBlocked, RateLimited
+from bot.model.audit import AuditEntry
+from bot.model.calls import CHECK, CallCause
+from bot.model.days import DAY_SECONDS
+from bot.model.directory import DataCenterReport, Directory, Place
+from bot.model.forecast import forecast
+from bot.model.organization import OrganizationKey
+from bot.model.plans import Plan
+from bot.model.quota import Terms
+from bot.model.standing import Standing, worst_first
+from bot.model.use import (
+    HOUR_SECONDS,
+    Checked,
+    Detail,
+    HourOfCalls,
+    OrganizationUse,
+    Overview,
+    PlanSet,
+    first_hour,
+)
+from bot.permissions import Person
+from bot.store import quota_use, quotas
+from bot.store.audit import AuditStore
+from bot.store.engine import Database, Transaction
+from bot.store.quotas import Account
+from bot.workflows.directory import InventoryListings, OrganizationDirectory
+from bot.workflows.people import People
+
+LIST = "list"
+TOLD_DAY_SECONDS = 24 * 3600.0
+
+
+class RateLimits:
+    """Answers `/ratelimits`; without a call wherever the answer is known.
+
+    Args:
+        database: The ledger.
+        audit: Remembers who set a plan.
+        inventory: Makes the calls of `check`.
+        directory: Knows the organizations.
+        people: Knows names.
+        terms: The plans in force, and when a call is given up.
+        clock: Times a check.
+    """
+
+    def __init__(
+        self,
+        *,
+        database: Database,
+        audit: AuditStore,
+        inventory: InventoryListings,
+        directory: OrganizationDirectory,
+        people: People,
+        terms: Terms,
+        clock: Clock,
+    ) -> None:
+        self._database = database
+        self._audit = audit
+        self._inventory = inventory
+        self._directory = directory
+        self._people = people
+        self._terms = terms
+        self._clock = clock
+
+    async def overview(self, person: Person) -> Overview:
+        """Every organization, worst first. Only data centers that were never listed are called.
+
+        Raises:
+            NotConfigured: No data center is.
+        """
+        directory = await self._listed(person)
+        async with self._database.reading() as tx:
+            now = (await tx.now()).timestamp()
+            known = await quota_use.standings(tx, self._terms)
+        names = {place.key: place.organization.name for place in directory.places}
+        called = {one.key: one for one in known if one.key in names or one.day.used or one.blocks}
+        idle = [self._idle(key) for key in names if key not in called]
+        uses = [
+            OrganizationUse(names.get(one.key) or directory.name_of(one.key), one)
+            for one in worst_first([*called.values(), *idle])
+        ]
+        return Overview(uses, _unlisted(directory), now)
+
+    async def one(self, person: Person, typed: str) -> Detail:
+        """The organization of that id or name.
+
+        Raises:
+            NotFound, Ambiguous: None, or several.
+        """
+        place = await self._find(person, typed)
+        return await self.detail(place.key)
+
+    async def detail(self, key: OrganizationKey) -> Detail:
+        """One organization: now, over the last 24 hours, and from here on."""
+        name = (await self._directory.known()).name_of(key)
+        async with self._database.reading() as tx:
+            now = (await tx.now()).timestamp()
+            account = await quota_use.find(tx, key)
+            if account is None:
+                standing = self._idle(key)
+                return Detail(name, standing, [], {}, forecast(standing.day, 0, now), None, now)
+            standing = await self._standing(tx, account)
+            hours = await quota_use.hours_since(tx, account, first_hour(now))
+            last_hour = await quota_use.count_since(tx, account, now - HOUR_SECONDS, account.made)
+            others = await self._others_used(tx, account)
+        pace = forecast(standing.day, last_hour, now)
+        return Detail(name, standing, hours, await self._names(hours), pace, others, now)
+
+    async def check(self, person: Person, typed: str) -> Checked:
+        """One real call that names the organization; see `check_at`."""
+        return await self.check_at(person, (await self._find(person, typed)).key)
+
+    async def check_at(self, person: Person, key: OrganizationKey) -> Checked:
+        """One real call that counts against `key`; while it is blocked, none.
+
+        Raises:
+            QuotaExhausted: The bot itself declines; says when the next slot is free.
+            ServiceError: The call failed, otherwise than by a 429.
+        """
+        name = (await self._directory.known()).name_of(key)
+        began = self._clock.monotonic()
+        try:
+            found = await self._inventory.organizations(key, CallCause(CHECK, person.slack_user_id))
+        except OrganizationBlocked:
+            return Checked(name, await self._current(key))
+        except RateLimited as refusal:
+            return Checked(name, await self._current(key), refusal=refusal.message)
+        seconds = self._clock.monotonic() - began
+        await self._directory.accept(key, found)
+        return Checked(name, await self._current(key), seconds=seconds)
+
+    async def set_plan(self, person: Person, typed: str, plan: Plan) -> PlanSet:
+        """Set an organization's plan from now on, and remember who did.
+
+        Raises:
+            NotFound, Ambiguous: None, or several.
+        """
+        place = await self._find(person, typed)
+        async with self._database.transaction() as tx:
+            before = await quotas.set_plan(tx, place.key, plan) or self._terms.plan_of(place.key)
+            detail = {"plan": plan.value, "before": before.value}
+            entry = AuditEntry(person.slack_user_id, "plan.set", str(place.key), detail)
+            await self._audit.append(tx, entry)
+        return PlanSet(place.organization.name, before, plan)
+
+    async def _find(self, person: Person, typed: str) -> Place:
+        """Look in what is known first: a check is one call, not two."""
+        try:
+            return (await self._directory.known()).find(typed)
+        except NotFound:
+            return await self._directory.find(typed, CallCause(LIST, person.slack_user_id))
+
+    async def _listed(self, person: Person) -> Directory:
+        known = await self._directory.known()
+        if all(report.listing is not None for report in known.reports) and known.reports:
+            return known
+        return await self._directory.directory(CallCause(LIST, person.slack_user_id))
+
+    def _idle(self, key: OrganizationKey) -> Standing:
+        """An organization that was never called."""
+        return Standing.idle(key, self._terms.plan_of(key))
+
+    async def _current(self, key: OrganizationKey) -> Standing:
+        async with self._database.reading() as tx:
+            account = await quota_use.find(tx, key)
+            return self._idle(key) if account is None else await self._standing(tx, account)
+
+    async def _standing(self, tx: Transaction, account: Account) -> Standing:
+        return await quota_use.standing(tx, account, self._terms)
+
+    async def _others_used(self, tx: Transaction, account: Account) -> int | None:
+        """Calls of the told day that were not ours, as far as its beginning can be guessed."""
+        told = account.told
+        if told is None or account.now >= told.resets_at:
+            return None
+        begins_at = max(told.resets_at - TOLD_DAY_SECONDS, account.now - DAY_SECONDS)
+        ours = await quota_use.count_since(tx, account, begins_at, told.number)
+        return max(0, told.used - ours)
+
+    async def _names(self, hours: Sequence[HourOfCalls]) -> dict[str, str]:
+        ids = {hour.slack_user_id for hour in hours if hour.slack_user_id}
+        return {one: await self._people.name(one) for one in ids}
+
+
+def _unlisted(directory: Directory) -> list[DataCenterReport]:
+    return [report for report in directory.reports if report.listing is None]

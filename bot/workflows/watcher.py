@@ -1,0 +1,110 @@
+"""The watcher: calls each organization now and then, so that a block is noticed with nobody asking.
+
+It never waits for a slot and never takes one that people are due: then its turn is skipped. The
+call at the end of a pause is not its business, but the probe's.
+"""
+
+from datetime import UTC, datetime, timedelta
+
+import structlog
+
+from bot.errors import GatehouseError
+from bot.model.calls import WATCH, CallCause
+from bot.model.organization import OrganizationKey
+from bot.model.plans import limits_of
+from bot.model.quota import Terms
+from bot.model.watching import Watched, next_check, next_turn_at
+from bot.store import jobs, quota_use, quotas
+from bot.store.engine import Database, Transaction
+from bot.store.jobs import Job
+from bot.workflows.directory import InventoryListings, OrganizationDirectory
+from bot.workflows.jobs import Lease
+
+log = structlog.get_logger(__name__)
+
+WATCH_KIND = "watch"
+# With nobody to watch: how soon to look whether there is.
+IDLE = timedelta(minutes=10)
+# The list of all is read anew this often; between, only the turns taken here are noted in it.
+READ_AGAIN_SECONDS = 60.0
+
+
+class Watcher:
+    """Runs the job `watch`.
+
+    Args:
+        database: Remembers the turns.
+        inventory: Makes the calls.
+        directory: Knows the organizations, and takes the listings that the calls bring along.
+        terms: The plans in force, and when a call is given up.
+        is_on: `INVENTORY_WATCH`.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        inventory: InventoryListings,
+        directory: OrganizationDirectory,
+        terms: Terms,
+        *,
+        is_on: bool,
+    ) -> None:
+        self._database = database
+        self._inventory = inventory
+        self._directory = directory
+        self._terms = terms
+        self._is_on = is_on
+        self._watched: dict[OrganizationKey, Watched] = {}
+        self._read_at = float("-inf")
+
+    async def plan(self, tx: Transaction) -> None:
+        """See that there is such a job, or that there is none when the watcher is off."""
+        if self._is_on and self._inventory.data_centers:
+            await jobs.ensure(tx, Job(WATCH_KIND, WATCH_KIND, WATCH_KIND, await tx.now()))
+        else:
+            await jobs.drop(tx, WATCH_KIND)
+
+    async def run(self, _job: Job, lease: Lease) -> datetime | None:
+        """Take one turn; return when the next one is."""
+        if not self._is_on:
+            return None
+        now = await self._now()
+        await self._read(now)
+        key = next_check(self._watched.values(), now)
+        if key is not None:
+            await lease.confirm()
+            await self._take_turn(self._watched[key], now)
+        next_at = next_turn_at(list(self._watched.values()), now)
+        idle_at = datetime.fromtimestamp(now, UTC) + IDLE
+        return idle_at if next_at is None else min(idle_at, datetime.fromtimestamp(next_at, UTC))
+
+    async def _now(self) -> float:
+        async with self._database.reading() as tx:
+            return (await tx.now()).timestamp()
+
+    async def _read(self, now: float) -> None:
+        """Everybody there is: active organizations, and data centers that were never listed."""
+        if now < self._read_at + READ_AGAIN_SECONDS:
+            return
+        directory = await self._directory.known()
+        keys = [place.key for place in directory.places if place.organization.is_org_active]
+        keys += [OrganizationKey(one.data_center) for one in directory.reports if not one.listing]
+        async with self._database.reading() as tx:
+            known = await quota_use.watched(tx, self._terms)
+        self._watched = {key: known.get(key) or self._new(key) for key in keys}
+        self._read_at = now
+
+    def _new(self, key: OrganizationKey) -> Watched:
+        return Watched(key, limits_of(self._terms.plan_of(key)).day, 0.0)
+
+    async def _take_turn(self, one: Watched, now: float) -> None:
+        self._watched[one.key] = Watched(one.key, one.day_limit, now)
+        async with self._database.transaction() as tx:
+            if not await quotas.take_turn(tx, one.key, one.checked_at):
+                return
+        cause = CallCause(WATCH, background=True, may_wait=False)
+        try:
+            found = await self._inventory.organizations(one.key, cause)
+            await self._directory.accept(one.key, found)
+        except GatehouseError as error:
+            log.info("watch.failed", key=str(one.key), outcome=error.outcome)
