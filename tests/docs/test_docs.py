@@ -1,0 +1,189 @@
+"""The documentation says what the code does: settings, commands, metrics, alerts, roles, codes."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+from pydantic import SecretStr
+
+from bot import errors
+from bot.manifest import COMMANDS, SCOPES
+from bot.metrics import Metrics
+from bot.model.blocks import BlockCode
+from bot.permissions import LEAST_ROLE, RANK, Role
+from bot.settings import EXAMPLES, Settings
+from bot.ui.help import HELP
+from handlers.table import ENTRY_POINTS
+
+ROOT = Path(__file__).parents[2]
+DOCS = sorted((ROOT / "docs").rglob("*.md"))
+
+
+def read(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def rows(name: str) -> list[list[str]]:
+    """The cells of every table row of a page."""
+    lines = [line for line in read(name).splitlines() if line.startswith("| ")]
+    return [[cell.strip() for cell in re.split(r"(?<!\\)\|", line.strip()[1:-1])] for line in lines]
+
+
+def named(name: str) -> set[str]:
+    """The words in backticks in the first cells of a page's tables."""
+    return {word for row in rows(name) for word in re.findall(r"`([^`]+)`", row[0])}
+
+
+def setting_rows() -> dict[str, list[str]]:
+    return {row[0].strip("`"): row for row in rows("docs/settings.md") if row[0].startswith("`")}
+
+
+def test_every_setting_has_one_row_and_no_other_thing_has() -> None:
+    assert set(setting_rows()) == {name.upper() for name in Settings.model_fields} == set(EXAMPLES)
+
+
+@pytest.mark.parametrize("name", Settings.model_fields)
+def test_the_default_in_the_page_is_the_default(name: str) -> None:
+    field = Settings.model_fields[name]
+    told = setting_rows()[name.upper()][1]
+    default = field.get_default(call_default_factory=True)
+    if isinstance(default, SecretStr):
+        default = default.get_secret_value()
+    if field.is_required() or name == "slack_signing_secret":
+        assert told.startswith("required")
+    elif name == "inventory_watch":
+        assert (told, default) == ("`on`", True)
+    elif default is None:
+        assert told == "none"
+    else:
+        shown = str(default).lower() if isinstance(default, bool) else str(default)
+        assert told == f"`{shown}`"
+
+
+def test_every_secret_is_marked_as_one_and_has_a_way_to_be_rotated() -> None:
+    secret = {
+        name.upper()
+        for name, field in Settings.model_fields.items()
+        if "SecretStr" in str(field.annotation)
+    }
+    marked = {name for name, row in setting_rows().items() if "**secret**" in row[2]}
+    assert secret == marked
+    told = read("docs/operations.md").split("## Rotate credentials")[1].split("## ")[0]
+    for name in secret | {"authtoken", "client_secret", "refresh_token"}:
+        assert f"`{name}`" in told
+
+
+def test_the_readme_has_every_form_of_every_command() -> None:
+    told = named("README.md")
+    help_forms = {line.usage for lines in HELP.values() for line in lines}
+    first_words = {form.split()[0] for form in told if form.startswith("/")}
+    assert first_words == {one.name for one in COMMANDS} == set(HELP)
+    verbs = {tuple(form.split()[:2]) for form in help_forms if "<" not in form.split()[1:2]}
+    for command, *rest in verbs:
+        verb = rest[0] if rest else ""
+        if verb and verb.isalpha() and verb != "help":
+            assert any(form.startswith(f"{command} {verb}") for form in told), (command, verb)
+
+
+def test_the_manifest_and_the_listeners_have_the_same_commands() -> None:
+    listening = {word for entry in ENTRY_POINTS for word in re.findall(r"^/[a-z]+", entry.name)}
+    # "/gone" stands for a command that an older manifest still has.
+    assert listening - {"/gone"} == {one.name for one in COMMANDS}
+
+
+def test_every_metric_is_in_the_page_and_no_other() -> None:
+    told = {name for name in named("docs/operations.md") if re.fullmatch(r"gatehouse_\w+", name)}
+    assert told == {metric.name for metric in Metrics().registry.collect()}
+
+
+def test_every_label_of_a_metric_is_in_its_row() -> None:
+    cells = {row[0].strip("`"): row for row in rows("docs/operations.md")}
+    for collector in vars(Metrics()).values():
+        for label in getattr(collector, "_labelnames", ()):
+            assert f"`{label}`" in cells[collector._name][1]
+
+
+def test_every_alert_is_in_the_page() -> None:
+    told = named("docs/operations.md")
+    assert {str(code.value) for code in BlockCode} <= told
+
+
+def _codes_of_the_doctor() -> set[str]:
+    source = "".join(path.read_text("utf-8") for path in (ROOT / "bot/doctor").glob("*.py"))
+    literal = set(re.findall(r'"([a-z]+(?:_[a-z]+)+)"', source)) - NOT_CODES
+    kinds = (errors.ServiceError, errors.QuotaError, errors.DatabaseTooNew)
+    outcomes = {
+        one.outcome
+        for one in vars(errors).values()
+        if isinstance(one, type) and issubclass(one, kinds)
+    }
+    return (literal | outcomes) - {"service_error", "quota"}
+
+
+# What Slack calls things, in the same files.
+NOT_CODES = {
+    "missing_scope",
+    "plan_upgrade_required",
+    "is_archived",
+    "is_member",
+    "is_private",
+    "is_im",
+}
+
+
+def test_everything_that_check_can_say_is_in_the_page() -> None:
+    section = read("docs/operations.md").split("## What check can say")[1].split("\n## ")[0]
+    told = set(
+        re.findall(
+            r"`([a-z]+(?:_[a-z]+)*)`",
+            "\n".join(
+                line.split("|")[1] for line in section.splitlines() if line.startswith("| `")
+            ),
+        )
+    )
+    assert told == _codes_of_the_doctor() | {"user_unknown", "group_unknown"}
+
+
+def test_the_table_of_roles_is_the_table_of_the_code() -> None:
+    table = {row[0]: row[1:] for row in rows("docs/roles.md") if len(row) == 1 + len(Role)}
+    header = table.pop("You may …")
+    assert header == list(Role)
+    expected = {
+        str(permission): [RANK[role] >= RANK[least] for role in Role]
+        for permission, least in LEAST_ROLE.items()
+    }
+    assert {name: ["✓" in cell for cell in cells] for name, cells in table.items()} == expected
+
+
+def test_the_scopes_are_those_of_the_manifest() -> None:
+    told = {row[0].strip("`") for row in rows("docs/install.md")} - {"scope"}
+    assert told == set(SCOPES)
+
+
+def test_every_dependency_is_defended() -> None:
+    project = tomllib.loads(read("pyproject.toml"))
+    groups = [project["project"]["dependencies"], *project["dependency-groups"].values()]
+    names = {re.split(r"[\[><=]", one)[0] for group in groups for one in group}
+    told = set(re.findall(r"\*\*([a-z-]+)\*\*", read("docs/decisions/0002-dependencies.md")))
+    assert told == names
+
+
+@pytest.mark.parametrize("page", DOCS, ids=lambda page: page.name)
+def test_links_between_pages_lead_somewhere(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    for target in re.findall(r"\]\(([^)#]*)(?:#[^)]*)?\)", text):
+        if target and not target.startswith("http"):
+            assert (page.parent / target).exists(), target
+
+
+@pytest.mark.parametrize("page", DOCS, ids=lambda page: page.name)
+def test_anchors_are_headings(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    for target, anchor in re.findall(r"\]\(([^)#]*)#([^)]*)\)", text):
+        if target.startswith("http"):
+            continue
+        there = text if not target else (page.parent / target).read_text(encoding="utf-8")
+        headings = re.findall(r"^#+ (.*)$", there, re.MULTILINE)
+        slugs = {re.sub(r"[^\w -]", "", one.lower()).replace(" ", "-") for one in headings}
+        assert anchor in slugs
