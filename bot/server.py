@@ -4,6 +4,7 @@ import asyncio
 import hmac
 import ipaddress
 import json
+import re
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 from urllib.parse import parse_qs
@@ -21,6 +22,8 @@ log = structlog.get_logger(__name__)
 
 MOST_BYTES = 1024 * 1024
 BODY_SECONDS = 5.0
+# Seconds since 1970; no longer, as Python declines to read numbers of thousands of digits.
+TIMESTAMP = re.compile(r"[0-9]{1,12}", re.ASCII)
 # Set by proxies, which make everybody look like this machine.
 FORWARDED = ("Forwarded", "X-Forwarded-For", "X-Real-IP")
 Ready = Callable[[], Awaitable[str | None]]
@@ -60,8 +63,8 @@ class SlackEndpoint:
             answer = await self._app.async_dispatch(
                 AsyncBoltRequest(body=body, query=request.query_string, headers=headers)  # type: ignore[arg-type]
             )
-        except Exception:
-            log.exception("slack.malformed")
+        except Exception as error:  # noqa: BLE001 - Bolt reads fields before it looks for them
+            log.warning("slack.malformed", error=type(error).__name__)
             return web.Response(status=401, text="malformed")
         if answer.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
             # Bolt has logged what a listener raised before it could acknowledge.
@@ -71,7 +74,7 @@ class SlackEndpoint:
     def _is_signed(self, request: web.Request, body: str) -> bool:
         timestamp = request.headers.get("X-Slack-Request-Timestamp", "")
         signature = request.headers.get("X-Slack-Signature", "")
-        if self._verifier is None or not timestamp.isascii() or not timestamp.isdigit():
+        if self._verifier is None or not TIMESTAMP.fullmatch(timestamp):
             return False
         if not signature.isascii():
             return False
@@ -82,13 +85,17 @@ def _is_readable(request: web.Request, body: str) -> bool:
     """Whether the body is of one of the two forms that Slack sends, so that Bolt can read it."""
     try:
         if request.content_type == "application/json":
-            return isinstance(json.loads(body), dict)
+            return _has_type(json.loads(body))
         form = parse_qs(body, keep_blank_values=True)
         if "payload" in form:
-            return isinstance(json.loads(form["payload"][0]), dict)
+            return _has_type(json.loads(form["payload"][0]))
     except (ValueError, RecursionError):
         return False
     return "command" in form or "ssl_check" in form
+
+
+def _has_type(payload: object) -> bool:
+    return isinstance(payload, dict) and isinstance(payload.get("type"), str)
 
 
 def make_server(
@@ -141,6 +148,6 @@ def _metrics_refusal(request: web.Request, token: str | None) -> web.Response | 
 
 def _is_loopback(address: str | None) -> bool:
     try:
-        return ipaddress.ip_address(address or "").is_loopback
+        return ipaddress.ip_address((address or "").removeprefix("::ffff:")).is_loopback
     except ValueError:
         return False

@@ -19,10 +19,11 @@ class Tasks:
         return task
 
     async def drain(self, seconds: float) -> None:
-        """Wait for what runs; cancel what is not done by then."""
-        if self._running:
-            await asyncio.wait(set(self._running), timeout=seconds)
-        left = list(self._running)
-        for task in left:
+        """Wait for what runs, and for what that starts; cancel what is not done by then."""
+        deadline = asyncio.get_running_loop().time() + seconds
+        while self._running and (left := deadline - asyncio.get_running_loop().time()) > 0:
+            await asyncio.wait(set(self._running), timeout=left)
+        unfinished = list(self._running)
+        for task in unfinished:
             task.cancel()
-        await asyncio.gather(*left, return_exceptions=True)
+        await asyncio.gather(*unfinished, return_exceptions=True)

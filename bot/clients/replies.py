@@ -31,20 +31,28 @@ class Replies:
 
         `replace` puts it in the place of the message that the URL belongs to.
         """
+        return await self._send(response_url, _payload(message, replace=replace), TRIES)
+
+    async def say_once(self, response_url: str, message: Message, *, replace: bool = False) -> bool:
+        """As `say`, without trying again: for what is soon replaced."""
+        return await self._send(response_url, _payload(message, replace=replace), 1)
+
+    async def take_back(self, response_url: str) -> bool:
+        """Delete the message that the URL belongs to; return whether Slack did."""
+        return await self._send(response_url, {"delete_original": True}, TRIES)
+
+    async def _send(self, response_url: str, payload: dict[str, Any], tries: int) -> bool:
         if not response_url:
             return False
-        payload = {
-            **message.payload(),
-            "response_type": "ephemeral",
-            "replace_original": replace,
-        }
-        for attempt in range(TRIES):
+        for attempt in range(1, tries + 1):
             status, wait = await self._post(response_url, payload)
             if status == HTTP_OK:
                 return True
-            if status != HTTP_TOO_MANY and status < HTTP_SERVER_ERROR:
+            is_passing = status == HTTP_TOO_MANY or status >= HTTP_SERVER_ERROR
+            # Slack's wait is kept to; when it is longer than anybody waits, there is no answer.
+            if not is_passing or attempt == tries or wait > LONGEST_WAIT_SECONDS:
                 break
-            await self._clock.sleep(min(wait, LONGEST_WAIT_SECONDS) or 2.0**attempt)
+            await self._clock.sleep(wait or 2.0 ** (attempt - 1))
         log.warning("reply.refused", status=status)
         return False
 
@@ -59,3 +67,7 @@ class Replies:
         except (aiohttp.ClientError, OSError, ValueError):
             log.warning("reply.failed", reason=SlackUnreachable().sentence)
             return HTTP_SERVER_ERROR, 0.0
+
+
+def _payload(message: Message, *, replace: bool) -> dict[str, Any]:
+    return {**message.payload(), "response_type": "ephemeral", "replace_original": replace}

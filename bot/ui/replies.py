@@ -5,6 +5,8 @@ from bot.ui import blocks, text
 from bot.ui.message import Message
 
 WORKING = Message("Working on it …")
+# For where Slack lets nobody replace it.
+WORKING_BELOW = Message("Working on it: the answer will stand below.")
 NOTHING_MORE = "If this stays, tell the operator of Gatehouse."
 
 
@@ -21,3 +23,10 @@ def sorry(error: GatehouseError) -> Message:
 def broken(reference: str) -> Message:
     """Say an error that nobody expected; the reference finds it in the log."""
     return Message(f"Something went wrong on our side. {NOTHING_MORE} Reference: `{reference}`")
+
+
+def with_retry(message: Message, action_id: str, value: str) -> Message:
+    """Add a button that does again what was clicked."""
+    shown = message.slack_blocks or (blocks.section(message.text),)
+    button = blocks.button("Try again", action_id, value)
+    return Message(message.text, (*shown, blocks.actions(button)))

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
@@ -73,6 +74,8 @@ class JobLoop:
         self._runners = runners
         self._awake = asyncio.Event()
         self._stopping = False
+        self._has_ended = asyncio.Event()
+        self._has_ended.set()
         self._running: dict[str, asyncio.Task[None]] = {}
 
     def wake(self) -> None:
@@ -81,12 +84,17 @@ class JobLoop:
 
     async def run(self) -> None:
         """Run due jobs until `stop`."""
+        self._has_ended.clear()
         renewing = asyncio.create_task(self._renew_for_ever(), name="jobs-renew")
         try:
             while not self._stopping:
                 if not await self._claim():
                     await self._rest()
+            # What runs on goes on holding its lease.
+            while self._running:
+                await asyncio.wait(self._running.values())
         finally:
+            self._has_ended.set()
             renewing.cancel()
             await asyncio.gather(renewing, return_exceptions=True)
 
@@ -94,8 +102,8 @@ class JobLoop:
         """Claim nothing more; let what runs finish for so many seconds, then cancel it."""
         self._stopping = True
         self._awake.set()
-        if self._running:
-            await asyncio.wait(self._running.values(), timeout=seconds)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._has_ended.wait(), seconds)
         left = list(self._running.values())
         for task in left:
             task.cancel()
@@ -158,7 +166,7 @@ class JobLoop:
                 await jobs.finish(tx, self._owner, job, again_at)
 
     async def _failed(self, job: Job, reason: str) -> None:
-        pause = min(2.0**job.tries, LONGEST_PAUSE_SECONDS)
+        pause = min(2.0 ** min(job.tries, 10), LONGEST_PAUSE_SECONDS)
         async with self._database.transaction() as tx:
             again_at = await tx.now() + timedelta(seconds=pause)
             await jobs.fail(tx, self._owner, job, again_at, reason)
