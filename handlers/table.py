@@ -39,6 +39,9 @@ class EntryPoint:
         return f"{self.kind} {self.name} {self.sample}".strip()
 
 
+Rows = tuple[EntryPoint, ...]
+
+
 def _typed(
     command: str, sample: str, permission: Permission, usage: str | None = None
 ) -> EntryPoint:
@@ -51,7 +54,7 @@ def _pressed(action_id: str, permission: Permission, value: str = "") -> EntryPo
     return EntryPoint("action", action_id, permission, value)
 
 
-ORGS = (
+ORGS: Rows = (
     _typed("/orgs", "", Permission.READ),
     _typed("/orgs", "EUR", Permission.READ, "/orgs <text>"),
     _typed("/orgs", "show 10234695", Permission.READ, "/orgs show <id or name>"),
@@ -74,7 +77,7 @@ def _input(block_id: str, typed: str) -> dict[str, Any]:
 
 
 # Changes that are true already, so that asking for them leaves nothing behind.
-TESTUSERS = (
+TESTUSERS: Rows = (
     _typed("/testusers", "", Permission.REQUEST),
     _typed("/testusers", "help", Permission.ASK_FOR_HELP, ""),
     _typed("/testusers", "list welcome", Permission.READ, "/testusers list <flow>"),
@@ -112,14 +115,33 @@ TESTUSERS = (
     EntryPoint("options", ids.TESTUSERS_FLOW, Permission.REQUEST, "wel"),
 )
 
-EMAILKEY = (
+RATELIMITS: Rows = (
+    _typed("/ratelimits", "", Permission.READ),
+    _typed("/ratelimits", "help", Permission.ASK_FOR_HELP, ""),
+    _typed("/ratelimits", "10234695", Permission.READ, "/ratelimits <org>"),
+    _typed("/ratelimits", "check 10234695", Permission.REFRESH, "/ratelimits check <org>"),
+    _typed(
+        "/ratelimits",
+        "plan 10234695 premium",
+        Permission.SET_PLAN,
+        "/ratelimits plan <org> <plan>",
+    ),
+    _pressed(f"{ids.RATELIMITS_PAGE}.next", Permission.READ),
+    _pressed(ids.RATELIMITS_SHOW, Permission.READ, "com/10234695"),
+    _pressed(ids.RATELIMITS_REFRESH, Permission.READ, "com/10234695"),
+    _pressed(ids.RATELIMITS_CHECK, Permission.REFRESH, "com/10234695"),
+    _pressed(ids.INCIDENT_CHECK, Permission.REFRESH, "1"),
+    _pressed(ids.INCIDENT_MUTE, Permission.REFRESH, "1"),
+)
+
+EMAILKEY: Rows = (
     _typed("/emailkey", "check", Permission.READ, "/emailkey check [resource]"),
     _typed("/emailkey", "templates", Permission.READ),
     _typed("/emailkey", "help", Permission.ASK_FOR_HELP, ""),
     _pressed(f"{ids.EMAILKEY_PAGE}.next", Permission.READ),
 )
 
-GATEHOUSE = (
+GATEHOUSE: Rows = (
     _typed("/gatehouse", "", Permission.ASK_FOR_HELP, ""),
     _typed("/gatehouse", "help", Permission.ASK_FOR_HELP),
     _typed("/gatehouse", "whoami", Permission.ASK_FOR_HELP),
@@ -127,7 +149,7 @@ GATEHOUSE = (
     _typed("/gatehouse", "audit", Permission.READ_AUDIT, "/gatehouse audit [n]"),
 )
 
-RATELIMITS = (
+RATELIMITS: Rows = (
     _typed("/ratelimits", "", Permission.READ),
     _typed("/ratelimits", "10234695", Permission.READ, "/ratelimits <org>"),
     _typed("/ratelimits", "check 10234695", Permission.REFRESH, "/ratelimits check <org>"),
@@ -149,13 +171,14 @@ RATELIMITS = (
 )
 
 # What nobody listens to any more is explained to whoever is of this workspace.
-UNKNOWN = (
+UNKNOWN: Rows = (
     _typed("/gone", "", Permission.ASK_FOR_HELP, ""),
     _pressed("gone.button", Permission.ASK_FOR_HELP),
 )
 
-ENTRY_POINTS: tuple[EntryPoint, ...] = (
+ENTRY_POINTS: Rows = (
     *ORGS,
+    *RATELIMITS,
     *RATELIMITS,
     *TESTUSERS,
     *EMAILKEY,

@@ -9,7 +9,7 @@ from tests.support.world import running_world
 
 @pytest.fixture
 async def world(sqlite_url):
-    async with running_world(sqlite_url) as world:
+    async with running_world(sqlite_url, inventory_watch="off") as world:
         yield world
 
 
