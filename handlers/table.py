@@ -115,25 +115,6 @@ TESTUSERS: Rows = (
     EntryPoint("options", ids.TESTUSERS_FLOW, Permission.REQUEST, "wel"),
 )
 
-RATELIMITS: Rows = (
-    _typed("/ratelimits", "", Permission.READ),
-    _typed("/ratelimits", "help", Permission.ASK_FOR_HELP, ""),
-    _typed("/ratelimits", "10234695", Permission.READ, "/ratelimits <org>"),
-    _typed("/ratelimits", "check 10234695", Permission.REFRESH, "/ratelimits check <org>"),
-    _typed(
-        "/ratelimits",
-        "plan 10234695 premium",
-        Permission.SET_PLAN,
-        "/ratelimits plan <org> <plan>",
-    ),
-    _pressed(f"{ids.RATELIMITS_PAGE}.next", Permission.READ),
-    _pressed(ids.RATELIMITS_SHOW, Permission.READ, "com/10234695"),
-    _pressed(ids.RATELIMITS_REFRESH, Permission.READ, "com/10234695"),
-    _pressed(ids.RATELIMITS_CHECK, Permission.REFRESH, "com/10234695"),
-    _pressed(ids.INCIDENT_CHECK, Permission.REFRESH, "1"),
-    _pressed(ids.INCIDENT_MUTE, Permission.REFRESH, "1"),
-)
-
 EMAILKEY: Rows = (
     _typed("/emailkey", "check", Permission.READ, "/emailkey check [resource]"),
     _typed("/emailkey", "templates", Permission.READ),
@@ -178,7 +159,6 @@ UNKNOWN: Rows = (
 
 ENTRY_POINTS: Rows = (
     *ORGS,
-    *RATELIMITS,
     *RATELIMITS,
     *TESTUSERS,
     *EMAILKEY,
