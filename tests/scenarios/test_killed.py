@@ -1,0 +1,126 @@
+"""Killed with -9 at any step between the click and the last message, nothing is lost or doubled.
+
+A real process is killed before and after every commit and every call, one step after the other;
+the next process finishes what was begun.
+"""
+
+import asyncio
+import os
+import socket
+import sys
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import aiohttp
+import pytest
+
+from sandbox.services.running import running_services
+from sandbox.services.state import ServicesState
+from sandbox.slack.server import running_slack
+from tests.support.world import environment_for
+
+WELCOME = "FW00000000000000000000000000000001"
+OTTO, ADA = "U0OPERATOR", "U0APPROVER"
+MOST_STEPS = 200
+
+
+@dataclass
+class Mortal:
+    """The program that keeps dying, and the world around it."""
+
+    slack: object
+    services: object
+    process: asyncio.subprocess.Process
+    deaths: int = -1
+
+    async def follow(self) -> None:
+        """Count the processes that have been started."""
+        while await self.process.stdout.readline():
+            self.deaths += 1
+
+    async def ready(self) -> None:
+        """Wait until the program that was started last is ready."""
+        async with asyncio.timeout(30), aiohttp.ClientSession() as session:
+            while True:
+                try:
+                    async with session.get(f"{self.slack.bot_url}/readyz") as response:
+                        if response.status == 200:
+                            return
+                except aiohttp.ClientError:
+                    pass
+                await asyncio.sleep(0.05)
+
+    async def ask(self, identity: str):
+        cards = self.slack.workspace.messages
+        before = len(cards("C0APPROVALS"))
+        await self.ready()
+        await self.slack.command(OTTO, "C0GENERAL", "/testusers", f"add welcome {identity}")
+        await self.slack.until(lambda: len(cards("C0APPROVALS")) > before, timeout=30)
+        return cards("C0APPROVALS")[before]
+
+    async def click(self, card) -> None:
+        """Click until Slack has its acknowledgement, as a person would."""
+        while "Approve" in card.buttons:
+            delivery = await self.slack.click(ADA, card, "Approve")
+            if delivery.status == 200:
+                return
+            await self.ready()
+
+
+@asynccontextmanager
+async def mortal(database_url: str, first: int, every: int):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    async with running_services(ServicesState()) as services, running_slack() as slack:
+        environment = environment_for(slack, services, database_url) | {"PORT": str(port)}
+        slack.bot_url = f"http://127.0.0.1:{port}"
+        services.state.flows[WELCOME].identities[:] = ["old"]
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "tests.support.killed", str(first), str(every)),
+            env={**os.environ, **environment, "COMMANDS_PER_MINUTE": "0"},
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+        )
+        world = Mortal(slack, services, process)
+        following = asyncio.create_task(world.follow())
+        try:
+            yield world
+        finally:
+            process.terminate()
+            await process.wait()
+            await following
+
+
+async def one_approval(world: Mortal, number: int) -> bool:
+    """Approve a change across a death; return whether the process died of it."""
+    deaths = world.deaths
+    card = await world.ask(f"+{number}")
+    await world.click(card)
+    await world.slack.until(lambda: "Applied" in card.all_text, timeout=30)
+
+    def told():
+        return [one for one in world.slack.workspace.dm(OTTO) if f"`+{number}`" in one.all_text]
+
+    await world.slack.until(told, timeout=30)
+    flow = world.services.state.flows[WELCOME]
+    assert flow.identities == ["old", *(f"+{n}" for n in range(1, number + 1))]
+    assert len(told()) == 1
+    cards = world.slack.workspace.messages("C0APPROVALS")
+    assert [f"`+{number}`" in one.all_text for one in cards].count(True) == 1
+    await asyncio.sleep(0.3)  # what follows the last message has its steps too
+    return world.deaths > deaths
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+async def test_killed_at_any_step_the_change_stands_once_and_all_is_told(database_url):
+    async with mortal(database_url, 1, 1) as world:
+        for number in range(1, MOST_STEPS):
+            if not await one_approval(world, number):
+                break
+        print("deaths:", world.deaths)
+        assert world.deaths > 30
+        flow = world.services.state.flows[WELCOME]
+        posts = [identities[-1] for identities in flow.history]
+        assert posts == [f"+{n}" for n in range(1, number + 1)]
