@@ -72,6 +72,19 @@ async def waiting(tx: Transaction, key: str) -> list[Letter]:
     return [Letter(row.key, row.kind, row.subject, row.payload, row.id) for row in rows]
 
 
+async def begin_post(tx: Transaction, letter: Letter) -> bool:
+    """Note that the letter's card is about to be posted; return whether it may have been before.
+
+    A crash or a lost answer leaves this behind, and then what Slack shows may be out of date.
+    """
+    tried = (letters.c.key == letter.key) & (letters.c.tries > 0)
+    query = select(letters.c.id).where(tried).limit(1)
+    before = (await tx.connection.execute(query)).first() is not None
+    statement = update(letters).where(letters.c.id == letter.id)
+    await tx.connection.execute(statement.values(tries=letters.c.tries + 1))
+    return before
+
+
 async def mark_sent(tx: Transaction, ids: Sequence[int], failure: str | None = None) -> None:
     """Note that the letters need no more sending; `failure` says why one never can be."""
     statement = update(letters).where(letters.c.id.in_(ids))

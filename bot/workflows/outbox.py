@@ -123,7 +123,9 @@ class Sender:
             sent, now = await outbox.sent_card(tx, letter.key), await tx.now()
         print_now = _fingerprint(card.message)
         if sent is None:
-            await self._post_card(letter, card, print_now, letter.key)
+            async with self._database.transaction() as tx:
+                before = await outbox.begin_post(tx, letter)
+            await self._post_card(letter, card, print_now, letter.key, posted_before=before)
             return None
         if sent.fingerprint == print_now:
             await self._done([letter.id])
@@ -142,20 +144,28 @@ class Sender:
             )
         except SlackMessageGone:
             # Somebody deleted it: post it again, under an id that Slack has not seen.
-            await self._post_card(letter, card, print_now, f"{letter.key}:{sent.message_ts}")
+            name = f"{letter.key}:{sent.message_ts}"
+            await self._post_card(letter, card, print_now, name, posted_before=True)
             return
         async with self._database.transaction() as tx:
             moved = SentCard(sent.key, sent.channel_id, sent.message_ts, print_now, await tx.now())
             await outbox.remember_card(tx, moved)
             await outbox.mark_sent(tx, [letter.id])
 
-    async def _post_card(self, letter: Letter, card: CardNow, print_now: str, name: str) -> None:
+    async def _post_card(
+        self, letter: Letter, card: CardNow, print_now: str, name: str, *, posted_before: bool
+    ) -> None:
+        """Post the card; when an earlier try may have arrived, Slack shows what that one said."""
         channel_id, message_ts = await self._in_plain_if_need_be(
             card.message,
             lambda message: self._slack.post(
                 card.channel_id, message, thread_ts=None, client_msg_id=_client_msg_id(name)
             ),
         )
+        if posted_before:
+            await self._in_plain_if_need_be(
+                card.message, lambda message: self._slack.update(channel_id, message_ts, message)
+            )
         async with self._database.transaction() as tx:
             standing = SentCard(letter.key, channel_id, message_ts, print_now, await tx.now())
             await outbox.remember_card(tx, standing)

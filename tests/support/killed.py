@@ -66,7 +66,7 @@ def patch(death: Death) -> None:
     Database.transaction = dying_transaction  # type: ignore[method-assign]
     aiohttp.ClientSession._request = dying_request  # type: ignore[method-assign]
     Clicks.keep = arming_keep  # type: ignore[method-assign]
-    job_store.LEASE_SECONDS, job_loop.RENEW_SECONDS, job_loop.POLL_SECONDS = 1, 0.3, 0.1
+    job_store.LEASE_SECONDS, job_loop.RENEW_SECONDS, job_loop.POLL_SECONDS = 0.6, 0.2, 0.1
 
 
 def run(first: int, every: int) -> None:
