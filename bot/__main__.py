@@ -73,11 +73,15 @@ def _serve(_options: argparse.Namespace) -> int:
 
 
 def _check(options: argparse.Namespace) -> int:
-    settings = _settings()
-    if settings is None:
+    from bot.doctor.findings import as_json, as_table, unusable
+
+    try:
+        settings = read_settings(os.environ)
+    except SettingsError as error:
+        problems = unusable(error.problems)
+        print(as_json(problems) if options.json else as_table(problems))
         return UNUSABLE
     from bot.clients.configured import redactor_of
-    from bot.doctor.findings import as_json, as_table
     from bot.doctor.run import examine
     from bot.logs import configure_logs
 

@@ -25,6 +25,8 @@ HANG_UP_SECONDS = 0.5
 FIRST_PAUSE_SECONDS = 0.5
 LONGEST_PAUSE_SECONDS = 5.0
 PING_SECONDS = 2.0
+# A connection without a whole request for so long is closed. Load balancers keep theirs for 60 s.
+IDLE_SECONDS = 75.0
 
 
 class CannotStartError(Exception):
@@ -75,7 +77,12 @@ class Service:
         endpoint = None if settings.slack_app_token else self._bot.endpoint
         token = revealed(settings.metrics_token)
         server = make_server(endpoint, self.missing, self._scrape, token)
-        runner = web.AppRunner(server, access_log=None, shutdown_timeout=HANG_UP_SECONDS)
+        runner = web.AppRunner(
+            server,
+            access_log=None,
+            shutdown_timeout=HANG_UP_SECONDS,
+            keepalive_timeout=IDLE_SECONDS,
+        )
         await runner.setup()
         try:
             await web.TCPSite(runner, settings.host, settings.port).start()

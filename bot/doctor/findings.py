@@ -29,6 +29,11 @@ class Finding:
         return self.code == WELL
 
 
+def unusable(problems: Sequence[str]) -> list[Finding]:
+    """The settings themselves are wrong: one finding for each problem."""
+    return [Finding("settings", "setting_wrong", problem) for problem in problems]
+
+
 def well(subject: str, sentence: str) -> Finding:
     """Nothing to be done."""
     return Finding(subject, WELL, sentence)

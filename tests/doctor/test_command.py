@@ -54,10 +54,12 @@ async def test_a_mistake_is_exit_status_1_and_no_secret_is_printed(environment) 
 
 async def test_wrong_settings_are_exit_status_2(environment) -> None:
     environment["EMAIL_AUTH"] = "password"
-    status, _, err = await run(environment, "check")
+    status, out, err = await run(environment, "check")
+    assert (status, err) == (2, "")
+    assert "account passwords ended in Q4 2020" in out
+    status, out, _ = await run(environment, "check", "--json")
     assert status == 2
-    assert "account passwords ended in Q4 2020" in err
-    assert "Traceback" not in err
+    assert [one["code"] for one in json.loads(out)["checks"]] == ["setting_wrong"]
 
 
 async def test_the_manifest_needs_no_settings() -> None:
