@@ -32,7 +32,8 @@ async def test_fifty_people_at_once_cost_one_call_a_data_center(world):
     )
     ephemerals = world.slack.workspace.ephemerals
     await world.slack.until(
-        lambda: len(ephemerals("U0VIEWER")) + len(ephemerals("U0OPERATOR")) == 50
+        lambda: len(ephemerals("U0VIEWER")) + len(ephemerals("U0OPERATOR")) == 50,
+        timeout=20,
     )
     called = [call.data_center for call in world.services.state.calls]
     assert sorted(called) == sorted(set(called))

@@ -5,6 +5,7 @@ from typing import Any
 from handlers.table import EntryPoint
 from sandbox.slack.messages import Message, View
 from sandbox.slack.payloads import Sender
+from sandbox.slack.server import RunningSlack
 from tests.support.world import World
 
 CHANNEL = "C0GENERAL"
@@ -19,7 +20,7 @@ async def deliver(
     if entry.kind == "command":
         delivery = await slack.command(user, CHANNEL, entry.name, sample)
     else:
-        delivery = await slack._deliverer.interaction(_payload(world, user, entry, sample))
+        delivery = await slack._deliverer.interaction(payload_of(world.slack, user, entry, sample))
     assert (delivery.status, delivery.error) == (200, None)
     if entry.kind == "options":
         return list(delivery.json["options"])
@@ -42,13 +43,14 @@ async def _outcome(world: World, user: str, before: int) -> Message | View:
     return found
 
 
-def _payload(world: World, user: str, entry: EntryPoint, sample: str) -> dict[str, Any]:
-    workspace = world.slack.workspace
+def payload_of(slack: RunningSlack, user: str, entry: EntryPoint, sample: str) -> dict[str, Any]:
+    """What Slack would send for this entry point."""
+    workspace = slack.workspace
     sender = Sender(workspace, workspace.people[user])
     key = workspace.new_response_url(CHANNEL, user)
     common = {
         "trigger_id": workspace.new_trigger(user),
-        "response_url": f"{world.slack.address}/response/{key}",
+        "response_url": f"{slack.address}/response/{key}",
         "channel": {"id": CHANNEL, "name": "general"},
         "container": {"type": "message", "message_ts": "1.000001", "channel_id": CHANNEL},
     }

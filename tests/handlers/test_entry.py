@@ -1,0 +1,397 @@
+"""The frame around every listener: acknowledged at once, answered whatever happens."""
+
+import asyncio
+
+import pytest
+
+from bot.errors import DatabaseUnavailable, NotFound
+from bot.ui import blocks
+from bot.ui.message import Message
+from handlers import entry
+from handlers.clicks import read_action, read_command, read_submission, read_suggestion
+from handlers.table import EntryPoint
+from tests.support.entries import payload_of
+from tests.support.listening import small_bot
+
+USER, CHANNEL = "U0VIEWER", "C0GENERAL"
+# Slack's limit is three seconds; what is not held up takes some milliseconds, on a busy machine
+# some tens of them.
+AT_ONCE = 0.3
+BUTTON = Message(
+    "the list", (blocks.section("the list"), blocks.actions(blocks.button("Next", "press", "7")))
+)
+MODAL = {
+    "type": "modal",
+    "callback_id": "form",
+    "title": {"type": "plain_text", "text": "Form"},
+    "submit": {"type": "plain_text", "text": "Send"},
+    "blocks": [
+        {
+            "type": "input",
+            "block_id": "why",
+            "label": {"type": "plain_text", "text": "Why"},
+            "element": {"type": "plain_text_input", "action_id": "typed"},
+        }
+    ],
+}
+
+
+@pytest.fixture
+async def bot():
+    async with small_bot() as running:
+        yield running
+
+
+def seen(bot) -> list[str]:
+    return [message.text for message in bot.slack.workspace.ephemerals(USER)]
+
+
+async def shown_button(bot):
+    """The button's message, as the answer to a command."""
+
+    async def answer(ask):
+        return BUTTON
+
+    bot.frame.command("/list", answer)
+    await bot.slack.command(USER, CHANNEL, "/list")
+    return await bot.slack.until(lambda: bot.slack.workspace.ephemerals(USER)[-1])
+
+
+class Held:
+    """Work that stands still until it is released."""
+
+    def __init__(self, result: Message | Exception | None) -> None:
+        self.release = asyncio.Event()
+        self._result = result
+
+    async def __call__(self, ask) -> Message | None:
+        await self.release.wait()
+        if isinstance(self._result, Exception):
+            raise self._result
+        return self._result
+
+
+async def test_a_command_is_acknowledged_while_its_work_stands_still(bot):
+    work = Held(Message("done"))
+    bot.frame.command("/slow", work)
+    delivery = await bot.slack.command(USER, CHANNEL, "/slow")
+    assert (delivery.status, delivery.body, delivery.error) == (200, "", None)
+    assert delivery.seconds < AT_ONCE
+    work.release.set()
+    await bot.slack.until(lambda: seen(bot) == ["done"])
+
+
+async def test_slow_work_says_so_and_that_message_is_replaced(bot):
+    work = Held(Message("done"))
+    bot.frame.command("/slow", work)
+    await bot.slack.command(USER, CHANNEL, "/slow")
+    notice = await bot.slack.until(lambda: bot.slack.workspace.ephemerals(USER)[0])
+    assert "Working on it" in notice.text
+    work.release.set()
+    await bot.slack.until(lambda: notice.text == "done")
+    assert seen(bot) == ["done"]
+
+
+async def test_a_slow_error_replaces_the_notice(bot):
+    work = Held(NotFound("There is no such thing."))
+    bot.frame.command("/slow", work)
+    await bot.slack.command(USER, CHANNEL, "/slow")
+    notice = await bot.slack.until(lambda: bot.slack.workspace.ephemerals(USER)[0])
+    work.release.set()
+    await bot.slack.until(lambda: notice.text == "There is no such thing.")
+    assert await bot.outcomes() == {("/slow", "not_found"): 1.0}
+
+
+async def test_a_notice_goes_away_when_there_is_nothing_to_say(bot):
+    work = Held(None)
+    bot.frame.command("/slow", work)
+    await bot.slack.command(USER, CHANNEL, "/slow")
+    await bot.slack.until(lambda: "Working on it" in seen(bot)[0])
+    work.release.set()
+    await bot.slack.until(lambda: seen(bot) == [])
+
+
+@pytest.mark.parametrize("error", [NotFound("No such thing."), KeyError("x"), RecursionError()])
+async def test_an_error_right_after_the_acknowledgement_leaves_it_standing(bot, error):
+    async def broken(ask):
+        raise error
+
+    bot.frame.command("/broken", broken)
+    delivery = await bot.slack.command(USER, CHANNEL, "/broken")
+    assert (delivery.status, delivery.error) == (200, None)
+    assert delivery.seconds < AT_ONCE
+    answer = await bot.slack.until(lambda: seen(bot)[0])
+    expected = isinstance(error, NotFound)
+    assert ("No such thing." in answer) is expected
+    assert ("Something went wrong" in answer) is not expected
+
+
+async def test_what_nobody_expected_has_a_reference_that_is_in_the_log(bot, capsys):
+    async def broken(ask):
+        raise KeyError("a detail")
+
+    bot.frame.command("/broken", broken)
+    await bot.slack.command(USER, CHANNEL, "/broken")
+    answer = await bot.slack.until(lambda: seen(bot)[0])
+    reference = answer.split("`")[1]
+    assert "a detail" not in answer
+    assert reference in capsys.readouterr().out
+    assert await bot.outcomes() == {("/broken", "broken"): 1.0}
+
+
+async def test_a_person_that_cannot_be_found_is_told(bot):
+    bot.people.lost.add(USER)
+    bot.frame.command("/x", Held(Message("never")))
+    await bot.slack.command(USER, CHANNEL, "/x")
+    assert await bot.slack.until(lambda: seen(bot)) == ["Nobody knows who you are."]
+
+
+async def test_a_button_puts_its_answer_in_the_place_of_its_message(bot):
+    message = await shown_button(bot)
+    work = Held(Message("page 2"))
+    work.release.set()
+    bot.frame.action("press", work, replaces=True)
+    delivery = await bot.slack.click(USER, message, "Next")
+    assert delivery.status == 200
+    await bot.slack.until(lambda: message.text == "page 2")
+    assert seen(bot) == ["page 2"]
+
+
+async def test_an_error_leaves_the_clicked_message(bot):
+    message = await shown_button(bot)
+    work = Held(NotFound("It is gone."))
+    work.release.set()
+    bot.frame.action("press", work, replaces=True)
+    await bot.slack.click(USER, message, "Next")
+    await bot.slack.until(lambda: seen(bot) == ["the list", "It is gone."])
+    assert message.buttons == ["Next"]
+
+
+async def test_a_slow_error_of_a_button_offers_the_way_back(bot):
+    message = await shown_button(bot)
+    work = Held(NotFound("It is gone."))
+    bot.frame.action("press", work, replaces=True)
+    await bot.slack.click(USER, message, "Next")
+    await bot.slack.until(lambda: "Working on it" in message.text)
+    work.release.set()
+    await bot.slack.until(lambda: "It is gone." in message.all_text)
+    assert message.buttons == ["Try again"]
+    work._result = BUTTON
+    await bot.slack.click(USER, message, "Try again")
+    await bot.slack.until(lambda: message.buttons == ["Next"])
+    assert seen(bot) == ["the list"]
+
+
+async def test_a_button_that_answers_below_never_touches_its_message(bot):
+    message = await shown_button(bot)
+    work = Held(Message("details"))
+    bot.frame.action("press", work)
+    await bot.slack.click(USER, message, "Next")
+    await bot.slack.until(lambda: len(seen(bot)) == 2)
+    assert "will stand below" in seen(bot)[1]
+    work.release.set()
+    await bot.slack.until(lambda: seen(bot)[2:] == ["details"])
+    assert (message.text, message.is_edited) == ("the list", False)
+
+
+async def test_slack_asking_to_wait_is_obeyed(bot):
+    work = Held(Message("done"))
+    work.release.set()
+    bot.frame.command("/x", work)
+    bot.slack.workspace.faults.ratelimit("response_url", retry_after=7)
+    await bot.slack.command(USER, CHANNEL, "/x")
+    await bot.slack.until(lambda: seen(bot) == ["done"])
+    assert bot.waits.slept == [7]
+
+
+async def test_slack_asking_to_wait_for_long_is_not_waited_for_nor_asked_again(bot):
+    work = Held(Message("done"))
+    work.release.set()
+    bot.frame.command("/x", work)
+    bot.slack.workspace.faults.ratelimit("response_url", retry_after=3600, times=None)
+    await bot.slack.command(USER, CHANNEL, "/x")
+    await bot.frame.tasks.drain(5)
+    assert bot.waits.slept == []
+    assert await bot.outcomes() == {("/x", "ok"): 1.0}
+
+
+@pytest.mark.parametrize("status", [500, 503])
+async def test_an_answer_that_slack_drops_is_sent_again(bot, status):
+    work = Held(Message("done"))
+    work.release.set()
+    bot.frame.command("/x", work)
+    bot.slack.workspace.faults.status("response_url", status, times=2)
+    await bot.slack.command(USER, CHANNEL, "/x")
+    await bot.slack.until(lambda: seen(bot) == ["done"])
+
+
+async def test_an_address_that_is_used_up_ends_the_matter(bot):
+    work = Held(Message("done"))
+    work.release.set()
+    bot.frame.command("/x", work)
+    bot.slack.workspace.faults.status("response_url", 404, body="used_url", times=None)
+    await bot.slack.command(USER, CHANNEL, "/x")
+    await bot.frame.tasks.drain(5)
+    assert seen(bot) == []
+    assert bot.waits.slept == []
+
+
+async def test_a_notice_that_slack_does_not_take_holds_nothing_up(bot):
+    work = Held(Message("done"))
+    bot.frame.command("/x", work)
+    bot.slack.workspace.faults.ratelimit("response_url", retry_after=5)
+    await bot.slack.command(USER, CHANNEL, "/x")
+    fault = bot.slack.workspace.faults._by_method["response_url"][0]
+    while fault.times:  # noqa: ASYNC110 - a fault tells nobody that it struck
+        await asyncio.sleep(0.01)
+    work.release.set()
+    await bot.slack.until(lambda: seen(bot) == ["done"])
+    assert bot.waits.slept == []
+
+
+async def test_commands_over_the_limit_are_declined_kindly():
+    async with small_bot(commands_per_minute=3) as bot:
+        work = Held(Message("done"))
+        work.release.set()
+        bot.frame.command("/x", work)
+        for _ in range(5):
+            delivery = await bot.slack.command(USER, CHANNEL, "/x")
+            assert delivery.status == 200
+        await bot.slack.command("U0ADMIN", CHANNEL, "/x")
+        await bot.slack.until(lambda: len(seen(bot)) == 5)
+        assert sorted(text == "done" for text in seen(bot)) == [False, False, True, True, True]
+        refused = [text for text in seen(bot) if text != "done"]
+        assert all("Please try again in" in text for text in refused)
+        assert [one.text for one in bot.slack.workspace.ephemerals("U0ADMIN")] == ["done"]
+        assert (await bot.outcomes())[("/x", "too_many_commands")] == 2
+
+
+async def test_buttons_do_not_count_as_commands():
+    async with small_bot(commands_per_minute=1) as bot:
+        message = await shown_button(bot)
+        bot.frame.action("press", Held(None), replaces=True)
+        for _ in range(3):
+            await bot.slack.click(USER, message, "Next")
+        assert seen(bot) == ["the list"]
+
+
+async def test_a_click_is_stored_before_it_is_acknowledged(bot):
+    stored, go_on = [], asyncio.Event()
+
+    async def keep(click):
+        await go_on.wait()
+        stored.append(click.value)
+
+    message = await shown_button(bot)
+    bot.frame.durable_action("press", keep)
+    clicking = asyncio.create_task(bot.slack.click(USER, message, "Next"))
+    await asyncio.wait({clicking}, timeout=0.1)
+    assert not clicking.done()
+    go_on.set()
+    assert (await clicking).status == 200
+    assert stored == ["7"]
+
+
+async def test_a_click_that_is_stored_slowly_is_acknowledged_before_slack_gives_up(
+    bot, monkeypatch
+):
+    monkeypatch.setattr(entry, "KEEP_SECONDS", 0.1)
+    stored, go_on = [], asyncio.Event()
+
+    async def keep(click):
+        await go_on.wait()
+        stored.append(click.value)
+
+    message = await shown_button(bot)
+    bot.frame.durable_action("press", keep)
+    assert (await bot.slack.click(USER, message, "Next")).status == 200
+    assert stored == []
+    go_on.set()
+    await bot.frame.tasks.drain(5)
+    assert stored == ["7"]
+
+
+@pytest.mark.parametrize("error", [DatabaseUnavailable(), KeyError("x")])
+async def test_a_click_that_cannot_be_stored_is_told_of(bot, error):
+    async def keep(click):
+        raise error
+
+    message = await shown_button(bot)
+    bot.frame.durable_action("press", keep)
+    assert (await bot.slack.click(USER, message, "Next")).status == 200
+    await bot.slack.until(lambda: "Nothing was done" in seen(bot)[-1])
+    assert message.text == "the list"
+
+
+async def test_a_modal_shows_what_is_wrong_at_its_input(bot):
+    async def answer(ask):
+        return Message("thanks")
+
+    def check(click):
+        return {"why": "Say why."}
+
+    bot.frame.submission("form", check, answer)
+    view = bot.slack.workspace.open(USER, MODAL)
+    await bot.slack.submit(USER, view, {"Why": "no"})
+    assert view.errors == {"why": "Say why."}
+    assert bot.slack.workspace.open_view(USER) is view
+
+
+@pytest.mark.parametrize("is_durable", [True, False])
+async def test_a_modal_closes_and_its_work_goes_on(bot, is_durable):
+    done = asyncio.Event()
+
+    async def work(_):
+        done.set()
+
+    if is_durable:
+        bot.frame.durable_submission("form", lambda click: {}, work)
+    else:
+        bot.frame.submission("form", lambda click: {}, work)
+    view = bot.slack.workspace.open(USER, MODAL)
+    delivery = await bot.slack.submit(USER, view, {"Why": "because"})
+    assert delivery.seconds < AT_ONCE
+    assert bot.slack.workspace.open_view(USER) is None
+    await asyncio.wait_for(done.wait(), 5)
+
+
+async def options(bot, suggest):
+    bot.frame.options("menu", suggest)
+    asked = EntryPoint("options", "menu", None, "typed")
+    payload = payload_of(bot.slack, USER, asked, "typed")
+    delivery = await bot.slack._deliverer.interaction(payload)
+    assert delivery.status == 200
+    return [one["value"] for one in delivery.json["options"]]
+
+
+async def test_a_type_ahead_gets_options(bot):
+    async def suggest(ask, typed):
+        return [{"text": {"type": "plain_text", "text": typed}, "value": typed}]
+
+    assert await options(bot, suggest) == ["typed"]
+
+
+@pytest.mark.parametrize("error", [NotFound("x"), KeyError("x"), None])
+async def test_a_type_ahead_in_trouble_gets_no_option(bot, error, monkeypatch):
+    monkeypatch.setattr(entry, "SUGGEST_SECONDS", 0.1)
+
+    async def suggest(ask, typed):
+        if error is None:
+            await asyncio.Event().wait()
+        raise error
+
+    assert await options(bot, suggest) == []
+
+
+NONSENSE = [None, 7, [], {}, "x", [7], {"id": 7}, {"id": None}, [[]]]
+
+
+@pytest.mark.parametrize("read", [read_command, read_action, read_submission, read_suggestion])
+@pytest.mark.parametrize("value", NONSENSE)
+def test_payloads_of_any_form_are_read(read, value):
+    fields = ("user_id", "team_id", "team", "user", "text", "view", "actions", "container", "value")
+    click = read(dict.fromkeys(fields, value))
+    assert isinstance(click.slack_user_id, str)
+    assert all(isinstance(team, str) for team in click.team_ids)
+    assert isinstance(click.value, str)
+    assert isinstance(click.text, str)
