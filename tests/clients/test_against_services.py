@@ -10,7 +10,14 @@ from bot.clients.credentials import Credential, HeaderToken, QueryToken
 from bot.clients.email import EmailClient
 from bot.clients.flow import FlowClient
 from bot.clients.inventory import DataCenterAccess, InventoryClient
-from bot.errors import CredentialsRefused, PermissionMissing, RateLimited, ServiceRefused
+from bot.clients.oauth import OAuthCredential, OAuthGrant
+from bot.errors import (
+    CredentialsRefused,
+    PermissionMissing,
+    RateLimited,
+    RotatingRefreshToken,
+    ServiceRefused,
+)
 from bot.model.calls import CallCause
 from bot.model.data_centers import DATA_CENTERS
 from bot.model.organization import OrganizationKey
@@ -108,3 +115,51 @@ async def test_the_email_key_works_lacks_a_permission_or_is_wrong(
         await client("SG.limited-key").check("templates")
     with pytest.raises(CredentialsRefused):
         await client("SG.nobody").check("templates")
+
+
+def renewing(services: RunningServices, bench: Bench, *, refresh: str = "demo-refresh-eu"):
+    """An inventory client whose `eu` has OAuth at the stand-in's token address."""
+    grant = OAuthGrant(
+        "demo-client", SecretStr("demo-client-secret"), SecretStr(refresh), URL(services.token_url)
+    )
+    credential = OAuthCredential(bench.http, bench.clock, "eu", grant)
+    access = DataCenterAccess(URL(services.inventory_url("eu")), credential)
+    return InventoryClient(bench.http, FakeGuard(), {"eu": access})
+
+
+async def test_one_access_token_serves_until_it_is_near_its_end(
+    services: RunningServices, bench: Bench
+) -> None:
+    client, issuer = renewing(services, bench), services.state.oauth
+    for _ in range(3):
+        assert await client.organizations(OrganizationKey("eu"), CAUSE)
+    assert issuer.granted == 1
+    bench.clock.elapsed = issuer.lifetime_seconds - 30
+    assert await client.organizations(OrganizationKey("eu"), CAUSE)
+    assert issuer.granted == 2
+
+
+async def test_a_revoked_access_token_is_replaced_within_the_call(
+    services: RunningServices, bench: Bench
+) -> None:
+    client = renewing(services, bench)
+    await client.organizations(OrganizationKey("eu"), CAUSE)
+    services.state.oauth.revoke_access()
+    assert await client.organizations(OrganizationKey("eu"), CAUSE)
+    assert services.state.oauth.granted == 2
+
+
+async def test_a_revoked_refresh_token_is_told_as_such(
+    services: RunningServices, bench: Bench
+) -> None:
+    services.state.oauth.revoke_refresh("demo-refresh-eu")
+    with pytest.raises(CredentialsRefused, match="refresh token"):
+        await renewing(services, bench).organizations(OrganizationKey("eu"), CAUSE)
+
+
+async def test_rotating_refresh_tokens_are_told_as_not_supported(
+    services: RunningServices, bench: Bench
+) -> None:
+    services.state.oauth.rotates = True
+    with pytest.raises(RotatingRefreshToken, match="not supported"):
+        await renewing(services, bench).organizations(OrganizationKey("eu"), CAUSE)

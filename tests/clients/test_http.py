@@ -8,7 +8,8 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
 import pytest
-from aiohttp import web
+from aiohttp import ClientSession, TCPConnector, web
+from aiohttp.abc import AbstractResolver
 from structlog.contextvars import bound_contextvars, merge_contextvars
 from structlog.testing import capture_logs
 from yarl import URL
@@ -350,3 +351,19 @@ def test_a_call_prints_no_credential() -> None:
         form=[("client_secret", "s3cret")],
     )
     assert "s3cret" not in repr(call)
+
+
+async def test_a_host_that_does_not_exist_is_told_as_that() -> None:
+    class NoSuchHost(AbstractResolver):
+        async def resolve(self, host: str, port: int = 0, family: int = 0) -> list:
+            raise OSError("no address for secret-host")
+
+        async def close(self) -> None:
+            pass
+
+    connector = TCPConnector(resolver=NoSuchHost())
+    async with ClientSession(connector=connector) as session:
+        bench = Bench(session, 10.0)
+        with pytest.raises(ServiceUnreachable, match="no host of that name") as caught:
+            await bench.http.request(a_call("https://secret-host.example"))
+    assert "secret-host" not in caught.value.sentence
