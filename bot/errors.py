@@ -25,7 +25,9 @@
         ├── ServiceTimeout      no whole answer in time
         ├── Redirected          answered with another address, which is never followed
         ├── ResponseTooLarge    more than is ever read
-        ├── ResponseUnreadable  not JSON, or not of the form in the specification
+        ├── ResponseUnreadable  not proper HTTP
+        │   ├── NotJson         something else than JSON
+        │   └── WrongForm       JSON, and not of the form in the specification
         ├── CredentialsRefused  401: the credential is wrong, or no longer valid
         ├── PermissionMissing   403: the credential lacks a right
         ├── RotatingRefreshToken  a kind of OAuth that is not supported
@@ -285,9 +287,21 @@ class ResponseTooLarge(ServiceError):
 
 
 class ResponseUnreadable(ServiceError):
-    """The answer is not JSON, or not of the form in the specification."""
+    """The answer is none that can be read: not proper HTTP, or what its two kinds say."""
 
     outcome = "unreadable"
+
+
+class NotJson(ResponseUnreadable):
+    """The answer is something else than JSON: a page for people, or cut off in the middle."""
+
+    outcome = "not_json"
+
+
+class WrongForm(ResponseUnreadable):
+    """The answer is JSON, and not of the form in the specification."""
+
+    outcome = "wrong_form"
 
 
 class CredentialsRefused(ServiceError):

@@ -13,6 +13,7 @@ from pydantic_core import from_json
 from bot.clients.calls import Answer, ServiceCall
 from bot.errors import (
     CredentialsRefused,
+    NotJson,
     PermissionMissing,
     RateLimited,
     Redirected,
@@ -23,6 +24,7 @@ from bot.errors import (
     ServiceRefused,
     ServiceTimeout,
     ServiceUnreachable,
+    WrongForm,
 )
 from bot.model.told import ToldLimits
 from bot.redaction import Redactor
@@ -145,26 +147,27 @@ def too_large(call: ServiceCall, most_bytes: int) -> ResponseTooLarge:
     )
 
 
-def unreadable(call: ServiceCall, why: str) -> ResponseUnreadable:
+def wrong_form(call: ServiceCall, why: str) -> WrongForm:
     """The answer is not what the specification says; `why` completes the sentence."""
-    return ResponseUnreadable(call.service, f"{call.subject} gave an answer {why}.")
+    return WrongForm(call.service, f"{call.subject} gave an answer {why}.")
 
 
 def json_of(call: ServiceCall, answer: Answer) -> object:
-    """The body as JSON; raises ResponseUnreadable."""
+    """The body as JSON; raises NotJson."""
     try:
         sent: object = from_json(answer.body)
     except ValueError:
-        raise unreadable(call, "that is not JSON") from None
+        sentence = f"{call.subject} gave an answer that is not JSON."
+        raise NotJson(call.service, sentence) from None
     return sent
 
 
 def model_of(call: ServiceCall, answer: Answer, model: type[Model]) -> Model:
-    """The body as `model`; raises ResponseUnreadable, which names the field and never the value."""
+    """The body as `model`; raises NotJson, or WrongForm, which names the field and no value."""
     json_of(call, answer)
     try:
         return model.model_validate_json(answer.body)
     except ValidationError as error:
         places = [".".join(map(str, one["loc"])) for one in error.errors(include_input=False)]
         where = places[0] or "the whole"
-        raise unreadable(call, f"of another form than expected (at “{where}”)") from None
+        raise wrong_form(call, f"of another form than expected (at “{where}”)") from None

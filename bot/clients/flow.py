@@ -9,7 +9,7 @@ from yarl import URL
 
 from bot.clients.calls import ServiceCall
 from bot.clients.credentials import basic
-from bot.clients.failures import model_of, unreadable
+from bot.clients.failures import model_of, wrong_form
 from bot.clients.http import ServiceHttp
 
 ADVICE: Mapping[int, str] = {
@@ -85,7 +85,7 @@ class FlowClient:
         # What is not recognisably this resource must never be taken for an empty list: the next
         # update would make it one.
         if not sent.model_fields_set:
-            raise unreadable(call, "that is not a list of test users")
+            raise wrong_form(call, "that is not a list of test users")
         if sent.sid is not None and sent.sid.casefold() != flow_sid.casefold():
-            raise unreadable(call, "about another flow")
+            raise wrong_form(call, "about another flow")
         return [identity for identity in sent.test_users or [] if identity]

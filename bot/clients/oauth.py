@@ -13,7 +13,7 @@ from yarl import URL
 
 from bot.clients.calls import ServiceCall
 from bot.clients.credentials import Signed, authorization
-from bot.clients.failures import json_of, plain_words, unreadable
+from bot.clients.failures import json_of, plain_words, wrong_form
 from bot.clients.http import ServiceHttp
 from bot.clock import Clock
 from bot.errors import CredentialsRefused, RotatingRefreshToken, ServiceError, ServiceRefused
@@ -134,10 +134,10 @@ class OAuthCredential:
         try:
             renewal = _Renewal.model_validate(body)
         except ValidationError:
-            raise unreadable(call, "without a usable access token") from None
+            raise wrong_form(call, "without a usable access token") from None
         token = renewal.access_token.get_secret_value()
         if not (token.isascii() and token.isprintable() and " " not in token):
-            raise unreadable(call, "with an access token that cannot be sent")
+            raise wrong_form(call, "with an access token that cannot be sent")
         if renewal.refresh_token not in (None, self._grant.refresh_token):
             raise RotatingRefreshToken("oauth", self._rotation())
         return renewal

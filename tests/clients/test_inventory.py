@@ -12,12 +12,13 @@ from bot.clients.inventory import DataCenterAccess, InventoryClient
 from bot.errors import (
     CredentialsRefused,
     NotConfigured,
+    NotJson,
     QuotaError,
     RateLimited,
-    ResponseUnreadable,
     ServiceError,
     ServiceFailed,
     ServiceRefused,
+    WrongForm,
 )
 from bot.model.calls import CallCause
 from bot.model.organization import Organization, OrganizationKey
@@ -136,18 +137,18 @@ async def test_a_429_reaches_the_grant_with_its_code(
 @pytest.mark.parametrize(
     ("answer", "error", "says"),
     [
-        ({"body": "<html>Maintenance of db-7</html>"}, ResponseUnreadable, "not JSON"),
-        ({"body": '{"code": 0, "organ'}, ResponseUnreadable, "not JSON"),
-        ({"body": b"\xff\xfe"}, ResponseUnreadable, "not JSON"),
-        ({"body": "[" * 100_000}, ResponseUnreadable, "not JSON"),
-        ({"payload": [1]}, ResponseUnreadable, "another form"),
-        ({"payload": {"organizations": []}}, ResponseUnreadable, "at “code”"),
-        ({"payload": {"code": "0", "organizations": []}}, ResponseUnreadable, "at “code”"),
-        ({"payload": {"code": 0}}, ResponseUnreadable, "at “organizations”"),
-        ({"payload": {"code": 0, "organizations": {}}}, ResponseUnreadable, "at “organizations”"),
+        ({"body": "<html>Maintenance of db-7</html>"}, NotJson, "not JSON"),
+        ({"body": '{"code": 0, "organ'}, NotJson, "not JSON"),
+        ({"body": b"\xff\xfe"}, NotJson, "not JSON"),
+        ({"body": "[" * 100_000}, NotJson, "not JSON"),
+        ({"payload": [1]}, WrongForm, "another form"),
+        ({"payload": {"organizations": []}}, WrongForm, "at “code”"),
+        ({"payload": {"code": "0", "organizations": []}}, WrongForm, "at “code”"),
+        ({"payload": {"code": 0}}, WrongForm, "at “organizations”"),
+        ({"payload": {"code": 0, "organizations": {}}}, WrongForm, "at “organizations”"),
         (
             {"payload": {"code": 0, "organizations": [{"organization_id": 7, "name": "x"}]}},
-            ResponseUnreadable,
+            WrongForm,
             "organizations.0.organization_id",
         ),
         ({"payload": {"code": 57, "message": "Not for you"}}, ServiceRefused, "Not for you"),
