@@ -9,6 +9,7 @@ import asyncio
 import ipaddress
 import json
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +95,11 @@ class Page:
         """Tell a browser, as server-sent events, that there is something new to see."""
         response = web.StreamResponse(headers={**HEADERS, "Content-Type": "text/event-stream"})
         await response.prepare(request)
+        with suppress(ConnectionResetError):  # the browser has gone
+            await self._tell(response)
+        return response
+
+    async def _tell(self, response: web.StreamResponse) -> None:
         workspace, told = self._slack.workspace, -1
         while not self._closing:
             if workspace.version != told:
@@ -105,7 +111,6 @@ class Page:
                 await asyncio.wait_for(workspace.change(), ALIVE_SECONDS)
             except TimeoutError:
                 await response.write(b": still here\n\n")
-        return response
 
     async def _show_services(self, _request: web.Request) -> web.Response:
         state = await self._control("GET", "state")

@@ -43,7 +43,7 @@ function button(element, act) {
     {
       type: "button",
       class: `action ${element.style ?? ""}`,
-      "aria-label": element.accessibility_label,
+      title: element.accessibility_label,
       "data-action": element.action_id,
       onclick: async () => {
         if (node.getAttribute("aria-busy")) return;

@@ -41,7 +41,7 @@ function make(element, block, place, props) {
   if (kind === "external_select") return external(element, block, place, props);
   if (kind === "radio_buttons") return choices(element, props, "radio", element.options);
   if (kind === "checkboxes" || kind.startsWith("multi_")) return choices(element, props, "checkbox", optionsOf(element));
-  if (kind.endsWith("_select")) return select(element, props);
+  if (kind.endsWith("_select")) return select(element, props, block.optional);
   return typed(element, props);
 }
 
@@ -63,14 +63,14 @@ function external(element, block, place, props) {
   return { node, focus: node.querySelector("input"), read, write: (option) => node.restore(option) };
 }
 
-function select(element, props) {
+function select(element, props, optional) {
   const initial = element.initial_option?.value ?? element.initial_user ?? element.initial_channel ?? element.initial_conversation ?? "";
   const groups = element.option_groups ?? [{ options: optionsOf(element) }];
   const inside = groups.map((group) => {
     const items = group.options.map((one) => el("option", { value: one.value, text: one.text.text }));
     return group.label ? el("optgroup", { label: group.label.text }, items) : items;
   });
-  const none = el("option", { value: "", text: element.placeholder?.text ?? "Choose…" });
+  const none = initial && !optional ? [] : el("option", { value: "", text: element.placeholder?.text ?? "Choose…" });
   const node = el("select", props, none, inside.flat());
   node.value = initial;
   return { node, focus: node, read: () => node.value || null, write: (value) => (node.value = value ?? "") };

@@ -50,7 +50,7 @@ function open(view, back) {
 }
 
 const cross = (view) =>
-  el("button", { type: "button", class: "icon", "aria-label": "Close", onclick: () => dismiss(view), text: "✕" });
+  el("button", { type: "button", class: "icon", "aria-label": "Dismiss", onclick: () => dismiss(view), text: "✕" });
 
 const values = () => Object.fromEntries(shown.fields.map((field) => [field.dataset.block, field.read()]));
 
@@ -69,7 +69,11 @@ async function submit(event, view, send) {
   send.removeAttribute("aria-busy");
 }
 
-const dismiss = (view) => post("/page/close", { as: store.me, view_id: view.id });
+function dismiss(view) {
+  if (shown.isLeaving) return;
+  shown.isLeaving = true;
+  post("/page/close", { as: store.me, view_id: view.id });
+}
 
 function complain(view) {
   shown.view = view;

@@ -7,7 +7,7 @@ who wait (`until` in a test, the page in a browser) look again.
 import asyncio
 import itertools
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -161,9 +161,9 @@ class Workspace:
         self._change.set()
         self._change = asyncio.Event()
 
-    async def change(self) -> None:
-        """Return after the next change."""
-        await self._change.wait()
+    def change(self) -> Coroutine[Any, Any, bool]:
+        """Wait for the next change, counted from this call and not from when it is awaited."""
+        return self._change.wait()
 
     # Messages.
 

@@ -3,6 +3,7 @@
 The bot here is a small one made with Bolt, which checks signatures and reads payloads on its own.
 """
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -263,3 +264,10 @@ async def test_waiting_in_vain_shows_what_is_there(slack: RunningSlack) -> None:
     slack.say("U0VIEWER", "C0GENERAL", "something else")
     with pytest.raises(AssertionError, match="something else"):
         await slack.until(lambda: slack.workspace.messages("C0ALERTS"), timeout=0.05)
+
+
+async def test_a_change_between_looking_and_waiting_is_not_lost() -> None:
+    workspace = Workspace()
+    waiting = asyncio.create_task(workspace.change())
+    workspace.changed()
+    await asyncio.wait_for(waiting, 1)

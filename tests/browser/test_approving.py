@@ -1,0 +1,160 @@
+"""Asking for a test user, and a second person who approves it."""
+
+import re
+
+import pytest
+from playwright.async_api import expect
+
+from sandbox.launch import Sandbox
+from sandbox.services.state import SURVEY_FLOW, WELCOME_FLOW
+from tests.browser.person import Person
+from tests.browser.test_accessible import focused, violations
+
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
+
+
+async def test_the_first_minute_asks_and_a_second_person_approves(
+    person: Person, sandbox: Sandbox
+) -> None:
+    page = person.page
+    await page.get_by_role("link", name="Ask for a test user").click()
+    await person.composer.press("Enter")
+    await expect(person.newest).to_contain_text("Requested in #approvals")
+    await page.get_by_role("link", name="Approve it as an approver").click()
+    await expect(page.get_by_label("Acting as")).to_have_value("U0APPROVER")
+    await person.button("Approve").click()
+    await expect(person.log).to_contain_text("Applied, approved by Ada Approver")
+    assert "+15550142" in sandbox.services.state.flows[WELCOME_FLOW].identities
+    await expect(person.log.get_by_role("button", name="Approve", exact=True)).to_have_count(0)
+    await person.act_as("Otto")
+    direct = page.get_by_role("link", name="Gatehouse")
+    await expect(direct).to_have_accessible_description("1 unread")
+    await person.go_to("Gatehouse")
+    await expect(person.newest).to_contain_text("Ada Approver")
+
+
+async def test_nobody_approves_their_own_request(person: Person, sandbox: Sandbox) -> None:
+    await person.act_as("Ada")
+    await person.type("/testusers add survey own@example.com")
+    await expect(person.newest).to_contain_text("Requested")
+    await person.go_to("#approvals")
+    await person.button("Approve").click()
+    await expect(person.newest).to_contain_text("Only visible to you")
+    assert "own@example.com" not in sandbox.services.state.flows[SURVEY_FLOW].identities
+    await person.button("Cancel").click()
+    await expect(person.log.get_by_role("button", name="Cancel")).to_have_count(0)
+
+
+async def test_a_request_is_made_in_a_modal_with_errors_at_their_inputs(
+    person: Person, sandbox: Sandbox
+) -> None:
+    await person.type("/testusers")
+    modal = person.page.get_by_role("dialog", name="Test users")
+    await modal.get_by_label("Flow").fill("sur")
+    await modal.get_by_role("option", name="survey").click()
+    await modal.get_by_label("Identities").fill("grace@example.com\nlin@example.com")
+    await modal.get_by_label("For", exact=True).fill("tomorrow")
+    await modal.get_by_role("button", name="Request").click()
+    wrong = modal.get_by_label("For", exact=True)
+    await expect(wrong).to_be_focused()
+    await expect(wrong).to_have_attribute("aria-invalid", "true")
+    await expect(wrong).to_have_accessible_description(re.compile("“tomorrow” is not"))
+    assert await violations(person) == []
+    await wrong.fill("2h")
+    await modal.get_by_role("button", name="Request").click()
+    await expect(modal).to_have_count(0)
+    await expect(person.composer).to_be_focused()
+    await person.act_as("Abel")
+    await person.go_to("#approvals")
+    await expect(person.log).to_contain_text("lin@example.com")
+    await person.button("Approve").click()
+    await expect(person.log).to_contain_text("Applied, approved by Abel Approver")
+    identities = sandbox.services.state.flows[SURVEY_FLOW].identities
+    assert identities[-2:] == ["grace@example.com", "lin@example.com"]
+
+
+async def test_a_denial_has_a_reason_which_the_requester_reads(person: Person) -> None:
+    await person.type("/testusers add survey nobody@example.com")
+    await expect(person.newest).to_contain_text("Requested")
+    await person.act_as("Ada")
+    await person.go_to("#approvals")
+    await person.button("Deny").click()
+    modal = person.page.get_by_role("dialog")
+    await modal.get_by_label("Reason").fill("We know nobody of that name")
+    await modal.get_by_role("button", name="Deny").click()
+    await expect(modal).to_have_count(0)
+    await expect(person.log).to_contain_text("Denied")
+    await person.act_as("Otto")
+    await person.go_to("Gatehouse")
+    await expect(person.newest).to_contain_text("We know nobody of that name")
+
+
+async def test_an_edit_behind_the_bots_back_is_seen(person: Person, sandbox: Sandbox) -> None:
+    panel = await person.services()
+    await panel.get_by_label("Who stands in welcome").fill("outside@example.com")
+    await panel.get_by_role("button", name="Save welcome").click()
+    await person.type("/testusers list welcome")
+    await expect(person.newest).to_contain_text("outside@example.com")
+    assert sandbox.services.state.flows[WELCOME_FLOW].history[-1:] != [["outside@example.com"]]
+    calls = panel.get_by_role("table")
+    await expect(calls).to_contain_text("/v2/Flows/FW…/TestUsers")
+
+
+async def test_all_of_it_goes_by_keyboard_alone(person: Person, sandbox: Sandbox) -> None:
+    keyboard = person.page.keyboard
+    await keyboard.type("/testusers")
+    await keyboard.press("Enter")
+    modal = person.page.get_by_role("dialog")
+    await expect(modal.get_by_role("combobox", name="Flow")).to_be_focused()
+    offered = modal.get_by_role("listbox").get_by_role("option")
+    await expect(offered).to_have_count(2)
+    await keyboard.type("surv")
+    await expect(offered).to_have_count(1)
+    await keyboard.press("ArrowDown")
+    await keyboard.press("Enter")
+    await keyboard.press("Tab")
+    await keyboard.press("Tab")
+    await keyboard.type("keys@example.com")
+    while await focused(person) != "Request":
+        await keyboard.press("Tab")
+    await keyboard.press("Enter")
+    await expect(modal).to_have_count(0)
+    await person.page.get_by_label("Acting as").focus()
+    await keyboard.type("Ada")
+    await person.page.get_by_role("link", name="#approvals").focus()
+    await keyboard.press("Enter")
+    await expect(person.newest).to_contain_text("keys@example.com")
+    await person.composer.focus()
+    while await focused(person) != "Approve":
+        await keyboard.press("Shift+Tab")
+    await keyboard.press("Enter")
+    flow = sandbox.services.state.flows[SURVEY_FLOW]
+    await sandbox.services.state.until(lambda: "keys@example.com" in flow.identities)
+
+
+async def test_a_modal_is_put_away_by_escape(person: Person) -> None:
+    await person.type("/testusers")
+    modal = person.page.get_by_role("dialog")
+    await expect(modal.get_by_role("listbox")).to_be_visible()
+    await person.page.keyboard.press("Escape")
+    await expect(modal.get_by_role("listbox")).to_have_count(0)
+    await person.page.keyboard.press("Escape")
+    await expect(modal).to_have_count(0)
+    await expect(person.composer).to_be_focused()
+
+
+async def test_a_request_outlives_the_bot(person: Person, sandbox: Sandbox) -> None:
+    await person.type("/testusers add welcome survivor@example.com")
+    await expect(person.newest).to_contain_text("Requested")
+    await person.go_to("#approvals")
+    await expect(person.log).to_contain_text("survivor@example.com")
+    panel, before = await person.services(), sandbox.bot.pid
+    await panel.get_by_role("button", name="Kill it and start it again").click()
+    await sandbox.slack.until(
+        lambda: sandbox.bot.pid != before and sandbox.bot.state == "ready", 20
+    )
+    await person.act_as("Ada")
+    await person.button("Approve").click()
+    flow = sandbox.services.state.flows[WELCOME_FLOW]
+    await sandbox.services.state.until(lambda: "survivor@example.com" in flow.identities)
+    await expect(person.log.get_by_role("button", name="Approve", exact=True)).to_have_count(0)
