@@ -34,6 +34,9 @@ async def own_database(server: str) -> AsyncIterator[str]:
     try:
         yield server.rsplit("/", 1)[0] + "/" + name
     finally:
+        # A connection of its own: the server may have been restarted meanwhile.
+        await admin.close()
+        admin = await asyncpg.connect(server, timeout=5)
         await admin.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
         await admin.close()
 

@@ -1,0 +1,42 @@
+"""`python -m tests.faults [name …]`: run the drills whose name holds one of the words, or all."""
+
+import argparse
+import asyncio
+import sys
+
+from tests.faults.drills import ALL
+from tests.faults.running import FULL_SECONDS, Result, brief, run_drill, table
+
+
+async def run(words: list[str], databases: list[str], seconds: float, at_once: int) -> int:
+    """Run them, some side by side, and print the table; return the exit status."""
+    chosen = [one for one in ALL if not words or any(word in one.name for word in words)]
+    turns = asyncio.Semaphore(at_once)
+
+    async def one(drill, database) -> Result:
+        async with turns:
+            result = await run_drill(drill, database, seconds)
+            sys.stderr.write(brief(result) + "\n")
+            return result
+
+    pairs = [(drill, kind) for drill in chosen for kind in drill.databases if kind in databases]
+    results = await asyncio.gather(*(one(*pair) for pair in pairs))
+    lines = "\n".join(f"- {drill.name}: {drill.promise}" for drill in chosen)
+    sys.stdout.write(f"{table(result.row for result in results)}\n\nPass lines:\n\n{lines}\n")
+    return 1 if any(result.failure for result in results) else 0
+
+
+def main() -> int:
+    """Read the arguments."""
+    parser = argparse.ArgumentParser(prog="python -m tests.faults")
+    parser.add_argument("words", nargs="*", help="run only drills whose name holds one of these")
+    parser.add_argument("--database", choices=["sqlite", "postgres"], action="append")
+    parser.add_argument("--seconds", type=float, default=FULL_SECONDS, help="how long faults last")
+    parser.add_argument("--at-once", type=int, default=2, help="drills side by side")
+    options = parser.parse_args()
+    databases = options.database or ["sqlite", "postgres"]
+    return asyncio.run(run(options.words, databases, options.seconds, options.at_once))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,5 @@
+"""The drills, by what goes wrong."""
+
+from tests.faults.drills import database
+
+ALL = (*database.DRILLS,)

@@ -1,0 +1,73 @@
+"""Runs drills and prints what they found as a table."""
+
+import asyncio
+import tempfile
+import textwrap
+import time
+import traceback
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from tests.faults.drill import Drill, Kind, Notes
+
+FULL_SECONDS = 20.0
+DRILL_SECONDS = 600.0
+
+
+@dataclass(frozen=True)
+class Result:
+    """One row: a drill on one database."""
+
+    drill: Drill
+    notes: Notes
+    failure: str
+    took_seconds: float
+
+    @property
+    def row(self) -> tuple[str, ...]:
+        """As it is printed."""
+        recovered = self.notes.recovered_seconds
+        return (
+            self.drill.name,
+            self.notes.database,
+            " / ".join(dict.fromkeys(self.notes.seen)) or "nothing to see",
+            "; ".join(self.notes.held),
+            "-" if recovered is None else f"{recovered:.1f}",
+            f"FAILED: {self.failure}" if self.failure else "passed",
+        )
+
+
+HEAD = ("drill", "database", "seen meanwhile", "held afterwards", "recovered in s", "verdict")
+
+
+async def run_drill(drill: Drill, database: Kind, seconds: float = FULL_SECONDS) -> Result:
+    """Run one drill on one database, in a folder of its own."""
+    began = time.monotonic()
+    failure = ""
+    with tempfile.TemporaryDirectory(prefix="gatehouse-drill-") as folder:
+        notes = Notes(database, folder, seconds)
+        try:
+            async with asyncio.timeout(DRILL_SECONDS):
+                await drill.run(notes)
+        except AssertionError as error:
+            failure = str(error).strip() or "an assertion"
+        except Exception as error:  # noqa: BLE001 - one broken drill must not hide the others
+            traceback.print_exc()
+            failure = f"{type(error).__name__}: {error}"
+    return Result(drill, notes, failure, time.monotonic() - began)
+
+
+def table(rows: Iterable[Sequence[str]], head: Sequence[str] = HEAD) -> str:
+    """Return a Markdown table."""
+
+    def line(cells: Iterable[str]) -> str:
+        return "| " + " | ".join(cell.replace("|", "/").replace("\n", " ") for cell in cells) + " |"
+
+    return "\n".join([line(head), line(["---"] * len(head)), *(line(row) for row in rows)])
+
+
+def brief(result: Result) -> str:
+    """Return one line for somebody who watches."""
+    verdict = result.row[-1]
+    name = f"{result.drill.name} ({result.notes.database})"
+    return textwrap.shorten(f"{name}: {verdict}, {result.took_seconds:.0f} s", 400)
