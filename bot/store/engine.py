@@ -34,6 +34,9 @@ from bot.errors import DatabaseInUse, DatabaseUnavailable
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 CONNECT_SECONDS = 5
 STATEMENT_SECONDS = 10
+# Another program (a backup, a shell) may hold SQLite's lock; all our writers queue behind the one
+# that waits for it.
+BUSY_SECONDS = 3
 # What the drivers raise while connecting, before SQLAlchemy can wrap it.
 DRIVER_ERRORS = (asyncpg.PostgresError, asyncpg.InterfaceError, sqlite3.Error)
 POSTGRES_CLOCK = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
@@ -176,8 +179,14 @@ class Database:
         if not self.is_sqlite:
             yield
             return
-        async with self._writer:
+        try:
+            await asyncio.wait_for(self._writer.acquire(), STATEMENT_SECONDS)
+        except TimeoutError as error:
+            raise DatabaseUnavailable from error
+        try:
             yield
+        finally:
+            self._writer.release()
 
     async def ping(self) -> None:
         """Return when the database answers.
@@ -211,7 +220,7 @@ def async_url(url: str) -> URL:
 
 def _make_engine(url: URL) -> AsyncEngine:
     if url.get_backend_name() == "sqlite":
-        engine = create_async_engine(url, connect_args={"timeout": STATEMENT_SECONDS})
+        engine = create_async_engine(url, connect_args={"timeout": BUSY_SECONDS})
         _prepare_sqlite(engine)
         return engine
     return create_async_engine(

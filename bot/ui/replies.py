@@ -7,6 +7,10 @@ from bot.ui.message import Message
 WORKING = Message("Working on it …")
 # For where Slack lets nobody replace it.
 WORKING_BELOW = Message("Working on it: the answer will stand below.")
+NOTED = Message(
+    "Your click is noted, but the database cannot be reached. It is followed as soon as it can be;"
+    " you need not press again."
+)
 NOTHING_MORE = "If this stays, tell the operator of Gatehouse."
 
 

@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any, Protocol
 
 import structlog
+from cachetools import LRUCache
 
 from bot.errors import DatabaseUnavailable, GatehouseError, SlackUnreachable
 from bot.model.approval import Act
@@ -28,6 +29,7 @@ log = structlog.get_logger(__name__)
 
 CLICK = "testusers.click"
 REPLY_TRIES = 3
+WAITING_CLICKS = 1_000
 
 
 class ReplyPort(Protocol):
@@ -87,6 +89,7 @@ class Clicks:
         self._deciding = Deciding(setup)
         self._replies = reply_port
         self._count = count
+        self._said_later: LRUCache[str, bool] = LRUCache(WAITING_CLICKS)
 
     async def keep(self, click: StoredClick) -> None:
         """Store the click; it is followed at once, or by another process after a crash.
@@ -107,6 +110,7 @@ class Clicks:
         try:
             message, outcome = await self._follow(click), "ok"
         except DatabaseUnavailable:
+            await self._say_later(click, job.key)
             raise
         except GatehouseError as error:
             message, outcome = replies.sorry(error), error.outcome
@@ -117,6 +121,12 @@ class Clicks:
                 raise SlackUnreachable
             log.warning("click.unanswered", name=name)
         return None
+
+    async def _say_later(self, click: StoredClick, key: str) -> None:
+        """Say once that the click waits for the database; a response_url is good for five posts."""
+        if click.reply_to and key not in self._said_later:
+            self._said_later[key] = True
+            await self._replies.say(click.reply_to, replies.NOTED)
 
     async def _follow(self, click: StoredClick) -> Message:
         person = await self._setup.people.find(click.slack_user_id, click.team_ids)

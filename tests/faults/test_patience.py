@@ -1,0 +1,61 @@
+"""How long people wait for a database that does not answer."""
+
+import asyncio
+import sqlite3
+from contextlib import closing
+
+import pytest
+
+from bot.errors import DatabaseUnavailable
+from bot.model.approval import Act
+from bot.store import engine
+from bot.store.engine import Database
+from bot.store.jobs import Job
+from bot.ui import replies
+from bot.workflows.testusers.clicks import CLICK, Clicks, StoredClick
+from tests.support.testusers import ADA, World
+
+
+async def write(database: Database) -> None:
+    async with database.transaction():
+        pass
+
+
+async def test_writers_behind_a_locked_file_all_give_up_in_time(sqlite_url, clock, monkeypatch):
+    monkeypatch.setattr(engine, "BUSY_SECONDS", 0.2)
+    monkeypatch.setattr(engine, "STATEMENT_SECONDS", 0.3)
+    database = Database(sqlite_url, clock)
+    await write(database)
+    with closing(sqlite3.connect(sqlite_url.removeprefix("sqlite:///"))) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        async with asyncio.timeout(2):
+            writers = (write(database) for _ in range(30))
+            outcomes = await asyncio.gather(*writers, return_exceptions=True)
+    assert {type(one) for one in outcomes} == {DatabaseUnavailable}
+    await write(database)
+    await database.close()
+
+
+class FakeReplies:
+    def __init__(self) -> None:
+        self.said: list[str] = []
+
+    async def say(self, response_url, message, *, replace=False) -> bool:
+        self.said.append(message.text)
+        return True
+
+
+async def test_a_click_that_waits_for_the_database_says_so_once(database, clock, monkeypatch):
+    world, port = World(database, clock), FakeReplies()
+    clicks = Clicks(world.setup, port, lambda name, outcome: None)
+
+    async def unavailable(*_) -> None:
+        raise DatabaseUnavailable
+
+    monkeypatch.setattr(clicks, "_follow", unavailable)
+    click = StoredClick(Act.APPROVE, "r1", ADA, (), "https://slack/response")
+    job = Job("click:1", CLICK, "r1", clock.now(), click.payload())
+    for _ in range(3):
+        with pytest.raises(DatabaseUnavailable):
+            await clicks.run(job, None)
+    assert port.said == [replies.NOTED.text]
