@@ -100,7 +100,7 @@ class Directory:
                 for one in report.listing.organizations:
                     if one.organization_id == key.organization_id:
                         return one.name
-        return key.organization_id or f"Data center {key.data_center}"
+        return key.organization_id or f"Data center {key.data_center} (no organization named)"
 
     def find(self, text: str) -> Place:
         """Return the one organization of that id or name.

@@ -70,7 +70,9 @@ def overview(found: Overview, page: int = 0) -> Message:
 def _summary(found: Overview) -> str:
     states = Counter(use.standing.state for use in found.uses)
     counted = [f"{MARKS[state]} {states[state]:,} {state}" for state in State if states[state]]
-    lines = [f"*Limits of {text.count(len(found.uses), 'organization')}*, worst first"]
+    # What counts against a data center itself has a row of its own, and is no organization.
+    total = sum(bool(use.standing.key.organization_id) for use in found.uses)
+    lines = [f"*Limits of {text.count(total, 'organization')}*, worst first"]
     lines += [" · ".join(counted)] if counted else []
     lines += [
         f":warning: *{report.data_center}* was never listed"

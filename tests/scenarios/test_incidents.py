@@ -1,0 +1,213 @@
+"""Alerts: a block is one message, from the first 429 to a call that passes."""
+
+import asyncio
+import json
+import re
+
+import pytest
+
+from sandbox.services.faults import Fault, FaultKind
+from sandbox.services.limits import LimitRules
+from sandbox.services.state import ServicesState
+from tests.support.fleet import running_fleet
+from tests.support.world import running_world
+
+SETTINGS = {"commands_per_minute": "0", "inventory_watch": "off"}
+
+
+@pytest.fixture
+async def world(sqlite_url):
+    async with running_world(sqlite_url, **SETTINGS) as world:
+        await world.ask("U0VIEWER", "/orgs")
+        yield world
+
+
+def the_organization(world) -> tuple[str, str]:
+    return "eu", world.services.state.data_centers["eu"].organizations[0].organization_id
+
+
+async def check(world):
+    return await world.ask("U0OPERATOR", "/ratelimits", f"check {the_organization(world)[1]}")
+
+
+def alerts(world):
+    return world.slack.workspace.messages("C0ALERTS")
+
+
+async def the_alert(world, words="", seconds=15):
+    """Wait for the one alert to say so."""
+    await world.slack.until(
+        lambda: alerts(world) and words in alerts(world)[0].all_text, timeout=seconds
+    )
+    [message] = alerts(world)
+    return message
+
+
+def calls_to(world, at):
+    return [
+        call
+        for call in world.services.state.calls
+        if (call.data_center, call.organization_id) == at
+    ]
+
+
+@pytest.mark.parametrize(
+    ("code", "limit"),
+    [(44, "100 requests a minute"), (45, "1,000 requests a day"), (1070, "5 requests at the same")],
+)
+async def test_the_first_429_opens_an_alert_that_says_it_all(world, code, limit):
+    at = the_organization(world)
+    world.services.state.limits.block(at, code)
+    answer = await check(world)
+    assert "The service refused a call" in answer.all_text
+    message = await the_alert(world)
+    name = world.services.state.data_centers["eu"].organizations[0].name
+    assert name.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;") in message.text
+    assert at[1] in message.text
+    assert f"*{code}*: {limit}" in message.text
+    words = world.services.state.limits._sentence(code, at)
+    assert words in message.text
+    assert "1/100 this minute, 1/1000 this day, 1/5 at the same time" in message.text
+    assert "another client" in message.text
+    assert re.search(r"Next try: <!date\^\d+", message.text)
+    assert message.buttons == ["Check now", "Mute 1 h"]
+    assert "cleared" not in message.all_text.lower()
+
+
+async def test_while_blocked_nobody_calls_and_check_answers_from_memory(world):
+    at = the_organization(world)
+    world.services.state.limits.block(at, 44)
+    await check(world)
+    message = await the_alert(world)
+    answer = await check(world)
+    assert "is blocked, so no call was made. The bot itself tries again <!date^" in answer.all_text
+    before = len(world.slack.workspace.ephemerals("U0OPERATOR"))
+    await world.slack.click("U0OPERATOR", message, "Check now")
+    answer = await world.answer("U0OPERATOR", after=before)
+    assert "no call was made" in answer.all_text
+    shown = await world.ask("U0VIEWER", "/ratelimits", at[1])
+    assert "*Blocked (44)* since" in shown.all_text
+    assert len(calls_to(world, at)) == 1
+
+
+async def test_the_probe_clears_the_alert_with_its_duration_and_says_so_in_its_thread(world):
+    at = the_organization(world)
+    world.services.state.limits.block(at, 1070, seconds=1.0)
+    await check(world)
+    message = await the_alert(world)
+    await the_alert(world, "*Cleared* after")
+    [note] = await world.slack.until(lambda: world.slack.workspace.thread("C0ALERTS", message.ts))
+    assert re.search(r"Cleared after \d+ s: a call to .* has passed", note.text)
+    assert message.buttons == []
+    assert [call.status for call in calls_to(world, at)] == [429, 200]
+    assert "has passed" in (await check(world)).all_text
+    for text, blocks in message.versions[:-1]:
+        assert "cleared" not in f"{text}{blocks}".lower()
+
+
+async def test_each_probe_that_is_refused_raises_the_counter_and_doubles_the_pause(world):
+    at = the_organization(world)
+    world.services.state.limits.block(at, 1070)
+    await check(world)
+    await world.services.state.until(lambda: len(calls_to(world, at)) == 3, 10)
+    first, second, third = (call.arrived_at for call in calls_to(world, at))
+    assert 2.0 <= second - first < 3.5
+    assert 4.0 <= third - second < 5.5
+    message = await the_alert(world, "refused 3 times")
+    assert len(alerts(world)) == 1
+    updates = world.slack.workspace.calls_of("chat.update")
+    assert len(updates) <= 2
+    assert message.buttons == ["Check now", "Mute 1 h"]
+
+
+async def test_muting_keeps_new_alerts_of_the_organization_away(world):
+    at = the_organization(world)
+    world.services.state.limits.block(at, 1070, seconds=1.0)
+    await check(world)
+    message = await the_alert(world)
+    await world.slack.click("U0VIEWER", message, "Mute 1 h")
+    assert "You may not" in (await world.answer("U0VIEWER", after=1)).all_text
+    await world.slack.click("U0OPERATOR", message, "Mute 1 h")
+    await world.slack.until(
+        lambda: any(
+            "no new alert about" in one.text
+            for one in world.slack.workspace.ephemerals("U0OPERATOR")
+        )
+    )
+    await the_alert(world, "*Cleared* after")
+    world.services.state.limits.block(at, 44)
+    await check(world)
+    shown = await world.ask("U0VIEWER", "/ratelimits", at[1])
+    assert "Blocked (44)" in shown.all_text
+    assert len(alerts(world)) == 1
+    status = await world.ask("U0VIEWER", "/gatehouse", "status")
+    assert "Open incidents: 1" in status.all_text
+
+
+async def test_slack_answering_429_twice_loses_nothing(world):
+    world.slack.workspace.faults.ratelimit("chat.postMessage", retry_after=1, times=2)
+    world.services.state.limits.block(the_organization(world), 44)
+    await check(world)
+    await the_alert(world, "is blocked by the inventory service")
+    assert len(alerts(world)) == 1
+
+
+async def test_a_lost_answer_of_slack_does_not_repeat_the_alert(world):
+    world.slack.workspace.faults.cut("chat.postMessage", times=1)
+    world.services.state.limits.block(the_organization(world), 44)
+    await check(world)
+    await world.slack.until(
+        lambda: len(world.slack.workspace.calls_of("chat.postMessage")) == 2, timeout=15
+    )
+    assert len(alerts(world)) == 1
+
+
+async def test_an_alert_that_slack_took_late_tells_how_it_is_then(world):
+    world.slack.workspace.faults.ratelimit("chat.postMessage", retry_after=4, times=1)
+    world.services.state.limits.block(the_organization(world), 1070, seconds=1.0)
+    await check(world)
+    message = await the_alert(world, "*Cleared* after")
+    assert message.versions == []
+
+
+@pytest.mark.slow
+@pytest.mark.postgres
+async def test_a_block_met_five_times_by_four_processes_is_one_message(postgres_url):
+    state = ServicesState(rules=LimitRules(block_seconds=0))
+    at = "eu", state.data_centers["eu"].organizations[0].organization_id
+    async with running_fleet(postgres_url, 4, services=state, **SETTINGS) as fleet:
+        await fleet.ask("U0VIEWER", "/orgs")
+        # Five calls are under way when the service begins to refuse.
+        late = state.faults.add(
+            Fault(FaultKind.LATE, "inventory", organization_id=at[1], seconds=1.0)
+        )
+        asking = [
+            asyncio.create_task(
+                fleet.slack.command("U0OPERATOR", "C0GENERAL", "/ratelimits", f"check {at[1]}")
+            )
+            for _ in range(5)
+        ]
+        await state.until(lambda: late.struck == 5, 10)
+        state.limits.block(at, 1070)
+        await asyncio.gather(*asking)
+        await fleet.slack.until(lambda: fleet.slack.workspace.messages("C0ALERTS"), timeout=15)
+        for process in fleet.processes[:2]:
+            await process.kill()
+        await fleet.add()
+        fleet.slack.workspace.faults.ratelimit("chat.update", retry_after=1, times=2)
+        state.limits.lift(at)
+        late.lift()
+        await fleet.slack.until(lambda: "*Cleared*" in the_only_alert(fleet).text, timeout=60)
+        refused = re.search(r"refused (\d+) times", json.dumps(the_only_alert(fleet).blocks))
+        assert refused is not None
+        assert int(refused[1]) == len(state.refused) >= 5
+        await fleet.slack.until(
+            lambda: fleet.slack.workspace.thread("C0ALERTS", the_only_alert(fleet).ts), timeout=15
+        )
+        assert len(fleet.slack.workspace.calls_of("chat.postMessage")) == 2
+        assert fleet.tracebacks == []
+
+
+def the_only_alert(fleet):
+    [message] = fleet.slack.workspace.messages("C0ALERTS")
+    return message

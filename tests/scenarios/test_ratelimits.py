@@ -1,0 +1,213 @@
+"""`/ratelimits`, from the signed request to what the person sees."""
+
+import asyncio
+import re
+from dataclasses import replace
+
+import pytest
+
+from sandbox.services.state import ServicesState
+from tests.support.world import running_world
+
+SETTINGS = {"commands_per_minute": "0", "inventory_watch": "off"}
+
+
+@pytest.fixture
+async def world(sqlite_url):
+    async with running_world(sqlite_url, **SETTINGS) as world:
+        yield world
+
+
+def organization_of(world, data_center="eu"):
+    return world.services.state.data_centers[data_center].organizations[0]
+
+
+async def check_at_once(world, organization_id, times, user="U0OPERATOR"):
+    """Type the same check so many times at once; return the answers."""
+    ephemerals = world.slack.workspace.ephemerals
+    before = len(ephemerals(user))
+    await asyncio.gather(
+        *(
+            world.slack.command(user, "C0GENERAL", "/ratelimits", f"check {organization_id}")
+            for _ in range(times)
+        )
+    )
+
+    def answers():
+        found = [one for one in ephemerals(user)[before:] if "Working on it" not in one.all_text]
+        return found if len(found) == times else None
+
+    return await world.slack.until(answers, timeout=20)
+
+
+async def test_all_organizations_at_a_glance_worst_first(world):
+    one = organization_of(world)
+    await world.ask("U0OPERATOR", "/ratelimits", f"check {one.organization_id}")
+    answer = await world.ask("U0VIEWER", "/ratelimits")
+    total = sum(len(dc.organizations) for dc in world.services.state.data_centers.values())
+    assert f"*Limits of {total} organizations*" in answer.all_text
+    assert "worst first" in answer.all_text
+    rows = next(block for block in answer.blocks if block["type"] == "table")["rows"]
+    cells = [[cell["text"] for cell in row] for row in rows]
+    assert cells[0] == ["Organization", "Data center", "Minute", "Day", "At once", "State"]
+    assert ["1/100", "1/1000", "0/5", "fine"] in [row[2:] for row in cells]
+    assert "1/100 minute" in answer.text
+
+
+async def test_a_glance_makes_no_call_once_all_are_listed(world):
+    await world.ask("U0VIEWER", "/orgs")
+    calls = len(world.services.state.calls)
+    await world.ask("U0VIEWER", "/ratelimits")
+    await world.ask("U0VIEWER", "/ratelimits", organization_of(world).organization_id)
+    assert len(world.services.state.calls) == calls
+
+
+async def test_the_blocked_one_is_first_with_its_code(world):
+    one = organization_of(world, "jp")
+    world.services.state.limits.block(("jp", one.organization_id), 45)
+    await world.ask("U0OPERATOR", "/ratelimits", f"check {one.organization_id}")
+    answer = await world.ask("U0VIEWER", "/ratelimits")
+    rows = next(block for block in answer.blocks if block["type"] == "table")["rows"]
+    assert [cell["text"] for cell in rows[1]][-1] == "blocked (45)"
+
+
+async def test_one_organization_with_meters_a_chart_and_who_called(world):
+    one = organization_of(world)
+    for user in ("U0OPERATOR", "U0ADMIN", "U0ADMIN"):
+        await world.ask(user, "/ratelimits", f"check {one.organization_id}")
+    answer = await world.ask("U0VIEWER", "/ratelimits", one.name)
+    assert "3/100" in answer.all_text
+    assert "3/1000" in answer.all_text
+    charts = [block for block in answer.blocks if block["type"] == "data_visualization"]
+    points = [point["value"] for chart in charts for point in chart["chart"]["series"][0]["data"]]
+    assert len(points) == 24
+    assert sum(points) == 3
+    told = re.findall(r"\d\d:00 (\d+)", answer.text)
+    assert [int(number) for number in told] == points
+    assert "Adam Admin (U0ADMIN) 2, Otto Operator (U0OPERATOR) 1" in answer.all_text
+    assert "By kind: check 3" in answer.all_text
+    assert "3 calls in the last hour: the day's allowance lasts" in answer.all_text
+    assert answer.buttons == ["Check now", "Refresh"]
+
+
+async def test_the_buttons_of_one_check_and_refresh(world):
+    one = organization_of(world)
+    shown = await world.ask("U0OPERATOR", "/ratelimits", one.organization_id)
+    await world.slack.click("U0OPERATOR", shown, "Check now")
+    answer = await world.answer("U0OPERATOR", after=1)
+    assert "has passed" in answer.all_text
+    await world.slack.click("U0OPERATOR", shown, "Refresh")
+    await world.slack.until(lambda: "1/1000" in shown.all_text)
+
+
+async def test_a_viewer_may_not_check(world):
+    answer = await world.ask("U0VIEWER", "/ratelimits", "check 1")
+    assert "You may not refresh, check or mute" in answer.all_text
+    assert world.services.state.calls == []
+
+
+async def test_a_check_is_one_call_that_names_the_organization(world):
+    await world.ask("U0VIEWER", "/orgs")
+    before = len(world.services.state.calls)
+    one = organization_of(world)
+    answer = await world.ask("U0OPERATOR", "/ratelimits", f"check {one.name}")
+    [call] = world.services.state.calls[before:]
+    assert (call.data_center, call.organization_id) == ("eu", one.organization_id)
+    assert re.search(r"A call to .* has passed in \d", answer.all_text)
+
+
+async def test_130_checks_in_a_row_arrive_100_in_a_minute_and_the_rest_are_told_when(world):
+    one = organization_of(world)
+    await world.ask("U0VIEWER", "/orgs")
+    answers = [
+        await world.ask("U0OPERATOR", "/ratelimits", f"check {one.organization_id}")
+        for _ in range(130)
+    ]
+    arrived = [
+        call
+        for call in world.services.state.calls
+        if (call.data_center, call.organization_id) == ("eu", one.organization_id)
+    ]
+    assert len(arrived) <= 100
+    assert world.services.state.refused == []
+    assert "All 100 calls of this minute are used. The next slot is free in" in answers[-1].all_text
+
+
+async def test_24_at_once_are_5_in_flight(world):
+    one = organization_of(world)
+    await world.ask("U0VIEWER", "/orgs")
+    world.services.state.latency_seconds = 0.3
+    answers = await check_at_once(world, one.organization_id, 24)
+    usage = world.services.state.limits.usage[("eu", one.organization_id)]
+    assert usage.peak_in_flight <= 5
+    assert world.services.state.refused == []
+    passed = ["has passed" in answer.all_text for answer in answers]
+    assert sum(passed) >= 20
+    for answer in answers:
+        assert "has passed" in answer.all_text or "5 lines are busy" in answer.all_text
+
+
+async def test_a_plan_is_set_by_admins_audited_and_in_force(world):
+    one = organization_of(world)
+    refused = await world.ask("U0APPROVER", "/ratelimits", f"plan {one.organization_id} premium")
+    assert "You may not set a plan" in refused.all_text
+    answer = await world.ask("U0ADMIN", "/ratelimits", f"plan {one.organization_id} premium")
+    assert "on the plan *premium* now (before: free)" in answer.all_text
+    shown = await world.ask("U0VIEWER", "/ratelimits", one.organization_id)
+    assert "0/10000" in shown.all_text
+    entries, _ = await world.bot.desk.audit.latest(10)
+    assert ("plan.set", "U0ADMIN", f"eu/{one.organization_id}") in [
+        (entry.action, entry.actor, entry.subject) for entry in entries
+    ]
+
+
+async def test_the_plan_of_the_settings_is_in_force(sqlite_url):
+    one = ServicesState().data_centers["eu"].organizations[0]
+    plans = f'{{"{one.organization_id}": "standard"}}'
+    async with running_world(sqlite_url, inventory_plans=plans, **SETTINGS) as world:
+        shown = await world.ask("U0VIEWER", "/ratelimits", one.organization_id)
+    assert "0/2000" in shown.all_text
+    assert "0/10" in shown.all_text
+
+
+async def test_what_the_service_tells_of_its_day_is_in_force(world):
+    world.services.state.limits.rules.tells_day = True
+    one = organization_of(world)
+    at = ("eu", one.organization_id)
+    world.services.state.limits.usage[at].day.extend([world.services.state.now()] * 40)
+    await world.ask("U0OPERATOR", "/ratelimits", f"check {one.organization_id}")
+    shown = await world.ask("U0VIEWER", "/ratelimits", one.organization_id)
+    assert "41/1000" in shown.all_text
+    assert "as the service tells it" in shown.all_text
+    assert "about 40 calls of other clients" in shown.all_text
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ("check", "Which organization?"),
+        ("plan 1 gold", "The last word has to be a plan"),
+        ("plan", "Which organization, and which plan"),
+        ("no such organization", "There is no organization"),
+    ],
+)
+async def test_what_is_not_understood_is_explained(world, typed, said):
+    answer = await world.ask("U0ADMIN", "/ratelimits", typed)
+    assert said in answer.all_text
+
+
+async def test_ten_thousand_organizations_with_long_names_are_paged(world):
+    one = organization_of(world)
+    many = [
+        replace(one, organization_id=str(10**15 + n), name=f"{n} " + "<!channel> ü" * 24)
+        for n in range(10_000)
+    ]
+    world.services.state.set_organizations("eu", many)
+    shown = await world.ask("U0VIEWER", "/ratelimits")
+    assert "Page 1 of 6" in shown.all_text
+    assert "<!channel>" not in shown.text
+    await world.slack.click("U0VIEWER", shown, "Next")
+    await world.slack.until(lambda: "Page 2 of 6" in shown.all_text)
+    detail = await world.ask("U0VIEWER", "/ratelimits", many[0].organization_id)
+    assert "0/100" in detail.all_text
+    assert world.slack.workspace.calls_of("invalid_blocks") == []
