@@ -190,6 +190,10 @@ async def test_a_block_met_five_times_by_four_processes_is_one_message(postgres_
         await state.until(lambda: late.struck == 5, 10)
         state.limits.block(at, 1070)
         await asyncio.gather(*asking)
+        await fleet.slack.until(
+            lambda: sum("refused a call" in one.text for one in fleet.seen_by("U0OPERATOR")) == 5,
+            timeout=15,
+        )
         await fleet.slack.until(lambda: fleet.slack.workspace.messages("C0ALERTS"), timeout=15)
         for process in fleet.processes[:2]:
             await process.kill()
