@@ -1,15 +1,27 @@
 """Fixtures that every test may use."""
 
 import os
-from collections.abc import AsyncIterator
+import shutil
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 
 import asyncpg
 import pytest
 
 from bot.store.engine import Database
-from bot.store.migrations import migrate
+from tests.support import databases
 from tests.support.clock import FakeClock
 from tests.support.postgres import own_database, server_url
+
+ROOM_BYTES = 2 * 1024**3
+BOTH = ["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)]
+
+
+def pytest_configure() -> None:
+    """Keep temporary files in memory where there is room: SQLite waits for the disk otherwise."""
+    memory = Path("/dev/shm")  # noqa: S108 - pytest makes a folder of its own in it
+    if memory.is_dir() and shutil.disk_usage(memory).free > ROOM_BYTES:
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(memory))
 
 
 @pytest.fixture
@@ -17,36 +29,68 @@ def clock() -> FakeClock:
     return FakeClock()
 
 
-@pytest.fixture
-def sqlite_url(tmp_path) -> str:
-    return f"sqlite:///{tmp_path}/gatehouse.db"
+@pytest.fixture(scope="session")
+def sqlite_template(tmp_path_factory) -> Path:
+    """A migrated SQLite file."""
+    return databases.migrated_file(tmp_path_factory.mktemp("template") / "gatehouse.db")
 
 
-@pytest.fixture
-async def postgres_url() -> AsyncIterator[str]:
-    """A database of this test's own, on the server of TEST_DATABASE_URL."""
+@pytest.fixture(scope="session")
+def postgres_template() -> Iterator[str]:
+    """The name of a migrated database; skips where there is no server, and says so."""
     try:
-        async with own_database(server_url()) as url:
-            yield url
+        with databases.postgres_template(server_url()) as name:
+            yield name
     except (OSError, TimeoutError, asyncpg.PostgresError) as error:
         if os.environ.get("CI"):
             raise
         pytest.skip(f"no PostgreSQL at TEST_DATABASE_URL: {error}")
 
 
-@pytest.fixture(
-    params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)],
-)
+@pytest.fixture
+def sqlite_url(tmp_path, sqlite_template) -> str:
+    """The address of a migrated SQLite database of this test's own."""
+    path = tmp_path / "gatehouse.db"
+    databases.copy_sqlite(sqlite_template, path)
+    return f"sqlite:///{path}"
+
+
+@pytest.fixture
+async def postgres_url(postgres_template) -> AsyncIterator[str]:
+    """The address of a migrated PostgreSQL database of this test's own."""
+    async with own_database(server_url(), postgres_template) as url:
+        yield url
+
+
+@pytest.fixture
+def empty_sqlite_url(tmp_path) -> str:
+    """As `sqlite_url`, with nothing in it."""
+    return f"sqlite:///{tmp_path}/empty.db"
+
+
+@pytest.fixture
+async def empty_postgres_url(postgres_template) -> AsyncIterator[str]:
+    """As `postgres_url`, with nothing in it."""
+    async with own_database(server_url()) as url:
+        yield url
+
+
+@pytest.fixture(params=BOTH)
 def database_url(request) -> str:
-    """The address of a new, empty database: once SQLite, once PostgreSQL."""
+    """The address of a migrated database: once SQLite, once PostgreSQL."""
     return request.getfixturevalue(f"{request.param}_url")
+
+
+@pytest.fixture(params=BOTH)
+def empty_database_url(request) -> str:
+    """As `database_url`, with nothing in it."""
+    return request.getfixturevalue(f"empty_{request.param}_url")
 
 
 @pytest.fixture
 async def database(database_url, clock) -> AsyncIterator[Database]:
     """A migrated database whose time is `clock`."""
     database = Database(database_url, clock, own_clock=False)
-    await migrate(database)
     try:
         yield database
     finally:

@@ -18,6 +18,14 @@ def difference(connection):
     return compare_metadata(context, metadata)
 
 
+@pytest.fixture
+async def database(empty_database_url, clock):
+    database = Database(empty_database_url, clock)
+    await migrate(database)
+    yield database
+    await database.close()
+
+
 async def test_the_migrations_make_the_tables(database):
     async with database.transaction() as tx:
         assert await tx.connection.run_sync(difference) == []
@@ -28,8 +36,8 @@ async def test_a_second_migration_changes_nothing(database):
     assert await is_current(database)
 
 
-async def test_an_empty_database_is_not_current(database_url, clock):
-    database = Database(database_url, clock)
+async def test_an_empty_database_is_not_current(empty_database_url, clock):
+    database = Database(empty_database_url, clock)
     assert not await is_current(database)
     await database.close()
 
@@ -42,8 +50,8 @@ async def test_a_schema_of_a_newer_program_is_refused(database):
 
 
 @pytest.mark.postgres
-async def test_four_processes_migrate_once(postgres_url, clock):
-    databases = [Database(postgres_url, clock) for _ in range(4)]
+async def test_four_processes_migrate_once(empty_postgres_url, clock):
+    databases = [Database(empty_postgres_url, clock) for _ in range(4)]
     await asyncio.gather(*(migrate(one) for one in databases))
     assert await is_current(databases[0])
     for one in databases:

@@ -1,0 +1,66 @@
+"""Databases for tests: each test gets one of its own, copied from one that was migrated once."""
+
+import asyncio
+import shutil
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from queue import Queue
+
+from bot.clock import SystemClock
+from bot.store.engine import Database
+from bot.store.migrations import migrate
+from tests.support.postgres import own_database
+
+
+async def migrated(url: str) -> None:
+    """Migrate the database at `url`."""
+    database = Database(url, SystemClock())
+    try:
+        await migrate(database)
+    finally:
+        await database.close()
+
+
+def copy_sqlite(template: Path, target: Path) -> None:
+    """Copy a closed SQLite database; closing has folded its log into the file."""
+    shutil.copyfile(template, target)
+
+
+@contextmanager
+def postgres_template(server: str) -> Iterator[str]:
+    """Yield the name of a migrated database of the server, for as long as the block lasts.
+
+    It lives in an event loop of its own, as it outlives those of the tests.
+    """
+    names: Queue[str | BaseException] = Queue()
+    done = threading.Event()
+
+    async def keep() -> None:
+        try:
+            async with own_database(server) as url:
+                await migrated(url)
+                names.put(url.rsplit("/", 1)[1])
+                await asyncio.to_thread(done.wait)
+        except BaseException as error:  # noqa: BLE001 - raised where it is waited for
+            names.put(error)
+
+    keeper = threading.Thread(target=lambda: asyncio.run(keep()))
+    keeper.start()
+    try:
+        name = names.get()
+        if isinstance(name, BaseException):
+            raise name
+        yield name
+    finally:
+        done.set()
+        keeper.join()
+
+
+def migrated_file(path: Path) -> Path:
+    """Make a migrated SQLite file."""
+    worker = threading.Thread(target=lambda: asyncio.run(migrated(f"sqlite:///{path}")))
+    worker.start()
+    worker.join()
+    return path
