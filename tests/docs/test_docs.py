@@ -112,7 +112,14 @@ def test_every_alert_is_in_the_page() -> None:
 def _codes_of_the_doctor() -> set[str]:
     source = "".join(path.read_text("utf-8") for path in (ROOT / "bot/doctor").glob("*.py"))
     literal = set(re.findall(r'"([a-z]+(?:_[a-z]+)+)"', source)) - NOT_CODES
-    kinds = (errors.ServiceError, errors.QuotaError, errors.DatabaseTooNew)
+    kinds = (
+        errors.ServiceError,
+        errors.QuotaError,
+        errors.DatabaseTooNew,
+        errors.SlackUnreachable,
+        errors.SlackRateLimited,
+        errors.SlackRefused,
+    )
     outcomes = {
         one.outcome
         for one in vars(errors).values()

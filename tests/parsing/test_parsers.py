@@ -1,0 +1,94 @@
+"""What holds for every command: any text is understood or declined, and the example works."""
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bot.errors import UsageError
+from bot.parsing.emailkey import parse_emailkey
+from bot.parsing.gatehouse import parse_gatehouse
+from bot.parsing.orgs import parse_orgs
+from bot.parsing.ratelimits import parse_ratelimits
+from bot.parsing.testusers import parse_testusers
+from bot.ui.help import HELP
+
+PARSERS: dict[str, Callable[[str], object]] = {
+    "/orgs": parse_orgs,
+    "/ratelimits": parse_ratelimits,
+    "/testusers": parse_testusers,
+    "/emailkey": parse_emailkey,
+    "/gatehouse": parse_gatehouse,
+}
+WORDS = [
+    "add",
+    "remove",
+    "list",
+    "show",
+    "check",
+    "plan",
+    "free",
+    "refresh",
+    "history",
+    "for",
+    "2h",
+    "because",
+    "now",
+    "help",
+    "--help",
+    "welcome",
+    "“a b”",
+    "‘x’",
+    '"',
+    "'",
+    ",",
+    "—",
+    "\u00a0",
+    "<@U1|ada>",
+    "<mailto:a@b.c|a@b.c>",
+    "<tel:+15550001111|+1 555>",
+    "&amp;",
+    "&lt;!channel&gt;",
+    "FW00000000000000000000000000000001",
+    "\x00",
+    "\n",
+    "𝟙",
+    "٣h",
+]
+typed = st.text(max_size=80) | st.lists(st.sampled_from(WORDS) | st.text(max_size=6)).map(" ".join)
+
+
+def test_every_command_has_its_parser_here() -> None:
+    assert set(PARSERS) == set(HELP)
+
+
+@pytest.mark.parametrize("command", PARSERS)
+@given(text=typed)
+def test_any_text_is_understood_or_declined_with_an_example_that_works(
+    command: str, text: str
+) -> None:
+    parse = PARSERS[command]
+    try:
+        parse(text)
+    except UsageError as declined:
+        assert declined.sentence.strip()
+        assert declined.usage.startswith(command)
+        assert declined.example.startswith(command)
+        parse(declined.example.removeprefix(command))
+
+
+@pytest.mark.parametrize("command", PARSERS)
+@pytest.mark.parametrize("text", ["x" * 200_000, '"' * 20_000, "<@U1|" * 20_000, " ," * 50_000])
+def test_a_very_long_text_takes_no_time(command: str, text: str) -> None:
+    try:
+        PARSERS[command](text)
+    except UsageError as declined:
+        assert len(declined.sentence) < 1_000
+
+
+@pytest.mark.parametrize("command", PARSERS)
+def test_help_is_always_understood(command: str) -> None:
+    for text in ("help", " HELP ", "—help", "--help"):
+        wish = PARSERS[command](text)
+        assert "help" in str(wish).lower()
