@@ -9,7 +9,7 @@ import { dataTable, table } from "./tables.js";
 
 const RENDER = {
   section,
-  header: (block) => el("h3", { class: "block-header" }, textObject(block.text)),
+  header: (block) => el("h2", { class: "block-header" }, textObject(block.text)),
   context: (block) => el("div", { class: "context" }, block.elements.map(small)),
   divider: () => el("hr"),
   actions: (block, place) => el("div", { class: "actions" }, block.elements.map((one) => control(one, block, place))),

@@ -44,9 +44,9 @@ function legend(body) {
 function numbers(body) {
   const rows =
     body.type === "pie"
-      ? [["", "Value"], ...body.segments.map((one) => [one.label, one.value])]
+      ? [["Slice", "Value"], ...body.segments.map((one) => [one.label, one.value])]
       : [
-          ["", ...body.series.map((one) => one.name)],
+          [body.axis_config.x_label ?? "Label", ...body.series.map((one) => one.name)],
           ...body.axis_config.categories.map((label) => [label, ...body.series.map((one) => valueAt(one, label))]),
         ];
   const lines = rows.map((row, index) =>

@@ -1,0 +1,60 @@
+"""Quotas, and what a person sees when the services are disturbed."""
+
+import pytest
+from playwright.async_api import expect
+
+from sandbox.launch import Sandbox
+from tests.browser.person import Person
+from tests.browser.test_accessible import violations
+
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
+
+
+async def test_a_quota_is_shown_with_meters_and_a_chart(person: Person) -> None:
+    await person.type("/orgs")
+    await expect(person.newest.get_by_role("table")).to_be_visible()
+    await person.type("/ratelimits 20077314")
+    await expect(person.newest).to_contain_text("Müller & Söhne")
+    meters = person.newest.get_by_role("img", name="0 %")
+    await expect(meters).to_have_count(3)
+    chart = person.newest.get_by_role("figure").last
+    await expect(chart.get_by_role("img")).to_be_visible()
+    await chart.get_by_text("Numbers").click()
+    await expect(chart.get_by_role("table")).to_be_visible()
+    assert await violations(person) == []
+
+
+async def test_an_alert_opens_and_clears(person: Person, sandbox: Sandbox) -> None:
+    page = person.page
+    await page.get_by_role("link", name="Block an organization").click()
+    panel = page.get_by_role("complementary", name="Services")
+    await panel.get_by_role("button", name="Block").click()
+    lift = panel.get_by_role("button", name="Lift Northwind Traders")
+    await expect(lift).to_be_visible()
+    await expect(person.composer).to_have_value("/ratelimits check 10234695")
+    await person.composer.press("Enter")
+    await expect(person.log).to_contain_text("is blocked by the inventory service")
+    await expect(person.button("Check now")).to_be_visible()
+    await expect(person.log).not_to_contain_text("Cleared")
+    assert await violations(person) == []
+    await lift.click()
+    await expect(person.log).to_contain_text("Cleared")
+    await expect(person.button("Check now")).to_have_count(0)
+    await person.log.get_by_role("button", name="1 reply").click()
+    thread = page.get_by_role("complementary", name="Thread")
+    await expect(thread.get_by_role("article").last).to_contain_text("Cleared")
+    [card] = sandbox.slack.workspace.messages("C0ALERTS")
+    assert card.is_edited
+
+
+async def test_a_broken_data_center_is_named_and_its_last_listing_shown(person: Person) -> None:
+    await person.type("/orgs")
+    await expect(person.newest).to_contain_text("Page 1 of 2")
+    panel = await person.services()
+    await panel.get_by_label("com.au").select_option("cut")
+    await expect(panel.get_by_label("com.au")).to_have_class("troubled")
+    await person.type("/orgs refresh")
+    await expect(person.newest).to_contain_text("com.au")
+    await expect(person.newest.get_by_role("table")).to_contain_text("Southern Cross")
+    await panel.get_by_label("com.au").select_option("works")
+    await expect(panel.get_by_label("com.au")).not_to_have_class("troubled")
