@@ -39,7 +39,7 @@ WORDS = [
     "--help",
     "welcome",
     "“a b”",
-    "‘x’",
+    "\u2018x\u2019",
     '"',
     "'",
     ",",
@@ -53,10 +53,19 @@ WORDS = [
     "FW00000000000000000000000000000001",
     "\x00",
     "\n",
-    "𝟙",
-    "٣h",
+    "\U0001d7d9",
+    "\u0663h",
 ]
 typed = st.text(max_size=80) | st.lists(st.sampled_from(WORDS) | st.text(max_size=6)).map(" ".join)
+
+
+def refusal(command: str, text: str) -> UsageError | None:
+    """Why a text is declined; None if it is understood."""
+    try:
+        PARSERS[command](text)
+    except UsageError as declined:
+        return declined
+    return None
 
 
 def test_every_command_has_its_parser_here() -> None:
@@ -68,23 +77,19 @@ def test_every_command_has_its_parser_here() -> None:
 def test_any_text_is_understood_or_declined_with_an_example_that_works(
     command: str, text: str
 ) -> None:
-    parse = PARSERS[command]
-    try:
-        parse(text)
-    except UsageError as declined:
+    declined = refusal(command, text)
+    if declined is not None:
         assert declined.sentence.strip()
         assert declined.usage.startswith(command)
         assert declined.example.startswith(command)
-        parse(declined.example.removeprefix(command))
+        PARSERS[command](declined.example.removeprefix(command))
 
 
 @pytest.mark.parametrize("command", PARSERS)
 @pytest.mark.parametrize("text", ["x" * 200_000, '"' * 20_000, "<@U1|" * 20_000, " ," * 50_000])
 def test_a_very_long_text_takes_no_time(command: str, text: str) -> None:
-    try:
-        PARSERS[command](text)
-    except UsageError as declined:
-        assert len(declined.sentence) < 1_000
+    declined = refusal(command, text)
+    assert declined is None or len(declined.sentence) < 1_000
 
 
 @pytest.mark.parametrize("command", PARSERS)
