@@ -1,5 +1,6 @@
 """The whole examination, from the settings alone: beside a running bot, or before its start."""
 
+import asyncio
 from collections.abc import Sequence
 
 import aiohttp
@@ -36,6 +37,9 @@ from bot.workflows.guard import Guard
 from bot.workflows.incidents import Incidents
 
 
+SLACK_SECONDS = 10
+
+
 async def examine(settings: Settings, clock: Clock | None = None) -> list[Finding]:
     """Try everything that is configured; one finding a line, in the order of the report."""
     clock = clock or SystemClock()
@@ -59,6 +63,7 @@ class _Examination:
             token=settings.slack_bot_token.get_secret_value(),
             base_url=settings.slack_api_url.rstrip("/") + "/",
             session=session,
+            timeout=SLACK_SECONDS,
         )
         self._slack = SlackClient(web)
 
@@ -102,10 +107,10 @@ class _Examination:
         guard = Guard(self._database, self._clock, terms, Incidents(terms, _nobody_to_wake))
         access = inventory_access(self._settings, self._http, self._clock)
         client = InventoryClient(self._http, guard, access)
-        return [
-            await examine_data_center(client, name, one.organization_id)
-            for name, one in centers.items()
-        ]
+        exams = (
+            examine_data_center(client, name, one.organization_id) for name, one in centers.items()
+        )
+        return list(await asyncio.gather(*exams))
 
     async def _flows(self) -> list[Finding]:
         client = flow_client(self._settings, self._http)

@@ -8,7 +8,7 @@ import pytest
 from pydantic import SecretStr
 
 from bot import errors
-from bot.manifest import COMMANDS, SCOPES
+from bot.manifest import COMMANDS, PLACEHOLDER_URL, SCOPES, app_manifest
 from bot.metrics import Metrics
 from bot.model.blocks import BlockCode
 from bot.permissions import LEAST_ROLE, RANK, Role
@@ -90,6 +90,13 @@ def test_the_manifest_and_the_listeners_have_the_same_commands() -> None:
     listening = {word for entry in ENTRY_POINTS for word in re.findall(r"^/[a-z]+", entry.name)}
     # "/gone" stands for a command that an older manifest still has.
     assert listening - {"/gone"} == {one.name for one in COMMANDS}
+
+
+def test_the_bot_asks_for_no_events_and_listens_to_none() -> None:
+    manifest = app_manifest(PLACEHOLDER_URL, socket=False)
+    assert "event_subscriptions" not in manifest["settings"]
+    sources = [path.read_text("utf-8") for path in (ROOT / "handlers").glob("*.py")]
+    assert not [one for one in sources if re.search(r"\.(event|message)\(", one)]
 
 
 def test_every_metric_is_in_the_page_and_no_other() -> None:

@@ -205,6 +205,27 @@ async def test_what_a_data_center_answers_is_told_apart(
     assert await site.codes() == {"inventory eu": code}
 
 
+@pytest.mark.parametrize(
+    ("spoil", "code"),
+    [
+        (lambda _: None, None),
+        (lambda issuer: issuer.revoke_refresh("demo-refresh-eu"), "credentials_refused"),
+        (lambda issuer: setattr(issuer, "rotates", True), "rotating_token"),
+    ],
+)
+async def test_what_is_wrong_with_oauth_is_told_apart(site: Site, spoil, code) -> None:
+    spoil(site.services.state.oauth)
+    oauth = {
+        "client_id": "demo-client",
+        "client_secret": "demo-client-secret",
+        "refresh_token": "demo-refresh-eu",
+        "token_url": site.services.token_url,
+    }
+    center = {"oauth": oauth, "base_url": site.services.inventory_url("eu")}
+    site.environment["INVENTORY_DATA_CENTERS"] = json.dumps({"eu": center})
+    assert await site.codes() == ({"inventory eu": code} if code else {})
+
+
 async def test_a_wrong_host_is_named(site: Site) -> None:
     site.data_center(base_url="http://127.0.0.1:9/inventory/v1")
     assert await site.codes() == {"inventory eu": "wrong_host"}
