@@ -36,7 +36,6 @@ from bot.store.engine import Database
 from bot.workflows.guard import Guard
 from bot.workflows.incidents import Incidents
 
-
 SLACK_SECONDS = 10
 
 
