@@ -17,6 +17,7 @@ class Redactor:
     """
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
+        self._forms_of: dict[str, set[str]] = {}
         self._forms: tuple[str, ...] = ()
         for secret in secrets:
             self.add(secret)
@@ -29,9 +30,18 @@ class Redactor:
         if basic_user is not None:
             pair = f"{basic_user}:{secret}".encode()
             forms.add(base64.b64encode(pair).decode())
-        # The longest first: a secret may be a part of another one.
-        known = sorted({*self._forms, *forms}, key=len, reverse=True)
-        self._forms = tuple(known)
+        self._forms_of.setdefault(secret, set()).update(forms)
+        self._sort()
+
+    def forget(self, secret: str) -> None:
+        """A secret that ended need not be looked for any more."""
+        self._forms_of.pop(secret, None)
+        self._sort()
+
+    def _sort(self) -> None:
+        """The longest first: a secret may be a part of another one."""
+        known = set[str]().union(*self._forms_of.values())
+        self._forms = tuple(sorted(known, key=len, reverse=True))
 
     def clean(self, text: str) -> str:
         """`text`, with `[secret]` in place of each secret."""

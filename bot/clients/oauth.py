@@ -20,6 +20,7 @@ from bot.errors import CredentialsRefused, RotatingRefreshToken, ServiceError, S
 
 # Renewed this long before the end, or at half of a short life.
 MARGIN_SECONDS = 60.0
+TOKENS_IN_USE = 2
 # `invalid_grant` is the RFC's; the other one is said, with status 200, by a provider in use.
 REFUSED_TOKEN = frozenset({"invalid_grant", "invalid_code"})
 REFUSED_CLIENT = frozenset({"invalid_client", "unauthorized_client"})
@@ -72,6 +73,7 @@ class OAuthCredential:
         self._template = template
         self._access: _Access | None = None
         self._renewal: asyncio.Task[_Access] | None = None
+        self._hidden: list[str] = []
 
     async def sign(self) -> Signed:
         """The header with a token that is good for a while; renews it if it is not.
@@ -110,11 +112,18 @@ class OAuthCredential:
         asked_at = self._clock.monotonic()
         renewal = await self._ask()
         token = renewal.access_token.get_secret_value()
-        self._http.redactor.add(token)
+        self._hide(token)
         life = renewal.expires_in
         renew_at = None if life is None else asked_at + life - min(MARGIN_SECONDS, life / 2)
         self._access = _Access(Signed(headers=authorization(self._template, token)), renew_at)
         return self._access
+
+    def _hide(self, token: str) -> None:
+        """Keep the tokens in use out of sight; one that was replaced may be on its way still."""
+        self._http.redactor.add(token)
+        self._hidden.append(token)
+        if len(self._hidden) > TOKENS_IN_USE:
+            self._http.redactor.forget(self._hidden.pop(0))
 
     async def _ask(self) -> _Renewal:
         call = self._call()

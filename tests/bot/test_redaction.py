@@ -37,5 +37,12 @@ def test_what_is_too_short_to_be_a_secret_leaves_texts_alone() -> None:
     assert Redactor(["a", ""]).clean("a banana") == "a banana"
 
 
+def test_forgetting_one_secret_leaves_the_others_hidden() -> None:
+    redactor = Redactor(["first-secret", "second-secret"])
+    redactor.forget("first-secret")
+    redactor.forget("never-known")
+    assert redactor.clean("first-secret second-secret") == "first-secret [secret]"
+
+
 def test_it_prints_nothing() -> None:
     assert "hunter22" not in repr(Redactor(["hunter22"]))

@@ -238,6 +238,17 @@ async def test_a_failed_renewal_is_tried_again_by_the_next_who_asks(
     assert await header(credential) == "Bearer one"
 
 
+async def test_tokens_that_ended_long_ago_are_not_looked_for_for_ever(
+    bench: Bench, services: FakeServices
+) -> None:
+    answers(services, "token-1", "token-2", "token-3", expires_in=60)
+    credential = a_credential(bench)
+    for _ in range(3):
+        await credential.sign()
+        bench.clock.elapsed += 100
+    assert bench.redactor.clean("token-1 token-2 token-3") == "token-1 [secret] [secret]"
+
+
 async def test_an_access_token_is_a_secret_from_its_first_moment(
     bench: Bench, services: FakeServices
 ) -> None:
