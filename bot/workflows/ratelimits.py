@@ -12,7 +12,7 @@ from bot.model.forecast import forecast
 from bot.model.organization import OrganizationKey
 from bot.model.plans import Plan
 from bot.model.quota import Terms
-from bot.model.standing import Standing, worst_first
+from bot.model.standing import Standing, State, worst_first
 from bot.model.use import (
     HOUR_SECONDS,
     Checked,
@@ -78,7 +78,9 @@ class RateLimits:
             now = (await tx.now()).timestamp()
             known = await quota_use.standings(tx, self._terms)
         names = {place.key: place.organization.name for place in directory.places}
-        called = {one.key: one for one in known if one.key in names or one.day.used or one.blocks}
+        # A data center's own account is of interest to people only when something is wrong with it.
+        shown = (one for one in known if one.key in names or one.state is not State.FINE)
+        called = {one.key: one for one in shown}
         idle = [self._idle(key) for key in names if key not in called]
         uses = [
             OrganizationUse(names.get(one.key) or directory.name_of(one.key), one)

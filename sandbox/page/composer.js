@@ -108,5 +108,8 @@ async function send(event) {
   if (!text) return;
   input.value = "";
   refresh();
+  // The answer is wanted in sight, however far up one was reading.
+  const log = byId("log");
+  log.scrollTop = log.scrollHeight;
   await post("/page/say", { as: store.me, channel: store.channel, text });
 }
