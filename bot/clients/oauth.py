@@ -121,7 +121,7 @@ class OAuthCredential:
     def _hide(self, token: str) -> None:
         """Keep the tokens in use out of sight; one that was replaced may be on its way still."""
         self._http.redactor.add(token)
-        self._hidden.append(token)
+        self._hidden = [*(one for one in self._hidden if one != token), token]
         if len(self._hidden) > TOKENS_IN_USE:
             self._http.redactor.forget(self._hidden.pop(0))
 

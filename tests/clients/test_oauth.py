@@ -249,6 +249,17 @@ async def test_tokens_that_ended_long_ago_are_not_looked_for_for_ever(
     assert bench.redactor.clean("token-1 token-2 token-3") == "token-1 [secret] [secret]"
 
 
+async def test_a_token_that_is_given_out_again_stays_hidden(
+    bench: Bench, services: FakeServices
+) -> None:
+    answers(services, "token-1", "token-1", "token-1", "token-1", expires_in=60)
+    credential = a_credential(bench)
+    for _ in range(4):
+        await credential.sign()
+        bench.clock.elapsed += 100
+    assert bench.redactor.clean("token-1") == "[secret]"
+
+
 async def test_an_access_token_is_a_secret_from_its_first_moment(
     bench: Bench, services: FakeServices
 ) -> None:
