@@ -7,6 +7,7 @@ import sys
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from sandbox.bot_process import BotProcess, BotStoppedError
@@ -21,14 +22,14 @@ from sandbox.web import Page
 SERVICE_SECONDS = 0.05
 
 
-def bot_settings(slack: RunningSlack, services: RunningServices, folder: Path) -> dict[str, str]:
-    """The bot's whole environment: the two stand-ins, the roles, and a database in `folder`."""
+def bot_settings(slack: RunningSlack, services: RunningServices, database: Path) -> dict[str, str]:
+    """The bot's whole environment: the two stand-ins, the roles, and an SQLite file."""
     return {
         **services.bot_settings(),
         "SLACK_BOT_TOKEN": slack.workspace.bot_token,
         "SLACK_SIGNING_SECRET": slack.signing_secret,
         "SLACK_API_URL": slack.api_url,
-        "DATABASE_URL": f"sqlite:///{folder / 'gatehouse.db'}",
+        "DATABASE_URL": f"sqlite:///{database}",
         "ROLES": json.dumps(ROLES),
         "APPROVALS_CHANNEL": "C0APPROVALS",
         "ALERTS_CHANNEL": "C0ALERTS",
@@ -58,24 +59,26 @@ async def running_sandbox(port: int = 0, **overrides: str) -> AsyncIterator["San
             running_services(ServicesState(latency_seconds=SERVICE_SECONDS)) as services,
             running_slack(workspace, port=port, add_routes=page.add_routes) as slack,
         ):
-            settings = bot_settings(slack, services, Path(folder)) | overrides
+            database = Path(folder) / "gatehouse.db"
+            settings = bot_settings(slack, services, database) | overrides
             bot = BotProcess(settings, workspace.changed)
             slack.bot_url = bot.url
             page.connect(slack, services, bot)
             try:
-                yield Sandbox(slack, services, bot)
+                yield Sandbox(slack, services, bot, database)
             finally:
                 page.close()
                 await bot.stop()
 
 
+@dataclass(frozen=True)
 class Sandbox:
-    """The parts, running."""
+    """The parts, running; `database` is the bot's file."""
 
-    def __init__(self, slack: RunningSlack, services: RunningServices, bot: BotProcess) -> None:
-        self.slack = slack
-        self.services = services
-        self.bot = bot
+    slack: RunningSlack
+    services: RunningServices
+    bot: BotProcess
+    database: Path
 
     @property
     def url(self) -> str:

@@ -5,7 +5,7 @@ import { el, svg } from "./dom.js";
 const WIDTH = 640;
 const HEIGHT = 230;
 const LEFT = 46;
-const BOTTOM = 40;
+const BELOW = 24; // room for the labels beneath; for their title, half as much again
 const TOP = 12;
 
 /** A chart with its title and its data. */
@@ -70,7 +70,8 @@ function axes(body) {
   const highest = Math.max(1, ...body.series.flatMap((one) => one.data.map((point) => point.value)));
   const marks = ticks(highest);
   const top = marks.at(-1);
-  const y = (value) => HEIGHT - BOTTOM - (value / top) * (HEIGHT - BOTTOM - TOP);
+  const foot = HEIGHT - BELOW - (body.axis_config.x_label ? 16 : 0);
+  const y = (value) => foot - (value / top) * (foot - TOP);
   const slot = (WIDTH - LEFT - 8) / labels.length;
   const x = (index) => LEFT + slot * (index + 0.5);
   const grid = marks.map((value) => [
@@ -79,7 +80,7 @@ function axes(body) {
   ]);
   const every = Math.ceil((Math.max(...labels.map((label) => label.length)) * 7.2) / slot);
   const names = labels.map((label, index) =>
-    index % every ? null : svg("text", { class: "tick", x: x(index), y: HEIGHT - 22, "text-anchor": "middle", text: label }),
+    index % every ? null : svg("text", { class: "tick", x: x(index), y: foot + 18, "text-anchor": "middle", text: label }),
   );
   const draw = { bar: bars, line: lines, area: lines }[body.type];
   return [...grid.flat(), ...names.filter(Boolean), ...titles(body), ...draw(body, { labels, x, y, slot })];
@@ -87,7 +88,7 @@ function axes(body) {
 
 function titles(body) {
   const { x_label: below, y_label: beside } = body.axis_config;
-  const middle = (HEIGHT - BOTTOM + TOP) / 2;
+  const middle = (HEIGHT - BELOW + TOP) / 2;
   return [
     below && svg("text", { class: "axis", x: (WIDTH + LEFT) / 2, y: HEIGHT - 5, "text-anchor": "middle", text: below }),
     beside &&
