@@ -13,6 +13,7 @@ from bench.figures import Figure, table
 
 TOPICS = {
     "ack": "Acknowledgement",
+    "listing": "Listing",
     "start": "Start and size",
 }
 RESULTS = Path(__file__).parent / "results"

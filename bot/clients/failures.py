@@ -162,11 +162,10 @@ def json_of(call: ServiceCall, answer: Answer) -> object:
     return sent
 
 
-def model_of(call: ServiceCall, answer: Answer, model: type[Model]) -> Model:
-    """The body as `model`; raises NotJson, or WrongForm, which names the field and no value."""
-    json_of(call, answer)
+def model_of(call: ServiceCall, sent: object, model: type[Model]) -> Model:
+    """What `json_of` gave, as `model`; raises WrongForm, which names the field and no value."""
     try:
-        return model.model_validate_json(answer.body)
+        return model.model_validate(sent)
     except ValidationError as error:
         places = [".".join(map(str, one["loc"])) for one in error.errors(include_input=False)]
         where = places[0] or "the whole"

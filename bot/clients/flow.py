@@ -9,7 +9,7 @@ from yarl import URL
 
 from bot.clients.calls import ServiceCall
 from bot.clients.credentials import basic
-from bot.clients.failures import model_of, wrong_form
+from bot.clients.failures import json_of, model_of, wrong_form
 from bot.clients.http import ServiceHttp
 
 ADVICE: Mapping[int, str] = {
@@ -81,7 +81,8 @@ class FlowClient:
         )
 
     async def _identities(self, flow_sid: str, call: ServiceCall) -> list[str]:
-        sent = model_of(call, await self._http.request(call), _FlowAnswer)
+        answer = await self._http.request(call)
+        sent = model_of(call, json_of(call, answer), _FlowAnswer)
         # What is not recognisably this resource must never be taken for an empty list: the next
         # update would make it one.
         if not sent.model_fields_set:

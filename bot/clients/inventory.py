@@ -10,12 +10,13 @@ from yarl import URL
 
 from bot.clients.calls import Answer, Attempt, ServiceCall
 from bot.clients.credentials import Credential, Signed
-from bot.clients.failures import code_and_words, model_of, refused_by_code
+from bot.clients.failures import code_and_words, json_of, model_of, refused_by_code
 from bot.clients.http import ServiceHttp
 from bot.errors import CredentialsRefused, NotConfigured, RateLimited
 from bot.model.calls import CallCause, Grant, QuotaGuard
 from bot.model.organization import Organization, OrganizationKey
 from bot.model.told import ToldLimits
+from bot.redaction import Redactor
 
 LISTING_SCOPE = "ServiceInventory.settings.READ"
 ADVICE: Mapping[int, str] = {
@@ -94,14 +95,7 @@ class InventoryClient:
             advice=ADVICE,
         )
         answer = await self._http.request(call, lambda: self._granted(key, cause))
-        return self._organizations_in(call, answer)
-
-    def _organizations_in(self, call: ServiceCall, answer: Answer) -> list[Organization]:
-        code = model_of(call, answer, _Envelope).code
-        if code != 0:
-            _, words = code_and_words(call, answer.body, self._http.redactor)
-            raise refused_by_code(call, answer.status, code, words)
-        return model_of(call, answer, _Listing).organizations
+        return organizations_in(call, answer, self._http.redactor)
 
     @asynccontextmanager
     async def _granted(self, key: OrganizationKey, cause: CallCause) -> AsyncIterator[Attempt]:
@@ -111,6 +105,17 @@ class InventoryClient:
             except RateLimited as refusal:
                 await grant.refused(refusal)
                 raise
+
+
+def organizations_in(call: ServiceCall, answer: Answer, redactor: Redactor) -> list[Organization]:
+    """The organizations of a listing's answer; raises ResponseUnreadable, or what its code says."""
+    # Read once: ten thousand organizations take long enough to be felt by who waits.
+    sent = json_of(call, answer)
+    code = model_of(call, sent, _Envelope).code
+    if code != 0:
+        _, words = code_and_words(call, answer.body, redactor)
+        raise refused_by_code(call, answer.status, code, words)
+    return model_of(call, sent, _Listing).organizations
 
 
 class _GrantedAttempt:

@@ -17,7 +17,7 @@ async def save(tx: Transaction, listing: Listing) -> None:
     insert = postgresql.insert(listings) if tx.is_postgres else sqlite.insert(listings)
     values: dict[str, Any] = {
         "fetched_at": listing.fetched_at,
-        "organizations": [one.model_dump(mode="json") for one in listing.organizations],
+        "organizations": listing.organizations,
     }
     statement = insert.values(data_center=listing.data_center, **values)
     await tx.connection.execute(

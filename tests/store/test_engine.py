@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import select, text
 
 from bot.clock import SystemClock
 from bot.errors import DatabaseInUse, DatabaseUnavailable
@@ -14,6 +14,7 @@ from bot.store.engine import (
     from_microseconds,
     to_microseconds,
 )
+from bot.store.tables import jobs
 
 
 def test_times_survive_to_the_microsecond():
@@ -70,3 +71,13 @@ def test_any_number_of_processes_share_a_server(tmp_path, monkeypatch):
     for _ in range(2):
         ProcessLock("postgresql://postgres@127.0.0.1:5432/gatehouse").acquire()
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("words", ["é 株", "zero \x00", "half of a pair \ud800"])
+async def test_json_columns_keep_any_text(database, clock, words):
+    row = {"key": "k", "kind": "x", "subject": "s", "generation": 1, "tries": 0}
+    async with database.transaction() as tx:
+        at = {"payload": {"words": words}, "due_at": clock.now()}
+        await tx.connection.execute(jobs.insert().values(**row, **at))
+    async with database.reading() as tx:
+        assert await tx.connection.scalar(select(jobs.c.payload)) == {"words": words}
