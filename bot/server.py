@@ -46,7 +46,7 @@ class SlackEndpoint:
         started = self._clock.monotonic()
         try:
             body = (await asyncio.wait_for(request.read(), BODY_SECONDS)).decode("utf-8")
-        except UnicodeDecodeError:
+        except (UnicodeDecodeError, web.RequestPayloadError):
             return web.Response(status=401, text="unreadable")
         except TimeoutError:
             return web.Response(status=408, text="too slow")

@@ -1,9 +1,9 @@
-"""The settings: the only reader of the environment, and what is said when it is wrong."""
+"""The settings: the only reader of the environment; `settings_problems` says what is wrong."""
 
 import ipaddress
 import json
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import (
     AfterValidator,
@@ -18,19 +18,16 @@ from pydantic import (
 from yarl import URL
 
 from bot.permissions import EVERY_FULL_MEMBER, Policy, Role
+from bot.settings_problems import EXAMPLES, SettingsError, problem_of, problems_between
+
+__all__ = ["DATA_CENTERS", "EXAMPLES", "Settings", "SettingsError", "read_settings", "revealed"]
 
 DATA_CENTERS = ("com", "eu", "in", "com.au", "jp", "ca", "com.cn", "sa")
+LONGEST_CACHE_SECONDS = 7 * 24 * 3600
+LONGEST_RETAIN_DAYS = 100 * 365
 FLOW_SID = r"^FW[0-9a-fA-F]{32}$"
 Plan = Literal["free", "standard", "professional", "premium", "enterprise"]
 DataCenter = Literal["com", "eu", "in", "com.au", "jp", "ca", "com.cn", "sa"]
-
-
-class SettingsError(Exception):
-    """Some settings are wrong; `problems` has one line each, with the name and an example."""
-
-    def __init__(self, problems: list[str]) -> None:
-        super().__init__("\n".join(problems))
-        self.problems = problems
 
 
 def _from_json(value: object) -> object:
@@ -38,9 +35,20 @@ def _from_json(value: object) -> object:
     if not isinstance(value, str):
         return value
     try:
-        return json.loads(value)
+        return json.loads(value, object_pairs_hook=_without_repetitions)
     except json.JSONDecodeError as error:
         raise ValueError(f"is not JSON ({error.msg} at character {error.pos + 1})") from None
+    except RecursionError:
+        raise ValueError("is not JSON (too deep)") from None
+
+
+def _without_repetitions(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """Refuse a name that is there twice: the last one would win unseen."""
+    names = [name for name, _ in pairs]
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"has “{name}” twice")
+    return dict(pairs)
 
 
 def _is_loopback(host: str | None) -> bool:
@@ -70,7 +78,7 @@ def _safe_address(value: str) -> str:
 def _slack_ids(value: str) -> str:
     if value == EVERY_FULL_MEMBER or (value[:1] in {"U", "W", "S"} and value.isidentifier()):
         return value
-    raise ValueError(f"“{value}” is not a user id (U…, W…), a group id (S…) or *")
+    raise ValueError("is not a user id (U…, W…), a group id (S…) or *")
 
 
 def _named_ids(value: str) -> str:
@@ -91,6 +99,7 @@ ChannelId = Annotated[str, Field(pattern=r"^[CGD][A-Za-z0-9_]+$")]
 SlackId = Annotated[str, AfterValidator(_slack_ids)]
 NamedId = Annotated[str, AfterValidator(_named_ids)]
 Json = BeforeValidator(_from_json)
+Secret = Annotated[SecretStr, Field(min_length=1)]
 
 
 def revealed(secret: SecretStr | None) -> str | None:
@@ -104,8 +113,8 @@ class OAuthSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     client_id: str = Field(min_length=1)
-    client_secret: SecretStr
-    refresh_token: SecretStr
+    client_secret: Secret
+    refresh_token: Secret
     token_url: Address
 
 
@@ -114,7 +123,7 @@ class DataCenterSettings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    authtoken: SecretStr | None = None
+    authtoken: Secret | None = None
     oauth: OAuthSettings | None = None
     base_url: Address | None = None
     organization_id: str | None = None
@@ -150,7 +159,7 @@ class Settings(BaseModel):
     inventory_auth_header: str = "Bearer {token}"
     inventory_default_plan: Plan = "free"
     inventory_plans: Annotated[dict[str, Plan], Json] = Field(default_factory=dict)
-    inventory_cache_seconds: float = Field(default=300, ge=0)
+    inventory_cache_seconds: float = Field(default=300, ge=0, le=LONGEST_CACHE_SECONDS)
     inventory_watch: bool = True
     flow_base_url: Address | None = None
     flow_account_sid: str | None = None
@@ -173,7 +182,7 @@ class Settings(BaseModel):
     email_auth: Literal["bearer", "basic"] = "bearer"
     commands_per_minute: int = Field(default=30, ge=0)
     audit_key: SecretStr | None = None
-    retain_days: float = Field(default=400, gt=0)
+    retain_days: float = Field(default=400, gt=0, le=LONGEST_RETAIN_DAYS)
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
     log_format: Literal["json", "console"] = "json"
 
@@ -223,45 +232,8 @@ def _collect(value: object, found: list[str]) -> None:
             _collect(one, found)
 
 
-EXAMPLES: Mapping[str, str] = {
-    "SLACK_BOT_TOKEN": "xoxb-1234-abcd",
-    "SLACK_SIGNING_SECRET": "8f742231b10e8888abcd99yyyzzz85a5",
-    "SLACK_APP_TOKEN": "xapp-1-A012-3456-abcd",
-    "SLACK_API_URL": "https://slack.com/api/",
-    "HOST": "0.0.0.0",  # noqa: S104 - an example
-    "PORT": "3000",
-    "METRICS_TOKEN": "a-long-random-word",
-    "DATABASE_URL": "postgresql://gatehouse@db.example.com/gatehouse",
-    "ROLES": '{"viewer": ["*"], "operator": ["S0TEAM"], "approver": ["U0ADA"]}',
-    "ALERTS_CHANNEL": "C0123ALERTS",
-    "APPROVALS_CHANNEL": "C0123APPROVE",
-    "INVENTORY_DATA_CENTERS": '{"eu": {"authtoken": "…"}}',
-    "INVENTORY_BASE_URL": "https://inventory.example.com/inventory/v1",
-    "INVENTORY_AUTH": "query",
-    "INVENTORY_AUTH_HEADER": "Bearer {token}",
-    "INVENTORY_DEFAULT_PLAN": "free",
-    "INVENTORY_PLANS": '{"10234695": "premium"}',
-    "INVENTORY_CACHE_SECONDS": "300",
-    "INVENTORY_WATCH": "on",
-    "FLOW_BASE_URL": "https://flows.example.com",
-    "FLOW_ACCOUNT_SID": "AC0123456789abcdef0123456789abcdef",
-    "FLOW_AUTH_TOKEN": "a1b2c3",
-    "FLOW_FORM_FIELD": "testUsers",
-    "FLOW_ALIASES": '{"welcome": "FW0123456789abcdef0123456789abcdef"}',
-    "FLOW_APPROVERS": '{"welcome": ["U0ADA", "S0TEAM"]}',
-    "APPROVALS_NEEDED": "1",
-    "ALLOW_SELF_APPROVAL": "false",
-    "REQUEST_HOURS": "24",
-    "REMIND_HOURS": "4",
-    "EMAIL_BASE_URL": "https://email.example.com",
-    "EMAIL_API_KEY": "SG.abc",
-    "EMAIL_AUTH": "bearer",
-    "COMMANDS_PER_MINUTE": "30",
-    "AUDIT_KEY": "32 random bytes in hex",
-    "RETAIN_DAYS": "400",
-    "LOG_LEVEL": "INFO",
-    "LOG_FORMAT": "json",
-}
+# Stands in for a required setting that is missing or wrong, while the others are looked at.
+PLACEHOLDERS = {"slack_bot_token": "xoxb-", "alerts_channel": "C0", "approvals_channel": "C0"}
 
 
 def read_settings(environment: Mapping[str, str]) -> Settings:
@@ -275,101 +247,14 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
         for name in Settings.model_fields
         if environment.get(name.upper(), "").strip()
     }
-    problems, settings = _validate(given)
-    problems += _problems_between(given, settings)
-    if problems or settings is None:
-        raise SettingsError(problems)
-    return settings
-
-
-def _validate(given: Mapping[str, str]) -> tuple[list[str], Settings | None]:
     try:
-        return [], Settings.model_validate(given)
+        settings, wrong, problems = Settings.model_validate(given), set[str](), list[str]()
     except ValidationError as error:
-        return list(dict.fromkeys(_problem(one) for one in error.errors())), None
-
-
-def _problem(error: Any) -> str:  # noqa: ANN401 - pydantic's ErrorDetails
-    """Say what is wrong without the value, which may be a secret."""
-    name = str(error["loc"][0]).upper()
-    where = "".join(f" → {part}" for part in error["loc"][1:] if part != "[key]")
-    what = _WORDS.get(error["type"]) or error["msg"].removeprefix("Value error, ")
-    if name == "EMAIL_AUTH":
-        what = "must be bearer or basic with an API key: account passwords ended in Q4 2020"
-    return problem_line(name, f"{where[1:]}{': ' if where else ''}{_uncapitalised(what)}")
-
-
-_WORDS = {"missing": "is required", "bool_parsing": "must be on or off"}
-
-
-def problem_line(name: str, what: str) -> str:
-    """Return one line about one setting: its name, what is wrong, an example."""
-    return f"{name} {what} (example: {name}={EXAMPLES[name]})"
-
-
-def _uncapitalised(text: str) -> str:
-    return text[:1].lower() + text[1:]
-
-
-def _problems_between(given: Mapping[str, str], settings: Settings | None) -> list[str]:
-    """Return what no single setting can see."""
-    problems = list(_slack_problems(given)) + list(_database_problems(given))
-    if settings is None:
-        return problems
-    return problems + _inventory_problems(settings) + _approver_problems(settings)
-
-
-def _slack_problems(given: Mapping[str, str]) -> list[str]:
-    problems = []
-    if not given.get("slack_signing_secret") and not given.get("slack_app_token"):
-        problems.append(
-            problem_line("SLACK_SIGNING_SECRET", "is required unless SLACK_APP_TOKEN is set")
-        )
-    for name, prefix in (("slack_bot_token", "xoxb-"), ("slack_app_token", "xapp-")):
-        if given.get(name) and not given[name].startswith(prefix):
-            problems.append(problem_line(name.upper(), f"must start with {prefix}"))
-    return problems
-
-
-def _database_problems(given: Mapping[str, str]) -> list[str]:
-    url = given.get("database_url", "sqlite:///gatehouse.db")
-    if url.startswith(("postgresql://", "postgres://")):
-        return []
-    if url.startswith("sqlite:///") and url != "sqlite:///" and ":memory:" not in url:
-        return []
-    return [problem_line("DATABASE_URL", "must start with postgresql:// or be sqlite:///<file>")]
-
-
-def _inventory_problems(settings: Settings) -> list[str]:
-    problems = []
-    centers = settings.inventory_data_centers
-    dependent = [name for name, one in centers.items() if one.base_url is None]
-    if dependent:
-        problems += _base_url_problems(settings.inventory_base_url, dependent)
-    if "{token}" not in settings.inventory_auth_header:
-        problems.append(problem_line("INVENTORY_AUTH_HEADER", "must have {token} in it"))
-    return problems
-
-
-def _base_url_problems(base_url: str | None, dependent: list[DataCenter]) -> list[str]:
-    name = "INVENTORY_BASE_URL"
-    if base_url is None:
-        needed = "is required unless every data center has its own base_url"
-        return [problem_line(name, needed)]
-    host = URL(base_url).host or ""
-    if host.endswith(".com") or dependent == ["com"]:
-        return []
-    return [problem_line(name, "must be on the com host, so that its suffix can be replaced")]
-
-
-def _approver_problems(settings: Settings) -> list[str]:
-    known = {*settings.flow_aliases, *settings.flow_aliases.values()}
-    unknown = [
-        name
-        for name in settings.flow_approvers
-        if name not in known and not (name.startswith("FW") and len(name) == len("FW") + 32)
-    ]
-    return [
-        problem_line("FLOW_APPROVERS", f"names “{name}”, which is neither an alias nor a flow SID")
-        for name in unknown
-    ]
+        wrong = {str(one["loc"][0]) for one in error.errors()}
+        problems = [problem_of(one) for one in error.errors(include_input=False)]
+        right = {name: value for name, value in given.items() if name not in wrong}
+        settings = Settings.model_validate({**PLACEHOLDERS, **right})
+    problems += problems_between(given, settings, wrong)
+    if problems:
+        raise SettingsError(list(dict.fromkeys(problems)))
+    return settings

@@ -1,0 +1,216 @@
+"""The program itself, `python -m bot`, started and stopped as an operator does."""
+
+import asyncio
+import subprocess
+import sys
+
+import aiohttp
+import pytest
+
+from sandbox.services.faults import Fault, FaultKind
+from sandbox.services.running import running_services
+from sandbox.slack.server import running_slack
+from tests.support.fleet import Fleet
+from tests.support.processes import ROOT, BotProcess, NotReadyError
+from tests.support.world import environment_for
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+async def fleet(sqlite_url):
+    """Nobody runs yet."""
+    async with (
+        running_services() as services,
+        running_slack() as slack,
+        aiohttp.ClientSession() as session,
+    ):
+        environment = environment_for(slack, services, sqlite_url)
+        environment["INVENTORY_WATCH"] = "off"
+        fleet = Fleet(slack, services, session, environment)
+        try:
+            yield fleet
+        finally:
+            services.state.faults.lift()
+            slack.workspace.faults.clear()
+            for process in fleet.processes:
+                await process.kill()
+
+
+async def run(**environment: str) -> tuple[int, str]:
+    """Run the program until it ends by itself; its exit status and what it printed."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "bot",
+        cwd=ROOT,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+    printed, _ = await asyncio.wait_for(process.communicate(), 30)
+    return process.returncode or 0, printed.decode()
+
+
+async def started(fleet: Fleet, **settings: str) -> BotProcess:
+    process = await fleet.add(**settings)
+    fleet.slack.bot_url = process.address
+    return process
+
+
+async def test_wrong_settings_are_told_all_at_once_without_a_traceback():
+    status, printed = await run(
+        SLACK_BOT_TOKEN="wrong-token-word",
+        PORT="a-lot",
+        ROLES="{",
+        INVENTORY_DATA_CENTERS='{"eu": {"authtoken": "demo-secret-word"}}',
+    )
+    assert status == 2
+    assert "Traceback" not in printed
+    for name in (
+        *("SLACK_BOT_TOKEN", "SLACK_SIGNING_SECRET", "PORT", "ROLES"),
+        *("ALERTS_CHANNEL", "APPROVALS_CHANNEL", "INVENTORY_BASE_URL"),
+    ):
+        assert f"  {name} " in printed
+        assert f"example: {name}=" in printed
+    assert "secret-word" not in printed
+    assert "token-word" not in printed
+
+
+async def test_a_token_that_slack_refuses_ends_it_with_one_sentence(fleet):
+    environment = {**fleet.environment, "SLACK_BOT_TOKEN": "xoxb-wrong", "LOG_LEVEL": "ERROR"}
+    status, printed = await run(**environment)
+    assert status == 2
+    assert printed.strip().count("\n") == 0
+    assert "Slack refused the token: invalid_auth" in printed
+
+
+async def test_an_app_token_that_slack_refuses_ends_it_too(fleet):
+    environment = {**fleet.environment, "SLACK_APP_TOKEN": "xapp-wrong", "LOG_LEVEL": "ERROR"}
+    status, printed = await run(**environment)
+    assert (status, "invalid_auth" in printed) == (2, True)
+    assert "Traceback" not in printed
+
+
+async def test_a_file_that_cannot_be_opened_ends_it_with_one_sentence(fleet):
+    environment = {**fleet.environment, "DATABASE_URL": "sqlite:////nowhere/at/all.db"}
+    status, printed = await run(**environment)
+    assert status == 2
+    assert "cannot be opened" in printed
+    assert "Traceback" not in printed
+
+
+async def test_a_port_in_use_ends_it_with_one_sentence(fleet, tmp_path):
+    first = await started(fleet)
+    port = first.address.rpartition(":")[2]
+    url = f"sqlite:///{tmp_path}/another.db"
+    status, printed = await run(**{**fleet.environment, "PORT": port, "DATABASE_URL": url})
+    assert status == 2
+    assert f"Cannot listen on 127.0.0.1:{port}" in printed
+    assert "Traceback" not in printed
+
+
+async def readiness(process: BotProcess, expected: tuple[int, str]) -> None:
+    """Wait until `/readyz` says so."""
+    async with asyncio.timeout(20):
+        while await process.readiness() != expected:  # noqa: ASYNC110 - another process
+            await asyncio.sleep(0.02)
+
+
+async def test_slack_that_cannot_be_reached_is_tried_again(fleet):
+    fleet.slack.workspace.faults.html("auth.test", times=None)
+    process = await fleet.add(wait=False)
+    await readiness(process, (503, "slack"))
+    async with fleet.session.get(f"{process.address}/healthz") as answer:
+        assert answer.status == 200
+    fleet.slack.workspace.faults.clear()
+    await process.ready()
+    assert process.tracebacks == []
+
+
+async def test_a_database_that_cannot_be_reached_is_tried_again(fleet):
+    url = "postgresql://nobody@127.0.0.1:9/none"
+    process = await fleet.add(wait=False, database_url=url)
+    await readiness(process, (503, "database"))
+    await process.says(lambda: sum('"database"' in line for line in process.lines) >= 2)
+    assert process.tracebacks == []
+    assert await process.stop() == 0
+
+
+async def test_sigterm_finishes_what_runs_and_takes_nothing_new(fleet):
+    process = await started(fleet)
+    hold = fleet.services.state.faults.add(Fault(FaultKind.HOLD, "inventory", "eu"))
+    delivery = await fleet.slack.command("U0VIEWER", "C0GENERAL", "/orgs")
+    assert delivery.status == 200
+    await hold.reached()
+    stopping = asyncio.create_task(process.stop())
+    await process.says(lambda: any('"stopping"' in line for line in process.lines))
+    assert (await fleet.slack.command("U0ADMIN", "C0GENERAL", "/orgs")).status == 0
+    hold.lift()
+    assert await stopping == 0
+    answer = fleet.slack.workspace.ephemerals("U0VIEWER")[-1]
+    assert "in 8 data centers" in answer.all_text
+    assert process.tracebacks == []
+
+
+async def test_sigterm_waits_for_ten_seconds_at_most(fleet):
+    process = await started(fleet)
+    fleet.services.state.faults.add(Fault(FaultKind.HANG, "inventory", "eu"))
+    hung = fleet.slack.workspace.faults.hold("response_url", times=None)
+    await fleet.slack.command("U0VIEWER", "C0GENERAL", "/orgs")
+    await hung.reached()
+    loop = asyncio.get_running_loop()
+    before = loop.time()
+    assert await process.stop() == 0
+    assert loop.time() - before < 10.5
+    assert process.tracebacks == []
+
+
+async def test_sigterm_before_it_is_ready_ends_it_too(fleet):
+    fleet.slack.workspace.faults.hang("auth.test", times=None)
+    process = await fleet.add(wait=False)
+    assert await process.stop() == 0
+    assert process.tracebacks == []
+
+
+async def test_a_second_process_on_the_same_file_is_refused(fleet):
+    await started(fleet)
+    status, printed = await run(**fleet.environment)
+    assert status == 2
+    assert "Another Gatehouse process uses this SQLite database" in printed
+    assert "Traceback" not in printed
+
+
+async def test_after_a_kill_it_starts_at_once(fleet):
+    process = await started(fleet)
+    await process.kill()
+    again = await started(fleet)
+    answer = await fleet.ask("U0VIEWER", "/gatehouse", "status")
+    assert "Gatehouse" in answer.all_text
+    assert again.tracebacks == []
+
+
+async def test_it_serves_over_socket_mode(fleet):
+    settings = {"slack_app_token": "xapp-sandbox", "slack_signing_secret": ""}
+    process = await fleet.add(**settings)
+    await fleet.slack.until(lambda: fleet.slack.sockets)
+    async with fleet.session.post(f"{process.address}/slack/events") as answer:
+        assert answer.status == 404
+    answer = await fleet.ask("U0VIEWER", "/orgs")
+    assert "in 8 data centers" in answer.all_text
+    await fleet.slack.click("U0VIEWER", answer, "Next")
+    await fleet.slack.until(lambda: "Page 2" in answer.all_text)
+    assert await process.stop() == 0
+    await fleet.slack.until(lambda: not fleet.slack.sockets)
+    assert process.tracebacks == []
+
+
+async def test_stray_variables_of_slack_change_nothing(fleet):
+    stray = {"slack_client_id": "1.2", "slack_client_secret": "stray-secret-word"}
+    await started(fleet, **stray)
+    assert "in 8 data centers" in (await fleet.ask("U0VIEWER", "/orgs")).all_text
+
+
+async def test_a_process_that_does_not_come_up_says_why(fleet):
+    with pytest.raises(NotReadyError, match="ALERTS_CHANNEL"):
+        await fleet.add(alerts_channel="")

@@ -1,0 +1,251 @@
+"""What Slack signed gets in and everything else is 401; health, readiness, metrics."""
+
+import io
+import time
+from urllib.parse import urlencode
+
+import aiohttp
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import make_mocked_request
+from hypothesis import given
+from hypothesis import strategies as st
+from multidict import CIMultiDict
+
+from bot.server import MOST_BYTES, _metrics_refusal, make_server
+from bot.ui.message import Message
+from sandbox.slack.delivery import sign
+from tests.support.listening import small_bot
+
+FORM = "application/x-www-form-urlencoded"
+COMMAND = urlencode({"command": "/x", "user_id": "U0VIEWER", "text": ""}).encode()
+
+
+@pytest.fixture
+async def bot():
+    async with small_bot() as running:
+
+        async def answer(ask):
+            return Message("done")
+
+        running.frame.command("/x", answer)
+        yield running
+
+
+def signed(secret: str, body: bytes, *, at: str | None = None, kind: str = FORM) -> dict[str, str]:
+    timestamp = str(int(time.time())) if at is None else at
+    text = body.decode("utf-8", "replace")
+    return {
+        "Content-Type": kind,
+        "X-Slack-Request-Timestamp": timestamp,
+        "X-Slack-Signature": sign(secret, timestamp, text),
+    }
+
+
+async def post(bot, body: bytes, headers: dict[str, str]) -> int:
+    async with aiohttp.ClientSession() as session:
+        url = f"{bot.slack.bot_url}/slack/events"
+        async with session.post(url, data=io.BytesIO(body), headers=headers) as answer:
+            return answer.status
+
+
+async def test_what_slack_signed_gets_in(bot):
+    assert await post(bot, COMMAND, signed(bot.slack.signing_secret, COMMAND)) == 200
+
+
+async def test_a_forged_signature_is_refused(bot):
+    assert await post(bot, COMMAND, signed("another-secret", COMMAND)) == 401
+
+
+async def test_a_body_that_was_changed_is_refused(bot):
+    headers = signed(bot.slack.signing_secret, COMMAND)
+    assert await post(bot, COMMAND + b"&text=more", headers) == 401
+
+
+@pytest.mark.parametrize("age", [301, 86_400, -301])
+async def test_a_stale_request_is_refused(bot, age):
+    headers = signed(bot.slack.signing_secret, COMMAND, at=str(int(time.time()) - age))
+    assert await post(bot, COMMAND, headers) == 401
+
+
+@pytest.mark.parametrize("age", [0, 290, -290])
+async def test_a_request_of_the_last_five_minutes_is_taken(bot, age):
+    headers = signed(bot.slack.signing_secret, COMMAND, at=str(int(time.time()) - age))
+    assert await post(bot, COMMAND, headers) == 200
+
+
+@pytest.mark.parametrize("missing", ["X-Slack-Signature", "X-Slack-Request-Timestamp"])
+async def test_an_unsigned_request_is_refused(bot, missing):
+    headers = signed(bot.slack.signing_secret, COMMAND)
+    del headers[missing]
+    assert await post(bot, COMMAND, headers) == 401
+
+
+TIMESTAMPS = ["", "x", "12.5", "-1", "1e9", " 1", "١٢٣", "0x10", "9" * 13, "9" * 5000, "nan"]
+
+
+@pytest.mark.parametrize("at", TIMESTAMPS, ids=lambda at: at[:13])
+async def test_a_timestamp_that_is_no_number_is_refused(bot, at):
+    assert await post(bot, COMMAND, signed(bot.slack.signing_secret, COMMAND, at=at)) == 401
+
+
+@pytest.mark.parametrize("signature", ["", "v0=", "v1=00", "v0=é", "x" * 4000])
+async def test_a_signature_of_another_form_is_refused(bot, signature):
+    headers = {**signed(bot.slack.signing_secret, COMMAND), "X-Slack-Signature": signature}
+    assert await post(bot, COMMAND, headers) == 401
+
+
+BROKEN = [
+    (b"\xff\xfe", FORM),
+    (b"", FORM),
+    (b"hello=1", FORM),
+    (b"payload=", FORM),
+    (b"payload={", FORM),
+    (b"payload=[]", FORM),
+    (b"payload=null", FORM),
+    (b"payload={}", FORM),
+    (b'payload={"type": 7}', FORM),
+    (b'payload={"type": "view_submission", "view": 7}', FORM),
+    (b"payload=" + b"[" * 50_000, FORM),
+    (b"{", "application/json"),
+    (b"[]", "application/json"),
+    (b"{}", "application/json"),
+    (b"[" * 200_000, "application/json"),
+    (b'{"type": "event_callback"}', "text/plain"),
+    (COMMAND, "application/json"),
+]
+
+
+@pytest.mark.parametrize(("body", "kind"), BROKEN, ids=lambda part: str(part)[:40])
+async def test_a_signed_body_of_another_form_is_refused(bot, body, kind):
+    assert await post(bot, body, signed(bot.slack.signing_secret, body, kind=kind)) == 401
+
+
+UNHEARD = [
+    (b'payload={"type": "view_submission", "view": {}}', FORM),
+    (b'payload={"type": "of_next_year"}', FORM),
+    (b'{"type": "event_callback"}', "application/json"),
+]
+
+
+@pytest.mark.parametrize(("body", "kind"), UNHEARD, ids=lambda part: str(part)[:40])
+async def test_what_nobody_listens_to_is_not_found(bot, body, kind):
+    assert await post(bot, body, signed(bot.slack.signing_secret, body, kind=kind)) == 404
+
+
+@given(body=st.binary(max_size=60), signature=st.text(max_size=20), timestamp=st.text(max_size=20))
+async def test_nothing_unsigned_gets_in_or_breaks_anything(body, signature, timestamp):
+    headers = {"X-Slack-Signature": signature, "X-Slack-Request-Timestamp": timestamp}
+    assert is_refused(body, headers)
+
+
+def is_refused(body: bytes, headers: dict[str, str]) -> bool:
+    from bot.clock import SystemClock
+    from bot.metrics import Metrics
+    from bot.server import SlackEndpoint
+
+    endpoint = SlackEndpoint(None, "secret", Metrics(), SystemClock())
+    request = make_mocked_request("POST", "/slack/events", headers=CIMultiDict(headers))
+    return not endpoint._is_signed(request, body.decode("utf-8", "replace"))
+
+
+@pytest.mark.parametrize(("extra", "status"), [(0, 200), (1, 413)])
+async def test_a_body_of_up_to_a_mebibyte_is_read(bot, extra, status):
+    fill = b"&text=" + b"x" * (MOST_BYTES - len(COMMAND) - len(b"&text=") + extra)
+    body = COMMAND + fill
+    assert await post(bot, body, signed(bot.slack.signing_secret, body)) == status
+
+
+async def test_a_body_that_claims_to_be_compressed_is_not_an_error_of_ours(bot):
+    headers = {**signed(bot.slack.signing_secret, COMMAND), "Content-Encoding": "gzip"}
+    assert await post(bot, COMMAND, headers) in {400, 401}
+
+
+async def get(url: str, path: str, **headers: str) -> tuple[int, str]:
+    async with (
+        aiohttp.ClientSession() as session,
+        session.get(f"{url}{path}", headers=headers) as answer,
+    ):
+        return answer.status, await answer.text()
+
+
+@pytest.mark.parametrize(("path", "method"), [("/slack/events", "GET"), ("/healthz", "POST")])
+async def test_another_method_is_not_allowed(bot, path, method):
+    async with (
+        aiohttp.ClientSession() as session,
+        session.request(method, f"{bot.slack.bot_url}{path}") as answer,
+    ):
+        assert answer.status == 405
+
+
+async def test_nothing_else_is_there(bot):
+    assert (await get(bot.slack.bot_url, "/"))[0] == 404
+
+
+async def ask(server: web.Application, path: str, **headers: str) -> tuple[int, str]:
+    runner = web.AppRunner(server)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    try:
+        return await get(f"http://127.0.0.1:{runner.addresses[0][1]}", path, **headers)
+    finally:
+        await runner.cleanup()
+
+
+def a_server(missing: str | None = None, token: str | None = None) -> web.Application:
+    async def ready() -> str | None:
+        return missing
+
+    async def scrape() -> bytes:
+        return b"gatehouse_x 1\n"
+
+    return make_server(None, ready, scrape, token)
+
+
+@pytest.mark.parametrize("missing", [None, "database", "slack"])
+async def test_health_is_the_process_and_readiness_all_it_needs(missing):
+    assert await ask(a_server(missing), "/healthz") == (200, "ok")
+    expected = (200, "ready") if missing is None else (503, missing)
+    assert await ask(a_server(missing), "/readyz") == expected
+
+
+async def test_in_socket_mode_nothing_comes_in_over_http():
+    assert (await ask(a_server(), "/slack/events"))[0] == 404
+
+
+async def test_metrics_are_for_this_machine_without_a_token():
+    assert await ask(a_server(), "/metrics") == (200, "gatehouse_x 1\n")
+
+
+@pytest.mark.parametrize("given", ["", "Bearer", "Bearer wrong", "Basic right", "bearer right"])
+async def test_metrics_want_their_token(given):
+    assert (await ask(a_server(token="right"), "/metrics", Authorization=given))[0] == 401
+
+
+async def test_metrics_are_given_for_their_token():
+    status, _ = await ask(a_server(token="right"), "/metrics", Authorization="Bearer right")
+    assert status == 200
+
+
+@pytest.mark.parametrize(
+    ("remote", "status"),
+    [
+        ("127.0.0.1", None),
+        ("127.8.8.8", None),
+        ("::1", None),
+        ("::ffff:127.0.0.1", None),
+        ("10.0.0.1", 403),
+        ("::ffff:10.0.0.1", 403),
+        ("2001:db8::1", 403),
+        ("", 403),
+    ],
+)
+def test_metrics_without_a_token_are_refused_to_everybody_else(remote, status):
+    request = make_mocked_request("GET", "/metrics").clone(remote=remote)
+    refusal = _metrics_refusal(request, None)
+    assert (None if refusal is None else refusal.status) == status
+
+
+@pytest.mark.parametrize("header", ["Forwarded", "X-Forwarded-For", "x-real-ip"])
+async def test_metrics_are_refused_to_who_comes_through_a_proxy(header):
+    assert (await ask(a_server(), "/metrics", **{header: "203.0.113.9"}))[0] == 403

@@ -1,0 +1,267 @@
+"""Every setting: its default, what it takes, and what is said when it is wrong."""
+
+import pytest
+
+from bot.permissions import Role
+from bot.settings import EXAMPLES, Settings, SettingsError, read_settings
+
+LEAST = {
+    "SLACK_BOT_TOKEN": "xoxb-1",
+    "SLACK_SIGNING_SECRET": "signing-secret-word",
+    "ALERTS_CHANNEL": "C0ALERTS",
+    "APPROVALS_CHANNEL": "G0APPROVALS",
+}
+SID = "FW0123456789abcdef0123456789abcdef"
+# The table of the contract, section 3.
+DEFAULTS = {
+    "slack_app_token": None,
+    "slack_api_url": "https://slack.com/api/",
+    "host": "0.0.0.0",
+    "port": 3000,
+    "metrics_token": None,
+    "roles": {},
+    "inventory_data_centers": {},
+    "inventory_base_url": None,
+    "inventory_auth": "query",
+    "inventory_auth_header": "Bearer {token}",
+    "inventory_default_plan": "free",
+    "inventory_plans": {},
+    "inventory_cache_seconds": 300,
+    "inventory_watch": True,
+    "flow_base_url": None,
+    "flow_account_sid": None,
+    "flow_auth_token": None,
+    "flow_form_field": "testUsers",
+    "flow_aliases": {},
+    "flow_approvers": {},
+    "approvals_needed": 1,
+    "allow_self_approval": False,
+    "request_hours": 24,
+    "remind_hours": 4,
+    "email_base_url": None,
+    "email_api_key": None,
+    "email_auth": "bearer",
+    "commands_per_minute": 30,
+    "audit_key": None,
+    "retain_days": 400,
+    "log_level": "INFO",
+    "log_format": "json",
+}
+
+
+def problems(**settings: str) -> list[str]:
+    with pytest.raises(SettingsError) as caught:
+        read_settings({**LEAST, **settings})
+    return caught.value.problems
+
+
+@pytest.mark.parametrize(("name", "default"), DEFAULTS.items())
+def test_defaults(name, default):
+    assert getattr(read_settings(LEAST), name) == default
+
+
+def test_every_default_is_in_the_table_above():
+    told = {*DEFAULTS, *(name.lower() for name in LEAST), "database_url"}
+    assert told == set(Settings.model_fields)
+    assert read_settings(LEAST).database_url.get_secret_value() == "sqlite:///gatehouse.db"
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_every_example_is_taken(name):
+    others = {
+        "FLOW_ALIASES": f'{{"welcome": "{SID}"}}',
+        "INVENTORY_BASE_URL": "https://inventory.example.com/inventory/v1",
+    }
+    read_settings({**LEAST, **others, name: EXAMPLES[name]})
+
+
+@pytest.mark.parametrize("name", Settings.model_fields)
+def test_every_setting_has_an_example(name):
+    assert EXAMPLES[name.upper()]
+
+
+@pytest.mark.parametrize("name", [name for name in LEAST if name != "SLACK_SIGNING_SECRET"])
+@pytest.mark.parametrize("value", ["", "  "])
+def test_what_is_required_is_asked_for(name, value):
+    assert problems(**{name: value}) == [f"{name} is required (example: {name}={EXAMPLES[name]})"]
+
+
+def test_the_signing_secret_is_required_unless_socket_mode():
+    assert "is required unless SLACK_APP_TOKEN is set" in problems(SLACK_SIGNING_SECRET="")[0]
+    read_settings({**LEAST, "SLACK_SIGNING_SECRET": "", "SLACK_APP_TOKEN": "xapp-1"})
+
+
+ONE_EU = '{"eu": {"authtoken": "secret-word"}}'
+OAUTH_IN_THE_OPEN = (
+    '{"eu": {"oauth": {"client_id": "x", "client_secret": "secret-word",'
+    ' "refresh_token": "secret-word", "token_url": "http://accounts.example.com/token"}}}'
+)
+MISTAKES = [
+    ("SLACK_BOT_TOKEN", "secret-word", "must start with xoxb-"),
+    ("SLACK_APP_TOKEN", "secret-word", "must start with xapp-"),
+    ("SLACK_API_URL", "slack.com/api", "is not an address that starts with https://"),
+    ("SLACK_API_URL", "http://slack.com/api/", "must be https://"),
+    ("PORT", "a lot", "must be a whole number"),
+    ("PORT", "65536", "must be less than or equal to 65535"),
+    ("PORT", "-1", "must be greater than or equal to 0"),
+    ("DATABASE_URL", "mysql://u:secret-word@h/d", "must start with postgresql://"),
+    ("DATABASE_URL", "sqlite://", "must start with postgresql://"),
+    ("DATABASE_URL", "sqlite:///:memory:", "must start with postgresql://"),
+    ("DATABASE_URL", "postgresql://u:secret-word@h:port/d", "is not an address with a database"),
+    ("DATABASE_URL", "postgresql://u:secret-word@h", "is not an address with a database"),
+    ("ROLES", "{", "is not JSON"),
+    ("ROLES", "[" * 100_000, "is not JSON"),
+    ("ROLES", "[]", "must be a JSON object"),
+    ("ROLES", '{"viewer": "U0ADA"}', "viewer: must be a list"),
+    ("ROLES", '{"boss": ["U0ADA"]}', "boss: must be 'viewer', 'operator', 'approver' or 'admin'"),
+    ("ROLES", '{"viewer": ["secret-word"]}', "viewer → 0: is not a user id"),
+    ("ROLES", '{"viewer": [7]}', "viewer → 0: must be a text"),
+    ("ROLES", '{"viewer": ["U1"], "viewer": ["U2"]}', "has “viewer” twice"),
+    ("ALERTS_CHANNEL", "#alerts", "is not of the form of the example"),
+    ("APPROVALS_CHANNEL", "approvals", "is not of the form of the example"),
+    ("INVENTORY_DATA_CENTERS", '{"uk": {"authtoken": "secret-word"}}', "uk: must be 'com', 'eu'"),
+    ("INVENTORY_DATA_CENTERS", '{"eu": {}}', "eu: needs exactly one of authtoken and oauth"),
+    ("INVENTORY_DATA_CENTERS", '{"eu": {"authtoken": ""}}', "eu → authtoken: must not be empty"),
+    ("INVENTORY_DATA_CENTERS", '{"eu": {"token": "secret-word"}}', "eu → token: is not known here"),
+    ("INVENTORY_DATA_CENTERS", '{"eu": 7}', "eu: must be a"),
+    (
+        "INVENTORY_DATA_CENTERS",
+        OAUTH_IN_THE_OPEN,
+        "eu → oauth → token_url: must be https://",
+    ),
+    ("INVENTORY_DATA_CENTERS", ONE_EU, "is required unless every data center has its own base_url"),
+    ("INVENTORY_BASE_URL", "http://inventory.example.com", "must be https://"),
+    ("INVENTORY_BASE_URL", "https://u:secret-word@x.com", "must have no user, password"),
+    ("INVENTORY_AUTH", "cookie", "must be 'query' or 'header'"),
+    ("INVENTORY_AUTH_HEADER", "Bearer", "must have {token} in it"),
+    ("INVENTORY_DEFAULT_PLAN", "gold", "must be 'free', 'standard'"),
+    ("INVENTORY_PLANS", '{"1": "gold"}', "1: must be 'free', 'standard'"),
+    ("INVENTORY_CACHE_SECONDS", "-1", "must be greater than or equal to 0"),
+    ("INVENTORY_CACHE_SECONDS", "inf", "must be"),
+    ("INVENTORY_CACHE_SECONDS", "nan", "must be"),
+    ("INVENTORY_WATCH", "perhaps", "must be on or off"),
+    ("FLOW_BASE_URL", "http://flows.example.com", "must be https://"),
+    ("FLOW_FORM_FIELD", "test users", "is not of the form of the example"),
+    ("FLOW_ALIASES", '{"welcome": "FW12"}', "welcome: is not of the form of the example"),
+    ("FLOW_ALIASES", f'{{"two words": "{SID}"}}', "two words: is not of the form of the example"),
+    ("FLOW_APPROVERS", '{"nowhere": ["U0ADA"]}', "names “nowhere”, which is neither"),
+    ("FLOW_APPROVERS", f'{{"{SID}": ["*"]}}', "* is not taken here"),
+    ("APPROVALS_NEEDED", "0", "must be greater than or equal to 1"),
+    ("ALLOW_SELF_APPROVAL", "maybe", "must be on or off"),
+    ("REQUEST_HOURS", "0", "must be more than 0 hours"),
+    ("REQUEST_HOURS", "nan", "must be more than 0 hours"),
+    ("REMIND_HOURS", "soon", "must be a number"),
+    ("EMAIL_BASE_URL", "http://email.example.com", "must be https://"),
+    ("EMAIL_AUTH", "password", "account passwords ended in Q4 2020"),
+    ("COMMANDS_PER_MINUTE", "-1", "must be greater than or equal to 0"),
+    ("COMMANDS_PER_MINUTE", "1.5", "must be a whole number"),
+    ("RETAIN_DAYS", "0", "must be greater than 0"),
+    ("RETAIN_DAYS", "inf", "must be less than or equal to"),
+    ("LOG_LEVEL", "LOUD", "must be 'DEBUG', 'INFO', 'WARNING' or 'ERROR'"),
+    ("LOG_FORMAT", "xml", "must be 'json' or 'console'"),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "told"), MISTAKES, ids=lambda part: str(part)[:30].replace("\n", " ")
+)
+def test_each_mistake_is_told_in_one_line_with_an_example_and_without_the_value(name, value, told):
+    found = problems(**{name: value})
+    mine = [line for line in found if told in line]
+    if name == "INVENTORY_DATA_CENTERS" and value == ONE_EU:
+        name = "INVENTORY_BASE_URL"
+    assert len(mine) == 1
+    assert mine[0].startswith(f"{name} ")
+    assert mine[0].endswith(f"(example: {name}={EXAMPLES[name]})")
+    assert "\n" not in mine[0]
+    assert "secret-word" not in "".join(found)
+
+
+def test_all_problems_are_told_together():
+    found = problems(
+        SLACK_BOT_TOKEN="wrong",
+        PORT="x",
+        ALERTS_CHANNEL="",
+        INVENTORY_DATA_CENTERS=ONE_EU,
+        FLOW_APPROVERS='{"nowhere": ["U0ADA"]}',
+        DATABASE_URL="mysql://x",
+        INVENTORY_AUTH_HEADER="none",
+    )
+    names = {line.split(maxsplit=1)[0] for line in found}
+    assert names == {
+        *("SLACK_BOT_TOKEN", "PORT", "ALERTS_CHANNEL", "INVENTORY_BASE_URL"),
+        *("FLOW_APPROVERS", "DATABASE_URL", "INVENTORY_AUTH_HEADER"),
+    }
+    assert len(found) == len(names)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]", "127.9.9.9"])
+def test_plain_http_is_taken_on_this_machine(host):
+    read_settings({**LEAST, "SLACK_API_URL": f"http://{host}:9000/api/"})
+
+
+@pytest.mark.parametrize("host", ["localhost.example.com", "127.0.0.1.example.com", "0.0.0.0"])
+def test_plain_http_is_not_taken_on_what_only_looks_like_this_machine(host):
+    assert "must be https://" in problems(SLACK_API_URL=f"http://{host}/")[0]
+
+
+def test_the_root_must_be_on_the_com_host_to_be_replaced():
+    given = {"INVENTORY_DATA_CENTERS": ONE_EU, "INVENTORY_BASE_URL": "https://inventory.example.eu"}
+    assert "must be on the com host" in problems(**given)[0]
+
+
+def test_data_centers_with_an_address_of_their_own_need_no_root():
+    centers = '{"eu": {"authtoken": "x", "base_url": "https://eu.example.com/v1"}}'
+    settings = read_settings({**LEAST, "INVENTORY_DATA_CENTERS": centers})
+    assert settings.inventory_data_centers["eu"].base_url == "https://eu.example.com/v1"
+
+
+def test_approvers_of_a_flow_are_found_by_its_sid():
+    settings = read_settings(
+        {
+            **LEAST,
+            "FLOW_ALIASES": f'{{"welcome": "{SID}"}}',
+            "FLOW_APPROVERS": '{"welcome": ["U0ADA", "S0TEAM"]}',
+            "ROLES": '{"viewer": ["*"], "admin": ["S0ADMINS"]}',
+        }
+    )
+    assert settings.policy.flow_approvers[SID.upper()] == ("U0ADA", "S0TEAM")
+    assert settings.policy.groups() == {"S0TEAM", "S0ADMINS"}
+    assert settings.policy.roles[Role.VIEWER] == ("*",)
+
+
+def test_a_flow_that_is_named_twice_has_no_clear_approvers():
+    found = problems(
+        FLOW_ALIASES=f'{{"welcome": "{SID}"}}',
+        FLOW_APPROVERS=f'{{"welcome": ["U0ADA"], "{SID}": ["U0BOB"]}}',
+    )
+    assert f"names the flow {SID} twice" in found[0]
+
+
+@pytest.mark.parametrize(
+    ("service", "given", "missing"),
+    [
+        ("inventory", {}, ("INVENTORY_DATA_CENTERS",)),
+        ("flow", {}, ("FLOW_BASE_URL", "FLOW_ACCOUNT_SID", "FLOW_AUTH_TOKEN")),
+        ("flow", {"FLOW_BASE_URL": "https://f.example"}, ("FLOW_ACCOUNT_SID", "FLOW_AUTH_TOKEN")),
+        ("email", {}, ("EMAIL_BASE_URL", "EMAIL_API_KEY")),
+        ("email", {"EMAIL_BASE_URL": "https://e.example", "EMAIL_API_KEY": "SG.x"}, ()),
+    ],
+)
+def test_a_service_says_which_settings_it_needs(service, given, missing):
+    assert read_settings({**LEAST, **given}).missing_for(service) == missing
+
+
+def test_no_secret_is_shown_by_the_settings_themselves():
+    settings = read_settings(
+        {
+            **LEAST,
+            "SLACK_BOT_TOKEN": "xoxb-secret-word",
+            "DATABASE_URL": "postgresql://u:secret-word@h/d",
+            "AUDIT_KEY": "secret-word",
+            "INVENTORY_BASE_URL": "https://x.com",
+            "INVENTORY_DATA_CENTERS": ONE_EU,
+        }
+    )
+    assert "secret-word" not in f"{settings!r}{settings}"
+    assert set(settings.secrets()) >= {"xoxb-secret-word", "secret-word", "signing-secret-word"}
