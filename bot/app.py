@@ -49,7 +49,7 @@ from bot.workflows.people import People
 from bot.workflows.quota_parts import QuotaParts, QuotaSetup, quota_parts
 from bot.workflows.retention import RETAIN_KIND, Retention
 from bot.workflows.status import ServiceLog, StatusReport
-from bot.workflows.testusers.parts import testusers_parts
+from bot.workflows.testusers.parts import TestusersParts, testusers_parts
 from bot.workflows.testusers.setup import RequestRules, Setup
 
 PEOPLE_COUNTED = 10_000
@@ -67,7 +67,6 @@ class Gatehouse:
     settings: Settings
     database: Database
     slack: SlackClient
-    web: AsyncWebClient
     app: AsyncApp
     endpoint: SlackEndpoint
     desk: Desk
@@ -79,13 +78,25 @@ class Gatehouse:
 
 
 @dataclass(frozen=True)
-class Tools:
-    """What is opened and closed with the bot, or handed to it."""
+class Shared:
+    """What every part is made of.
 
+    `runners` is filled when the parts are made: they want to wake the loop that runs them.
+    """
+
+    settings: Settings
     clock: Clock
     database: Database
-    session: aiohttp.ClientSession
-    redactor: Redactor
+    http: ServiceHttp
+    web: AsyncWebClient
+    slack: SlackClient
+    replies: Replies
+    audit: AuditStore
+    people: People
+    metrics: Metrics
+    services: ServiceLog
+    jobs: JobLoop
+    runners: dict[str, Runner]
 
 
 @asynccontextmanager
@@ -108,78 +119,142 @@ async def gatehouse(
     database = Database(settings.database_url.get_secret_value(), clock, own_clock=own_clock)
     async with open_session() as session:
         try:
-            tools = Tools(clock, database, session, redactor or redactor_of(settings))
-            yield _assemble(settings, tools)
+            shared = _shared(settings, redactor or redactor_of(settings), clock, database, session)
+            yield _assemble(shared)
         finally:
             await database.close()
 
 
-def _assemble(settings: Settings, tools: Tools) -> Gatehouse:
-    clock, database, session = tools.clock, tools.database, tools.session
-    metrics, tasks = Metrics(), Tasks()
+def _shared(
+    settings: Settings,
+    redactor: Redactor,
+    clock: Clock,
+    database: Database,
+    session: aiohttp.ClientSession,
+) -> Shared:
+    metrics = Metrics()
     services = ServiceLog(clock, _configured_services(settings))
-    http = ServiceHttp(session, tools.redactor, _observer(metrics, services), clock)
     web = slack_web_client(settings, session)
-    slack = SlackClient(web)
-    audit = AuditStore(settings.audit_key_bytes)
-    people = People(slack, settings.policy, database, audit, clock)
-    # Filled below: the parts want to wake the loop that runs them.
+    slack, audit = SlackClient(web), AuditStore(settings.audit_key_bytes)
     runners: dict[str, Runner] = {}
-    jobs = JobLoop(database, clock, secrets.token_hex(8), runners)
-    replies = Replies(session, clock)
-    setup = Setup(
-        database, audit, people, flow_client(settings, http), _request_rules(settings), jobs.wake
+    return Shared(
+        settings=settings,
+        clock=clock,
+        database=database,
+        http=ServiceHttp(session, redactor, _observer(metrics, services), clock),
+        web=web,
+        slack=slack,
+        replies=Replies(session, clock),
+        audit=audit,
+        people=People(slack, settings.policy, database, audit, clock),
+        metrics=metrics,
+        services=services,
+        jobs=JobLoop(database, clock, secrets.token_hex(8), runners),
+        runners=runners,
     )
-    testusers = testusers_parts(setup, replies, metrics.count_command)
-    organizations, quotas = _organizations(settings, tools, http, people, audit, jobs.wake)
-    desk = Desk(
-        people=people,
+
+
+def _assemble(shared: Shared) -> Gatehouse:
+    settings = shared.settings
+    organizations, quotas = _organizations(shared)
+    testusers = _testusers(shared)
+    desk = _desk(shared, organizations, quotas, testusers)
+    sender = Sender(shared.database, shared.slack, {**testusers.renderers, **quotas.renderers})
+    prunes = [outbox.prune, requests.forget, quota_use.forget, incidents.forget]
+    retention = Retention(shared.database, settings.retain_days, prunes)
+    shared.runners.update({SEND_KIND: sender.run, RETAIN_KIND: retention.run})
+    shared.runners.update({**testusers.runners, **quotas.runners})
+    tasks, app = Tasks(), _bolt_app(settings, shared.web, shared.people)
+    handlers.register(_frame(shared, app, tasks), desk)
+    secret = revealed(settings.slack_signing_secret)
+    return Gatehouse(
+        settings=settings,
+        database=shared.database,
+        slack=shared.slack,
+        app=app,
+        endpoint=SlackEndpoint(app, secret, shared.metrics, shared.clock),
+        desk=desk,
+        jobs=shared.jobs,
+        plans=(retention.plan, *quotas.plans),
+        tasks=tasks,
+        metrics=shared.metrics,
+        clock=shared.clock,
+    )
+
+
+def _desk(
+    shared: Shared,
+    organizations: OrganizationDirectory,
+    quotas: QuotaParts,
+    testusers: TestusersParts,
+) -> Desk:
+    settings, database = shared.settings, shared.database
+    return Desk(
+        people=shared.people,
         directory=organizations,
         ratelimits=quotas.ratelimits,
         alerts=quotas.alerts,
-        emailkey=EmailKey(email_client(settings, http), settings.missing_for("email")),
+        emailkey=EmailKey(email_client(settings, shared.http), settings.missing_for("email")),
         testusers=testusers.desk,
-        status=StatusReport(__version__, database, services, clock, COUNTS),
-        audit=AuditReading(database, audit),
-        modals=slack,
+        status=StatusReport(__version__, database, shared.services, shared.clock, COUNTS),
+        audit=AuditReading(database, shared.audit),
+        modals=shared.slack,
     )
-    sender = Sender(database, slack, {**testusers.renderers, **quotas.renderers})
-    prunes = [outbox.prune, requests.forget, quota_use.forget, incidents.forget]
-    retention = Retention(database, settings.retain_days, prunes)
-    runners |= {SEND_KIND: sender.run, RETAIN_KIND: retention.run}
-    runners |= {**testusers.runners, **quotas.runners}
-    app = _bolt_app(settings, web, people)
+
+
+def _frame(shared: Shared, app: AsyncApp, tasks: Tasks) -> handlers.Frame:
     recent: TTLCache[str, deque[float]] = TTLCache(
-        PEOPLE_COUNTED, WINDOW_SECONDS, timer=clock.monotonic
+        PEOPLE_COUNTED, WINDOW_SECONDS, timer=shared.clock.monotonic
     )
-    pace = CommandPace(settings.commands_per_minute, recent)
-    frame = handlers.Frame(app, people, pace, tasks, metrics, replies, clock)
-    handlers.register(frame, desk)
-    endpoint = SlackEndpoint(app, revealed(settings.slack_signing_secret), metrics, clock)
-    return Gatehouse(
-        settings=settings,
-        database=database,
-        slack=slack,
-        web=web,
-        app=app,
-        endpoint=endpoint,
-        desk=desk,
-        jobs=jobs,
-        plans=(retention.plan, *quotas.plans),
-        tasks=tasks,
-        metrics=metrics,
-        clock=clock,
+    pace = CommandPace(shared.settings.commands_per_minute, recent)
+    return handlers.Frame(
+        app, shared.people, pace, tasks, shared.metrics, shared.replies, shared.clock
     )
 
 
-def _request_rules(settings: Settings) -> RequestRules:
-    return RequestRules(
+def _testusers(shared: Shared) -> TestusersParts:
+    settings = shared.settings
+    rules = RequestRules(
         aliases=settings.flow_aliases,
         approval=Rules(settings.approvals_needed, settings.allow_self_approval),
         request_hours=settings.request_hours,
         remind_hours=settings.remind_hours,
         approvals_channel=settings.approvals_channel,
     )
+    setup = Setup(
+        shared.database,
+        shared.audit,
+        shared.people,
+        flow_client(settings, shared.http),
+        rules,
+        shared.jobs.wake,
+    )
+    return testusers_parts(setup, shared.replies, shared.metrics.count_command)
+
+
+def _organizations(shared: Shared) -> tuple[OrganizationDirectory, QuotaParts]:
+    """Return what knows the organizations, and what sees to their limits: no call without both."""
+    settings, clock, database = shared.settings, shared.clock, shared.database
+    terms, wake = quota_terms(settings), shared.jobs.wake
+    guard = Guard(database, clock, terms, Incidents(terms, wake))
+    access = inventory_access(settings, shared.http, clock)
+    inventory = InventoryClient(shared.http, guard, access)
+    directory = OrganizationDirectory(
+        inventory, database, clock, settings.inventory_cache_seconds, settings.named_organizations
+    )
+    setup = QuotaSetup(
+        database=database,
+        clock=clock,
+        audit=shared.audit,
+        people=shared.people,
+        inventory=inventory,
+        directory=directory,
+        terms=terms,
+        alerts_channel=settings.alerts_channel,
+        is_watching=settings.inventory_watch,
+        wake=wake,
+    )
+    return directory, quota_parts(setup)
 
 
 def slack_web_client(settings: Settings, session: aiohttp.ClientSession) -> AsyncWebClient:
@@ -211,41 +286,6 @@ def _bolt_app(settings: Settings, web: AsyncWebClient, people: People) -> AsyncA
         request_verification_enabled=False,
         signing_secret="verified by bot.server",  # noqa: S106 - not a secret
     )
-
-
-def _organizations(
-    settings: Settings,
-    tools: Tools,
-    http: ServiceHttp,
-    people: People,
-    audit: AuditStore,
-    wake: Callable[[], None],
-) -> tuple[OrganizationDirectory, QuotaParts]:
-    """Return what knows the organizations, and what sees to their limits: no call without both."""
-    clock, database, terms = tools.clock, tools.database, quota_terms(settings)
-    guard = Guard(database, clock, terms, Incidents(terms, wake))
-    inventory = InventoryClient(http, guard, inventory_access(settings, http, clock))
-    named: dict[str, str] = {
-        name: one.organization_id
-        for name, one in settings.inventory_data_centers.items()
-        if one.organization_id
-    }
-    directory = OrganizationDirectory(
-        inventory, database, clock, settings.inventory_cache_seconds, named
-    )
-    setup = QuotaSetup(
-        database=database,
-        clock=clock,
-        audit=audit,
-        people=people,
-        inventory=inventory,
-        directory=directory,
-        terms=terms,
-        alerts_channel=settings.alerts_channel,
-        is_watching=settings.inventory_watch,
-        wake=wake,
-    )
-    return directory, quota_parts(setup)
 
 
 def _configured_services(settings: Settings) -> list[str]:

@@ -193,6 +193,12 @@ class Settings(BaseModel):
         return None if key is None else key.encode()
 
     @property
+    def named_organizations(self) -> dict[str, str]:
+        """The `organization_id` of each data center that has one configured."""
+        centers = self.inventory_data_centers.items()
+        return {str(name): one.organization_id for name, one in centers if one.organization_id}
+
+    @property
     def policy(self) -> Policy:
         """What the settings say about permissions; flows by SID in capitals, as case is nothing."""
         aliases, approvers = self.flow_aliases, self.flow_approvers
