@@ -17,13 +17,18 @@ const TROUBLES = {
   cut: { kind: "reset" },
 };
 const TROUBLE_NAMES = { works: "works", broken: "answers 503", slow: "takes 4 s longer", cut: "cuts the connection" };
+const SLACK = {
+  "429, try again in 3 s, twice": { kind: "ratelimit", retry_after: 3, times: 2 },
+  "an error of the server (500), twice": { kind: "status", status: 500, times: 2 },
+  "nothing: done, but the line is cut": { kind: "cut" },
+};
 const FLOWS = { FW00000000000000000000000000000001: "welcome", FW00000000000000000000000000000002: "survey" };
 
 const control = (name, body) => post(`/page/services/${name}`, body);
 
 /** The panel; `refresh()` looks again, `stop()` when it is put away. */
 export function servicesPanel(close) {
-  const parts = [blocking(), dataCenters(), flows(), calls(), restarting()];
+  const parts = [blocking(), dataCenters(), flows(), slack(), calls(), restarting()];
   const node = el(
     "aside",
     { class: "beside", "aria-label": "Services" },
@@ -174,6 +179,19 @@ function flowEditor(sid, text, change) {
   );
   Object.assign(node.dataset, { sid, text });
   return node;
+}
+
+function slack() {
+  const what = el("select", { id: freshId("panel") }, Object.keys(SLACK).map((text) => el("option", { value: text, text })));
+  const wait = () => post("/_control/faults", { method: "chat.postMessage", ...SLACK[what.value] });
+  return el(
+    "section",
+    {},
+    el("h3", { text: "Disturb Slack" }),
+    el("label", { for: what.id, text: "When the bot posts next, Slack answers" }),
+    what,
+    el("div", { class: "actions" }, el("button", { type: "button", class: "action", onclick: wait, text: "Set" })),
+  );
 }
 
 function calls() {

@@ -37,6 +37,7 @@ from aiohttp import web
 
 from sandbox.people import Person
 from sandbox.slack.api import WebApi
+from sandbox.slack.control import add_control
 from sandbox.slack.delivery import (
     Deliverer,
     Delivery,
@@ -330,6 +331,7 @@ async def running_slack(
     app.router.add_route("*", "/api/{method}", api.handle)
     app.router.add_post("/response/{key}", responses.handle)
     app.router.add_get("/socket", sockets.handle)
+    add_control(app, workspace)
     if add_routes:
         add_routes(app)
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=1)

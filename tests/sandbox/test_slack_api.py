@@ -211,3 +211,30 @@ async def test_a_held_call_waits_for_its_release(
     assert not posting.done()
     hold.release()
     assert (await posting)["ok"]
+
+
+async def test_look_ups_answer_as_slack_does(slack: RunningSlack, client: AsyncWebClient) -> None:
+    posted = await client.chat_postMessage(channel="C0ALERTS", text="x")
+    link = await client.chat_getPermalink(channel="C0ALERTS", message_ts=posted["ts"])
+    assert link["permalink"].endswith("/C0ALERTS/p" + posted["ts"].replace(".", ""))
+    assert (await client.team_info())["team"]["id"] == "T0GATEHOUSE"
+    bot = (await client.bots_info(bot=slack.workspace.bot_id))["bot"]
+    assert bot["user_id"] == slack.workspace.bot_user_id
+    members = await client.conversations_members(channel="C0GENERAL")
+    assert "U0GUEST" in members["members"]
+    with_users = await client.usergroups_list(include_users=True)
+    assert with_users["usergroups"][0]["users"] == ["U0APPROVER2"]
+    assert "users" not in (await client.usergroups_list())["usergroups"][0]
+    assert await refused(client.api_call("chat.unheard")) == "unknown_method"
+
+
+async def test_an_ephemeral_message_is_for_somebody_in_the_channel(client: AsyncWebClient) -> None:
+    call = client.chat_postEphemeral(channel="C0APPROVALS", user="U0GUEST", text="x")
+    assert await refused(call) == "user_not_in_channel"
+
+
+async def test_blocks_that_are_no_json_are_refused(slack: RunningSlack) -> None:
+    async with aiohttp.ClientSession() as session:
+        form = {"token": "xoxb-sandbox", "channel": "C0ALERTS", "text": "x", "blocks": "[{"}
+        async with session.post(slack.api_url + "chat.postMessage", data=form) as answer:
+            assert (await answer.json())["error"] == "invalid_blocks_format"

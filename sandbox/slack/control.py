@@ -1,0 +1,74 @@
+"""`/_control`: make this Slack fail, from another process or from the page.
+
+GET  calls?last=50  the last Web API calls, newest last
+POST faults         {"method", "kind", "times"?, "retry_after"?, "error"?, "status"?}
+POST faults/lift    {}: everything works again, and what is held goes on
+
+`kind` is one of `ratelimit`, `error`, `status`, `html`, `hang`, `drop`, `cut`; see
+`sandbox.slack.faults.Faults`. `times` is 1 when left out, null for every call until lifted.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from aiohttp import web
+
+from sandbox.slack.faults import Faults
+from sandbox.slack.messages import Json
+from sandbox.slack.workspace import Workspace
+
+Options = dict[str, Any]
+
+
+def add_control(app: web.Application, workspace: Workspace) -> None:
+    """Add the addresses above to the stand-in's application."""
+
+    async def calls(request: web.Request) -> web.Response:
+        last = int(request.query.get("last", "50"))
+        shown = [
+            {"method": call.method, "at": call.at, "status": call.status, "answer": call.answer}
+            for call in workspace.calls[-last:]
+        ]
+        return web.json_response({"calls": shown})
+
+    async def disturb(request: web.Request) -> web.Response:
+        try:
+            set_fault(workspace.faults, await request.json())
+        except (KeyError, TypeError, ValueError) as error:
+            raise web.HTTPBadRequest(text=f"{type(error).__name__}: {error}") from error
+        return web.json_response({})
+
+    async def lift(_request: web.Request) -> web.Response:
+        workspace.faults.clear()
+        return web.json_response({})
+
+    app.router.add_get("/_control/calls", calls)
+    app.router.add_post("/_control/faults", disturb)
+    app.router.add_post("/_control/faults/lift", lift)
+
+
+def set_fault(faults: Faults, wish: Json) -> None:
+    """Set one fault.
+
+    Raises:
+        KeyError: a field is missing, or there is no such kind.
+        ValueError: a number is not one.
+    """
+    times: int | None = wish.get("times", 1)
+    kinds: dict[str, Callable[..., None]] = {
+        "ratelimit": faults.ratelimit,
+        "error": faults.error,
+        "status": faults.status,
+        "html": faults.html,
+        "hang": faults.hang,
+        "drop": faults.drop,
+        "cut": faults.cut,
+    }
+    more: Options = {}
+    if wish["kind"] == "ratelimit":
+        more["retry_after"] = int(wish.get("retry_after", 1))
+    elif wish["kind"] == "error":
+        more["name"] = str(wish["error"])
+    elif wish["kind"] == "status":
+        more["status"] = int(wish.get("status", 500))
+    kinds[wish["kind"]](wish["method"], times=times, **more)
