@@ -39,7 +39,6 @@ HOSTILE = [
     "now",
     "\u202egnp",
     "\x00\x07",
-    "\ud83d\ude00",
     "😀" * 50,
     "x" * 4000,
     "\n\n> quote",
