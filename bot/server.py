@@ -50,6 +50,9 @@ class SlackEndpoint:
             return web.Response(status=401, text="unreadable")
         except TimeoutError:
             return web.Response(status=408, text="too slow")
+        except ConnectionError:
+            # Slack gave up while we could not listen; nobody reads this.
+            return web.Response(status=400, text="gone")
         if not self._is_signed(request, body) or not _is_readable(request, body):
             return web.Response(status=401, text="unsigned or malformed")
         answer = await self._dispatch(request, body)

@@ -21,7 +21,10 @@ async def run(words: list[str], databases: list[str], seconds: float, at_once: i
 
     pairs = [(drill, kind) for drill in chosen for kind in drill.databases if kind in databases]
     results = await asyncio.gather(*(one(*pair) for pair in pairs))
-    lines = "\n".join(f"- {drill.name}: {drill.promise}" for drill in chosen)
+    promises = {drill.promise: [] for drill in chosen}
+    for drill in chosen:
+        promises[drill.promise].append(drill.name)
+    lines = "\n".join(f"- {'; '.join(names)}: {promise}" for promise, names in promises.items())
     sys.stdout.write(f"{table(result.row for result in results)}\n\nPass lines:\n\n{lines}\n")
     return 1 if any(result.failure for result in results) else 0
 

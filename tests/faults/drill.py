@@ -5,13 +5,12 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Literal
 
 from sandbox.slack.messages import Message
 from tests.support.fleet import Fleet, is_silence
+from tests.support.kinds import Kind
 from tests.support.story import APPROVER, Story
 
-Kind = Literal["sqlite", "postgres"]
 BOTH: tuple[Kind, ...] = ("sqlite", "postgres")
 RECOVERY_SECONDS = 30.0
 
@@ -95,7 +94,7 @@ class Notes:
         self.holds("the list as approved, one true card, told once")
         await story.fleet.verify_audit()
         self.holds("audit intact")
-        assert not story.fleet.tracebacks, story.fleet.tracebacks[0][:2000]
+        assert not story.fleet.tracebacks, story.fleet.tracebacks[0][:6000]
 
     def holds(self, what: str) -> None:
         """Write down something that was checked and held."""

@@ -1,6 +1,7 @@
 """Runs drills and prints what they found as a table."""
 
 import asyncio
+import re
 import tempfile
 import textwrap
 import time
@@ -30,10 +31,10 @@ class Result:
         return (
             self.drill.name,
             self.notes.database,
-            " / ".join(dict.fromkeys(self.notes.seen)) or "nothing to see",
+            " / ".join(dict.fromkeys(map(plain, self.notes.seen))) or "nothing to see",
             "; ".join(self.notes.held),
             "-" if recovered is None else f"{recovered:.1f}",
-            f"FAILED: {self.failure}" if self.failure else "passed",
+            f"FAILED: {self.failure[:6000]}" if self.failure else "passed",
         )
 
 
@@ -55,6 +56,14 @@ async def run_drill(drill: Drill, database: Kind, seconds: float = FULL_SECONDS)
             traceback.print_exc()
             failure = f"{type(error).__name__}: {error}"
     return Result(drill, notes, failure, time.monotonic() - began)
+
+
+def plain(said: str) -> str:
+    """What was said, as one reads it: without Slack's marks and the ids of this run."""
+    said = re.sub(r"<[^<>|]*\|([^<>]*)>", r"\1", said)
+    said = re.sub(r" \(`FW\w+`\)", "", said).replace("<#C0APPROVALS>", "#approvals")
+    said = re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC", "11:04 UTC", said)
+    return re.sub(r"person-\d+", "person-1", said).replace("*", "").replace("`", "")
 
 
 def table(rows: Iterable[Sequence[str]], head: Sequence[str] = HEAD) -> str:

@@ -1,5 +1,5 @@
 """The drills, by what goes wrong."""
 
-from tests.faults.drills import database
+from tests.faults.drills import database, services, slack, time
 
-ALL = (*database.DRILLS,)
+ALL = (*database.DRILLS, *slack.DRILLS, *services.DRILLS, *time.DRILLS)

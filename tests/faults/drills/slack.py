@@ -1,0 +1,94 @@
+"""Slack's Web API fails in each of its ways; answers by response_url still arrive."""
+
+import time
+from collections.abc import Callable
+from functools import partial
+
+from sandbox.slack.faults import Faults
+from tests.faults.drill import Drill, Notes, lasts
+from tests.support.fleet import running_fleet
+from tests.support.kinds import database_of
+from tests.support.story import APPROVER, REQUESTER, Story, Wish
+
+WRITING = ("chat.postMessage", "chat.update")
+LOOKING_UP = ("users.info", "usergroups.users.list", "usergroups.list")
+RETRY_AFTER_SECONDS = 3
+
+Break = Callable[[Faults, str], None]
+
+
+async def disturbed(notes: Notes, fails: Break, methods: tuple[str, ...]) -> None:
+    """People ask and approve while Slack fails; cards and messages follow when it is back."""
+    async with database_of(notes.database, notes.folder) as url, running_fleet(url) as fleet:
+        story = Story(fleet)
+        waiting = await story.request()
+        await fleet.ask(APPROVER, "/testusers", "requests")
+        faults = fleet.slack.workspace.faults
+        calls_before = len(fleet.slack.workspace.calls_of("chat.postMessage"))
+        for method in methods:
+            fails(faults, method)
+        began = time.monotonic()
+        later = story.new_identity()
+        answer = await fleet.ask(REQUESTER, "/testusers", f"add welcome {later}")
+        notes.saw(answer, "Requested in")
+        story.wishes[later] = Wish(later, "welcome")
+        await notes.click_says(story, waiting, "Approve", "You approved")
+        story.becomes(waiting, "applied")
+        if "users.info" in methods:
+            await notes.people_see(fleet, "U0VIEWER", "/orgs", "", "Slack")
+        await lasts(began, notes.seconds)
+        faults.clear()
+        async with notes.recovery():
+            await story.comes_true()
+        tried = len(fleet.slack.workspace.calls_of("chat.postMessage")) - calls_before
+        assert tried <= 4 * (notes.seconds / RETRY_AFTER_SECONDS + 4), f"{tried} posts"
+        await notes.all_holds(story)
+
+
+def ratelimited(faults: Faults, method: str) -> None:
+    """429 with Retry-After."""
+    faults.ratelimit(method, retry_after=RETRY_AFTER_SECONDS, times=None)
+
+
+def server_error(faults: Faults, method: str) -> None:
+    """500 with nothing."""
+    faults.status(method, 500, times=None)
+
+
+def a_page(faults: Faults, method: str) -> None:
+    """A proxy's page."""
+    faults.html(method, times=None)
+
+
+def refused(name: str) -> Break:
+    """`ok: false` with a name."""
+    return lambda faults, method: faults.error(method, name, times=None)
+
+
+def nothing(faults: Faults, method: str) -> None:
+    """No answer at all."""
+    faults.hang(method, times=None)
+
+
+def lost_answers(faults: Faults, method: str) -> None:
+    """It is done, and the connection breaks before the answer."""
+    faults.cut(method, times=None)
+
+
+PROMISE = (
+    "Commands and clicks are answered and followed; cards and messages wait,"
+    " and then each is there once and true."
+)
+EVERYTHING = (*WRITING, *LOOKING_UP)
+DRILLS = tuple(
+    Drill(f"Slack {name}", PROMISE, partial(disturbed, fails=fails, methods=methods))
+    for name, fails, methods in (
+        ("answers 429", ratelimited, EVERYTHING),
+        ("answers 500", server_error, EVERYTHING),
+        ("answers HTML", a_page, EVERYTHING),
+        ("answers channel_not_found", refused("channel_not_found"), WRITING),
+        ("answers token_revoked", refused("token_revoked"), EVERYTHING),
+        ("answers nothing", nothing, EVERYTHING),
+        ("does it and loses the answer", lost_answers, WRITING),
+    )
+)

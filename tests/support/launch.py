@@ -1,0 +1,108 @@
+"""Start the real program with something wrong under it: `python -m tests.support.launch …`.
+
+--clock FILE   the wall clock is off by as many seconds as the file says at the moment
+--die-at N     `kill -9` to itself right after the N-th step that leaves a trace somewhere, counted
+               from the first SIGUSR1: a commit, or a call of another program that changes something
+
+Each step is printed as a line `{"step": …}`. Nothing in the program itself knows of this.
+"""
+
+import argparse
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import aiohttp
+import structlog
+
+from bot.__main__ import main
+from bot.store.engine import Database, Transaction
+
+
+class Steps:
+    """Counts, tells, and at the chosen one dies."""
+
+    def __init__(self, die_at: int) -> None:
+        self._die_at = die_at
+        self._count = 0
+        self._is_armed = False
+
+    def arm(self, *_: object) -> None:
+        """Begin to count."""
+        self._is_armed = True
+
+    def took(self, what: str) -> None:
+        """One more step."""
+        if not self._is_armed:
+            return
+        self._count += 1
+        job = str(structlog.contextvars.get_contextvars().get("job", "")).partition(":")[0]
+        line = json.dumps({"step": self._count, "what": what, "job": job}) + "\n"
+        os.write(2, line.encode())
+        if self._count == self._die_at:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def count_commits(steps: Steps) -> None:
+    """Make every commit a step."""
+    honest = Database.transaction
+
+    @asynccontextmanager
+    async def transaction(self: Database) -> AsyncIterator[Transaction]:
+        async with honest(self) as tx:
+            yield tx
+        steps.took("commit")
+
+    Database.transaction = transaction  # type: ignore[method-assign]
+
+
+def count_calls(steps: Steps) -> None:
+    """Make every call that changes something a step, once its answer is there."""
+    honest = aiohttp.ClientSession._request
+
+    async def request(self: aiohttp.ClientSession, method: str, url: Any, **rest: Any) -> Any:
+        answer = await honest(self, method, url, **rest)
+        if method.upper() != "GET":
+            steps.took(urlsplit(str(url)).path.strip("/").partition("/")[2])
+        return answer
+
+    aiohttp.ClientSession._request = request  # type: ignore[method-assign,assignment]
+
+
+def shift_clock(file: Path) -> None:
+    """Let `time.time` be off by what the file says."""
+    honest = time.time
+
+    def shifted() -> float:
+        with suppress(OSError, ValueError):
+            return honest() + float(file.read_text())
+        return honest()
+
+    time.time = shifted
+
+
+def launch() -> int:
+    """Read the arguments, break what they say, and serve."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--clock", type=Path)
+    parser.add_argument("--die-at", type=int)
+    options = parser.parse_args()
+    if options.clock:
+        shift_clock(options.clock)
+    if options.die_at is not None:
+        steps = Steps(options.die_at)
+        signal.signal(signal.SIGUSR1, steps.arm)
+        count_commits(steps)
+        count_calls(steps)
+    return main([])
+
+
+if __name__ == "__main__":
+    sys.exit(launch())
