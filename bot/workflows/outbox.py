@@ -30,7 +30,12 @@ UNREACHABLE_PEOPLE = frozenset(
     {"user_not_found", "user_disabled", "users_not_found", "cannot_dm_bot", "messages_tab_disabled"}
 )
 # Names by which Slack says that the blocks, not the place, are what is wrong.
-BAD_BLOCKS = frozenset({"invalid_blocks", "invalid_blocks_format", "msg_blocks_too_long"})
+BAD_BLOCKS = frozenset(
+    {
+        *("invalid_blocks", "invalid_blocks_format", "msg_blocks_too_long"),
+        *("only_one_table_allowed", "invalid_attachments"),
+    }
+)
 # Fixed, so that the same letter has the same client_msg_id in every process.
 LETTER_NAMESPACE = uuid.UUID("6f0f9a4e-3c2b-4a57-9c37-6d3f4f6e1c55")
 
@@ -89,20 +94,26 @@ class Sender:
         self._database = database
         self._slack = slack
         self._renderers = renderers
+        # Slack limits methods over all channels: while it asks us to wait, nothing is sent.
+        self._quiet_until: datetime | None = None
 
     async def run(self, job: Job, lease: Lease) -> datetime | None:
         """Send the waiting letters of a key; return when to go on, or None when all are sent."""
         async with self._database.reading() as tx:
-            letters = await outbox.waiting(tx, job.subject)
-        for letter in letters:
-            if _is_superseded(letter, letters):
+            letters, now = await outbox.waiting(tx, job.subject), await tx.now()
+        if self._quiet_until is not None and now < self._quiet_until:
+            return self._quiet_until
+        for letter, following in zip(letters, [*letters[1:], None], strict=True):
+            if following is not None and _is_same_card(letter, following):
+                # One edit then shows both. What stands between two edits is sent in its turn.
                 await self._done([letter.id])
                 continue
             try:
                 again_at = await self._send(letter, lease)
             except SlackRateLimited as error:
                 log.info("slack.rate_limited", seconds=error.retry_after_seconds)
-                return await self._in(error.retry_after_seconds)
+                self._quiet_until = await self._in(error.retry_after_seconds)
+                return self._quiet_until
             if again_at is not None:
                 return again_at
         return None
@@ -217,13 +228,8 @@ class Sender:
             return await tx.now() + timedelta(seconds=seconds)
 
 
-def _is_superseded(letter: Letter, letters: Sequence[Letter]) -> bool:
-    """Whether a later letter is about the same card: one edit then shows both."""
-    return any(
-        later.id > letter.id and later.kind == letter.kind and later.subject == letter.subject
-        for later in letters
-        if later.kind.endswith("card")
-    )
+def _is_same_card(one: Letter, other: Letter) -> bool:
+    return (one.kind, one.subject) == (other.kind, other.subject) and one.kind.endswith("card")
 
 
 def _fingerprint(message: Message) -> str:
