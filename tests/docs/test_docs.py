@@ -12,7 +12,7 @@ from bot.manifest import COMMANDS, PLACEHOLDER_URL, SCOPES, app_manifest
 from bot.metrics import Metrics
 from bot.model.blocks import BlockCode
 from bot.permissions import LEAST_ROLE, RANK, Role
-from bot.settings import EXAMPLES, Settings
+from bot.settings import EXAMPLES, Settings, read_settings
 from bot.ui.help import HELP
 from handlers.table import ENTRY_POINTS
 
@@ -173,6 +173,22 @@ def test_the_table_of_roles_is_the_table_of_the_code() -> None:
 def test_the_scopes_are_those_of_the_manifest() -> None:
     told = {row[0].strip("`") for row in rows("docs/install.md")} - {"scope"}
     assert told == set(SCOPES)
+
+
+def test_the_settings_to_copy_from_the_installation_page_are_good() -> None:
+    page = read("docs/install.md").replace("FW…", "FW" + "0" * 32).replace("…", "X1")
+    environment = dict(re.findall(r"^([A-Z_]+)='(.*)'$", page, re.MULTILINE))
+    assert {"SLACK_BOT_TOKEN", "ROLES", "FLOW_ALIASES", "EMAIL_API_KEY"} <= set(environment)
+    read_settings(environment)
+
+
+def test_the_commands_to_copy_exist() -> None:
+    text = "".join(page.read_text(encoding="utf-8") for page in DOCS) + read("README.md")
+    makefile = read("Makefile")
+    for target in set(re.findall(r"`make (\w+)`", text)):
+        assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
+    for command in set(re.findall(r"python -m bot (\w+)", text)):
+        assert f'add_parser("{command}"' in read("bot/__main__.py"), command
 
 
 def test_every_dependency_is_defended() -> None:
