@@ -83,3 +83,16 @@ async def test_a_bot_that_dies_is_said_and_can_be_started_again(
         await asyncio.wait_for(sandbox.bot.start(), READY_SECONDS)
         delivery = await sandbox.slack.command("U0VIEWER", "C0GENERAL", "/gatehouse", "whoami")
         assert (delivery.status, delivery.error) == (200, None)
+
+
+async def test_the_bot_works_over_socket_mode_too() -> None:
+    async with running_sandbox(SLACK_APP_TOKEN="xapp-sandbox") as sandbox:
+        slack, user = sandbox.slack, "U0OPERATOR"
+        await asyncio.wait_for(sandbox.bot.start(), READY_SECONDS)
+        await slack.until(lambda: slack.sockets, READY_SECONDS)
+        await slack.command(user, "C0GENERAL", "/testusers")
+        view = await slack.until(lambda: slack.workspace.open_view(user))
+        await slack.submit(user, view, {"Flow": "survey", "Identities": "a@example.com"})
+        card = await slack.until(lambda: slack.workspace.messages("C0APPROVALS")[-1])
+        await slack.click("U0APPROVER", card, "Approve")
+        await slack.until(lambda: "Applied" in card.all_text)
