@@ -96,8 +96,13 @@ class Service:
         return runner
 
     async def _scrape(self) -> bytes:
-        self._bot.metrics.show(await self._bot.desk.status.status())
-        return self._bot.metrics.page()
+        status = await self._bot.desk.status.status()
+        standings = None
+        with contextlib.suppress(DatabaseUnavailable):
+            standings = await self._bot.desk.ratelimits.standings()
+        self._bot.metrics.show(status, standings)
+        # Thousands of organizations take a while to write down; commands are answered meanwhile.
+        return await asyncio.to_thread(self._bot.metrics.page)
 
     async def _work(self) -> None:
         """Bring everything up, however long it takes, and then run the jobs."""

@@ -88,6 +88,19 @@ class RateLimits:
         ]
         return Overview(uses, _unlisted(directory), now)
 
+    async def standings(self) -> list[Standing]:
+        """How every organization that is known or was called stands; without any call.
+
+        Raises:
+            DatabaseUnavailable: Nothing is known then.
+        """
+        directory = await self._directory.known()
+        async with self._database.reading() as tx:
+            called = await quota_use.standings(tx, self._terms)
+        seen = {one.key for one in called}
+        idle = (self._idle(place.key) for place in directory.places if place.key not in seen)
+        return [*called, *idle]
+
     async def one(self, person: Person, typed: str) -> Detail:
         """The organization of that id or name.
 

@@ -4,6 +4,7 @@ import asyncio
 import re
 from dataclasses import replace
 
+import aiohttp
 import pytest
 
 from sandbox.services.state import ServicesState
@@ -211,3 +212,23 @@ async def test_ten_thousand_organizations_with_long_names_are_paged(world):
     detail = await world.ask("U0VIEWER", "/ratelimits", many[0].organization_id)
     assert "0/100" in detail.all_text
     assert world.slack.workspace.calls_of("invalid_blocks") == []
+
+
+async def test_the_metrics_tell_use_and_limit_of_every_organization(world):
+    called, idle = world.services.state.data_centers["eu"].organizations[:2]
+    await world.ask("U0VIEWER", "/orgs")
+    await world.ask("U0OPERATOR", "/ratelimits", f"check {called.organization_id}")
+    async with (
+        aiohttp.ClientSession() as session,
+        session.get(f"{world.slack.bot_url}/metrics") as answer,
+    ):
+        lines = (await answer.text()).splitlines()
+
+    def labels(organization, limit):
+        return f'{{data_center="eu",limit="{limit}",organization="{organization}"}}'
+
+    for limit, most in (("minute", 100.0), ("day", 1000.0), ("concurrent", 5.0)):
+        used = 0.0 if limit == "concurrent" else 1.0
+        assert f"gatehouse_quota_used{labels(called.organization_id, limit)} {used}" in lines
+        assert f"gatehouse_quota_limit{labels(called.organization_id, limit)} {most}" in lines
+        assert f"gatehouse_quota_used{labels(idle.organization_id, limit)} 0.0" in lines
