@@ -101,7 +101,9 @@ def make_plan(
     over = [grant for grant in due if grant.identity not in named]
     endings = [Ending(one.identity, one.request_id, one.identity not in current) for one in over]
     current = apply_change(current, Change(removals=tuple(one.identity for one in over)))
-    return Plan(plan_id, tuple(listed), current, tuple(steps), tuple(endings))
+    # Who goes and comes back within one plan keeps their place: nothing is sent for an order.
+    after = apply_change(listed, difference(listed, current))
+    return Plan(plan_id, tuple(listed), after, tuple(steps), tuple(endings))
 
 
 def _step(

@@ -20,6 +20,7 @@ from bot.ui.testusers.wording import (
 # Slack refuses messages of about 12,000 characters in all.
 MESSAGE_CHARACTERS = 11_000
 MENTIONS = 20
+TRIES = 3
 
 
 def card(request: Request, approver_ids: Sequence[str], needed: int) -> Message:
@@ -82,7 +83,10 @@ def _trying(request: Request) -> str:
     progress = request.progress
     if not progress.tries:
         return ""
-    return f". Try {progress.tries} of 3 failed: {text.escape(progress.failure, 500)}"
+    failure = text.escape(progress.failure, 500)
+    if progress.tries >= TRIES:
+        return f". No answer came, so the list is looked at: {failure}"
+    return f". Try {progress.tries} of {TRIES} failed: {failure}"
 
 
 def _applied(request: Request) -> str:

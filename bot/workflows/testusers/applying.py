@@ -14,13 +14,14 @@ import structlog
 
 from bot.errors import NotConfigured, ResponseUnreadable, ServiceError, ServiceRefused
 from bot.model.applying import Plan, has_landed, make_plan
+from bot.model.audit import BOT, AuditEntry
 from bot.model.requests import Request
 from bot.model.testusers import Flow, difference, is_sendable, same_people
 from bot.store import flows, grants, jobs, requests
 from bot.store.engine import Transaction
 from bot.store.jobs import Job
 from bot.workflows.jobs import Lease, LeaseLost
-from bot.workflows.testusers.failing import note_failure
+from bot.workflows.testusers.failing import fail_spent, is_spent, note_failure
 from bot.workflows.testusers.finishing import finish
 from bot.workflows.testusers.setup import Setup
 
@@ -88,7 +89,7 @@ class Applying:
         elif ids is None:
             async with self._setup.database.reading() as tx:
                 ids = requests.ids(await _ready(tx, flow.key))
-        await note_failure(self._setup, ids, error)
+        await note_failure(self._setup, flow, ids, error)
 
     async def _attempt(
         self, flow: Flow, lease: Lease, only: Collection[str] | None = None
@@ -118,8 +119,18 @@ class Applying:
             if plan is not None and has_landed(plan, listed):
                 await self._finish(tx, flow, plan, listed)
             elif plan is not None:
-                await flows.drop_plan(tx, flow.key, plan.id)
+                await self._give_up(tx, flow, plan)
+            spent = [one.id for one in await _ready(tx, flow.key) if is_spent(one)]
+        if spent:
+            await fail_spent(self._setup, spent)
         return listed
+
+    async def _give_up(self, tx: Transaction, flow: Flow, plan: Plan) -> None:
+        """Drop a plan that was sent, as far as is known, in vain; it is audited all the same."""
+        if await flows.drop_plan(tx, flow.key, plan.id):
+            detail = {"before": plan.before, "after": plan.after}
+            entry = AuditEntry(BOT, "flow.change_not_found", flow.sid, detail)
+            await self._setup.audit.append(tx, entry)
 
     async def _plan(
         self, flow: Flow, listed: Sequence[str], lease: Lease, only: Collection[str] | None

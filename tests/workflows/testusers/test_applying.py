@@ -135,7 +135,7 @@ async def test_three_tries_with_growing_pauses_then_failed_with_the_reason(world
     assert (await world.stored(request)).state is State.APPLYING
     await world.pass_time(1)
     assert (await world.stored(request)).progress.tries == 2
-    await world.pass_time(3.9)
+    await world.pass_time(2.9)
     assert (await world.stored(request)).progress.tries == 2
     await world.pass_time(0.1)
     stored = await world.stored(request)
@@ -149,7 +149,7 @@ async def test_three_tries_with_growing_pauses_then_failed_with_the_reason(world
 async def test_a_retry_stands_on_the_first_approval(world):
     request = await approved(world, "add welcome +1")
     world.service.post_faults = [failed(), failed(), failed()]
-    for _ in range(3):
+    for _ in range(4):
         await world.pass_time(10)
     await world.decide(Act.RETRY, request, ABEL)
     await world.work()
@@ -170,6 +170,57 @@ async def test_a_lost_answer_is_not_sent_again(world):
     assert world.service.posts == [("+1",)]
     assert stored.progress.done.change == Change(("+1",))
     assert stored.progress.done.outside == Change()
+
+
+async def test_a_change_whose_last_answer_was_lost_has_not_failed(world):
+    request = await approved(world, "add welcome +1")
+    world.service.post_faults = [failed(), failed()]
+    world.service.lost_answers = [timed_out()]
+    for _ in range(4):
+        await world.pass_time(10)
+    assert world.service.lists[WELCOME] == ["+1"]
+    assert (await world.stored(request)).state is State.APPLIED
+    assert world.told() == ["applied"]
+    assert len(world.service.posts) == 1
+
+
+async def test_a_change_that_was_tried_three_times_and_is_not_there_has_failed(world):
+    request = await approved(world, "add welcome +1")
+    world.service.post_faults = [failed(), failed(), timed_out()]
+    for _ in range(5):
+        await world.pass_time(10)
+    stored = await world.stored(request)
+    assert stored.state is State.FAILED
+    assert "no answer in time" in stored.progress.failure
+    assert "not known" not in stored.progress.failure
+    assert world.service.posts == []
+
+
+async def test_when_nobody_can_know_whether_it_arrived_that_is_said(world):
+    request = await approved(world, "add welcome +1")
+    world.service.post_faults = [failed(), failed()]
+    world.service.lost_answers = [timed_out()]
+    await world.work()
+    await world.pass_time(1)
+    world.service.on_call = None
+
+    async def go_away(call: str) -> None:
+        if call == "read" and world.service.posts:
+            raise failed()
+
+    world.service.on_call = go_away
+    for _ in range(4):
+        await world.pass_time(10)
+    stored = await world.stored(request)
+    assert stored.state is State.FAILED
+    assert "not known whether the change arrived" in stored.progress.failure
+    world.service.on_call = None
+    await world.decide(Act.RETRY, request)
+    await world.work()
+    stored = await world.stored(request)
+    assert stored.state is State.APPLIED
+    assert stored.progress.done.change == Change(("+1",))
+    assert world.service.posts == [("+1",)]
 
 
 async def test_an_edit_after_a_lost_answer_is_kept(world):

@@ -1,0 +1,206 @@
+"""Whatever people, faults and crashes do: the list is what approvals and outside edits say."""
+
+import asyncio
+import shutil
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from bot.errors import GatehouseError, ServiceFailed, ServiceTimeout
+from bot.model.approval import Act, State
+from bot.model.requests import Request
+from bot.model.testusers import apply_change, difference
+from bot.parsing.testusers import parse_testusers
+from bot.store import grants, jobs
+from bot.store.engine import Database
+from bot.store.migrations import migrate
+from tests.support.clock import FakeClock
+from tests.support.testusers import ADA, OTTO, WELCOME, FakeFlowService, World
+
+PEOPLE = ("+1", "+2", "+3", "+4")
+people = st.sampled_from(PEOPLE)
+which = st.integers(0, 9)
+
+operations = st.one_of(
+    st.tuples(st.just("ask"), st.sampled_from(("add", "remove")), people, st.sampled_from((0, 40))),
+    st.tuples(st.just("click"), st.sampled_from([Act.APPROVE, Act.APPROVE, *Act]), which),
+    st.tuples(st.just("edit"), st.booleans(), people),
+    st.tuples(st.just("fault"), st.sampled_from(("read", "post", "lost", "crash", "crash after"))),
+    st.tuples(st.just("pass"), st.sampled_from((1, 10, 60))),
+)
+
+
+class Crash(BaseException):
+    """The process is gone."""
+
+
+@dataclass
+class WatchedService(FakeFlowService):
+    """Checks each update when it comes: nobody comes or goes without an approval or an end."""
+
+    world: "Random | None" = None
+    crashes: list[str] = field(default_factory=list)
+
+    async def replace(self, flow_sid, identities):
+        await self.world.check(tuple(self.lists[flow_sid]), tuple(identities))
+        if self.crashes and self.crashes[0] == "crash":
+            raise Crash(self.crashes.pop())
+        answer = await super().replace(flow_sid, identities)
+        if self.crashes:
+            raise Crash(self.crashes.pop())
+        return answer
+
+
+class Random:
+    """Follows operations, and knows what the list has to be."""
+
+    def __init__(self, database: Database, clock: FakeClock) -> None:
+        self.service = WatchedService(world=self)
+        self.database, self.clock = database, clock
+        self.asked: list[Request] = []
+        self.applied: set[str] = set()
+        self.ended: set[tuple[str, str]] = set()
+        self.expected: list[str] = []
+        self.lives = 0
+        self.restart()
+
+    def restart(self) -> None:
+        self.lives += 1
+        self.world = World(self.database, self.clock, self.service, owner=f"life {self.lives}")
+
+    async def check(self, standing: tuple[str, ...], sent: tuple[str, ...]) -> None:
+        """An update does what is approved or over, and keeps all others in their order."""
+        change = difference(standing, sent)
+        assert apply_change(standing, change) == sent
+        stored = [await self.world.stored(one) for one in self.asked]
+        approved = [one for one in stored if one.state is State.APPLYING]
+        async with self.database.reading() as tx:
+            over = [one.identity for one in await grants.due(tx, WELCOME)]
+        assert set(change.additions) <= {p for r in approved for p in r.wish.change.additions}
+        removed = {p for r in approved for p in r.wish.change.removals}
+        assert set(change.removals) <= removed | set(over)
+
+    async def follow(self, operation: tuple) -> None:
+        name, *rest = operation
+        self.clock.advance(1)
+        try:
+            await getattr(self, name)(*rest)
+            await self.work()
+        except GatehouseError:
+            pass
+        await self.look()
+
+    async def work(self) -> None:
+        try:
+            await self.world.work()
+        except Crash:
+            self.clock.advance(jobs.LEASE_SECONDS + 1)
+            self.restart()
+            await self.work()
+
+    async def ask(self, kind: str, who: str, seconds: int) -> None:
+        more = f" for {seconds}s" if seconds and kind == "add" else ""
+        wish = parse_testusers(f"{kind} welcome {who}{more}")
+        asked = await self.world.asking.ask(await self.world.person(OTTO), wish)
+        self.asked += [asked.request] if asked.request else []
+
+    async def click(self, act: Act, number: int) -> None:
+        if not self.asked:
+            return
+        request = self.asked[number % len(self.asked)]
+        person = await self.world.person(OTTO if act in (Act.CANCEL, Act.UNDO) else ADA)
+        if act is Act.UNDO:
+            undone = await self.world.asking.undo(person, request.id)
+            self.asked += [undone.request] if undone.request else []
+        else:
+            await self.world.deciding.decide(person, act, request.id, "no")
+
+    async def edit(self, adds: bool, who: str) -> None:
+        for some in (self.service.lists[WELCOME], self.expected):
+            if who in some:
+                some.remove(who)
+            if adds:
+                some.append(who)
+
+    async def fault(self, kind: str) -> None:
+        down = ServiceFailed("flow", "Down.", status=500)
+        lost = ServiceTimeout("flow", "No answer.")
+        if kind == "read":
+            self.service.read_faults.append(down)
+        elif kind == "post":
+            self.service.post_faults.append(down)
+        elif kind == "lost":
+            self.service.lost_answers.append(lost)
+        else:
+            self.service.crashes = [kind]
+
+    async def _pass(self, seconds: int) -> None:
+        self.clock.advance(seconds)
+
+    locals()["pass"] = _pass
+
+    async def look(self) -> None:
+        """Take note of what is applied and over now, and hold the list against it."""
+        for one in sorted(
+            [await self.world.stored(one) for one in self.asked],
+            key=lambda one: one.decided_at or one.created_at,
+        ):
+            if one.state is State.APPLIED and one.id not in self.applied:
+                self.applied.add(one.id)
+                self.expected = list(apply_change(self.expected, one.progress.done.change))
+            for end in one.progress.ended:
+                if (one.id, end.at.isoformat() + end.identity) not in self.ended:
+                    self.ended.add((one.id, end.at.isoformat() + end.identity))
+                    self.expected = [who for who in self.expected if who != end.identity]
+
+    async def settle(self) -> None:
+        """All is well again: after a while nothing is left to do."""
+        self.service.read_faults.clear()
+        self.service.post_faults.clear()
+        self.service.lost_answers.clear()
+        self.service.crashes.clear()
+        for _ in range(4):
+            self.clock.advance(20)
+            await self.work()
+            await self.look()
+        for one in self.asked:
+            assert (await self.world.stored(one)).state is not State.APPLYING
+        assert set(self.service.lists[WELCOME]) == set(self.expected)
+        actions = [action for _, action in await self.world.audited()]
+        explained = actions.count("flow.changed") + actions.count("flow.change_not_found")
+        assert len(self.service.posts) <= explained
+
+
+async def run(template: Path, steps: list[tuple]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "random.db"
+        shutil.copy(template, path)
+        clock = FakeClock()
+        database = Database(f"sqlite:///{path}", clock)
+        try:
+            random = Random(database, clock)
+            for step in steps:
+                await random.follow(step)
+            await random.settle()
+        finally:
+            await database.close()
+
+
+async def empty(path: Path) -> None:
+    database = Database(f"sqlite:///{path}", FakeClock())
+    await migrate(database)
+    await database.close()
+
+
+@settings(
+    max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(steps=st.lists(operations, min_size=5, max_size=30))
+def test_the_list_is_what_approvals_and_outside_edits_say(tmp_path, steps) -> None:
+    template = tmp_path / "empty.db"
+    if not template.exists():
+        asyncio.run(empty(template))
+    asyncio.run(run(template, steps))
