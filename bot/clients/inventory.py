@@ -1,11 +1,12 @@
 """The inventory service: organizations of each data center; no call without a grant."""
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError
 from yarl import URL
 
 from bot.clients.calls import Answer, Attempt, ServiceCall
@@ -14,11 +15,12 @@ from bot.clients.failures import code_and_words, json_of, model_of, refused_by_c
 from bot.clients.http import ServiceHttp
 from bot.errors import CredentialsRefused, NotConfigured, RateLimited
 from bot.model.calls import CallCause, Grant, QuotaGuard
-from bot.model.organization import Organization, OrganizationKey
+from bot.model.organization import Organization, OrganizationKey, read_in_portions
 from bot.model.told import ToldLimits
 from bot.redaction import Redactor
 
 LISTING_SCOPE = "ServiceInventory.settings.READ"
+LARGE_BYTES = 256 * 1024
 ADVICE: Mapping[int, str] = {
     HTTPStatus.UNAUTHORIZED: "Replace the data center's credential in INVENTORY_DATA_CENTERS.",
     HTTPStatus.FORBIDDEN: f"Listing organizations needs the scope {LISTING_SCOPE}.",
@@ -95,7 +97,10 @@ class InventoryClient:
             advice=ADVICE,
         )
         answer = await self._http.request(call, lambda: self._granted(key, cause))
-        return organizations_in(call, answer, self._http.redactor)
+        if len(answer.body) < LARGE_BYTES:
+            return organizations_in(call, answer, self._http.redactor)
+        # Everybody else's acknowledgement would wait while ten thousand organizations are read.
+        return await asyncio.to_thread(organizations_in, call, answer, self._http.redactor)
 
     @asynccontextmanager
     async def _granted(self, key: OrganizationKey, cause: CallCause) -> AsyncIterator[Attempt]:
@@ -115,7 +120,15 @@ def organizations_in(call: ServiceCall, answer: Answer, redactor: Redactor) -> l
     if code != 0:
         _, words = code_and_words(call, answer.body, redactor)
         raise refused_by_code(call, answer.status, code, words)
-    return model_of(call, sent, _Listing).organizations
+    try:
+        return read_in_portions(_listed(sent))
+    except ValidationError:
+        # Says where it is wrong.
+        return model_of(call, sent, _Listing).organizations
+
+
+def _listed(sent: object) -> object:
+    return sent.get("organizations") if isinstance(sent, dict) else None
 
 
 class _GrantedAttempt:

@@ -10,6 +10,7 @@ from bot.errors import Ambiguous, NotFound
 from bot.model.organization import Organization, OrganizationKey
 
 CANDIDATES = 10
+CANDIDATE_CHARACTERS = 100
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,17 @@ class Listing:
         """The organizations with their data center, by name; sorted once a listing."""
         places = (Place(self.data_center, one) for one in self.organizations)
         return tuple(sorted(places, key=_by_name))
+
+    def prepare(self) -> None:
+        """Work out what look-ups need; with ten thousand organizations better in a thread."""
+        for place in self.places:
+            place.searchable  # noqa: B018 - worked out when it is first asked for
+
+    def place_of(self, organization_id: str) -> "Place | None":
+        """Return the organization of that id."""
+        return next(
+            (one for one in self.places if one.key.organization_id == organization_id), None
+        )
 
     def spokesman(self) -> str:
         """Return the id that the next listing names: the default one, else the first active."""
@@ -56,6 +68,18 @@ class Place:
 
     data_center: str
     organization: Organization
+
+    @cached_property
+    def folded_name(self) -> str:
+        """The name without case."""
+        return self.organization.name.casefold()
+
+    @cached_property
+    def searchable(self) -> str:
+        """Name, id, contact and currency without case, one a line."""
+        one = self.organization
+        rest = (one.organization_id, one.contact_name, one.currency_code, one.currency_symbol)
+        return "\n".join((self.folded_name, *(word.casefold() for word in rest if word)))
 
     @property
     def key(self) -> OrganizationKey:
@@ -91,7 +115,7 @@ class Directory:
     def matching(self, text: str) -> list[Place]:
         """Return the organizations with the text in name, id, contact or currency, by name."""
         wanted = text.casefold().strip()
-        return [place for place in self.places if wanted in _searchable(place.organization)]
+        return [place for place in self.places if wanted in place.searchable]
 
     def name_of(self, key: OrganizationKey) -> str:
         """Return what to call whom a call counts against: a name where one is known."""
@@ -113,48 +137,41 @@ class Directory:
         """
         wanted = text.casefold().strip()
         for fits in (_has_id, _has_name, _has_name_part):
-            found = [place for place in self.places if fits(place.organization, wanted)]
+            found = [place for place in self.places if fits(place, wanted)]
             if found:
                 return _only(found, text)
-        hint = " Some data centers could not be listed." if self.failures else ""
+        unlisted = ", ".join(report.data_center for report in self.failures)
+        hint = f" These data centers could not be listed now: {unlisted}." if unlisted else ""
         raise NotFound(f"There is no organization “{text.strip()}”.{hint}")
 
 
 def _by_name(place: Place) -> tuple[str, str, str]:
-    organization = place.organization
-    return organization.name.casefold(), place.data_center, organization.organization_id
+    return place.folded_name, place.data_center, place.organization.organization_id
 
 
-def _searchable(one: Organization) -> str:
-    words = (
-        one.name,
-        one.organization_id,
-        one.contact_name,
-        one.currency_code,
-        one.currency_symbol,
-    )
-    return "\n".join(word for word in words if word).casefold()
+def _has_id(place: Place, wanted: str) -> bool:
+    return place.organization.organization_id == wanted
 
 
-def _has_id(one: Organization, wanted: str) -> bool:
-    return one.organization_id == wanted
+def _has_name(place: Place, wanted: str) -> bool:
+    return place.folded_name.strip() == wanted
 
 
-def _has_name(one: Organization, wanted: str) -> bool:
-    return one.name.casefold().strip() == wanted
-
-
-def _has_name_part(one: Organization, wanted: str) -> bool:
-    return wanted in one.name.casefold()
+def _has_name_part(place: Place, wanted: str) -> bool:
+    return wanted in place.folded_name
 
 
 def _only(found: Sequence[Place], text: str) -> Place:
     if len(found) == 1:
         return found[0]
-    candidates = [
-        f"{place.organization.name} ({place.organization.organization_id}, {place.data_center})"
-        for place in found[:CANDIDATES]
-    ]
+    candidates = [_candidate(place) for place in found[:CANDIDATES]]
     shown = ", the first ten here" if len(found) > CANDIDATES else ""
     sentence = f"“{text.strip()}” fits {len(found)} organizations{shown}; use the id."
     raise Ambiguous(sentence, candidates)
+
+
+def _candidate(place: Place) -> str:
+    """Enough of the name, and the id whole: it is what one types next."""
+    name = place.organization.name
+    shown = name if len(name) <= CANDIDATE_CHARACTERS else f"{name[:CANDIDATE_CHARACTERS]}…"
+    return f"{shown} ({place.organization.organization_id}, {place.data_center})"

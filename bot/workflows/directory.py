@@ -2,11 +2,10 @@
 
 import asyncio
 from collections.abc import Sequence
-from datetime import datetime, timedelta
 from typing import Protocol
 
 import structlog
-from cachetools import TTLCache
+from cachetools import TLRUCache
 
 from bot.clock import Clock
 from bot.errors import DatabaseUnavailable, GatehouseError, NotConfigured, NotFound
@@ -21,7 +20,7 @@ log = structlog.get_logger(__name__)
 
 # A person waits this long for a slow data center; it goes on, and the next asker sees it.
 PATIENCE_SECONDS = 12.0
-# The kind of a call that wants the newest, whatever another process has.
+# The kind of a call that wants the newest, whatever another process has; for charts.
 REFRESH = "refresh"
 
 
@@ -64,9 +63,15 @@ class OrganizationDirectory:
         self._named = named
         # Read by the next call of this process; other processes' listings come by the database.
         self._last: dict[str, Listing] = {}
-        self._flights: Flights[str, Listing] = Flights(
-            TTLCache(64, cache_seconds, timer=clock.monotonic)
+        # As fresh as the listing is, whichever process made it and when.
+        self._lookups: Flights[str, Listing] = Flights(
+            TLRUCache(
+                64,
+                lambda _, listing, now: now + self._seconds_fresh(listing),
+                timer=clock.monotonic,
+            )
         )
+        self._calls: Flights[str, Listing] = Flights({})
         # The newest one: merging ten thousand names takes longer than all else in an answer.
         self._merged = Directory(())
 
@@ -95,7 +100,7 @@ class OrganizationDirectory:
 
     def _cached(self, centers: Sequence[str]) -> list[DataCenterReport] | None:
         """Return the reports when every listing is fresh; no task is started for them."""
-        fresh = [(center, self._flights.cached(center)) for center in centers]
+        fresh = [(center, self._lookups.cached(center)) for center in centers]
         reports = [DataCenterReport(center, listing) for center, listing in fresh if listing]
         return reports if len(reports) == len(centers) else None
 
@@ -116,10 +121,10 @@ class OrganizationDirectory:
         center, _, organization_id = place_value.partition("/")
         if center in self._inventory.data_centers:
             report = await self.report(center, cause)
-            for place in Directory((report,)).places:
-                if place.organization.organization_id == organization_id:
-                    return place, report
-        raise NotFound("That organization is no longer listed. `/orgs` shows those that are.")
+            place = report.listing.place_of(organization_id) if report.listing else None
+            if place is not None:
+                return place, report
+        raise NotFound("That organization is no longer listed. Type /orgs to see those that are.")
 
     async def known(self) -> Directory:
         """Return what is known without any call: the last good listings."""
@@ -131,7 +136,7 @@ class OrganizationDirectory:
         self, center: str, cause: CallCause, *, fresh: bool = False
     ) -> DataCenterReport:
         """Return one data center's listing, or the last good one and why it is old."""
-        flight = self._flights.get(center, lambda _: self._load(center, cause), fresh=fresh)
+        flight = self._call(center, cause) if fresh else self._look_up(center, cause)
         listing = asyncio.ensure_future(flight)
         done, _ = await asyncio.wait({listing}, timeout=PATIENCE_SECONDS)
         if not done:
@@ -146,36 +151,52 @@ class OrganizationDirectory:
 
     async def accept(self, key: OrganizationKey, organizations: list[Organization]) -> Listing:
         """Keep a listing that another call brought along as the newest."""
-        listing = await self._keep(key.data_center, organizations)
-        self._flights.remember(key.data_center, listing)
-        return listing
+        return await self._keep(key.data_center, organizations)
 
-    async def _load(self, center: str, cause: CallCause) -> Listing:
-        """Get a listing: from another process when it has a fresh one, else from the service."""
-        last = await self._last_good(center)
-        if last is not None and cause.kind != REFRESH and await self._is_fresh(last):
-            return last
-        key = OrganizationKey(center, self._spokesman(center, last))
-        organizations = await self._inventory.organizations(key, cause)
-        return await self._keep(center, organizations)
+    async def _look_up(self, center: str, cause: CallCause) -> Listing:
+        """Return a fresh listing, of whichever process."""
+
+        async def load(_: str) -> Listing:
+            last = await self._last_good(center)
+            if last is not None and self._seconds_fresh(last) > 0:
+                return last
+            return await self._call(center, cause)
+
+        return await self._lookups.get(center, load)
+
+    async def _call(self, center: str, cause: CallCause) -> Listing:
+        """Ask the service, or wait for the call that is in flight."""
+
+        async def call(_: str) -> Listing:
+            last = await self._last_good(center)
+            key = OrganizationKey(center, self._spokesman(center, last))
+            return await self._keep(center, await self._inventory.organizations(key, cause))
+
+        return await self._calls.get(center, call, fresh=True)
 
     def _spokesman(self, center: str, last: Listing | None) -> str:
         """Return the organization that a listing names; the first listing of all names none."""
         return self._named.get(center) or (last.spokesman() if last else "")
 
-    async def _is_fresh(self, listing: Listing) -> bool:
-        age = await self._now() - listing.fetched_at
-        return timedelta(0) <= age < timedelta(seconds=self._cache_seconds)
-
-    async def _now(self) -> datetime:
-        async with self._database.reading() as tx:
-            return await tx.now()
+    def _seconds_fresh(self, listing: Listing) -> float:
+        age = (self._clock.now() - listing.fetched_at).total_seconds()
+        # A database whose clock is ahead keeps nothing for longer.
+        return self._cache_seconds - max(0.0, age)
 
     async def _keep(self, center: str, organizations: list[Organization]) -> Listing:
-        async with self._database.transaction() as tx:
-            listing = Listing(center, tuple(organizations), await tx.now())
-            await listings.save(tx, listing)
+        """Store a listing; it is good for this process even when the database is away."""
+        text = await asyncio.to_thread(listings.written, organizations)
+        try:
+            async with self._database.transaction() as tx:
+                await listings.save(tx, center, text)
+                fetched_at = await tx.now()
+        except DatabaseUnavailable as error:
+            log.warning("directory.not_stored", data_center=center, reason=error.sentence)
+            fetched_at = self._clock.now()
+        listing = Listing(center, tuple(organizations), fetched_at)
+        await asyncio.to_thread(listing.prepare)
         self._last[center] = listing
+        self._lookups.remember(center, listing)
         return listing
 
     async def _last_good(self, center: str) -> Listing | None:
@@ -189,6 +210,7 @@ class OrganizationDirectory:
                 stored = await listings.load(tx, center)
         except DatabaseUnavailable:
             return ours
-        if stored is not None:
-            self._last[center] = stored
-        return stored or ours
+        if stored is None:
+            return ours
+        self._last[center] = await asyncio.to_thread(listings.read, stored)
+        return self._last[center]
