@@ -14,6 +14,7 @@ from bot.errors import DatabaseTooNew, DatabaseUnavailable, SlackError, SlackRef
 from bot.redaction import Redactor
 from bot.server import make_server
 from bot.settings import Settings, revealed
+from bot.store import jobs
 from bot.store.engine import ProcessLock
 from bot.store.migrations import migrate
 
@@ -127,6 +128,9 @@ class Service:
         except DatabaseTooNew as error:
             raise CannotStartError(error.sentence) from error
         async with self._bot.database.transaction() as tx:
+            if self._bot.database.is_sqlite:
+                # One process at a time has the file, so whoever held a lease is dead.
+                await jobs.release_all(tx)
             for plan in self._bot.plans:
                 await plan(tx)
 

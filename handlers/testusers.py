@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any
 
-from bot.errors import Conflict
+from bot.errors import Conflict, GatehouseError
 from bot.model.approval import Act, State
 from bot.parsing.testusers import (
     ChangeRequest,
@@ -13,6 +13,7 @@ from bot.parsing.testusers import (
     HelpRequest,
     HistoryRequest,
     ListRequest,
+    as_command,
     parse_testusers,
     reason_problem,
 )
@@ -198,8 +199,14 @@ def _check_form(click: Click) -> Mapping[str, str]:
 
 def _request_of_form(desk: Desk) -> Answer:
     async def request(ask: Ask) -> Message | None:
-        """The form, filled in."""
+        """The form, filled in; what was typed is given back when no request comes of it."""
         wish = parse_form(_typed_form(ask.click))
-        return None if isinstance(wish, FormProblems) else await _request(ask, desk, wish)
+        if isinstance(wish, FormProblems):
+            return None
+        try:
+            return await _request(ask, desk, wish)
+        except GatehouseError as error:
+            error.add_note(f"To ask again, type: {as_command(wish)}")
+            raise
 
     return request

@@ -1,5 +1,6 @@
 """`/testusers`: what was typed to a typed request, or a usage error that shows a right example."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
@@ -22,6 +23,7 @@ USAGE = {
     "history": "/testusers history <flow>",
     "requests": "/testusers requests",
 }
+KEYWORDS = frozenset({"for", "now", "because"})
 EXAMPLES = {
     "add": "/testusers add welcome +15550100 for 2h because Friday's demo",
     "remove": "/testusers remove welcome +15550100 because the test is over",
@@ -101,6 +103,19 @@ def parse_testusers(text: str) -> TestusersRequest:
     raise _unknown(action, words[0])
 
 
+def as_command(wish: ChangeRequest) -> str:
+    """The command that asks for the same: what was typed into a form, to be typed again."""
+    duration = [f"for {wish.duration_seconds}s"] if wish.duration_seconds else []
+    reason = [f"because {wish.reason}"] if wish.reason else []
+    identities = [_quoted(one) for one in wish.identities]
+    return " ".join(["/testusers", wish.kind, _quoted(wish.flow), *identities, *duration, *reason])
+
+
+def _quoted(word: str) -> str:
+    is_plain = not re.search(r"[\s,\"'\u2018-\u201f\u00ab\u00bb\u2010-\u2015\u2212]", word)
+    return word if is_plain and word.casefold() not in KEYWORDS else f'"{word}"'
+
+
 def _unknown(action: str, word: Word) -> UsageError:
     if action == "requests":
         return _misuse("requests", "`requests` stands alone.")
@@ -137,7 +152,7 @@ def _parse_change(kind: ChangeKind, words: Sequence[Word], text: str) -> ChangeR
     if not words:
         raise _misuse(kind, "Which flow, and which identities?")
     flow, options = words[0], _Options()
-    if flow.keyword in ("for", "now", "because"):
+    if flow.keyword in KEYWORDS:
         raise _misuse(kind, f"The flow comes first; “{flow.text}” is not one.")
     remaining = list(words[1:])
     while remaining:

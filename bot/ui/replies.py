@@ -15,12 +15,14 @@ NOTHING_MORE = "If this stays, tell the operator of Gatehouse."
 
 
 def sorry(error: GatehouseError) -> Message:
-    """Say an expected error: first what is wrong, then what to do."""
+    """Say an expected error: first what is wrong, then what to do, then the notes added to it."""
     markup = text.escape(error.sentence, 1500)
     if isinstance(error, UsageError):
         markup += f"\nUsage: {text.code(error.usage)}\nExample: {text.code(error.example)}"
     if isinstance(error, Ambiguous):
         markup += "\n" + text.bullets([text.escape(one) for one in error.candidates])
+    for note in getattr(error, "__notes__", ()):
+        markup += f"\n{text.escape(note, 1000)}"
     return Message(text.cut(markup, 3000), (blocks.section(markup),))
 
 

@@ -15,6 +15,7 @@ from bot.parsing.testusers import (
     ListRequest,
     PendingRequest,
     TestusersRequest,
+    as_command,
     parse_testusers,
 )
 
@@ -132,3 +133,16 @@ def test_quoted_identities_stay_what_they_are(identities: list[str]) -> None:
     ]
     wish = parse_testusers("add welcome " + ", ".join(f"“{one}”" for one in escaped))
     assert wish == ChangeRequest("add", "welcome", tuple(identities))
+
+
+@given(
+    st.sampled_from(("add", "remove")),
+    st.lists(quotable, min_size=1, max_size=4, unique=True),
+    st.sampled_from((None, 5, 7200)),
+    st.sampled_from(("", "of now for 2h")),
+)
+def test_what_a_form_asked_can_be_typed(kind, identities, seconds, reason) -> None:
+    seconds = seconds if kind == "add" else None
+    wish = ChangeRequest(kind, "welcome", tuple(identities), seconds, reason=reason)
+    sent = as_command(wish).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    assert parse_testusers(sent.removeprefix("/testusers ")) == wish

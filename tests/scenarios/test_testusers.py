@@ -267,3 +267,36 @@ async def test_the_longest_list_and_request_stay_within_slacks_limits(world):
     await click(world, ADA, message, "Approve")
     await shows(world, message, "Applied")
     assert len(flow(world).identities) == 420
+
+
+async def test_what_was_typed_is_given_back_when_the_service_is_away(world):
+    await world.slack.command(OTTO, "C0GENERAL", "/testusers", "")
+    view = await world.slack.until(lambda: world.slack.workspace.open_view(OTTO))
+    await world.slack.suggest(OTTO, view, "Flow", "wel")
+    world.services.state.faults.add(Fault(FaultKind.STATUS, "flow"))
+    typed = {"Flow": "welcome", "Identities": "+1 555\n+2", "For": "2h", "Reason": "demo"}
+    await world.slack.submit(OTTO, view, typed)
+    answer = await world.answer(OTTO)
+    again = '/testusers add welcome "+1 555" +2 for 7200s because demo'
+    assert again in answer.all_text
+
+
+async def test_a_request_is_remembered_once_and_expires(sqlite_url):
+    times = {"request_hours": "0.0008", "remind_hours": "0.0003"}
+    async with running_world(sqlite_url, **times) as world:
+        message = await asked(world, "add welcome +1")
+        await shows(world, message, "Expired")
+        assert message.buttons == []
+        (reminder,) = world.slack.workspace.thread("C0APPROVALS", message.ts)[-1:]
+        assert "still waits" in reminder.text
+        await told(world, OTTO, "has expired")
+
+
+async def test_a_quorum_counts_in_the_card(sqlite_url):
+    async with running_world(sqlite_url, approvals_needed="2") as world:
+        message = await asked(world, "add welcome +1")
+        await click(world, ADA, message, "Approve")
+        await shows(world, message, "1 of 2 approvals (Ada Approver")
+        assert "before" in (await click(world, ADA, message, "Approve")).all_text
+        await click(world, ABEL, message, "Approve")
+        await shows(world, message, "approved by Ada Approver (U0APPROVER), Abel Approver")

@@ -92,3 +92,11 @@ async def test_late_jobs_are_counted(database, clock):
     clock.advance(61)
     async with database.reading() as tx:
         assert await jobs.count(tx) == JobCount(total=2, due=1, late=1)
+
+
+async def test_leases_of_the_dead_are_ended_at_once(database):
+    await put(database)
+    await claim(database, "dead")
+    async with database.transaction() as tx:
+        await jobs.release_all(tx)
+    assert len(await claim(database, "b")) == 1

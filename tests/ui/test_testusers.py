@@ -1,0 +1,141 @@
+"""Cards, pages and modals of test users say what is stored, within Slack's limits."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bot.model.approval import State
+from bot.model.requests import Approval, Done, Ended, Grant, Progress, Request, Who, Wish
+from bot.model.testuser_pages import HistoryPage, ListPage, PendingPage, PendingRow
+from bot.model.testusers import Change, Flow, identities_problem
+from bot.ui.testusers import forms, notes, pages
+from bot.ui.testusers.card import card
+from sandbox.slack.validation import UPDATE_TEXT, check_message, check_view
+
+NOW = datetime(2026, 3, 2, 9, tzinfo=UTC)
+OTTO, ADA = Who("U0OTTO", "Otto <!here>"), Who("U0ADA", "Ada *Approver*")
+FLOW = Flow("FW" + "ab" * 16, "welcome")
+anything = st.text(min_size=1, max_size=300).filter(lambda text: identities_problem([text]) is None)
+few = st.lists(anything, max_size=12, unique=True).map(tuple)
+hardest = st.sampled_from(["&" * 300, "<" * 300, "`" * 300, "ש" * 150, "\u202e" * 100, "a\x00b"])
+
+
+@st.composite
+def requests(draw: st.DrawFn) -> Request:
+    chosen = draw(st.lists(anything | hardest, min_size=1, max_size=25, unique=True))
+    while identities_problem(chosen):
+        chosen.pop()
+    cut = draw(st.integers(0, len(chosen)))
+    change = Change(tuple(chosen[:cut]), tuple(chosen[cut:]))
+    state = draw(st.sampled_from(State))
+    outside = Change(draw(few), draw(few))
+    done = Done(NOW, change, Change(), outside, 1, 2) if state is State.APPLIED else None
+    reason = draw(st.sampled_from(["", "&" * 500, "<!channel> *x*", "שלום"]))
+    progress = Progress(
+        approvals=(Approval(ADA, NOW),),
+        denial_reason=reason,
+        failure=reason,
+        done=done,
+        ended=tuple(Ended(one, NOW, was_gone=False) for one in draw(few)),
+        superseded=draw(few),
+    )
+    wish = Wish(change, ("old",), 0, end_changes=change.additions[:1], reason=reason)
+    expires_at = NOW + timedelta(hours=24)
+    return Request("1", FLOW, OTTO, wish, NOW, expires_at, state, progress, ADA, NOW)
+
+
+def texts_of(message) -> list[str]:
+    def within(value):
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, dict):
+            for one in value.values():
+                yield from within(one)
+        elif isinstance(value, list | tuple):
+            for one in value:
+                yield from within(one)
+
+    return [message.text, *within([dict(block) for block in message.slack_blocks])]
+
+
+def hold(message, *, may_mention: bool = False) -> None:
+    payload = message.payload()
+    check_message(payload["text"], payload.get("blocks"), most_text=UPDATE_TEXT)
+    for text in texts_of(message):
+        assert "<!" not in text.replace("<!date^", "").replace("<!subteam^S", "")
+        assert may_mention or ("<@" not in text and "<!subteam" not in text)
+
+
+@settings(max_examples=60, deadline=None)
+@given(requests())
+def test_every_card_fits_and_mentions_only_who_can_approve(request_) -> None:
+    message = card(request_, ("U0ADA", "S0GROUP", "*", "U0OTTO"), 2)
+    hold(message, may_mention=request_.state is State.PENDING)
+    everything = "\n".join(texts_of(message))
+    assert ("Applied" in everything) is (request_.state is State.APPLIED)
+    assert "<@U0OTTO>" not in everything
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(requests(), max_size=5))
+def test_every_page_and_note_fits(some) -> None:
+    for sees in (True, False):
+        hold(pages.history(HistoryPage(FLOW, tuple(some), (), 0, 2, 9), sees_identities=sees))
+        rows = tuple(PendingRow(one, decides=True, cancels=True) for one in some)
+        hold(pages.pending(PendingPage(rows, 2, 0, 2, len(rows)), sees_identities=sees))
+    for one in some:
+        hold(notes.reminder(one))
+        for event in ("applied", "denied", "expired", "failed", "ended"):
+            payload = {"event": event, "reason": "<!here>", "identity": "<!here>"}
+            hold(notes.told(one, payload))
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(anything | hardest, max_size=20, unique=True))
+def test_every_list_fits(identities) -> None:
+    grants = {
+        one: Grant(one, "1", OTTO, (ADA,) * 3, NOW, NOW + timedelta(hours=1)) for one in identities
+    }
+    for known in (grants, {}):
+        page = ListPage(FLOW, tuple(identities), known, 0, 3, len(identities))
+        hold(pages.listing(page, sees_identities=True))
+        hold(pages.listing(page, sees_identities=False))
+
+
+def test_a_viewer_sees_no_more_than_four_characters() -> None:
+    page = ListPage(FLOW, ("+15550100",), {}, 0, 1, 1)
+    text = pages.listing(page, sees_identities=False).text
+    assert "`…0100`" in text
+    assert "5550" not in text
+
+
+@pytest.mark.parametrize(
+    ("state", "buttons"),
+    [
+        (State.PENDING, ["Approve", "Deny", "Cancel"]),
+        (State.APPLYING, []),
+        (State.APPLIED, ["Undo"]),
+        (State.FAILED, ["Retry"]),
+        (State.DENIED, []),
+        (State.CANCELLED, []),
+        (State.EXPIRED, []),
+    ],
+)
+def test_buttons_go_with_the_first_transition(state, buttons) -> None:
+    done = Done(NOW, Change(("+1",)), Change(), Change(), 0, 1) if state is State.APPLIED else None
+    wish = Wish(Change(("+1",)), (), 0)
+    request = Request(
+        "1", FLOW, OTTO, wish, NOW, NOW, state, Progress(done=done), decided_by=ADA, decided_at=NOW
+    )
+    blocks = card(request, ("U0ADA",), 1).slack_blocks
+    shown = [one["text"]["text"] for block in blocks for one in block.get("elements", [])]
+    assert shown == buttons
+    assert all(one["value"] == "1" for block in blocks for one in block.get("elements", []))
+
+
+def test_the_modals_fit() -> None:
+    wish = Wish(Change(("+1",)), (), 0)
+    check_view(forms.change_form("https://hooks.example/" + "x" * 200))
+    check_view(forms.denial_form(Request("1", FLOW, OTTO, wish, NOW, NOW), "https://x.example"))
