@@ -155,7 +155,8 @@ def post_reply(workspace: Workspace, key: str, reply: Json, command: str | None 
         posted.only_for = url.user
     else:
         posted.command = command
-    url.original = url.original or posted
+    if url.original is None or url.original.deleted:
+        url.original = posted
 
 
 def reply_message(workspace: Workspace, channel: str, reply: Json) -> Message:

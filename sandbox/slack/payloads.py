@@ -14,13 +14,19 @@ from sandbox.slack.messages import Json, Message, View
 from sandbox.slack.workspace import Workspace
 
 VERIFICATION_TOKEN = "never-use-this"
-MENTION = re.compile(r"(?<!\S)([@#])([\w.-]+)")
+MENTION = re.compile(r"(?<!\S)([@#])([\w-]+(?:\.[\w-]+)*)")
+ADDRESS = re.compile(r"(?<!\S)(https?://[^\s|]+)")
+MAIL = re.compile(r"(?<![\w.:+-])([\w.+-]+@[\w-]+(?:\.[\w-]+)+)")
 
 
 def escaped(workspace: Workspace, text: str) -> str:
-    """What a person typed as `should_escape` delivers it: mentions as ids, `& < >` as entities."""
+    """What a person typed as `should_escape` delivers it.
+
+    Mentions become ids, `& < >` entities, web and mail addresses links.
+    """
     safe = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    return MENTION.sub(lambda found: _mention(workspace, found), safe)
+    linked = MAIL.sub(r"<mailto:\1|\1>", ADDRESS.sub(r"<\1>", safe))
+    return MENTION.sub(lambda found: _mention(workspace, found), linked)
 
 
 def _mention(workspace: Workspace, found: re.Match[str]) -> str:

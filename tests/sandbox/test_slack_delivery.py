@@ -16,6 +16,7 @@ from slack_sdk.errors import SlackApiError
 from slack_sdk.web.async_client import AsyncWebClient
 
 from sandbox.slack.filling import NotThereError
+from sandbox.slack.payloads import escaped
 from sandbox.slack.server import RunningSlack, running_slack
 from sandbox.slack.workspace import Workspace
 
@@ -145,6 +146,22 @@ async def test_a_command_is_delivered_as_typed_and_its_reply_is_for_one_person(
     assert delivery.status == 200
     assert [m.text for m in slack.workspace.ephemerals("U0VIEWER")] == [expected]
     assert slack.workspace.messages("C0GENERAL") == []
+
+
+@pytest.mark.parametrize(
+    ("typed", "delivered"),
+    [
+        (
+            "@otto, @nobody @approvers.",
+            "<@U0OPERATOR|otto>, @nobody <!subteam^S0APPROVERS|@approvers>.",
+        ),
+        ("grace@example.com", "<mailto:grace@example.com|grace@example.com>"),
+        ("https://example.com/?a=1&b=2", "<https://example.com/?a=1&amp;b=2>"),
+        ("whatsapp:+1555 sip:me@example", "whatsapp:+1555 sip:me@example"),
+    ],
+)
+def test_what_is_typed_is_delivered_as_should_escape_has_it(typed: str, delivered: str) -> None:
+    assert escaped(Workspace(), typed) == delivered
 
 
 async def test_a_command_in_the_direct_messages_says_so(slack: RunningSlack) -> None:
