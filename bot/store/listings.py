@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from pydantic_core import from_json
-from sqlalchemy import Text, select, type_coerce
+from sqlalchemy import Text, cast, select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from bot.model.directory import Listing
@@ -56,7 +56,8 @@ async def save(tx: Transaction, data_center: str, organizations: JsonText) -> No
 
 async def load(tx: Transaction, data_center: str) -> StoredListing | None:
     """Return the data center's last good listing, or None."""
-    text = type_coerce(listings.c.organizations, Text)
+    # As text: what reads JSON by itself does so where everybody waits.
+    text = cast(listings.c.organizations, Text)
     query = select(listings.c.fetched_at, text).where(listings.c.data_center == data_center)
     row = (await tx.connection.execute(query)).first()
     return None if row is None else StoredListing(data_center, row[0], row[1])
