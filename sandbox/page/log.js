@@ -12,6 +12,7 @@ const HUES = [262, 12, 152, 205, 330, 42, 95, 290];
 export function showMessages(list, messages, openThread) {
   const atEnd = list.scrollHeight - list.scrollTop - list.clientHeight < 60;
   const held = heldFocus(list);
+  const end = { key: list.lastElementChild?.dataset.key, height: list.lastElementChild?.offsetHeight };
   const before = new Map([...list.children].map((node) => [node.dataset.key, node]));
   const wanted = [];
   let day = null;
@@ -23,16 +24,17 @@ export function showMessages(list, messages, openThread) {
   const same = wanted.length === list.children.length && wanted.every((node, at) => node === list.children[at]);
   if (!same) place(list, wanted);
   giveFocusBack(list, held);
-  if (atEnd || list.dataset.shown !== list.dataset.channel) toEnd(list, before);
+  if (atEnd || list.dataset.shown !== list.dataset.channel) toEnd(list, end);
   list.dataset.shown = list.dataset.channel ?? "";
 }
 
-/** Go to the end; but where the last message is new and taller than the list, to its beginning. */
-function toEnd(list, before) {
+/** Go to the end; but where the last message has just become taller than the list, to its beginning. */
+function toEnd(list, end) {
   const last = list.lastElementChild;
   list.scrollTop = list.scrollHeight;
-  const isTall = last && last.offsetHeight > list.clientHeight;
-  if (isTall && !before.has(last.dataset.key)) list.scrollTop = last.offsetTop - list.offsetTop - 8;
+  if (!last || last.offsetHeight <= list.clientHeight) return;
+  const wasTall = last.dataset.key === end.key && end.height > list.clientHeight;
+  if (!wasTall) list.scrollTop = last.offsetTop - list.offsetTop - 8;
 }
 
 /** Put nodes in order, moving only those that are elsewhere. */

@@ -1,11 +1,11 @@
 // The page: who looks, where, and what is shown.
 
 import { fillComposer, startComposer } from "./composer.js";
-import { byId } from "./dom.js";
+import { byId, el } from "./dom.js";
 import { startGuide } from "./guide.js";
 import { showMessages } from "./log.js";
 import { showModal } from "./modal.js";
-import { get, listen } from "./net.js";
+import { get, listen, post } from "./net.js";
 import { servicesPanel } from "./panel.js";
 import { openSide, showSide, startSide } from "./side.js";
 import { markRead, self, store, topLevel } from "./store.js";
@@ -53,6 +53,7 @@ function show(screen) {
   showMessages(log, topLevel(channel.id), openThread);
   if (!document.hidden) markRead(channel.id);
   showSide();
+  showTrouble();
   if (beside?.kind === "thread") beside.node.refresh();
   showModal(screen.views.at(-1));
 }
@@ -118,11 +119,26 @@ async function take(step) {
   fillComposer(text);
 }
 
+let isLost = false;
+
 function lost(gone) {
-  const place = byId("trouble");
-  place.hidden = !gone;
-  place.textContent = gone ? "The sandbox does not answer. Is it still running?" : "";
+  isLost = gone;
+  showTrouble();
   if (!gone) refresh();
+}
+
+/** Say it when the sandbox or the bot does not run. */
+function showTrouble() {
+  const place = byId("trouble");
+  const kind = isLost ? "lost" : store.screen.bot === "stopped" ? "stopped" : "";
+  if (place.dataset.kind === kind) return;
+  place.dataset.kind = kind;
+  place.hidden = !kind;
+  if (kind === "lost") place.replaceChildren("The sandbox does not answer. Is it still running?");
+  if (kind !== "stopped") return;
+  const again = () => post("/page/restart", {});
+  const button = el("button", { type: "button", class: "action", onclick: again, text: "Start it again" });
+  place.replaceChildren("The bot has stopped. Its last words stand where you started the sandbox.", button);
 }
 
 async function start() {

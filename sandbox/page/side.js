@@ -3,7 +3,7 @@
 import { byId, el, svg } from "./dom.js";
 import { store, unread } from "./store.js";
 
-const BOT = { ready: "The bot is running", starting: "The bot is starting…", stopped: "The bot has stopped" };
+const BOT = { ready: "The bot is running", starting: "The bot is starting…", stopped: "Not running" };
 
 /** Fill in the people; `chosen(id)` hears of another one. */
 export function startSide(chosen) {

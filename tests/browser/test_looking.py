@@ -102,9 +102,20 @@ async def test_a_bot_that_stops_is_shown_and_can_be_started_again(
     person: Person, sandbox: Sandbox
 ) -> None:
     await sandbox.bot.stop()
-    await expect(person.page.get_by_text("The bot has stopped")).to_be_visible()
-    panel = await person.services()
-    await panel.get_by_role("button", name="Kill it and start it again").click()
+    trouble = person.page.get_by_role("alert")
+    await expect(trouble).to_contain_text("The bot has stopped")
+    await trouble.get_by_role("button", name="Start it again").click()
     await expect(person.page.get_by_text("The bot is running")).to_be_visible()
+    await expect(trouble).to_have_count(0)
     await person.type("/gatehouse whoami")
     await expect(person.newest).to_contain_text("operator")
+
+
+async def test_a_long_answer_is_shown_from_its_beginning(person: Person) -> None:
+    await person.page.set_viewport_size({"width": 1280, "height": 500})
+    await person.type("/orgs")
+    await expect(person.newest).to_contain_text("Page 1 of 2")
+    await expect(person.newest.get_by_text("19 organizations")).to_be_in_viewport()
+    await person.button("Next").click()
+    await expect(person.newest).to_contain_text("Page 2 of 2")
+    await expect(person.button("Previous")).to_be_in_viewport()
