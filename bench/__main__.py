@@ -13,6 +13,7 @@ from bench.figures import Figure, table
 
 TOPICS = {
     "ack": "Acknowledgement",
+    "guard": "Quota guard",
     "listing": "Listing",
     "start": "Start and size",
 }

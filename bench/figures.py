@@ -1,6 +1,6 @@
 """What a measurement yields: ratios to a peer measured in the same run, as a table and as JSON."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import median
 
@@ -40,6 +40,7 @@ class Figure:
         peer: Whom or what we are compared with.
         ours, theirs: One value a round, taken in turn.
         aim: The bound of the median ratio; `NO_AIM` when it is only told.
+        typical: What the table shows of a side's values: their mean where most are nothing.
     """
 
     what: str
@@ -48,14 +49,12 @@ class Figure:
     ours: Sequence[float]
     theirs: Sequence[float]
     aim: Aim = NO_AIM
+    typical: Callable[[Sequence[float]], float] = median
 
     @property
     def ratios(self) -> list[float]:
-        """Ours to theirs, round by round."""
-        return [
-            our / their if their else float("inf")
-            for our, their in zip(self.ours, self.theirs, strict=True)
-        ]
+        """Ours to theirs, round by round; nothing to nothing is 0."""
+        return [_ratio(*pair) for pair in zip(self.ours, self.theirs, strict=True)]
 
     @property
     def ratio(self) -> float:
@@ -87,14 +86,20 @@ class Figure:
         verdict = ("yes" if self.is_met else "NO") if str(self.aim) else ""
         return (
             self.what,
-            _quantity(median(self.ours), self.unit),
-            _quantity(median(self.theirs), self.unit),
+            _quantity(self.typical(self.ours), self.unit),
+            _quantity(self.typical(self.theirs), self.unit),
             self.peer,
             _number(self.ratio),
             f"{_number(min(self.ratios))} to {_number(max(self.ratios))}",
             str(self.aim),
             verdict,
         )
+
+
+def _ratio(ours: float, theirs: float) -> float:
+    if theirs:
+        return ours / theirs
+    return float("inf") if ours else 0.0
 
 
 HEADINGS = ("what", "Gatehouse", "peer", "which", "ratio", "spread", "aim", "met")

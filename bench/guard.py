@@ -1,0 +1,193 @@
+"""The quota guard against rate limiters, on simulated services with jitter, in virtual time.
+
+Five callers that always want more; 20 to 400 ms each way, 30 to 150 ms at work, 100 a minute. The
+services count what they accept, in windows of any phase or over the last 60 s; a third one blocks
+for 60 s after each refusal, as the inventory service does.
+"""
+
+import asyncio
+import random
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from statistics import mean
+from typing import Protocol
+
+from bench.figures import Aim, Figure
+from bench.limiters import CONCURRENT, LIMIT, OURS, PEERS, Pacer
+from bench.virtual import BEGIN, run
+from tests.simulation.world import Network
+
+COLD_SECONDS = 600.0
+LONG_SECONDS = 5400.0
+WARM_SECONDS = 600.0
+COLD_SEEDS, LONG_SEEDS = 12, 2
+BLOCK_SECONDS = 60.0
+NONE_AT_ALL = Aim(most=0)
+NEARLY_ALL = Aim(least=0.99)
+
+
+class Window(Protocol):
+    """A service's count."""
+
+    def accepts(self, now: float) -> bool:
+        """Count a call that arrives now, if it is accepted."""
+        ...
+
+
+class Fixed:
+    """Counts anew each minute, at a second nobody told us of."""
+
+    def __init__(self, phase: float) -> None:
+        self._phase, self._window, self._count = phase, -1, 0
+
+    def accepts(self, now: float) -> bool:
+        """As `Window`."""
+        window = int((now - self._phase) // 60)
+        if window != self._window:
+            self._window, self._count = window, 0
+        self._count += self._count < LIMIT + 1
+        return self._count <= LIMIT
+
+
+class Sliding:
+    """Counts what it accepted in the last 60 s."""
+
+    def __init__(self, _phase: float) -> None:
+        self._accepted: deque[float] = deque()
+
+    def accepts(self, now: float) -> bool:
+        """As `Window`."""
+        while self._accepted and self._accepted[0] <= now - 60:
+            self._accepted.popleft()
+        if len(self._accepted) >= LIMIT:
+            return False
+        self._accepted.append(now)
+        return True
+
+
+class Blocking(Sliding):
+    """As `Sliding`; after a refusal nothing is accepted for 60 s."""
+
+    _until = 0.0
+
+    def accepts(self, now: float) -> bool:
+        """As `Window`."""
+        if now < self._until:
+            return False
+        accepted = super().accepts(now)
+        if not accepted:
+            self._until = now + BLOCK_SECONDS
+        return accepted
+
+
+@dataclass
+class Outcome:
+    """When calls were accepted, in seconds from the start, and how many were refused."""
+
+    accepted: list[float] = field(default_factory=list)
+    refused: int = 0
+
+    def share(self, seconds: float) -> float:
+        """The share of 100 a minute that was accepted."""
+        return len(self.accepted) / (LIMIT * seconds / 60)
+
+    def steady_share(self) -> float:
+        """As `share`, after ten minutes, of whole hundreds: no window's edge counts."""
+        steady = [at for at in self.accepted if at > WARM_SECONDS]
+        hundreds = (len(steady) - 1) // LIMIT
+        return hundreds * 60 / (steady[hundreds * LIMIT] - steady[0])
+
+
+async def _saturate(pacer: Pacer, window: Window, seed: int, seconds: float) -> Outcome:
+    loop, dice, outcome = asyncio.get_running_loop(), random.Random(seed), Outcome()
+
+    async def call_on_and_on() -> None:
+        while True:
+            number = await pacer.acquire()
+            out, work, back = Network().trip(dice)
+            await asyncio.sleep(out)
+            if window.accepts(loop.time()):
+                outcome.accepted.append(loop.time() - BEGIN)
+            else:
+                outcome.refused += 1
+            await asyncio.sleep(work + back)
+            await pacer.responded(number)
+
+    callers = [asyncio.create_task(call_on_and_on()) for _ in range(CONCURRENT)]
+    await asyncio.sleep(seconds)
+    for caller in callers:
+        caller.cancel()
+    await asyncio.gather(*callers, return_exceptions=True)
+    return outcome
+
+
+def _play(
+    pacer: Callable[[], Pacer], kind: Callable[[float], Window], seconds: float, seeds: int
+) -> list[Outcome]:
+    outcomes = []
+    for seed in range(seeds):
+        window = kind(random.Random(seed).uniform(0, 60))
+        outcomes.append(run(lambda: _saturate(pacer(), window, seed, seconds)))  # noqa: B023
+    return outcomes
+
+
+def measure_all() -> list[Figure]:
+    """Return the figures for each kind of service against each peer."""
+    figures: list[Figure] = []
+    for name, kind in (("fixed window", Fixed), ("sliding window", Sliding)):
+        figures += _refusals(name, kind)
+        figures += _steady(name, kind)
+    return [*figures, *_blocked()]
+
+
+def _refusals(name: str, kind: Callable[[float], Window]) -> list[Figure]:
+    ours = [float(one.refused) for one in _play(OURS, kind, COLD_SECONDS, COLD_SEEDS)]
+    return [
+        Figure(
+            f"{name}: refusals in the first 10 min",
+            "",
+            peer,
+            ours,
+            [float(one.refused) for one in _play(make, kind, COLD_SECONDS, COLD_SEEDS)],
+            NONE_AT_ALL,
+            mean,
+        )
+        for peer, make in PEERS.items()
+    ]
+
+
+def _steady(name: str, kind: Callable[[float], Window]) -> list[Figure]:
+    what = f"{name}: used in steady state"
+    ours = _percent(_play(OURS, kind, LONG_SECONDS, LONG_SEEDS))
+    theirs = {
+        peer: _percent(_play(make, kind, LONG_SECONDS, LONG_SEEDS)) for peer, make in PEERS.items()
+    }
+    best = max(theirs, key=lambda peer: mean(theirs[peer]))
+    return [
+        Figure(what, "%", f"best: {best}", ours, theirs[best], NEARLY_ALL),
+        *(Figure(what, "%", peer, ours, shares) for peer, shares in theirs.items() if peer != best),
+    ]
+
+
+def _percent(outcomes: list[Outcome]) -> list[float]:
+    return [100 * one.steady_share() for one in outcomes]
+
+
+def _blocked() -> list[Figure]:
+    what = "a refusal blocks for 60 s: used in the first 10 min"
+
+    def shares(make: Callable[[], Pacer]) -> list[float]:
+        played = _play(make, Blocking, COLD_SECONDS, COLD_SEEDS)
+        return [100 * one.share(COLD_SECONDS) for one in played]
+
+    ours = shares(OURS)
+    return [
+        Figure(what, "%", "the limit", ours, [100.0] * COLD_SEEDS, NEARLY_ALL),
+        *(Figure(what, "%", peer, ours, shares(make)) for peer, make in PEERS.items()),
+    ]
+
+
+async def measure() -> list[Figure]:
+    """As `measure_all`, in a thread: virtual time wants an event loop of its own."""
+    return await asyncio.to_thread(measure_all)
