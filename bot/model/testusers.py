@@ -191,7 +191,8 @@ def effect_of(
 
 def apply_change(listed: Sequence[str], change: Change) -> tuple[str, ...]:
     """The list after a change: the order of all others kept, additions at the end."""
-    kept = [one for one in listed if one not in set(change.removals)]
+    removed = set(change.removals)
+    kept = [one for one in listed if one not in removed]
     known = set(kept)
     return (*kept, *(one for one in dict.fromkeys(change.additions) if one not in known))
 

@@ -15,7 +15,7 @@ from bot.store.tables import requests
 
 _WISH = TypeAdapter(Wish)
 _PROGRESS = TypeAdapter(Progress)
-OVER = tuple(state.value for state, ends in TRANSITIONS.items() if not ends)
+DECIDED = (*(state.value for state, ends in TRANSITIONS.items() if not ends), State.FAILED.value)
 
 
 async def insert(tx: Transaction, request: Request) -> None:
@@ -97,8 +97,8 @@ async def of_flow(
 
 
 async def forget(tx: Transaction, before: datetime) -> int:
-    """Remove what was over before that time; return how many."""
-    old = requests.c.state.in_(OVER) & (requests.c.decided_at < before)
+    """Remove what was decided before that time and is not under way; return how many."""
+    old = requests.c.state.in_(DECIDED) & (requests.c.decided_at < before)
     return int((await tx.connection.execute(delete(requests).where(old))).rowcount)
 
 

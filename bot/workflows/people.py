@@ -98,6 +98,11 @@ class People:
             TTLCache(1, CACHE_SECONDS, timer=clock.monotonic)
         )
 
+    @property
+    def is_ready(self) -> bool:
+        """Whether the bot knows its own workspace, without which nobody is admitted."""
+        return self.team_id is not None
+
     def meet(self, team_id: str, bot_user_id: str) -> None:
         """Learn from Slack who we are; until then everybody is refused."""
         self.team_id, self.bot_user_id = team_id, bot_user_id

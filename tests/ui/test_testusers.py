@@ -88,7 +88,7 @@ def test_every_page_and_note_fits(some) -> None:
     for one in some:
         hold(notes.reminder(one))
         for event in ("applied", "denied", "expired", "failed", "ended"):
-            payload = {"event": event, "reason": "<!here>", "identity": "<!here>"}
+            payload = {"event": event, "reason": "<!here>", "identities": ["<!here>"] * 9}
             hold(notes.told(one, payload))
 
 
@@ -133,6 +133,14 @@ def test_buttons_go_with_the_first_transition(state, buttons) -> None:
     shown = [one["text"]["text"] for block in blocks for one in block.get("elements", [])]
     assert shown == buttons
     assert all(one["value"] == "1" for block in blocks for one in block.get("elements", []))
+
+
+def test_nobody_decides_from_the_list_on_what_it_does_not_show_in_full() -> None:
+    for people, buttons in ((("+1", "+2"), 3), (tuple(f"{n:0300}" for n in range(9)), 1)):
+        request = Request("1", FLOW, OTTO, Wish(Change(people), (), 0), NOW, NOW)
+        rows = (PendingRow(request, decides=True, cancels=True),)
+        message = pages.pending(PendingPage(rows, 1, 0, 1, 1), sees_identities=True)
+        assert len(message.slack_blocks[-1]["elements"]) == buttons
 
 
 def test_the_modals_fit() -> None:

@@ -8,7 +8,7 @@ from bot.model.requests import Request
 from bot.model.testusers import Effect, Flow
 from bot.ui import blocks, text
 from bot.ui.message import Message
-from bot.ui.testusers.wording import brief, flow_name, in_full, who, wish_of
+from bot.ui.testusers.wording import brief, flow_name, who, wish_of
 
 
 def asked(flow: Flow, effect: Effect, request: Request | None, channel_id: str) -> Message:
@@ -47,8 +47,8 @@ def told(request: Request, payload: Mapping[str, Any]) -> Message:
     change = f"Your request to {wish_of(request)} on {flow_name(request.flow)}"
     event = str(payload["event"])
     if event == "ended":
-        identity = in_full(str(payload["identity"]))
-        return _message([f"The time of {identity} on {flow_name(request.flow)} is over."])
+        identities = brief([str(one) for one in payload["identities"]])
+        return _message([f"The time of {identities} on {flow_name(request.flow)} is over."])
     if event == "failed":
         reason = text.escape(str(payload["reason"]), 500)
         return _message([f"{change} failed: {reason}", "An approver can retry it."])

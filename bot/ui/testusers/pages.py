@@ -6,13 +6,14 @@ from dataclasses import dataclass
 
 from bot.model.approval import State
 from bot.model.requests import Grant, RecordedChange, Request
-from bot.model.testuser_pages import HistoryPage, ListPage, PendingPage, PendingRow
+from bot.model.testuser_pages import HistoryPage, ListPage, PendingPage
 from bot.ui import blocks, ids, text
 from bot.ui.message import Message, SlackBlock
 from bot.ui.testusers.card import decision_buttons
 from bot.ui.testusers.wording import (
     Show,
     brief,
+    exact_wish_of,
     flow_name,
     in_full,
     masked,
@@ -23,6 +24,7 @@ from bot.ui.testusers.wording import (
 )
 
 MESSAGE_CHARACTERS = 11_000
+EXACT_CHARACTERS = 900
 
 
 @dataclass(frozen=True)
@@ -110,21 +112,26 @@ def pending(page: PendingPage, *, sees_identities: bool) -> Message:
     body: list[SlackBlock] = [blocks.section(title)]
     lines = [title]
     for row in page.rows:
-        line = _waiting(row, page.needed, show)
+        wish = exact_wish_of(row.request, show)
+        is_exact = len(wish) <= EXACT_CHARACTERS
+        if not is_exact:
+            wish = f"{wish_of(row.request, show)} (its card shows all of them)"
+        line = _waiting(row.request, wish, page.needed)
         lines.append(line)
-        buttons = decision_buttons(row.request, decides=row.decides, cancels=row.cancels)
+        # Nobody decides on what they do not see in full.
+        decides = row.decides and is_exact
+        buttons = decision_buttons(row.request, decides=decides, cancels=row.cancels)
         body += [*sections([line]), *([blocks.actions(*buttons)] if buttons else [])]
     turn = _turning(ids.TESTUSERS_REQUESTS_PAGE, "", page.page, page.pages)
     return Message(text.cut("\n".join(lines), 3800), (*body, *turn))
 
 
-def _waiting(row: PendingRow, needed: int, show: Show) -> str:
-    request = row.request
+def _waiting(request: Request, wish: str, needed: int) -> str:
     given = len(request.progress.approvals)
     count = f" · {given} of {needed} approvals" if needed > 1 else ""
-    reason = f"\n_Reason:_ {text.escape(request.wish.reason, 300)}" if request.wish.reason else ""
+    reason = f"\n_Reason:_ {text.escape(request.wish.reason, 150)}" if request.wish.reason else ""
     return (
-        f"*{who(request.requester)}* asks to {wish_of(request, show)}"
+        f"*{who(request.requester)}* asks to {wish}"
         f" on {flow_name(request.flow)}{count}"
         f" · expires {text.time(request.expires_at)}{reason}"
     )

@@ -47,11 +47,21 @@ def _short(identity: str) -> str:
     return text.shorten(identity, BRIEF_CHARACTERS)
 
 
-def summary(change: Change, end_changes: Sequence[str] = (), show: Show = in_full) -> str:
+def exact(identities: Sequence[str], show: Show = in_full) -> str:
+    """All identities in a row, none shortened."""
+    return ", ".join(show(one) for one in identities)
+
+
+def summary(
+    change: Change,
+    end_changes: Sequence[str] = (),
+    show: Show = in_full,
+    name: Callable[[Sequence[str], Show], str] = brief,
+) -> str:
     """A change in a few words: `add +1, +2; remove +3`."""
     added = [one for one in change.additions if one not in end_changes]
     parts = [
-        f"{verb} {brief(some, show)}"
+        f"{verb} {name(some, show)}"
         for verb, some in (
             ("add", added),
             ("remove", change.removals),
@@ -65,6 +75,11 @@ def summary(change: Change, end_changes: Sequence[str] = (), show: Show = in_ful
 def wish_of(request: Request, show: Show = in_full) -> str:
     """What a request asks for, in a few words."""
     return summary(request.wish.change, request.wish.end_changes, show)
+
+
+def exact_wish_of(request: Request, show: Show = in_full) -> str:
+    """What a request asks for, with everybody in it."""
+    return summary(request.wish.change, request.wish.end_changes, show, exact)
 
 
 def sections(lines: Iterable[str]) -> list[SlackBlock]:

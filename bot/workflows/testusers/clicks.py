@@ -6,7 +6,7 @@ click's response_url. Following one twice changes nothing and says the same agai
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Protocol
 
 import structlog
@@ -29,6 +29,7 @@ log = structlog.get_logger(__name__)
 
 CLICK = "testusers.click"
 REPLY_TRIES = 3
+READY_SECONDS = 0.5
 WAITING_CLICKS = 1_000
 
 
@@ -104,7 +105,9 @@ class Clicks:
         self._setup.wake()
 
     async def run(self, job: Job, lease: Lease) -> datetime | None:  # noqa: ARG002
-        """Follow a stored click and answer it."""
+        """Follow a stored click and answer it; after a start, once Slack has said who we are."""
+        if not self._setup.people.is_ready:
+            return await self._soon()
         click = StoredClick.of(job.payload)
         name = f"testusers.{click.act}"
         try:
@@ -127,6 +130,10 @@ class Clicks:
         if click.reply_to and key not in self._said_later:
             self._said_later[key] = True
             await self._replies.say(click.reply_to, replies.NOTED)
+
+    async def _soon(self) -> datetime:
+        async with self._setup.database.reading() as tx:
+            return await tx.now() + timedelta(seconds=READY_SECONDS)
 
     async def _follow(self, click: StoredClick) -> Message:
         person = await self._setup.people.find(click.slack_user_id, click.team_ids)

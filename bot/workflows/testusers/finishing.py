@@ -1,9 +1,7 @@
 """What follows when a list has been replaced: states, grants, audit and news, all or nothing."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
 
 from bot.model.applying import Ending, Plan, Step
 from bot.model.approval import State
@@ -46,7 +44,8 @@ class _Sheet:
         self._granted = granted
         self._requests: dict[str, Request] = {}
         self._entries: list[AuditEntry] = []
-        self._told: list[tuple[Request, str, Mapping[str, Any]]] = []
+        self._told: list[Request] = []
+        self._over: dict[str, list[str]] = {}
 
     async def apply(self, step: Step, later: Change) -> None:
         """The request of a step is applied, and its grants begin or go."""
@@ -64,7 +63,7 @@ class _Sheet:
             await grants.put(self._tx, self._flow, grant)
             self._granted[identity] = grant
         self._entries.append(_applied_entry(applied, step))
-        self._told.append((applied, "applied", {}))
+        self._told.append(applied)
 
     async def end(self, ending: Ending) -> None:
         """A grant is over."""
@@ -82,7 +81,7 @@ class _Sheet:
         progress = replace(request.progress, ended=(*request.progress.ended, ended))
         changed = replace(request, progress=progress)
         self._requests[request.id] = changed
-        self._told.append((changed, "ended", {"identity": ending.identity}))
+        self._over.setdefault(request.id, []).append(ending.identity)
 
     async def write(self, audit: AuditStore, plan: Plan) -> None:
         """Write requests, then the audit, then what is told of it."""
@@ -95,8 +94,11 @@ class _Sheet:
             await audit.append(self._tx, entry)
         for request_id in self._requests:
             await write_card(self._tx, request_id)
-        for request, event, detail in self._told:
-            await tell_requester(self._tx, request, event, detail)
+        for request in self._told:
+            await tell_requester(self._tx, request, "applied")
+        for request_id, identities in self._over.items():
+            detail = {"identities": identities}
+            await tell_requester(self._tx, self._requests[request_id], "ended", detail)
 
     async def _request(self, request_id: str) -> Request | None:
         if request_id not in self._requests:
