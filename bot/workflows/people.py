@@ -1,8 +1,8 @@
 """People: who somebody is, what they may do, and a record of every refusal."""
 
 import asyncio
-from collections.abc import Iterable, Mapping
-from typing import Any, Protocol
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Any, Protocol, TypeVar
 
 import structlog
 from cachetools import TTLCache
@@ -26,6 +26,8 @@ from bot.store.engine import Database
 from bot.workflows.flights import Flights
 
 log = structlog.get_logger(__name__)
+
+V = TypeVar("V")
 
 # Contract, section 4: group membership is cached for at most five minutes.
 CACHE_SECONDS = 240
@@ -107,21 +109,24 @@ class People:
         """Learn from Slack who we are; until then everybody is refused."""
         self.team_id, self.bot_user_id = team_id, bot_user_id
 
-    async def find(self, slack_user_id: str, team_ids: Iterable[str | None] = ()) -> Person:
+    async def find(
+        self, slack_user_id: str, team_ids: Iterable[str | None] = (), *, fresh: bool = False
+    ) -> Person:
         """Look a person up.
 
         Args:
             slack_user_id: Who.
             team_ids: The workspaces that the payload names.
+            fresh: Ask Slack anew; what is cached counts only where Slack does not answer.
 
         Raises:
             UnknownPerson: Slack does not tell who it is.
         """
-        user = await self._user(slack_user_id)
+        user = await self._user(slack_user_id, fresh=fresh)
         stranger = self._stranger(user, team_ids)
         if stranger is not None:
             return Person(slack_user_id, user.name, stranger=stranger)
-        groups, doubt = await self._groups_of(slack_user_id)
+        groups, doubt = await self._groups_of(slack_user_id, fresh=fresh)
         belongs = {slack_user_id, *groups}
         if not (user.is_guest or user.is_bot):
             belongs.add(EVERY_FULL_MEMBER)
@@ -185,10 +190,12 @@ class People:
         """Return the sentences of a refusal: what is missing and who has it."""
         if decision.reason is Reason.STRANGER:
             return person.stranger or "You are not of this workspace."
-        who = await self._named(decision.holders)
+        is_own = decision.reason is Reason.OWN_REQUEST
+        others = tuple(one for one in decision.holders if one != person.slack_user_id)
+        who = await self._named(others if is_own else decision.holders)
         if decision.reason is Reason.UNKNOWN:
             return f"{person.doubt} Until then you may not {decision.permission}. {who}"
-        if decision.reason is Reason.OWN_REQUEST:
+        if is_own:
             return f"This is your own request: somebody else has to decide on it. {who}"
         if decision.reason is Reason.NOT_AN_APPROVER_OF_THIS_FLOW:
             return f"You may not {decision.permission} for this flow. {who}"
@@ -202,9 +209,9 @@ class People:
         except SlackError:
             return slack_user_id
 
-    async def _user(self, slack_user_id: str) -> SlackUserInfo:
+    async def _user(self, slack_user_id: str, *, fresh: bool) -> SlackUserInfo:
         try:
-            return await self._users.get(slack_user_id, self._slack.user)
+            return await _look_up(self._users, slack_user_id, self._slack.user, fresh=fresh)
         except SlackError as error:
             log.warning("people.unknown", reason=error.sentence)
             await self._record(slack_user_id, "anything", {"reason": Reason.UNKNOWN})
@@ -215,18 +222,20 @@ class People:
     def _stranger(self, user: SlackUserInfo, team_ids: Iterable[str | None]) -> str | None:
         if self.team_id is None:
             return "Gatehouse does not know its own workspace yet. Please try again in a moment."
-        # A payload may name no workspace; Slack always says whose a person is.
-        if {*filter(None, team_ids), user.team_id} != {self.team_id}:
+        # A payload may name no workspace, and so may `users.info`; one of them has to.
+        if {*filter(None, (*team_ids, user.team_id))} != {self.team_id}:
             return "You are of another workspace: Gatehouse answers people of its own only."
         if user.is_deleted:
             return "This account is deactivated."
         return None
 
-    async def _groups_of(self, slack_user_id: str) -> tuple[frozenset[str], str | None]:
+    async def _groups_of(
+        self, slack_user_id: str, *, fresh: bool
+    ) -> tuple[frozenset[str], str | None]:
         """Return which of the named groups somebody is in, and a doubt when one is unreadable."""
         named = sorted(self._policy.groups())
         found = await asyncio.gather(
-            *(self._groups.get(group, self._slack.members) for group in named),
+            *(_look_up(self._groups, one, self._slack.members, fresh=fresh) for one in named),
             return_exceptions=True,
         )
         for one in found:
@@ -245,7 +254,7 @@ class People:
         if not holders:
             return "Nobody has it yet: the operator of Gatehouse sets it in ROLES."
         if EVERY_FULL_MEMBER in holders:
-            return "Every full member of this workspace has it."
+            return "Every full member of this workspace has it; guests do not."
         names = await asyncio.gather(*(self._label(one) for one in holders[:NAMED_HOLDERS]))
         rest = f" and {len(holders) - NAMED_HOLDERS} more" if len(holders) > NAMED_HOLDERS else ""
         return f"Ask {', '.join(names)}{rest}."
@@ -267,3 +276,15 @@ class People:
         except DatabaseUnavailable as error:
             # The refusal stands whether or not it could be written down.
             log.error("people.refusal_not_recorded", reason=error.sentence)  # noqa: TRY400 - expected
+
+
+async def _look_up(
+    cache: Flights[str, V], key: str, load: Callable[[str], Awaitable[V]], *, fresh: bool
+) -> V:
+    try:
+        return await cache.get(key, load, fresh=fresh)
+    except SlackError:
+        cached = cache.cached(key)
+        if cached is None:
+            raise
+        return cached

@@ -145,7 +145,7 @@ async def test_the_star_is_every_full_member(tmp_path, user, flags, sees) -> Non
         answer = await world.ask(user, "/orgs")
         assert ("Northwind" in answer.all_text) is sees
         if not sees:
-            assert "Every full member of this workspace has it." in answer.all_text
+            assert "Every full member of this workspace has it; guests do not." in answer.all_text
             assert world.services.state.calls == []
 
 

@@ -119,7 +119,8 @@ class Deciding:
     async def _is_entitled(self, slack_user_id: str, request: Request) -> bool:
         people = self._setup.people
         try:
-            person = await people.find(slack_user_id)
+            # Only who is of this workspace could approve before.
+            person = await people.find(slack_user_id, (people.team_id,), fresh=True)
         except UnknownPerson as error:
             raise Conflict(_UNSURE) from error
         may = people.may(person, Permission.DECIDE, request.flow.sid)
