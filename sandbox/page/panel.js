@@ -18,7 +18,7 @@ const TROUBLES = {
 };
 const TROUBLE_NAMES = { works: "works", broken: "answers 503", slow: "takes 4 s longer", cut: "cuts the connection" };
 const SLACK = {
-  "429, try again in 3 s, twice": { kind: "ratelimit", retry_after: 3, times: 2 },
+  "429, try again in 2 s": { kind: "ratelimit", retry_after: 2 },
   "an error of the server (500), twice": { kind: "status", status: 500, times: 2 },
   "nothing: done, but the line is cut": { kind: "cut" },
 };

@@ -8,100 +8,127 @@ const PAUSE_MS = 120;
 
 /** A combobox; `chosen(option | null)` hears of every choice. `name` labels it where no label does. */
 export function typeahead(element, block, place, chosen, name, props = {}) {
-  const listId = freshId("options");
-  const list = el("ul", { id: listId, class: "options", role: "listbox", "aria-label": name ?? "Options", hidden: true });
-  const input = el("input", {
-    type: "text",
-    role: "combobox",
-    autocomplete: "off",
-    "aria-autocomplete": "list",
-    "aria-expanded": "false",
-    "aria-controls": listId,
-    "aria-label": name,
-    placeholder: element.placeholder?.text,
-    "data-action": element.action_id,
-    ...props,
-  });
-  const least = element.min_query_length ?? 3;
-  const state = { options: [], active: -1, asked: 0, option: element.initial_option ?? null };
-  input.value = state.option?.text.text ?? "";
+  const box = new Typeahead(element, block, place, chosen, name, props);
+  box.node.current = () => box.option;
+  box.node.restore = (option) => box.restore(option);
+  return box.node;
+}
 
-  const show = (open) => {
-    list.hidden = !open;
-    input.setAttribute("aria-expanded", String(open));
-    if (!open) input.removeAttribute("aria-activedescendant");
-  };
-  const mark = (index) => {
-    state.active = index;
-    [...list.children].forEach((item, at) => item.setAttribute("aria-selected", String(at === index)));
-    const item = list.children[index];
-    if (!item) return input.removeAttribute("aria-activedescendant");
-    input.setAttribute("aria-activedescendant", item.id);
-    item.scrollIntoView({ block: "nearest" });
-  };
-  const choose = (option) => {
-    state.option = option;
-    input.value = option.text.text;
-    show(false);
-    chosen(option);
-  };
-  const ask = async () => {
-    const typed = input.value.trim();
-    if (typed.length < least) return show(false);
-    const asked = ++state.asked;
-    const wish = { as: store.me, block_id: block.block_id, action_id: element.action_id, typed };
-    const answer = await post("/page/suggest", { ...wish, ...place.where() });
-    if (asked !== state.asked) return;
-    state.options = answer.options ?? [];
-    list.replaceChildren(
-      ...state.options.map((option) => {
-        const pick = (event) => {
-          event.preventDefault();
-          choose(option);
-        };
-        return el("li", { id: freshId("option"), role: "option", "aria-selected": "false", onmousedown: pick, text: option.text.text });
-      }),
-    );
-    if (!state.options.length) list.append(el("li", { class: "none", role: "option", "aria-disabled": "true", text: "Nothing found" }));
-    mark(-1);
-    show(document.activeElement === input);
-  };
-  let timer;
-  input.addEventListener("input", () => {
-    state.option = null;
-    chosen(null);
-    clearTimeout(timer);
-    timer = setTimeout(ask, PAUSE_MS);
-  });
-  input.addEventListener("focus", () => !state.option && ask());
-  input.addEventListener("blur", () => {
-    const same = state.options.find((one) => one.text.text.toLowerCase() === input.value.trim().toLowerCase());
-    if (!state.option && same) choose(same);
-    show(false);
-  });
-  input.addEventListener("keydown", (event) => {
-    const count = state.options.length;
-    if (event.key === "Escape" && !list.hidden) {
-      event.preventDefault();
-      event.stopPropagation();
-      show(false);
-    } else if (event.key === "ArrowDown" && list.hidden) {
-      event.preventDefault();
-      ask();
-    } else if (["ArrowDown", "ArrowUp"].includes(event.key) && count) {
-      event.preventDefault();
-      mark((state.active + (event.key === "ArrowDown" ? 1 : count - (state.active < 0 ? 0 : 1))) % count);
-    } else if (event.key === "Enter" && !list.hidden) {
-      event.preventDefault();
-      const option = state.options[Math.max(state.active, 0)];
-      if (option) choose(option);
+class Typeahead {
+  constructor(element, block, place, chosen, name, props) {
+    Object.assign(this, { element, block, place, chosen, option: element.initial_option ?? null });
+    Object.assign(this, { options: [], active: -1, asked: 0, timer: 0 });
+    const id = freshId("options");
+    this.list = el("ul", { id, class: "options", role: "listbox", "aria-label": name ?? "Options", hidden: true });
+    this.input = el("input", {
+      type: "text",
+      role: "combobox",
+      autocomplete: "off",
+      "aria-autocomplete": "list",
+      "aria-expanded": "false",
+      "aria-controls": id,
+      "aria-label": name,
+      placeholder: element.placeholder?.text,
+      "data-action": element.action_id,
+      oninput: () => this.typed(),
+      onfocus: () => this.option || this.ask(),
+      onblur: () => this.left(),
+      onkeydown: (event) => this.key(event),
+      ...props,
+    });
+    this.input.value = this.option?.text.text ?? "";
+    this.node = el("div", { class: "typeahead" }, this.input, this.list);
+  }
+
+  /** Put back what stood here before the modal was drawn anew. */
+  restore(option) {
+    this.option = option;
+    this.input.value = option?.text.text ?? "";
+  }
+
+  typed() {
+    this.option = null;
+    this.chosen(null);
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => this.ask(), PAUSE_MS);
+  }
+
+  async ask() {
+    const typed = this.input.value.trim();
+    if (typed.length < (this.element.min_query_length ?? 3)) return this.show(false);
+    const asked = ++this.asked;
+    const wish = { as: store.me, block_id: this.block.block_id, action_id: this.element.action_id, typed };
+    const answer = await post("/page/suggest", { ...wish, ...this.place.where() });
+    if (asked === this.asked) this.offer(answer.options ?? []);
+  }
+
+  offer(options) {
+    this.options = options;
+    this.list.replaceChildren(...options.map((option) => this.item(option)));
+    if (!options.length) {
+      this.list.append(el("li", { class: "none", role: "option", "aria-disabled": "true", text: "Nothing found" }));
     }
-  });
-  const node = el("div", { class: "typeahead" }, input, list);
-  node.current = () => state.option;
-  node.restore = (option) => {
-    state.option = option;
-    input.value = option?.text.text ?? "";
-  };
-  return node;
+    this.mark(-1);
+    this.show(document.activeElement === this.input);
+  }
+
+  item(option) {
+    const pick = (event) => {
+      event.preventDefault();
+      this.choose(option);
+    };
+    const props = { id: freshId("option"), role: "option", "aria-selected": "false", onmousedown: pick };
+    return el("li", { ...props, text: option.text.text });
+  }
+
+  choose(option) {
+    this.restore(option);
+    this.show(false);
+    this.chosen(option);
+  }
+
+  /** Whoever typed the whole name of an option has chosen it. */
+  left() {
+    const typed = this.input.value.trim().toLowerCase();
+    const same = this.options.find((one) => one.text.text.toLowerCase() === typed);
+    if (!this.option && same) this.choose(same);
+    this.show(false);
+  }
+
+  show(open) {
+    this.list.hidden = !open;
+    this.input.setAttribute("aria-expanded", String(open));
+    if (!open) this.input.removeAttribute("aria-activedescendant");
+  }
+
+  mark(index) {
+    this.active = index;
+    [...this.list.children].forEach((item, at) => item.setAttribute("aria-selected", String(at === index)));
+    const item = this.list.children[index];
+    if (!item) return this.input.removeAttribute("aria-activedescendant");
+    this.input.setAttribute("aria-activedescendant", item.id);
+    item.scrollIntoView({ block: "nearest" });
+  }
+
+  key(event) {
+    const isOpen = !this.list.hidden;
+    const moves = { ArrowDown: 1, ArrowUp: -1 };
+    if (event.key === "Escape" && isOpen) {
+      event.stopPropagation();
+      this.show(false);
+    } else if (event.key in moves) {
+      if (isOpen) this.move(moves[event.key]);
+      else this.ask();
+    } else if (event.key === "Enter" && isOpen) {
+      const option = this.options[Math.max(this.active, 0)];
+      if (option) this.choose(option);
+    } else return;
+    event.preventDefault();
+  }
+
+  move(by) {
+    const count = this.options.length;
+    const from = this.active < 0 && by < 0 ? 0 : this.active;
+    if (count) this.mark((from + by + count) % count);
+  }
 }

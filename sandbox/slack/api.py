@@ -11,6 +11,7 @@ from sandbox.slack import chat, directory, modals
 from sandbox.slack.faults import Fault
 from sandbox.slack.messages import Json
 from sandbox.slack.refusals import Refusal
+from sandbox.slack.sockets import Sockets
 from sandbox.slack.workspace import Call, Workspace
 
 Method = Callable[[Workspace, Json], Json]
@@ -43,12 +44,12 @@ class WebApi:
 
     Args:
         workspace: what is read and changed.
-        socket_url: gives the address of a new Socket Mode connection.
+        sockets: where a new Socket Mode connection is announced.
     """
 
-    def __init__(self, workspace: Workspace, socket_url: Callable[[], str]) -> None:
+    def __init__(self, workspace: Workspace, sockets: Sockets) -> None:
         self._workspace = workspace
-        self._socket_url = socket_url
+        self._sockets = sockets
         self._closing = asyncio.Event()
 
     def close(self) -> None:
@@ -69,7 +70,7 @@ class WebApi:
             await fault.hold.pass_through()
         if fault.kind == "answer":
             return self._faulty(method, args, fault)
-        answer = self._run(method, args, token)
+        answer = self._run(method, args, token, request.host)
         if fault.hold and fault.hold.after:
             await fault.hold.pass_through()
         if fault.kind == "cut":
@@ -77,11 +78,11 @@ class WebApi:
             return cut_off(request)
         return self._answer(method, args, answer)
 
-    def _run(self, method: str, args: Json, token: str | None) -> Json:
+    def _run(self, method: str, args: Json, token: str | None, host: str) -> Json:
         try:
             check_token(self._workspace, method, token)
             if method == "apps.connections.open":
-                return {"ok": True, "url": self._socket_url()}
+                return {"ok": True, "url": f"ws://{host}/socket?ticket={self._sockets.ticket()}"}
             run, scope = METHODS.get(method, (unknown_method, ""))
             directory.need_scope(self._workspace, scope)
             return {"ok": True, **run(self._workspace, parsed(args))}

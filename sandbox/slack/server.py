@@ -44,12 +44,13 @@ from sandbox.slack.delivery import (
     show_command_reply,
     show_submission_reply,
 )
+from sandbox.slack.dump import dump
 from sandbox.slack.filling import NotThereError, fill, find_element, find_input, missing, state_of
 from sandbox.slack.messages import Json, Message, View, interactive
 from sandbox.slack.payloads import Sender, action_of, escaped
 from sandbox.slack.responses import ResponseUrls
 from sandbox.slack.sockets import Sockets
-from sandbox.slack.workspace import Call, Workspace
+from sandbox.slack.workspace import Workspace
 
 SIGNING_SECRET = "sandbox-signing-secret"
 Found = TypeVar("Found")
@@ -226,18 +227,9 @@ class RunningSlack:
                     await self.workspace.change()
                 return found
         except TimeoutError:
-            raise AssertionError(f"not within {timeout} s; there is:\n{self.dump()}") from None
-
-    def dump(self) -> str:
-        """Everything that can be seen, as text."""
-        views = self.workspace.views.values()
-        return "\n".join(
-            [
-                *(dump_message(message) for message in self.workspace.all_messages),
-                *(f"modal of {v.user}: {v.title!r} {v.labels} {v.errors}" for v in views),
-                *(dump_call(call) for call in self.workspace.calls[-20:]),
-            ]
-        )
+            raise AssertionError(
+                f"not within {timeout} s; there is:\n{dump(self.workspace)}"
+            ) from None
 
     def _sender(self, user: str) -> Sender:
         person = self.workspace.people.get(user) or Person(user, user.lower(), user, "unknown")
@@ -261,19 +253,6 @@ class RunningSlack:
             names = [option["text"]["text"] for option in offered]
             raise NotThereError(f"{value!r} in {name!r} offers {names}")
         return (exact or offered)[0]
-
-
-def dump_message(message: Message) -> str:
-    """A message in one line."""
-    whose = f" only for {message.only_for}" if message.only_for else ""
-    gone = " (deleted)" if message.deleted else ""
-    said = f"{message.user}: {message.all_text!r} {message.buttons}"
-    return f"{message.channel}{whose}{gone} {said}"
-
-
-def dump_call(call: Call) -> str:
-    """A Web API call in one line."""
-    return f"call {call.method} -> {call.status} {(call.answer or {}).get('error', '')}"
 
 
 def attempt(predicate: Callable[[], Found]) -> Found | None:
@@ -322,30 +301,33 @@ async def running_slack(
     """
     workspace = workspace or Workspace()
     sockets = Sockets(workspace.changed)
-    address = ""
-    api = WebApi(
-        workspace, lambda: f"{address.replace('http', 'ws')}/socket?ticket={sockets.ticket()}"
-    )
-    responses = ResponseUrls(workspace)
+    api, responses = WebApi(workspace, sockets), ResponseUrls(workspace)
+    app = make_slack_app(workspace, api, responses, sockets)
+    if add_routes:
+        add_routes(app)
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=1)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, "127.0.0.1", port).start()
+        address = f"http://127.0.0.1:{runner.addresses[0][1]}"
+        async with aiohttp.ClientSession() as session:
+            deliverer = Deliverer(session, signing_secret, sockets.send)
+            deliverer.bot_url = bot_url
+            yield RunningSlack(workspace, deliverer, sockets, address)
+    finally:
+        api.close()
+        responses.close()
+        await sockets.close()
+        await runner.cleanup()
+
+
+def make_slack_app(
+    workspace: Workspace, api: WebApi, responses: ResponseUrls, sockets: Sockets
+) -> web.Application:
+    """Everything that the bot calls, and `/_control`."""
     app = web.Application(client_max_size=4 * 2**20)
     app.router.add_route("*", "/api/{method}", api.handle)
     app.router.add_post("/response/{key}", responses.handle)
     app.router.add_get("/socket", sockets.handle)
     add_control(app, workspace)
-    if add_routes:
-        add_routes(app)
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=1)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", port)
-    await site.start()
-    address = f"http://127.0.0.1:{runner.addresses[0][1]}"
-    async with aiohttp.ClientSession() as session:
-        deliverer = Deliverer(session, signing_secret, sockets.send)
-        deliverer.bot_url = bot_url
-        try:
-            yield RunningSlack(workspace, deliverer, sockets, address)
-        finally:
-            api.close()
-            responses.close()
-            await sockets.close()
-            await runner.cleanup()
+    return app

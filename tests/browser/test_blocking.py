@@ -62,9 +62,7 @@ async def test_a_broken_data_center_is_named_and_its_last_listing_shown(person: 
 
 async def test_a_card_that_slack_refuses_for_a_while_arrives(person: Person) -> None:
     panel = await person.services()
-    await panel.get_by_label("When the bot posts next").select_option(
-        "429, try again in 3 s, twice"
-    )
+    await panel.get_by_label("When the bot posts next").select_option("429, try again in 2 s")
     await panel.get_by_role("button", name="Set").click()
     await person.type("/testusers add survey patient@example.com")
     await person.go_to("#approvals")
