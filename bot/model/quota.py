@@ -77,8 +77,16 @@ class HeldCall:
 
 
 @dataclass(frozen=True, slots=True)
+class InUse:
+    """Slots of the minute in use, and calls in flight."""
+
+    minute: int = 0
+    concurrent: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Holdings:
-    """What is in use now, and when each of it is free again (soonest first)."""
+    """When each slot and each permit that is in use is free again (soonest first)."""
 
     slots: Sequence[float]
     permits: Sequence[float]
@@ -91,14 +99,13 @@ class Holdings:
         return cls(sorted(slots), sorted(permits))
 
     @property
-    def minute(self) -> int:
-        """Slots of the minute in use."""
-        return len(self.slots)
+    def in_use(self) -> InUse:
+        """How many there are."""
+        return InUse(len(self.slots), len(self.permits))
 
-    @property
-    def concurrent(self) -> int:
-        """Calls in flight."""
-        return len(self.permits)
+    def free_at(self, kind: LimitKind, allowed: int) -> float:
+        """When fewer than `allowed` are in use; 0 when that is so already. Not of the day."""
+        return next_free_at(self.slots if kind is LimitKind.MINUTE else self.permits, allowed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,14 +121,14 @@ class Granted:
 class Full:
     """A limit is used up: `used` of `allowed` for this class.
 
-    `free_at` is when the next call of this class fits. It is None for a day of any 25 hours, where
-    only the ledger knows when the `returning`-th oldest call of the day leaves it.
+    `free_at` is when the next call of this class fits, as soon as the ledger has told that: it is
+    when so many calls as `returning` says hold nothing any more.
     """
 
     kind: LimitKind
     used: int
     allowed: int
-    free_at: float | None
+    free_at: float | None = None
 
     @property
     def returning(self) -> int:
@@ -145,11 +152,11 @@ def decide(
     now: float,
     *,
     limits: Limits,
-    held: Holdings,
+    in_use: InUse,
     day: DayUse,
     blocks: Blocks,
 ) -> Decision:
-    """Whether one more call may be made now; if not, why and until when.
+    """Whether one more call may be made now; if not, why.
 
     `limits.day` is not looked at: `day` has the limit in force.
     """
@@ -159,15 +166,11 @@ def decide(
     allowed = Limits(limits.minute, day.limit, limits.concurrent).left_to(call_class)
     if day.used >= allowed.day:
         return Full(LimitKind.DAY, day.used, allowed.day, day.resets_at)
-    if held.minute >= allowed.minute:
-        return _full(LimitKind.MINUTE, held.slots, allowed.minute)
-    if held.concurrent >= allowed.concurrent:
-        return _full(LimitKind.CONCURRENT, held.permits, allowed.concurrent)
-    return Granted(held.minute, day.used, held.concurrent)
-
-
-def _full(kind: LimitKind, free: Sequence[float], allowed: int) -> Full:
-    return Full(kind, len(free), allowed, next_free_at(free, allowed))
+    if in_use.minute >= allowed.minute:
+        return Full(LimitKind.MINUTE, in_use.minute, allowed.minute)
+    if in_use.concurrent >= allowed.concurrent:
+        return Full(LimitKind.CONCURRENT, in_use.concurrent, allowed.concurrent)
+    return Granted(in_use.minute, day.used, in_use.concurrent)
 
 
 def next_free_at(free: Sequence[float], allowed: int) -> float:

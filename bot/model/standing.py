@@ -8,7 +8,7 @@ from bot.model.blocks import Blocks
 from bot.model.days import DaySource, DayUse
 from bot.model.organization import OrganizationKey
 from bot.model.plans import Limits, Plan, limits_of
-from bot.model.quota import Holdings, LimitKind
+from bot.model.quota import InUse, LimitKind
 
 _NEARLY_FULL = 0.8
 
@@ -55,7 +55,7 @@ class Standing:
     key: OrganizationKey
     plan: Plan
     limits: Limits
-    held: Holdings
+    in_use: InUse
     day: DayUse
     blocks: Blocks
 
@@ -64,14 +64,14 @@ class Standing:
         """An organization that was never called."""
         limits = limits_of(plan)
         day = DayUse(0, limits.day, DaySource.PLAN)
-        return cls(key, plan, limits, Holdings((), ()), day, Blocks())
+        return cls(key, plan, limits, InUse(), day, Blocks())
 
     def meter(self, kind: LimitKind) -> Meter:
         """The use of one limit."""
         return {
-            LimitKind.MINUTE: Meter(self.held.minute, self.limits.minute),
+            LimitKind.MINUTE: Meter(self.in_use.minute, self.limits.minute),
             LimitKind.DAY: Meter(self.day.used, self.day.limit),
-            LimitKind.CONCURRENT: Meter(self.held.concurrent, self.limits.concurrent),
+            LimitKind.CONCURRENT: Meter(self.in_use.concurrent, self.limits.concurrent),
         }[kind]
 
     @property

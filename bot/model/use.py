@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bot.model.directory import DataCenterReport
-from bot.model.forecast import Forecast
+from bot.model.forecast import Forecast, forecast
 from bot.model.plans import Limits, Plan, limits_of
-from bot.model.quota import LimitKind, next_free_at
+from bot.model.quota import Holdings, LimitKind
 from bot.model.standing import Standing
 
 HOUR_SECONDS = 3600
@@ -51,11 +51,18 @@ class Detail:
 
     name: str
     standing: Standing
+    held: Holdings
     hours: Sequence[HourOfCalls]
     people: dict[str, str]
     forecast: Forecast
     others_used: int | None
     at: float
+
+    @classmethod
+    def idle(cls, name: str, standing: Standing, at: float) -> "Detail":
+        """An organization that was never called."""
+        pace = forecast(standing.day, 0, at)
+        return cls(name, standing, Holdings((), ()), (), {}, pace, None, at)
 
     def by_hour(self) -> list[tuple[float, int]]:
         """Each of the last 24 hours of the clock with its calls, oldest first."""
@@ -81,13 +88,12 @@ class Detail:
 
     def free_at(self, kind: LimitKind) -> float | None:
         """When a full limit has room again, where that is known; None while it has."""
-        standing = self.standing
-        free = {
-            LimitKind.MINUTE: next_free_at(standing.held.slots, standing.limits.minute),
-            LimitKind.CONCURRENT: next_free_at(standing.held.permits, standing.limits.concurrent),
-            LimitKind.DAY: standing.day.resets_at or 0.0,
-        }[kind]
-        return free if standing.meter(kind).share >= 1 and free > self.at else None
+        meter = self.standing.meter(kind)
+        if kind is LimitKind.DAY:
+            free = self.standing.day.resets_at or 0.0
+        else:
+            free = self.held.free_at(kind, meter.limit)
+        return free if meter.share >= 1 and free > self.at else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,8 @@ from sqlalchemy import (
     ColumnElement,
     Dialect,
     Text,
+    bindparam,
     event,
-    literal,
     literal_column,
     make_url,
     text,
@@ -40,8 +40,7 @@ STATEMENT_SECONDS = 10
 BUSY_SECONDS = 3
 # What the drivers raise while connecting, before SQLAlchemy can wrap it.
 DRIVER_ERRORS = (asyncpg.PostgresError, asyncpg.InterfaceError, sqlite3.Error)
-POSTGRES_CLOCK = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
-POSTGRES_NOW = text(f"SELECT {POSTGRES_CLOCK}")
+POSTGRES_NOW = text("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint")
 
 
 class UtcDateTime(TypeDecorator[datetime]):
@@ -89,6 +88,13 @@ class EpochSeconds(TypeDecorator[float]):
         return None if value is None else value / 1_000_000
 
 
+# PostgreSQL's does not move while a statement runs, hence an index can be searched by it.
+POSTGRES_CLOCK: ColumnElement[float] = literal_column(
+    "(extract(epoch FROM statement_timestamp()) * 1000000)::bigint", EpochSeconds
+)
+CLOCK_PARAMETER: ColumnElement[float] = bindparam("clock", type_=EpochSeconds)
+
+
 def to_microseconds(value: datetime) -> int:
     """Return whole microseconds since 1970."""
     return (value - EPOCH) // timedelta(microseconds=1)
@@ -121,14 +127,19 @@ class Transaction:
                 self._now = self._clock.now()
         return self._now
 
+    @property
     def clock(self) -> ColumnElement[float]:
-        """Return the database's clock as seconds since 1970, to be read by a statement as it runs.
+        """The time in seconds since 1970, for a statement: where `now` would cost one of its own.
 
-        For what must be exact to the moment, where `now` would cost a statement of its own.
+        The database's clock as the statement begins, or a parameter: see `clock_parameters`. It is
+        one of two objects, so that statements made with it can be kept.
         """
-        if self._clock is None:
-            return literal_column(POSTGRES_CLOCK, EpochSeconds)
-        return literal(self._clock.now().timestamp(), EpochSeconds)
+        return POSTGRES_CLOCK if self._clock is None else CLOCK_PARAMETER
+
+    @property
+    def clock_parameters(self) -> dict[str, float]:
+        """What a statement with `clock` has to be executed with."""
+        return {} if self._clock is None else {"clock": self._clock.now().timestamp()}
 
 
 class Database:
@@ -162,6 +173,17 @@ class Database:
         """
         async with self._serialised(), _translated(), self._engine.begin() as connection:
             yield Transaction(connection, self._clock)
+
+    @asynccontextmanager
+    async def statements(self) -> AsyncIterator[Transaction]:
+        """Yield a connection on which each statement is a transaction of its own.
+
+        Raises:
+            DatabaseUnavailable: As for `transaction`.
+        """
+        alone = {"gatehouse_alone": True} if self.is_sqlite else {"isolation_level": "AUTOCOMMIT"}
+        async with self._serialised(), _translated(), self._engine.connect() as connection:
+            yield Transaction(await connection.execution_options(**alone), self._clock)
 
     @asynccontextmanager
     async def reading(self) -> AsyncIterator[Transaction]:
@@ -269,7 +291,10 @@ def _prepare_sqlite(engine: AsyncEngine) -> None:
         cursor.close()
 
     def on_begin(connection: Any) -> None:  # noqa: ANN401
-        reads = connection.get_execution_options().get("gatehouse_reads")
+        options = connection.get_execution_options()
+        if options.get("gatehouse_alone"):
+            return
+        reads = options.get("gatehouse_reads")
         connection.exec_driver_sql("BEGIN" if reads else "BEGIN IMMEDIATE")
 
     event.listen(engine.sync_engine, "connect", on_connect)

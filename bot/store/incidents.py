@@ -7,14 +7,15 @@ from typing import Any
 from sqlalchemy import Row, Select, delete, func, select, update
 
 from bot.model.incidents import Incident
+from bot.model.organization import OrganizationKey
+from bot.store.accounts import blocks_of
 from bot.store.engine import Transaction
-from bot.store.quotas import Account, account_of
 from bot.store.tables import incidents
 from bot.store.tables import quota_organizations as organizations
 
 
 async def count_one(
-    tx: Transaction, account: Account, code: int, detail: Mapping[str, Any]
+    tx: Transaction, organization: int, code: int, detail: Mapping[str, Any]
 ) -> tuple[int, bool]:
     """Count one more refusal; return the incident's id, and whether this one opened it.
 
@@ -22,14 +23,14 @@ async def count_one(
     """
     raised = await tx.connection.execute(
         update(incidents)
-        .where(_open_of(account), incidents.c.code == code)
+        .where(_open_of(organization), incidents.c.code == code)
         .values(refusals=incidents.c.refusals + 1)
         .returning(incidents.c.id)
     )
     known = raised.scalar()
     if known is not None:
         return known, False
-    values = {"organization": account.id, "code": code, "detail": dict(detail)}
+    values = {"organization": organization, "code": code, "detail": dict(detail)}
     opened = await tx.connection.execute(
         incidents.insert()
         .values(**values, opened_at=await tx.now(), refusals=1)
@@ -38,25 +39,25 @@ async def count_one(
     return opened.scalar_one(), True
 
 
-async def close_all(tx: Transaction, account: Account) -> list[int]:
+async def close_all(tx: Transaction, organization: int) -> list[int]:
     """Close the organization's open incidents; return their ids."""
     closed = await tx.connection.execute(
         update(incidents)
-        .where(_open_of(account))
+        .where(_open_of(organization))
         .values(closed_at=await tx.now())
         .returning(incidents.c.id)
     )
     return sorted(closed.scalars())
 
 
-async def open_ids(tx: Transaction, account: Account) -> list[int]:
+async def open_ids(tx: Transaction, organization: int) -> list[int]:
     """The ids of the organization's open incidents."""
-    query = select(incidents.c.id).where(_open_of(account)).order_by(incidents.c.id)
+    query = select(incidents.c.id).where(_open_of(organization)).order_by(incidents.c.id)
     return list((await tx.connection.execute(query)).scalars())
 
 
-def _open_of(account: Account) -> Any:  # noqa: ANN401 - a condition
-    return (incidents.c.organization == account.id) & incidents.c.closed_at.is_(None)
+def _open_of(organization: int) -> Any:  # noqa: ANN401 - a condition
+    return (incidents.c.organization == organization) & incidents.c.closed_at.is_(None)
 
 
 async def load(tx: Transaction, incident_id: int) -> Incident | None:
@@ -87,18 +88,17 @@ def _query() -> Select[Any]:
 
 
 def _incident(row: Row[Any], now: float) -> Incident:
-    account = account_of(row, now)
-    is_muted = account.muted_until > now
+    is_muted = row.muted_until > now
     return Incident(
         id=row.incident_id,
-        key=account.key,
+        key=OrganizationKey(row.data_center, row.organization_id),
         code=row.code,
         opened_at=row.opened_at,
         closed_at=row.closed_at,
         refusals=row.refusals,
         detail=row.detail,
-        blocks=account.blocks,
-        muted_until=datetime.fromtimestamp(account.muted_until, UTC) if is_muted else None,
+        blocks=blocks_of(row),
+        muted_until=datetime.fromtimestamp(row.muted_until, UTC) if is_muted else None,
     )
 
 

@@ -159,7 +159,7 @@ flow_changes = Table(
     Index(None, "flow_key", "id"),
 )
 
-# An organization's limits, and what is known of its day and its blocks: `made` numbers its calls,
+# An organization's limits, and what is known of its day and its blocks. Its calls are numbered;
 # `summed` is the newest one that only stands in `quota_hours` any more.
 quota_organizations = Table(
     "quota_organizations",
@@ -167,7 +167,6 @@ quota_organizations = Table(
     Column("id", RowId, primary_key=True, autoincrement=True),
     Column("data_center", String(16), nullable=False),
     Column("organization_id", String(255), nullable=False),
-    Column("made", BigInteger, nullable=False),
     Column("summed", BigInteger, nullable=False),
     Column("plan", String(16)),
     Column("lowered_day", Integer),

@@ -111,10 +111,9 @@ class Alerts:
             incident = await incidents.load(tx, incident_id)
             if incident is None:
                 raise NotFound("That alert is not known any more.")
-            account = await quotas.lock(tx, incident.key)
-            until = account.now + MUTE_SECONDS
-            await quotas.mute(tx, account, until)
-            for open_id in await incidents.open_ids(tx, account):
+            until = (await tx.now()).timestamp() + MUTE_SECONDS
+            organization = await quotas.mute(tx, incident.key, until)
+            for open_id in await incidents.open_ids(tx, organization):
                 await mute_job(tx, open_id, until)
             await outbox.put(tx, card_letter(incident_id))
             detail = {"incident": incident_id, "seconds": MUTE_SECONDS}

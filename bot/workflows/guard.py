@@ -45,14 +45,6 @@ LONGEST_SLEEP_SECONDS = 60.0
 _UNFINISHED = (ServiceTimeout, ServiceUnreachable, ResponseTooLarge)
 
 
-class _Declined(Exception):
-    """Rolls a reservation back."""
-
-    def __init__(self, reason: NotNow) -> None:
-        super().__init__()
-        self.reason = reason
-
-
 @dataclass
 class _Line:
     """Who waits for an organization in this process: people and background, each in order."""
@@ -116,14 +108,7 @@ class Guard:
         return line
 
     def _request(self, key: OrganizationKey, cause: CallCause) -> CallRequest:
-        return CallRequest(
-            key,
-            cause,
-            class_of(cause),
-            self._terms.plan_of(key),
-            self._terms.timeout_seconds,
-            self._terms.hold_seconds,
-        )
+        return CallRequest(key, cause, class_of(cause), self._terms)
 
     async def _wait_for(self, request: CallRequest, line: _Line) -> Reservation:
         if not request.cause.may_wait or request.call_class is CallClass.PROBE:
@@ -175,17 +160,10 @@ class Guard:
             await asyncio.gather(pause, ended, return_exceptions=True)
 
     async def _try(self, request: CallRequest) -> Reservation | NotNow:
-        try:
-            async with self._database.transaction() as tx:
-                return await self._reserve(tx, request)
-        except _Declined as declined:
-            return declined.reason
-
-    async def _reserve(self, tx: Transaction, request: CallRequest) -> Reservation:
-        result = await quotas.reserve(tx, request)
-        if isinstance(result, NotNow):
-            raise _Declined(result)
-        return result
+        is_probe = request.call_class is CallClass.PROBE
+        opened = self._database.transaction() if is_probe else self._database.statements()
+        async with opened as tx:
+            return await quotas.reserve(tx, request)
 
     async def _end_well(self, call: "_Call") -> None:
         """The call passed; that its slot could not be given back early is not the caller's."""
@@ -199,17 +177,20 @@ class Guard:
             await self._write_refusal(call)
             return
         is_over = call.is_whole(error) or call.was_never_sent(error)
-        if not (is_over or call.is_probe):
-            return
+        if call.is_probe:
+            await self._end_probe(call, is_over=is_over, passed=error is None and is_over)
+        elif is_over:
+            async with self._database.statements() as tx:
+                await quotas.settle(tx, call.reservation, call.seconds_since_headers())
+                await self._note_told(tx, call)
+
+    async def _end_probe(self, call: "_Call", *, is_over: bool, passed: bool) -> None:
         async with self._database.transaction() as tx:
             if is_over:
                 await quotas.settle(tx, call.reservation, call.seconds_since_headers())
                 await self._note_told(tx, call)
-            if call.is_probe:
-                passed = error is None and is_over
-                await self._incidents.probed(tx, call.request.key, passed=passed)
-        if call.is_probe:
-            self._incidents.wake()
+            await self._incidents.probed(tx, call.request.key, passed=passed)
+        self._incidents.wake()
 
     async def _note_told(self, tx: Transaction, call: "_Call") -> None:
         if call.limits is None:

@@ -10,11 +10,12 @@ from bot.model.days import limit_in_message
 from bot.model.organization import OrganizationKey
 from bot.model.plans import CallClass
 from bot.model.quota import LimitKind, Terms
-from bot.store import incidents, jobs, outbox, quota_use, quotas
+from bot.store import accounts, incidents, jobs, outbox, quota_use, quotas
+from bot.store.accounts import Account
 from bot.store.engine import Transaction
 from bot.store.jobs import Job
 from bot.store.outbox import Letter
-from bot.store.quotas import Account, CallRequest
+from bot.store.quotas import CallRequest
 
 PROBE_JOB = "probe"
 ALERT_JOB = "alert"
@@ -52,15 +53,15 @@ class Incidents:
     async def refused(self, tx: Transaction, refusal: Refusal) -> None:
         """Pause all calls for the organization, count the refusal, and see to the probe."""
         request, code = refusal.request, BlockCode.known(refusal.code)
-        account = await quotas.lock(tx, request.key)
+        account = await accounts.load_locked(tx, request.key, self._terms)
         is_probe = request.call_class is CallClass.PROBE
         blocks = account.blocks.refused(code, account.now, probe=is_probe)
         await quotas.save_blocks(tx, account, blocks)
         limit = limit_in_message(refusal.words) if code is BlockCode.DAY else None
         if limit is not None:
             await quotas.lower_day(tx, account, limit)
-        detail = await self._detail(tx, account, refusal, code)
-        incident_id, is_new = await incidents.count_one(tx, account, code, detail)
+        detail = _detail(account, refusal, code)
+        incident_id, is_new = await incidents.count_one(tx, account.id, code, detail)
         await self._probe_at_the_end(tx, account, blocks)
         if is_new and account.muted_until > account.now:
             await mute_job(tx, incident_id, account.muted_until)
@@ -69,31 +70,18 @@ class Incidents:
 
     async def probed(self, tx: Transaction, key: OrganizationKey, *, passed: bool) -> None:
         """End the blocks and their incidents after a probe that passed, else pause once more."""
-        account = await quotas.lock(tx, key)
+        account = await accounts.load_locked(tx, key, self._terms)
         if not passed:
             blocks = account.blocks.unclear(account.now)
             await quotas.save_blocks(tx, account, blocks)
             await self._probe_at_the_end(tx, account, blocks)
-            for incident_id in await incidents.open_ids(tx, account):
+            for incident_id in await incidents.open_ids(tx, account.id):
                 await outbox.put(tx, card_letter(incident_id))
             return
         await quotas.save_blocks(tx, account, Blocks())
-        for incident_id in await incidents.close_all(tx, account):
+        for incident_id in await incidents.close_all(tx, account.id):
             await outbox.put(tx, card_letter(incident_id))
             await outbox.put(tx, Letter(_card_key(incident_id), NOTE, str(incident_id)))
-
-    async def _detail(
-        self, tx: Transaction, account: Account, refusal: Refusal, code: BlockCode
-    ) -> dict[str, Any]:
-        standing = await quota_use.standing(tx, account, self._terms)
-        meters = {kind.value: standing.meter(kind) for kind in LimitKind}
-        own = meters[_LIMIT_OF[code]]
-        return {
-            "words": refusal.words,
-            "sent_code": refusal.code,
-            "is_foreign": own.used < own.limit,
-            "own": {kind: [meter.used, meter.limit] for kind, meter in meters.items()},
-        }
 
     async def _probe_at_the_end(self, tx: Transaction, account: Account, blocks: Blocks) -> None:
         longest = blocks.longest
@@ -102,6 +90,19 @@ class Incidents:
             await jobs.put(
                 tx, Job(f"{PROBE_JOB}:{account.id}", PROBE_JOB, _subject(account.key), due_at)
             )
+
+
+def _detail(account: Account, refusal: Refusal, code: BlockCode) -> dict[str, Any]:
+    """What is known at the first refusal; the refused call itself is still counted."""
+    standing = quota_use.standing(account)
+    meters = {kind.value: standing.meter(kind) for kind in LimitKind}
+    own = meters[_LIMIT_OF[code]]
+    return {
+        "words": refusal.words,
+        "sent_code": refusal.code,
+        "is_foreign": own.used < own.limit,
+        "own": {kind: [meter.used, meter.limit] for kind, meter in meters.items()},
+    }
 
 
 async def mute_job(tx: Transaction, incident_id: int, until: float) -> None:

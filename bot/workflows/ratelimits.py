@@ -24,10 +24,10 @@ from bot.model.use import (
     first_hour,
 )
 from bot.permissions import Person
-from bot.store import quota_use, quotas
+from bot.store import accounts, quota_use, quotas
+from bot.store.accounts import Account
 from bot.store.audit import AuditStore
 from bot.store.engine import Database, Transaction
-from bot.store.quotas import Account
 from bot.workflows.directory import InventoryListings, OrganizationDirectory
 from bot.workflows.people import People
 
@@ -115,16 +115,16 @@ class RateLimits:
         name = (await self._directory.known()).name_of(key)
         async with self._database.reading() as tx:
             now = (await tx.now()).timestamp()
-            account = await quota_use.find(tx, key)
+            account = await accounts.load(tx, key, self._terms)
             if account is None:
-                standing = self._idle(key)
-                return Detail(name, standing, [], {}, forecast(standing.day, 0, now), None, now)
-            standing = await self._standing(tx, account)
+                return Detail.idle(name, self._idle(key), now)
+            standing, held = quota_use.standing(account), await quotas.holdings(tx, account)
             hours = await quota_use.hours_since(tx, account, first_hour(now))
             last_hour = await quota_use.count_since(tx, account, now - HOUR_SECONDS, account.made)
             others = await self._others_used(tx, account)
         pace = forecast(standing.day, last_hour, now)
-        return Detail(name, standing, hours, await self._names(hours), pace, others, now)
+        people = await self._names(hours)
+        return Detail(name, standing, held, hours, people, pace, others, now)
 
     async def check(self, person: Person, typed: str) -> Checked:
         """One real call that names the organization; see `check_at`."""
@@ -182,11 +182,8 @@ class RateLimits:
 
     async def _current(self, key: OrganizationKey) -> Standing:
         async with self._database.reading() as tx:
-            account = await quota_use.find(tx, key)
-            return self._idle(key) if account is None else await self._standing(tx, account)
-
-    async def _standing(self, tx: Transaction, account: Account) -> Standing:
-        return await quota_use.standing(tx, account, self._terms)
+            account = await accounts.load(tx, key, self._terms)
+            return self._idle(key) if account is None else quota_use.standing(account)
 
     async def _others_used(self, tx: Transaction, account: Account) -> int | None:
         """Calls of the told day that were not ours, as far as its beginning can be guessed."""

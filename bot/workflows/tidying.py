@@ -2,7 +2,7 @@
 
 from datetime import datetime, timedelta
 
-from bot.store import jobs, quota_use, quotas
+from bot.store import accounts, jobs, quota_use
 from bot.store.engine import Database, Transaction
 from bot.store.jobs import Job
 from bot.workflows.jobs import Lease
@@ -27,5 +27,5 @@ class Tidying:
             keys, now = await quota_use.keys_to_tidy(tx), await tx.now()
         for key in keys:
             async with self._database.transaction() as tx:
-                await quota_use.tidy(tx, await quotas.lock(tx, key))
+                await quota_use.tidy(tx, await accounts.lock(tx, key))
         return now + EVERY

@@ -32,8 +32,8 @@ def in_flight(count: int) -> list[HeldCall]:
 
 
 def asked(call_class=CallClass.PERSON, *, calls=(), day=NO_DAY, blocks=Blocks(), limits=FREE):  # noqa: B008
-    held = Holdings.of(calls, NOW)
-    return decide(call_class, NOW, limits=limits, held=held, day=day, blocks=blocks)
+    in_use = Holdings.of(calls, NOW).in_use
+    return decide(call_class, NOW, limits=limits, in_use=in_use, day=day, blocks=blocks)
 
 
 @pytest.mark.parametrize(
@@ -63,22 +63,22 @@ def test_the_hundredth_call_is_granted_and_the_next_is_not():
 
 def test_a_slot_is_free_sixty_seconds_and_a_little_after_the_headers():
     call = HeldCall.answered(headers_at=NOW, ended_at=NOW + 5)
-    assert Holdings.of([call], NOW + 60.049).minute == 1
-    assert Holdings.of([call], NOW + 60.051).minute == 0
+    assert Holdings.of([call], NOW + 60.049).in_use.minute == 1
+    assert Holdings.of([call], NOW + 60.051).in_use.minute == 0
 
 
 def test_an_unanswered_call_holds_its_permit_until_timeout_and_grace_and_its_slot_a_minute_more():
     call = HeldCall.unanswered(NOW, timeout_seconds=10)
-    assert Holdings.of([call], NOW + 14.9).concurrent == 1
-    assert Holdings.of([call], NOW + 15.1).concurrent == 0
-    assert Holdings.of([call], NOW + 75.0).minute == 1
-    assert Holdings.of([call], NOW + 75.1).minute == 0
+    assert Holdings.of([call], NOW + 14.9).in_use.concurrent == 1
+    assert Holdings.of([call], NOW + 15.1).in_use.concurrent == 0
+    assert Holdings.of([call], NOW + 75.0).in_use.minute == 1
+    assert Holdings.of([call], NOW + 75.1).in_use.minute == 0
 
 
 def test_a_permit_is_held_until_the_body_is_read():
     call = HeldCall.answered(headers_at=NOW, ended_at=NOW + 5)
-    assert Holdings.of([call], NOW + 4).concurrent == 1
-    assert Holdings.of([call], NOW + 5).concurrent == 0
+    assert Holdings.of([call], NOW + 4).in_use.concurrent == 1
+    assert Holdings.of([call], NOW + 5).in_use.concurrent == 0
 
 
 def test_five_at_once_on_the_free_plan_and_ten_on_the_others():
@@ -98,11 +98,6 @@ def test_where_the_background_has_to_wait_a_person_has_not(calls, kind):
 def test_a_full_day_tells_how_many_calls_have_to_leave_it():
     full = asked(CallClass.BACKGROUND, day=DayUse(850, 1000, DaySource.PLAN))
     assert (full.kind, full.allowed, full.free_at, full.returning) == (LimitKind.DAY, 800, None, 51)
-
-
-def test_a_told_day_is_free_at_its_reset():
-    full = asked(day=DayUse(1000, 1000, DaySource.TOLD, resets_at=NOW + 99))
-    assert full.free_at == NOW + 99
 
 
 def test_a_block_goes_before_every_limit():
@@ -129,6 +124,10 @@ def test_at_the_time_named_a_slot_is_free_and_not_before(frees, allowed):
 
 
 def test_full_is_a_value_with_its_reason():
-    assert asked(calls=answered(100)) == Full(
-        LimitKind.MINUTE, 100, 100, free_at=NOW - 1 - 0.099 + 60.05
-    )
+    assert asked(calls=answered(100)) == Full(LimitKind.MINUTE, 100, 100)
+
+
+def test_a_full_minute_is_free_when_its_oldest_slot_is():
+    held = Holdings.of(answered(100), NOW)
+    assert held.free_at(LimitKind.MINUTE, 100) == NOW - 1 - 0.099 + 60.05
+    assert held.free_at(LimitKind.CONCURRENT, 5) == 0.0

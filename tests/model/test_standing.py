@@ -6,7 +6,7 @@ from bot.model.blocks import BlockCode, Blocks
 from bot.model.days import DaySource, DayUse
 from bot.model.organization import OrganizationKey
 from bot.model.plans import Plan, limits_of
-from bot.model.quota import Holdings, LimitKind
+from bot.model.quota import InUse, LimitKind
 from bot.model.standing import Standing, State, worst_first
 
 
@@ -16,7 +16,7 @@ def standing(name="1", *, minute=0, concurrent=0, day=0, blocked=False) -> Stand
         key=OrganizationKey("eu", name),
         plan=Plan.FREE,
         limits=limits_of(Plan.FREE),
-        held=Holdings([1.0] * minute, [1.0] * concurrent),
+        in_use=InUse(minute, concurrent),
         day=DayUse(day, 1000, DaySource.PLAN),
         blocks=blocks,
     )

@@ -6,7 +6,16 @@ from typing import Protocol
 from bot.model.blocks import Blocks
 from bot.model.days import DayLedger, day_begins_at, day_use, leaves_day_at
 from bot.model.plans import CallClass, Limits
-from bot.model.quota import GRACE_SECONDS, Decision, Full, Granted, HeldCall, Holdings, decide
+from bot.model.quota import (
+    GRACE_SECONDS,
+    Decision,
+    Full,
+    Granted,
+    HeldCall,
+    Holdings,
+    LimitKind,
+    decide,
+)
 
 
 @dataclass(frozen=True)
@@ -36,16 +45,17 @@ class ModelLedger:
     async def reserve(self, now: float, call_class: CallClass) -> Ticket:
         if len(self._held) > 2 * self._limits.minute:
             self._held = {n: call for n, call in self._held.items() if call.slot_free_at > now}
+        held = Holdings.of(self._held.values(), now)
         decision = decide(
             call_class,
             now,
             limits=self._limits,
-            held=Holdings.of(self._held.values(), now),
+            in_use=held.in_use,
             day=day_use(self._day(now), self._limits.day, now),
             blocks=Blocks(),
         )
         if isinstance(decision, Full):
-            return Ticket(self._with_time(decision))
+            return Ticket(self._with_time(decision, held))
         if not isinstance(decision, Granted):
             return Ticket(decision)
         self._reserved_at.append(now)
@@ -63,9 +73,10 @@ class ModelLedger:
             self._made_before += 1
         return DayLedger(made, self._made_before)
 
-    def _with_time(self, full: Full) -> Full:
-        if full.free_at is not None:
-            return full
+    def _with_time(self, full: Full, held: Holdings) -> Full:
+        if full.kind is not LimitKind.DAY:
+            free_at = held.free_at(full.kind, full.allowed)
+            return Full(full.kind, full.used, full.allowed, free_at)
         reserved_at = self._reserved_at[self._made_before + full.returning - 1]
         free_at = leaves_day_at(reserved_at, self._hold)
         return Full(full.kind, full.used, full.allowed, free_at)

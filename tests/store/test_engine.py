@@ -81,3 +81,37 @@ async def test_json_columns_keep_any_text(database, clock, words):
         await tx.connection.execute(jobs.insert().values(**row, **at))
     async with database.reading() as tx:
         assert await tx.connection.scalar(select(jobs.c.payload)) == {"words": words}
+
+
+async def test_a_statement_alone_is_there_for_others_before_the_block_ends(database):
+    async with database.statements() as tx:
+        await tx.connection.execute(text("UPDATE audit_head SET position = 7"))
+        async with database.reading() as other:
+            position = await other.connection.scalar(text("SELECT position FROM audit_head"))
+        assert position == 7
+
+
+async def test_after_statements_alone_a_transaction_is_one_again(database):
+    async with database.statements() as tx:
+        await tx.connection.execute(text("SELECT 1"))
+    async with database.transaction() as tx:
+        await tx.connection.execute(text("UPDATE audit_head SET position = 7"))
+        async with database.reading() as other:
+            position = await other.connection.scalar(text("SELECT position FROM audit_head"))
+        assert position == 0
+
+
+async def test_the_clock_of_a_statement_is_that_of_the_database(database, clock):
+    async with database.reading() as tx:
+        at = await tx.connection.scalar(select(tx.clock), tx.clock_parameters)
+    assert at == clock.now().timestamp()
+
+
+@pytest.mark.postgres
+async def test_postgres_tells_the_time_of_a_statement_itself(postgres_url, clock):
+    database = Database(postgres_url, clock)
+    async with database.reading() as tx:
+        at = await tx.connection.scalar(select(tx.clock), tx.clock_parameters)
+        now = await tx.now()
+    await database.close()
+    assert abs(at - now.timestamp()) < 5

@@ -7,34 +7,27 @@ from bot.model.calls import CallCause
 from bot.model.days import DaySource, told_day
 from bot.model.organization import OrganizationKey
 from bot.model.plans import CallClass, Plan
-from bot.model.quota import Full, Granted, LimitKind
+from bot.model.quota import Full, Granted, LimitKind, Terms
 from bot.model.told import ToldLimits
-from bot.store import quotas
+from bot.store import accounts, quotas
 from bot.store.quotas import CallRequest, NotNow, Reservation
 
 KEY = OrganizationKey("eu", "10")
-TIMEOUT, HOLD = 10.0, 15.0
+TERMS = Terms(lambda _key: Plan.FREE, timeout_seconds=10.0)
+HOLD = 15.0
 HOUR = 3600.0
 
 
-class Rollback(Exception):
-    pass
-
-
-def a_request(key=KEY, call_class=CallClass.PERSON, plan=Plan.FREE) -> CallRequest:
+def a_request(key=KEY, call_class=CallClass.PERSON) -> CallRequest:
     cause = CallCause("list", "U1")
-    return CallRequest(key, cause, call_class, plan, TIMEOUT, HOLD)
+    return CallRequest(key, cause, call_class, TERMS)
 
 
 async def reserve(database, **wanted) -> Reservation | NotNow:
-    try:
-        async with database.transaction() as tx:
-            result = await quotas.reserve(tx, a_request(**wanted))
-            if isinstance(result, NotNow):
-                raise Rollback(result)  # noqa: TRY301 - as the guard does
-    except Rollback as refused:
-        return refused.args[0]
-    return result
+    request = a_request(**wanted)
+    is_probe = request.call_class is CallClass.PROBE
+    async with database.transaction() if is_probe else database.statements() as tx:
+        return await quotas.reserve(tx, request)
 
 
 async def settle(database, reservation, seconds_since_headers=0.0) -> None:
@@ -60,7 +53,7 @@ async def test_a_refused_reservation_leaves_nothing(database):
     refused = await reserve(database)
     assert refused.reason.kind is LimitKind.CONCURRENT
     async with database.transaction() as tx:
-        assert (await quotas.lock(tx, KEY)).made == 5
+        assert (await accounts.load(tx, KEY, TERMS)).made == 5
 
 
 async def test_the_minute_is_full_at_a_hundred_and_frees_sixty_seconds_after_the_headers(
@@ -159,13 +152,13 @@ async def test_the_answer_of_an_earlier_call_does_not_undo_what_a_later_one_told
     await told(database, clock, number=2, remaining=7)
     await told(database, clock, number=1, remaining=400)
     async with database.transaction() as tx:
-        assert (await quotas.lock(tx, KEY)).told.remaining == 7
+        assert (await accounts.load(tx, KEY, TERMS)).told.remaining == 7
 
 
 async def test_a_lowered_day_holds_until_the_service_tells_or_a_plan_is_set(database):
     async with database.transaction() as tx:
-        await quotas.lower_day(tx, await quotas.lock(tx, KEY), 3)
-        await quotas.lower_day(tx, await quotas.lock(tx, KEY), 300)
+        await quotas.lower_day(tx, await accounts.load_locked(tx, KEY, TERMS), 3)
+        await quotas.lower_day(tx, await accounts.load_locked(tx, KEY, TERMS), 300)
     await use_up(database, 3)
     refused = await reserve(database)
     assert (refused.reason.kind, refused.reason.allowed) == (LimitKind.DAY, 3)
@@ -176,7 +169,7 @@ async def test_a_lowered_day_holds_until_the_service_tells_or_a_plan_is_set(data
 
 async def test_a_block_is_there_for_everybody_and_lets_one_probe_through(database, clock):
     async with database.transaction() as tx:
-        account = await quotas.lock(tx, KEY)
+        account = await accounts.load_locked(tx, KEY, TERMS)
         blocks = Blocks().refused(BlockCode.MINUTE, account.now, probe=False)
         await quotas.save_blocks(tx, account, blocks)
     refused = await reserve(database)

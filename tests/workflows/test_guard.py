@@ -19,7 +19,7 @@ from bot.model.organization import OrganizationKey
 from bot.model.plans import Plan
 from bot.model.quota import Terms
 from bot.model.told import ToldLimits
-from bot.store import incidents, jobs, outbox, quota_use, quotas
+from bot.store import accounts, incidents, jobs, outbox, quota_use, quotas
 from bot.workflows.guard import Guard
 from bot.workflows.incidents import Incidents
 from tests.support.clock import JumpingClock
@@ -80,10 +80,14 @@ async def be_refused(guard, code=44, cause=PERSON, message="blocked", told=None)
         await go_wrong(guard, a_429(code, message, told), cause)
 
 
-@asynccontextmanager
-async def broken():
-    raise DatabaseUnavailable
-    yield
+def break_down(database, monkeypatch) -> None:
+    @asynccontextmanager
+    async def broken():
+        raise DatabaseUnavailable
+        yield
+
+    for way in ("transaction", "statements"):
+        monkeypatch.setattr(database, way, broken)
 
 
 @asynccontextmanager
@@ -103,7 +107,7 @@ async def standing(database):
 async def test_a_call_that_passed_holds_its_slot_and_no_line(guard, database):
     await make(guard)
     now = await standing(database)
-    assert (now.held.minute, now.held.concurrent, now.day.used) == (1, 0, 1)
+    assert (now.in_use.minute, now.in_use.concurrent, now.day.used) == (1, 0, 1)
 
 
 async def test_a_person_is_told_at_once_when_the_minute_is_used_up(guard, clock):
@@ -224,12 +228,12 @@ async def test_what_may_still_be_at_work_holds_slot_and_line(
     with pytest.raises(type(error)):
         await go_wrong(guard, error, headers=headers)
     clock.advance(14.9)
-    assert (await standing(database)).held.concurrent == 1
+    assert (await standing(database)).in_use.concurrent == 1
     clock.advance(0.2)
-    assert (await standing(database)).held.concurrent == 0
-    assert (await standing(database)).held.minute == 1
+    assert (await standing(database)).in_use.concurrent == 0
+    assert (await standing(database)).in_use.minute == 1
     clock.advance(60)
-    assert (await standing(database)).held.minute == 0
+    assert (await standing(database)).in_use.minute == 0
 
 
 async def test_a_call_that_was_never_sent_gives_its_line_back(guard, database):
@@ -237,17 +241,17 @@ async def test_a_call_that_was_never_sent_gives_its_line_back(guard, database):
     with pytest.raises(ServiceUnreachable):
         await go_wrong(guard, error, headers=False)
     now = await standing(database)
-    assert (now.held.minute, now.held.concurrent) == (1, 0)
+    assert (now.in_use.minute, now.in_use.concurrent) == (1, 0)
 
 
 async def test_a_bad_answer_is_an_answer(guard, database):
     with pytest.raises(ServiceFailed):
         await go_wrong(guard, ServiceFailed("inventory", "Down.", status=500))
-    assert (await standing(database)).held.concurrent == 0
+    assert (await standing(database)).in_use.concurrent == 0
 
 
 async def test_without_a_database_nothing_is_granted(guard, database, monkeypatch):
-    monkeypatch.setattr(database, "transaction", broken)
+    break_down(database, monkeypatch)
     with pytest.raises(DatabaseUnavailable):
         await make(guard)
 
@@ -255,9 +259,9 @@ async def test_without_a_database_nothing_is_granted(guard, database, monkeypatc
 async def test_a_call_passes_though_the_database_is_gone_at_its_end(guard, database, monkeypatch):
     async with guard.call(KEY, PERSON) as grant:
         await grant.responded()
-        monkeypatch.setattr(database, "transaction", broken)
+        break_down(database, monkeypatch)
     monkeypatch.undo()
-    assert (await standing(database)).held.concurrent == 1
+    assert (await standing(database)).in_use.concurrent == 1
 
 
 @pytest.mark.parametrize(("code", "pause"), [(44, 60), (45, 900), (1070, 2), (None, 60), (99, 60)])
@@ -314,7 +318,7 @@ async def test_a_refusal_that_could_not_be_written_is_before_the_next_grant(
     guard, database, monkeypatch
 ):
     def break_it():
-        monkeypatch.setattr(database, "transaction", broken)
+        break_down(database, monkeypatch)
 
     with pytest.raises(RateLimited):
         await go_wrong(guard, a_429(), at_the_end=break_it)
@@ -361,7 +365,7 @@ async def test_a_45_lowers_the_day(guard, database):
     await be_refused(guard, 45, message="exceeded the limit of 1,000 calls")
     assert (await standing(database)).day.limit == 1000
     async with database.transaction() as tx:
-        await quotas.lower_day(tx, await quotas.lock(tx, KEY), 700)
+        await quotas.lower_day(tx, await accounts.load_locked(tx, KEY, TERMS), 700)
     assert (await standing(database)).day.limit == 700
 
 

@@ -26,7 +26,6 @@ def _organizations() -> None:
         sa.Column("id", ROW_ID, autoincrement=True, nullable=False),
         sa.Column("data_center", sa.String(16), nullable=False),
         sa.Column("organization_id", sa.String(255), nullable=False),
-        sa.Column("made", sa.BigInteger, nullable=False),
         sa.Column("summed", sa.BigInteger, nullable=False),
         sa.Column("plan", sa.String(16)),
         sa.Column("lowered_day", sa.Integer),
