@@ -202,7 +202,7 @@ def _mention(request: Request, approver_ids: Sequence[str]) -> list[SlackBlock]:
         for one in approver_ids
         if one not in {request.requester.slack_user_id, "*"}
     ]
-    return [blocks.section(f"For {' '.join(marks[:MENTIONS])}")] if marks else []
+    return [blocks.section(f"Can approve: {' '.join(marks[:MENTIONS])}")] if marks else []
 
 
 def _buttons(request: Request) -> list[SlackBlock]:
