@@ -24,6 +24,7 @@ function ago(when) {
   return words.format(seconds, "second");
 }
 
+const seconds24 = format({ hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
 const long = format({ weekday: "long", day: "numeric", month: "long", year: "numeric" });
 const medium = format({ day: "numeric", month: "long", year: "numeric" });
 const TOKENS = {
@@ -60,4 +61,4 @@ export function messageTime(ts) {
 export const dayOf = (ts) => pretty(long)(new Date(Number(ts) * 1000));
 
 /** Hours, minutes and seconds, where calls are listed. */
-export const clock = (seconds) => TOKENS.time_secs(new Date(seconds * 1000));
+export const clock = (seconds) => seconds24(new Date(seconds * 1000));

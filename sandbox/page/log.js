@@ -8,9 +8,24 @@ import { replies, store } from "./store.js";
 
 const HUES = [262, 12, 152, 205, 330, 42, 95, 290];
 
+/** Whoever looks at the end of a list still does when the list becomes smaller or larger. */
+export function stayAtEnd(list) {
+  const size = () => `${list.clientWidth} ${list.clientHeight}`;
+  let [atEnd, known] = [true, size()];
+  // A new size makes the browser scroll by itself, which is not somebody who looks elsewhere.
+  list.addEventListener("scroll", () => size() === known && (atEnd = isAtEnd(list)), { passive: true });
+  const resized = () => {
+    known = size();
+    if (atEnd) list.scrollTop = list.scrollHeight;
+  };
+  new ResizeObserver(resized).observe(list);
+}
+
+const isAtEnd = (list) => list.scrollHeight - list.scrollTop - list.clientHeight < 60;
+
 /** Show messages in a list; `openThread(message)` where replies can be read. */
 export function showMessages(list, messages, openThread) {
-  const atEnd = list.scrollHeight - list.scrollTop - list.clientHeight < 60;
+  const atEnd = isAtEnd(list);
   const held = heldFocus(list);
   const end = { key: list.lastElementChild?.dataset.key, height: list.lastElementChild?.offsetHeight };
   const before = new Map([...list.children].map((node) => [node.dataset.key, node]));

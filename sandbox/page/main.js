@@ -3,7 +3,7 @@
 import { fillComposer, startComposer } from "./composer.js";
 import { byId, el } from "./dom.js";
 import { startGuide } from "./guide.js";
-import { showMessages } from "./log.js";
+import { showMessages, stayAtEnd } from "./log.js";
 import { showModal } from "./modal.js";
 import { get, listen, post } from "./net.js";
 import { servicesPanel } from "./panel.js";
@@ -148,6 +148,7 @@ async function start() {
   if (location.hash) store.channel = location.hash.slice(1);
   startSide(become);
   startComposer();
+  stayAtEnd(byId("log"));
   startGuide(take);
   byId("services").addEventListener("click", () => (beside?.kind === "services" ? closeBeside() : openServices()));
   addEventListener("hashchange", () => go(location.hash.slice(1) || "C0GENERAL"));

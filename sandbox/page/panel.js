@@ -210,7 +210,7 @@ function calls() {
 
 function call(one) {
   const status = one.code ? `${one.status} (${one.code})` : (one.status ?? "…");
-  const path = one.path.replace(/FW[0-9a-fA-F]{26,}/, "FW…");
+  const path = one.path.replace(/FW[0-9a-fA-F]{26,}/, "FW…").replace("/inventory/v1/", "/…/");
   return el(
     "tr",
     { class: one.status >= 400 ? "bad" : "" },

@@ -119,3 +119,11 @@ async def test_a_long_answer_is_shown_from_its_beginning(person: Person) -> None
     await person.button("Next").click()
     await expect(person.newest).to_contain_text("Page 2 of 2")
     await expect(person.button("Previous")).to_be_in_viewport()
+
+
+async def test_the_end_stays_in_sight_when_the_panel_opens(person: Person) -> None:
+    for number in range(12):
+        await person.type(f"line {number} " + "and some more words " * 12)
+        await expect(person.log).to_contain_text(f"line {number} ")
+    await person.services()
+    await expect(person.newest).to_be_in_viewport(ratio=1)
