@@ -225,13 +225,21 @@ class SlackMessageGone(SlackError):
         super().__init__("That message is not there any more.")
 
 
+# https://docs.slack.dev/reference/methods/views.open
+TRIGGER_GONE = frozenset({"expired_trigger_id", "exchanged_trigger_id", "invalid_trigger_id"})
+
+
 class SlackRefused(SlackError):
     """Slack refused; `error` is its name for why, such as `channel_not_found`."""
 
     outcome = "slack_refused"
 
     def __init__(self, error: str, detail: str = "") -> None:
-        super().__init__(f"Slack refused: {error}{f' ({detail})' if detail else ''}.")
+        super().__init__(
+            "Slack opens a form within three seconds of a click only. Please try again."
+            if error in TRIGGER_GONE
+            else f"Slack refused: {error}{f' ({detail})' if detail else ''}."
+        )
         self.error = error
 
 

@@ -26,7 +26,6 @@ DATA_CENTERS = ("com", "eu", "in", "com.au", "jp", "ca", "com.cn", "sa")
 LONGEST_CACHE_SECONDS = 7 * 24 * 3600
 LONGEST_RETAIN_DAYS = 100 * 365
 FLOW_SID = r"^FW[0-9a-fA-F]{32}$"
-Plan = Literal["free", "standard", "professional", "premium", "enterprise"]
 DataCenter = Literal["com", "eu", "in", "com.au", "jp", "ca", "com.cn", "sa"]
 
 
@@ -93,6 +92,15 @@ def _hours(value: float) -> float:
     return value
 
 
+def _in_small_letters(value: object) -> object:
+    return value.lower() if isinstance(value, str) else value
+
+
+# As the specification writes plans: "Free", "Standard".
+Plan = Annotated[
+    Literal["free", "standard", "professional", "premium", "enterprise"],
+    BeforeValidator(_in_small_letters),
+]
 Address = Annotated[str, AfterValidator(_safe_address)]
 Hours = Annotated[float, AfterValidator(_hours)]
 ChannelId = Annotated[str, Field(pattern=r"^[CGD][A-Za-z0-9_]+$")]

@@ -90,12 +90,10 @@ def _told(call: ServiceCall, status: int, words: str) -> str:
     return " ".join(parts)
 
 
-def refused_by_code(call: ServiceCall, status: int, code: int, words: str) -> ServiceRefused:
-    """A 2xx whose body says otherwise: its `code` is not 0."""
+def refused_by_code(call: ServiceCall, status: int, code: int) -> ServiceRefused:
+    """A 2xx whose body says otherwise: its `code` is not 0. Nothing else of the body is shown."""
     sentence = f"{call.subject} declines the request (code {code})."
-    if words:
-        sentence += f" Its words: “{words}”"
-    return ServiceRefused(call.service, sentence, status=status, code=code, message=words)
+    return ServiceRefused(call.service, sentence, status=status, code=code)
 
 
 def code_and_words(call: ServiceCall, body: bytes, redactor: Redactor) -> tuple[int | None, str]:

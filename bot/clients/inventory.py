@@ -11,13 +11,12 @@ from yarl import URL
 
 from bot.clients.calls import Answer, Attempt, ServiceCall
 from bot.clients.credentials import Credential, Signed
-from bot.clients.failures import code_and_words, json_of, model_of, refused_by_code
+from bot.clients.failures import json_of, model_of, refused_by_code
 from bot.clients.http import ServiceHttp
 from bot.errors import CredentialsRefused, NotConfigured, RateLimited
 from bot.model.calls import CallCause, Grant, QuotaGuard
 from bot.model.organization import Organization, OrganizationKey, read_in_portions
 from bot.model.told import ToldLimits
-from bot.redaction import Redactor
 
 LISTING_SCOPE = "ServiceInventory.settings.READ"
 LARGE_BYTES = 256 * 1024
@@ -98,9 +97,9 @@ class InventoryClient:
         )
         answer = await self._http.request(call, lambda: self._granted(key, cause))
         if len(answer.body) < LARGE_BYTES:
-            return organizations_in(call, answer, self._http.redactor)
+            return organizations_in(call, answer)
         # Everybody else's acknowledgement would wait while ten thousand organizations are read.
-        return await asyncio.to_thread(organizations_in, call, answer, self._http.redactor)
+        return await asyncio.to_thread(organizations_in, call, answer)
 
     @asynccontextmanager
     async def _granted(self, key: OrganizationKey, cause: CallCause) -> AsyncIterator[Attempt]:
@@ -112,14 +111,13 @@ class InventoryClient:
                 raise
 
 
-def organizations_in(call: ServiceCall, answer: Answer, redactor: Redactor) -> list[Organization]:
+def organizations_in(call: ServiceCall, answer: Answer) -> list[Organization]:
     """The organizations of a listing's answer; raises ResponseUnreadable, or what its code says."""
     # Read once: ten thousand organizations take long enough to be felt by who waits.
     sent = json_of(call, answer)
     code = model_of(call, sent, _Envelope).code
     if code != 0:
-        _, words = code_and_words(call, answer.body, redactor)
-        raise refused_by_code(call, answer.status, code, words)
+        raise refused_by_code(call, answer.status, code)
     try:
         return read_in_portions(_listed(sent))
     except ValidationError:

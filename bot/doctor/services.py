@@ -69,7 +69,7 @@ async def examine_data_center(
             " correct it in INVENTORY_DATA_CENTERS."
         )
         return Finding(subject, "organization_not_listed", sentence)
-    return well(subject, f"lists {len(found)} organizations.")
+    return well(subject, f"lists {len(found)} organization{'' if len(found) == 1 else 's'}.")
 
 
 async def _listing(

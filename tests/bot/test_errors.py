@@ -63,3 +63,11 @@ def test_an_error_knows_whether_a_retry_may_help(
 ) -> None:
     assert kind("flow", "No.").retryable is retryable
     assert kind("flow", "No.", retryable=not retryable).retryable is not retryable
+
+
+@pytest.mark.parametrize("name", sorted(errors.TRIGGER_GONE))
+def test_a_form_that_came_too_late_is_told_in_peoples_words(name: str) -> None:
+    refusal = errors.SlackRefused(name)
+    assert "try again" in refusal.sentence
+    assert name not in refusal.sentence
+    assert refusal.error == name

@@ -265,3 +265,11 @@ def test_no_secret_is_shown_by_the_settings_themselves():
     )
     assert "secret-word" not in f"{settings!r}{settings}"
     assert set(settings.secrets()) >= {"xoxb-secret-word", "secret-word", "signing-secret-word"}
+
+
+def test_plans_may_be_written_as_the_specification_does() -> None:
+    settings = read_settings(
+        {**LEAST, "INVENTORY_DEFAULT_PLAN": "Standard", "INVENTORY_PLANS": '{"7": "Premium"}'}
+    )
+    assert settings.inventory_default_plan == "standard"
+    assert settings.inventory_plans == {"7": "premium"}

@@ -151,7 +151,7 @@ async def test_a_429_reaches_the_grant_with_its_code(
             WrongForm,
             "organizations.0.organization_id",
         ),
-        ({"payload": {"code": 57, "message": "Not for you"}}, ServiceRefused, "Not for you"),
+        ({"payload": {"code": 57, "message": "of db-7"}}, ServiceRefused, "(code 57)"),
         ({"status": 401, "payload": {"code": 57}}, CredentialsRefused, "INVENTORY_DATA_CENTERS"),
         ({"status": 400, "payload": {"code": 5, "message": "Hm"}}, ServiceRefused, "Hm"),
     ],
