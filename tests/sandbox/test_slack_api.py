@@ -10,13 +10,15 @@ import pytest
 from slack_sdk.errors import SlackApiError
 from slack_sdk.web.async_client import AsyncWebClient
 
+from sandbox.manifest import read_manifest
 from sandbox.slack.server import RunningSlack, running_slack
-from sandbox.slack.workspace import Workspace
+from sandbox.slack.workspace import DEFAULT_SCOPES, Workspace
 
 
 @pytest.fixture
 async def slack() -> AsyncIterator[RunningSlack]:
-    async with running_slack(Workspace()) as running:
+    more = ("chat:write.public", "im:write", "team:read")
+    async with running_slack(Workspace(scopes=(*DEFAULT_SCOPES, *more))) as running:
         yield running
 
 
@@ -148,6 +150,10 @@ async def test_a_channel_refuses_who_is_not_in_it(
     workspace.channels["C0APPROVALS"].members.discard(workspace.bot_user_id)
     call = client.chat_postMessage(channel="C0APPROVALS", text="x")
     assert await refused(call) == "channel_not_found"
+
+
+def test_a_workspace_grants_what_the_manifest_asks_for() -> None:
+    assert read_manifest().scopes == DEFAULT_SCOPES
 
 
 async def test_a_missing_scope_is_named(slack: RunningSlack, client: AsyncWebClient) -> None:
