@@ -14,6 +14,7 @@ from bench.figures import Figure, table
 TOPICS = {
     "ack": "Acknowledgement",
     "guard": "Quota guard",
+    "reservation": "Reservation cost",
     "listing": "Listing",
     "start": "Start and size",
 }
