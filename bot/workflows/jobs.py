@@ -1,7 +1,8 @@
 """The one job loop: whatever is to be done later, again, or by whoever lives."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+import itertools
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -31,9 +32,9 @@ class LeaseLost(GatehouseError):
     outcome = "lease_lost"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Lease:
-    """The right to do a job, while it lasts."""
+    """The right to do a job, while it lasts; `owner` is the name of the claim that gave it."""
 
     database: "Database"
     owner: str
@@ -76,7 +77,8 @@ class JobLoop:
         self._stopping = False
         self._has_ended = asyncio.Event()
         self._has_ended.set()
-        self._running: dict[str, asyncio.Task[None]] = {}
+        self._claims = itertools.count(1)
+        self._running: dict[Lease, asyncio.Task[None]] = {}
 
     def wake(self) -> None:
         """Look for due jobs now rather than within a second."""
@@ -128,57 +130,72 @@ class JobLoop:
         except DatabaseUnavailable as error:
             log.warning("jobs.database", reason=error.sentence)
             return False
-        for job in claimed:
-            task = asyncio.create_task(self._run(job), name=f"job {job.key}")
-            self._running[job.key] = task
+        for lease in claimed:
+            task = asyncio.create_task(self._run(lease), name=f"job {lease.job.key}")
+            self._running[lease] = task
         return len(claimed) == room
 
-    async def _claim_some(self, room: int) -> list[Job]:
+    async def _claim_some(self, room: int) -> list[Lease]:
+        """Claim under a name of its own.
+
+        So a run that slept through its lease does not take the lease of the run that followed it,
+        in this very process, for its own.
+        """
         async with self._database.reading() as tx:
             if not await jobs.is_any_due(tx):
                 return []
+        owner = f"{self._owner}-{next(self._claims)}"
         async with self._database.transaction() as tx:
-            return await jobs.claim(tx, self._owner, room)
+            claimed = await jobs.claim(tx, owner, room)
+        return [Lease(self._database, owner, job) for job in claimed]
 
-    async def _run(self, job: Job) -> None:
-        with structlog.contextvars.bound_contextvars(job=job.key):
+    async def _run(self, lease: Lease) -> None:
+        with structlog.contextvars.bound_contextvars(job=lease.job.key):
             try:
-                await self._run_and_finish(job)
+                await self._run_and_finish(lease)
             except DatabaseUnavailable as error:
                 log.warning("job.database", reason=error.sentence)
             finally:
-                self._running.pop(job.key, None)
+                self._running.pop(lease, None)
                 self._awake.set()
 
-    async def _run_and_finish(self, job: Job) -> None:
+    async def _run_and_finish(self, lease: Lease) -> None:
+        job = lease.job
         try:
-            again_at = await self._runners[job.kind](job, Lease(self._database, self._owner, job))
+            again_at = await self._runners[job.kind](job, lease)
         except LeaseLost as error:
             log.warning("job.lease_lost", reason=error.sentence)
         except GatehouseError as error:
             log.warning("job.failed", outcome=error.outcome, reason=error.sentence, tries=job.tries)
-            await self._failed(job, error.sentence)
+            await self._failed(lease, error.sentence)
         except Exception as error:
             log.exception("job.broken", tries=job.tries)
-            await self._failed(job, type(error).__name__)
+            await self._failed(lease, type(error).__name__)
         else:
             async with self._database.transaction() as tx:
-                await jobs.finish(tx, self._owner, job, again_at)
+                await jobs.finish(tx, lease.owner, job, again_at)
 
-    async def _failed(self, job: Job, reason: str) -> None:
-        pause = min(2.0 ** min(job.tries, 10), LONGEST_PAUSE_SECONDS)
+    async def _failed(self, lease: Lease, reason: str) -> None:
+        pause = min(2.0 ** min(lease.job.tries, 10), LONGEST_PAUSE_SECONDS)
         async with self._database.transaction() as tx:
             again_at = await tx.now() + timedelta(seconds=pause)
-            await jobs.fail(tx, self._owner, job, again_at, reason)
+            await jobs.fail(tx, lease.owner, lease.job, again_at, reason)
 
     async def _renew_for_ever(self) -> None:
         while True:
             await self._clock.sleep(RENEW_SECONDS)
-            keys = list(self._running)
-            if not keys:
+            if not self._running:
                 continue
             try:
                 async with self._database.transaction() as tx:
-                    await jobs.renew(tx, self._owner, keys)
+                    for owner, leases in _by_owner(self._running).items():
+                        await jobs.renew(tx, owner, [lease.job.key for lease in leases])
             except DatabaseUnavailable as error:
                 log.warning("jobs.renew", reason=error.sentence)
+
+
+def _by_owner(leases: Iterable[Lease]) -> dict[str, list[Lease]]:
+    grouped: dict[str, list[Lease]] = {}
+    for lease in leases:
+        grouped.setdefault(lease.owner, []).append(lease)
+    return grouped

@@ -206,6 +206,7 @@ async def test_a_job_put_again_while_it_runs_runs_again(database, clock):
 async def test_a_long_run_keeps_its_lease(database, clock):
     work, other = Work(), Work()
     work.go_on.clear()
+    other.go_on.clear()
     await put(database)
     async with (
         running(database, clock, work) as loop,
@@ -221,14 +222,13 @@ async def test_a_long_run_keeps_its_lease(database, clock):
             second.wake()
         assert len(work.runs) + len(other.runs) == 1
         work.go_on.set()
+        other.go_on.set()
 
 
 async def work_of_either(*works):
     async with asyncio.timeout(PATIENCE):
         while not any(work.runs for work in works):  # noqa: ASYNC110
             await asyncio.sleep(0.005)
-    for work in works:
-        work.go_on.clear() if work.runs else None
 
 
 async def test_work_of_a_dead_process_is_taken_over_within_thirty_seconds(database, clock):
@@ -276,6 +276,25 @@ async def test_a_lease_that_lapsed_is_not_confirmed(database, clock):
         work.go_on.set()
 
 
+async def test_a_run_that_slept_through_its_lease_has_lost_it_to_the_next_run_of_its_own_process(
+    database, clock
+):
+    work = Work()
+    work.go_on.clear()
+    await put(database)
+    async with running(database, clock, work) as loop:
+        await work.seen(1)
+        async with database.transaction() as tx:
+            lapsed = await tx.now() - timedelta(seconds=1)
+            await tx.connection.execute(jobs.jobs.update().values(leased_until=lapsed))
+        loop.wake()
+        await work.seen(2)
+        with pytest.raises(LeaseLost):
+            await work.leases[0].confirm()
+        await work.leases[1].confirm()
+        work.go_on.set()
+
+
 async def test_stopping_finishes_what_runs_and_claims_nothing_more(database, clock):
     work = Work()
     work.go_on.clear()
@@ -303,7 +322,7 @@ async def test_stopping_does_not_wait_for_ever(database, clock):
     await loop.stop(0.05)
     await asyncio.wait_for(task, PATIENCE)
     # It stays, with its lease: another process takes it over.
-    assert [row.owner for row in await rows(database)] == ["me"]
+    assert [row.owner for row in await rows(database)] == ["me-1"]
 
 
 async def test_a_database_that_is_away_for_a_moment_ends_nothing(database, clock, monkeypatch):
