@@ -13,6 +13,9 @@ from dataclasses import dataclass, field
 
 import aiohttp
 
+from bot.clock import SystemClock
+from bot.store.audit import AuditStore
+from bot.store.engine import Database
 from sandbox.services.running import RunningServices, running_services
 from sandbox.services.state import ServicesState
 from sandbox.slack.messages import Message
@@ -57,20 +60,20 @@ class Fleet:
         """
         before = len(self.seen_by(user))
         await self.slack.command(user, "C0GENERAL", command, text)
-        return await self.answer(user, after=before)
+        return await self.answer(user, after=before, channel="C0GENERAL")
 
     def seen_by(self, user: str) -> list[Message]:
         """What only this person saw, oldest first."""
         return self.slack.workspace.ephemerals(user)
 
     async def answer(
-        self, user: str, *, after: int = 0, seconds: float = ANSWER_SECONDS
+        self, user: str, *, after: int = 0, seconds: float = ANSWER_SECONDS, channel: str = ""
     ) -> Message:
-        """Wait for the next answer to somebody."""
+        """Wait for the next answer to somebody, in one channel if it is given."""
 
         def found() -> Message | None:
             new = [one for one in self.seen_by(user)[after:] if WORKING not in one.all_text]
-            return new[-1] if new else None
+            return next((m for m in reversed(new) if channel in ("", m.channel)), None)
 
         return await self.slack.until(found, timeout=seconds)
 
@@ -91,6 +94,21 @@ class Fleet:
         said = (await process.communicate())[0].decode()
         assert process.returncode == 0, said
         return said.strip()
+
+    async def look_at_audit(self) -> int:
+        """Do the same from here, which is quicker; return how many entries there are.
+
+        Raises:
+            AssertionError: The chain does not hold.
+        """
+        database = Database(self.environment["DATABASE_URL"], SystemClock())
+        try:
+            async with database.reading() as tx:
+                verdict = await AuditStore(None).verify(tx)
+        finally:
+            await database.close()
+        assert verdict.is_intact, verdict
+        return verdict.entries
 
     @property
     def tracebacks(self) -> list[str]:

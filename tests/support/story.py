@@ -6,6 +6,7 @@ await story.press("U0APPROVER", card, "Approve", "applied")
 await story.comes_true()
 """
 
+import re
 from dataclasses import dataclass, field
 from itertools import count
 
@@ -31,6 +32,7 @@ TOLD = {
     "expired": "has expired",
 }
 TRUE_SECONDS = 30.0
+IDENTITY = re.compile(r"person-\d{4,}")
 
 
 @dataclass
@@ -74,8 +76,21 @@ class Story:
 
     def cards(self, identity: str) -> list[Message]:
         """Every card that stands for a request."""
-        posted = self.fleet.slack.workspace.messages(APPROVALS)
-        return [one for one in posted if identity in one.all_text]
+        return self._cards_by_identity().get(identity, [])
+
+    def _cards_by_identity(self) -> dict[str, list[Message]]:
+        found: dict[str, list[Message]] = {}
+        for one in self.fleet.slack.workspace.messages(APPROVALS):
+            for identity in set(IDENTITY.findall(one.text)):
+                found.setdefault(identity, []).append(one)
+        return found
+
+    def _told_by_identity(self) -> dict[str, list[str]]:
+        found: dict[str, list[str]] = {}
+        for one in self.fleet.slack.workspace.dm(REQUESTER):
+            for identity in set(IDENTITY.findall(one.text)):
+                found.setdefault(identity, []).append(one.text)
+        return found
 
     async def press(self, user: str, card: Message, button: str, becomes: str = "") -> Message:
         """Press a button; return the answer to who pressed it."""
@@ -85,7 +100,7 @@ class Story:
             self.becomes(card, becomes)
         if delivery.status != 200:
             return Message(card.channel, "", "USLACKBOT", f"silence: {delivery.error}")
-        return await self.fleet.answer(user, after=before)
+        return await self.fleet.answer(user, after=before, channel=card.channel)
 
     def becomes(self, card: Message, state: str) -> None:
         """What has been done to a request must lead to this."""
@@ -93,7 +108,7 @@ class Story:
 
     def of(self, card: Message) -> Wish:
         """The wish that a card shows."""
-        return next(one for one in self.wishes.values() if one.identity in card.all_text)
+        return self.wishes[IDENTITY.findall(card.text)[0]]
 
     def edit(self, flow: str, identity: str) -> None:
         """Somebody adds an identity in the service's own console."""
@@ -103,9 +118,17 @@ class Story:
 
     def problems(self) -> list[str]:
         """Everything that is not as it must be."""
+        cards, told = self._cards_by_identity(), self._told_by_identity()
         return [
             *(p for name in FLOWS for p in self._list_problems(name)),
-            *(p for wish in self.wishes.values() for p in self._wish_problems(wish)),
+            *(
+                problem
+                for wish in self.wishes.values()
+                for problem in (
+                    *card_problems(wish, cards.get(wish.identity, [])),
+                    *told_problems(wish, told.get(wish.identity, [])),
+                )
+            ),
         ]
 
     async def comes_true(self, seconds: float = TRUE_SECONDS) -> None:
@@ -142,20 +165,22 @@ class Story:
         lacking = sorted(set(expected) - set(listed))
         return [f"{name}: lacks {lacking}, has besides {sorted(set(listed) - set(expected))}"]
 
-    def _wish_problems(self, wish: Wish) -> list[str]:
-        cards = self.cards(wish.identity)
-        if len(cards) != 1:
-            return [f"{wish.identity}: {len(cards)} cards"]
-        problems = []
-        if MARKS[wish.state] not in cards[0].text:
-            problems.append(f"{wish.identity}: is {wish.state}, the card says {cards[0].text!r}")
-        if ("Approve" in cards[0].buttons) != (wish.state == "pending"):
-            problems.append(f"{wish.identity}: buttons {cards[0].buttons}")
-        return [*problems, *self._told_problems(wish)]
 
-    def _told_problems(self, wish: Wish) -> list[str]:
-        words = [TOLD[wish.state]] if wish.state in TOLD else []
-        words += ["is over"] if wish.ended else []
-        told = [m.text for m in self.fleet.slack.workspace.dm(REQUESTER) if wish.identity in m.text]
-        wrong = [word for word in words if sum(word in text for text in told) != 1]
-        return [f"{wish.identity}: told {told}" for _ in wrong]
+def card_problems(wish: Wish, cards: list[Message]) -> list[str]:
+    """What is wrong with the cards of a request."""
+    if len(cards) != 1:
+        return [f"{wish.identity}: {len(cards)} cards"]
+    problems = []
+    if MARKS[wish.state] not in cards[0].text:
+        problems.append(f"{wish.identity}: is {wish.state}, the card says {cards[0].text!r}")
+    if ("Approve" in cards[0].buttons) != (wish.state == "pending"):
+        problems.append(f"{wish.identity}: buttons {cards[0].buttons}")
+    return problems
+
+
+def told_problems(wish: Wish, told: list[str]) -> list[str]:
+    """What is wrong with what the requester was told."""
+    words = [TOLD[wish.state]] if wish.state in TOLD else []
+    words += ["is over"] if wish.ended else []
+    wrong = [word for word in words if sum(word in text for text in told) != 1]
+    return [f"{wish.identity}: told {told}" for _ in wrong]

@@ -1,5 +1,5 @@
 """The drills, by what goes wrong."""
 
-from tests.faults.drills import database, services, slack, time
+from tests.faults.drills import database, kills, services, slack, time
 
-ALL = (*database.DRILLS, *slack.DRILLS, *services.DRILLS, *time.DRILLS)
+ALL = (*database.DRILLS, *slack.DRILLS, *services.DRILLS, *time.DRILLS, *kills.DRILLS)

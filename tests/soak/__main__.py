@@ -1,0 +1,38 @@
+"""`python -m tests.soak [--seconds N]`: soak, and print what was found as a table."""
+
+import argparse
+import asyncio
+import secrets
+import sys
+
+from tests.faults.running import table
+from tests.soak.soaking import soak
+from tests.support.postgres import own_database, server_url
+
+TEN_MINUTES = 600.0
+
+
+async def run(seconds: float, seed: int) -> int:
+    """Soak, print, and return the exit status."""
+    async with own_database(server_url()) as url:
+        try:
+            rows = await soak(url, seconds, seed)
+        except AssertionError as error:
+            sys.stderr.write(f"FAILED with --seed {seed}: {error}\n")
+            return 1
+    cells = ((name, str(value)) for name, value in rows)
+    sys.stdout.write(f"{table(cells, ('what', 'found'))}\n\nPassed, with --seed {seed}.\n")
+    return 0
+
+
+def main() -> int:
+    """Read the arguments."""
+    parser = argparse.ArgumentParser(prog="python -m tests.soak")
+    parser.add_argument("--seconds", type=float, default=TEN_MINUTES)
+    parser.add_argument("--seed", type=int, default=secrets.randbelow(10_000))
+    options = parser.parse_args()
+    return asyncio.run(run(options.seconds, options.seed))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,275 @@
+"""What goes on during a soak: people, outside hands, blocks, and somebody who kills processes."""
+
+import asyncio
+import random
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from functools import partial
+
+from sandbox.people import Person
+from sandbox.slack.messages import Message, View
+from tests.support.fleet import Fleet, is_silence
+from tests.support.story import APPROVALS, APPROVER, FLOWS, MARKS, REQUESTER, SECOND, Story, Wish
+
+CHECKERS = ("U0CHECK1", "U0CHECK2", "U0CHECK3")
+BUSY = ("eu", "20077314")
+BLOCKED = (("jp", "80004410"), ("ca", "90001276"), ("in", "60018842"), ("sa", "30002218"))
+BLOCK_SECONDS = 20.0
+LOOK_SECONDS = 40.0
+AGAIN_SECONDS = 0.3
+# Ends of grants come by themselves, so those are on the other flow.
+TIMED, EDITED = "welcome", "survey"
+EDITS = 0.2
+OK = 200
+
+
+@dataclass
+class Soak:
+    """A fleet, its model, and what has been counted.
+
+    `ends_at` is when nothing new begins, on the monotonic clock; `requests_expire` after seconds.
+    """
+
+    fleet: Fleet
+    story: Story
+    dice: random.Random
+    ends_at: float
+    requests_expire: float
+    counts: Counter = field(default_factory=Counter)
+    answer_seconds: list[float] = field(default_factory=list)
+    blocks: list[tuple[tuple[str, str], float, float]] = field(default_factory=list)
+    undecided: asyncio.Queue = field(default_factory=asyncio.Queue)
+    on_their_way: list[Message] = field(default_factory=list)
+
+    @property
+    def is_on(self) -> bool:
+        """Whether new work begins."""
+        return time.monotonic() < self.ends_at
+
+    async def pause(self, most: float) -> None:
+        """Wait for a moment."""
+        await asyncio.sleep(self.dice.uniform(0.2, 1.0) * most)
+
+    async def ask(self, user: str, command: str, text: str) -> Message:
+        """Type a command; silence is counted, and not an error where processes are killed."""
+        began = time.monotonic()
+        answer = await self.fleet.ask(user, command, text)
+        if is_silence(answer):
+            self.counts["answers by Slack instead"] += 1
+        else:
+            self.answer_seconds.append(time.monotonic() - began)
+        return answer
+
+
+async def requester(soak: Soak) -> None:
+    """Ask for test users, one after the other; after silence look for the card first."""
+    story = soak.story
+    while soak.is_on:
+        identity, flow = story.new_identity(), soak.dice.choice(list(FLOWS))
+        duration = soak.dice.choice(["", "for 6s"]) if flow == TIMED else ""
+        story.wishes[identity] = Wish(identity, flow)
+        card = await asked(soak, identity, f"add {flow} {identity} {duration}")
+        soak.undecided.put_nowait((card, bool(duration)))
+        await soak.pause(1.0)
+
+
+async def asked(soak: Soak, identity: str, text: str) -> Message:
+    """Ask until there is a card."""
+    while True:
+        before = len(soak.fleet.slack.workspace.all_messages)
+        answer = await soak.ask(REQUESTER, "/testusers", text)
+        if not is_silence(answer):
+            assert "Requested in" in answer.all_text, answer.all_text
+
+        def card(since: int = before) -> Message | None:
+            new = soak.fleet.slack.workspace.all_messages[since:]
+            found = (m for m in new if m.channel == APPROVALS and identity in m.text)
+            return next((m for m in found if not m.thread_ts and not m.only_for), None)
+
+        try:
+            return await soak.fleet.slack.until(card, timeout=LOOK_SECONDS)
+        except AssertionError:
+            assert is_silence(answer), f"{identity} was asked for and has no card"
+            soak.counts["asked again"] += 1
+
+
+async def decider(soak: Soak) -> None:
+    """Approve, deny, cancel, both at once, or leave requests to expire; and edit lists by hand."""
+    while True:
+        card, is_timed = await soak.undecided.get()
+        wish = soak.story.of(card)
+        if soak.dice.random() < EDITS:
+            await edit(soak)
+        act = soak.dice.choices(
+            [approve, deny, cancel, both, leave], weights=[10, 2, 2, 2, 2], k=1
+        )[0]
+        await act(soak, card, wish)
+        soak.counts[wish.state] += 1
+        if wish.state == "applied" and is_timed:
+            wish.ended = True
+            soak.counts["ended on time"] += 1
+        if wish.state == "applied" and wish.flow == EDITED:
+            soak.on_their_way.append(card)
+        soak.undecided.task_done()
+
+
+async def edit(soak: Soak) -> None:
+    """Somebody edits a list in the service's own console while no change of it is on its way.
+
+    The service has no conditional update: what is edited between the bot's GET and its POST, no
+    client could keep.
+    """
+    for card in soak.on_their_way:
+        is_applied = partial(shows, card, "applied")
+        await soak.fleet.slack.until(is_applied, timeout=LOOK_SECONDS)
+    soak.on_their_way.clear()
+    soak.counts["outside edits"] += 1
+    soak.story.edit(EDITED, f"by-hand-{soak.counts['outside edits']}")
+
+
+def shows(card: Message, state: str) -> bool:
+    """Whether the card says so."""
+    return MARKS[state] in card.text
+
+
+async def pressed(soak: Soak, user: str, card: Message, button: str) -> str:
+    """Press until the bot says something; return that."""
+    while True:
+        before = len(soak.fleet.seen_by(user))
+        delivery = await soak.fleet.slack.click(user, card, button)
+        if delivery.status == OK:
+            answer = await answered(soak, user, before)
+            return answer.all_text
+        soak.counts["pressed again"] += 1
+        await asyncio.sleep(AGAIN_SECONDS)
+
+
+async def answered(soak: Soak, user: str, before: int) -> Message:
+    """What the bot says to a click; a killed process's answer comes from another one."""
+    return await soak.fleet.answer(user, after=before, seconds=LOOK_SECONDS, channel=APPROVALS)
+
+
+def is_too_late(said: str, wish: Wish) -> bool:
+    """Whether the request had expired."""
+    if "expired" not in said and "too late" not in said:
+        return False
+    wish.state = "expired"
+    return True
+
+
+async def approve(soak: Soak, card: Message, wish: Wish) -> None:
+    """One approver approves."""
+    said = await pressed(soak, APPROVER, card, "Approve")
+    if not is_too_late(said, wish):
+        assert "You approved" in said, said
+        wish.state = "applied"
+
+
+async def deny(soak: Soak, card: Message, wish: Wish) -> None:
+    """One approver denies, with a reason."""
+    said = await denied(soak, card)
+    if not is_too_late(said, wish):
+        assert "You denied" in said, said
+        wish.state = "denied"
+
+
+async def denied(soak: Soak, card: Message) -> str:
+    """Open the form, send it, and return what the bot says."""
+    slack = soak.fleet.slack
+    while True:
+        before = len(soak.fleet.seen_by(SECOND))
+        await slack.click(SECOND, card, "Deny")
+        view = await opened(soak, before)
+        if isinstance(view, Message):
+            return view.all_text
+        if view is not None:
+            delivery = await slack.submit(SECOND, view, {"Reason": "not now"})
+            if delivery.status == OK:
+                answer = await answered(soak, SECOND, before)
+                return answer.all_text
+            slack.workspace.close(view)
+        soak.counts["pressed again"] += 1
+        await asyncio.sleep(AGAIN_SECONDS)
+
+
+async def opened(soak: Soak, before: int) -> View | Message | None:
+    """Wait for the form, or for the bot saying why there is none; None when neither comes."""
+
+    def found() -> View | Message | None:
+        return soak.fleet.slack.workspace.open_view(SECOND) or next(
+            (m for m in soak.fleet.seen_by(SECOND)[before:] if "Working on" not in m.text), None
+        )
+
+    try:
+        return await soak.fleet.slack.until(found, timeout=6)
+    except AssertionError:
+        return None
+
+
+async def cancel(soak: Soak, card: Message, wish: Wish) -> None:
+    """Somebody else presses `Cancel` first, which does nothing; then the requester."""
+    said = await pressed(soak, CHECKERS[0], card, "Cancel")
+    assert "You cancelled" not in said, said
+    said = await pressed(soak, REQUESTER, card, "Cancel")
+    if not is_too_late(said, wish):
+        assert "You cancelled" in said, said
+        wish.state = "cancelled"
+
+
+async def both(soak: Soak, card: Message, wish: Wish) -> None:
+    """One approves and one denies at the same moment: exactly one of them does it."""
+    yes, no = await asyncio.gather(pressed(soak, APPROVER, card, "Approve"), denied(soak, card))
+    won = ["You approved" in yes, "You denied" in no]
+    if not any(won) and is_too_late(yes, wish):
+        return
+    assert sum(won) == 1, f"{wish.identity}: {yes!r} and {no!r}"
+    wish.state = "applied" if won[0] else "denied"
+    soak.counts["decided by two at once"] += 1
+
+
+async def leave(soak: Soak, card: Message, wish: Wish) -> None:
+    """Nobody decides."""
+    wish.state = "expired"
+
+
+async def checker(soak: Soak, user: str) -> None:
+    """Make real checks of one busy organization, as fast as the answers come."""
+    while soak.is_on:
+        answer = await soak.ask(user, "/ratelimits", f"check {BUSY[1]}")
+        words = answer.all_text
+        soak.counts["checks passed" if "has passed" in words else "checks declined"] += 1
+        await soak.pause(0.5)
+
+
+async def blocker(soak: Soak) -> None:
+    """Another client has organizations blocked, one after the other; somebody notices."""
+    for at in BLOCKED * 100:
+        await soak.pause(25.0)
+        if not soak.is_on:
+            return
+        now = time.time()
+        soak.fleet.services.state.limits.block(at, 44, BLOCK_SECONDS)
+        soak.blocks.append((at, now, now + BLOCK_SECONDS))
+        soak.counts["blocks by others"] += 1
+        for _ in range(4):
+            await soak.ask("U0ADMIN", "/ratelimits", f"check {at[1]}")
+            await asyncio.sleep(BLOCK_SECONDS / 8)
+
+
+async def killer(soak: Soak, every_seconds: float) -> None:
+    """Kill one of the processes at random, and start another in its place."""
+    while soak.is_on:
+        await soak.pause(every_seconds)
+        victim = soak.dice.choice([one for one in soak.fleet.processes if one.is_running])
+        await victim.kill()
+        soak.counts["kills -9"] += 1
+        await soak.pause(2.0)
+        await soak.fleet.add()
+
+
+def more_people(fleet: Fleet) -> None:
+    """Add operators who check: each person does one thing at a time."""
+    for number, user in enumerate(CHECKERS):
+        person = Person(user, f"checker{number}", f"Chris Checker {number}", "operator")
+        fleet.slack.workspace.people[user] = person

@@ -1,0 +1,112 @@
+"""One soak from its start to its table."""
+
+import asyncio
+import json
+import random
+import statistics
+import time
+
+from sandbox.services.state import ServicesState
+from tests.soak.actors import (
+    BUSY,
+    CHECKERS,
+    Soak,
+    blocker,
+    checker,
+    decider,
+    killer,
+    more_people,
+    requester,
+)
+from tests.soak.checks import check
+from tests.support.fleet import running_fleet
+from tests.support.story import Story
+from tests.support.world import ROLES
+
+HOUR = 3600.0
+PROCESSES = 3
+
+
+async def soak(
+    database_url: str, seconds: float, seed: int, kill_every_seconds: float = 12.0
+) -> list[tuple[str, object]]:
+    """Work for so many seconds, let everything end, and hold it to the model.
+
+    Args:
+        database_url: Of a new database on PostgreSQL.
+        seconds: How long new work begins.
+        seed: Of the dice: what is done is the same again, when is not.
+        kill_every_seconds: The longest pause between two kills.
+
+    Returns:
+        Rows of the table.
+
+    Raises:
+        AssertionError: Something is not as it must be.
+    """
+    expire = min(25.0, seconds / 3)
+    async with running_fleet(
+        database_url, PROCESSES, services=services(), **settings(expire)
+    ) as fleet:
+        more_people(fleet)
+        ends_at = time.monotonic() + seconds
+        one = Soak(fleet, Story(fleet), random.Random(seed), ends_at, expire)
+        await work(one, kill_every_seconds)
+        found = await check(one)
+    return [("seconds of work", f"{seconds:.0f}"), *rows(one), *found.items()]
+
+
+async def work(one: Soak, kill_every_seconds: float) -> None:
+    """Let everybody work until the time is over and what was begun is decided."""
+    deciding = asyncio.create_task(decider(one))
+    working = asyncio.gather(
+        requester(one),
+        *(checker(one, user) for user in CHECKERS),
+        blocker(one),
+        killer(one, kill_every_seconds),
+    )
+    try:
+        await first_failure(working, deciding)
+        await first_failure(asyncio.ensure_future(one.undecided.join()), deciding)
+    finally:
+        for task in (working, deciding):
+            task.cancel()
+        await asyncio.gather(working, deciding, return_exceptions=True)
+
+
+async def first_failure(awaited: "asyncio.Future", besides: "asyncio.Task[None]") -> None:
+    """Wait for the first, and fail at once when the second does."""
+    await asyncio.wait({awaited, besides}, return_when=asyncio.FIRST_COMPLETED)
+    if besides.done():
+        besides.result()
+    await awaited
+
+
+def services() -> ServicesState:
+    """The stand-ins, with one organization on a plan that allows to be busy."""
+    state = ServicesState()
+    state.limits.plans[BUSY] = "enterprise"
+    return state
+
+
+def settings(expire_seconds: float) -> dict[str, str]:
+    """The bot's settings."""
+    roles = {**ROLES, "operator": [*ROLES["operator"], *CHECKERS]}
+    return {
+        "roles": json.dumps(roles),
+        "request_hours": str(expire_seconds / HOUR),
+        "remind_hours": str(expire_seconds / HOUR / 2),
+        "commands_per_minute": "0",
+        "inventory_plans": json.dumps({BUSY[1]: "enterprise"}),
+    }
+
+
+def rows(one: Soak) -> list[tuple[str, object]]:
+    """What was done, in numbers."""
+    slow = statistics.quantiles(one.answer_seconds, n=100)[98]
+    middle = statistics.median(one.answer_seconds)
+    return [
+        ("processes", PROCESSES),
+        *sorted(one.counts.items()),
+        ("answers by the bot, median and 99 % within", f"{middle:.2f} s, {slow:.2f} s"),
+    ]
