@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import zip_longest
 from typing import Protocol, TypeVar
 
 import structlog
@@ -103,7 +104,7 @@ class Sender:
             letters, now = await outbox.waiting(tx, job.subject), await tx.now()
         if self._quiet_until is not None and now < self._quiet_until:
             return self._quiet_until
-        for letter, following in zip(letters, [*letters[1:], None], strict=True):
+        for letter, following in zip_longest(letters, letters[1:]):
             if following is not None and _is_same_card(letter, following):
                 # One edit then shows both. What stands between two edits is sent in its turn.
                 await self._done([letter.id])

@@ -61,3 +61,9 @@ async def send(database, sender):
             again_at = None
         async with database.transaction() as tx:
             await jobs.finish(tx, "me", job, again_at)
+
+
+async def test_a_job_whose_letters_are_all_sent_is_done(database, clock):
+    sender = Sender(database, ForgetfulSlack(), {})
+    job = jobs.Job("send:request:1", SEND_KIND, "request:1", clock.now())
+    assert await sender.run(job, Lease(database, "me", job)) is None
