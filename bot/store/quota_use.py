@@ -52,7 +52,7 @@ async def standings(tx: Transaction, terms: Terms) -> list[Standing]:
 async def watched(tx: Transaction, terms: Terms) -> dict[OrganizationKey, Watched]:
     """When the watcher's last turn for each organization was, and the day's limit in force."""
     query = select(organizations.c.id, organizations.c.watched_at)
-    turns: dict[int, float] = dict((await tx.connection.execute(query)).tuples().all())
+    turns = {row.id: row.watched_at for row in await tx.connection.execute(query)}
     accounts = await load_all(tx, terms)
     return {one.key: Watched(one.key, one.day.limit, turns[one.id]) for one in accounts}
 

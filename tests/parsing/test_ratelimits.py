@@ -1,0 +1,58 @@
+"""What was typed after `/ratelimits`."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bot.errors import UsageError
+from bot.model.plans import Plan
+from bot.parsing.ratelimits import RatelimitsRequest, parse_ratelimits
+
+
+@pytest.mark.parametrize(
+    ("typed", "wish"),
+    [
+        ("", RatelimitsRequest("all")),
+        ("   ", RatelimitsRequest("all")),
+        ("help", RatelimitsRequest("help")),
+        ("—help", RatelimitsRequest("help")),
+        ("10234695", RatelimitsRequest("one", "10234695")),
+        ("Müller &amp; Söhne", RatelimitsRequest("one", "Müller & Söhne")),
+        ("\u201cCheck Point\u201d", RatelimitsRequest("one", "Check Point")),
+        ("help desk", RatelimitsRequest("one", "help desk")),
+        ("check 1", RatelimitsRequest("check", "1")),
+        ("Check\u00a0Café Zoë", RatelimitsRequest("check", "Café Zoë")),
+        ('check "a b"', RatelimitsRequest("check", "a b")),
+        ("plan 1 standard", RatelimitsRequest("plan", "1", Plan.STANDARD)),
+        ("plan Café Zoë PREMIUM", RatelimitsRequest("plan", "Café Zoë", Plan.PREMIUM)),
+        ('plan "free plan" free', RatelimitsRequest("plan", "free plan", Plan.FREE)),
+    ],
+)
+def test_each_form_is_understood(typed, wish):
+    assert parse_ratelimits(typed) == wish
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ("check", "Which organization"),
+        ("plan", "which plan"),
+        ("plan standard", "which plan"),
+        ("plan 1 gold", "free, standard, professional, premium, enterprise"),
+        ("x" * 401, "more than 400"),
+    ],
+)
+def test_what_is_missing_is_said_with_an_example_that_works(typed, said):
+    with pytest.raises(UsageError) as caught:
+        parse_ratelimits(typed)
+    assert said in caught.value.sentence
+    assert parse_ratelimits(caught.value.example.removeprefix("/ratelimits "))
+
+
+@given(st.text(max_size=300))
+def test_anything_is_a_wish_or_a_usage_error(typed):
+    try:
+        wish = parse_ratelimits(typed)
+    except UsageError:
+        return
+    assert (wish.plan is not None) == (wish.kind == "plan")

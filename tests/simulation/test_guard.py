@@ -1,0 +1,98 @@
+"""The same callers and services, sampled through the real guard and a real database."""
+
+import random
+from contextlib import AbstractAsyncContextManager
+
+import pytest
+
+from bot.errors import QuotaExhausted
+from bot.model.calls import CallCause
+from bot.model.organization import OrganizationKey
+from bot.model.plans import CallClass, Plan
+from bot.model.quota import Full, Granted, LimitKind, Terms
+from bot.workflows.guard import Guard
+from bot.workflows.incidents import Incidents
+from tests.simulation.ledgers import Ticket
+from tests.simulation.services import FixedWindow, Service, SlidingLog
+from tests.simulation.world import TIMEOUT_SECONDS, Caller, Network, Process, World
+from tests.support.clock import FakeClock
+
+KEY = OrganizationKey("eu", "10")
+TERMS = Terms(lambda _key: Plan.ENTERPRISE, TIMEOUT_SECONDS)
+STRAGGLING = Network(straggle=8.0, share=0.02)
+
+
+class GuardLedger:
+    """Asks guards in turn, as several processes do; calls that are never settled stay open."""
+
+    def __init__(self, guards: list[Guard], clock: FakeClock) -> None:
+        self._guards, self._clock = guards, clock
+        self._open: dict[int, tuple[AbstractAsyncContextManager, object]] = {}
+        self._began = clock.now().timestamp()
+        self.asked = 0
+
+    def _go_to(self, now: float) -> None:
+        self._clock.advance(now - self._clock.monotonic())
+
+    async def reserve(self, now: float, call_class: CallClass) -> Ticket:
+        self._go_to(now)
+        self.asked += 1
+        is_background = call_class is CallClass.BACKGROUND
+        cause = CallCause("list", "U1", background=is_background, may_wait=False)
+        call = self._guards[self.asked % len(self._guards)].call(KEY, cause)
+        try:
+            grant = await call.__aenter__()
+        except QuotaExhausted as error:
+            free_at = error.free_at.timestamp() - self._began
+            return Ticket(Full(LimitKind(error.limit_kind), 0, 0, free_at))
+        self._open[self.asked] = call, grant
+        return Ticket(Granted(0, 0, 0), self.asked)
+
+    async def settle(self, number: int, headers_at: float, ended_at: float) -> None:
+        self._go_to(headers_at)
+        call, grant = self._open.pop(number)
+        await grant.responded()
+        self._go_to(ended_at)
+        await call.__aexit__(None, None, None)
+
+
+@pytest.fixture
+def ledger(database, clock) -> GuardLedger:
+    guards = [
+        Guard(database, clock, TERMS, Incidents(TERMS, lambda: None)) for _process in range(4)
+    ]
+    return GuardLedger(guards, clock)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["fixed window", "sliding window"])
+async def test_the_guard_provokes_no_refusal_and_uses_the_minute(ledger, kind):
+    phase = random.Random(kind).uniform(0, 60)
+    rule = FixedWindow(100, phase) if kind == "fixed window" else SlidingLog(100)
+    service = Service([rule], concurrent=10)
+    world = World(ledger, service, STRAGGLING, seed=1)
+    processes = [Process() for _ in range(3)]
+    for process in processes:
+        world.start(Caller(process, CallClass.PERSON), world.dice.uniform(0, 1))
+        world.start(Caller(process, CallClass.PERSON), world.dice.uniform(0, 1))
+    world.restart_now_and_then(processes, every_seconds=60)
+    await world.run(4 * 60)
+    assert service.refused == 0
+    assert service.peak <= 10
+    # Each of the first three minutes to the full, but for what stragglers and restarts hold.
+    assert len(service.arrivals) >= 350
+
+
+@pytest.mark.slow
+async def test_through_the_guard_people_get_their_fifth_at_once(ledger):
+    world = World(ledger, Service([SlidingLog(100)], concurrent=10), Network(), seed=1)
+    process = Process()
+    for _ in range(3):
+        world.start(Caller(process, CallClass.BACKGROUND), 0)
+    person = Caller(process, CallClass.PERSON, pause=lambda: 4.0)
+    world.start(person, 1.0)
+    await world.run(130)
+    assert world.service.refused == 0
+    assert person.refusals == []
+    assert max(person.waited) == 0
+    assert 160 <= len(world.service.arrivals) - person.granted <= 240

@@ -1,0 +1,157 @@
+"""What was used, by everybody: by hour, person and kind; and what becomes of old calls."""
+
+from datetime import timedelta
+
+import pytest
+from sqlalchemy import func, select
+
+from bot.model.calls import CallCause
+from bot.model.days import told_day
+from bot.model.organization import OrganizationKey
+from bot.model.plans import CallClass, Plan
+from bot.model.quota import Terms
+from bot.model.told import ToldLimits
+from bot.model.use import HourOfCalls
+from bot.store import accounts, quota_use, quotas
+from bot.store.quotas import CallRequest, Reservation
+from bot.store.tables import quota_calls, quota_hours
+from bot.workflows.tidying import Tidying
+
+KEY, OTHER = OrganizationKey("eu", "10"), OrganizationKey("com", "11")
+TERMS = Terms(lambda _key: Plan.PREMIUM, timeout_seconds=10.0)
+HOUR = 3600.0
+
+
+async def call(database, key=KEY, kind="list", user="U1") -> Reservation:
+    request = CallRequest(key, CallCause(kind, user), CallClass.PERSON, TERMS)
+    async with database.statements() as tx:
+        reservation = await quotas.reserve(tx, request)
+        assert isinstance(reservation, Reservation)
+        await quotas.settle(tx, reservation, 0.0)
+    return reservation
+
+
+async def the_account(database, key=KEY):
+    async with database.reading() as tx:
+        return await accounts.load(tx, key, TERMS)
+
+
+async def tidy(database) -> None:
+    await Tidying(database).run(None, None)
+
+
+async def count(database, table) -> int:
+    async with database.reading() as tx:
+        return await tx.connection.scalar(select(func.count()).select_from(table))
+
+
+async def test_calls_are_told_by_hour_kind_and_person(database, clock):
+    began = clock.now().timestamp()
+    await call(database)
+    await call(database)
+    await call(database, kind="check", user=None)
+    clock.advance(HOUR)
+    await call(database)
+    await call(database, OTHER)
+    async with database.reading() as tx:
+        account = await accounts.load(tx, KEY, TERMS)
+        hours = await quota_use.hours_since(tx, account, began)
+    assert sorted(hours, key=str) == sorted(
+        [
+            HourOfCalls(began, "list", "U1", 2),
+            HourOfCalls(began, "check", None, 1),
+            HourOfCalls(began + HOUR, "list", "U1", 1),
+        ],
+        key=str,
+    )
+
+
+async def test_every_organization_stands_as_one_alone_does(database, clock):
+    for _ in range(3):
+        await call(database)
+    clock.advance(70)
+    await call(database)
+    await call(database, OTHER)
+    async with database.reading() as tx:
+        standings = {one.key: one for one in await quota_use.standings(tx, TERMS)}
+        for key in (KEY, OTHER):
+            account = await accounts.load(tx, key, TERMS)
+            assert standings[key] == quota_use.standing(account)
+    assert (standings[KEY].in_use.minute, standings[KEY].day.used) == (1, 4)
+
+
+async def test_old_calls_are_summed_in_their_hours_and_the_day_is_as_before(database, clock):
+    for _ in range(4):
+        await call(database)
+    await call(database, user="U2")
+    clock.advance(24 * HOUR)
+    await call(database)
+    clock.advance(2.5 * HOUR)
+    before = (await the_account(database)).day
+    await tidy(database)
+    assert await count(database, quota_calls) == 6
+    clock.advance(0.6 * HOUR)
+    await tidy(database)
+    assert await count(database, quota_calls) == 1
+    async with database.reading() as tx:
+        rows = (await tx.connection.execute(select(quota_hours.c.calls))).scalars()
+        assert sorted(rows) == [1, 4]
+    assert (await the_account(database)).day.used == before.used == 1
+    assert (await call(database)).number == 7
+
+
+async def test_numbers_go_on_when_no_single_call_is_left(database, clock):
+    await call(database)
+    clock.advance(40 * HOUR)
+    await tidy(database)
+    assert await count(database, quota_calls) == 0
+    assert (await the_account(database)).day.used == 0
+    assert (await call(database)).number == 2
+    assert (await the_account(database)).day.used == 1
+
+
+async def test_an_hour_is_summed_once_however_often(database, clock):
+    await call(database)
+    clock.advance(28 * HOUR)
+    await tidy(database)
+    await tidy(database)
+    async with database.reading() as tx:
+        assert await tx.connection.scalar(select(quota_hours.c.calls)) == 1
+
+
+async def test_sums_are_forgotten_in_time(database, clock):
+    await call(database)
+    clock.advance(28 * HOUR)
+    await tidy(database)
+    async with database.transaction() as tx:
+        assert await quota_use.forget(tx, clock.now() - timedelta(hours=29)) == 0
+        assert await quota_use.forget(tx, clock.now() - timedelta(hours=27)) == 1
+
+
+async def test_a_turn_of_the_watcher_is_taken_once(database, clock):
+    async with database.transaction() as tx:
+        assert await quotas.take_turn(tx, KEY, 0.0)
+    async with database.transaction() as tx:
+        assert not await quotas.take_turn(tx, KEY, 0.0)
+    async with database.reading() as tx:
+        watched = await quota_use.watched(tx, TERMS)
+    assert watched[KEY].checked_at == clock.now().timestamp()
+    assert watched[KEY].day_limit == 10_000
+
+
+@pytest.mark.parametrize("told_hours", [1, 23])
+async def test_the_day_in_sql_is_the_models(database, clock, told_hours):
+    """A told reset that has passed begins the day, in the query as in `day_begins_at`."""
+
+    for _ in range(3):
+        await call(database)
+    last = await call(database)
+    seconds = int(told_hours * HOUR)
+    day = told_day(ToldLimits(10_000, 9_000, seconds), clock.now().timestamp(), last.number, 0)
+    async with database.statements() as tx:
+        await quotas.note_told(tx, last, day)
+    assert (await the_account(database)).day.used == 1_000
+    clock.advance(seconds + 20)
+    assert (await the_account(database)).day.used == 0
+    await call(database)
+    assert (await the_account(database)).day.used == 1

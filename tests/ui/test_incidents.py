@@ -1,0 +1,97 @@
+"""The message of an incident, open and over."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from bot.model.blocks import BlockCode, Blocks
+from bot.model.incidents import Incident
+from bot.model.organization import OrganizationKey
+from bot.ui import incidents
+from sandbox.slack.validation import UPDATE_TEXT, check_message
+
+AT = datetime(2026, 11, 20, 9, 0, tzinfo=UTC)
+OWN = {"minute": [37, 100], "day": [120, 1000], "concurrent": [1, 5]}
+NASTY = "<!channel> <@U1> *x* " + "ü" * 400
+
+
+def an_incident(code=BlockCode.MINUTE, **changed) -> Incident:
+    detail = {"words": "You are blocked.", "sent_code": int(code), "is_foreign": True, "own": OWN}
+    values = {
+        "id": 7,
+        "key": OrganizationKey("eu", "20077314"),
+        "code": int(code),
+        "opened_at": AT,
+        "closed_at": None,
+        "refusals": 1,
+        "detail": {**detail, **changed.pop("detail", {})},
+        "blocks": Blocks().refused(code, AT.timestamp(), probe=False),
+    }
+    return Incident(**{**values, **changed})
+
+
+def labels(message) -> list[str]:
+    rows = [block for block in message.slack_blocks if block["type"] == "actions"]
+    return [element["text"]["text"] for row in rows for element in row["elements"]]
+
+
+def check_valid(message) -> None:
+    payload = message.payload()
+    check_message(payload["text"], payload.get("blocks"), most_text=UPDATE_TEXT)
+
+
+def test_an_open_one_says_what_a_person_needs():
+    message = incidents.card(an_incident(), "Acme")
+    check_valid(message)
+    for words in (
+        "*Acme* is blocked by the inventory service",
+        "`20077314`",
+        "Data center: eu",
+        "*44*: 100 requests a minute",
+        "You are blocked.",
+        "37/100 this minute, 120/1000 this day, 1/5 at the same time",
+        "another client",
+        f"Next try: <!date^{int(AT.timestamp()) + 60}^",
+    ):
+        assert words in message.text
+    assert labels(message) == ["Check now", "Mute 1 h"]
+    assert "cleared" not in f"{message.text}{message.slack_blocks}".lower()
+
+
+def test_one_at_the_bots_own_limit_says_so():
+    own = {**OWN, "minute": [100, 100]}
+    message = incidents.card(an_incident(detail={"is_foreign": False, "own": own}), "Acme")
+    assert "The bot's own use was at the limit." in message.text
+    assert "another client" not in message.text
+
+
+@pytest.mark.parametrize(("sent", "shown"), [(57, "(sent as 57)"), (None, "(sent as none)")])
+def test_a_code_that_is_not_documented_is_shown_as_sent(sent, shown):
+    assert shown in incidents.card(an_incident(detail={"sent_code": sent}), "Acme").text
+
+
+def test_one_that_is_over_has_its_duration_and_no_buttons():
+    over = an_incident(closed_at=AT + timedelta(minutes=2, seconds=5), blocks=Blocks(), refusals=3)
+    message = incidents.card(over, "Acme")
+    check_valid(message)
+    assert "*Cleared* after 2 min 5 s: *Acme*" in message.text
+    assert "refused 3 times" in repr(message.slack_blocks)
+    assert labels(message) == []
+    assert "Cleared after 2 min 5 s" in incidents.cleared_note(over, "Acme").text
+
+
+def test_a_muted_one_says_until_when_and_cannot_be_muted_again():
+    message = incidents.card(an_incident(muted_until=AT + timedelta(hours=1)), "Acme")
+    assert "muted until" in repr(message.slack_blocks)
+    assert labels(message) == ["Check now"]
+
+
+@pytest.mark.parametrize("code", list(BlockCode))
+@pytest.mark.parametrize("is_over", [False, True])
+def test_nasty_words_stay_within_slacks_limits_and_inert(code, is_over):
+    closed_at = AT if is_over else None
+    message = incidents.card(an_incident(code, detail={"words": NASTY}, closed_at=closed_at), NASTY)
+    check_valid(message)
+    assert "<!channel>" not in f"{message.text}{message.slack_blocks}"
+    assert "<@U1>" not in f"{message.text}{message.slack_blocks}"
+    check_valid(incidents.muted(NASTY, AT))

@@ -1,0 +1,136 @@
+"""`/ratelimits` as people see it: the list, one organization, a check."""
+
+import pytest
+
+from bot.model.blocks import BlockCode, Blocks
+from bot.model.days import DaySource, DayUse
+from bot.model.directory import DataCenterReport
+from bot.model.forecast import Forecast
+from bot.model.organization import OrganizationKey
+from bot.model.plans import Plan, limits_of
+from bot.model.quota import Holdings, InUse
+from bot.model.standing import Meter, Standing
+from bot.model.use import Checked, Detail, HourOfCalls, OrganizationUse, Overview, first_hour
+from bot.ui import ratelimit_detail, ratelimits
+from sandbox.slack.validation import UPDATE_TEXT, check_message
+
+NOW = 1_780_000_000.0
+NASTY = "<!channel> *bold* `x` \u202e" + "ü" * 300
+
+
+def standing(name="10", *, minute=0, concurrent=0, day=0, blocks=Blocks(), **day_more):  # noqa: B008
+    in_use = InUse(minute, concurrent)
+    day_use = DayUse(day, 1000, **{"source": DaySource.PLAN, **day_more})
+    key = OrganizationKey("eu", name)
+    return Standing(key, Plan.FREE, limits_of(Plan.FREE), in_use, day_use, blocks)
+
+
+def a_detail(one, *, hours=(), pace=None, others=None, held=None, name="Acme"):
+    held = held or Holdings((), ())
+    pace = pace or Forecast(0, None)
+    return Detail(name, one, held, hours, {"U1": "Ada <x>"}, pace, others, NOW)
+
+
+def told(message) -> str:
+    return message.text + repr(message.slack_blocks)
+
+
+def check_valid(message) -> None:
+    payload = message.payload()
+    check_message(payload["text"], payload["blocks"], most_text=UPDATE_TEXT)
+
+
+def test_a_page_of_many_nasty_names_is_within_slacks_limits():
+    uses = [OrganizationUse(NASTY, standing(str(n))) for n in range(10_000)]
+    for page in (0, 5, 666, 10_000):
+        message = ratelimits.overview(Overview(uses, [], NOW), page)
+        check_valid(message)
+        assert "<!channel>" not in message.text
+    assert "Page 667 of 667" in told(message)
+
+
+def test_an_empty_list_says_so_and_why():
+    report = DataCenterReport("eu", None, "It cannot be reached.")
+    message = ratelimits.overview(Overview([], [report], NOW))
+    check_valid(message)
+    assert "0 organizations" in message.text
+    assert "*eu* was never listed: It cannot be reached." in message.text
+
+
+def test_states_are_counted_worst_first():
+    blocked = Blocks().refused(BlockCode.MINUTE, NOW, probe=False)
+    uses = [
+        OrganizationUse("A", standing(blocks=blocked)),
+        OrganizationUse("B", standing(minute=100)),
+        OrganizationUse("C", standing()),
+    ]
+    message = ratelimits.overview(Overview(uses, [], NOW))
+    assert "1 blocked · :red_circle: 1 minute used up · :large_green_circle: 1 fine" in message.text
+
+
+def test_one_organization_is_within_slacks_limits_whatever_it_is_called():
+    people = [HourOfCalls(first_hour(NOW), f"kind {n}", f"U{n}", 1) for n in range(200)]
+    message = ratelimit_detail.detail(a_detail(standing(), hours=people, name=NASTY))
+    check_valid(message)
+    assert "<!channel>" not in message.text
+    assert "others 190" in message.text
+
+
+def test_the_text_says_what_the_charts_say():
+    first = first_hour(NOW)
+    hours = [HourOfCalls(first, "list", "U1", 3), HourOfCalls(first + 23 * 3600, "check", None, 4)]
+    message = ratelimit_detail.detail(a_detail(standing(), hours=hours))
+    assert message.text.endswith(" 4")
+    assert "3, " in message.text.partition("Calls by hour (UTC): ")[2][:9]
+    assert "the bot itself 4, Ada &lt;x&gt; (U1) 3" in message.text
+    assert "By kind: check 4, list 3" in message.text
+
+
+@pytest.mark.parametrize(
+    ("used", "cells"), [(0, 0), (1, 1), (37, 4), (99, 10), (100, 10), (130, 10)]
+)
+def test_a_bar_shows_the_share(used, cells):
+    assert ratelimit_detail.bar(Meter(used, 100)) == "▰" * cells + "▱" * (10 - cells)
+
+
+def test_a_full_minute_says_when_a_slot_is_free():
+    held = Holdings([NOW + 12.0 + n for n in range(100)], [])
+    message = ratelimit_detail.detail(a_detail(standing(minute=100), held=held))
+    assert f"next one free <!date^{int(NOW + 12)}^" in message.text
+
+
+def test_the_source_of_the_days_limit_and_others_use_are_told():
+    one = standing(day=120, source=DaySource.TOLD, resets_at=NOW + 60)
+    message = ratelimit_detail.detail(a_detail(one, others=80))
+    assert "as the service tells it, until <!date^" in message.text
+    assert "about 80 calls of other clients" in message.text
+
+
+@pytest.mark.parametrize(
+    ("pace", "words"),
+    [
+        (Forecast(0, None), "0 calls in the last hour: the day's allowance lasts"),
+        (Forecast(5, NOW + 3600), "5 calls in the last hour: the day's allowance ends <!date^"),
+        (Forecast(5, NOW), "the day's allowance has ended"),
+    ],
+)
+def test_the_forecast_in_words(pace, words):
+    assert words in ratelimit_detail.detail(a_detail(standing(), pace=pace)).text
+
+
+def test_a_check_says_what_happened():
+    blocks = Blocks().refused(BlockCode.DAY, NOW, probe=False)
+    passed = ratelimit_detail.checked(Checked("Acme", standing(minute=1), seconds=0.214))
+    assert "A call to *Acme* has passed in 0.21 s." in passed.text
+    assert "minute 1/100 · day 0/1000 · at once 0/5" in passed.text
+    refused = ratelimit_detail.checked(Checked("Acme", standing(blocks=blocks), refusal="<no>"))
+    assert "refused a call to *Acme*. Its words: “&lt;no&gt;” The bot itself tries" in refused.text
+    silent = ratelimit_detail.checked(Checked("Acme", standing(blocks=blocks)))
+    assert "is blocked, so no call was made. The bot itself tries again <!date^" in silent.text
+    for message in (passed, refused, silent):
+        check_valid(message)
+
+
+@pytest.mark.parametrize("value", ["", "x", "-1", "9" * 30, "٣"])
+def test_a_page_that_cannot_be_read_is_the_first(value):
+    assert ratelimits.page_of(value) == 0

@@ -1,0 +1,160 @@
+"""The watcher: everybody in turn, one percent of the day, never in anybody's way."""
+
+from collections import Counter
+from datetime import datetime
+
+import pytest
+
+from bot.errors import QuotaExhausted, ServiceFailed
+from bot.model.directory import DataCenterReport, Directory, Listing
+from bot.model.organization import Organization, OrganizationKey
+from bot.model.plans import Plan
+from bot.model.quota import Terms
+from bot.store import jobs
+from bot.workflows.watcher import WATCH_KIND, Watcher
+from tests.support.clock import START
+
+DAY = 86_400.0
+PLANS = {"1": Plan.FREE, "2": Plan.PREMIUM}
+TERMS = Terms(lambda key: PLANS.get(key.organization_id, Plan.FREE), timeout_seconds=10.0)
+
+
+class FakeLease:
+    async def confirm(self) -> None:
+        pass
+
+
+class FakeInventory:
+    """Writes down who was called when."""
+
+    def __init__(self, clock) -> None:
+        self._clock = clock
+        self.data_centers = ("eu", "com")
+        self.calls: list[tuple[OrganizationKey, datetime]] = []
+        self.causes = []
+        self.error: Exception | None = None
+
+    async def organizations(self, key, cause):
+        self.calls.append((key, self._clock.now()))
+        self.causes.append(cause)
+        if self.error is not None:
+            raise self.error
+        return ["the listing"]
+
+
+class FakeDirectory:
+    def __init__(self, reports) -> None:
+        self.reports = tuple(reports)
+        self.accepted = []
+
+    async def known(self) -> Directory:
+        return Directory(self.reports)
+
+    async def accept(self, key, found) -> None:
+        self.accepted.append((key, found))
+
+
+def listed(center, *organizations, clock):
+    return DataCenterReport(center, Listing(center, tuple(organizations), clock.now()))
+
+
+def organization(number, *, active=True):
+    return Organization(organization_id=str(number), name=f"N{number}", is_org_active=active)
+
+
+@pytest.fixture
+def inventory(clock) -> FakeInventory:
+    return FakeInventory(clock)
+
+
+@pytest.fixture
+def directory(clock) -> FakeDirectory:
+    eu = listed("eu", organization(1), organization(2), organization(3, active=False), clock=clock)
+    return FakeDirectory([eu, listed("com", organization(4), clock=clock)])
+
+
+def a_watcher(database, inventory, directory, *, is_on=True) -> Watcher:
+    return Watcher(database, inventory, directory, TERMS, is_on=is_on)
+
+
+async def watch(watcher, clock, seconds) -> None:
+    """Run the watcher's job as often as it asks, for so long."""
+    until = clock.monotonic() + seconds
+    while clock.monotonic() < until:
+        next_at = await watcher.run(None, FakeLease())
+        clock.advance(max((next_at - clock.now()).total_seconds(), 0.001))
+
+
+async def test_over_a_day_everybody_active_is_called_with_one_percent_of_the_limit(
+    database, clock, inventory, directory
+):
+    await watch(a_watcher(database, inventory, directory), clock, DAY)
+    made = Counter(key.organization_id for key, _ in inventory.calls)
+    assert set(made) == {"1", "2", "4"}
+    assert 9 <= made["1"] <= 10
+    assert 9 <= made["4"] <= 10
+    assert 85 <= made["2"] <= 100
+    gaps = [
+        (later - sooner).total_seconds()
+        for (_, sooner), (_, later) in zip(inventory.calls, inventory.calls[1:], strict=False)
+    ]
+    assert min(gaps) > 200
+
+
+async def test_its_calls_are_background_and_do_not_wait(database, clock, inventory, directory):
+    await watch(a_watcher(database, inventory, directory), clock, 10)
+    assert [(c.kind, c.background, c.may_wait) for c in inventory.causes] == [
+        ("watch", True, False)
+    ]
+    assert directory.accepted == [(inventory.calls[0][0], ["the listing"])]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        QuotaExhausted("Full.", limit_kind="minute", free_at=START),
+        ServiceFailed("inventory", "Down.", status=500),
+    ],
+)
+async def test_a_turn_that_fails_is_skipped(database, clock, inventory, directory, error):
+    inventory.error = error
+    await watch(a_watcher(database, inventory, directory), clock, DAY / 4)
+    made = Counter(key.organization_id for key, _ in inventory.calls)
+    assert made["1"] <= 3
+    assert made["2"] >= 20
+    assert directory.accepted == []
+
+
+async def test_turns_survive_a_restart(database, clock, inventory, directory):
+    await watch(a_watcher(database, inventory, directory), clock, DAY / 20)
+    before = Counter(key.organization_id for key, _ in inventory.calls)
+    await watch(a_watcher(database, inventory, directory), clock, DAY / 40)
+    after = Counter(key.organization_id for key, _ in inventory.calls)
+    assert (before["1"], after["1"]) == (1, 1)
+
+
+async def test_a_data_center_that_was_never_listed_is_called_without_an_organization(
+    database, clock, inventory
+):
+    directory = FakeDirectory([DataCenterReport("eu", None)])
+    await watch(a_watcher(database, inventory, directory), clock, 10)
+    assert [key for key, _ in inventory.calls] == [OrganizationKey("eu")]
+
+
+async def test_it_can_be_off(database, clock, inventory, directory):
+    on = a_watcher(database, inventory, directory)
+    off = a_watcher(database, inventory, directory, is_on=False)
+    async with database.transaction() as tx:
+        await on.plan(tx)
+        assert (await jobs.count(tx)).total == 1
+        await off.plan(tx)
+        assert (await jobs.count(tx)).total == 0
+    assert await off.run(None, FakeLease()) is None
+    assert inventory.calls == []
+
+
+async def test_with_nobody_to_watch_it_looks_again_later(database, clock, inventory):
+    watcher = a_watcher(database, inventory, FakeDirectory([]))
+    next_at = await watcher.run(None, FakeLease())
+    assert (next_at - clock.now()).total_seconds() == 600
+    assert WATCH_KIND == "watch"
