@@ -6,9 +6,11 @@ from bot.model.audit import RecordedEntry
 from bot.model.status import JobCount, ServiceSeen, Status
 from bot.permissions import LEAST_ROLE, Permission, Person, Role
 from bot.ui import blocks, text
-from bot.ui.message import Message
+from bot.ui.message import TEXT_CHARACTERS, Message
 
 AUDIT_CHARACTERS = 220
+CHUNK_CHARACTERS = 2900
+MOST_CHUNKS = 3
 
 
 def whoami(person: Person, may: Callable[[Permission], bool]) -> Message:
@@ -59,13 +61,16 @@ def audit(entries: Sequence[RecordedEntry], head: str) -> Message:
     """The newest entries, newest first, and the head to note for `audit verify --head`."""
     if not entries:
         return _message(["The audit is empty."])
-    lines = [f"*The newest {text.count(len(entries), 'entry', 'entries')} of the audit*"]
-    lines += [_entry(entry) for entry in entries]
+    lines = [_entry(entry) for entry in entries]
     footer = f"Head: `{head}`. Note it: `python -m bot audit verify --head` finds a cut tail by it."
-    markup = text.cut("\n".join(lines), 3900 - len(footer))
     chunks = _chunks(lines)
-    sections = [blocks.section(chunk) for chunk in chunks]
-    return Message(f"{markup}\n{footer}", (*sections, blocks.context(footer)))
+    shown = sum(chunk.count("\n") + 1 for chunk in chunks)
+    title = f"*The newest {text.count(shown, 'entry', 'entries')} of the audit*"
+    if shown < len(lines):
+        title += f" (of {len(lines)} asked for: a message holds no more)"
+    fallback = text.cut("\n".join((title, *chunks)), TEXT_CHARACTERS - len(footer) - 1)
+    sections = [blocks.section(one) for one in (title, *chunks)]
+    return Message(f"{fallback}\n{footer}", (*sections, blocks.context(footer)))
 
 
 def _entry(entry: RecordedEntry) -> str:
@@ -75,14 +80,17 @@ def _entry(entry: RecordedEntry) -> str:
     return f"• #{entry.position} {text.clock_time(entry.at)} *{who}* {what} {detail}"
 
 
-def _chunks(lines: Sequence[str], limit: int = 2900) -> list[str]:
+def _chunks(lines: Sequence[str]) -> list[str]:
     """Return the lines in sections, as many as a whole message may hold (about 12,000)."""
-    chunks: list[str] = [""]
+    chunks: list[str] = []
     for line in lines:
-        if len(chunks[-1]) + len(line) + 1 > limit:
-            chunks.append("")
-        chunks[-1] += f"{line}\n"
-    return [chunk.rstrip() for chunk in chunks[:3]]
+        if chunks and len(chunks[-1]) + len(line) < CHUNK_CHARACTERS:
+            chunks[-1] += f"\n{line}"
+        elif len(chunks) < MOST_CHUNKS:
+            chunks.append(line)
+        else:
+            break
+    return chunks
 
 
 def _message(lines: Sequence[str]) -> Message:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from bot.permissions import LEAST_ROLE, Permission
 from bot.ui import blocks, text
-from bot.ui.message import Message
+from bot.ui.message import TEXT_CHARACTERS, Message
 
 
 @dataclass(frozen=True)
@@ -76,16 +76,18 @@ HELP: Mapping[str, Sequence[Line]] = {
 
 def of_command(command: str, may: Callable[[Permission], bool]) -> Message:
     """The forms of one command; those that the asker may not use say who may."""
-    lines = [_line(line, allowed=may(line.permission)) for line in HELP[command]]
-    return _message(f"*{command}*", lines)
+    return _message([_chapter(command, may)])
 
 
 def of_all(may: Callable[[Permission], bool]) -> Message:
     """The forms of every command."""
-    lines: list[str] = []
-    for command, forms in HELP.items():
-        lines += [f"*{command}*", *(_line(line, allowed=may(line.permission)) for line in forms)]
-    return _message("*What Gatehouse can do for you*", lines)
+    chapters = [_chapter(command, may) for command in HELP]
+    return _message(["*What Gatehouse can do for you*", *chapters])
+
+
+def _chapter(command: str, may: Callable[[Permission], bool]) -> str:
+    lines = [_line(line, allowed=may(line.permission)) for line in HELP[command]]
+    return "\n".join((f"*{command}*", *lines))
 
 
 def _line(line: Line, *, allowed: bool) -> str:
@@ -95,6 +97,6 @@ def _line(line: Line, *, allowed: bool) -> str:
     return f"• {usage} {line.does}{note}"
 
 
-def _message(title: str, lines: Sequence[str]) -> Message:
-    markup = "\n".join((title, *lines))
-    return Message(text.cut(markup, 3900), (blocks.section(markup),))
+def _message(chapters: Sequence[str]) -> Message:
+    whole = text.cut("\n".join(chapters), TEXT_CHARACTERS)
+    return Message(whole, [blocks.section(chapter) for chapter in chapters])

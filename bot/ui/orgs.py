@@ -12,6 +12,8 @@ PAGE = 15
 FILTER_CHARACTERS = 200
 HEADINGS = ("Name", "Id", "Data center", "Currency", "Zone", "State")
 FAILURES_SHOWN = 8
+# Fifteen fields fit into a message, escaped, which holds 12,000 characters.
+FIELD_CHARACTERS, FIELD_MARKUP = 600, 700
 
 
 @dataclass(frozen=True)
@@ -23,7 +25,7 @@ class View:
 
     def value(self) -> str:
         """Return it as a button's value."""
-        return json.dumps({"q": self.words[:FILTER_CHARACTERS], "p": self.page})
+        return json.dumps({"q": self.words[:FILTER_CHARACTERS], "p": self.page}, ensure_ascii=False)
 
     @classmethod
     def of(cls, value: str) -> "View":
@@ -137,7 +139,9 @@ def _controls(
 ) -> list[SlackBlock]:
     elements: list[SlackBlock] = []
     if shown:
-        options = [(_option(place), _option_value(place)) for place in shown]
+        # By value: Slack refuses a menu in which two are alike.
+        by_value = {_option_value(place): _option(place) for place in shown}
+        options = [(label, value) for value, label in by_value.items()]
         elements.append(blocks.select("Show one …", ids.ORGS_SHOW, options))
     if view.page > 0:
         back = View(view.words, view.page - 1).value()
@@ -170,7 +174,10 @@ def one(place: Place, report: DataCenterReport) -> Message:
     """Every field of an organization."""
     organization = place.organization
     title = f"{organization.name} ({state(place)})"
-    pairs = [(label, text.escape(value, 1500)) for label, value in _fields(place)]
+    pairs = [
+        (label, text.cut(text.escape(value, FIELD_CHARACTERS), FIELD_MARKUP))
+        for label, value in _fields(place)
+    ]
     lines = [f"*{text.escape(title, 400)}*", *(f"{label}: {value}" for label, value in pairs)]
     age = report.listing.fetched_at if report.listing else None
     footnotes = [f"Listed {text.time(age)}"] if age else []
@@ -191,6 +198,7 @@ def _fields(place: Place) -> list[tuple[str, str]]:
     one = place.organization
     month = one.fiscal_year_start_month
     return [
+        ("Name", one.name),
         ("Id", one.organization_id),
         ("Data center", place.data_center),
         ("Contact", one.contact_name or "–"),

@@ -2,7 +2,7 @@
 
 Slack reads markup in `mrkdwn` objects and in a message's `text`; there `&`, `<` and `>` are escaped
 (docs.slack.dev, "Formatting message text"). Characters that format cannot be escaped: a word joiner
-in front keeps them from working. Plain text (headers, buttons, table cells) is not documented to
+keeps them from working. Plain text (headers, buttons, table cells) is not documented to
 be decoded, so angle brackets are replaced there.
 """
 
@@ -26,9 +26,11 @@ FIRST_RIGHT_TO_LEFT = "\u0590"
 # them, and those that nobody sees.
 UNSEEN = re.compile(
     "[\x00-\x1f\x7f-\x9f\ud800-\udfff"
-    "\u061c\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]"
+    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f\u202a-\u202e"
+    "\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\U000e0001]"
 )
-FORMATTING = re.compile(r"(?<![^\W_])[*_~`](?=\S)|:(?=[\w+'-]+:)|^>")
+FORMATTING = re.compile(r"(?<![^\W_])[*_~](?=\S)|^>")
+EMOJI = re.compile(r":(?=[\w+'-]+:)")
 ESCAPED_CUT = re.compile(r"&(?:a|am|amp|l|lt|g|gt)?$")
 
 
@@ -48,14 +50,15 @@ def escape(value: str, limit: int = 300) -> str:
 
     It stays as it is to the eye, and can format, link or mention nothing.
     """
-    inert = FORMATTING.sub(lambda match: WORD_JOINER + match.group(), shorten(tidy(value), limit))
+    shown = EMOJI.sub(":" + WORD_JOINER, _without_code(shorten(tidy(value), limit)))
+    inert = FORMATTING.sub(lambda match: WORD_JOINER + match.group(), shown)
     return _isolated(_escaped(inert))
 
 
 @lru_cache(REMEMBERED)
 def code(value: str, limit: int = 300) -> str:
     """Return text from outside as a code span: exact, easy to copy, nothing in it formats."""
-    shown = shorten(tidy(value), limit).replace("`", "\u02cb") or " "
+    shown = _without_code(shorten(tidy(value), limit)) or " "
     return f"`{_isolated(_escaped(shown))}`"
 
 
@@ -63,7 +66,13 @@ def code(value: str, limit: int = 300) -> str:
 def plain(value: str, limit: int = 75) -> str:
     """Return text from outside for a plain-text object: a header, a button, a cell, an option."""
     shown = tidy(value).replace("<", "\u2039").replace(">", "\u203a")
-    return shorten(_isolated(shown) if len(shown) + 2 <= limit else shown, limit) or "–"
+    # Room for the two characters that isolate it.
+    return _isolated(shorten(shown, limit if shown.isascii() else limit - 2)) or "–"
+
+
+def _without_code(value: str) -> str:
+    """Another mark that looks like it: a backtick would begin or end a code span of ours."""
+    return value.replace("`", "\u02cb")
 
 
 def _escaped(value: str) -> str:
@@ -82,14 +91,20 @@ def _isolated(value: str) -> str:
 
 
 def cut(markup: str, limit: int) -> str:
-    """Shorten finished markup at a line's end, or else without splitting an escaped character."""
+    """Shorten finished markup at a line's end, or else where nothing is left half open."""
     if len(markup) <= limit:
         return markup
     head = markup[: limit - 2]
     at_line = head.rfind("\n")
     if at_line > limit // 2:
         return f"{head[:at_line]}\n{ELLIPSIS}"
-    return ESCAPED_CUT.sub("", head) + ELLIPSIS
+    head = ESCAPED_CUT.sub("", head)
+    if head.rfind("<") > head.rfind(">"):
+        head = head[: head.rfind("<")]
+    if head.count("`") % 2:
+        head = head[: head.rfind("`")]
+    is_isolated = head.count(FIRST_STRONG_ISOLATE) > head.count(POP_ISOLATE)
+    return head + (POP_ISOLATE if is_isolated else "") + ELLIPSIS
 
 
 def time(at: datetime) -> str:

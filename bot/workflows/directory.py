@@ -8,7 +8,13 @@ import structlog
 from cachetools import TLRUCache
 
 from bot.clock import Clock
-from bot.errors import DatabaseUnavailable, GatehouseError, NotConfigured, NotFound
+from bot.errors import (
+    DatabaseUnavailable,
+    GatehouseError,
+    NotConfigured,
+    NotFound,
+    ServiceRefused,
+)
 from bot.model.calls import CallCause
 from bot.model.directory import DataCenterReport, Directory, Listing, Place
 from bot.model.organization import Organization, OrganizationKey
@@ -63,6 +69,7 @@ class OrganizationDirectory:
         self._named = named
         # Read by the next call of this process; other processes' listings come by the database.
         self._last: dict[str, Listing] = {}
+        self._gone: dict[str, str] = {}
         # As fresh as the listing is, whichever process made it and when.
         self._lookups: Flights[str, Listing] = Flights(
             TLRUCache(
@@ -170,13 +177,23 @@ class OrganizationDirectory:
         async def call(_: str) -> Listing:
             last = await self._last_good(center)
             key = OrganizationKey(center, self._spokesman(center, last))
-            return await self._keep(center, await self._inventory.organizations(key, cause))
+            try:
+                organizations = await self._inventory.organizations(key, cause)
+            except ServiceRefused:
+                # Perhaps the organization is gone: the next listing names none, as the first did.
+                self._gone[center] = key.organization_id
+                raise
+            self._gone.pop(center, None)
+            return await self._keep(center, organizations)
 
         return await self._calls.get(center, call, fresh=True)
 
     def _spokesman(self, center: str, last: Listing | None) -> str:
         """Return the organization that a listing names; the first listing of all names none."""
-        return self._named.get(center) or (last.spokesman() if last else "")
+        if center in self._named:
+            return self._named[center]
+        spokesman = last.spokesman() if last else ""
+        return "" if self._gone.get(center) == spokesman else spokesman
 
     def _seconds_fresh(self, listing: Listing) -> float:
         age = (self._clock.now() - listing.fetched_at).total_seconds()

@@ -1,8 +1,52 @@
 """Text from outside: what nobody sees is shown, and quick ways give what the slow ones would."""
 
+import html
+import re
 import unicodedata
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from bot.ui import text
+
+ANYTHING = st.text(max_size=400)
+HOSTILE = st.lists(
+    st.sampled_from(
+        [
+            *(
+                "<!channel>",
+                "<@U0ADA>",
+                "<https://evil.example|ok>",
+                "&lt;!here&gt;",
+                "&",
+                "<",
+                ">",
+            ),
+            *("`", "```", "*b*", "_i_", "~s~", ":smile:", "> quote", "\n", "\r\n", "\t", "\x00"),
+            *(
+                "\u202e",
+                "\u2066",
+                "\u200b",
+                "\u00ad",
+                "\u2028",
+                "\x85",
+                "\ud800",
+                "نور",
+                "שלום",
+                "a",
+            ),
+        ]
+    ),
+    max_size=40,
+).map("".join)
+TEXTS = ANYTHING | HOSTILE
+ENTITY = re.compile(r"&(?!(?:amp|lt|gt);)")
+ORDINARY = st.text(
+    st.sampled_from("abcdefghijklmnopqrstuvwxyzABCDEÄÖÜß桜井 0123456789&<>.,;!?()[]/\\'\"+-=@#%$€"),
+    max_size=200,
+)
 
 TURNING_OR_UNSEEN = "\u061c\u200b\u200e\u200f\u202a\u202e\u2060\u2066\u2069\ufeff"
 
@@ -25,3 +69,120 @@ def test_no_character_before_the_hebrew_ones_is_written_from_right_to_left():
 def test_right_to_left_text_is_isolated_and_other_text_is_not():
     assert text.plain("نور 1") == "\u2068نور 1\u2069"
     assert text.plain("Müller 株") == "Müller 株"
+
+
+def seen(markup: str) -> str:
+    """What a person sees of escaped text."""
+    plain = re.sub("[\u2060\u2068\u2069]", "", markup)
+    return html.unescape(plain)
+
+
+@given(TEXTS)
+@example("<!channel>")
+def test_escaped_text_has_no_markup_and_no_other_entity(value):
+    markup = text.escape(value)
+    assert "<" not in markup
+    assert ">" not in markup
+    assert not ENTITY.search(markup)
+
+
+@given(TEXTS)
+def test_escaped_text_is_one_line_without_control_characters(value):
+    for markup in (text.escape(value), text.code(value), text.plain(value)):
+        assert not [one for one in markup if unicodedata.category(one) in {"Cc", "Cs", "Zl", "Zp"}]
+        assert len(markup.splitlines()) <= 1
+
+
+@given(TEXTS)
+def test_the_direction_of_text_stays_its_own(value):
+    for markup in (text.escape(value), text.code(value), text.plain(value)):
+        depth = 0
+        for character in markup:
+            depth += {"\u2068": 1, "\u2069": -1}.get(character, 0)
+            assert character not in "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u200e\u200f"
+            assert 0 <= depth <= 1
+            if unicodedata.bidirectional(character) in {"R", "AL", "AN"}:
+                assert depth == 1
+        assert depth == 0
+
+
+@given(ORDINARY)
+def test_ordinary_text_is_seen_as_it_was_written(value):
+    written = " ".join(value.split())
+    assert seen(text.escape(value)) == written
+    if written:
+        assert seen(text.code(value)) == f"`{written}`"
+
+
+@given(TEXTS)
+def test_a_code_span_is_closed_by_its_own_mark_only(value):
+    markup = text.code(value)
+    assert markup[0] == markup[-1] == "`"
+    assert "`" not in markup[1:-1]
+    assert len(markup) > 2
+
+
+@given(TEXTS, st.integers(3, 90))
+def test_plain_text_keeps_to_its_limit_and_is_never_empty(value, limit):
+    shown = text.plain(value, limit)
+    assert 1 <= len(shown) <= limit
+    assert not set("<>") & set(shown)
+
+
+@given(st.lists(TEXTS, max_size=6), st.integers(10, 200))
+def test_a_cut_leaves_nothing_half_open(values, limit):
+    moment = text.time(datetime(2026, 3, 2, tzinfo=UTC))
+    parts = [f"{text.escape(one)} {text.code(one)} {moment}" for one in values]
+    markup = text.cut("\n".join(parts), limit)
+    assert len(markup) <= limit
+    assert not ENTITY.search(markup)
+    assert markup.count("`") % 2 == 0
+    assert markup.count("<") == markup.count(">")
+    assert markup.count("\u2068") == markup.count("\u2069")
+
+
+def test_a_cut_is_at_a_line_s_end_where_there_is_one():
+    assert text.cut("one\ntwo\nthree four five", 13) == "one\ntwo\n…"
+    assert text.cut("whole", 5) == "whole"
+
+
+@pytest.mark.parametrize(
+    ("value", "escaped"),
+    [
+        ("Tom & Jerry", "Tom &amp; Jerry"),
+        ("a < b", "a &lt; b"),
+        ("*bold*", "\u2060*bold*"),
+        ("snake_case_name", "snake_case_name"),
+        (":smile:", ":\u2060smile:"),
+        ("10:30:15", "10:\u206030:15"),
+        ("`code`", "\u02cbcode\u02cb"),
+        ("> quote", "\u2060&gt; quote"),
+        ("a\nb", "a b"),
+        ("", ""),
+    ],
+)
+def test_escaping(value, escaped):
+    assert text.escape(value) == escaped
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        *((0, "0 s"), (59.6, "1 min"), (61, "1 min 1 s"), (3600, "1 h"), (-5, "0 s")),
+        *((90_061, "1 d 1 h"), (86_400 * 3, "3 d")),
+    ],
+)
+def test_lengths_of_time(seconds, words):
+    assert text.duration(seconds) == words
+
+
+def test_a_person_is_named_without_a_mention():
+    assert text.person("Ada <b>", "U0ADA") == "Ada &lt;b&gt; (U0ADA)"
+    assert text.person("U0ADA", "U0ADA") == "U0ADA"
+
+
+def test_a_time_is_the_reader_s_with_a_fallback():
+    at = datetime(2026, 3, 2, 9, 30, tzinfo=UTC)
+    assert text.time(at) == (
+        "<!date^1772443800^{date_short_pretty} at {time}|2026-03-02 09:30 UTC>"
+    )

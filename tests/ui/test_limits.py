@@ -1,0 +1,202 @@
+"""Every answer keeps to Slack's limits, whatever the data, and needs no block to be understood."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bot.errors import Ambiguous, NotFound, UsageError
+from bot.model.audit import RecordedEntry
+from bot.model.directory import DataCenterReport, Directory, Listing
+from bot.model.organization import Organization
+from bot.model.status import JobCount, ServiceSeen, Status
+from bot.permissions import Permission, Person, Role
+from bot.ui import gatehouse, orgs, replies
+from bot.ui import help as help_ui
+from bot.ui.message import Message
+from sandbox.slack.validation import UPDATE_TEXT, check_message
+
+AT = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
+CENTERS = ("com", "eu", "in", "com.au", "jp", "ca", "com.cn", "sa")
+NASTY = [
+    "&" * 300,
+    "<!channel>" * 30,
+    "نور" * 100,
+    "`*_~" * 75,
+    "x" * 300,
+    "\u202e" * 300,
+    "😀" * 300,
+]
+anything = st.text(max_size=400) | st.sampled_from(NASTY)
+
+
+def check(message: Message) -> None:
+    payload = message.payload()
+    check_message(payload["text"], payload.get("blocks"), most_text=UPDATE_TEXT)
+    assert len(message.slack_blocks) <= 50
+
+
+def organization(number: int, name: str, words: str | None = None) -> Organization:
+    return Organization(
+        organization_id=str(10**9 + number),
+        name=name,
+        contact_name=words,
+        email=words,
+        currency_code=words,
+        currency_symbol=words,
+        currency_format=words,
+        time_zone=words,
+        language_code=words,
+        account_created_date=words,
+        currency_id=words,
+        fiscal_year_start_month=11,
+        price_precision=2,
+    )
+
+
+def many(name: str, count: int = 10_000, failure: str | None = None) -> Directory:
+    """So many organizations with that name over all data centers."""
+    each = count // len(CENTERS)
+    return Directory(
+        tuple(
+            DataCenterReport(
+                center,
+                Listing(center, tuple(organization(n, name) for n in range(each)), AT),
+                failure,
+            )
+            for center in CENTERS
+        )
+    )
+
+
+@pytest.mark.parametrize("name", NASTY, ids=ascii)
+def test_ten_thousand_organizations_with_names_of_three_hundred_characters(name):
+    directory = many(name, failure="It broke: " + name)
+    for page in (0, 1, 333, 666, 10**9):
+        check(orgs.listing(directory, orgs.View("", page), may_refresh=True))
+    check(orgs.listing(directory, orgs.View(name[:200], 3), may_refresh=True))
+    place = directory.places[0]
+    check(orgs.one(place, directory.reports[0]))
+
+
+def test_every_organization_is_on_exactly_one_page():
+    names = [f"Organization {number:05}" for number in range(1000)]
+    listing = Listing("com", tuple(organization(n, name) for n, name in enumerate(names)), AT)
+    directory = Directory((DataCenterReport("com", listing),))
+    shown: list[str] = []
+    view = orgs.View()
+    while True:
+        message = orgs.listing(directory, view, may_refresh=False)
+        (table,) = [block for block in message.slack_blocks if block["type"] == "table"]
+        shown += [row[0]["text"] for row in table["rows"][1:]]
+        actions = message.slack_blocks[-1]["elements"]
+        following = [one for one in actions if one["action_id"].endswith(".next")]
+        if not following:
+            break
+        view = orgs.View.of(following[0]["value"])
+    assert shown == names
+
+
+@given(name=anything, words=anything, failure=anything)
+def test_a_list_and_one_organization_with_any_texts(name, words, failure):
+    report = DataCenterReport(
+        "eu", Listing("eu", tuple(organization(n, name, words) for n in range(20)), AT), failure
+    )
+    directory = Directory((report, DataCenterReport("jp", None, failure)))
+    check(orgs.listing(directory, orgs.View(words[:200], 1), may_refresh=True))
+    check(orgs.listing(directory, orgs.View(), may_refresh=False))
+    check(orgs.one(directory.places[0], report))
+
+
+@given(st.text() | st.sampled_from(['{"q": 1, "p": "x"}', "[]", "7", '{"q": "a", "p": -1}']))
+def test_any_value_of_a_button_is_a_view(value):
+    view = orgs.View.of(value)
+    assert view.page >= 0
+    assert orgs.View.of(view.value()) == view
+
+
+@pytest.mark.parametrize("is_allowed", [True, False])
+def test_help(is_allowed):
+    for message in (
+        help_ui.of_all(lambda _: is_allowed),
+        *(help_ui.of_command(command, lambda _: is_allowed) for command in help_ui.HELP),
+    ):
+        check(message)
+        shown = "\n".join(block["text"]["text"] for block in message.slack_blocks)
+        # Nothing is cut off, neither here nor there.
+        assert message.text == shown
+        assert ("needs the role" in shown) is not is_allowed
+
+
+@given(anything)
+def test_errors(words):
+    candidates = [words] * 10
+    for error in (
+        NotFound(words),
+        UsageError(words, "/orgs show <id or name>", "/orgs show 7"),
+        Ambiguous(words, candidates),
+    ):
+        check(replies.sorry(error))
+        check(replies.with_retry(replies.sorry(error), "orgs.refresh", "x"))
+    check(replies.broken("abc"))
+
+
+def test_the_candidates_of_a_long_name_keep_their_ids():
+    directory = Directory(
+        (
+            DataCenterReport(
+                "eu", Listing("eu", tuple(organization(n, "x" * 300) for n in range(9)), AT)
+            ),
+        )
+    )
+    with pytest.raises(Ambiguous) as caught:
+        directory.find("x" * 300)
+    shown = replies.sorry(caught.value).text
+    assert all(str(10**9 + number) in shown for number in range(9))
+
+
+def entry(position: int, words: str) -> RecordedEntry:
+    detail = words * 3
+    return RecordedEntry(position, AT, "U0ADA", "request.approved", words[:255], detail, "0", "f")
+
+
+@given(st.lists(anything, max_size=50))
+def test_the_audit_says_how_much_of_it_is_shown(texts):
+    message = gatehouse.audit([entry(n, words) for n, words in enumerate(texts)], "f" * 64)
+    check(message)
+    if texts:
+        shown = sum(
+            line.startswith("• #")
+            for block in message.slack_blocks
+            if block["type"] == "section"
+            for line in block["text"]["text"].splitlines()
+        )
+        assert f"The newest {shown} entr" in message.text
+        assert ("asked for" in message.text) is (shown < len(texts))
+        assert message.text.endswith("finds a cut tail by it.")
+
+
+@given(anything)
+def test_whoami_and_status(words):
+    person = Person("U0ADA", words, frozenset(Role), doubt=words)
+    check(gatehouse.whoami(person, lambda _: True))
+    check(gatehouse.whoami(person, lambda _: False))
+    services = [ServiceSeen(f"inventory ({one})", AT, AT, words) for one in CENTERS]
+    status = Status("1", 1e7, "SQLite", True, services, JobCount(9, 9, 9), {"Open incidents": 3})
+    check(gatehouse.status(status))
+
+
+def test_whoami_says_every_permission():
+    person = Person("U0ADA", "Ada", frozenset({Role.VIEWER}))
+    text = gatehouse.whoami(person, lambda one: one is Permission.READ).text
+    assert "• You may look at organizations" in text
+    assert "• You may not set a plan _(needs the role admin)_." in text
+
+
+def test_status_says_what_works_and_what_failed():
+    seen = ServiceSeen("inventory (eu)", AT, AT + timedelta(hours=1), "timeout")
+    text = gatehouse.status(Status("1.2", 90, "SQLite", False, [seen], None)).text
+    assert "*Gatehouse 1.2*, up 1 min 30 s" in text
+    assert "Database: SQLite, *cannot be reached*" in text
+    assert "(timeout)" in text
