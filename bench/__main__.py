@@ -15,6 +15,7 @@ TOPICS = {
     "ack": "Acknowledgement",
     "guard": "Quota guard",
     "reservation": "Reservation cost",
+    "approval": "Approve to applied",
     "listing": "Listing",
     "start": "Start and size",
 }
