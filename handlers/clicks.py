@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bot.permissions import Person
-from bot.ui.modals import hidden
+from bot.ui.modals import hidden, storable
 
 Body = Mapping[str, Any]
 
@@ -65,7 +65,7 @@ def _part(body: Body, name: str) -> Body:
 def _text(body: Body, name: str) -> str:
     """A text inside a payload, likewise: reading must not raise after an acknowledgement."""
     value = body.get(name)
-    return value if isinstance(value, str) else ""
+    return storable(value) if isinstance(value, str) else ""
 
 
 def _teams(body: Body) -> tuple[str, ...]:

@@ -76,7 +76,9 @@ class SlackClient:
     async def user(self, slack_user_id: str) -> SlackUser:
         """Return a person (`users.info`)."""
         answer = await _call(self._web.users_info, user=slack_user_id)
-        user: Mapping[str, Any] = answer.get("user") or {}
+        user = answer.get("user")
+        if not isinstance(user, dict):
+            raise SlackUnreachable
         return SlackUser(
             slack_user_id=slack_user_id,
             team_id=user.get("team_id") or "",
@@ -146,7 +148,8 @@ class SlackClient:
 
 
 def _name(user: Mapping[str, Any]) -> str:
-    profile: Mapping[str, Any] = user.get("profile") or {}
+    profile = user.get("profile")
+    profile = profile if isinstance(profile, dict) else {}
     names = (user.get("real_name"), profile.get("real_name"), profile.get("display_name"))
     return next((str(name) for name in (*names, user.get("name")) if name), "")
 
@@ -168,6 +171,9 @@ async def _call(
     except SlackApiError as error:
         raise _translated(error) from error
     except (SlackClientError, aiohttp.ClientError, OSError, ValueError) as error:
+        raise SlackUnreachable from error
+    except (AttributeError, RecursionError) as error:
+        # How Slack's client fails on an answer that is no JSON object: the page of a proxy, say.
         raise SlackUnreachable from error
 
 

@@ -10,7 +10,7 @@ def typed_value(view: Mapping[str, Any], block_id: str) -> str:
     values = ((view.get("state") or {}).get("values") or {}).get(block_id) or {}
     for element in values.values():
         chosen = element.get("selected_option") or {}
-        return str(element.get("value") or chosen.get("value") or "")
+        return storable(str(element.get("value") or chosen.get("value") or ""))
     return ""
 
 
@@ -20,4 +20,9 @@ def hidden(view: Mapping[str, Any], name: str) -> str:
         found = json.loads(view.get("private_metadata") or "{}")
     except ValueError:
         return ""
-    return str(found.get(name, "")) if isinstance(found, dict) else ""
+    return storable(str(found.get(name, ""))) if isinstance(found, dict) else ""
+
+
+def storable(text: str) -> str:
+    """The text without NUL, which PostgreSQL cannot store, not even to look for it."""
+    return text.replace("\0", "\ufffd")

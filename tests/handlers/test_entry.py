@@ -7,6 +7,7 @@ import pytest
 from bot.errors import DatabaseUnavailable, NotFound
 from bot.ui import blocks
 from bot.ui.message import Message
+from bot.ui.modals import hidden, typed_value
 from handlers import entry
 from handlers.clicks import read_action, read_command, read_submission, read_suggestion
 from handlers.table import EntryPoint
@@ -395,3 +396,14 @@ def test_payloads_of_any_form_are_read(read, value):
     assert all(isinstance(team, str) for team in click.team_ids)
     assert isinstance(click.value, str)
     assert isinstance(click.text, str)
+
+
+def test_what_a_database_cannot_store_is_not_read():
+    command = read_command({"user_id": "U1", "text": "list \0"})
+    press = read_action({"actions": [{"value": "a\0b"}]})
+    view = {
+        "private_metadata": '{"request": "a\\u0000b"}',
+        "state": {"values": {"why": {"typed": {"value": "be\0cause"}}}},
+    }
+    texts = (command.text, press.value, typed_value(view, "why"), hidden(view, "request"))
+    assert texts == ("list \ufffd", "a\ufffdb", "be\ufffdcause", "a\ufffdb")
