@@ -1,4 +1,4 @@
-"""`python -m sandbox`: the bot's surroundings on this machine."""
+"""`python -m sandbox`: the bot in a browser, between stand-ins of Slack and the services."""
 
 import argparse
 import asyncio

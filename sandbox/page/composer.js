@@ -8,6 +8,7 @@ const input = byId("message");
 const list = byId("completions");
 const hint = byId("hint");
 let active = -1;
+let sent = "";
 
 /** Wire the composer; done once. */
 export function startComposer() {
@@ -98,7 +99,10 @@ function keys(event) {
     list.hidden = true;
   } else if (["ArrowDown", "ArrowUp"].includes(event.key) && count) {
     event.preventDefault();
-    mark((active + (event.key === "ArrowDown" ? 1 : active < 0 ? count - 1 : count - 1)) % count);
+    mark((active + (event.key === "ArrowDown" ? 1 : active < 0 ? count : count - 1)) % count);
+  } else if (event.key === "ArrowUp" && !input.value && sent) {
+    event.preventDefault();
+    fillComposer(sent);
   }
 }
 
@@ -106,6 +110,7 @@ async function send(event) {
   event.preventDefault();
   const text = input.value.trim();
   if (!text) return;
+  sent = text;
   input.value = "";
   refresh();
   // The answer is wanted in sight, however far up one was reading.

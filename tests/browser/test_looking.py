@@ -40,6 +40,13 @@ async def test_commands_are_completed_with_their_hints(person: Person) -> None:
     await expect(person.composer).to_have_value("/testusers list ")
 
 
+async def test_what_was_sent_last_is_called_back_with_the_arrow(person: Person) -> None:
+    await person.type("/gatehouse whoami")
+    await expect(person.newest).to_contain_text("You are")
+    await person.composer.press("ArrowUp")
+    await expect(person.composer).to_have_value("/gatehouse whoami")
+
+
 async def test_what_people_say_is_unread_until_one_looks(
     person: Person, browser: Browser, sandbox: Sandbox
 ) -> None:
