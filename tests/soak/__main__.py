@@ -18,7 +18,7 @@ async def run(seconds: float, seed: int) -> int:
         try:
             rows = await soak(url, seconds, seed)
         except AssertionError as error:
-            sys.stderr.write(f"FAILED with --seed {seed}: {error}\n")
+            sys.stderr.write(f"FAILED with --seed {seed}: {str(error)[:3000]}\n")
             return 1
     cells = ((name, str(value)) for name, value in rows)
     sys.stdout.write(f"{table(cells, ('what', 'found'))}\n\nPassed, with --seed {seed}.\n")

@@ -9,7 +9,7 @@ from functools import partial
 
 from sandbox.people import Person
 from sandbox.slack.messages import Message, View
-from tests.support.fleet import Fleet, is_silence
+from tests.support.fleet import SLACKBOT, Fleet, NoAnswerError, is_silence
 from tests.support.story import APPROVALS, APPROVER, FLOWS, MARKS, REQUESTER, SECOND, Story, Wish
 
 CHECKERS = ("U0CHECK1", "U0CHECK2", "U0CHECK3")
@@ -54,7 +54,12 @@ class Soak:
     async def ask(self, user: str, command: str, text: str) -> Message:
         """Type a command; silence is counted, and not an error where processes are killed."""
         began = time.monotonic()
-        answer = await self.fleet.ask(user, command, text)
+        try:
+            answer = await self.fleet.ask(user, command, text)
+        except NoAnswerError:
+            # Only clicks are durable: a command dies with the process that had taken it.
+            self.counts["commands lost with a killed process"] += 1
+            return Message("C0GENERAL", "", SLACKBOT, "lost")
         if is_silence(answer):
             self.counts["answers by Slack instead"] += 1
         else:

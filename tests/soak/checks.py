@@ -10,6 +10,8 @@ TRUE_SECONDS = 90.0
 CLEARED_SECONDS = 150.0
 MINUTE_SECONDS = 60.0
 PER_MINUTE = 100
+# As many people type at the same time, so no more commands can be with one process.
+LOST_AT_ONCE = 5
 # A call may arrive at the service's last moment of a block and be answered after it.
 EDGE_SECONDS = 2.0
 
@@ -26,6 +28,8 @@ async def check(soak: Soak) -> dict[str, object]:
     assert not provoked, f"the bot provoked {len(provoked)} refusals: {provoked[:3]}"
     most = most_in_a_minute(soak.fleet.services.state.calls)
     assert most <= PER_MINUTE, f"{most} calls in a minute"
+    lost, kills = soak.counts["commands lost with a killed process"], soak.counts["kills -9"]
+    assert lost <= kills * LOST_AT_ONCE, f"{lost} commands lost with {kills} kills"
     said = await soak.fleet.verify_audit()
     assert not soak.fleet.tracebacks, soak.fleet.tracebacks[0][:3000]
     entries = await soak.fleet.look_at_audit()

@@ -29,6 +29,10 @@ SLACKBOT = "USLACKBOT"
 WORKING = "Working on it"
 
 
+class NoAnswerError(AssertionError):
+    """Somebody was left without an answer."""
+
+
 @dataclass
 class Fleet:
     """The processes and what they talk to."""
@@ -69,13 +73,20 @@ class Fleet:
     async def answer(
         self, user: str, *, after: int = 0, seconds: float = ANSWER_SECONDS, channel: str = ""
     ) -> Message:
-        """Wait for the next answer to somebody, in one channel if it is given."""
+        """Wait for the next answer to somebody, in one channel if it is given.
+
+        Raises:
+            NoAnswerError: There is none in time.
+        """
 
         def found() -> Message | None:
             new = [one for one in self.seen_by(user)[after:] if WORKING not in one.all_text]
             return next((m for m in reversed(new) if channel in ("", m.channel)), None)
 
-        return await self.slack.until(found, timeout=seconds)
+        try:
+            return await self.slack.until(found, timeout=seconds)
+        except AssertionError:
+            raise NoAnswerError(f"{user} has no answer after {seconds:.0f} s") from None
 
     async def verify_audit(self) -> str:
         """Run `python -m bot audit verify`; return what it says.
