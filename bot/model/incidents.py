@@ -11,7 +11,7 @@ from bot.model.organization import OrganizationKey
 
 @dataclass(frozen=True, slots=True)
 class Incident:
-    """An incident as it stands.
+    """An incident as it stands; `organization` is the organization's id in other tables.
 
     `detail` is what was known when it opened: the service's own words (`words`), the code as sent
     (`sent_code`), the bot's own use and the limit of each kind (`own`), and whether that use was
@@ -20,6 +20,7 @@ class Incident:
     """
 
     id: int
+    organization: int
     key: OrganizationKey
     code: int
     opened_at: datetime

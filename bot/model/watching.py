@@ -7,6 +7,7 @@ from bot.model.organization import OrganizationKey
 
 _DAY_SECONDS = 86_400.0
 _SHARE_OF_THE_DAY = 0.01
+_LEAST_PAUSE_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +38,11 @@ def next_turn_at(watched: Sequence[Watched], now: float) -> float | None:
     """When to look again whose check is due; None where there is nobody to check.
 
     That is when the next one is due, but not at once after this one: where many are due, as after
-    a start, their checks are spread at twice the usual pace.
+    a start, their checks are spread at twice the usual pace, and a few seconds apart at the least:
+    each brings a whole listing along.
     """
     checks_a_second = sum(1 / one.every_seconds for one in watched)
     if checks_a_second <= 0:
         return None
     due_at = min(one.checked_at + one.every_seconds for one in watched)
-    return max(due_at, now + 0.5 / checks_a_second)
+    return max(due_at, now + max(0.5 / checks_a_second, _LEAST_PAUSE_SECONDS))

@@ -91,6 +91,7 @@ def _incident(row: Row[Any], now: float) -> Incident:
     is_muted = row.muted_until > now
     return Incident(
         id=row.incident_id,
+        organization=row.id,
         key=OrganizationKey(row.data_center, row.organization_id),
         code=row.code,
         opened_at=row.opened_at,

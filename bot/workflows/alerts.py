@@ -12,12 +12,12 @@ from bot.model.organization import OrganizationKey
 from bot.permissions import Person
 from bot.store import incidents, outbox, quotas
 from bot.store.audit import AuditStore
-from bot.store.engine import Database
+from bot.store.engine import Database, Transaction
 from bot.store.jobs import Job
 from bot.store.outbox import Letter
 from bot.ui import incidents as ui
 from bot.workflows.directory import InventoryListings, OrganizationDirectory
-from bot.workflows.incidents import MUTE_SECONDS, card_letter, key_of, mute_job
+from bot.workflows.incidents import MUTE_SECONDS, card_letter, key_of, mute_job, probe_job
 from bot.workflows.jobs import Lease
 from bot.workflows.outbox import CardNow, Note
 
@@ -35,6 +35,11 @@ class Probes:
     def __init__(self, inventory: InventoryListings, directory: OrganizationDirectory) -> None:
         self._inventory = inventory
         self._directory = directory
+
+    async def plan(self, tx: Transaction) -> None:
+        """See that there is such a job for every organization that is blocked."""
+        for incident in await incidents.all_open(tx):
+            await probe_job(tx, incident.organization, incident.key, incident.blocks, ensure=True)
 
     async def run(self, job: Job, lease: Lease) -> datetime | None:
         """Make the call; return when to try again where it was not granted.

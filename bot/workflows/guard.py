@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from typing import Any
 from weakref import WeakValueDictionary
 
 import structlog
@@ -120,8 +121,25 @@ class Guard:
             async with line.background:
                 return await self._when_there_is_room(request, line)
         deadline = self._clock.monotonic() + PERSON_WAITS_SECONDS
-        async with line.people:
+        async with self._turn(line.people, PERSON_WAITS_SECONDS):
             return await self._when_a_line_is_free(request, line, deadline)
+
+    @asynccontextmanager
+    async def _turn(self, people: asyncio.Lock, seconds: float) -> AsyncIterator[None]:
+        """Wait for one's turn, but not longer: who is ahead may be waiting for the database."""
+        if not people.locked():
+            async with people:
+                yield
+            return
+        waiting: asyncio.Task[Any] = asyncio.ensure_future(people.acquire())
+        try:
+            await self._first_of(waiting, seconds)
+            yield
+        finally:
+            waiting.cancel()
+            await asyncio.gather(waiting, return_exceptions=True)
+            if not waiting.cancelled():
+                people.release()
 
     async def _when_a_line_is_free(
         self, request: CallRequest, line: _Line, deadline: float
@@ -150,14 +168,20 @@ class Guard:
 
     async def _pause(self, line: _Line, seconds: float) -> None:
         """Until a call of this process ends, but no longer than so many seconds."""
-        pause = asyncio.ensure_future(self._clock.sleep(seconds))
-        ended = asyncio.ensure_future(line.ended.wait())
+        ended: asyncio.Task[Any] = asyncio.ensure_future(line.ended.wait())
         try:
-            await asyncio.wait({pause, ended}, return_when=asyncio.FIRST_COMPLETED)
+            await self._first_of(ended, seconds)
+        finally:
+            ended.cancel()
+            await asyncio.gather(ended, return_exceptions=True)
+
+    async def _first_of(self, awaited: "asyncio.Task[Any]", seconds: float) -> None:
+        pause: asyncio.Task[Any] = asyncio.ensure_future(self._clock.sleep(seconds))
+        try:
+            await asyncio.wait({pause, awaited}, return_when=asyncio.FIRST_COMPLETED)
         finally:
             pause.cancel()
-            ended.cancel()
-            await asyncio.gather(pause, ended, return_exceptions=True)
+            await asyncio.gather(pause, return_exceptions=True)
 
     async def _try(self, request: CallRequest) -> Reservation | NotNow:
         is_probe = request.call_class is CallClass.PROBE

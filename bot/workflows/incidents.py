@@ -62,7 +62,7 @@ class Incidents:
             await quotas.lower_day(tx, account, limit)
         detail = _detail(account, refusal, code)
         incident_id, is_new = await incidents.count_one(tx, account.id, code, detail)
-        await self._probe_at_the_end(tx, account, blocks)
+        await probe_job(tx, account.id, account.key, blocks, ensure=False)
         if is_new and account.muted_until > account.now:
             await mute_job(tx, incident_id, account.muted_until)
         else:
@@ -74,7 +74,7 @@ class Incidents:
         if not passed:
             blocks = account.blocks.unclear(account.now)
             await quotas.save_blocks(tx, account, blocks)
-            await self._probe_at_the_end(tx, account, blocks)
+            await probe_job(tx, account.id, account.key, blocks, ensure=False)
             for incident_id in await incidents.open_ids(tx, account.id):
                 await outbox.put(tx, card_letter(incident_id))
             return
@@ -83,13 +83,17 @@ class Incidents:
             await outbox.put(tx, card_letter(incident_id))
             await outbox.put(tx, Letter(_card_key(incident_id), NOTE, str(incident_id)))
 
-    async def _probe_at_the_end(self, tx: Transaction, account: Account, blocks: Blocks) -> None:
-        longest = blocks.longest
-        if longest is not None:
-            due_at = datetime.fromtimestamp(longest.until, UTC)
-            await jobs.put(
-                tx, Job(f"{PROBE_JOB}:{account.id}", PROBE_JOB, _subject(account.key), due_at)
-            )
+
+async def probe_job(
+    tx: Transaction, organization: int, key: OrganizationKey, blocks: Blocks, *, ensure: bool
+) -> None:
+    """Set the one call at the end of the pause; `ensure` leaves one alone that is set already."""
+    longest = blocks.longest
+    if longest is None:
+        return
+    due_at = datetime.fromtimestamp(longest.until, UTC)
+    job = Job(f"{PROBE_JOB}:{organization}", PROBE_JOB, _subject(key), due_at)
+    await (jobs.ensure(tx, job) if ensure else jobs.put(tx, job))
 
 
 def _detail(account: Account, refusal: Refusal, code: BlockCode) -> dict[str, Any]:

@@ -70,5 +70,5 @@ def quota_parts(setup: QuotaSetup) -> QuotaParts:
             TIDY_KIND: tidying.run,
         },
         renderers={CARD: alerts.card, NOTE: alerts.note},
-        plans=(watcher.plan, tidying.plan),
+        plans=(probes.plan, watcher.plan, tidying.plan),
     )

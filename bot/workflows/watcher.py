@@ -27,6 +27,8 @@ WATCH_KIND = "watch"
 IDLE = timedelta(minutes=10)
 # The list of all is read anew this often; between, only the turns taken here are noted in it.
 READ_AGAIN_SECONDS = 60.0
+# Whoever asks first after a start is not in the watcher's company.
+FIRST_AFTER = timedelta(minutes=1)
 
 
 class Watcher:
@@ -60,7 +62,8 @@ class Watcher:
     async def plan(self, tx: Transaction) -> None:
         """See that there is such a job, or that there is none when the watcher is off."""
         if self._is_on and self._inventory.data_centers:
-            await jobs.ensure(tx, Job(WATCH_KIND, WATCH_KIND, WATCH_KIND, await tx.now()))
+            first_at = await tx.now() + FIRST_AFTER
+            await jobs.ensure(tx, Job(WATCH_KIND, WATCH_KIND, WATCH_KIND, first_at))
         else:
             await jobs.drop(tx, WATCH_KIND)
 

@@ -33,6 +33,7 @@ def test_nobody_is_checked_before_their_turn():
 def test_many_that_are_due_are_spread():
     assert next_turn_at([watched("a"), watched("b")], NOW) == pytest.approx(NOW + DAY / 40)
     assert next_turn_at([watched("a", ago=0)], NOW) == NOW + DAY / 10
+    assert next_turn_at([watched(str(n)) for n in range(10_000)], NOW) == NOW + 5
     assert next_turn_at([], NOW) is None
     assert next_turn_at([watched("a", limit=0)], NOW) is None
 

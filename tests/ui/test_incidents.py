@@ -19,6 +19,7 @@ def an_incident(code=BlockCode.MINUTE, **changed) -> Incident:
     detail = {"words": "You are blocked.", "sent_code": int(code), "is_foreign": True, "own": OWN}
     values = {
         "id": 7,
+        "organization": 1,
         "key": OrganizationKey("eu", "20077314"),
         "code": int(code),
         "opened_at": AT,

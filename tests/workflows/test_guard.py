@@ -20,6 +20,7 @@ from bot.model.plans import Plan
 from bot.model.quota import Terms
 from bot.model.told import ToldLimits
 from bot.store import accounts, incidents, jobs, outbox, quota_use, quotas
+from bot.workflows.alerts import Probes
 from bot.workflows.guard import Guard
 from bot.workflows.incidents import Incidents
 from tests.support.clock import JumpingClock
@@ -139,6 +140,27 @@ async def test_a_person_gets_the_line_that_is_free_meanwhile(guard, clock):
         clock.on_sleep = end
         await make(guard)
         assert len(clock.slept) == 1
+
+
+async def test_nobody_waits_longer_than_that_for_who_is_ahead(guard, database, clock, monkeypatch):
+    stuck, go_on = asyncio.Event(), asyncio.Event()
+    statements = database.statements
+
+    @asynccontextmanager
+    async def slow_once():
+        monkeypatch.undo()
+        stuck.set()
+        await go_on.wait()
+        async with statements() as tx:
+            yield tx
+
+    monkeypatch.setattr(database, "statements", slow_once)
+    ahead = asyncio.create_task(make(guard))
+    await stuck.wait()
+    await make(guard)
+    assert clock.monotonic() == pytest.approx(2.0)
+    go_on.set()
+    await ahead
 
 
 async def test_24_at_once_are_5_in_flight_at_most(guard):
@@ -280,6 +302,18 @@ async def test_a_429_blocks_everybody_and_one_probe_is_set_for_the_end(
     async with database.transaction() as tx:
         [job, *letters] = await jobs.claim(tx, "me", 10)
     assert {job.kind, *(letter.kind for letter in letters)} == {"probe", "send"}
+
+
+async def test_a_probe_is_planned_again_where_its_job_is_missing(guard, clock, database):
+    await be_refused(guard)
+    async with database.transaction() as tx:
+        await jobs.drop(tx, "probe:1")
+        await Probes(None, None).plan(tx)
+        await Probes(None, None).plan(tx)
+    clock.advance(60)
+    async with database.transaction() as tx:
+        claimed = await jobs.claim(tx, "me", 10)
+    assert [job.subject for job in claimed if job.kind == "probe"] == ["eu/10"]
 
 
 async def test_only_the_probe_ends_a_block(guard, clock, database):
