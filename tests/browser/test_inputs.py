@@ -1,0 +1,170 @@
+"""Every kind of input and block that a bot may show, whether ours does today or not."""
+
+from typing import Any
+
+import pytest
+from playwright.async_api import expect
+
+from sandbox.launch import Sandbox
+from sandbox.slack.chat import post_message
+from sandbox.slack.filling import view_state
+from sandbox.slack.validation import check_message, check_view
+from tests.browser.person import Person
+from tests.browser.test_accessible import violations
+
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
+
+
+def plain(text: str) -> dict[str, Any]:
+    return {"type": "plain_text", "text": text}
+
+
+def option(name: str) -> dict[str, Any]:
+    return {"text": plain(name), "value": name.lower()}
+
+
+RED_BLUE = [option("Red"), option("Blue")]
+INPUTS: dict[str, dict[str, Any]] = {
+    "Name": {"type": "plain_text_input", "max_length": 10},
+    "Story": {"type": "plain_text_input", "multiline": True, "initial_value": "once"},
+    "Mail": {"type": "email_text_input"},
+    "Site": {"type": "url_text_input"},
+    "Amount": {"type": "number_input", "is_decimal_allowed": True},
+    "Day": {"type": "datepicker", "initial_date": "2026-01-02"},
+    "Hour": {"type": "timepicker"},
+    "Colour": {"type": "static_select", "options": RED_BLUE, "initial_option": RED_BLUE[1]},
+    "Shade": {"type": "radio_buttons", "options": RED_BLUE},
+    "Extras": {"type": "checkboxes", "options": RED_BLUE, "initial_options": [RED_BLUE[0]]},
+    "Many": {"type": "multi_static_select", "options": RED_BLUE},
+    "Who": {"type": "users_select"},
+    "Where": {"type": "channels_select"},
+}
+MODAL = {
+    "type": "modal",
+    "title": plain("Everything"),
+    "submit": plain("Send"),
+    "blocks": [
+        {"type": "alert", "text": plain("Mind the gap"), "level": "warning"},
+        *(
+            {
+                "type": "input",
+                "block_id": label,
+                "label": plain(label),
+                "optional": label != "Name",
+                "element": {"action_id": "it", **element},
+            }
+            for label, element in INPUTS.items()
+        ),
+    ],
+}
+FILLED = {
+    "Name": {"value": "Ada"},
+    "Story": {"value": "once more"},
+    "Mail": {"value": "ada@example.com"},
+    "Site": {"value": "https://example.com"},
+    "Amount": {"value": "2.5"},
+    "Day": {"selected_date": "2026-01-02"},
+    "Hour": {"selected_time": "10:30"},
+    "Colour": {"selected_option": RED_BLUE[0]},
+    "Shade": {"selected_option": RED_BLUE[1]},
+    "Extras": {"selected_options": RED_BLUE},
+    "Many": {"selected_options": [RED_BLUE[1]]},
+    "Who": {"selected_user": "U0APPROVER"},
+    "Where": {"selected_channel": "C0ALERTS"},
+}
+
+
+async def test_every_input_of_a_modal_is_filled_in_and_sent(
+    person: Person, sandbox: Sandbox
+) -> None:
+    check_view(MODAL)
+    view = sandbox.slack.workspace.open("U0OPERATOR", MODAL)
+    modal = person.page.get_by_role("dialog", name="Everything")
+    await expect(modal).to_contain_text("Mind the gap")
+    assert await violations(person) == []
+    await modal.get_by_role("button", name="Send").click()
+    name = modal.get_by_label("Name", exact=True)
+    await expect(name).to_have_accessible_description("Please complete this required field.")
+    await name.fill("Ada")
+    await modal.get_by_label("Story", exact=True).fill("once more")
+    await modal.get_by_label("Mail", exact=True).fill("ada@example.com")
+    await modal.get_by_label("Site", exact=True).fill("https://example.com")
+    await modal.get_by_label("Amount", exact=True).fill("2.5")
+    await modal.get_by_label("Hour", exact=True).fill("10:30")
+    await modal.get_by_label("Colour", exact=True).select_option("Red")
+    await modal.get_by_role("radio", name="Blue").check()
+    await modal.get_by_role("group", name="Extras").get_by_label("Blue").check()
+    await modal.get_by_role("group", name="Many").get_by_label("Blue").check()
+    await modal.get_by_label("Who", exact=True).select_option("Ada Approver")
+    await modal.get_by_label("Where", exact=True).select_option("#alerts")
+    await modal.get_by_role("button", name="Send").click()
+    await sandbox.slack.until(lambda: view.values["Where"])
+    stands = view_state(view)
+    for label, value in FILLED.items():
+        assert stands[label]["it"] == {"type": INPUTS[label]["type"], **value}
+    await expect(modal).to_have_count(0)
+
+
+def numbers(*values: int) -> list[dict[str, Any]]:
+    return [{"label": f"p{n}", "value": value} for n, value in enumerate(values)]
+
+
+def chart(kind: str) -> dict[str, Any]:
+    series = [{"name": "a", "data": numbers(1, 5, 3)}, {"name": "b", "data": numbers(2, 0, 9)}]
+    axes = {"categories": ["p0", "p1", "p2"], "x_label": "when"}
+    return {
+        "type": "data_visualization",
+        "title": f"A {kind} chart",
+        "chart": {"type": kind, "series": series, "axis_config": axes},
+    }
+
+
+async def test_every_block_of_a_message_is_drawn(person: Person, sandbox: Sandbox) -> None:
+    rows = [
+        [{"type": "raw_text", "text": f"r{row}c{column}"} for column in "ab"] for row in range(8)
+    ]
+    words = [
+        {"type": "text", "text": "bold", "style": {"bold": True}},
+        {"type": "user", "user_id": "U0ADMIN"},
+        {"type": "emoji", "name": "tada"},
+    ]
+    lists = {
+        "type": "rich_text_list",
+        "style": "ordered",
+        "elements": [{"type": "rich_text_section", "elements": words}],
+    }
+    confirm = {
+        "title": plain("Sure?"),
+        "text": plain("Really"),
+        "confirm": plain("Yes"),
+        "deny": plain("No"),
+    }
+    press = {"type": "button", "action_id": "b", "text": plain("Press"), "confirm": confirm}
+    menu = {"type": "overflow", "action_id": "o", "options": RED_BLUE}
+    blocks = [
+        {"type": "header", "text": plain("A header")},
+        {"type": "section", "text": {"type": "mrkdwn", "text": "*b* _i_ ~s~ `c`\n> q\n```pre```"}},
+        {"type": "section", "fields": [plain("one"), plain("two")], "accessory": menu},
+        {"type": "rich_text", "elements": [lists]},
+        {"type": "data_table", "caption": "Eight rows", "rows": rows, "page_size": 5},
+        chart("line"),
+        chart("area"),
+        {"type": "container", "title": plain("A box"), "child_blocks": [{"type": "divider"}]},
+        {"type": "context", "elements": [plain("small")]},
+        {"type": "actions", "elements": [press]},
+    ]
+    check_message("x", blocks)
+    post_message(sandbox.slack.workspace, {"channel": "C0ALERTS", "text": "x", "blocks": blocks})
+    await person.go_to("#alerts")
+    table = person.newest.get_by_role("table", name="Eight rows")
+    await expect(table.get_by_role("row")).to_have_count(6)
+    await person.newest.get_by_role("button", name="Later rows").click()
+    await expect(table.get_by_role("rowheader")).to_have_text(["r6ca", "r7ca"])
+    await expect(person.newest.get_by_role("figure", name="A line chart")).to_be_visible()
+    await expect(person.newest.get_by_role("listitem").first).to_contain_text("bold@Adam Admin🎉")
+    assert await violations(person) == []
+    await person.button("Press").click()
+    question = person.page.get_by_role("dialog", name="Sure?")
+    await question.get_by_role("button", name="No").click()
+    await expect(question).to_have_count(0)
+    await expect(person.button("Press")).to_be_focused()
