@@ -75,8 +75,9 @@ class Ended:
 class Progress:
     """What has happened to a request so far.
 
-    `superseded` are people whose grant a later request replaced or removed; `undone_by` is the id
-    of the request that undoes this one.
+    `superseded` are people whose grant a later request replaced or removed; `overdue` is why a
+    grant that is over could not be ended yet; `undone_by` is the id of the request that undoes this
+    one, and `is_undone` that it did.
     """
 
     approvals: tuple[Approval, ...] = ()
@@ -87,7 +88,9 @@ class Progress:
     done: Done | None = None
     ended: tuple[Ended, ...] = ()
     superseded: tuple[str, ...] = ()
+    overdue: str = ""
     undone_by: str | None = None
+    is_undone: bool = False
 
 
 @dataclass(frozen=True, slots=True)

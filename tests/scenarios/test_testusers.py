@@ -162,6 +162,7 @@ async def test_undo_is_a_request_of_its_own(world):
     await shows(world, message, "Undo")
     await click(world, ADA, inverse, "Approve")
     await shows(world, inverse, "Applied")
+    await shows(world, message, "Undone")
     assert flow(world).identities == []
 
 

@@ -167,8 +167,11 @@ def _news(request: Request, *, is_brief: bool) -> list[str]:
     if progress.superseded:
         names = len(progress.superseded) if is_brief else brief(progress.superseded)
         lines.append(f"*Changed by a later request:* {names}")
+    if progress.overdue:
+        why = text.escape(progress.overdue, 300)
+        lines.append(f"*Over, but still on the list:* {why} It is tried again every few seconds.")
     if progress.undone_by:
-        lines.append("*Undo* was requested.")
+        lines.append("*Undone* since." if progress.is_undone else "*Undo* was requested.")
     return lines
 
 

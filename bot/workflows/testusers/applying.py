@@ -21,7 +21,12 @@ from bot.store import flows, grants, jobs, requests
 from bot.store.engine import Transaction
 from bot.store.jobs import Job
 from bot.workflows.jobs import Lease, LeaseLost
-from bot.workflows.testusers.failing import fail_spent, is_spent, note_failure
+from bot.workflows.testusers.failing import (
+    fail_spent,
+    is_spent,
+    note_failure,
+    note_overdue,
+)
 from bot.workflows.testusers.finishing import finish
 from bot.workflows.testusers.setup import Setup
 
@@ -77,12 +82,12 @@ class Applying:
             await self._note(flow, await self._attempt(flow, lease, ids), ids)
 
     async def _note(
-        self, flow: Flow, attempt: _Attempt, ids: Collection[str] | None = None
+        self, flow: Flow, attempt: _Attempt, only: Collection[str] | None = None
     ) -> None:
-        """Write down a failure, if it was one."""
+        """Write down a failure, if it was one, for all whom the attempt was for."""
         if attempt.error is None:
             return
-        error = attempt.error
+        error, ids = attempt.error, only
         log.warning("testusers.apply_failed", outcome=error.outcome, reason=error.sentence)
         if ids is None and attempt.plan is not None:
             ids = [step.request_id for step in attempt.plan.steps]
@@ -90,6 +95,8 @@ class Applying:
             async with self._setup.database.reading() as tx:
                 ids = requests.ids(await _ready(tx, flow.key))
         await note_failure(self._setup, flow, ids, error)
+        if not only:
+            await note_overdue(self._setup, flow, error)
 
     async def _attempt(
         self, flow: Flow, lease: Lease, only: Collection[str] | None = None

@@ -13,7 +13,7 @@ from bot.model.approval import State
 from bot.model.audit import BOT, AuditEntry
 from bot.model.requests import Request
 from bot.model.testusers import Flow
-from bot.store import flows, requests
+from bot.store import flows, grants, requests
 from bot.store.engine import Transaction
 from bot.workflows.testusers.moves import tell_requester, write_card
 from bot.workflows.testusers.setup import Setup
@@ -53,6 +53,22 @@ async def fail_spent(setup: Setup, request_ids: Collection[str]) -> None:
     async with setup.database.transaction() as tx:
         spent = [one for one in await _applying(tx, request_ids) if is_spent(one)]
         await _write(tx, setup, [_failed(one, one.progress.failure) for one in spent])
+
+
+async def note_overdue(setup: Setup, flow: Flow, error: GatehouseError) -> None:
+    """Say once, on the card and in the audit, that grants that are over could not be ended."""
+    async with setup.database.transaction() as tx:
+        over = sorted({grant.request_id for grant in await grants.due(tx, flow.key)})
+        found = [await requests.load(tx, one, lock=True) for one in over]
+        fresh = [one for one in found if one is not None and not one.progress.overdue]
+        for request in fresh:
+            progress = replace(request.progress, overdue=error.sentence)
+            await requests.replace(tx, replace(request, progress=progress))
+        for request in fresh:
+            detail = {"flow": flow.sid, "reason": error.sentence}
+            await setup.audit.append(tx, AuditEntry(BOT, "grant.end_failed", request.id, detail))
+        for request in fresh:
+            await write_card(tx, request.id)
 
 
 async def _applying(tx: Transaction, request_ids: Collection[str]) -> list[Request]:

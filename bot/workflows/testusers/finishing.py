@@ -62,6 +62,8 @@ class _Sheet:
             grant = self._grant(applied, identity, done.ends_at.get(identity))
             await grants.put(self._tx, self._flow, grant)
             self._granted[identity] = grant
+        if request.wish.undo_of:
+            await self._mark_undone(request.wish.undo_of)
         self._entries.append(_applied_entry(applied, step))
         self._told.append(applied)
 
@@ -78,7 +80,8 @@ class _Sheet:
         if request is None:
             return
         ended = Ended(ending.identity, self._at, ending.was_gone)
-        progress = replace(request.progress, ended=(*request.progress.ended, ended))
+        all_ended = (*request.progress.ended, ended)
+        progress = replace(request.progress, ended=all_ended, overdue="")
         changed = replace(request, progress=progress)
         self._requests[request.id] = changed
         self._over.setdefault(request.id, []).append(ending.identity)
@@ -107,6 +110,12 @@ class _Sheet:
                 return None
             self._requests[request_id] = found
         return self._requests[request_id]
+
+    async def _mark_undone(self, request_id: str) -> None:
+        undone = await self._request(request_id)
+        if undone is not None:
+            progress = replace(undone.progress, is_undone=True)
+            self._requests[undone.id] = replace(undone, progress=progress)
 
     async def _end_grant(self, identity: str, request_id: str) -> None:
         """Drop a grant; the card that promised its end says that this holds no longer."""

@@ -125,6 +125,7 @@ async def test_an_undo_is_a_request_of_its_own_that_needs_approval(world):
     await world.decide(Act.APPROVE, inverse)
     await world.work()
     assert world.service.lists[WELCOME] == ["old"]
+    assert (await world.stored(request)).progress.is_undone
 
 
 async def test_an_undo_takes_back_only_what_was_really_done(world):

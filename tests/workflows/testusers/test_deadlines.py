@@ -164,15 +164,18 @@ async def test_an_end_of_somebody_who_is_gone_sends_nothing(world):
     assert [one.was_gone for one in (await world.stored(request)).progress.ended] == [True]
 
 
-async def test_an_end_waits_for_the_service(world):
-    await applied(world, "add welcome +1 for 2h")
+async def test_an_end_waits_for_the_service_and_the_card_says_so(world):
+    request = await applied(world, "add welcome +1 for 2h")
     down = [ServiceFailed("flow", "Down.", status=500) for _ in range(4)]
     world.service.read_faults = down
     await world.pass_time(2 * HOUR)
     assert world.service.lists[WELCOME] == ["+1"]
+    assert (await world.stored(request)).progress.overdue == "Down."
     for _ in range(4):
         await world.pass_time(10)
     assert world.service.lists[WELCOME] == []
+    assert (await world.stored(request)).progress.overdue == ""
+    assert [action for _, action in await world.audited()].count("grant.end_failed") == 1
 
 
 async def test_grants_know_who_stands_for_them(world):
