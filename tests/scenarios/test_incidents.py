@@ -92,8 +92,9 @@ async def test_while_blocked_nobody_calls_and_check_answers_from_memory(world):
 
 async def test_the_probe_clears_the_alert_with_its_duration_and_says_so_in_its_thread(world):
     at = the_organization(world)
-    world.services.state.limits.block(at, 1070, seconds=1.0)
+    world.services.state.limits.block(at, 1070)
     await check(world)
+    world.services.state.limits.lift(at)
     message = await the_alert(world)
     await the_alert(world, "*Cleared* after")
     [note] = await world.slack.until(lambda: world.slack.workspace.thread("C0ALERTS", message.ts))
@@ -122,11 +123,13 @@ async def test_each_probe_that_is_refused_raises_the_counter_and_doubles_the_pau
 
 async def test_muting_keeps_new_alerts_of_the_organization_away(world):
     at = the_organization(world)
-    world.services.state.limits.block(at, 1070, seconds=1.0)
+    world.services.state.limits.block(at, 1070)
     await check(world)
+    world.services.state.limits.lift(at)
     message = await the_alert(world)
+    before = len(world.slack.workspace.ephemerals("U0VIEWER"))
     await world.slack.click("U0VIEWER", message, "Mute 1 h")
-    assert "You may not" in (await world.answer("U0VIEWER", after=1)).all_text
+    assert "You may not" in (await world.answer("U0VIEWER", after=before)).all_text
     await world.slack.click("U0OPERATOR", message, "Mute 1 h")
     await world.slack.until(
         lambda: any(
@@ -164,8 +167,9 @@ async def test_a_lost_answer_of_slack_does_not_repeat_the_alert(world):
 
 async def test_an_alert_that_slack_took_late_tells_how_it_is_then(world):
     world.slack.workspace.faults.ratelimit("chat.postMessage", retry_after=4, times=1)
-    world.services.state.limits.block(the_organization(world), 1070, seconds=1.0)
+    world.services.state.limits.block(the_organization(world), 1070)
     await check(world)
+    world.services.state.limits.lift(the_organization(world))
     message = await the_alert(world, "*Cleared* after")
     assert message.versions == []
 
@@ -215,3 +219,27 @@ async def test_a_block_met_five_times_by_four_processes_is_one_message(postgres_
 def the_only_alert(fleet):
     [message] = fleet.slack.workspace.messages("C0ALERTS")
     return message
+
+
+@pytest.mark.slow
+async def test_use_block_and_alert_survive_kill_minus_nine(sqlite_url):
+    state = ServicesState()
+    at = "eu", state.data_centers["eu"].organizations[0].organization_id
+    async with running_fleet(sqlite_url, 1, services=state, **SETTINGS) as fleet:
+        await fleet.ask("U0OPERATOR", "/orgs")
+        for _ in range(3):
+            await fleet.ask("U0OPERATOR", "/ratelimits", f"check {at[1]}")
+        state.limits.block(at, 44)
+        await fleet.ask("U0OPERATOR", "/ratelimits", f"check {at[1]}")
+        await fleet.slack.until(lambda: the_only_alert(fleet), timeout=15)
+        calls = len(state.calls)
+        await fleet.processes[0].kill()
+        await fleet.add()
+        answer = await fleet.ask("U0OPERATOR", "/ratelimits", f"check {at[1]}")
+        assert "no call was made" in answer.all_text
+        shown = await fleet.ask("U0OPERATOR", "/ratelimits", at[1])
+        assert "4/1000" in shown.all_text
+        assert "*Blocked (44)* since" in shown.all_text
+        assert len(state.calls) == calls
+        assert the_only_alert(fleet).versions == []
+        assert fleet.tracebacks == []
