@@ -39,6 +39,8 @@ function make(element, block, place, props) {
   const kind = element.type;
   if (kind === "plain_text_input") return line(element, props);
   if (kind === "external_select") return external(element, block, place, props);
+  if (kind === "multi_external_select") return several(element, block, place, props);
+  if (kind === "rich_text_input") return rich(props);
   if (kind === "radio_buttons") return choices(element, props, "radio", element.options);
   if (kind === "checkboxes" || kind.startsWith("multi_")) return choices(element, props, "checkbox", optionsOf(element));
   if (kind.endsWith("_select")) return select(element, props, block.optional);
@@ -61,6 +63,42 @@ function external(element, block, place, props) {
   const node = typeahead(element, block, place, () => {}, undefined, props);
   const read = () => node.current();
   return { node, focus: node.querySelector("input"), read, write: (option) => node.restore(option) };
+}
+
+/** A type-ahead from which one chooses several; what is chosen stands beneath, to be taken away again. */
+function several(element, block, place, props) {
+  const chosen = new Map();
+  const chips = el("ul", { class: "chips" });
+  const show = () => chips.replaceChildren(...[...chosen.values()].map(chip));
+  const chip = (option) => {
+    const away = () => {
+      chosen.delete(option.value);
+      show();
+    };
+    const name = option.text.text;
+    return el("li", { text: name }, el("button", { type: "button", class: "icon", "aria-label": `Take ${name} away`, onclick: away, text: "✕" }));
+  };
+  const write = (options) => {
+    chosen.clear();
+    for (const option of options ?? []) chosen.set(option.value, option);
+    show();
+  };
+  const pick = (option) => {
+    if (!option) return;
+    write([...chosen.values(), option]);
+    box.restore(null);
+  };
+  const box = typeahead(element, block, place, pick, undefined, props);
+  write(element.initial_options);
+  return { node: el("div", {}, box, chips), focus: box.querySelector("input"), read: () => [...chosen.values()], write };
+}
+
+function rich(props) {
+  const node = el("textarea", { ...props, rows: 4 });
+  const written = (text) => ({ type: "rich_text_section", elements: [{ type: "text", text }] });
+  const read = () => (node.value ? { type: "rich_text", elements: [written(node.value)] } : null);
+  const write = (value) => (node.value = value?.elements?.[0]?.elements?.[0]?.text ?? "");
+  return { node, focus: node, read, write };
 }
 
 function select(element, props, optional) {

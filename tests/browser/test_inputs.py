@@ -36,6 +36,7 @@ INPUTS: dict[str, dict[str, Any]] = {
     "Shade": {"type": "radio_buttons", "options": RED_BLUE},
     "Extras": {"type": "checkboxes", "options": RED_BLUE, "initial_options": [RED_BLUE[0]]},
     "Many": {"type": "multi_static_select", "options": RED_BLUE},
+    "Prose": {"type": "rich_text_input"},
     "Who": {"type": "users_select"},
     "Where": {"type": "channels_select"},
 }
@@ -69,6 +70,14 @@ FILLED = {
     "Shade": {"selected_option": RED_BLUE[1]},
     "Extras": {"selected_options": RED_BLUE},
     "Many": {"selected_options": [RED_BLUE[1]]},
+    "Prose": {
+        "rich_text_value": {
+            "type": "rich_text",
+            "elements": [
+                {"type": "rich_text_section", "elements": [{"type": "text", "text": "dear all"}]}
+            ],
+        }
+    },
     "Who": {"selected_user": "U0APPROVER"},
     "Where": {"selected_channel": "C0ALERTS"},
 }
@@ -95,6 +104,7 @@ async def test_every_input_of_a_modal_is_filled_in_and_sent(
     await modal.get_by_role("radio", name="Blue").check()
     await modal.get_by_role("group", name="Extras").get_by_label("Blue").check()
     await modal.get_by_role("group", name="Many").get_by_label("Blue").check()
+    await modal.get_by_label("Prose", exact=True).fill("dear all")
     await modal.get_by_label("Who", exact=True).select_option("Ada Approver")
     await modal.get_by_label("Where", exact=True).select_option("#alerts")
     await modal.get_by_role("button", name="Send").click()
@@ -103,6 +113,24 @@ async def test_every_input_of_a_modal_is_filled_in_and_sent(
     for label, value in FILLED.items():
         assert stands[label]["it"] == {"type": INPUTS[label]["type"], **value}
     await expect(modal).to_have_count(0)
+
+
+async def test_several_are_chosen_by_typing(person: Person, sandbox: Sandbox) -> None:
+    element = {"type": "multi_external_select", "action_id": "it", "min_query_length": 0}
+    block = {"type": "input", "block_id": "b", "label": plain("Colours"), "element": element}
+    body = MODAL | {"blocks": [block]}
+    check_view(body)
+    view = sandbox.slack.workspace.open("U0OPERATOR", body)
+    offered = {"options": RED_BLUE}
+    await person.page.route("**/page/suggest", lambda route: route.fulfill(json=offered))
+    modal = person.page.get_by_role("dialog", name="Everything")
+    for name in ("Red", "Blue"):
+        await modal.get_by_label("Colours", exact=True).fill(name)
+        await modal.get_by_role("option", name=name).click()
+    await modal.get_by_role("button", name="Take Red away").click()
+    await modal.get_by_role("button", name="Send").click()
+    await sandbox.slack.until(lambda: view.values["b"])
+    assert view.values["b"]["it"]["selected_options"] == [RED_BLUE[1]]
 
 
 def numbers(*values: int) -> list[dict[str, Any]]:
