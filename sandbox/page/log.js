@@ -33,6 +33,7 @@ export function showMessages(list, messages, openThread) {
   let day = null;
   for (const message of messages) {
     if (openThread && dayOf(message.ts) !== day) wanted.push(divider((day = dayOf(message.ts)), before));
+    if (openThread && isFirstNew(message, wanted)) wanted.push(newMark(before));
     wanted.push(kept(message, before, openThread));
   }
   if (!messages.length && openThread) wanted.push(emptiness(before));
@@ -69,6 +70,18 @@ function kept(message, before, openThread) {
   const node = article(message, below, openThread);
   Object.assign(node.dataset, { key, state, ts: message.ts });
   if (old && old.dataset.state.split(" ")[0] !== String(message.changes)) node.classList.add("just-changed");
+  return node;
+}
+
+const isFirstNew = (message, wanted) =>
+  store.newSince !== null &&
+  message.number > store.newSince &&
+  message.author.id !== store.me &&
+  !wanted.some((node) => node.dataset.key === "new");
+
+function newMark(before) {
+  const node = before.get("new") ?? el("div", { class: "day new", role: "separator", "aria-label": "New" }, el("span", { text: "New" }));
+  node.dataset.key = "new";
   return node;
 }
 

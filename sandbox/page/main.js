@@ -8,7 +8,7 @@ import { showModal } from "./modal.js";
 import { get, listen, post } from "./net.js";
 import { servicesPanel } from "./panel.js";
 import { openSide, showSide, startSide } from "./side.js";
-import { markRead, self, store, topLevel } from "./store.js";
+import { markNew, markRead, self, store, topLevel } from "./store.js";
 import { threadPanel } from "./thread.js";
 
 const ABOUT = {
@@ -61,6 +61,7 @@ function show(screen) {
 /** Go to a channel. */
 function go(channel) {
   store.channel = channel;
+  markNew(channel);
   if (location.hash.slice(1) !== channel) history.replaceState(null, "", `#${channel}`);
   if (beside?.kind === "thread" && store.thread.channel !== channel) closeBeside();
   openSide(false);
@@ -70,6 +71,7 @@ function go(channel) {
 /** Act as another person. */
 async function become(person) {
   store.me = person;
+  store.newSince = null;
   sessionStorage.setItem("acting", person);
   if (beside?.kind === "thread") closeBeside();
   await refresh();

@@ -6,6 +6,7 @@ export const store = {
   me: null,
   channel: "C0GENERAL",
   thread: null,
+  newSince: null, // the number of the last message that was seen when this channel was opened
   screen: { channels: [], messages: [], views: [], bot: "starting" },
 };
 
@@ -32,6 +33,11 @@ const place = (channel) => `${store.me} ${channel}`;
 export function markRead(channel) {
   const all = store.screen.messages.filter((m) => m.channel === channel);
   read.set(place(channel), Math.max(0, ...all.map((m) => m.number)));
+}
+
+/** Remember where the unread messages of the channel begin that is being opened. */
+export function markNew(channel) {
+  store.newSince = unread(channel) ? (read.get(place(channel)) ?? 0) : null;
 }
 
 /** How many messages of a channel this person has not seen. */

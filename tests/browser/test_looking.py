@@ -59,6 +59,10 @@ async def test_what_people_say_is_unread_until_one_looks(
     await person.go_to("#alerts")
     await expect(person.newest).to_contain_text("is anyone <there> & awake?")
     await expect(alerts).to_have_accessible_description("")
+    await expect(person.log.get_by_role("separator", name="New")).to_be_visible()
+    await person.go_to("#general")
+    await person.go_to("#alerts")
+    await expect(person.log.get_by_role("separator", name="New")).to_have_count(0)
 
 
 async def test_a_thread_opens_beside_the_channel(person: Person) -> None:
