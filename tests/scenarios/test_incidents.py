@@ -231,7 +231,7 @@ async def test_use_block_and_alert_survive_kill_minus_nine(sqlite_url):
             await fleet.ask("U0OPERATOR", "/ratelimits", f"check {at[1]}")
         state.limits.block(at, 44)
         await fleet.ask("U0OPERATOR", "/ratelimits", f"check {at[1]}")
-        await fleet.slack.until(lambda: the_only_alert(fleet), timeout=15)
+        await fleet.slack.until(lambda: fleet.slack.workspace.messages("C0ALERTS"), timeout=15)
         calls = len(state.calls)
         await fleet.processes[0].kill()
         await fleet.add()
