@@ -301,3 +301,27 @@ async def test_a_quorum_counts_in_the_card(sqlite_url):
         assert "before" in (await click(world, ADA, message, "Approve")).all_text
         await click(world, ABEL, message, "Approve")
         await shows(world, message, "approved by Ada Approver (U0APPROVER), Abel Approver")
+
+
+async def test_long_pages_are_turned_in_place(world):
+    flow(world).identities[:] = [f"+{n:03}" for n in range(45)]
+    listed = await world.ask(OTTO, "/testusers", "list welcome")
+    assert "Page 1 of 3" in listed.all_text
+    await world.slack.click(OTTO, listed, "Next")
+    await shows(world, listed, "Page 2 of 3")
+    assert "+020" in listed.all_text
+    assert listed.buttons == ["Previous", "Next"]
+    for n in range(6):
+        await asked(world, f"add welcome +9{n}")
+    for command, words in (("requests", "+95"), ("history welcome", "+90")):
+        page = await world.ask(OTTO, "/testusers", command)
+        assert words not in page.all_text
+        await world.slack.click(OTTO, page, "Next")
+        await shows(world, page, words)
+
+
+@pytest.mark.parametrize("text", ["add other +1", "list other", "history FW123", "add welcome"])
+async def test_what_is_not_understood_is_said_with_what_would_be(world, text):
+    answer = (await world.ask(OTTO, "/testusers", text)).all_text
+    assert "welcome" in answer
+    assert world.slack.workspace.messages("C0APPROVALS") == []
