@@ -1,6 +1,7 @@
 """A response_url that takes everything and counts: no validation, so it costs next to nothing."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
@@ -8,18 +9,20 @@ ANSWER = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 2\r\n\
 
 
 class Sink:
-    """What was posted: how many times, and the last body."""
+    """What was posted: how many times, the last body, and when that came (`perf_counter`)."""
 
     def __init__(self) -> None:
         self.url = ""
         self.count = 0
         self.last = b""
+        self.arrived_at = 0.0
         self._arrival = asyncio.Event()
 
     def take(self, body: bytes) -> None:
         """Count one post."""
         self.count += 1
         self.last = body
+        self.arrived_at = time.perf_counter()
         self._arrival.set()
 
     async def until(self, count: int, seconds: float = 30.0) -> None:

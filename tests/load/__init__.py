@@ -1,0 +1,1 @@
+"""Load: 200 commands a second for a minute, against the real process (`make load`)."""

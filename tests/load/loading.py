@@ -1,0 +1,194 @@
+"""The load itself, on one database, and what is expected of it."""
+
+import asyncio
+import os
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+from bench.processes import Surroundings, surroundings
+from bench.sink import Sink, running_sink
+from bot.clock import SystemClock
+from bot.store.engine import Database
+from bot.store.migrations import migrate
+from tests.load.filling import fill
+from tests.load.playing import COMMANDS, Command, Played, Player, percentile
+from tests.support.postgres import own_database, server_url
+
+ASK = Command("/testusers", "add survey +15550177 because of the load", 1)
+ACK_SECONDS = 0.1
+# Where the machine is the reason for more: what a bare Bolt app needs there, and a quarter.
+BARE = 1.25
+BARE_SECONDS = 10.0
+# Resident memory of the second half may be this share above the first's.
+GROWTH = 0.10
+# A command on a full database may take this many times as long as on an empty one: what is more
+# than the noise of a machine that does other things too.
+SLOWER = 1.5
+DRAIN_SECONDS = 30.0
+
+
+@dataclass(frozen=True)
+class Load:
+    """How much of everything."""
+
+    seconds: float = 60.0
+    a_second: float = 200.0
+    people: int = 500
+    pending: int = 1_000
+    entries: int = 100_000
+    repeats: int = 25
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of the table: what was found, what is wanted, and whether that is so."""
+
+    what: str
+    found: str
+    wanted: str
+    is_well: bool
+
+
+@asynccontextmanager
+async def new_database(kind: str) -> AsyncIterator[str]:
+    """Yield the address of a new database of that kind."""
+    if kind == "postgres":
+        async with own_database(server_url()) as url:
+            yield url
+        return
+    with tempfile.TemporaryDirectory(prefix="gatehouse-load-") as folder:
+        yield f"sqlite:///{Path(folder) / 'gatehouse.db'}"
+
+
+async def run(kind: str, load: Load) -> list[Line]:
+    """Compare commands on an empty and on a full database, then load the full one."""
+    async with (
+        surroundings(people=load.people) as around,
+        running_sink() as sink,
+        new_database(kind) as empty,
+        new_database(kind) as full,
+    ):
+        await _give_a_past(around, sink, full, load)
+        lines = await _compare(around, sink, empty, full, load)
+        return [*lines, *await _load(around, full, load)]
+
+
+async def _give_a_past(around: Surroundings, sink: Sink, url: str, load: Load) -> None:
+    async with around.bot(url) as server:
+        await Player(around, server, load.people, sink.url).answer_seconds(sink, ASK, 1)
+    database = Database(url, SystemClock())
+    await migrate(database)
+    await fill(database, load.pending, load.entries)
+    await database.close()
+
+
+async def _compare(
+    around: Surroundings, sink: Sink, empty: str, full: str, load: Load
+) -> list[Line]:
+    """Type every command on both, in turn, and hold the times against each other."""
+    took: dict[Command, tuple[list[float], list[float]]] = {one: ([], []) for one in COMMANDS}
+    async with (
+        around.bot(empty, commands_per_minute="0") as bare,
+        around.bot(full, commands_per_minute="0") as laden,
+    ):
+        players = [Player(around, one, load.people, sink.url) for one in (bare, laden)]
+        for number in range(load.repeats + 1):
+            for one in COMMANDS:
+                for player, seconds in zip(players, took[one], strict=True):
+                    (answered,) = await player.answer_seconds(sink, one, 1)
+                    # The first of each fills the caches.
+                    seconds.extend([answered] if number else [])
+    return [_line_of(one, *seconds) for one, seconds in took.items()]
+
+
+def _line_of(one: Command, bare: list[float], laden: list[float]) -> Line:
+    """Compare the quicker quarter: what the other programs of this machine disturb least."""
+    on_bare, on_laden = percentile(bare, 0.25), percentile(laden, 0.25)
+    ratio = on_laden / on_bare
+    found = f"{on_laden * 1e3:.1f} ms, empty {on_bare * 1e3:.1f} ms, x {ratio:.2f}"
+    return Line(f"answer to `{one}`, full database", found, f"x {SLOWER} at most", ratio <= SLOWER)
+
+
+async def _load(around: Surroundings, url: str, load: Load) -> list[Line]:
+    async with around.bot(url) as server:
+        player = Player(around, server, load.people, around.sink)
+        # Everybody is looked up once, and every cache is filled, before it counts.
+        warm = await player.pace(load.people / load.a_second + 1, load.a_second)
+        await player.all_answered(warm.sent, DRAIN_SECONDS)
+        used = server.running.cpu_seconds()
+        played = await player.pace(load.seconds, load.a_second)
+        used = server.running.cpu_seconds() - used
+        outcomes = await player.all_answered(warm.sent + played.sent, DRAIN_SECONDS)
+    share = used / load.seconds
+    return [
+        *_acknowledged(played, await _bare(around, load), load),
+        _memory(played),
+        _answered(outcomes, warm.sent + played.sent),
+        Line("processor time of the bot", f"{share:.0%} of one core", "", is_well=True),
+        Line("load average of the machine", f"{os.getloadavg()[0]:.1f}", "", is_well=True),
+    ]
+
+
+async def _bare(around: Surroundings, load: Load) -> Played:
+    """Load the smallest Bolt app in the same way: what this machine allows at this hour."""
+    async with around.program("bench.peer_bolt") as server:
+        player = Player(around, server, load.people, around.sink)
+        await player.pace(1.0, load.a_second, COMMANDS[:1])
+        return await player.pace(min(load.seconds, BARE_SECONDS), load.a_second, COMMANDS[:1])
+
+
+def _acknowledged(played: Played, bare: Played, load: Load) -> list[Line]:
+    expected = round(load.seconds * load.a_second)
+    p50, p99 = percentile(played.acks, 0.5), percentile(played.acks, 0.99)
+    bare_p50, bare_p99 = percentile(bare.acks, 0.5), percentile(bare.acks, 0.99)
+    is_quick = p99 <= max(ACK_SECONDS, BARE * bare_p99)
+    wanted = f"100 ms, or {BARE} x the bare app's"
+    others = f" ({dict(played.others)})" if played.others else ""
+    found = f"{len(played.acks):,} of {expected:,}{others}"
+    return [
+        Line("commands acknowledged", found, "all", len(played.acks) == expected),
+        Line("acknowledgement, p50", _beside(p50, bare_p50), "", is_well=True),
+        Line("acknowledgement, p99", _beside(p99, bare_p99), wanted, is_quick),
+    ]
+
+
+def _beside(ours: float, bare: float) -> str:
+    return f"{ours * 1e3:.0f} ms, bare Bolt app {bare * 1e3:.0f} ms"
+
+
+def _memory(played: Played) -> Line:
+    half = len(played.resident) // 2
+    first, second = median(played.resident[:half]), median(played.resident[half:])
+    grown = second / first - 1
+    found = f"{first:.0f} MiB, then {second:.0f} MiB ({grown:+.1%})"
+    return Line("resident memory, first and second half", found, "+10 %", grown <= GROWTH)
+
+
+def _answered(outcomes: dict[str, int], sent: int) -> Line:
+    answered = sum(outcomes.values())
+    by_outcome = ", ".join(f"{count:,} {name}" for name, count in sorted(outcomes.items()))
+    is_well = answered == sent and "broken" not in outcomes
+    return Line("commands answered, by outcome", by_outcome, f"{sent:,}, none broken", is_well)
+
+
+def table(kind: str, lines: list[Line]) -> str:
+    """Return the lines as a table in Markdown."""
+    rows = [
+        f"| {line.what} | {line.found} | {line.wanted} | {'yes' if line.is_well else 'NO'} |"
+        for line in lines
+    ]
+    return "\n".join([f"| {kind} | found | wanted | well |", "|---|---|---|---|", *rows])
+
+
+async def run_all(kinds: list[str], load: Load) -> dict[str, list[Line]]:
+    """Run on each database, one after the other."""
+    return {kind: await run(kind, load) for kind in kinds}
+
+
+def main(kinds: list[str], load: Load) -> dict[str, list[Line]]:
+    """As `run_all`, in an event loop of its own."""
+    return asyncio.run(run_all(kinds, load))

@@ -1,0 +1,26 @@
+"""The load in a few seconds: every command is acknowledged and answered, whatever the pace."""
+
+import pytest
+
+from tests.load.loading import Line, Load, run, table
+
+SHORT = Load(seconds=3, a_second=40, people=20, pending=30, entries=300, repeats=1)
+# What depends on how busy the machine is, and is for the long form to judge.
+TIMES = ("answer to", "acknowledgement, p99", "resident memory")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
+async def test_every_command_is_acknowledged_and_answered(kind, request):
+    if kind == "postgres":
+        # Skips with the reason where there is no server.
+        request.getfixturevalue("postgres_url")
+    lines = await run(kind, SHORT)
+    judged = [line for line in lines if not line.what.startswith(TIMES)]
+    assert [line for line in judged if not line.is_well] == []
+    assert len(judged) >= 4
+
+
+def test_a_line_that_is_not_well_is_seen_in_the_table():
+    line = Line("commands acknowledged", "1 of 2", "all", is_well=False)
+    assert "| 1 of 2 | all | NO |" in table("sqlite", [line])
