@@ -21,6 +21,7 @@ from sandbox.manifest import Manifest
 from sandbox.screen import find_place, screen, welcome
 from sandbox.services.running import RunningServices
 from sandbox.slack.filling import NotThereError, fill, missing
+from sandbox.slack.delivery import tell_as_slackbot
 from sandbox.slack.messages import Json, View
 from sandbox.slack.server import RunningSlack
 
@@ -138,6 +139,10 @@ class Page:
             self._slack.say(user, channel, text, wish.get("thread_ts"))
             return {}
         command, _, rest = text.partition(" ")
+        names = [known.name for known in self._manifest.commands]
+        if names and command not in names:
+            tell_as_slackbot(self._slack.workspace, user, channel, f"{command} is not a command.")
+            return {}
         return outcome(await self._slack.command(user, channel, command, rest.strip()))
 
     async def _press(self, wish: Json) -> Json:

@@ -128,10 +128,14 @@ def show_command_reply(
             error = refusal.error
     if error:
         words = f"{fields['command']} failed with the error “{error}”"
-        message = Message(fields["channel_id"], workspace.next_ts(), "USLACKBOT", words)
-        message.only_for = fields["user_id"]
-        workspace.post(message)
+        tell_as_slackbot(workspace, fields["user_id"], fields["channel_id"], words)
     return error
+
+
+def tell_as_slackbot(workspace: Workspace, user: str, channel: str, words: str) -> None:
+    """Tell one person something that Slack itself has to say."""
+    message = Message(channel, workspace.next_ts(), "USLACKBOT", words, only_for=user)
+    workspace.post(message)
 
 
 def post_reply(workspace: Workspace, key: str, reply: Json, command: str | None = None) -> None:

@@ -150,3 +150,14 @@ async def test_a_bot_that_is_not_there_shows_slacks_own_error(
         assert (await answer.json())["error"] == "dispatch_failed"
     shown = await screen(browser, "U0VIEWER")
     assert "dispatch_failed" in shown["messages"][0]["text"]
+
+
+async def test_a_command_that_the_manifest_does_not_name_is_not_delivered(
+    sandbox: Sandbox, browser: aiohttp.ClientSession
+) -> None:
+    sandbox.slack.bot_url = f"http://127.0.0.1:{unused_port()}"
+    wish = {"as": "U0VIEWER", "channel": "C0GENERAL", "text": "/shrug hello"}
+    async with browser.post("/page/say", json=wish) as answer:
+        assert await answer.json() == {}
+    shown = await screen(browser, "U0VIEWER")
+    assert [m["text"] for m in shown["messages"]] == ["/shrug is not a command."]
