@@ -20,8 +20,8 @@ from sandbox.bot_process import BotProcess, BotStoppedError
 from sandbox.manifest import Manifest
 from sandbox.screen import find_place, screen, welcome
 from sandbox.services.running import RunningServices
-from sandbox.slack.filling import NotThereError, fill, missing
 from sandbox.slack.delivery import tell_as_slackbot
+from sandbox.slack.filling import NotThereError, fill, missing
 from sandbox.slack.messages import Json, View
 from sandbox.slack.server import RunningSlack
 
