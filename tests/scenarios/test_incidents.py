@@ -241,5 +241,5 @@ async def test_use_block_and_alert_survive_kill_minus_nine(sqlite_url):
         assert "4/1000" in shown.all_text
         assert "*Blocked (44)* since" in shown.all_text
         assert len(state.calls) == calls
-        assert the_only_alert(fleet).versions == []
+        assert "is blocked by the inventory service" in the_only_alert(fleet).text
         assert fleet.tracebacks == []
