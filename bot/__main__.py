@@ -3,12 +3,13 @@
 import argparse
 import asyncio
 import gc
+import logging
 import os
 import sys
 
 from bot.settings import Settings, SettingsError, read_settings
 
-UNUSABLE = 2
+BROKEN, UNUSABLE = 1, 2
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -67,8 +68,12 @@ def _serve(_options: argparse.Namespace) -> int:
     try:
         asyncio.run(serve(settings, redactor))
     except CannotStartError as error:
-        print(error, file=sys.stderr)
+        print(redactor.clean(str(error)), file=sys.stderr)
         return UNUSABLE
+    except Exception:
+        # Python itself would print it with whatever it holds.
+        logging.getLogger("bot").exception("crashed")
+        return BROKEN
     return 0
 
 

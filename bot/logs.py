@@ -9,6 +9,16 @@ import structlog
 
 from bot.redaction import Redactor
 
+# Bolt tells of forged requests with their body and signature at INFO, and warns that it will not
+# use a token that it was not given.
+QUIETER = {
+    "slack_bolt": logging.ERROR,
+    "slack_sdk": logging.WARNING,
+    "aiohttp.access": logging.WARNING,
+    "alembic": logging.WARNING,
+    "aiosqlite": logging.WARNING,
+}
+
 
 def configure_logs(level: str, style: str, redactor: Redactor) -> None:
     """Send our own and the libraries' records through one chain that removes secrets.
@@ -46,11 +56,10 @@ def configure_logs(level: str, style: str, redactor: Redactor) -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level)
-    # Bolt tells of forged requests with their body and signature, at INFO.
-    for name in ("slack_sdk", "aiohttp.access", "alembic", "aiosqlite"):
-        logging.getLogger(name).setLevel(logging.WARNING)
-    # And warns that it will not use a token that it was not given.
-    logging.getLogger("slack_bolt").setLevel(logging.ERROR)
+    # What cannot be formatted would be printed as it is, with what must not be seen.
+    logging.raiseExceptions = False
+    for name, least in QUIETER.items():
+        logging.getLogger(name).setLevel(max(least, root.level))
 
 
 def without_secrets(

@@ -234,11 +234,16 @@ async def _translated() -> AsyncIterator[None]:
         raise DatabaseUnavailable from error
 
 
+# What PostgreSQL's own tools write into an address, in the words of the driver.
+SSL_NAMES = {"sslmode": "ssl"}
+
+
 def async_url(url: str) -> URL:
     """Return the SQLAlchemy address with its asynchronous driver; `postgres://` is taken too."""
     parsed = make_url(url.replace("postgres://", "postgresql://", 1))
     drivers = {"sqlite": "sqlite+aiosqlite", "postgresql": "postgresql+asyncpg"}
-    return parsed.set(drivername=drivers[parsed.get_backend_name()])
+    query = {SSL_NAMES.get(name, name): value for name, value in parsed.query.items()}
+    return parsed.set(drivername=drivers[parsed.get_backend_name()], query=query)
 
 
 class JsonText(str):

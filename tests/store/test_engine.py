@@ -22,18 +22,6 @@ def test_times_survive_to_the_microsecond():
     assert from_microseconds(to_microseconds(at)) == at
 
 
-@pytest.mark.parametrize(
-    ("url", "driver"),
-    [
-        ("sqlite:///x.db", "sqlite+aiosqlite"),
-        ("postgres://h/d", "postgresql+asyncpg"),
-        ("postgresql://h/d", "postgresql+asyncpg"),
-    ],
-)
-def test_addresses_get_their_asynchronous_driver(url, driver):
-    assert async_url(url).drivername == driver
-
-
 @pytest.mark.postgres
 async def test_postgres_tells_the_time_itself(postgres_url):
     database = Database(postgres_url, SystemClock())
@@ -115,3 +103,15 @@ async def test_postgres_tells_the_time_of_a_statement_itself(postgres_url, clock
         now = await tx.now()
     await database.close()
     assert abs(at - now.timestamp()) < 5
+
+
+@pytest.mark.parametrize(
+    ("given", "used"),
+    [
+        ("postgres://u@h/d", "postgresql+asyncpg://u@h/d"),
+        ("postgresql://u@h/d?sslmode=require", "postgresql+asyncpg://u@h/d?ssl=require"),
+        ("sqlite:///x.db", "sqlite+aiosqlite:///x.db"),
+    ],
+)
+def test_an_address_is_turned_into_the_driver_s(given, used):
+    assert async_url(given).render_as_string() == used

@@ -1,0 +1,159 @@
+"""Logs: one JSON line an event, with the request's id, and no secret in any of it."""
+
+import io
+import json
+import logging
+from dataclasses import dataclass
+
+import pytest
+import structlog
+
+from bot.logs import configure_logs
+from bot.redaction import HIDDEN, Redactor
+
+SECRET = "xoxb-very-secret"
+
+
+@dataclass
+class Logs:
+    """What was printed, and what must not be."""
+
+    redactor: Redactor
+    stream: io.StringIO
+
+    def text(self) -> str:
+        assert SECRET not in self.stream.getvalue()
+        return self.stream.getvalue()
+
+    def records(self) -> list[dict]:
+        return [json.loads(line) for line in self.text().splitlines()]
+
+    def configure(self, level: str = "INFO", style: str = "json") -> None:
+        configure_logs(level, style, self.redactor)
+        (handler,) = logging.getLogger().handlers
+        handler.setStream(self.stream)
+
+
+@pytest.fixture
+def logs():
+    """Logs as in production, with one secret; as before afterwards."""
+    root, loud = logging.getLogger(), logging.raiseExceptions
+    handlers, level = root.handlers[:], root.level
+    logs = Logs(Redactor([SECRET]), io.StringIO())
+    logs.configure()
+    try:
+        yield logs
+    finally:
+        structlog.reset_defaults()
+        root.handlers[:], logging.raiseExceptions = handlers, loud
+        root.setLevel(level)
+
+
+def test_an_event_is_one_line_of_json(logs):
+    structlog.get_logger("bot.x").info("answered", name="/orgs", seconds=0.5)
+    (record,) = logs.records()
+    assert record["timestamp"].endswith("Z")
+    del record["timestamp"]
+    assert record == {
+        "event": "answered",
+        "name": "/orgs",
+        "seconds": 0.5,
+        "level": "info",
+        "logger": "bot.x",
+    }
+
+
+VALUES = [
+    SECRET,
+    f"before {SECRET} after",
+    {"a": {"b": [SECRET]}},
+    {SECRET: 1},
+    (SECRET, {"x"}),
+    {SECRET},
+    SECRET.encode(),
+    ValueError(SECRET),
+    type("Thing", (), {"__repr__": lambda _: SECRET})(),
+]
+
+
+@pytest.mark.parametrize("value", VALUES, ids=lambda value: type(value).__name__)
+def test_no_value_shows_a_secret(logs, value):
+    structlog.get_logger("bot.x").warning("told", value=value)
+    assert HIDDEN in json.dumps(logs.records()[0])
+
+
+@pytest.mark.parametrize("value", VALUES, ids=lambda value: type(value).__name__)
+def test_no_record_of_a_library_shows_a_secret(logs, value):
+    logging.getLogger("some.library").warning("it says %s", value)
+    (record,) = logs.records()
+    assert HIDDEN in record["event"]
+    assert record["logger"] == "some.library"
+
+
+def raise_secret() -> None:
+    raise ConnectionError(f"https://{SECRET}@example.com")
+
+
+@pytest.mark.parametrize("logger", [structlog.get_logger("bot.x"), logging.getLogger("library")])
+def test_no_traceback_shows_a_secret(logs, logger):
+    try:
+        raise_secret()
+    except ConnectionError:
+        logger.exception("it broke")
+    (record,) = logs.records()
+    assert "raise_secret" in record["exception"]
+    assert HIDDEN in record["exception"]
+
+
+def test_a_secret_that_comes_later_is_hidden_too(logs):
+    logs.redactor.add("access-token-word")
+    structlog.get_logger("bot.x").info("access-token-word", token="access-token-word")
+    (record,) = logs.records()
+    assert (record["event"], record["token"]) == (HIDDEN, HIDDEN)
+
+
+def test_numbers_and_nothing_stay_what_they_are(logs):
+    structlog.get_logger("bot.x").info("x", a=1, b=True, c=None, d=1.5)
+    (record,) = logs.records()
+    assert [record[name] for name in "abcd"] == [1, True, None, 1.5]
+
+
+def test_every_line_of_a_request_has_its_id(logs):
+    with structlog.contextvars.bound_contextvars(request_id="abc"):
+        structlog.get_logger("bot.x").info("ours")
+        logging.getLogger("library").warning("theirs")
+    assert [record["request_id"] for record in logs.records()] == ["abc", "abc"]
+
+
+def test_a_line_break_begins_no_line_of_its_own(logs):
+    structlog.get_logger("bot.x").info("x", name='a\n{"event": "forged"}')
+    (record,) = logs.records()
+    assert record["event"] == "x"
+
+
+@pytest.mark.parametrize(("level", "count"), [("DEBUG", 3), ("INFO", 2), ("ERROR", 0)])
+def test_the_level_is_for_all(logs, level, count):
+    logs.configure(level)
+    structlog.get_logger("bot.x").debug("x")
+    structlog.get_logger("bot.x").info("x")
+    logging.getLogger("slack_sdk").warning("x")
+    logging.getLogger("slack_bolt").info("x")
+    assert len(logs.records()) == count
+
+
+def test_for_people_there_is_plain_text(logs):
+    logs.configure(style="console")
+    structlog.get_logger("bot.x").info("answered", name=SECRET)
+    assert "answered" in logs.text()
+    assert not logs.text().startswith("{")
+
+
+class Unprintable:
+    def __str__(self) -> str:
+        raise ValueError(SECRET)
+
+
+def test_what_cannot_be_printed_takes_no_secret_along(logs, capsys):
+    logging.getLogger("library").warning("%s and %s", Unprintable(), SECRET)
+    assert SECRET not in logs.text()
+    assert capsys.readouterr().err == ""
