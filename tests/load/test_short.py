@@ -10,11 +10,9 @@ TIMES = ("answer to", "acknowledgement, p99", "resident memory")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
-async def test_every_command_is_acknowledged_and_answered(kind, request):
-    if kind == "postgres":
-        # Skips with the reason where there is no server.
-        request.getfixturevalue("postgres_url")
+async def test_every_command_is_acknowledged_and_answered(database_url):
+    # The fixture says whether there is a server; the load makes two databases of its own.
+    kind = "sqlite" if database_url.startswith("sqlite") else "postgres"
     lines = await run(kind, SHORT)
     judged = [line for line in lines if not line.what.startswith(TIMES)]
     assert [line for line in judged if not line.is_well] == []
