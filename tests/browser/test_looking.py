@@ -101,6 +101,15 @@ async def test_a_small_screen_has_everything(browser: Browser, sandbox: Sandbox)
         assert wide <= size["width"]
 
 
+@pytest.mark.parametrize("width", [360, 700, 900, 1300])
+async def test_the_page_fills_the_screen(browser: Browser, sandbox: Sandbox, width: int) -> None:
+    size = {"width": width, "height": 700}
+    async with person_at(browser, sandbox.url, viewport=size) as someone:
+        box = await someone.composer.bounding_box()
+        assert box
+        assert 640 < box["y"] + box["height"] <= 700
+
+
 async def test_dark_and_light_can_be_chosen(person: Person) -> None:
     ground = "getComputedStyle(document.body).backgroundColor"
     light = await person.page.evaluate(ground)
