@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import pytest
 import structlog
 
-from bot.logs import configure_logs
 from bot.redaction import HIDDEN, Redactor
+from tests.support.logs import log_into, logging_as_before
 
 SECRET = "xoxb-very-secret"
 
@@ -29,24 +29,16 @@ class Logs:
         return [json.loads(line) for line in self.text().splitlines()]
 
     def configure(self, level: str = "INFO", style: str = "json") -> None:
-        configure_logs(level, style, self.redactor)
-        (handler,) = logging.getLogger().handlers
-        handler.setStream(self.stream)
+        log_into(self.stream, level, style, self.redactor)
 
 
 @pytest.fixture
 def logs():
     """Logs as in production, with one secret; as before afterwards."""
-    root, loud = logging.getLogger(), logging.raiseExceptions
-    handlers, level = root.handlers[:], root.level
     logs = Logs(Redactor([SECRET]), io.StringIO())
-    logs.configure()
-    try:
+    with logging_as_before():
+        logs.configure()
         yield logs
-    finally:
-        structlog.reset_defaults()
-        root.handlers[:], logging.raiseExceptions = handlers, loud
-        root.setLevel(level)
 
 
 def test_an_event_is_one_line_of_json(logs):

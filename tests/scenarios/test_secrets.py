@@ -1,17 +1,16 @@
 """No secret comes out of the bot, whatever goes wrong: messages, logs, metrics, pages, `repr`."""
 
 import base64
+import io
 import json
-import logging
 from collections.abc import Iterator
 
 import aiohttp
 import pytest
-import structlog
 
-from bot.logs import configure_logs
 from bot.redaction import Redactor
 from sandbox.services.faults import Fault, FaultKind
+from tests.support.logs import log_into, logging_as_before
 from tests.support.world import World, running_world
 
 SECRETS = {
@@ -44,17 +43,12 @@ FAULTS = [
 
 
 @pytest.fixture
-def log_of_everything(capsys) -> Iterator[None]:
-    """All logs at DEBUG to what `capsys` reads, and without the processor that hides secrets."""
-    root = logging.getLogger()
-    before, level = root.handlers[:], root.level
-    configure_logs("DEBUG", "json", Redactor())
-    try:
-        yield
-    finally:
-        structlog.reset_defaults()
-        root.handlers[:] = before
-        root.setLevel(level)
+def logged() -> Iterator[io.StringIO]:
+    """All logs at DEBUG, and without the processor that hides secrets."""
+    stream = io.StringIO()
+    with logging_as_before():
+        log_into(stream, "DEBUG", "json", Redactor())
+        yield stream
 
 
 async def visible(world: World) -> str:
@@ -84,8 +78,7 @@ def found_in(text: str) -> set[str]:
 @pytest.mark.parametrize(
     "fault", FAULTS, ids=lambda fault: f"{fault['kind']}-{fault.get('status')}"
 )
-@pytest.mark.usefixtures("log_of_everything")
-async def test_no_failure_of_a_client_shows_a_secret(sqlite_url, capsys, fault) -> None:
+async def test_no_failure_of_a_client_shows_a_secret(sqlite_url, logged, fault) -> None:
     async with running_world(
         sqlite_url,
         metrics_token="metrics-token-word",
@@ -105,15 +98,14 @@ async def test_no_failure_of_a_client_shows_a_secret(sqlite_url, capsys, fault) 
             await world.ask("U0ADMIN", command, text)
         seen = await visible(world)
         assert found_in(repr(world.bot) + str(world.bot.settings)) == set()
-    logs = capsys.readouterr().err
+    logs = logged.getvalue()
     assert "service call" in logs
     assert found_in(seen) == set()
     assert found_in(logs) == set()
 
 
 @pytest.mark.parametrize("word", ["wrong", "right"])
-@pytest.mark.usefixtures("log_of_everything")
-async def test_no_way_to_renew_an_access_token_shows_a_secret(sqlite_url, capsys, word) -> None:
+async def test_no_way_to_renew_an_access_token_shows_a_secret(sqlite_url, logged, word) -> None:
     async with running_world(sqlite_url) as other:
         services = other.services
         oauth = {
@@ -132,16 +124,15 @@ async def test_no_way_to_renew_an_access_token_shows_a_secret(sqlite_url, capsys
             assert "eu" in answer.all_text
             seen = await visible(world)
     assert found_in(seen) == set()
-    assert found_in(capsys.readouterr().err) == set()
+    assert found_in(logged.getvalue()) == set()
 
 
-@pytest.mark.usefixtures("log_of_everything")
 async def test_an_unknown_error_is_a_reference_and_a_log_line_without_secrets(
-    sqlite_url, capsys, monkeypatch
+    sqlite_url, logged, monkeypatch
 ) -> None:
     async with running_world(sqlite_url) as world:
         redactor = Redactor(SECRETS)
-        configure_logs("DEBUG", "json", redactor)
+        log_into(logged, "DEBUG", "json", redactor)
 
         async def broken(_: object) -> None:
             raise RuntimeError(f"unexpected: {ECHO}")
@@ -150,7 +141,7 @@ async def test_an_unknown_error_is_a_reference_and_a_log_line_without_secrets(
         answer = await world.ask("U0ADMIN", "/emailkey", "check")
         seen = await visible(world)
     assert "Reference" in answer.all_text
-    logs = capsys.readouterr().err
+    logs = logged.getvalue()
     assert "RuntimeError" in logs
     assert found_in(seen + logs) == set()
 
