@@ -7,7 +7,7 @@ this process or to the database, the bot errs on the side of calling less.
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakValueDictionary
@@ -46,14 +46,13 @@ LONGEST_SLEEP_SECONDS = 60.0
 _UNFINISHED = (ServiceTimeout, ServiceUnreachable, ResponseTooLarge)
 
 
-@dataclass
+@dataclass(eq=False)
 class _Line:
     """Who waits for an organization in this process: people and background, each in order."""
 
     people: asyncio.Lock = field(default_factory=asyncio.Lock)
     background: asyncio.Lock = field(default_factory=asyncio.Lock)
     ended: asyncio.Event = field(default_factory=asyncio.Event)
-    __hash__ = object.__hash__
 
 
 class Guard:
@@ -94,11 +93,10 @@ class Guard:
         try:
             yield call
         except BaseException as error:
-            with suppress(DatabaseUnavailable):
-                await self._end(call, error)
+            await self._end_whatever_comes(call, error)
             raise
         else:
-            await self._end_well(call)
+            await self._end_whatever_comes(call, None)
         finally:
             line.ended.set()
 
@@ -189,12 +187,12 @@ class Guard:
         async with opened as tx:
             return await quotas.reserve(tx, request)
 
-    async def _end_well(self, call: "_Call") -> None:
-        """The call passed; that its slot could not be given back early is not the caller's."""
+    async def _end_whatever_comes(self, call: "_Call", error: BaseException | None) -> None:
+        """That a slot could not be given back early is not the caller's business."""
         try:
-            await self._end(call, None)
-        except DatabaseUnavailable as error:
-            log.warning("quota.not_settled", key=str(call.request.key), reason=error.sentence)
+            await self._end(call, error)
+        except DatabaseUnavailable as away:
+            log.warning("quota.not_settled", key=str(call.request.key), reason=away.sentence)
 
     async def _end(self, call: "_Call", error: BaseException | None) -> None:
         if call.refusal is not None:
