@@ -88,17 +88,31 @@ def _is_readable(request: web.Request, body: str) -> bool:
     """Whether the body is of one of the two forms that Slack sends, so that Bolt can read it."""
     try:
         if request.content_type == "application/json":
-            return _has_type(json.loads(body))
+            return _is_whole(json.loads(body))
         form = parse_qs(body, keep_blank_values=True)
         if "payload" in form:
-            return _has_type(json.loads(form["payload"][0]))
+            return _is_whole(json.loads(form["payload"][0]))
     except (ValueError, RecursionError):
         return False
     return "command" in form or "ssl_check" in form
 
 
-def _has_type(payload: object) -> bool:
-    return isinstance(payload, dict) and isinstance(payload.get("type"), str)
+def _is_whole(payload: object) -> bool:
+    """Whether a payload has what Slack always sends with its type, and Bolt reads unseen."""
+    if not isinstance(payload, dict) or not isinstance(payload.get("type"), str):
+        return False
+    match payload["type"]:
+        case "block_actions":
+            actions = payload.get("actions")
+            return isinstance(actions, list) and bool(actions) and isinstance(actions[0], dict)
+        case "view_submission" | "view_closed":
+            view = payload.get("view")
+            return isinstance(view, dict) and isinstance(view.get("callback_id"), str)
+        case "block_suggestion":
+            return isinstance(payload.get("action_id"), str)
+        case "event_callback":
+            return isinstance(payload.get("event"), dict)
+    return True
 
 
 def make_server(

@@ -106,6 +106,12 @@ BROKEN = [
     (b"payload={}", FORM),
     (b'payload={"type": 7}', FORM),
     (b'payload={"type": "view_submission", "view": 7}', FORM),
+    (b'payload={"type": "view_submission", "view": {}}', FORM),
+    (b'payload={"type": "block_actions"}', FORM),
+    (b'payload={"type": "block_actions", "actions": []}', FORM),
+    (b'payload={"type": "block_actions", "actions": [7]}', FORM),
+    (b'payload={"type": "block_suggestion"}', FORM),
+    (b'{"type": "event_callback"}', "application/json"),
     (b"payload=" + b"[" * 50_000, FORM),
     (b"{", "application/json"),
     (b"[]", "application/json"),
@@ -122,9 +128,8 @@ async def test_a_signed_body_of_another_form_is_refused(bot, body, kind):
 
 
 UNHEARD = [
-    (b'payload={"type": "view_submission", "view": {}}', FORM),
     (b'payload={"type": "of_next_year"}', FORM),
-    (b'{"type": "event_callback"}', "application/json"),
+    (b'{"type": "event_callback", "event": {}}', "application/json"),
 ]
 
 

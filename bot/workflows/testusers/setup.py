@@ -74,8 +74,12 @@ class Setup:
         """
         found = find_flow(typed, self.rules.aliases)
         if found is None:
-            names = ", ".join(sorted(self.rules.aliases)[:20])
-            known = f"The aliases are: {names}." if names else "No aliases are set."
+            aliases = sorted(self.rules.aliases)[:20]
+            known = (
+                f"The aliases are: {', '.join(aliases)}. Example: /testusers list {aliases[0]}"
+                if aliases
+                else f"No aliases are set. Example: /testusers list FW{'0' * 32}"
+            )
             raise NotFound(
                 f"“{typed[:80]}” is neither an alias of a flow nor a SID"
                 f" (FW and 32 hexadecimal digits). {known}"
