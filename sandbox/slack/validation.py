@@ -150,7 +150,7 @@ def container(check: Checker, part: Json, at: str) -> None:
 
 def task_card(check: Checker, part: Json, at: str) -> None:
     """One step of a plan."""
-    check.keys(part, at, "task_id title", "block_id status details output sources")
+    check.keys(part, at, "task_id title status", "block_id details output sources")
     check.choice(part, at, "status", {"pending", "in_progress", "complete", "error"})
 
 
