@@ -41,6 +41,7 @@ class BotProcess:
         self._session = session
         self._launcher = tuple(launcher)
         self._process: asyncio.subprocess.Process | None = None
+        self._starting: asyncio.Future[None] | None = None
         self._reading: asyncio.Task[None] | None = None
         self._heard = asyncio.Event()
 
@@ -62,6 +63,12 @@ class BotProcess:
 
     async def start(self) -> "BotProcess":
         """Start it and return once it listens; `ready` says more."""
+        self._starting = asyncio.ensure_future(self._spawn())
+        await asyncio.shield(self._starting)
+        await self.says(lambda: bool(self.address))
+        return self
+
+    async def _spawn(self) -> None:
         self._process = await asyncio.create_subprocess_exec(
             sys.executable,
             *self._launcher,
@@ -72,8 +79,6 @@ class BotProcess:
             limit=2**22,
         )
         self._reading = asyncio.create_task(self._read())
-        await self.says(lambda: bool(self.address))
-        return self
 
     async def says(self, is_true: Callable[[], bool], seconds: float = START_SECONDS) -> None:
         """Return when what it has printed makes something true.
@@ -124,7 +129,10 @@ class BotProcess:
         return status
 
     async def kill(self) -> None:
-        """`kill -9`."""
+        """`kill -9`, also where whoever starts it was cancelled meanwhile."""
+        if self._starting is None:
+            return
+        await self._starting
         self._signal(signal.SIGKILL)
         await self.ended()
 
