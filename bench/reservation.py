@@ -19,15 +19,15 @@ from statistics import quantiles
 import asyncpg
 from pyrate_limiter import Duration, Limiter, Rate, SQLiteBucket
 from pyrate_limiter.limiter import SingleBucketFactory
-from sqlalchemy import insert, select, text, update
+from sqlalchemy import insert, text, update
 
 from bench.figures import Aim, Figure
 from bench.reserving import BARE, KEY
 from bot.clock import SystemClock
-from bot.store import quotas
+from bot.store import accounts
 from bot.store.engine import Database
 from bot.store.migrations import migrate
-from bot.store.tables import quota_calls, quota_organizations
+from bot.store.tables import quota_calls
 from tests.support.postgres import own_database, server_url
 
 ROUNDS = 5
@@ -163,11 +163,11 @@ async def _age(database: Database) -> None:
 async def _fill(database: Database) -> None:
     """Write old calls of the organization: of a month, up to 26 hours ago."""
     async with database.transaction() as tx:
-        account = await quotas.lock(tx, KEY)
+        organization = await accounts.lock(tx, KEY)
         newest, step = time.time() - 26 * 3600, 29 * DAY_SECONDS / OLD_CALLS
         rows = [
             {
-                "organization": account.id,
+                "organization": organization,
                 "number": number,
                 "reserved_at": newest - (OLD_CALLS - number) * step,
                 "slot_free_at": newest - (OLD_CALLS - number) * step + 61,
@@ -178,8 +178,6 @@ async def _fill(database: Database) -> None:
             for number in range(1, OLD_CALLS + 1)
         ]
         await tx.connection.execute(insert(quota_calls), rows)
-        await tx.connection.execute(update(quota_organizations).values(made=OLD_CALLS))
-        assert await tx.connection.scalar(select(quota_organizations.c.made)) == OLD_CALLS
     async with database.transaction() as tx:
         await tx.connection.execute(text("ANALYZE"))
 

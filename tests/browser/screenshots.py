@@ -108,10 +108,11 @@ def remember_a_day(database: Path) -> None:
     ]
     with sqlite3.connect(database, timeout=10) as connection:
         [(organization, made)] = connection.execute(
-            "SELECT id, made FROM quota_organizations WHERE organization_id = ?", [ORGANIZATION]
+            "SELECT o.id, max(c.number) FROM quota_organizations o JOIN quota_calls c"
+            " ON c.organization = o.id WHERE o.organization_id = ? GROUP BY o.id",
+            [ORGANIZATION],
         )
         connection.execute("UPDATE quota_calls SET number = number + ?", [len(past)])
-        connection.execute("UPDATE quota_organizations SET made = made + ?", [len(past)])
         rows = [
             (organization, number, *[round(at * 1e6)] * 3, kind, person)
             for number, (at, person, kind) in enumerate(past, start=made)
