@@ -9,6 +9,7 @@ from bot.parsing.words import MAX_CHARS, read_words
 USAGE = "/gatehouse help | whoami | status | audit [n]"
 MOST_ENTRIES = 50
 FEW_ENTRIES = 10
+COUNTS = {str(count): count for count in range(1, MOST_ENTRIES + 1)}
 
 
 @dataclass(frozen=True)
@@ -35,8 +36,8 @@ def parse_gatehouse(text: str) -> GatehouseRequest:
             return GatehouseRequest("status")
         case ["audit"]:
             return GatehouseRequest("audit")
-        case ["audit", number] if number.isdecimal() and 1 <= int(number) <= MOST_ENTRIES:
-            return GatehouseRequest("audit", int(number))
+        case ["audit", number] if number in COUNTS:
+            return GatehouseRequest("audit", COUNTS[number])
         case ["audit", *_]:
             sentence = f"How many entries? From 1 to {MOST_ENTRIES}."
             raise UsageError(sentence, "/gatehouse audit [n]", "/gatehouse audit 20")

@@ -1,0 +1,47 @@
+"""What people type after `/gatehouse`."""
+
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bot.errors import UsageError
+from bot.parsing.gatehouse import FEW_ENTRIES, MOST_ENTRIES, GatehouseRequest, parse_gatehouse
+
+
+@pytest.mark.parametrize(
+    ("typed", "kind", "count"),
+    [
+        ("", "help", FEW_ENTRIES),
+        ("Help", "help", FEW_ENTRIES),
+        ("whoami", "whoami", FEW_ENTRIES),
+        (" STATUS ", "status", FEW_ENTRIES),
+        ("audit", "audit", FEW_ENTRIES),
+        ("audit 1", "audit", 1),
+        (f"audit {MOST_ENTRIES}", "audit", MOST_ENTRIES),
+    ],
+)
+def test_forms(typed, kind, count):
+    assert parse_gatehouse(typed) == GatehouseRequest(kind, count)
+
+
+NUMBERS = ["0", str(MOST_ENTRIES + 1), "1.5", "many", "1 2", "²", "9" * 5000]
+
+
+@pytest.mark.parametrize("number", NUMBERS, ids=lambda number: number[:9])
+def test_a_number_of_entries_that_cannot_be(number):
+    with pytest.raises(UsageError, match=f"From 1 to {MOST_ENTRIES}"):
+        parse_gatehouse(f"audit {number}")
+
+
+@pytest.mark.parametrize("typed", ["hello", "status now", "“status”", "who am i"])
+def test_anything_else_is_answered_with_the_usage(typed):
+    with pytest.raises(UsageError, match="did not understand"):
+        parse_gatehouse(typed)
+
+
+@given(st.text(max_size=100))
+def test_nothing_breaks_it(typed):
+    with suppress(UsageError):
+        assert parse_gatehouse(typed).count <= MOST_ENTRIES

@@ -1,0 +1,61 @@
+"""What people type after `/orgs`."""
+
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bot.errors import UsageError
+from bot.parsing.orgs import OrgsRequest, parse_orgs
+
+
+@pytest.mark.parametrize(
+    ("typed", "kind", "words"),
+    [
+        ("", "list", ""),
+        ("   ", "list", ""),
+        ("EUR", "list", "EUR"),
+        ("two words", "list", "two words"),
+        ("  two   words ", "list", "two words"),
+        ("“two words”", "list", "two words"),
+        ("Tom &amp; Jerry", "list", "Tom & Jerry"),
+        ("a\u00a0b", "list", "a b"),
+        ("<mailto:ada@example.com|ada@example.com>", "list", "ada@example.com"),
+        ("help", "help", ""),
+        ("HELP", "help", ""),
+        ("--help", "help", ""),
+        ("\u2014help", "help", ""),
+        ("“help”", "list", "help"),
+        ("help me", "list", "help me"),
+        ("refresh", "refresh", ""),
+        ("Refresh", "refresh", ""),
+        ("refresh now", "list", "refresh now"),
+        ("show 10234695", "show", "10234695"),
+        ("SHOW Northwind Traders", "show", "Northwind Traders"),
+        ('show "Northwind Traders"', "show", "Northwind Traders"),
+        ("show show", "show", "show"),
+        ("“show” me", "list", "“show” me"),
+        ("showing", "list", "showing"),
+    ],
+)
+def test_forms(typed, kind, words):
+    assert parse_orgs(typed) == OrgsRequest(kind, words)
+
+
+@pytest.mark.parametrize("typed", ["show", " show ", "--show"])
+def test_showing_nothing_is_a_question(typed):
+    with pytest.raises(UsageError, match="Which organization"):
+        parse_orgs(typed)
+
+
+@pytest.mark.parametrize("typed", ["x" * 201, "show " + "x" * 201, "x " * 5000])
+def test_a_filter_beyond_reason_is_refused(typed):
+    with pytest.raises(UsageError, match="more than 200 characters"):
+        parse_orgs(typed)
+
+
+@given(st.text(max_size=300))
+def test_nothing_breaks_it(typed):
+    with suppress(UsageError):
+        assert "\n" not in parse_orgs(typed).words

@@ -1,0 +1,81 @@
+"""`/gatehouse status`, and the audit as it is read."""
+
+from datetime import timedelta
+
+import pytest
+
+from bot.errors import DatabaseUnavailable
+from bot.model.audit import AuditEntry
+from bot.store import jobs
+from bot.store.audit import AuditStore
+from bot.store.jobs import Job
+from bot.workflows.audit import AuditReading
+from bot.workflows.status import ServiceLog, StatusReport
+
+
+@pytest.fixture
+def services(clock):
+    return ServiceLog(clock, ["inventory (eu)", "flow"])
+
+
+@pytest.fixture
+def report(database, services, clock):
+    async def three(_tx):
+        return 3
+
+    return StatusReport("1.2", database, services, clock, {"Pending requests": three})
+
+
+async def test_services_are_told_of_before_their_first_call(services):
+    assert [seen.name for seen in services.seen()] == ["inventory (eu)", "flow"]
+    assert services.seen()[0].succeeded_at is None
+
+
+async def test_the_last_success_and_the_last_failure_are_both_kept(services, clock):
+    services.note("flow", None)
+    succeeded_at = clock.now()
+    clock.advance(5)
+    services.note("flow", "timeout")
+    seen = services.seen()[1]
+    assert (seen.succeeded_at, seen.failed_at) == (succeeded_at, clock.now())
+    assert seen.failure == "timeout"
+    clock.advance(5)
+    services.note("flow", None)
+    assert services.seen()[1].succeeded_at == clock.now()
+    assert services.seen()[1].failure == "timeout"
+
+
+async def test_the_status_counts_jobs_and_what_else_there_is(report, database, clock):
+    for key, due in (("a", -120), ("b", -5), ("c", 60)):
+        async with database.transaction() as tx:
+            due_at = await tx.now() + timedelta(seconds=due)
+            await jobs.put(tx, Job(key, "x", "x", due_at))
+    clock.advance(90)
+    status = await report.status()
+    assert (status.jobs.total, status.jobs.due, status.jobs.late) == (3, 3, 2)
+    assert status.counts == {"Pending requests": 3}
+    assert (status.version, status.uptime_seconds) == ("1.2", 90)
+    assert status.is_database_well
+
+
+async def test_a_database_that_is_away_is_part_of_the_status(report, database, monkeypatch):
+    def away(_):
+        raise DatabaseUnavailable
+
+    monkeypatch.setattr(type(database), "reading", away)
+    status = await report.status()
+    assert (status.is_database_well, status.jobs) == (False, None)
+    assert len(status.services) == 2
+
+
+async def test_the_audit_is_read_from_its_end(database):
+    audit = AuditStore(b"key")
+    for number in range(5):
+        async with database.transaction() as tx:
+            await audit.append(tx, AuditEntry("U0ADA", f"act.{number}", "subject"))
+    reading = AuditReading(database, audit)
+    entries, head = await reading.latest(2)
+    assert [entry.action for entry in entries] == ["act.4", "act.3"]
+    assert head == entries[0].hash
+    assert (await reading.verify(head)).is_intact
+    assert not (await reading.verify("f" * 64)).is_intact
