@@ -33,6 +33,8 @@ from bot.workflows.testusers.setup import Setup
 log = structlog.get_logger(__name__)
 
 ENDING_RETRY_SECONDS = 10
+# A call takes at most 10 s, so what is sent by then has arrived or failed before the lease lapses.
+SEND_WITHIN_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +107,11 @@ class Applying:
         plan = None
         try:
             listed = await self._read(flow)
+            renewing_at = self._setup.monotonic()
             plan = await self._plan(flow, listed, lease, only)
             if plan is not None and not plan.changes_nothing:
+                if self._setup.monotonic() - renewing_at > SEND_WITHIN_SECONDS:
+                    raise LeaseLost(f"The lease of {lease.job.key} is too old to send with.")
                 await self._send(flow, plan)
         except (ServiceError, NotConfigured) as error:
             return _Attempt(plan, error)

@@ -1,6 +1,7 @@
 """What every step of a request works with."""
 
 import secrets
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -46,7 +47,10 @@ def _new_id() -> str:
 
 @dataclass(frozen=True)
 class Setup:
-    """The parts that the steps share. `wake` tells the job loop to look at once."""
+    """The parts that the steps share.
+
+    `wake` tells the job loop to look at once; `monotonic` has seconds that never go backwards.
+    """
 
     database: Database
     audit: AuditStore
@@ -55,6 +59,7 @@ class Setup:
     rules: RequestRules
     wake: Callable[[], None]
     new_id: Callable[[], str] = _new_id
+    monotonic: Callable[[], float] = time.monotonic
 
     def service(self) -> FlowService:
         """Return the flow service.

@@ -268,6 +268,19 @@ async def test_a_lost_lease_never_sends(world):
     assert world.service.posts == [("+1",)]
 
 
+async def test_a_process_that_was_stopped_just_before_sending_does_not_send(world):
+    await approved(world, "add welcome +1")
+    seconds = iter((0.0, 6.0))
+    object.__setattr__(world.setup, "monotonic", lambda: next(seconds))
+    with pytest.raises(LeaseLost):
+        await world.work()
+    assert world.service.posts == []
+    object.__setattr__(world.setup, "monotonic", lambda: 0.0)
+    world.clock.advance(jobs.LEASE_SECONDS)
+    await world.work()
+    assert world.service.posts == [("+1",)]
+
+
 async def test_what_is_stored_before_sending_settles_a_crash_after_it(world):
     request = await approved(world, "add welcome +1")
 
