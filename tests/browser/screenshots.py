@@ -2,34 +2,44 @@
 
 import asyncio
 import base64
-import sqlite3
 import sys
-import time
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from playwright.async_api import Browser, expect
 
+from bot.model.calls import CallCause
+from bot.model.organization import OrganizationKey
+from bot.model.plans import Plan
+from bot.model.quota import Terms
+from bot.store.engine import Database
+from bot.store.migrations import migrate
+from bot.workflows.guard import Guard
+from bot.workflows.incidents import Incidents
 from sandbox.launch import Sandbox, running_sandbox
 from tests.browser.person import Person, chromium, person_at
+from tests.support.clock import FakeClock
 
 PICTURES = Path(__file__).resolve().parents[2] / "docs" / "pictures"
-ORGANIZATION = "20077314"
+ORGANIZATION = OrganizationKey("eu", "20077314")
+TERMS = Terms(lambda _key: Plan.FREE, timeout_seconds=10.0)
 # Calls by hour of the day, and who makes them.
 BUSY = [1, 1, 0, 0, 0, 1, 2, 5, 14, 27, 34, 29, 16, 22, 31, 26, 19, 11, 5, 3, 2, 2, 1, 1]
-CALLERS = [("U0OPERATOR", "list"), ("U0ADMIN", "refresh"), ("U0OPERATOR", "check"), ("", "watch")]
+CALLERS = [("U0OPERATOR", "list"), ("U0ADMIN", "refresh"), ("U0OPERATOR", "check"), (None, "watch")]
 
 
 async def take_all() -> None:
     """Take every picture; each begins where the one before has ended."""
     PICTURES.mkdir(exist_ok=True)
     async with running_sandbox(INVENTORY_WATCH="off") as sandbox, chromium() as browser:
+        await remember_a_day(sandbox.database)
         await sandbox.bot.start()
         shape = {"viewport": {"width": 1180, "height": 860}, "device_scale_factor": 1.5}
         async with person_at(browser, sandbox.url, **shape) as person:
             await person.page.get_by_role("button", name="Put the first minute away").click()
             await the_list(person)
             await an_approval(person, browser)
-            await a_quota(person, sandbox)
+            await a_quota(person)
             await an_alert(person, sandbox)
 
 
@@ -74,51 +84,43 @@ async def one_above_the_other(browser: Browser, *pictures: bytes) -> None:
     await page.close()
 
 
-async def a_quota(person: Person, sandbox: Sandbox) -> None:
+async def a_quota(person: Person) -> None:
     """One organization with meters and the calls of a day."""
     await person.go_to("#general")
-    await person.type(f"/ratelimits check {ORGANIZATION}")
-    await expect(person.newest).to_contain_text("1/100")
-    remember_a_day(sandbox.database)
-    await person.type(f"/ratelimits {ORGANIZATION}")
+    await person.type(f"/ratelimits {ORGANIZATION.organization_id}")
     await expect(person.newest.get_by_role("figure").first).to_be_visible()
-    await person.page.set_viewport_size({"width": 1180, "height": 1210})
-    await person.log.evaluate("log => { log.scrollTop = log.scrollHeight }")
+    await person.page.set_viewport_size({"width": 1180, "height": 1190})
+    await person.newest.evaluate("message => message.scrollIntoView()")
     await shoot(person, "quota")
     await person.page.set_viewport_size({"width": 1180, "height": 780})
 
 
 async def an_alert(person: Person, sandbox: Sandbox) -> None:
     """An organization that another client has got blocked."""
-    sandbox.services.state.limits.block(("eu", ORGANIZATION), 44, None)
+    sandbox.services.state.limits.block(("eu", ORGANIZATION.organization_id), 44, None)
     await person.go_to("#alerts")
-    await person.type(f"/ratelimits check {ORGANIZATION}")
+    await person.type(f"/ratelimits check {ORGANIZATION.organization_id}")
     await expect(person.log).to_contain_text("is blocked by the inventory service")
     await shoot(person, "alert")
 
 
-def remember_a_day(database: Path) -> None:
-    """Give the organization that was just called a past, as if the bot had run for a day."""
-    hour_at = time.time() // 3600 * 3600
-    past = [
-        (hour_at - 3600 * ago + 3500 * call / calls, *CALLERS[call % len(CALLERS)])
-        for ago in range(23, 0, -1)
-        for calls in [BUSY[time.gmtime(hour_at - 3600 * ago).tm_hour]]
-        for call in range(calls)
-    ]
-    with sqlite3.connect(database, timeout=10) as connection:
-        [(organization, made)] = connection.execute(
-            "SELECT o.id, max(c.number) FROM quota_organizations o JOIN quota_calls c"
-            " ON c.organization = o.id WHERE o.organization_id = ? GROUP BY o.id",
-            [ORGANIZATION],
-        )
-        connection.execute("UPDATE quota_calls SET number = number + ?", [len(past)])
-        rows = [
-            (organization, number, *[round(at * 1e6)] * 3, kind, person)
-            for number, (at, person, kind) in enumerate(past, start=made)
-        ]
-        connection.executemany("INSERT INTO quota_calls VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
-    connection.close()
+async def remember_a_day(database: Path) -> None:
+    """Give an organization a past through the bot's own ledger, as if it had run for a day."""
+    hour_at = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
+    clock = FakeClock(hour_at - timedelta(hours=23))
+    store = Database(f"sqlite:///{database}", clock, own_clock=False)
+    await migrate(store)
+    guard = Guard(store, clock, TERMS, Incidents(TERMS, lambda: None))
+    for _ in range(23):
+        calls = BUSY[clock.now().hour]
+        for call in range(calls):
+            person, kind = CALLERS[call % len(CALLERS)]
+            async with guard.call(ORGANIZATION, CallCause(kind, person)) as grant:
+                await grant.responded()
+            clock.advance(3600 / calls)
+        if not calls:
+            clock.advance(3600)
+    await store.close()
 
 
 async def shoot(person: Person, name: str) -> None:
