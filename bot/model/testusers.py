@@ -127,6 +127,15 @@ def mask(identity: str) -> str:
     return f"…{visible}"
 
 
+def mask_in(words: str, identities: Iterable[str]) -> str:
+    """The words with these identities masked wherever they stand on their own."""
+    longest_first = sorted(filter(None, identities), key=len, reverse=True)
+    for one in longest_first:
+        alone = rf"(?<!\w){re.escape(one)}(?!\w)"
+        words = re.sub(alone, lambda match: mask(match.group()), words, flags=re.IGNORECASE)
+    return words
+
+
 @dataclass(frozen=True, slots=True)
 class Change:
     """Who is added and who is removed. Nobody is in both."""

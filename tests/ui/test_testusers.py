@@ -111,6 +111,25 @@ def test_a_viewer_sees_no_more_than_four_characters() -> None:
     assert "5550" not in text
 
 
+def test_a_viewer_finds_no_identity_in_a_reason_either() -> None:
+    wish = Wish(Change(("+15550100", "b"), ("ada",)), (), 0, reason="+15550100 is a bad Ada")
+    progress = Progress(denial_reason="not for +15550100")
+    request = Request("1", FLOW, OTTO, wish, NOW, NOW, State.DENIED, progress, ADA, NOW)
+    waiting = Request("2", FLOW, OTTO, wish, NOW, NOW)
+    shown = [
+        pages.history(HistoryPage(FLOW, (request,), (), 0, 1, 1), sees_identities=sees).text
+        + pages.pending(
+            PendingPage((PendingRow(waiting, False, False),), 1, 0, 1, 1), sees_identities=sees
+        ).text
+        for sees in (True, False)
+    ]
+    assert shown[0].count("+15550100 is a bad Ada") == 2
+    assert "not for +15550100" in shown[0]
+    assert shown[1].count("…0100 is a bad …") == 2
+    assert "not for …0100" in shown[1]
+    assert "5550" not in shown[1]
+
+
 @pytest.mark.parametrize(
     ("state", "buttons"),
     [

@@ -17,6 +17,7 @@ from bot.ui.testusers.wording import (
     flow_name,
     in_full,
     masked,
+    reason_of,
     sections,
     size_of,
     who,
@@ -77,8 +78,9 @@ def history(page: HistoryPage, *, sees_identities: bool) -> Message:
 
 
 def _remembered(request: Request, show: Show) -> str:
-    reason = f" _Reason:_ {text.escape(request.wish.reason, 200)}" if request.wish.reason else ""
-    outcome = _outcome(request)
+    words = reason_of(request, request.wish.reason, show)
+    reason = f" _Reason:_ {text.escape(words, 200)}" if words else ""
+    outcome = _outcome(request, show)
     created = text.time(request.created_at)
     return (
         f"• {created} {who(request.requester)} asked to {wish_of(request, show)}:"
@@ -86,7 +88,7 @@ def _remembered(request: Request, show: Show) -> str:
     )
 
 
-def _outcome(request: Request) -> str:
+def _outcome(request: Request, show: Show) -> str:
     """Who decided, in the words of the state that stands before it."""
     if request.state in {State.PENDING, State.EXPIRED} or request.decided_by is None:
         return ""
@@ -94,7 +96,7 @@ def _outcome(request: Request) -> str:
     if request.wish.without_approval:
         return f" without approval by {by} {at}"
     if request.state in {State.DENIED, State.CANCELLED}:
-        why = text.escape(request.progress.denial_reason, 200)
+        why = text.escape(reason_of(request, request.progress.denial_reason, show), 200)
         return f" by {by} {at}{f' ({why})' if why else ''}"
     return f", approved by {by} {at}"
 
@@ -116,7 +118,7 @@ def pending(page: PendingPage, *, sees_identities: bool) -> Message:
         is_exact = len(wish) <= EXACT_CHARACTERS
         if not is_exact:
             wish = f"{wish_of(row.request, show)} (its card shows all of them)"
-        line = _waiting(row.request, wish, page.needed)
+        line = _waiting(row.request, wish, page.needed, show)
         lines.append(line)
         # Nobody decides on what they do not see in full.
         decides = row.decides and is_exact
@@ -126,10 +128,11 @@ def pending(page: PendingPage, *, sees_identities: bool) -> Message:
     return Message(text.cut("\n".join(lines), 3800), (*body, *turn))
 
 
-def _waiting(request: Request, wish: str, needed: int) -> str:
+def _waiting(request: Request, wish: str, needed: int, show: Show) -> str:
     given = len(request.progress.approvals)
     count = f" · {given} of {needed} approvals" if needed > 1 else ""
-    reason = f"\n_Reason:_ {text.escape(request.wish.reason, 150)}" if request.wish.reason else ""
+    words = reason_of(request, request.wish.reason, show)
+    reason = f"\n_Reason:_ {text.escape(words, 150)}" if words else ""
     return (
         f"*{who(request.requester)}* asks to {wish}"
         f" on {flow_name(request.flow)}{count}"

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 
 from bot.model.requests import Request, Who
-from bot.model.testusers import Change, Flow, mask
+from bot.model.testusers import Change, Flow, mask, mask_in
 from bot.ui import blocks, text
 from bot.ui.message import SlackBlock
 
@@ -75,6 +75,13 @@ def summary(
 def wish_of(request: Request, show: Show = in_full) -> str:
     """What a request asks for, in a few words."""
     return summary(request.wish.change, request.wish.end_changes, show)
+
+
+def reason_of(request: Request, reason: str, show: Show = in_full) -> str:
+    """A reason; a viewer does not read there what is masked everywhere else."""
+    if show is in_full:
+        return reason
+    return mask_in(reason, (*request.wish.change.additions, *request.wish.change.removals))
 
 
 def exact_wish_of(request: Request, show: Show = in_full) -> str:
