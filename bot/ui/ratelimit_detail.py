@@ -121,7 +121,7 @@ def _footnote(one: Detail) -> str:
         f"Id {text.code(organization_id)}",
         f"data center {text.escape(standing.key.data_center)}",
         f"plan {standing.plan.value}",
-        f"known without a call, {moment(one.at)}",
+        f"as of {moment(one.at)}",
     ]
     return " · ".join(parts)
 

@@ -59,8 +59,7 @@ def overview(found: Overview, page: int = 0) -> Message:
             blocks.section(summary),
             *([blocks.table([HEADINGS, *map(_row, shown)], right=NUMBERS)] if shown else []),
             blocks.context(
-                f"{turning}Known without a call, {moment(found.at)} · "
-                "`/ratelimits <org>` for the last 24 hours"
+                f"{turning}As of {moment(found.at)} · `/ratelimits <org>` for the last 24 hours"
             ),
             *_controls(shown, page, pages),
         ),

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
-from bot.errors import NotFound, OrganizationBlocked, QuotaExhausted
+from bot.errors import NotConfigured, NotFound, OrganizationBlocked, QuotaExhausted
 from bot.model.audit import AuditEntry
 from bot.model.calls import PROBE, CallCause
 from bot.model.incidents import Incident
@@ -54,8 +54,16 @@ class Probes:
             return blocked.until if blocked.until > job.due_at else None
         except QuotaExhausted as full:
             return full.free_at
+        except NotConfigured:
+            # The data center was taken out of the settings; it may come back.
+            return await _in_an_hour(lease.database)
         await self._directory.accept(key, found)
         return None
+
+
+async def _in_an_hour(database: Database) -> datetime:
+    async with database.reading() as tx:
+        return await tx.now() + timedelta(hours=1)
 
 
 @dataclass(frozen=True)
