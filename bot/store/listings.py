@@ -63,7 +63,7 @@ async def load(tx: Transaction, data_center: str) -> StoredListing | None:
     return None if row is None else StoredListing(data_center, row[0], row[1])
 
 
-async def fetched_at(tx: Transaction, data_center: str) -> datetime | None:
-    """Return when the data center's last good listing was made, or None."""
-    query = select(listings.c.fetched_at).where(listings.c.data_center == data_center)
-    return (await tx.connection.execute(query)).scalar()
+async def fetched_at(tx: Transaction) -> dict[str, datetime]:
+    """Return when each data center's last good listing was made."""
+    rows = await tx.connection.execute(select(listings.c.data_center, listings.c.fetched_at))
+    return {row.data_center: row.fetched_at for row in rows}

@@ -1,7 +1,9 @@
 """The organization directory: every data center's listing, cached, shared and kept."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from datetime import datetime
 from typing import Protocol
 
 import structlog
@@ -20,6 +22,7 @@ from bot.model.directory import DataCenterReport, Directory, Listing, Place
 from bot.model.organization import Organization, OrganizationKey
 from bot.store import listings
 from bot.store.engine import Database
+from bot.store.listings import StoredListing
 from bot.workflows.flights import Flights
 
 log = structlog.get_logger(__name__)
@@ -101,6 +104,9 @@ class OrganizationDirectory:
             reports = await asyncio.gather(
                 *(self.report(center, cause, fresh=fresh) for center in centers)
             )
+        return self._merge(reports)
+
+    def _merge(self, reports: Sequence[DataCenterReport]) -> Directory:
         if not self._merged.is_of(reports):
             self._merged = Directory(tuple(reports))
         return self._merged
@@ -136,8 +142,8 @@ class OrganizationDirectory:
     async def known(self) -> Directory:
         """Return what is known without any call: the last good listings."""
         centers = self._inventory.data_centers
-        reports = [DataCenterReport(center, await self._last_good(center)) for center in centers]
-        return Directory(tuple(reports))
+        last = await self._last_good_of(centers)
+        return self._merge([DataCenterReport(center, last.get(center)) for center in centers])
 
     async def report(
         self, center: str, cause: CallCause, *, fresh: bool = False
@@ -218,16 +224,25 @@ class OrganizationDirectory:
 
     async def _last_good(self, center: str) -> Listing | None:
         """Return the newest good listing of any process; our own while the database is away."""
-        ours = self._last.get(center)
-        try:
+        return (await self._last_good_of([center])).get(center)
+
+    async def _last_good_of(self, centers: Sequence[str]) -> dict[str, Listing]:
+        """As `_last_good`, for those that have one, with one look at the database for all."""
+        stored: list[StoredListing | None] = []
+        with suppress(DatabaseUnavailable):
             async with self._database.reading() as tx:
-                newest = await listings.fetched_at(tx, center)
-                if ours is not None and (newest is None or newest <= ours.fetched_at):
-                    return ours
-                stored = await listings.load(tx, center)
-        except DatabaseUnavailable:
-            return ours
-        if stored is None:
-            return ours
-        self._last[center] = await asyncio.to_thread(listings.read, stored)
-        return self._last[center]
+                newest = await listings.fetched_at(tx)
+                behind = [center for center in centers if self._is_behind(center, newest)]
+                stored = [await listings.load(tx, center) for center in behind]
+        for one in stored:
+            if one is not None:
+                listing = await asyncio.to_thread(listings.read, one)
+                # Meanwhile a call of ours may have brought a newer one.
+                if self._is_behind(one.data_center, {one.data_center: listing.fetched_at}):
+                    self._last[one.data_center] = listing
+        return {center: self._last[center] for center in centers if center in self._last}
+
+    def _is_behind(self, center: str, newest: Mapping[str, datetime]) -> bool:
+        """Whether another process, or an earlier one, has a newer listing than ours."""
+        ours, at = self._last.get(center), newest.get(center)
+        return at is not None and (ours is None or at > ours.fetched_at)
