@@ -37,6 +37,14 @@ class Click:
     response_url: str = ""
     view: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def delivery(self) -> str:
+        """What this click has in common with nothing but its own second delivery."""
+        if not self.trigger_id:
+            return ""
+        typed = self.view.get("state")
+        return repr((self.trigger_id, self.response_url, self.slack_user_id, self.text, typed))
+
 
 @dataclass(frozen=True)
 class Ask:

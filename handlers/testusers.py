@@ -84,7 +84,7 @@ def _command(desk: Desk) -> Answer:
 
 
 async def _request(ask: Ask, desk: Desk, wish: ChangeRequest) -> Message:
-    asked = await desk.testusers.asking.ask(ask.person, wish)
+    asked = await desk.testusers.asking.ask(ask.person, wish, ask.click.delivery)
     channel = desk.testusers.approvals_channel
     return notes.asked(asked.flow, asked.effect, asked.request, channel)
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 from sqlalchemy import Select, delete, func, select, update
+from sqlalchemy.dialects import postgresql, sqlite
 
 from bot.model.approval import TRANSITIONS, State
 from bot.model.requests import Progress, Request, Who, Wish
@@ -18,22 +19,23 @@ _PROGRESS = TypeAdapter(Progress)
 DECIDED = (*(state.value for state, ends in TRANSITIONS.items() if not ends), State.FAILED.value)
 
 
-async def insert(tx: Transaction, request: Request) -> None:
-    """Store a new request."""
-    await tx.connection.execute(
-        requests.insert().values(
-            id=request.id,
-            flow_key=request.flow.key,
-            flow_sid=request.flow.sid,
-            flow_alias=request.flow.alias,
-            requester_id=request.requester.slack_user_id,
-            requester_name=request.requester.name,
-            created_at=request.created_at,
-            expires_at=request.expires_at,
-            wish=_WISH.dump_python(request.wish, mode="json"),
-            **_changing(request),
-        )
-    )
+async def insert(tx: Transaction, request: Request) -> bool:
+    """Store a new request; return False, and store nothing, when there is one of its id."""
+    values = {
+        "id": request.id,
+        "flow_key": request.flow.key,
+        "flow_sid": request.flow.sid,
+        "flow_alias": request.flow.alias,
+        "requester_id": request.requester.slack_user_id,
+        "requester_name": request.requester.name,
+        "created_at": request.created_at,
+        "expires_at": request.expires_at,
+        "wish": _WISH.dump_python(request.wish, mode="json"),
+        **_changing(request),
+    }
+    statement = postgresql.insert(requests) if tx.is_postgres else sqlite.insert(requests)
+    result = await tx.connection.execute(statement.values(values).on_conflict_do_nothing())
+    return bool(result.rowcount == 1)
 
 
 async def replace(tx: Transaction, request: Request) -> bool:

@@ -407,3 +407,12 @@ def test_what_a_database_cannot_store_is_not_read():
     }
     texts = (command.text, press.value, typed_value(view, "why"), hidden(view, "request"))
     assert texts == ("list \ufffd", "a\ufffdb", "be\ufffdcause", "a\ufffdb")
+
+
+def test_a_second_delivery_is_told_from_a_second_command():
+    body = {"user_id": "U1", "text": "add x", "trigger_id": "1.2", "response_url": "https://x/1"}
+    first = read_command(body).delivery
+    assert first == read_command(dict(body)).delivery
+    for name in ("user_id", "text", "trigger_id", "response_url"):
+        assert read_command({**body, name: "other"}).delivery != first
+    assert read_command({**body, "trigger_id": ""}).delivery == ""

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from hashlib import sha256
 
 from bot.errors import Conflict, NotFound
 from bot.model.approval import State
@@ -16,6 +17,8 @@ from bot.store.engine import Transaction
 from bot.workflows.testusers.moves import put_apply_job, put_deadlines, write_card
 from bot.workflows.testusers.setup import Setup, who
 from bot.workflows.testusers.words import state_sentence
+
+_WAITING = frozenset({State.PENDING, State.APPLYING})
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +45,14 @@ class Asking:
     def __init__(self, setup: Setup) -> None:
         self._setup = setup
 
-    async def ask(self, person: Person, wish: ChangeRequest) -> Asked:
+    async def ask(self, person: Person, wish: ChangeRequest, delivery: str = "") -> Asked:
         """Make a request of what was typed, or apply it at once when it says `now`.
+
+        Args:
+            person: Who asks.
+            wish: What was typed.
+            delivery: What only this delivery of Slack's has; one that comes again, as happens
+                when a connection breaks, asks for the same request and not for another one.
 
         Raises:
             Refused: The person may not ask, or not apply without approval.
@@ -66,7 +75,7 @@ class Asking:
             reason=wish.reason,
             without_approval=wish.now,
         )
-        return Asked(flow, effect, await self._open(person, flow, stored))
+        return Asked(flow, effect, await self._open_once(person, flow, stored, delivery))
 
     async def undo(self, person: Person, request_id: str) -> Asked:
         """Make a request of its own that takes an applied one back.
@@ -116,12 +125,33 @@ class Asking:
     def _wish(self, ground: _Ground, effect: Effect) -> Wish:
         return Wish(effect.change, ground.listed, ground.change_id, effect.end_changes)
 
+    async def _open_once(self, person: Person, flow: Flow, wish: Wish, delivery: str) -> Request:
+        """Open a request, unless this delivery has one that still waits."""
+        request_id = sha256(delivery.encode()).hexdigest()[:16] if delivery else None
+        while True:
+            request = await self._open(person, flow, wish, request_id=request_id)
+            if request is not None:
+                return request
+            async with self._setup.database.reading() as tx:
+                there = await requests.load(tx, request_id or "")
+            if there is not None and there.state in _WAITING:
+                return there
+            request_id = None
+
     async def _open(
-        self, person: Person, flow: Flow, wish: Wish, undone: Request | None = None
-    ) -> Request:
+        self,
+        person: Person,
+        flow: Flow,
+        wish: Wish,
+        undone: Request | None = None,
+        request_id: str | None = None,
+    ) -> Request | None:
+        """Store a request with all that follows from it; None when there is one of its id."""
         async with self._setup.database.transaction() as tx:
-            request = self._request(person, flow, wish, await tx.now())
-            await requests.insert(tx, request)
+            new_id = request_id or self._setup.new_id()
+            request = self._request(new_id, person, flow, wish, await tx.now())
+            if not await requests.insert(tx, request):
+                return None
             if undone is not None:
                 await _mark_undone(tx, undone, request.id)
             await self._setup.audit.append(tx, _entry(request))
@@ -135,9 +165,11 @@ class Asking:
         self._setup.wake()
         return request
 
-    def _request(self, person: Person, flow: Flow, wish: Wish, at: datetime) -> Request:
+    def _request(
+        self, request_id: str, person: Person, flow: Flow, wish: Wish, at: datetime
+    ) -> Request:
         expires_at = at + timedelta(hours=self._setup.rules.request_hours)
-        request = Request(self._setup.new_id(), flow, who(person), wish, at, expires_at)
+        request = Request(request_id, flow, who(person), wish, at, expires_at)
         if wish.without_approval:
             return request.moved(State.APPLYING, who(person), at, request.progress)
         return request

@@ -1,5 +1,6 @@
 """A wish is checked before anyone is asked, and what is asked is stored."""
 
+import asyncio
 from datetime import timedelta
 
 import pytest
@@ -184,3 +185,29 @@ async def test_an_undo_that_finds_nothing_to_take_back_says_so(world):
     request = await applied(world, "add welcome +1")
     world.service.lists[WELCOME] = []
     assert (await undo(world, request, ADAM)).request is None
+
+
+async def test_a_delivery_that_comes_again_asks_for_the_same_request(world):
+    person, wish = await world.person(OTTO), parse_testusers("add welcome +1")
+    first, again = await asyncio.gather(
+        world.asking.ask(person, wish, "one"), world.asking.ask(person, wish, "one")
+    )
+    assert first.request is not None
+    assert again.request is not None
+    assert first.request.id == again.request.id
+    assert len(await pending(world)) == 1
+    assert [action for _, action in await world.audited()] == ["request.created"]
+    await world.asking.ask(person, wish, "two")
+    assert len(await pending(world)) == 2
+
+
+async def test_a_delivery_is_followed_again_once_its_request_is_decided(world):
+    """Somebody else's Slack may give the same ids to different deliveries."""
+    person, wish = await world.person(OTTO), parse_testusers("add welcome +1")
+    first = await world.asking.ask(person, wish, "one")
+    assert first.request is not None
+    await world.decide(Act.CANCEL, first.request, OTTO)
+    again = await world.asking.ask(person, wish, "one")
+    assert again.request is not None
+    assert again.request.id != first.request.id
+    assert again.request.state is State.PENDING
