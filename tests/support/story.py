@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass, field
 from itertools import count
 
-from sandbox.services.state import SURVEY_FLOW, WELCOME_FLOW
+from sandbox.services.state import SURVEY_FLOW, WELCOME_FLOW, Flow
 from sandbox.slack.messages import Message
 from tests.support.fleet import Fleet
 
@@ -52,6 +52,7 @@ class Story:
     fleet: Fleet
     wishes: dict[str, Wish] = field(default_factory=dict)
     outside: dict[str, list[str]] = field(default_factory=dict)
+    cleared_alerts: set[str] = field(default_factory=set)
     _numbers: count = field(default_factory=lambda: count(1))
 
     def __post_init__(self) -> None:
@@ -121,6 +122,7 @@ class Story:
         cards, told = self._cards_by_identity(), self._told_by_identity()
         return [
             *(p for name in FLOWS for p in self._list_problems(name)),
+            *self._alert_problems(),
             *(
                 problem
                 for wish in self.wishes.values()
@@ -147,8 +149,24 @@ class Story:
         """Whether everything is as it must be now."""
         return not self.problems()
 
-    def _flow(self, name: str):
+    @staticmethod
+    def sid(name: str) -> str:
+        """The SID of a flow."""
+        return FLOWS[name]
+
+    def _flow(self, name: str) -> Flow:
         return self.fleet.services.state.flows[FLOWS[name]]
+
+    def _alert_problems(self) -> list[str]:
+        workspace = self.fleet.slack.workspace
+        alerts = workspace.messages(ALERTS)
+        problems = []
+        for organization_id in self.cleared_alerts:
+            mine = [one for one in alerts if organization_id in one.all_text]
+            notes = [note for one in mine for note in workspace.thread(ALERTS, one.ts)]
+            if [len(mine), len(notes)] != [1, 1] or "Cleared" not in mine[0].text:
+                problems.append(f"{organization_id}: {len(mine)} alerts, {len(notes)} notes")
+        return problems
 
     def _list_problems(self, name: str) -> list[str]:
         applied = [

@@ -1,5 +1,12 @@
 """The drills, by what goes wrong."""
 
-from tests.faults.drills import database, kills, services, slack, time
+from tests.faults.drills import database, kills, scale, services, slack, time
 
-ALL = (*database.DRILLS, *slack.DRILLS, *services.DRILLS, *time.DRILLS, *kills.DRILLS)
+ALL = (
+    *database.DRILLS,
+    *slack.DRILLS,
+    *services.DRILLS,
+    *time.DRILLS,
+    *scale.DRILLS,
+    *kills.DRILLS,
+)

@@ -16,7 +16,7 @@ from tests.faults.drill import Drill, Notes
 from tests.support.fleet import Fleet, NoAnswerError, is_silence, running_fleet
 from tests.support.kinds import database_of
 from tests.support.processes import BotProcess
-from tests.support.story import APPROVER, MARKS, REQUESTER, Story, Wish
+from tests.support.story import ALERTS, APPROVER, MARKS, REQUESTER, Story, Wish
 
 QUIET_SECONDS = 1.5
 MOST_STEPS = 60
@@ -27,6 +27,7 @@ AGAIN_SECONDS = 0.5
 # A little less than handlers.entry waits for a click to be stored.
 KEPT_SECONDS = 1.4
 OK = 200
+BLOCK_SECONDS = 4.0
 
 
 @dataclass(frozen=True)
@@ -228,6 +229,26 @@ async def end(story: Story, card: Message) -> None:
     story.of(card).ended = True
 
 
+async def listed(story: Story) -> None:
+    """The organizations are known."""
+    await story.fleet.ask(REQUESTER, "/orgs")
+
+
+async def alert(story: Story, _: Message | None) -> None:
+    """Let an organization be blocked, and somebody notice: an alert opens, and clears by itself."""
+    at = ("jp", "80004410")
+    story.fleet.services.state.limits.block(at, 1070, BLOCK_SECONDS)
+    story.cleared_alerts.add(at[1])
+    for _ in range(MOST_PRESSES):
+        with suppress(NoAnswerError):
+            if not is_silence(await story.fleet.ask(REQUESTER, "/ratelimits", f"check {at[1]}")):
+                break
+        if story.fleet.slack.workspace.messages(ALERTS):
+            break
+        await asyncio.sleep(AGAIN_SECONDS)
+        story.fleet.services.state.limits.block(at, 1070, BLOCK_SECONDS)
+
+
 async def nothing(story: Story) -> None:
     """Nothing to make ready."""
 
@@ -244,6 +265,7 @@ SCENES = (
         expire,
         (("request_hours", "0.0015"), ("remind_hours", "0.0007")),
     ),
+    Scene("alert and clear", listed, alert),
     Scene("end a grant", partial(applied, extra="for 5s"), end),
 )
 PROMISE = (

@@ -1,0 +1,43 @@
+"""A quick round of the drills: short faults, one database each. `make faults` is the long one."""
+
+import pytest
+
+from tests.faults.drills import ALL
+from tests.faults.running import run_drill
+
+FAULT_SECONDS = 2.0
+QUICK = [
+    ("the database is away", "postgres"),
+    ("Slack answers 429", "sqlite"),
+    ("the flow service resets connections", "sqlite"),
+    ("the clock jumps by 200 s", "sqlite"),
+    ("four processes on one database", "postgres"),
+    ("a second process on one SQLite file", "sqlite"),
+]
+
+
+@pytest.fixture
+def server(request, database) -> None:
+    """Skip where there is no PostgreSQL, and say so."""
+    if database == "postgres":
+        request.getfixturevalue("postgres_template")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize(
+    ("name", "database"),
+    [
+        pytest.param(name, kind, marks=pytest.mark.postgres if kind == "postgres" else ())
+        for name, kind in QUICK
+    ],
+)
+async def test_drill(name, database, server):
+    (drill,) = (one for one in ALL if one.name == name)
+    result = await run_drill(drill, database, FAULT_SECONDS)
+    assert result.failure == ""
+
+
+def test_every_drill_has_a_name_of_its_own_and_a_pass_line():
+    assert len({drill.name for drill in ALL}) == len(ALL)
+    assert all(drill.promise.endswith(".") for drill in ALL)
