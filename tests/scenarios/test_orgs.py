@@ -151,7 +151,8 @@ async def test_what_was_listed_before_is_shown_with_its_age(world):
     answer = await world.ask("U0OPERATOR", "/orgs", "refresh")
     assert "*19 organizations* in 8 data centers" in answer.text
     assert ":warning: *eu* as of <!date^" in answer.text
-    assert "No &lt;!here&gt;" in answer.text
+    assert "(code 9)" in answer.text
+    assert "<!here>" not in answer.all_text
 
 
 async def test_without_data_centers_it_says_which_setting_is_needed(sqlite_url):
