@@ -144,12 +144,22 @@ def _database_problems(given: Mapping[str, str]) -> list[str]:
     return [problem_line("DATABASE_URL", "must start with postgresql:// or be sqlite:///<file>")]
 
 
+# Those that the driver takes in an address; with another one it could not even connect.
+SERVER_PARAMETERS = frozenset(
+    {"host", "port", "passfile", "sslmode", "ssl", "target_session_attrs"}
+)
+
+
 def _server_problems(url: str) -> list[str]:
     try:
-        well = bool(URL(url).path.strip("/"))
+        address = URL(url)
     except ValueError:
-        well = False
-    return [] if well else [problem_line("DATABASE_URL", "is not an address with a database")]
+        address = URL()
+    if not address.path.strip("/"):
+        return [problem_line("DATABASE_URL", "is not an address with a database")]
+    unknown = sorted(set(address.query) - SERVER_PARAMETERS)
+    what = f"has parameters that are not taken here: {', '.join(unknown)}"
+    return [problem_line("DATABASE_URL", what)] if unknown else []
 
 
 def _inventory_problems(settings: "Settings") -> list[str]:

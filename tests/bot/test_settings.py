@@ -119,6 +119,7 @@ MISTAKES = [
     ("ROLES", '{"viewer": ["U1"], "viewer": ["U2"]}', "has “viewer” twice"),
     ("ALERTS_CHANNEL", "#alerts", "is not of the form of the example"),
     ("APPROVALS_CHANNEL", "approvals", "is not of the form of the example"),
+    ("DATABASE_URL", "postgresql://u@h/d?application_name=x", "not taken here: application_name"),
     ("INVENTORY_DATA_CENTERS", '{"uk": {"authtoken": "secret-word"}}', "uk: must be 'com', 'eu'"),
     ("INVENTORY_DATA_CENTERS", '{"eu": {}}', "eu: needs exactly one of authtoken and oauth"),
     ("INVENTORY_DATA_CENTERS", '{"eu": {"authtoken": ""}}', "eu → authtoken: must not be empty"),
