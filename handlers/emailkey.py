@@ -4,7 +4,7 @@ import re
 
 from bot.parsing.emailkey import parse_emailkey
 from bot.permissions import Permission
-from bot.ui import emailkey, ids
+from bot.ui import emailkey, ids, paging
 from bot.ui import help as help_ui
 from bot.ui.message import Message
 from bot.workflows.desk import Desk
@@ -28,7 +28,7 @@ def register(frame: Frame, desk: Desk) -> None:
     async def turn(ask: Ask) -> Message:
         """`Previous` and `Next`."""
         await desk.people.admit(ask.person, Permission.READ)
-        return emailkey.templates(await desk.emailkey.templates(), emailkey.page_of(ask.value))
+        return emailkey.templates(await desk.emailkey.templates(), paging.page_of(ask.value))
 
     frame.command("/emailkey", command)
     frame.action(re.compile(rf"{re.escape(ids.EMAILKEY_PAGE)}\."), turn, replaces=True)

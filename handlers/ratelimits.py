@@ -2,10 +2,11 @@
 
 import re
 
+from bot.model.organization import OrganizationKey
 from bot.parsing.ratelimits import RatelimitsRequest, parse_ratelimits
 from bot.permissions import Permission
 from bot.ui import help as help_ui
-from bot.ui import ids, ratelimit_detail, ratelimits
+from bot.ui import ids, paging, ratelimit_detail, ratelimits
 from bot.ui.message import Message
 from bot.workflows.desk import Desk
 from handlers.entry import Ask, Frame
@@ -30,18 +31,18 @@ def register(frame: Frame, desk: Desk) -> None:
         """`Previous`, `Next`, and `Refresh` of the list."""
         await desk.people.admit(ask.person, Permission.READ)
         found = await desk.ratelimits.overview(ask.person)
-        return ratelimits.overview(found, ratelimits.page_of(ask.value))
+        return ratelimits.overview(found, paging.page_of(ask.value))
 
     async def show(ask: Ask) -> Message:
         """The menu `Show one …`, and `Refresh` of one."""
         await desk.people.admit(ask.person, Permission.READ)
-        key = ratelimits.key_of(ask.value)
+        key = OrganizationKey.of_path(ask.value)
         return ratelimit_detail.detail(await desk.ratelimits.detail(key))
 
     async def check(ask: Ask) -> Message:
         """`Check now`."""
         await desk.people.admit(ask.person, Permission.REFRESH)
-        key = ratelimits.key_of(ask.value)
+        key = OrganizationKey.of_path(ask.value)
         return ratelimit_detail.checked(await desk.ratelimits.check_at(ask.person, key))
 
     frame.command("/ratelimits", command)

@@ -60,8 +60,10 @@ class DayUse:
 class DayLedger:
     """What is remembered of an organization's calls, as far as its day needs it.
 
-    `made` is the number of the newest call, `made_before` that of the newest one reserved before
-    the time that `day_begins_at` says. `lowered` is the limit that the message of a 45 named.
+    `made` is the number of the newest call, `made_before` that of the newest one before the day.
+    The day begins 25 hours ago, or with a told reset since then; and as long before as a call can
+    go on without an answer, because the service may have counted it that much later. `lowered` is
+    the limit that the message of a 45 named.
     """
 
     made: int
@@ -85,18 +87,6 @@ def told_day(limits: ToldLimits, headers_at: float, number: int, unsure: int) ->
         return None
     resets_at = headers_at + limits.reset_seconds + _TOLD_ROUNDING_SECONDS
     return ToldDay(limits.limit, limits.remaining, resets_at, number, unsure)
-
-
-def day_begins_at(now: float, hold_seconds: float, told_resets_at: float | None) -> float:
-    """Calls reserved before this time are of no day that now counts.
-
-    That is 25 hours ago, or a told reset since then; and as long before as a call can go on
-    without an answer, because the service may have counted it that much later.
-    """
-    begins_at = now - DAY_SECONDS
-    if told_resets_at is not None and told_resets_at <= now:
-        begins_at = max(begins_at, told_resets_at)
-    return begins_at - hold_seconds
 
 
 def leaves_day_at(reserved_at: float, hold_seconds: float) -> float:

@@ -23,6 +23,17 @@ class OrganizationKey:
     def __str__(self) -> str:
         return f"{self.data_center}/{self.organization_id or '-'}"
 
+    @property
+    def path(self) -> str:
+        """As a button's value or the subject of a job; `of_path` reads it back."""
+        return f"{self.data_center}/{self.organization_id}"
+
+    @classmethod
+    def of_path(cls, path: str) -> "OrganizationKey":
+        """The key of a path; of anything else, one that nothing is known about."""
+        data_center, _, organization_id = path.partition("/")
+        return cls(data_center, organization_id)
+
 
 class Organization(BaseModel):
     """Every field of an organization in the listing; fields that are not known are ignored.

@@ -98,11 +98,6 @@ class Holdings:
         permits = [call.permit_until for call in calls if call.permit_until > now]
         return cls(sorted(slots), sorted(permits))
 
-    @property
-    def in_use(self) -> InUse:
-        """How many there are."""
-        return InUse(len(self.slots), len(self.permits))
-
     def free_at(self, kind: LimitKind, allowed: int) -> float:
         """When fewer than `allowed` are in use; 0 when that is so already. Not of the day."""
         return next_free_at(self.slots if kind is LimitKind.MINUTE else self.permits, allowed)

@@ -108,7 +108,7 @@ def _one(clock: ColumnElement[float]) -> Select[Any]:
 
 @cache
 def _accounts(clock: ColumnElement[float]) -> Select[Any]:
-    """Each organization with its counts, from indexes alone; its day as in `day_begins_at`."""
+    """Each organization with its counts, from indexes alone; its day as `DayLedger` says."""
     reset = organizations.c.told_resets_at
     is_in_the_day = reset.is_not(None) & (reset <= clock) & (reset > clock - DAY_SECONDS)
     begins_at = case((is_in_the_day, reset), else_=clock - DAY_SECONDS)
@@ -116,7 +116,8 @@ def _accounts(clock: ColumnElement[float]) -> Select[Any]:
     its = calls.c.organization == organizations.c.id
     number = select(calls.c.number).where(its).limit(1).correlate(organizations)
     newest = number.order_by(calls.c.number.desc())
-    before = number.where(is_before).order_by(calls.c.reserved_at.desc())
+    in_order = (calls.c.reserved_at.desc(), calls.c.number.desc())
+    before = number.where(is_before).order_by(*in_order)
     # Who holds a permit holds a slot too.
     minute = select(func.count()).where(its, calls.c.slot_free_at > clock).correlate(organizations)
     concurrent = minute.where(calls.c.permit_until > clock)

@@ -26,7 +26,6 @@ from bot.model.days import ToldDay, leaves_day_at
 from bot.model.organization import OrganizationKey
 from bot.model.plans import CallClass, Plan
 from bot.model.quota import (
-    SLOT_SECONDS,
     Blocked,
     Full,
     Granted,
@@ -160,10 +159,12 @@ async def _day_free_at(tx: Transaction, account: Account, full: Full, terms: Ter
 
 async def settle(tx: Transaction, reservation: Reservation, seconds_since_headers: float) -> None:
     """Note that a call's headers came so long ago, and that it has ended now."""
+    # On a clock that now shows zero.
+    held = HeldCall.answered(headers_at=-seconds_since_headers, ended_at=0.0)
     values = {
         "its_organization": reservation.organization,
         "its_number": reservation.number,
-        "slot_seconds": SLOT_SECONDS - seconds_since_headers,
+        "slot_seconds": held.slot_free_at,
     }
     await tx.connection.execute(_settling(tx.clock), {**tx.clock_parameters, **values})
 

@@ -193,7 +193,7 @@ quota_calls = Table(
     Column("kind", String(32), nullable=False),
     Column("slack_user_id", String(64), nullable=False),
     Index(None, "organization", "slot_free_at"),
-    Index(None, "organization", "reserved_at"),
+    Index(None, "organization", "reserved_at", "number"),
 )
 
 quota_hours = Table(

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from bot.model.emailkey import EmailTemplate, EmailTemplates, KeyCheck, KeyVerdict
-from bot.ui import blocks, ids, text
+from bot.ui import blocks, ids, paging, text
 from bot.ui.message import Message, SlackBlock
 
 PAGE = 20
@@ -23,11 +23,6 @@ def verdict(check: KeyCheck) -> Message:
     footnote = f"Sent as {text.escape(check.mode)} · asked {asked}"
     markup = "\n".join(lines)
     return Message(f"{markup}\n{footnote}", (blocks.section(markup), blocks.context(footnote)))
-
-
-def page_of(value: str) -> int:
-    """Read a button's value; anything unreadable is the first page."""
-    return int(value) if value.isascii() and value.isdigit() and len(value) < len("1000000") else 0
 
 
 def templates(found: EmailTemplates, page: int = 0) -> Message:
@@ -69,11 +64,7 @@ def _fallback(summary: str, shown: Sequence[EmailTemplate]) -> str:
 
 
 def _turning(page: int, pages: int) -> list[SlackBlock]:
-    buttons: list[SlackBlock] = []
-    if page > 0:
-        buttons.append(blocks.button("Previous", f"{ids.EMAILKEY_PAGE}.previous", str(page - 1)))
-    if page < pages - 1:
-        buttons.append(blocks.button("Next", f"{ids.EMAILKEY_PAGE}.next", str(page + 1)))
+    buttons = paging.turns(ids.EMAILKEY_PAGE, page, pages)
     if not buttons:
         return []
     return [blocks.context(f"Page {page + 1} of {pages}"), blocks.actions(*buttons)]

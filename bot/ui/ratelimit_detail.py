@@ -9,7 +9,7 @@ from bot.model.standing import Meter, Standing
 from bot.model.use import Checked, Detail, PlanSet
 from bot.ui import blocks, ids, text
 from bot.ui.message import Message, SlackBlock
-from bot.ui.ratelimits import MARKS, moment, state_in_words, value_of
+from bot.ui.ratelimits import MARKS, moment, state_in_words
 
 CELLS = 10
 PEOPLE_SHOWN = 10
@@ -33,7 +33,7 @@ def detail(one: Detail) -> Message:
     ]
     made = f"*Calls of the last 24 hours* by person: {_by_person(one)}\nBy kind: {_by_kind(one)}"
     footnote = _footnote(one)
-    value = value_of(standing.key)
+    value = standing.key.path
     return Message(
         _fallback(one, [state, *(f"{label}: {words}" for label, words in pairs), made, footnote]),
         (
@@ -165,7 +165,7 @@ def checked(result: Checked) -> Message:
     name = f"*{text.escape(result.name, 300)}*"
     lines = [_verdict(result, name), in_short(result.standing)]
     markup = "\n".join(lines)
-    button = blocks.button("Show limits", ids.RATELIMITS_SHOW, value_of(result.standing.key))
+    button = blocks.button("Show limits", ids.RATELIMITS_SHOW, result.standing.key.path)
     return Message(markup, (blocks.section(markup), blocks.actions(button)))
 
 

@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from bot.model.organization import OrganizationKey
 from bot.model.quota import LimitKind
 from bot.model.standing import Standing, State
 from bot.model.use import OrganizationUse, Overview
@@ -23,22 +22,6 @@ MARKS = {
     State.NEARLY_FULL: ":large_yellow_circle:",
     State.FINE: ":large_green_circle:",
 }
-
-
-def value_of(key: OrganizationKey) -> str:
-    """An organization as a button's value."""
-    return f"{key.data_center}/{key.organization_id}"
-
-
-def key_of(value: str) -> OrganizationKey:
-    """The organization of a button's value."""
-    data_center, _, organization_id = value.partition("/")
-    return OrganizationKey(data_center, organization_id)
-
-
-def page_of(value: str) -> int:
-    """Read a button's value; anything unreadable is the first page."""
-    return int(value) if value.isascii() and value.isdigit() and len(value) < len("1000000") else 0
 
 
 def moment(at: float) -> str:
@@ -103,7 +86,7 @@ def state_in_words(standing: Standing) -> str:
 def _controls(shown: Sequence[OrganizationUse], page: int, pages: int) -> list[SlackBlock]:
     elements: list[SlackBlock] = []
     if shown:
-        options = [(_option(use), value_of(use.standing.key)[:150]) for use in shown]
+        options = [(_option(use), use.standing.key.path[:150]) for use in shown]
         elements.append(blocks.select("Show one …", ids.RATELIMITS_SHOW, options))
     if page > 0:
         elements.append(blocks.button("Previous", f"{ids.RATELIMITS_PAGE}.previous", str(page - 1)))

@@ -17,7 +17,7 @@ from bot.store.jobs import Job
 from bot.store.outbox import Letter
 from bot.ui import incidents as ui
 from bot.workflows.directory import InventoryListings, OrganizationDirectory
-from bot.workflows.incidents import MUTE_SECONDS, card_letter, key_of, mute_job, probe_job
+from bot.workflows.incidents import MUTE_SECONDS, card_letter, mute_job, probe_job
 from bot.workflows.jobs import Lease
 from bot.workflows.outbox import CardNow, Note
 
@@ -46,7 +46,7 @@ class Probes:
 
         The guard has set the next job where the call was refused, or told nothing.
         """
-        key = key_of(job.subject)
+        key = OrganizationKey.of_path(job.subject)
         await lease.confirm()
         try:
             found = await self._inventory.organizations(key, CallCause(PROBE))

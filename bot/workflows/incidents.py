@@ -92,7 +92,7 @@ async def probe_job(
     if longest is None:
         return
     due_at = datetime.fromtimestamp(longest.until, UTC)
-    job = Job(f"{PROBE_JOB}:{organization}", PROBE_JOB, _subject(key), due_at)
+    job = Job(f"{PROBE_JOB}:{organization}", PROBE_JOB, key.path, due_at)
     await (jobs.ensure(tx, job) if ensure else jobs.put(tx, job))
 
 
@@ -122,13 +122,3 @@ def card_letter(incident_id: int) -> Letter:
 
 def _card_key(incident_id: int) -> str:
     return f"incident:{incident_id}"
-
-
-def _subject(key: OrganizationKey) -> str:
-    return f"{key.data_center}/{key.organization_id}"
-
-
-def key_of(subject: str) -> OrganizationKey:
-    """The organization that a probe's job is about."""
-    data_center, _, organization_id = subject.partition("/")
-    return OrganizationKey(data_center, organization_id)

@@ -6,7 +6,6 @@ from bot.model.days import (
     DayLedger,
     DaySource,
     DayUse,
-    day_begins_at,
     day_use,
     leaves_day_at,
     limit_in_message,
@@ -30,13 +29,6 @@ def test_without_the_services_word_the_day_is_what_was_reserved_since_it_began()
 
 def test_a_call_leaves_the_day_25_hours_after_it_may_have_been_counted():
     assert leaves_day_at(NOW, hold_seconds=15) == NOW + 15 + 25 * HOUR
-    assert day_begins_at(NOW + 15 + 25 * HOUR, 15, None) == NOW
-
-
-def test_a_told_reset_that_has_passed_begins_a_day():
-    assert day_begins_at(NOW, 15, NOW - 100) == NOW - 115
-    assert day_begins_at(NOW, 15, NOW + 100) == NOW - 25 * HOUR - 15
-    assert day_begins_at(NOW, 15, NOW - 26 * HOUR) == NOW - 25 * HOUR - 15
 
 
 def test_what_the_service_tells_is_used_and_calls_since_are_added():

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from bot.model.blocks import Blocks
-from bot.model.days import DayLedger, day_begins_at, day_use, leaves_day_at
+from bot.model.days import DAY_SECONDS, DayLedger, day_use, leaves_day_at
 from bot.model.plans import CallClass, Limits
 from bot.model.quota import (
     GRACE_SECONDS,
@@ -13,6 +13,7 @@ from bot.model.quota import (
     Granted,
     HeldCall,
     Holdings,
+    InUse,
     LimitKind,
     decide,
 )
@@ -50,7 +51,7 @@ class ModelLedger:
             call_class,
             now,
             limits=self._limits,
-            in_use=held.in_use,
+            in_use=InUse(len(held.slots), len(held.permits)),
             day=day_use(self._day(now), self._limits.day, now),
             blocks=Blocks(),
         )
@@ -67,7 +68,7 @@ class ModelLedger:
         self._held[number] = HeldCall.answered(headers_at, ended_at)
 
     def _day(self, now: float) -> DayLedger:
-        begins_at = day_begins_at(now, self._hold, None)
+        begins_at = now - DAY_SECONDS - self._hold
         made = len(self._reserved_at)
         while self._made_before < made and self._reserved_at[self._made_before] <= begins_at:
             self._made_before += 1

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from bot.model.emailkey import EmailTemplate, EmailTemplates, KeyCheck, KeyVerdict
-from bot.ui import emailkey
+from bot.ui import emailkey, paging
 
 
 def test_every_verdict_has_words_of_its_own() -> None:
@@ -56,7 +56,7 @@ def test_a_page_that_is_no_more_is_the_last_one() -> None:
 
 @pytest.mark.parametrize("value", ["", "x", "-1", "²", "9" * 5000])
 def test_an_unreadable_button_is_the_first_page(value: str) -> None:
-    assert emailkey.page_of(value) == 0
+    assert paging.page_of(value) == 0
 
 
 def test_names_are_inert_and_a_page_stays_within_slacks_limits() -> None:

@@ -11,7 +11,7 @@ from bot.model.plans import Plan, limits_of
 from bot.model.quota import Holdings, InUse
 from bot.model.standing import Meter, Standing
 from bot.model.use import Checked, Detail, HourOfCalls, OrganizationUse, Overview, first_hour
-from bot.ui import ratelimit_detail, ratelimits
+from bot.ui import paging, ratelimit_detail, ratelimits
 from sandbox.slack.validation import UPDATE_TEXT, check_message
 
 NOW = 1_780_000_000.0
@@ -133,4 +133,4 @@ def test_a_check_says_what_happened():
 
 @pytest.mark.parametrize("value", ["", "x", "-1", "9" * 30, "٣"])
 def test_a_page_that_cannot_be_read_is_the_first(value):
-    assert ratelimits.page_of(value) == 0
+    assert paging.page_of(value) == 0

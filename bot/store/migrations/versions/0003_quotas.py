@@ -59,9 +59,8 @@ def _calls() -> None:
         sa.Column("slack_user_id", sa.String(64), nullable=False),
         sa.PrimaryKeyConstraint("organization", "number", name="pk_quota_calls"),
     )
-    for column in ("slot_free_at", "reserved_at"):
-        name = f"ix_quota_calls_organization_{column}"
-        op.create_index(name, "quota_calls", ["organization", column])
+    for columns in (("organization", "slot_free_at"), ("organization", "reserved_at", "number")):
+        op.create_index(f"ix_quota_calls_{'_'.join(columns)}", "quota_calls", list(columns))
 
 
 def _hours() -> None:

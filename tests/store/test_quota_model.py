@@ -1,0 +1,85 @@
+"""The ledger in the database decides as the model's own, over long random days."""
+
+import random
+
+import pytest
+
+from bot.model.calls import CallCause
+from bot.model.organization import OrganizationKey
+from bot.model.plans import CallClass, Plan, limits_of
+from bot.model.quota import Granted, Terms
+from bot.store import quotas
+from bot.store.quotas import CallRequest, Reservation
+from bot.workflows.tidying import Tidying
+from tests.simulation.ledgers import ModelLedger
+
+KEY = OrganizationKey("eu", "10")
+TERMS = Terms(lambda _key: Plan.FREE, timeout_seconds=10.0)
+PAUSES = [0.0, 0.1, 1.0, 14.0, 16.0, 45.0, 61.0, 76.0, 1800.0, 20_000.0]
+
+
+class Both:
+    """Asks the database and the model alike, and compares."""
+
+    def __init__(self, database, clock) -> None:
+        self._database, self._clock = database, clock
+        self._model = ModelLedger(limits_of(Plan.FREE), TERMS.timeout_seconds)
+        self._open: list[tuple[Reservation, int]] = []
+        self.seen: set[str] = set()
+
+    def _now(self) -> float:
+        return self._clock.now().timestamp()
+
+    async def ask(self, call_class: CallClass) -> None:
+        request = CallRequest(KEY, CallCause("list"), call_class, TERMS)
+        async with self._database.statements() as tx:
+            ours = await quotas.reserve(tx, request)
+        ticket = await self._model.reserve(self._now(), call_class)
+        if isinstance(ours, Reservation):
+            assert ours.granted == ticket.decision
+            assert ours.number == ticket.number
+            self._open.append((ours, ticket.number))
+        else:
+            assert not isinstance(ticket.decision, Granted)
+            assert (ours.reason.kind, ours.reason.used) == (
+                ticket.decision.kind,
+                ticket.decision.used,
+            )
+            assert ours.reason.free_at == pytest.approx(ticket.decision.free_at, abs=1e-4)
+            self.seen.add(ours.reason.kind.value)
+
+    async def settle(self, dice) -> None:
+        if not self._open:
+            return
+        reservation, number = self._open.pop(dice.randrange(len(self._open)))
+        seconds = dice.choice([0.0, 0.5, 3.0])
+        async with self._database.statements() as tx:
+            await quotas.settle(tx, reservation, seconds)
+        await self._model.settle(number, self._now() - seconds, self._now())
+
+    async def make_many(self, count: int, call_class: CallClass) -> None:
+        for _ in range(count):
+            await self.ask(call_class)
+            if self._open:
+                await self.settle(random.Random(0))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3))
+async def test_the_database_decides_as_the_model(database, clock, seed):
+    dice = random.Random(seed)
+    both = Both(database, clock)
+    for _ in range(45):
+        call_class = dice.choice([CallClass.PERSON, CallClass.BACKGROUND])
+        step = dice.random()
+        if step < 0.4:
+            for _ in range(dice.randint(1, 7)):
+                await both.ask(call_class)
+        elif step < 0.6:
+            await both.settle(dice)
+        elif step < 0.8:
+            await both.make_many(dice.randint(40, 110), call_class)
+        else:
+            await Tidying(database).run(None, None)
+        clock.advance(dice.choice(PAUSES))
+    assert both.seen >= {"minute", "concurrent"}
