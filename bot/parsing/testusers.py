@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise, takewhile
 from typing import Literal
 
 from bot.errors import UsageError
@@ -23,6 +24,8 @@ USAGE = {
     "history": "/testusers history <flow>",
     "requests": "/testusers requests",
 }
+_COUNTRY_CODE = re.compile(r"\+[0-9]{1,3}")
+_AREA_CODE = re.compile(r"\(?[0-9]{2,5}\)?(?:-[0-9]+)*")
 KEYWORDS = frozenset({"for", "now", "because"})
 EXAMPLES = {
     "add": "/testusers add welcome +15550100 for 2h because Friday's demo",
@@ -151,6 +154,7 @@ class _Options:
 def _parse_change(kind: ChangeKind, words: Sequence[Word], text: str) -> ChangeRequest:
     if not words:
         raise _misuse(kind, "Which flow, and which identities?")
+    _refuse_split_numbers(kind, words[1:], text)
     flow, options = words[0], _Options()
     if flow.keyword in KEYWORDS:
         raise _misuse(kind, f"The flow comes first; “{flow.text}” is not one.")
@@ -216,6 +220,19 @@ def reason_problem(reason: str) -> str | None:
     if len(reason) > MAX_REASON_CHARS:
         return f"The reason has {len(reason)} characters; at most {MAX_REASON_CHARS} fit."
     return None
+
+
+def _refuse_split_numbers(kind: ChangeKind, words: Sequence[Word], text: str) -> None:
+    """`+1 (555) 0100`, as phones paste it, is one person and not three."""
+    for first, second in pairwise(takewhile(lambda word: word.keyword != "because", words)):
+        is_split = _COUNTRY_CODE.fullmatch(first.text) and _AREA_CODE.fullmatch(second.text)
+        between = text[first.end : second.end]
+        if is_split and not (first.is_quoted or second.is_quoted or "," in between):
+            raise _misuse(
+                kind,
+                f"“{first.text} {second.text}” looks like one number with spaces:"
+                " leave the spaces out, or quote it; put a comma between two identities.",
+            )
 
 
 def _identity(kind: ChangeKind, word: Word) -> str:

@@ -45,6 +45,11 @@ from bot.parsing.testusers import (
             "add welcome +1 for 2h now because it\u2019s <@U1|ada> — now",
             ChangeRequest("add", "welcome", ("+1",), 7200, True, "it\u2019s @ada — now"),
         ),
+        ("add welcome +1, 555 +2", ChangeRequest("add", "welcome", ("+1", "555", "+2"))),
+        (
+            "add welcome +2 because call +1 555",
+            ChangeRequest("add", "welcome", ("+2",), reason="call +1 555"),
+        ),
         ("add welcome for 5s +1", ChangeRequest("add", "welcome", ("+1",), 5)),
         (
             "add\u00a0welcome\u00a0+1 — because x\ny",
@@ -82,6 +87,8 @@ def test_what_is_typed_is_understood(text: str, request_: TestusersRequest) -> N
         ("add welcome +1 because " + "x" * 501, "501 characters"),
         ("remove welcome +1 for 2h", "belongs to `add`"),
         ("add welcome “open +1", "never closed"),
+        ("add welcome +1 (555) 010-0100", "“+1 (555)” looks like one number"),
+        ("add welcome +49\u00a0170 12345", "“+49 170” looks like one number"),
         ("add welcome " + "x" * 301, "301 bytes"),
         ("add welcome " + "x" * 12_000, "too long"),
     ],

@@ -80,13 +80,17 @@ class Asking:
     async def undo(self, person: Person, request_id: str) -> Asked:
         """Make a request of its own that takes an applied one back.
 
+        Asked again by the same person, while it waits, it is the same request.
+
         Raises:
             Refused: The person may not ask.
             NotFound: There is no such request.
             Conflict: It is not applied, or its undo is asked already.
         """
         await self._setup.people.admit(person, Permission.REQUEST)
-        undone = await self._undoable(request_id)
+        undone = await self._applied(request_id)
+        if undone.progress.undone_by is not None:
+            return await self._undo_before(person, undone.progress.undone_by)
         ground = await self._ground(undone.flow)
         effect, ends = _inverse(undone, ground, await self._now())
         if effect.change.is_empty:
@@ -99,16 +103,26 @@ class Asking:
         )
         return Asked(undone.flow, effect, await self._open(person, undone.flow, stored, undone))
 
-    async def _undoable(self, request_id: str) -> Request:
+    async def _applied(self, request_id: str) -> Request:
         async with self._setup.database.reading() as tx:
             request = await requests.load(tx, request_id)
         if request is None:
             raise NotFound("There is no such request any more.")
         if request.state is not State.APPLIED or request.progress.done is None:
             raise Conflict(f"Only an applied change can be undone. {state_sentence(request)}")
-        if request.progress.undone_by is not None:
-            raise Conflict("The undo of this change was asked before.")
         return request
+
+    async def _undo_before(self, person: Person, request_id: str) -> Asked:
+        """Return the undo that was asked before, if it was the person who asked and it waits."""
+        async with self._setup.database.reading() as tx:
+            undo = await requests.load(tx, request_id)
+        if (
+            undo is None
+            or undo.requester.slack_user_id != person.slack_user_id
+            or undo.state is not State.PENDING
+        ):
+            raise Conflict("The undo of this change was asked before.")
+        return Asked(undo.flow, Effect(undo.wish.change, Change(), undo.wish.end_changes), undo)
 
     async def _now(self) -> datetime:
         async with self._setup.database.reading() as tx:

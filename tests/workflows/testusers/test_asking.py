@@ -165,6 +165,8 @@ async def test_a_change_is_undone_once_unless_the_undo_is_given_up(world):
     inverse = (await undo(world, request)).request
     with pytest.raises(Conflict, match="asked before"):
         await undo(world, request, ADA)
+    assert (await undo(world, request)).request == inverse
+    assert len(await pending(world)) == 1
     await world.decide(Act.DENY, inverse, ADA, "no")
     assert (await undo(world, request)).request is not None
 
