@@ -127,6 +127,12 @@ async def fail(tx: Transaction, owner: str, job: Job, again_at: datetime, error:
     await tx.connection.execute(update(jobs).where(mine).values(owner=None, leased_until=None))
 
 
+async def release(tx: Transaction, owner: str, keys: Sequence[str]) -> None:
+    """End the leases that `owner` still holds: what they are for may be begun anew at once."""
+    mine = (jobs.c.owner == owner) & jobs.c.key.in_(keys)
+    await tx.connection.execute(update(jobs).where(mine).values(owner=None, leased_until=None))
+
+
 async def release_all(tx: Transaction) -> None:
     """End every lease: for who knows that no other process is alive."""
     await tx.connection.execute(update(jobs).values(owner=None, leased_until=None))

@@ -79,6 +79,8 @@ class JobLoop:
         self._has_ended.set()
         self._claims = itertools.count(1)
         self._running: dict[Lease, asyncio.Task[None]] = {}
+        # Runs that the database broke off: nobody need wait until their leases lapse.
+        self._broken_off: list[Lease] = []
 
     def wake(self) -> None:
         """Look for due jobs now rather than within a second."""
@@ -155,6 +157,7 @@ class JobLoop:
                 await self._run_and_finish(lease)
             except DatabaseUnavailable as error:
                 log.warning("job.database", reason=error.sentence)
+                self._broken_off.append(lease)
             finally:
                 self._running.pop(lease, None)
                 self._awake.set()
@@ -184,14 +187,23 @@ class JobLoop:
     async def _renew_for_ever(self) -> None:
         while True:
             await self._clock.sleep(RENEW_SECONDS)
-            if not self._running:
+            if not self._running and not self._broken_off:
                 continue
             try:
-                async with self._database.transaction() as tx:
-                    for owner, leases in _by_owner(self._running).items():
-                        await jobs.renew(tx, owner, [lease.job.key for lease in leases])
+                await self._renew()
             except DatabaseUnavailable as error:
                 log.warning("jobs.renew", reason=error.sentence)
+
+    async def _renew(self) -> None:
+        broken_off = list(self._broken_off)
+        async with self._database.transaction() as tx:
+            for owner, leases in _by_owner(self._running).items():
+                await jobs.renew(tx, owner, [lease.job.key for lease in leases])
+            for owner, leases in _by_owner(broken_off).items():
+                await jobs.release(tx, owner, [lease.job.key for lease in leases])
+        del self._broken_off[: len(broken_off)]
+        if broken_off:
+            self.wake()
 
 
 def _by_owner(leases: Iterable[Lease]) -> dict[str, list[Lease]]:

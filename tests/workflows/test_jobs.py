@@ -343,3 +343,21 @@ async def test_a_database_that_is_away_for_a_moment_ends_nothing(database, clock
         broken = False
         loop.wake()
         await work.seen(1)
+
+
+async def test_what_the_database_broke_off_is_begun_anew_without_waiting_for_the_lease(
+    database, clock, monkeypatch
+):
+    async def fail(*_) -> None:
+        raise DatabaseUnavailable
+
+    monkeypatch.setattr(jobs, "fail", fail)
+    work = Work(DatabaseUnavailable(), None)
+    await put(database)
+    async with running(database, clock, work) as loop:
+        await work.seen(1)
+        await until(loop, lambda _: loop._broken_off)
+        clock.advance(RENEW_SECONDS)
+        await until(loop, lambda found: found == [])
+    assert len(work.runs) == 2
+    assert RENEW_SECONDS < LEASE_SECONDS
