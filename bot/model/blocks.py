@@ -109,12 +109,12 @@ class Blocks:
         return replace(self, probing_until=until)
 
     def unclear(self, now: float) -> "Blocks":
-        """After a probe that neither passed nor was refused: the same pause once more."""
+        """After a probe that neither passed nor was refused: as after one that was refused.
+
+        Otherwise a service that is down for a day would cost a day's calls.
+        """
         longest = self.longest
-        if longest is None:
-            return Blocks()
-        again = replace(longest, until=max(longest.until, now + longest.pause_seconds))
-        return Blocks((*self._others(longest.code), again))
+        return Blocks() if longest is None else self.refused(longest.code, now, probe=True)
 
     def _others(self, code: BlockCode) -> tuple[Block, ...]:
         return tuple(block for block in self.blocks if block.code is not code)
