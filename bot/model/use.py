@@ -1,13 +1,13 @@
 """What `/ratelimits` tells: every organization's use, and the last 24 hours of one."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from bot.model.directory import DataCenterReport
 from bot.model.forecast import Forecast, forecast
 from bot.model.plans import Limits, Plan, limits_of
-from bot.model.quota import Holdings, LimitKind
+from bot.model.quota import LimitKind
 from bot.model.standing import Standing
 
 HOUR_SECONDS = 3600
@@ -45,13 +45,13 @@ class HourOfCalls:
 class Detail:
     """One organization: now, over the last 24 hours, and from here on.
 
-    `people` has the names of who called; `others_used` are calls of the day by other clients,
-    None where the service does not tell.
+    `free_at` is when a limit that is used up has room again; `people` has the names of who called;
+    `others_used` are calls of the day by other clients, None where the service does not tell.
     """
 
     name: str
     standing: Standing
-    held: Holdings
+    free_at: Mapping[LimitKind, float]
     hours: Sequence[HourOfCalls]
     people: dict[str, str]
     forecast: Forecast
@@ -62,7 +62,7 @@ class Detail:
     def idle(cls, name: str, standing: Standing, at: float) -> "Detail":
         """An organization that was never called."""
         pace = forecast(standing.day, 0, at)
-        return cls(name, standing, Holdings((), ()), (), {}, pace, None, at)
+        return cls(name, standing, {}, (), {}, pace, None, at)
 
     def by_hour(self) -> list[tuple[float, int]]:
         """Each of the last 24 hours of the clock with its calls, oldest first."""
@@ -85,15 +85,6 @@ class Detail:
         for hour in self.hours:
             made[hour.kind] += hour.calls
         return sorted(made.items(), key=lambda item: (-item[1], item[0]))
-
-    def free_at(self, kind: LimitKind) -> float | None:
-        """When a full limit has room again, where that is known; None while it has."""
-        meter = self.standing.meter(kind)
-        if kind is LimitKind.DAY:
-            free = self.standing.day.resets_at or 0.0
-        else:
-            free = self.held.free_at(kind, meter.limit)
-        return free if meter.share >= 1 and free > self.at else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -93,7 +93,7 @@ async def reserve(tx: Transaction, request: CallRequest) -> Reservation | NotNow
             blocks=account.blocks,
         )
         if isinstance(decision, Full):
-            return NotNow(await _with_time(tx, account, decision, request.terms), account.now)
+            return NotNow(await with_time(tx, account, decision, request.terms), account.now)
         if isinstance(decision, Blocked):
             return NotNow(decision, account.now)
         if await _take_number(tx, account, request):
@@ -125,7 +125,7 @@ def _call_unless_there(is_postgres: bool) -> Insert:  # noqa: FBT001
     return insert.on_conflict_do_nothing()
 
 
-async def holdings(tx: Transaction, account: Account) -> Holdings:
+async def _holdings(tx: Transaction, account: Account) -> Holdings:
     """When what the organization holds now is free again."""
     query = select(calls.c.slot_free_at, calls.c.permit_until).where(
         calls.c.organization == account.id, calls.c.slot_free_at > account.now
@@ -134,10 +134,10 @@ async def holdings(tx: Transaction, account: Account) -> Holdings:
     return Holdings.of([HeldCall(*row) for row in rows], account.now)
 
 
-async def _with_time(tx: Transaction, account: Account, full: Full, terms: Terms) -> Full:
-    """Say when there is room again."""
+async def with_time(tx: Transaction, account: Account, full: Full, terms: Terms) -> Full:
+    """The same with the time when there is room again."""
     if full.kind is not LimitKind.DAY:
-        held = await holdings(tx, account)
+        held = await _holdings(tx, account)
         # Something was given back since it was counted: now is the time.
         free_at = held.free_at(full.kind, full.allowed) or account.now
     elif account.day.resets_at is not None:

@@ -64,7 +64,7 @@ def _state(one: Detail) -> str:
 def _meter(one: Detail, kind: LimitKind) -> str:
     meter = one.standing.meter(kind)
     lines = [f"{bar(meter)} {meter}"]
-    free_at = one.free_at(kind)
+    free_at = one.free_at.get(kind)
     if free_at is not None:
         lines.append(f"next one free {moment(free_at)}")
     if kind is LimitKind.DAY:

@@ -12,7 +12,7 @@ from bot.model.directory import DataCenterReport, Directory, Place
 from bot.model.forecast import forecast
 from bot.model.organization import OrganizationKey
 from bot.model.plans import Plan
-from bot.model.quota import Terms
+from bot.model.quota import Full, LimitKind, Terms
 from bot.model.standing import Standing, State, worst_first
 from bot.model.use import (
     HOUR_SECONDS,
@@ -123,13 +123,14 @@ class RateLimits:
             account = await accounts.load(tx, key, self._terms)
             if account is None:
                 return Detail.idle(name, self._idle(key), now)
-            standing, held = quota_use.standing(account), await quotas.holdings(tx, account)
+            standing = quota_use.standing(account)
+            free_at = await self._free_at(tx, account, standing)
             hours = await quota_use.hours_since(tx, account, first_hour(now))
             last_hour = await quota_use.count_since(tx, account, now - HOUR_SECONDS, account.made)
             others = await self._others_used(tx, account)
         pace = forecast(standing.day, last_hour, now)
         people = await self._names(hours)
-        return Detail(name, standing, held, hours, people, pace, others, now)
+        return Detail(name, standing, free_at, hours, people, pace, others, now)
 
     async def check(self, person: Person, typed: str) -> Checked:
         """One real call that names the organization; see `check_at`."""
@@ -189,6 +190,19 @@ class RateLimits:
         async with self._database.reading() as tx:
             account = await accounts.load(tx, key, self._terms)
             return self._idle(key) if account is None else quota_use.standing(account)
+
+    async def _free_at(
+        self, tx: Transaction, account: Account, standing: Standing
+    ) -> dict[LimitKind, float]:
+        """When each limit that is used up has room again."""
+        free_at: dict[LimitKind, float] = {}
+        for kind in LimitKind:
+            meter = standing.meter(kind)
+            if meter.used >= meter.limit:
+                full = Full(kind, meter.used, meter.limit)
+                told = await quotas.with_time(tx, account, full, self._terms)
+                free_at[kind] = told.free_at or account.now
+        return free_at
 
     async def _others_used(self, tx: Transaction, account: Account) -> int | None:
         """Calls of the told day that were not ours, as far as its beginning can be guessed."""

@@ -8,7 +8,7 @@ from bot.model.directory import DataCenterReport
 from bot.model.forecast import Forecast
 from bot.model.organization import OrganizationKey
 from bot.model.plans import Plan, limits_of
-from bot.model.quota import Holdings, InUse
+from bot.model.quota import InUse, LimitKind
 from bot.model.standing import Meter, Standing
 from bot.model.use import Checked, Detail, HourOfCalls, OrganizationUse, Overview, first_hour
 from bot.ui import paging, ratelimit_detail, ratelimits
@@ -25,10 +25,9 @@ def standing(name="10", *, minute=0, concurrent=0, day=0, blocks=Blocks(), **day
     return Standing(key, Plan.FREE, limits_of(Plan.FREE), in_use, day_use, blocks)
 
 
-def a_detail(one, *, hours=(), pace=None, others=None, held=None, name="Acme"):
-    held = held or Holdings((), ())
+def a_detail(one, *, hours=(), pace=None, others=None, free_at=None, name="Acme"):
     pace = pace or Forecast(0, None)
-    return Detail(name, one, held, hours, {"U1": "Ada <x>"}, pace, others, NOW)
+    return Detail(name, one, free_at or {}, hours, {"U1": "Ada <x>"}, pace, others, NOW)
 
 
 def told(message) -> str:
@@ -94,8 +93,8 @@ def test_a_bar_shows_the_share(used, cells):
 
 
 def test_a_full_minute_says_when_a_slot_is_free():
-    held = Holdings([NOW + 12.0 + n for n in range(100)], [])
-    message = ratelimit_detail.detail(a_detail(standing(minute=100), held=held))
+    free_at = {LimitKind.MINUTE: NOW + 12.0}
+    message = ratelimit_detail.detail(a_detail(standing(minute=100), free_at=free_at))
     assert f"next one free <!date^{int(NOW + 12)}^" in message.text
 
 

@@ -1,0 +1,153 @@
+"""What `/ratelimits` finds out, on SQLite and PostgreSQL."""
+
+from datetime import timedelta
+
+import pytest
+
+from bot.errors import QuotaExhausted
+from bot.model.calls import CallCause
+from bot.model.directory import DataCenterReport, Directory, Listing
+from bot.model.organization import Organization, OrganizationKey
+from bot.model.plans import Plan
+from bot.model.quota import LimitKind, Terms
+from bot.model.told import ToldLimits
+from bot.permissions import Person
+from bot.store.audit import AuditStore
+from bot.workflows.guard import Guard
+from bot.workflows.incidents import Incidents
+from bot.workflows.ratelimits import RateLimits
+from tests.support.clock import JumpingClock
+
+KEY = OrganizationKey("eu", "10")
+TERMS = Terms(lambda _key: Plan.FREE, timeout_seconds=10.0)
+OTTO = Person("U0OPERATOR", "Otto")
+HOUR = 3600.0
+
+
+class FakePeople:
+    async def name(self, slack_user_id):
+        return f"name of {slack_user_id}"
+
+
+class FakeDirectory:
+    def __init__(self, clock) -> None:
+        names = {"10": "Acme", "11": "Acme Two"}
+        found = tuple(Organization(organization_id=key, name=name) for key, name in names.items())
+        self._known = Directory((DataCenterReport("eu", Listing("eu", found, clock.now())),))
+        self.accepted = []
+
+    async def known(self) -> Directory:
+        return self._known
+
+    async def accept(self, key, found) -> None:
+        self.accepted.append(key)
+
+
+class FakeInventory:
+    data_centers = ("eu",)
+
+    def __init__(self, guard) -> None:
+        self._guard = guard
+        self.told: ToldLimits | None = None
+
+    async def organizations(self, key, cause):
+        async with self._guard.call(key, cause) as grant:
+            await grant.responded()
+            if self.told is not None:
+                await grant.told(self.told)
+        return []
+
+
+@pytest.fixture
+def clock() -> JumpingClock:
+    return JumpingClock()
+
+
+@pytest.fixture
+def inventory(database, clock) -> FakeInventory:
+    return FakeInventory(Guard(database, clock, TERMS, Incidents(TERMS, lambda: None)))
+
+
+@pytest.fixture
+def ratelimits(database, clock, inventory) -> RateLimits:
+    return RateLimits(
+        database=database,
+        audit=AuditStore(None),
+        inventory=inventory,
+        directory=FakeDirectory(clock),
+        people=FakePeople(),
+        terms=TERMS,
+        clock=clock,
+    )
+
+
+async def call(inventory, count, user="U1") -> None:
+    for _ in range(count):
+        await inventory.organizations(KEY, CallCause("list", user))
+
+
+async def test_the_pace_is_that_of_the_last_hour(ratelimits, inventory, clock):
+    await call(inventory, 50)
+    clock.advance(2 * HOUR)
+    await call(inventory, 90)
+    detail = await ratelimits.one(OTTO, "Acme")
+    assert detail.forecast.calls_an_hour == 90
+    assert detail.forecast.ends_at == pytest.approx(detail.at + 860 / 90 * HOUR)
+    assert detail.by_person() == [("U1", 140)]
+    assert detail.people == {"U1": "name of U1"}
+    assert sum(calls for _, calls in detail.by_hour()) == 140
+
+
+async def test_what_is_used_up_says_when_it_is_free(ratelimits, inventory, clock):
+    began = clock.now()
+    for _ in range(10):
+        await call(inventory, 100)
+        clock.advance(61)
+    await call_in_vain(inventory, "day")
+    detail = await ratelimits.one(OTTO, "10")
+    day_free_at = (began + timedelta(hours=25, seconds=15)).timestamp()
+    assert detail.free_at == {LimitKind.DAY: pytest.approx(day_free_at, abs=0.1)}
+
+
+async def test_a_full_minute_says_when_it_is_free(ratelimits, inventory, clock):
+    await call(inventory, 100)
+    await call_in_vain(inventory, "minute")
+    detail = await ratelimits.one(OTTO, "10")
+    free_at = clock.now().timestamp() + 60.05
+    assert detail.free_at == {LimitKind.MINUTE: pytest.approx(free_at)}
+
+
+async def call_in_vain(inventory, limit_kind) -> None:
+    with pytest.raises(QuotaExhausted) as caught:
+        await call(inventory, 1)
+    assert caught.value.limit_kind == limit_kind
+
+
+async def test_calls_of_others_are_told_where_the_service_tells(ratelimits, inventory):
+    inventory.told = ToldLimits(limit=1000, remaining=900, reset_seconds=3600)
+    await call(inventory, 1)
+    detail = await ratelimits.one(OTTO, "10")
+    assert detail.others_used == 99
+    assert detail.standing.day.used == 100
+
+
+async def test_one_that_was_never_called_stands_at_nothing(ratelimits):
+    detail = await ratelimits.one(OTTO, "Acme Two")
+    assert (detail.standing.in_use.minute, detail.hours, detail.others_used) == (0, (), None)
+    assert detail.forecast.ends_at is None
+
+
+async def test_a_check_is_timed_and_brings_a_listing(ratelimits, inventory):
+    checked = await ratelimits.check(OTTO, "10")
+    assert checked.seconds == 0.0
+    assert (checked.name, checked.standing.in_use.minute) == ("Acme", 1)
+
+
+async def test_a_plan_that_is_set_is_in_force_at_once(ratelimits):
+    plan_set = await ratelimits.set_plan(OTTO, "10", Plan.PREMIUM)
+    assert (plan_set.before, plan_set.now) == (Plan.FREE, Plan.PREMIUM)
+    again = await ratelimits.set_plan(OTTO, "10", Plan.STANDARD)
+    assert again.before is Plan.PREMIUM
+    overview = await ratelimits.overview(OTTO)
+    limits = {use.name: use.standing.day.limit for use in overview.uses}
+    assert limits == {"Acme": 2000, "Acme Two": 1000}
