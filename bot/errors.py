@@ -10,7 +10,8 @@
     ├── TooManyCommands         the person's limit per minute; has the seconds to wait
     ├── DatabaseUnavailable     nothing can be looked up or recorded
     │   ├── DatabaseInUse       another process uses the same SQLite file
-    │   └── DatabaseTooNew      the schema is of a newer program
+    │   ├── DatabaseTooNew      the schema is of a newer program
+    │   └── CommitUnknown       it broke off while it committed: nobody knows whether it is done
     ├── Conflict                somebody else was first: the state has already changed
     ├── QuotaError              the bot itself declines to call the inventory service
     │   ├── QuotaExhausted      a limit is used up; has the limit and the time it is free again
@@ -154,6 +155,18 @@ class DatabaseTooNew(DatabaseUnavailable):
         super().__init__(
             "The database was made by a newer version of Gatehouse: "
             "run that version, or restore a backup."
+        )
+
+
+class CommitUnknown(DatabaseUnavailable):
+    """The database broke off while it committed; `Nothing was done` would be a guess."""
+
+    outcome = "commit_unknown"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "The database broke off at the last moment, so it is not sure whether this was done. "
+            "Please look before you try again."
         )
 
 

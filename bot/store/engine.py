@@ -30,7 +30,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_en
 from sqlalchemy.types import TypeDecorator
 
 from bot.clock import Clock
-from bot.errors import DatabaseInUse, DatabaseUnavailable
+from bot.errors import CommitUnknown, DatabaseInUse, DatabaseUnavailable
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 CONNECT_SECONDS = 5
@@ -170,9 +170,18 @@ class Database:
 
         Raises:
             DatabaseUnavailable: It cannot be reached, is full, or broke off.
+            CommitUnknown: It broke off while it committed.
         """
-        async with self._serialised(), _translated(), self._engine.begin() as connection:
-            yield Transaction(connection, self._clock)
+        is_committing = False
+        try:
+            async with self._serialised(), _translated(), self._engine.begin() as connection:
+                yield Transaction(connection, self._clock)
+                is_committing = True
+        except DatabaseUnavailable as error:
+            # SQLite is in this process: a commit of its that fails is undone.
+            if is_committing and not self.is_sqlite:
+                raise CommitUnknown from error
+            raise
 
     @asynccontextmanager
     async def statements(self) -> AsyncIterator[Transaction]:

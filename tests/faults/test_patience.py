@@ -3,16 +3,19 @@
 import asyncio
 import sqlite3
 from contextlib import closing
+from urllib.parse import urlsplit
 
 import pytest
+from sqlalchemy import text
 
-from bot.errors import DatabaseUnavailable
+from bot.errors import CommitUnknown, DatabaseUnavailable
 from bot.model.approval import Act
 from bot.store import engine
 from bot.store.engine import Database
 from bot.store.jobs import Job
 from bot.ui import replies
 from bot.workflows.testusers.clicks import CLICK, Clicks, StoredClick
+from tests.support.proxy import running_proxy
 from tests.support.testusers import ADA, World
 
 
@@ -34,6 +37,21 @@ async def test_writers_behind_a_locked_file_all_give_up_in_time(sqlite_url, cloc
     assert {type(one) for one in outcomes} == {DatabaseUnavailable}
     await write(database)
     await database.close()
+
+
+@pytest.mark.postgres
+async def test_a_commit_that_breaks_off_is_not_said_to_have_done_nothing(postgres_url, clock):
+    parts = urlsplit(postgres_url)
+    async with running_proxy(parts.hostname, parts.port) as proxy:
+        through = f"postgresql://{parts.username}@127.0.0.1:{proxy.port}{parts.path}"
+        database = Database(through, clock)
+        with pytest.raises(CommitUnknown, match="not sure"):  # noqa: PT012 - the commit raises
+            async with database.transaction() as tx:
+                await tx.connection.execute(text("SELECT 1"))
+                await proxy.cut()
+        with pytest.raises(DatabaseUnavailable, match="Nothing was done"):
+            await write(database)
+        await database.close()
 
 
 class FakeReplies:
