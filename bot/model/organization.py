@@ -7,6 +7,9 @@ from itertools import chain
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 PORTION = 500
+# Digits, says the specification. What goes into an address and a key of the database has at least
+# to be short, and without spaces and control characters.
+IDENTIFIER = r"^[^\s\p{C}]{1,64}$"
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -45,7 +48,7 @@ class Organization(BaseModel):
 
     model_config = ConfigDict(frozen=True, strict=True, extra="ignore")
 
-    organization_id: str = Field(min_length=1)
+    organization_id: str = Field(pattern=IDENTIFIER)
     name: str
     contact_name: str | None = None
     email: str | None = None

@@ -59,6 +59,13 @@ def test_an_organization_has_an_id_and_a_name(missing: str) -> None:
         Organization.model_validate(sent)
 
 
+@pytest.mark.parametrize("wrong", ["", "1\0", "1 2", "1\n", "\u202e1", "7" * 65])
+def test_an_id_can_be_a_key(wrong: str) -> None:
+    with pytest.raises(ValidationError):
+        Organization.model_validate({**SENT, "organization_id": wrong})
+    assert Organization.model_validate({**SENT, "organization_id": "7" * 64})
+
+
 def test_a_key_prints_as_data_center_and_organization() -> None:
     assert str(OrganizationKey("com.au", "7")) == "com.au/7"
     assert str(OrganizationKey("eu")) == "eu/-"
