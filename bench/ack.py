@@ -15,13 +15,13 @@ PEER = "bare Bolt"
 ROUNDS = 7
 COMMANDS = {1: 100, 64: 1000}
 AT_P50, AT_THROUGHPUT = Aim(most=1.25), Aim(least=0.8)
-# What a command is, and how it is counted; processor time is what other programs disturb least.
+# Processor time is what other programs disturb least; the system counts it in steps of 10 ms.
 AIMS = {
     "p50": ("ms", AT_P50),
     "p99": ("ms", NO_AIM),
     "acknowledged": ("/s", AT_THROUGHPUT),
     "answered": ("/s", AT_THROUGHPUT),
-    "processor": ("ms", Aim(most=1.25)),
+    "processor": ("ms", NO_AIM),
 }
 
 

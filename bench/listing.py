@@ -23,7 +23,7 @@ from bot.workflows.flights import Flights
 from sandbox.services.organizations import DataCenter, many_organizations
 
 SIZES = (10, 100, 1_000, 10_000)
-ROUNDS = 5
+ROUNDS = 3
 FIRST_ID = 400_000_000
 SEARCHED = "zzz is in none"
 CALL = ServiceCall("inventory", "the inventory service (com)", "GET", URL("http://127.0.0.1/"))
@@ -148,7 +148,7 @@ def _growth(what: str, unit: str, large: list[float], small: list[float], factor
 
 def _in_turn(step: Step, subject: Subject) -> tuple[list[float], list[float]]:
     ours, theirs = [], []
-    repeats = max(1, 2_000 // subject.size)
+    repeats = max(1, 1_000 // subject.size)
     for _ in range(ROUNDS):
         theirs.append(_milliseconds(lambda: step.theirs(subject), repeats))
         ours.append(_milliseconds(lambda: step.ours(subject), repeats))
