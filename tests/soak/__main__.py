@@ -5,18 +5,23 @@ import asyncio
 import secrets
 import sys
 
+from sandbox.services.limits import MINUTE_EXCEEDED
 from tests.faults.running import table
+from tests.soak.actors import Pace
 from tests.soak.soaking import soak
 from tests.support.postgres import own_database, server_url
 
 TEN_MINUTES = 600.0
+KILL_EVERY_SECONDS = 12.0
+BLOCK_SECONDS = 20.0
 
 
 async def run(seconds: float, seed: int) -> int:
     """Soak, print, and return the exit status."""
     async with own_database(server_url()) as url:
         try:
-            rows = await soak(url, seconds, seed)
+            pace = Pace(seconds, KILL_EVERY_SECONDS, MINUTE_EXCEEDED, BLOCK_SECONDS)
+            rows = await soak(url, pace, seed)
         except AssertionError as error:
             sys.stderr.write(f"FAILED with --seed {seed}: {str(error)[:3000]}\n")
             return 1

@@ -1,6 +1,7 @@
 """What goes on during a soak: people, outside hands, blocks, and somebody who kills processes."""
 
 import asyncio
+import itertools
 import random
 import time
 from collections import Counter
@@ -15,7 +16,6 @@ from tests.support.story import APPROVALS, APPROVER, FLOWS, MARKS, REQUESTER, SE
 CHECKERS = ("U0CHECK1", "U0CHECK2", "U0CHECK3")
 BUSY = ("eu", "20077314")
 BLOCKED = (("jp", "80004410"), ("ca", "90001276"), ("in", "60018842"), ("sa", "30002218"))
-BLOCK_SECONDS = 20.0
 LOOK_SECONDS = 40.0
 AGAIN_SECONDS = 0.3
 # Ends of grants come by themselves, so those are on the other flow.
@@ -24,18 +24,32 @@ EDITS = 0.2
 OK = 200
 
 
+@dataclass(frozen=True)
+class Pace:
+    """How long and how rough a soak is.
+
+    `seconds` is how long new work begins, `kill_every` the longest pause between two kills;
+    blocks by another client are of `code` and last `block_seconds`.
+    """
+
+    seconds: float
+    kill_every: float
+    code: int
+    block_seconds: float
+
+
 @dataclass
 class Soak:
     """A fleet, its model, and what has been counted.
 
-    `ends_at` is when nothing new begins, on the monotonic clock; `requests_expire` after seconds.
+    `ends_at` is when nothing new begins, on the monotonic clock.
     """
 
     fleet: Fleet
     story: Story
     dice: random.Random
+    pace: Pace
     ends_at: float
-    requests_expire: float
     counts: Counter = field(default_factory=Counter)
     answer_seconds: list[float] = field(default_factory=list)
     blocks: list[tuple[tuple[str, str], float, float]] = field(default_factory=list)
@@ -249,23 +263,24 @@ async def checker(soak: Soak, user: str) -> None:
 
 async def blocker(soak: Soak) -> None:
     """Another client has organizations blocked, one after the other; somebody notices."""
-    for at in BLOCKED * 100:
-        await soak.pause(25.0)
+    seconds = soak.pace.block_seconds
+    for at in itertools.cycle(BLOCKED):
+        await soak.pause(seconds)
         if not soak.is_on:
             return
         now = time.time()
-        soak.fleet.services.state.limits.block(at, 44, BLOCK_SECONDS)
-        soak.blocks.append((at, now, now + BLOCK_SECONDS))
+        soak.fleet.services.state.limits.block(at, soak.pace.code, seconds)
+        soak.blocks.append((at, now, now + seconds))
         soak.counts["blocks by others"] += 1
         for _ in range(4):
             await soak.ask("U0ADMIN", "/ratelimits", f"check {at[1]}")
-            await asyncio.sleep(BLOCK_SECONDS / 8)
+            await asyncio.sleep(seconds / 8)
 
 
-async def killer(soak: Soak, every_seconds: float) -> None:
+async def killer(soak: Soak) -> None:
     """Kill one of the processes at random, and start another in its place."""
     while soak.is_on:
-        await soak.pause(every_seconds)
+        await soak.pause(soak.pace.kill_every)
         victim = soak.dice.choice([one for one in soak.fleet.processes if one.is_running])
         await victim.kill()
         soak.counts["kills -9"] += 1

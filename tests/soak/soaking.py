@@ -10,6 +10,7 @@ from sandbox.services.state import ServicesState
 from tests.soak.actors import (
     BUSY,
     CHECKERS,
+    Pace,
     Soak,
     blocker,
     checker,
@@ -25,18 +26,16 @@ from tests.support.world import ROLES
 
 HOUR = 3600.0
 PROCESSES = 3
+LONGEST_EXPIRY_SECONDS = 25.0
 
 
-async def soak(
-    database_url: str, seconds: float, seed: int, kill_every_seconds: float = 12.0
-) -> list[tuple[str, object]]:
-    """Work for so many seconds, let everything end, and hold it to the model.
+async def soak(database_url: str, pace: Pace, seed: int) -> list[tuple[str, object]]:
+    """Work for a time, let everything end, and hold it to the model.
 
     Args:
         database_url: Of a new database on PostgreSQL.
-        seconds: How long new work begins.
+        pace: How long and how rough.
         seed: Of the dice: what is done is the same again, when is not.
-        kill_every_seconds: The longest pause between two kills.
 
     Returns:
         Rows of the table.
@@ -44,26 +43,26 @@ async def soak(
     Raises:
         AssertionError: Something is not as it must be.
     """
-    expire = min(25.0, seconds / 3)
+    expire = min(LONGEST_EXPIRY_SECONDS, pace.seconds / 3)
     async with running_fleet(
         database_url, PROCESSES, services=services(), **settings(expire)
     ) as fleet:
         more_people(fleet)
-        ends_at = time.monotonic() + seconds
-        one = Soak(fleet, Story(fleet), random.Random(seed), ends_at, expire)
-        await work(one, kill_every_seconds)
+        ends_at = time.monotonic() + pace.seconds
+        one = Soak(fleet, Story(fleet), random.Random(seed), pace, ends_at)
+        await work(one)
         found = await check(one)
-    return [("seconds of work", f"{seconds:.0f}"), *rows(one), *found.items()]
+    return [("seconds of work", f"{pace.seconds:.0f}"), *rows(one), *found.items()]
 
 
-async def work(one: Soak, kill_every_seconds: float) -> None:
+async def work(one: Soak) -> None:
     """Let everybody work until the time is over and what was begun is decided."""
     deciding = asyncio.create_task(decider(one))
     working = asyncio.gather(
         requester(one),
         *(checker(one, user) for user in CHECKERS),
         blocker(one),
-        killer(one, kill_every_seconds),
+        killer(one),
     )
     try:
         await first_failure(working, deciding)

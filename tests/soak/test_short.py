@@ -2,6 +2,8 @@
 
 import pytest
 
+from sandbox.services.limits import TOO_MANY_AT_ONCE
+from tests.soak.actors import Pace
 from tests.soak.soaking import soak
 
 
@@ -9,6 +11,7 @@ from tests.soak.soaking import soak
 @pytest.mark.postgres
 @pytest.mark.timeout(300)
 async def test_a_short_soak_ends_as_the_model_says(postgres_url):
-    found = dict(await soak(postgres_url, 20.0, seed=7, kill_every_seconds=8.0))
+    pace = Pace(seconds=20.0, kill_every=8.0, code=TOO_MANY_AT_ONCE, block_seconds=4.0)
+    found = dict(await soak(postgres_url, pace, seed=7))
     assert found["refusals that the bot provoked"] == 0
     assert found["kills -9"] >= 1
