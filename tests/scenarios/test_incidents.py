@@ -6,6 +6,9 @@ import re
 
 import pytest
 
+from bot.store import jobs
+from bot.store.jobs import Job
+from bot.workflows.watcher import WATCH_KIND
 from sandbox.services.faults import Fault, FaultKind
 from sandbox.services.limits import LimitRules
 from sandbox.services.state import ServicesState
@@ -243,3 +246,18 @@ async def test_use_block_and_alert_survive_kill_minus_nine(sqlite_url):
         assert len(state.calls) == calls
         assert "is blocked by the inventory service" in the_only_alert(fleet).text
         assert fleet.tracebacks == []
+
+
+async def test_the_watcher_notices_a_block_with_nobody_asking(sqlite_url):
+    async with running_world(sqlite_url, commands_per_minute="0") as world:
+        await world.ask("U0VIEWER", "/orgs")
+        state, before = world.services.state, len(world.services.state.calls)
+        for name, center in state.data_centers.items():
+            for one in center.organizations:
+                state.limits.block((name, one.organization_id), 44)
+        async with world.bot.database.transaction() as tx:
+            await jobs.put(tx, Job(WATCH_KIND, WATCH_KIND, WATCH_KIND, await tx.now()))
+        world.bot.jobs.wake()
+        message = await the_alert(world, "is blocked by the inventory service")
+        assert "another client" in message.text
+        assert len(state.calls) == before + 1
