@@ -45,10 +45,10 @@ class Notes:
         Raises:
             AssertionError: Silence, or other words.
         """
-        said = first_line(answer)
-        assert not is_silence(answer), f"silence: {said}"
-        assert any(word in answer.all_text for word in says), said
-        self.seen.append(said)
+        assert not is_silence(answer), f"silence: {answer.all_text}"
+        said = [line for line in answer.all_text.splitlines() if any(word in line for word in says)]
+        assert said, answer.all_text
+        self.seen.append(said[0])
 
     async def until(
         self, is_well: Callable[[], Awaitable[bool]], seconds: float = RECOVERY_SECONDS
@@ -92,6 +92,8 @@ class Notes:
         """
         await story.comes_true()
         self.holds("the list as approved, one true card, told once")
+        if story.cleared_alerts:
+            self.holds("one alert, cleared once")
         if by_command:
             await story.fleet.verify_audit()
         else:
@@ -120,11 +122,6 @@ class Drill:
     promise: str
     run: Callable[[Notes], Awaitable[None]]
     databases: tuple[Kind, ...] = BOTH
-
-
-def first_line(message: Message) -> str:
-    """The first line of a message, as it is quoted in the table."""
-    return (message.text or message.all_text).splitlines()[0]
 
 
 async def lasts(began: float, seconds: float) -> None:

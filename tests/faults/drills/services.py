@@ -65,6 +65,21 @@ async def inventory(notes: Notes, kind: FaultKind) -> None:
         assert not fleet.tracebacks, fleet.tracebacks[0][:2000]
 
 
+async def email(notes: Notes, kind: FaultKind) -> None:
+    """The email service fails while its key is checked."""
+    async with database_of(notes.database, notes.folder) as url, running_fleet(url) as fleet:
+        fault = fleet.services.state.faults.add(Fault(kind, "email", seconds=1.0))
+        began = time.monotonic()
+        await notes.people_see(fleet, REQUESTER, "/emailkey", "check", "email service")
+        await lasts(began, notes.seconds)
+        fault.lift()
+        async with notes.recovery():
+            answer = await fleet.ask(REQUESTER, "/emailkey", "check")
+            assert "The email key works" in answer.all_text, answer.all_text
+        notes.holds("the key works again")
+        assert not fleet.tracebacks, fleet.tracebacks[0]
+
+
 FLOW_PROMISE = (
     "Who asks gets the reason in a sentence; an approved change is retried, then `failed` with"
     " `Retry`; afterwards it is applied once."
@@ -85,5 +100,14 @@ DRILLS = (
     *(
         Drill(f"a data center {name}", LIST_PROMISE, partial(inventory, kind=KINDS[name]))
         for name in ("hangs", "resets connections", "drips a byte a second", "answers 500")
+    ),
+    *(
+        Drill(
+            f"the email service {name}",
+            "Who checks the key gets the reason in a sentence.",
+            partial(email, kind=KINDS[name]),
+            ("sqlite",),
+        )
+        for name in ("hangs", "resets connections", "drips a byte a second")
     ),
 )

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 
+from sandbox.services.limits import TOO_MANY_AT_ONCE
 from sandbox.slack.faults import Faults
 from tests.faults.drill import Drill, Notes, lasts
 from tests.support.fleet import running_fleet
@@ -13,6 +14,7 @@ from tests.support.story import APPROVER, REQUESTER, Story, Wish
 WRITING = ("chat.postMessage", "chat.update")
 LOOKING_UP = ("users.info", "usergroups.users.list", "usergroups.list")
 RETRY_AFTER_SECONDS = 3
+ORGANIZATION, BLOCK_SECONDS = ("jp", "80004410"), 4.0
 
 Break = Callable[[Faults, str], None]
 
@@ -23,6 +25,7 @@ async def disturbed(notes: Notes, fails: Break, methods: tuple[str, ...]) -> Non
         story = Story(fleet)
         waiting = await story.request()
         await fleet.ask(APPROVER, "/testusers", "requests")
+        await fleet.ask(REQUESTER, "/orgs")
         faults = fleet.slack.workspace.faults
         calls_before = len(fleet.slack.workspace.calls_of("chat.postMessage"))
         for method in methods:
@@ -34,6 +37,10 @@ async def disturbed(notes: Notes, fails: Break, methods: tuple[str, ...]) -> Non
         story.wishes[later] = Wish(later, "welcome")
         await notes.click_says(story, waiting, "Approve", "You approved")
         story.becomes(waiting, "applied")
+        fleet.services.state.limits.block(ORGANIZATION, TOO_MANY_AT_ONCE, BLOCK_SECONDS)
+        answer = await fleet.ask(REQUESTER, "/ratelimits", f"check {ORGANIZATION[1]}")
+        notes.saw(answer, "refused a call")
+        story.cleared_alerts.add(ORGANIZATION[1])
         if "users.info" in methods:
             await notes.people_see(fleet, "U0VIEWER", "/orgs", "", "Slack")
         await lasts(began, notes.seconds)
@@ -76,7 +83,7 @@ def lost_answers(faults: Faults, method: str) -> None:
 
 
 PROMISE = (
-    "Commands and clicks are answered and followed; cards and messages wait,"
+    "Commands and clicks are answered and followed; cards, messages and alerts wait,"
     " and then each is there once and true."
 )
 EVERYTHING = (*WRITING, *LOOKING_UP)
