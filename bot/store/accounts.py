@@ -43,6 +43,11 @@ class Account:
         return limits_of(self.plan)
 
     @property
+    def made_in_day(self) -> int:
+        """How many of the day's calls are the bot's own."""
+        return self.made - self.made_before
+
+    @property
     def day(self) -> DayUse:
         """The day in force, and what of it is used."""
         ledger = DayLedger(self.made, self.made_before, self.told, self.lowered_day)

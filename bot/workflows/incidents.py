@@ -10,6 +10,7 @@ from bot.model.days import limit_in_message
 from bot.model.organization import OrganizationKey
 from bot.model.plans import CallClass
 from bot.model.quota import LimitKind, Terms
+from bot.model.standing import Meter
 from bot.store import accounts, incidents, jobs, outbox, quota_use, quotas
 from bot.store.accounts import Account
 from bot.store.engine import Transaction
@@ -60,7 +61,7 @@ class Incidents:
         limit = limit_in_message(refusal.words) if code is BlockCode.DAY else None
         if limit is not None:
             await quotas.lower_day(tx, account, limit)
-        detail = _detail(account, refusal, code)
+        detail = _detail(account, refusal, code, limit)
         incident_id, is_new = await incidents.count_one(tx, account.id, code, detail)
         await probe_job(tx, account.id, account.key, blocks, ensure=False)
         if is_new and account.muted_until > account.now:
@@ -96,16 +97,25 @@ async def probe_job(
     await (jobs.ensure(tx, job) if ensure else jobs.put(tx, job))
 
 
-def _detail(account: Account, refusal: Refusal, code: BlockCode) -> dict[str, Any]:
-    """What is known at the first refusal; the refused call itself is still counted."""
+def _detail(
+    account: Account, refusal: Refusal, code: BlockCode, named: int | None
+) -> dict[str, Any]:
+    """What is known at the first refusal; the refused call itself is still counted.
+
+    Of the day only the bot's own calls: what the service tells has other clients' among them.
+    `named` is the day's limit in the service's words.
+    """
     standing = quota_use.standing(account)
-    meters = {kind.value: standing.meter(kind) for kind in LimitKind}
+    meters = {kind: standing.meter(kind) for kind in LimitKind}
+    day = meters[LimitKind.DAY]
+    limit = day.limit if named is None else min(day.limit, named)
+    meters[LimitKind.DAY] = Meter(account.made_in_day, limit)
     own = meters[_LIMIT_OF[code]]
     return {
         "words": refusal.words,
         "sent_code": refusal.code,
         "is_foreign": own.used < own.limit,
-        "own": {kind: [meter.used, meter.limit] for kind, meter in meters.items()},
+        "own": {kind.value: [meter.used, meter.limit] for kind, meter in meters.items()},
     }
 
 

@@ -395,6 +395,15 @@ async def test_a_block_at_the_bots_own_limit_is_not_anothers(guard, database):
     assert incident.detail["is_foreign"] is False
 
 
+async def test_an_alert_tells_the_bots_own_calls_and_the_limit_that_was_named(guard, database):
+    await make(guard, told=ToldLimits(limit=500, remaining=1, reset_seconds=100))
+    await be_refused(guard, 45, message="exceeded the limit of 400 calls")
+    async with database.reading() as tx:
+        [incident] = await incidents.all_open(tx)
+    assert incident.detail["own"]["day"] == [2, 400]
+    assert incident.detail["is_foreign"] is True
+
+
 async def test_a_45_lowers_the_day(guard, database):
     await be_refused(guard, 45, message="exceeded the limit of 1,000 calls")
     assert (await standing(database)).day.limit == 1000
