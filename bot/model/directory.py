@@ -119,12 +119,17 @@ class Directory:
 
     def name_of(self, key: OrganizationKey) -> str:
         """Return what to call whom a call counts against: a name where one is known."""
+        unnamed = f"Data center {key.data_center} (no organization named)"
+        return self.listed_name(key) or key.organization_id or unnamed
+
+    def listed_name(self, key: OrganizationKey) -> str | None:
+        """Return the name in the listing, or None where there is no such organization."""
         for report in self.reports:
             if report.data_center == key.data_center and report.listing is not None:
                 for one in report.listing.organizations:
                     if one.organization_id == key.organization_id:
                         return one.name
-        return key.organization_id or f"Data center {key.data_center} (no organization named)"
+        return None
 
     def find(self, text: str) -> Place:
         """Return the one organization of that id or name.

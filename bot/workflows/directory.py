@@ -27,6 +27,7 @@ from bot.workflows.flights import Flights
 
 log = structlog.get_logger(__name__)
 
+NO_LONGER_LISTED = "That organization is no longer listed. Type /orgs to see those that are."
 # A person waits this long for a slow data center; it goes on, and the next asker sees it.
 PATIENCE_SECONDS = 12.0
 # The kind of a call that wants the newest, whatever another process has; for charts.
@@ -137,7 +138,7 @@ class OrganizationDirectory:
             place = report.listing.place_of(organization_id) if report.listing else None
             if place is not None:
                 return place, report
-        raise NotFound("That organization is no longer listed. Type /orgs to see those that are.")
+        raise NotFound(NO_LONGER_LISTED)
 
     async def known(self) -> Directory:
         """Return what is known without any call: the last good listings."""

@@ -29,7 +29,11 @@ from bot.store import accounts, quota_use, quotas
 from bot.store.accounts import Account
 from bot.store.audit import AuditStore
 from bot.store.engine import Database, Transaction
-from bot.workflows.directory import InventoryListings, OrganizationDirectory
+from bot.workflows.directory import (
+    NO_LONGER_LISTED,
+    InventoryListings,
+    OrganizationDirectory,
+)
 from bot.workflows.people import People
 
 LIST = "list"
@@ -116,8 +120,12 @@ class RateLimits:
         return await self.detail(place.key)
 
     async def detail(self, key: OrganizationKey) -> Detail:
-        """One organization: now, over the last 24 hours, and from here on."""
-        name = (await self._directory.known()).name_of(key)
+        """One organization: now, over the last 24 hours, and from here on.
+
+        Raises:
+            NotFound: It is not listed and was never called.
+        """
+        name = await self._known_name(key)
         async with self._database.reading() as tx:
             now = (await tx.now()).timestamp()
             account = await accounts.load(tx, key, self._terms)
@@ -140,10 +148,11 @@ class RateLimits:
         """One real call that counts against `key`; while it is blocked, none.
 
         Raises:
+            NotFound: It is not listed and was never called.
             QuotaExhausted: The bot itself declines; says when the next slot is free.
             ServiceError: The call failed, otherwise than by a 429.
         """
-        name = (await self._directory.known()).name_of(key)
+        name = await self._known_name(key)
         began = self._clock.monotonic()
         try:
             found = await self._inventory.organizations(key, CallCause(CHECK, person.slack_user_id))
@@ -154,6 +163,15 @@ class RateLimits:
         seconds = self._clock.monotonic() - began
         await self._directory.accept(key, found)
         return Checked(name, await self._current(key), seconds=seconds)
+
+    async def _known_name(self, key: OrganizationKey) -> str:
+        """What to call an organization that a button names, which may be an old one."""
+        directory = await self._directory.known()
+        if directory.listed_name(key) is None:
+            async with self._database.reading() as tx:
+                if await accounts.load(tx, key, self._terms) is None:
+                    raise NotFound(NO_LONGER_LISTED)
+        return directory.name_of(key)
 
     async def set_plan(self, person: Person, typed: str, plan: Plan) -> PlanSet:
         """Set an organization's plan from now on, and remember who did.

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from bot.errors import QuotaExhausted
+from bot.errors import NotFound, QuotaExhausted
 from bot.model.calls import CallCause
 from bot.model.directory import DataCenterReport, Directory, Listing
 from bot.model.organization import Organization, OrganizationKey
@@ -151,3 +151,19 @@ async def test_a_plan_that_is_set_is_in_force_at_once(ratelimits):
     overview = await ratelimits.overview(OTTO)
     limits = {use.name: use.standing.day.limit for use in overview.uses}
     assert limits == {"Acme": 2000, "Acme Two": 1000}
+
+
+@pytest.mark.parametrize("key", [OrganizationKey("eu", "99"), OrganizationKey("mars", "10")])
+async def test_an_organization_that_nobody_knows_costs_no_call(ratelimits, inventory, key):
+    """A button may be of another time, or forged."""
+    with pytest.raises(NotFound):
+        await ratelimits.check_at(OTTO, key)
+    with pytest.raises(NotFound):
+        await ratelimits.detail(key)
+
+
+async def test_what_was_called_is_known_though_no_longer_listed(ratelimits, inventory):
+    gone = OrganizationKey("eu", "99")
+    await inventory.organizations(gone, CallCause("list"))
+    assert (await ratelimits.check_at(OTTO, gone)).seconds is not None
+    assert (await ratelimits.detail(gone)).name == "99"
