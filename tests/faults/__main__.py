@@ -35,7 +35,7 @@ def main() -> int:
     parser.add_argument("words", nargs="*", help="run only drills whose name holds one of these")
     parser.add_argument("--database", choices=["sqlite", "postgres"], action="append")
     parser.add_argument("--seconds", type=float, default=FULL_SECONDS, help="how long faults last")
-    parser.add_argument("--at-once", type=int, default=2, help="drills side by side")
+    parser.add_argument("--at-once", type=int, default=4, help="drills side by side")
     options = parser.parse_args()
     databases = options.database or ["sqlite", "postgres"]
     return asyncio.run(run(options.words, databases, options.seconds, options.at_once))

@@ -9,10 +9,11 @@ import traceback
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from tests.faults.drill import Drill, Kind, Notes
+from tests.faults.drill import CannotRunError, Drill, Kind, Notes
 
 FULL_SECONDS = 20.0
 DRILL_SECONDS = 600.0
+MOST_CHARACTERS = 6000
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,7 @@ class Result:
     drill: Drill
     notes: Notes
     failure: str
+    lacking: str
     took_seconds: float
 
     @property
@@ -34,8 +36,15 @@ class Result:
             " / ".join(dict.fromkeys(map(plain, self.notes.seen))) or "nothing to see",
             "; ".join(self.notes.held),
             "-" if recovered is None else f"{recovered:.1f}",
-            f"FAILED: {self.failure[:6000]}" if self.failure else "passed",
+            self.verdict,
         )
+
+    @property
+    def verdict(self) -> str:
+        """In words."""
+        if self.lacking:
+            return f"not run: {self.lacking}"
+        return f"FAILED: {self.failure[:MOST_CHARACTERS]}" if self.failure else "passed"
 
 
 HEAD = ("drill", "database", "seen meanwhile", "held afterwards", "recovered in s", "verdict")
@@ -44,18 +53,20 @@ HEAD = ("drill", "database", "seen meanwhile", "held afterwards", "recovered in 
 async def run_drill(drill: Drill, database: Kind, seconds: float = FULL_SECONDS) -> Result:
     """Run one drill on one database, in a folder of its own."""
     began = time.monotonic()
-    failure = ""
+    failure = lacking = ""
     with tempfile.TemporaryDirectory(prefix="gatehouse-drill-") as folder:
         notes = Notes(database, folder, seconds)
         try:
             async with asyncio.timeout(DRILL_SECONDS):
                 await drill.run(notes)
+        except CannotRunError as error:
+            lacking = str(error)
         except AssertionError as error:
             failure = str(error).strip() or "an assertion"
         except Exception as error:  # noqa: BLE001 - one broken drill must not hide the others
             traceback.print_exc()
             failure = f"{type(error).__name__}: {error}"
-    return Result(drill, notes, failure, time.monotonic() - began)
+    return Result(drill, notes, failure, lacking, time.monotonic() - began)
 
 
 def plain(said: str) -> str:

@@ -1,6 +1,7 @@
 """The database goes away, hangs, restarts, is locked, or has no room."""
 
 import asyncio
+import os
 import shutil
 import sqlite3
 import subprocess
@@ -12,9 +13,16 @@ from urllib.parse import urlsplit
 
 import asyncpg
 
-from tests.faults.drill import Drill, Notes, lasts
+from tests.faults.drill import CannotRunError, Drill, Notes, lasts
 from tests.support.fleet import Fleet, is_silence, running_fleet
-from tests.support.postgres import POSTGRES_USER, own_database, private_cluster, server_url
+from tests.support.postgres import (
+    POSTGRES_USER,
+    Cluster,
+    find_program,
+    own_database,
+    private_cluster,
+    server_url,
+)
 from tests.support.proxy import TcpProxy, running_proxy
 from tests.support.story import ADMIN, APPROVER, REQUESTER, Story, Wish
 
@@ -51,6 +59,19 @@ async def hung(notes: Notes) -> None:
         await disturbed(notes, fleet, hang, proxy.mend)
 
 
+@asynccontextmanager
+async def a_cluster() -> AsyncIterator[Cluster]:
+    """Yield a server of our own.
+
+    Raises:
+        CannotRunError: PostgreSQL's programs are not installed.
+    """
+    if find_program("initdb") is None:
+        raise CannotRunError("PostgreSQL's programs are not installed")
+    async with private_cluster() as cluster:
+        yield cluster
+
+
 async def restarted(notes: Notes) -> None:
     """The server is stopped by its operator."""
     await stopped(notes, "fast")
@@ -64,7 +85,7 @@ async def crashed(notes: Notes) -> None:
 async def stopped(notes: Notes, mode: str) -> None:
     """The server is stopped and started again."""
     async with (
-        private_cluster() as cluster,
+        a_cluster() as cluster,
         own_database(cluster.url) as url,
         running_fleet(url, 2) as fleet,
     ):
@@ -116,7 +137,7 @@ async def database_on(notes: Notes, disk: Path) -> AsyncIterator[str]:
         yield f"sqlite:///{disk}/gatehouse.db"
         return
     shutil.chown(disk, POSTGRES_USER)
-    async with private_cluster() as cluster:
+    async with a_cluster() as cluster:
         admin = await asyncpg.connect(cluster.url)
         await admin.execute(f"CREATE TABLESPACE small LOCATION '{disk}'")
         await admin.execute("CREATE DATABASE gatehouse TABLESPACE small")
@@ -126,7 +147,13 @@ async def database_on(notes: Notes, disk: Path) -> AsyncIterator[str]:
 
 @contextmanager
 def small_disk(folder: Path) -> Iterator[Path]:
-    """Mount a disk of a few mebibytes there; needs root."""
+    """Mount a disk of a few mebibytes there.
+
+    Raises:
+        CannotRunError: Only root may.
+    """
+    if os.geteuid() != 0:
+        raise CannotRunError("only root may mount a small disk")
     folder.parent.chmod(0o755)  # PostgreSQL's user has to get there
     folder.mkdir(mode=0o700)
     size = f"size={DATABASE_BYTES}"
