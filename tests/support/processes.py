@@ -1,6 +1,7 @@
 """The real program as a child process: started, watched, frozen, killed."""
 
 import asyncio
+import contextlib
 import json
 import os
 import signal
@@ -152,8 +153,10 @@ class BotProcess:
         self.is_frozen = False
 
     def _signal(self, number: signal.Signals) -> None:
-        if self.is_running:
-            os.kill(self.pid, number)
+        # It may have ended a moment ago, which is heard of a moment later.
+        with contextlib.suppress(ProcessLookupError):
+            if self.is_running:
+                os.kill(self.pid, number)
 
     async def _read(self) -> None:
         assert self._process is not None
