@@ -125,6 +125,9 @@ class Sender:
             await self._done([letter.id])
             return None
         await lease.confirm()
+        if self._quiet_until is not None and await self._in(0) < self._quiet_until:
+            # Another letter was told so while this one was made.
+            return self._quiet_until
         if isinstance(rendered, CardNow):
             return await self._bring_up_to_date(letter, rendered)
         await self._post_note(letter, rendered)

@@ -303,3 +303,27 @@ async def test_a_change_while_a_card_is_sent_is_sent_after_it(rig):
     await rig.work()
     assert rig.texts() == ["closed"]
     assert await rig.due_in() is None
+
+
+async def test_what_is_being_made_while_slack_asks_to_wait_waits_too(rig):
+    made, may_go_on = asyncio.Event(), asyncio.Event()
+
+    async def slow_card(letter: Letter) -> CardNow | None:
+        if letter.subject == "incident:2":
+            made.set()
+            await may_go_on.wait()
+        return await rig.card(letter)
+
+    rig.sender = Sender(rig.database, rig.sender._slack, {"some_card": slow_card})
+    await rig.change("second", "incident:2")
+    second = asyncio.create_task(rig.work())
+    await made.wait()
+    rig.slack.workspace.faults.ratelimit("chat.postMessage", retry_after=30)
+    await rig.change("first")
+    await rig.work()
+    may_go_on.set()
+    assert await second == []
+    assert len(rig.posts()) == 1
+    rig.clock.advance(31)
+    await rig.work()
+    assert sorted(rig.texts()) == ["first", "second"]
