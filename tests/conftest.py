@@ -7,6 +7,7 @@ from pathlib import Path
 
 import asyncpg
 import pytest
+from hypothesis import HealthCheck, settings
 
 from bot.store.engine import Database
 from tests.support import databases
@@ -18,7 +19,15 @@ BOTH = ["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)]
 
 
 def pytest_configure() -> None:
-    """Keep temporary files in memory where there is room: SQLite waits for the disk otherwise."""
+    """Take time as it comes, and keep temporary files in memory where there is room.
+
+    A machine with other work stands still for half a second now and then, which says nothing about
+    a rule; and SQLite waits for the disk otherwise.
+    """
+    settings.register_profile(
+        "unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    )
+    settings.load_profile("unhurried")
     memory = Path("/dev/shm")  # noqa: S108 - pytest makes a folder of its own in it
     if memory.is_dir() and shutil.disk_usage(memory).free > ROOM_BYTES:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(memory))
