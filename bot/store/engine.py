@@ -282,8 +282,10 @@ def _make_engine(url: URL) -> AsyncEngine:
     return create_async_engine(
         url,
         json_serializer=_json_text,
+        # No overflow: a connection for a moment costs the server more than the wait for one of the
+        # ten, and nothing holds one while it wants another.
         pool_size=10,
-        max_overflow=10,
+        max_overflow=0,
         pool_timeout=CONNECT_SECONDS,
         pool_pre_ping=True,
         connect_args={"timeout": CONNECT_SECONDS, "command_timeout": STATEMENT_SECONDS},
