@@ -4,6 +4,7 @@ import argparse
 import asyncio
 import sys
 
+from tests.faults.drill import Drill
 from tests.faults.drills import ALL
 from tests.faults.running import FULL_SECONDS, Result, brief, run_drill, table
 
@@ -11,22 +12,32 @@ from tests.faults.running import FULL_SECONDS, Result, brief, run_drill, table
 async def run(words: list[str], databases: list[str], seconds: float, at_once: int) -> int:
     """Run them, some side by side, and print the table; return the exit status."""
     chosen = [one for one in ALL if not words or any(word in one.name for word in words)]
-    turns = asyncio.Semaphore(at_once)
-
-    async def one(drill, database) -> Result:
-        async with turns:
-            result = await run_drill(drill, database, seconds)
-            sys.stderr.write(brief(result) + "\n")
-            return result
-
     pairs = [(drill, kind) for drill in chosen for kind in drill.databases if kind in databases]
-    results = await asyncio.gather(*(one(*pair) for pair in pairs))
-    promises = {drill.promise: [] for drill in chosen}
-    for drill in chosen:
-        promises[drill.promise].append(drill.name)
+    turns = asyncio.Semaphore(at_once)
+    results: dict[tuple[Drill, str], Result] = {}
+
+    async def one(drill: Drill, database: str) -> None:
+        async with turns:
+            results[drill, database] = result = await run_drill(drill, database, seconds)
+            sys.stderr.write(brief(result) + "\n")
+
+    try:
+        await asyncio.gather(*(one(*pair) for pair in pairs))
+    finally:
+        # Also when somebody stops it: what was found so far was found.
+        tell([results[pair] for pair in pairs if pair in results])
+    return 1 if any(result.failure for result in results.values()) else 0
+
+
+def tell(results: list[Result]) -> None:
+    """Print the table and the pass lines."""
+    promises: dict[str, list[str]] = {}
+    for result in results:
+        names = promises.setdefault(result.drill.promise, [])
+        if result.drill.name not in names:
+            names.append(result.drill.name)
     lines = "\n".join(f"- {'; '.join(names)}: {promise}" for promise, names in promises.items())
     sys.stdout.write(f"{table(result.row for result in results)}\n\nPass lines:\n\n{lines}\n")
-    return 1 if any(result.failure for result in results) else 0
 
 
 def main() -> int:

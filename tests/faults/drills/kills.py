@@ -21,7 +21,7 @@ from tests.support.story import ALERTS, APPROVER, MARKS, REQUESTER, Story, Wish
 QUIET_SECONDS = 1.5
 MOST_STEPS = 60
 MOST_PRESSES = 60
-AT_ONCE = 4
+AT_ONCE = 3
 TRUE_SECONDS = 60.0
 AGAIN_SECONDS = 0.5
 # A little less than handlers.entry waits for a click to be stored.
