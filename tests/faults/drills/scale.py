@@ -73,12 +73,19 @@ async def taken_over(notes: Notes) -> None:
         (first,) = fleet.processes
         story = Story(fleet)
         waiting = await story.request()
+        second = await fleet.add()
+        # Asleep, so that it is the first that begins.
+        second.freeze()
+        fleet.processes.remove(second)
         hold = Fault(FaultKind.HOLD, "flow", method="GET", times=1)
         fleet.services.state.faults.add(hold)
-        await fleet.slack.click(APPROVER, waiting, "Approve")
-        story.becomes(waiting, "applied")
-        await hold.reached()
-        await fleet.add()
+        try:
+            await fleet.slack.click(APPROVER, waiting, "Approve")
+            story.becomes(waiting, "applied")
+            await hold.reached()
+        finally:
+            fleet.processes.append(second)
+            second.thaw()
         await first.kill()
         async with notes.recovery():
             await notes.people_see(fleet, REQUESTER, "/testusers", "list welcome", "test users")
