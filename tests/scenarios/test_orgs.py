@@ -10,7 +10,7 @@ from sandbox.services.organizations import many_organizations
 from sandbox.services.state import ServicesState
 from tests.support.world import running_world
 
-CPU_SECONDS_AT_ONCE = 0.2
+CPU_SECONDS_AT_ONCE = 0.1
 
 
 @pytest.fixture
@@ -202,9 +202,10 @@ async def test_ten_thousand_organizations_hold_nobody_else_up(sqlite_url):
 
 
 class longest_turn:  # noqa: N801 - used as a function
-    """How much processor time passes between two turns of the event loop.
+    """How much processor time the event loop's thread takes between two turns.
 
-    Not the time on the clock: other programs have the processor too.
+    Not the time on the clock: other programs have the processor too. Not that of other threads:
+    the loop turns while they read and sort.
     """
 
     async def __aenter__(self) -> list[float]:
@@ -214,9 +215,9 @@ class longest_turn:  # noqa: N801 - used as a function
 
     async def _beat(self) -> None:
         while True:
-            before = time.process_time()
+            before = time.thread_time()
             await asyncio.sleep(0.001)
-            self.turns.append(time.process_time() - before)
+            self.turns.append(time.thread_time() - before)
 
     async def __aexit__(self, *_: object) -> None:
         self._beating.cancel()
