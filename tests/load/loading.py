@@ -5,7 +5,7 @@ import os
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 
@@ -29,6 +29,7 @@ GROWTH = 0.10
 # than the noise of a machine that does other things too.
 SLOWER = 1.5
 DRAIN_SECONDS = 30.0
+A_PAGE = 10
 
 
 @dataclass(frozen=True)
@@ -65,13 +66,15 @@ async def new_database(kind: str) -> AsyncIterator[str]:
 
 
 async def run(kind: str, load: Load) -> list[Line]:
-    """Compare commands on an empty and on a full database, then load the full one."""
+    """Compare commands on a nearly empty and on a full database, then load the full one."""
     async with (
         surroundings(people=load.people) as around,
         running_sink() as sink,
         new_database(kind) as empty,
         new_database(kind) as full,
     ):
+        # With nothing to show, a page of requests would be quicker for what is not on it.
+        await _give_a_past(around, sink, empty, replace(load, pending=A_PAGE, entries=0))
         await _give_a_past(around, sink, full, load)
         lines = await _compare(around, sink, empty, full, load)
         return [*lines, *await _load(around, full, load)]
@@ -109,7 +112,7 @@ def _line_of(one: Command, bare: list[float], laden: list[float]) -> Line:
     """Compare the quicker quarter: what the other programs of this machine disturb least."""
     on_bare, on_laden = percentile(bare, 0.25), percentile(laden, 0.25)
     ratio = on_laden / on_bare
-    found = f"{on_laden * 1e3:.1f} ms, empty {on_bare * 1e3:.1f} ms, x {ratio:.2f}"
+    found = f"{on_laden * 1e3:.1f} ms, nearly empty {on_bare * 1e3:.1f} ms, x {ratio:.2f}"
     return Line(f"answer to `{one}`, full database", found, f"x {SLOWER} at most", ratio <= SLOWER)
 
 
@@ -119,13 +122,14 @@ async def _load(around: Surroundings, url: str, load: Load) -> list[Line]:
         # Everybody is looked up once, and every cache is filled, before it counts.
         warm = await player.pace(load.people / load.a_second + 1, load.a_second)
         await player.all_answered(warm.sent, DRAIN_SECONDS)
+        before = await _bare(around, load)
         used = server.running.cpu_seconds()
         played = await player.pace(load.seconds, load.a_second)
         used = server.running.cpu_seconds() - used
         outcomes = await player.all_answered(warm.sent + played.sent, DRAIN_SECONDS)
     share = used / load.seconds
     return [
-        *_acknowledged(played, await _bare(around, load), load),
+        *_acknowledged(played, [before, await _bare(around, load)], load),
         _memory(played),
         _answered(outcomes, warm.sent + played.sent),
         Line("processor time of the bot", f"{share:.0%} of one core", "", is_well=True),
@@ -134,17 +138,17 @@ async def _load(around: Surroundings, url: str, load: Load) -> list[Line]:
 
 
 async def _bare(around: Surroundings, load: Load) -> Played:
-    """Load the smallest Bolt app in the same way: what this machine allows at this hour."""
+    """Load the smallest Bolt app in the same way: what the machine allows at this moment."""
     async with around.program("bench.peer_bolt") as server:
         player = Player(around, server, load.people, around.sink)
         await player.pace(1.0, load.a_second, COMMANDS[:1])
         return await player.pace(min(load.seconds, BARE_SECONDS), load.a_second, COMMANDS[:1])
 
 
-def _acknowledged(played: Played, bare: Played, load: Load) -> list[Line]:
+def _acknowledged(played: Played, bare: list[Played], load: Load) -> list[Line]:
     expected = round(load.seconds * load.a_second)
     p50, p99 = percentile(played.acks, 0.5), percentile(played.acks, 0.99)
-    bare_p50, bare_p99 = percentile(bare.acks, 0.5), percentile(bare.acks, 0.99)
+    bare_p50, bare_p99 = (max(percentile(one.acks, share) for one in bare) for share in (0.5, 0.99))
     is_quick = p99 <= max(ACK_SECONDS, BARE * bare_p99)
     wanted = f"100 ms, or {BARE} x the bare app's"
     others = f" ({dict(played.others)})" if played.others else ""
