@@ -104,6 +104,17 @@ async def test_deny_asks_a_reason_that_the_requester_gets(world):
     assert flow(world).history == []
 
 
+async def test_a_denial_without_a_reason_is_not_taken(world):
+    message = await asked(world, "add welcome +1")
+    await world.slack.click(ADA, message, "Deny")
+    view = await world.slack.until(lambda: world.slack.workspace.open_view(ADA))
+    await world.slack.submit(ADA, view, {"Reason": " \n "})
+    assert view.errors == {"testusers.reason": "Say why, please."}
+    assert "Waiting" in message.all_text
+    await world.slack.submit(ADA, view, {"Reason": "not now"})
+    await shows(world, message, "not now")
+
+
 @pytest.mark.parametrize("button", ["Approve", "Deny", "Cancel"])
 @pytest.mark.parametrize("by", [VERA, NORA])
 async def test_a_button_of_somebody_who_may_not_is_refused(world, by, button):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from bot.model.approval import State
 from bot.model.requests import Approval, Done, Ended, Grant, Progress, Request, Who, Wish
 from bot.model.testuser_pages import HistoryPage, ListPage, PendingPage, PendingRow
-from bot.model.testusers import Change, Flow, identities_problem
+from bot.model.testusers import Change, Effect, Flow, identities_problem
 from bot.ui.testusers import forms, notes, pages
 from bot.ui.testusers.card import card
 from sandbox.slack.validation import UPDATE_TEXT, check_message, check_view
@@ -152,6 +152,57 @@ def test_buttons_go_with_the_first_transition(state, buttons) -> None:
     shown = [one["text"]["text"] for block in blocks for one in block.get("elements", [])]
     assert shown == buttons
     assert all(one["value"] == "1" for block in blocks for one in block.get("elements", []))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        f"*Flow:* *welcome* (`{FLOW.sid}`)",
+        "*Requested by:* Otto &lt;!here&gt; (U0OTTO)",
+        "*Add (2):*\n• `+1`\n• `+2`",
+        "*Remove (1):*\n• `+3`",
+        "*There already; change the end of (1):*\n• `+4`",
+        "*List:* 3 → 4 identities",
+        "*Reason:* a demo",
+        "*For:* 2 h",
+        "*Expires:* <!date^",
+    ],
+)
+def test_who_decides_reads_all_that_is_asked(words) -> None:
+    change = Change(("+1", "+2", "+4"), ("+3",))
+    wish = Wish(change, ("old", "+3", "+4"), 0, ("+4",), duration_seconds=7200, reason="a demo")
+    request = Request("1", FLOW, OTTO, wish, NOW, NOW + timedelta(hours=24))
+    blocks = card(request, ("U0ADA",), 1).slack_blocks
+    assert words in "\n".join(block["text"]["text"] for block in blocks if "text" in block)
+
+
+def test_a_failure_is_shown_and_told_with_the_services_reason() -> None:
+    reason = "The flow service refused: <no> such number."
+    wish, progress = Wish(Change(("+1",)), (), 0), Progress(failure=reason)
+    request = Request("1", FLOW, OTTO, wish, NOW, NOW, State.FAILED, progress, ADA, NOW)
+    told = notes.told(request, {"event": "failed", "reason": reason})
+    for message in (card(request, ("U0ADA",), 1), told):
+        assert "refused: &lt;no&gt; such number." in "\n".join(texts_of(message))
+
+
+def test_a_denial_is_told_with_who_and_why() -> None:
+    wish, progress = Wish(Change(("+1",)), (), 0), Progress(denial_reason="not <!here> now")
+    abel = Who("U0ABEL", "Abel Approver")
+    request = Request("1", FLOW, OTTO, wish, NOW, NOW, State.DENIED, progress, abel, NOW)
+    told = notes.told(request, {"event": "denied"}).text
+    assert "was denied by Abel Approver (U0ABEL)." in told
+    assert "Reason: not &lt;!here&gt; now" in told
+
+
+@pytest.mark.parametrize("is_all", [True, False])
+def test_what_is_true_already_is_named_to_who_asks(is_all) -> None:
+    wish = Wish(Change(("+3",)), (), 0)
+    request = None if is_all else Request("1", FLOW, OTTO, wish, NOW, NOW)
+    dropped = Change(("+1",), ("+2",))
+    said = notes.asked(FLOW, Effect(Change(), dropped), request, "C0APPROVALS").text
+    assert "There already: `+1`" in said
+    assert "Not there: `+2`" in said
+    assert ("nothing was requested" in said) is is_all
 
 
 def test_nobody_decides_from_the_list_on_what_it_does_not_show_in_full() -> None:

@@ -1,6 +1,7 @@
 """An approved change takes effect once, on the list that stands then, and nobody else is lost."""
 
 import asyncio
+import json
 
 import pytest
 
@@ -108,6 +109,26 @@ async def test_an_approval_during_the_post_is_applied_next(world):
     await world.work()
     assert world.service.posts == [("+1",), ("+1", "+2")]
     assert (await world.stored(second)).state is State.APPLIED
+
+
+async def test_a_flow_is_one_process_at_a_time_and_what_others_approve_waits_for_it(world):
+    first, second = await world.ask("add welcome +1"), await world.ask("add welcome +2")
+    await world.decide(Act.APPROVE, first)
+    other = World(world.database, world.clock, world.service, owner="two")
+    seen = []
+
+    async def other_works(call: str) -> None:
+        if call == "replace":
+            world.service.on_call = None
+            reads = world.service.reads
+            await other.decide(Act.APPROVE, second)
+            await other.work()
+            seen.append((world.service.reads - reads, list(world.service.posts)))
+
+    world.service.on_call = other_works
+    await world.work()
+    assert seen == [(0, [])]
+    assert world.service.posts == [("+1",), ("+1", "+2")]
 
 
 async def test_what_became_true_meanwhile_is_not_sent(world):
@@ -322,3 +343,17 @@ async def test_the_audit_explains_every_change(world):
         "flow.changed",
         "request.applied",
     ]
+
+
+async def test_the_audit_has_the_list_before_and_after_every_change(world):
+    world.service.lists[WELCOME] = ["old"]
+    request = await approved(world, "add welcome +1")
+    world.clock.advance(60)
+    at = world.clock.now()
+    await world.work()
+    async with world.database.reading() as tx:
+        entries = await world.audit.latest(tx, 9)
+    (changed,) = [one for one in entries if one.action == "flow.changed"]
+    detail = json.loads(changed.detail)
+    assert (detail["before"], detail["after"]) == (["old"], ["old", "+1"])
+    assert (changed.at, detail["requests"]) == (at, [request.id])

@@ -6,7 +6,9 @@ import pytest
 
 from bot.errors import Conflict, ServiceFailed
 from bot.model.approval import Act, State
-from bot.store import grants
+from bot.store import grants, jobs
+from bot.workflows.jobs import Lease
+from bot.workflows.testusers.deadlines import Deadlines
 from tests.support.testusers import ADA, OTTO, WELCOME, World, default_rules
 
 HOUR = 3600
@@ -30,6 +32,17 @@ async def test_a_pending_request_is_remembered_once(world):
     await world.pass_time(1)
     assert reminders(world) == 1
     await world.pass_time(19 * HOUR)
+    assert reminders(world) == 1
+
+
+async def test_who_dies_right_after_remembering_is_followed_by_no_second_reminder(world):
+    await world.ask("add welcome +1")
+    await world.work()
+    world.clock.advance(4 * HOUR)
+    async with world.database.transaction() as tx:
+        (job,) = await jobs.claim(tx, "dying", 9)
+    await Deadlines(world.setup).remind(job, Lease(world.database, "dying", job))
+    await world.pass_time(jobs.LEASE_SECONDS)
     assert reminders(world) == 1
 
 
