@@ -39,6 +39,8 @@ BAD_BLOCKS = frozenset(
 )
 # Fixed, so that the same letter has the same client_msg_id in every process.
 LETTER_NAMESPACE = uuid.UUID("6f0f9a4e-3c2b-4a57-9c37-6d3f4f6e1c55")
+# The fingerprint of a card that shows what an earlier try said.
+WHATEVER = ""
 
 
 class SlackMessages(Protocol):
@@ -153,15 +155,17 @@ class Sender:
 
     async def _edit(self, letter: Letter, card: CardNow, sent: SentCard, print_now: str) -> None:
         try:
-            await self._in_plain_if_need_be(
-                card.message,
-                lambda message: self._slack.update(sent.channel_id, sent.message_ts, message),
-            )
+            await self._update(letter, card, sent, print_now)
         except SlackMessageGone:
             # Somebody deleted it: post it again, under an id that Slack has not seen.
             name = f"{letter.key}:{sent.message_ts}"
             await self._post_card(letter, card, print_now, name, posted_before=True)
-            return
+
+    async def _update(self, letter: Letter, card: CardNow, sent: SentCard, print_now: str) -> None:
+        await self._in_plain_if_need_be(
+            card.message,
+            lambda message: self._slack.update(sent.channel_id, sent.message_ts, message),
+        )
         async with self._database.transaction() as tx:
             moved = SentCard(sent.key, sent.channel_id, sent.message_ts, print_now, await tx.now())
             await outbox.remember_card(tx, moved)
@@ -170,21 +174,24 @@ class Sender:
     async def _post_card(
         self, letter: Letter, card: CardNow, print_now: str, name: str, *, posted_before: bool
     ) -> None:
-        """Post the card; when an earlier try may have arrived, Slack shows what that one said."""
+        """Post the card; when an earlier try may have arrived, Slack shows what that one said.
+
+        Where it stands is remembered before it is edited: an edit that fails must not post again.
+        """
         channel_id, message_ts = await self._in_plain_if_need_be(
             card.message,
             lambda message: self._slack.post(
                 card.channel_id, message, thread_ts=None, client_msg_id=_client_msg_id(name)
             ),
         )
-        if posted_before:
-            await self._in_plain_if_need_be(
-                card.message, lambda message: self._slack.update(channel_id, message_ts, message)
-            )
+        shown = WHATEVER if posted_before else print_now
         async with self._database.transaction() as tx:
-            standing = SentCard(letter.key, channel_id, message_ts, print_now, await tx.now())
+            standing = SentCard(letter.key, channel_id, message_ts, shown, await tx.now())
             await outbox.remember_card(tx, standing)
-            await outbox.mark_sent(tx, [letter.id])
+            if not posted_before:
+                await outbox.mark_sent(tx, [letter.id])
+        if posted_before:
+            await self._update(letter, card, standing, print_now)
 
     async def _post_note(self, letter: Letter, note: Note) -> None:
         thread_ts, channel_id = None, note.channel_id

@@ -215,7 +215,10 @@ async def test_a_block_met_five_times_by_four_processes_is_one_message(postgres_
         await fleet.slack.until(
             lambda: fleet.slack.workspace.thread("C0ALERTS", the_only_alert(fleet).ts), timeout=15
         )
-        assert len(fleet.slack.workspace.calls_of("chat.postMessage")) == 2
+        # A process that was killed between Slack's yes and its own record has its post repeated
+        # under the same id, which Slack shows once.
+        posted = fleet.slack.workspace.calls_of("chat.postMessage")
+        assert len({one.args["client_msg_id"] for one in posted}) == 2
         assert fleet.tracebacks == []
 
 

@@ -19,8 +19,11 @@ class FakeSlackMessages:
     shown: dict[str, str] = field(default_factory=dict)
     ids: dict[str, str] = field(default_factory=dict)
     lose_answers: int = 0
+    refuse_edits: int = 0
+    posts: int = 0
 
     async def post(self, channel_id, message, *, thread_ts, client_msg_id):
+        self.posts += 1
         ts = self.ids.setdefault(client_msg_id, str(len(self.ids) + 1))
         self.shown.setdefault(ts, message.text)
         if self.lose_answers:
@@ -29,6 +32,9 @@ class FakeSlackMessages:
         return channel_id, ts
 
     async def update(self, channel_id, message_ts, message):
+        if self.refuse_edits:
+            self.refuse_edits -= 1
+            raise SlackUnreachable
         if message_ts not in self.shown:
             raise SlackMessageGone
         self.shown[message_ts] = message.text
@@ -83,6 +89,18 @@ async def test_a_card_whose_posting_was_not_answered_is_brought_up_to_date(desk)
     await desk.change("applied")
     await desk.send()
     assert desk.slack.shown == {"1": "applied"}
+
+
+async def test_an_edit_that_fails_after_a_lost_answer_does_not_post_once_more(desk):
+    await desk.change("waiting")
+    desk.slack.lose_answers, desk.slack.refuse_edits = 1, 2
+    for _ in range(3):
+        with pytest.raises(SlackUnreachable):
+            await desk.send()
+        await desk.change("applied")
+    await desk.send()
+    assert desk.slack.shown == {"1": "applied"}
+    assert desk.slack.posts == 2
 
 
 async def test_a_deleted_card_is_posted_again(desk):
