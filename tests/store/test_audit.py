@@ -48,7 +48,18 @@ async def test_an_edited_entry_is_found(database, audit):
 async def test_a_removed_entry_is_found(database, audit):
     await fill(database, audit)
     await change(database, delete(audit_entries).where(audit_entries.c.position == 3))
-    assert (await verdict(database, audit)).broken_at == 3
+    found = await verdict(database, audit)
+    assert (found.broken_at, found.reason) == (3, "an entry is missing before this one")
+
+
+async def test_a_removed_entry_is_found_where_the_rest_was_renumbered(database, audit):
+    await fill(database, audit)
+    await change(database, delete(audit_entries).where(audit_entries.c.position == 3))
+    for old in (4, 5):
+        where = audit_entries.c.position == old
+        await change(database, update(audit_entries).where(where).values(position=old - 1))
+    found = await verdict(database, audit)
+    assert (found.broken_at, found.reason) == (3, "it does not follow the entry before it")
 
 
 async def test_two_entries_that_changed_places_are_found(database, audit):
