@@ -186,8 +186,9 @@ async def test_the_approvers_of_a_flow_alone_decide_on_it(database, clock):
     world = World(database, clock, policy=default_policy(flow_approvers={SURVEY: (ABEL,)}))
     survey, welcome = await world.ask("add survey +1"), await world.ask("add welcome +1")
     for by in (ADA, ADAM):
-        with pytest.raises(Refused, match="for this flow"):
-            await world.decide(Act.APPROVE, survey, by)
+        for act in (Act.APPROVE, Act.DENY, Act.RETRY):
+            with pytest.raises(Refused, match="for this flow"):
+                await world.decide(act, survey, by, "no")
     await world.decide(Act.APPROVE, survey, ABEL)
     await world.decide(Act.APPROVE, welcome, ADA)
 
