@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import suppress
 from typing import Any, Protocol, TypeVar
 
 import structlog
@@ -32,6 +33,8 @@ V = TypeVar("V")
 # Contract, section 4: group membership is cached for at most five minutes.
 CACHE_SECONDS = 240
 NAMED_HOLDERS = 8
+# A process that has just started asks Slack who it is within moments; who asks meanwhile waits.
+MEET_SECONDS = 5.0
 
 
 class SlackUserInfo(Protocol):
@@ -90,6 +93,7 @@ class People:
         self._audit = audit
         self.team_id: str | None = None
         self.bot_user_id: str | None = None
+        self._met = asyncio.Event()
         self._users: Flights[str, SlackUserInfo] = Flights(
             TTLCache(10_000, CACHE_SECONDS, timer=clock.monotonic)
         )
@@ -103,11 +107,12 @@ class People:
     @property
     def is_ready(self) -> bool:
         """Whether the bot knows its own workspace, without which nobody is admitted."""
-        return self.team_id is not None
+        return self._met.is_set()
 
     def meet(self, team_id: str, bot_user_id: str) -> None:
-        """Learn from Slack who we are; until then everybody is refused."""
+        """Learn from Slack who we are; until then everybody waits a little, and is then refused."""
         self.team_id, self.bot_user_id = team_id, bot_user_id
+        self._met.set()
 
     async def find(
         self, slack_user_id: str, team_ids: Iterable[str | None] = (), *, fresh: bool = False
@@ -122,6 +127,8 @@ class People:
         Raises:
             UnknownPerson: Slack does not tell who it is.
         """
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._met.wait(), MEET_SECONDS)
         user = await self._user(slack_user_id, fresh=fresh)
         stranger = self._stranger(user, team_ids)
         if stranger is not None:

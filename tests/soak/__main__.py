@@ -4,6 +4,7 @@ import argparse
 import asyncio
 import secrets
 import sys
+import traceback
 
 from sandbox.services.limits import MINUTE_EXCEEDED
 from tests.faults.running import table
@@ -23,6 +24,7 @@ async def run(seconds: float, seed: int) -> int:
             pace = Pace(seconds, KILL_EVERY_SECONDS, MINUTE_EXCEEDED, BLOCK_SECONDS)
             rows = await soak(url, pace, seed)
         except AssertionError as error:
+            traceback.print_exc()
             sys.stderr.write(f"FAILED with --seed {seed}: {str(error)[:3000]}\n")
             return 1
     cells = ((name, str(value)) for name, value in rows)

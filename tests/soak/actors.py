@@ -22,6 +22,8 @@ AGAIN_SECONDS = 0.3
 TIMED, EDITED = "welcome", "survey"
 EDITS = 0.2
 OK = 200
+# What a process says that has started and cannot reach Slack yet.
+NOT_YET = "Please try again in a moment"
 
 
 @dataclass(frozen=True)
@@ -201,8 +203,9 @@ async def denied(soak: Soak, card: Message) -> str:
         await slack.click(SECOND, card, "Deny")
         view = await opened(soak, before)
         if isinstance(view, Message):
-            return view.all_text
-        if view is not None:
+            if NOT_YET not in view.all_text:
+                return view.all_text
+        elif view is not None:
             delivery = await slack.submit(SECOND, view, {"Reason": "not now"})
             if delivery.status == OK:
                 answer = await answered(soak, SECOND, before)

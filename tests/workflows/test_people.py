@@ -1,5 +1,6 @@
 """People: looked up once in a while, refused when in doubt, every refusal on record."""
 
+import asyncio
 from dataclasses import dataclass, field
 
 import pytest
@@ -198,6 +199,26 @@ async def test_a_permission_that_nobody_has_says_so(database, slack, clock):
     people.meet(TEAM, "U0BOT")
     with pytest.raises(Refused, match="Nobody has it yet"):
         await people.admit(await people.find("U0X"), Permission.READ)
+
+
+async def test_who_asks_while_the_bot_starts_waits_until_it_knows_its_workspace(
+    database, slack, clock
+):
+    people = People(slack, Policy({Role.VIEWER: ("*",)}), database, AuditStore(None), clock)
+    asking = asyncio.create_task(people.find("U0X", [TEAM]))
+    await asyncio.sleep(0)
+    assert not asking.done()
+    people.meet(TEAM, "U0BOT")
+    assert (await asking).roles == {Role.VIEWER}
+
+
+async def test_who_asks_a_bot_that_cannot_learn_its_workspace_is_refused(
+    database, slack, clock, monkeypatch
+):
+    monkeypatch.setattr("bot.workflows.people.MEET_SECONDS", 0.01)
+    people = People(slack, Policy({Role.VIEWER: ("*",)}), database, AuditStore(None), clock)
+    with pytest.raises(Refused, match="does not know its own workspace yet"):
+        await people.admit(await people.find("U0X", [TEAM]), Permission.READ)
 
 
 async def test_a_long_list_of_holders_is_cut_short(database, slack, clock):
