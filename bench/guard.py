@@ -21,7 +21,7 @@ from tests.simulation.world import Network
 COLD_SECONDS = 600.0
 LONG_SECONDS = 4200.0
 WARM_SECONDS = 600.0
-COLD_SEEDS, LONG_SEEDS = 10, 2
+COLD_SEEDS, LONG_SEEDS = 12, 2
 BLOCK_SECONDS = 60.0
 NONE_AT_ALL = Aim(most=0)
 NEARLY_ALL = Aim(least=0.99)
