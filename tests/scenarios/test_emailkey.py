@@ -22,7 +22,14 @@ async def test_a_good_key_works(world):
 
 async def test_templates_are_listed_by_name_and_id(world):
     answer = await world.ask("U0VIEWER", "/emailkey", "templates")
-    assert "template" in answer.all_text
+    assert "*3 templates*" in answer.all_text
+    (table,) = [block for block in answer.blocks if block["type"] == "table"]
+    assert [[cell["text"] for cell in row] for row in table["rows"]] == [
+        ["Name", "Id"],
+        ["Welcome & first steps", "d-0a1b2c3d4e5f"],
+        ["Password reset", "d-1b2c3d4e5f60"],
+        ["Invoice \u2039overdue\u203a", "d-2c3d4e5f6071"],
+    ]
 
 
 @pytest.mark.parametrize(

@@ -170,10 +170,10 @@ async def test_undo_is_a_request_of_its_own(world):
     inverse = await card(world, 1)
     assert "Remove (1)" in inverse.all_text
     assert flow(world).identities == ["+1"]
-    await shows(world, message, "Undo")
+    await shows(world, message, "*Undo* was requested.")
     await click(world, ADA, inverse, "Approve")
     await shows(world, inverse, "Applied")
-    await shows(world, message, "Undone")
+    await shows(world, message, "*Undone* since.")
     assert flow(world).identities == []
 
 
@@ -268,6 +268,8 @@ async def test_slack_429_delays_the_card_and_loses_nothing(world):
     world.slack.workspace.faults.ratelimit("chat.postMessage", retry_after=1)
     message = await asked(world, "add welcome +1")
     assert "Waiting" in message.all_text
+    posts = world.slack.workspace.calls_of("chat.postMessage")
+    assert [post.status for post in posts] == [429, 200]
 
 
 async def test_the_longest_list_and_request_stay_within_slacks_limits(world):
