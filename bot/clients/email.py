@@ -1,6 +1,7 @@
 """The email service, of which only how to authenticate is specified: does the key work?"""
 
 from collections.abc import Mapping
+from functools import partial
 from http import HTTPStatus
 from typing import Literal
 
@@ -55,8 +56,7 @@ class EmailClient:
             headers={**self._headers, "Content-Type": "application/json"},
             advice=self._advice(resource),
         )
-        answer = await self._http.request(call)
-        return None if _is_empty(answer) else json_of(call, answer)
+        return await self._http.request(call, partial(_body_in, call))
 
     def _advice(self, resource: str) -> Mapping[int, str]:
         refused = "The key is wrong or was deleted: make a new one and set EMAIL_API_KEY."
@@ -75,5 +75,5 @@ class EmailClient:
         }
 
 
-def _is_empty(answer: Answer) -> bool:
-    return not answer.body.strip()
+def _body_in(call: ServiceCall, answer: Answer) -> object:
+    return json_of(call, answer) if answer.body.strip() else None

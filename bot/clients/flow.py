@@ -1,13 +1,14 @@
 """The flow service: the list of test users of a flow, read and replaced as a whole."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from http import HTTPStatus
 from typing import Literal
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, SecretStr
 from yarl import URL
 
-from bot.clients.calls import ServiceCall
+from bot.clients.calls import Answer, ServiceCall
 from bot.clients.credentials import basic
 from bot.clients.failures import json_of, model_of, wrong_form
 from bot.clients.http import ServiceHttp
@@ -81,12 +82,15 @@ class FlowClient:
         )
 
     async def _identities(self, flow_sid: str, call: ServiceCall) -> list[str]:
-        answer = await self._http.request(call)
-        sent = model_of(call, json_of(call, answer), _FlowAnswer)
-        # What is not recognisably this resource must never be taken for an empty list: the next
-        # update would make it one.
-        if not sent.model_fields_set:
-            raise wrong_form(call, "that is not a list of test users")
-        if sent.sid is not None and sent.sid.casefold() != flow_sid.casefold():
-            raise wrong_form(call, "about another flow")
-        return [identity for identity in sent.test_users or [] if identity]
+        return await self._http.request(call, partial(_identities_in, call, flow_sid))
+
+
+def _identities_in(call: ServiceCall, flow_sid: str, answer: Answer) -> list[str]:
+    sent = model_of(call, json_of(call, answer), _FlowAnswer)
+    # What is not recognisably this resource must never be taken for an empty list: the next
+    # update would make it one.
+    if not sent.model_fields_set:
+        raise wrong_form(call, "that is not a list of test users")
+    if sent.sid is not None and sent.sid.casefold() != flow_sid.casefold():
+        raise wrong_form(call, "about another flow")
+    return [identity for identity in sent.test_users or [] if identity]

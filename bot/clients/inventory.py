@@ -1,9 +1,9 @@
 """The inventory service: organizations of each data center; no call without a grant."""
 
-import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from http import HTTPStatus
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -19,7 +19,6 @@ from bot.model.organization import Organization, OrganizationKey, read_in_portio
 from bot.model.told import ToldLimits
 
 LISTING_SCOPE = "ServiceInventory.settings.READ"
-LARGE_BYTES = 256 * 1024
 ADVICE: Mapping[int, str] = {
     HTTPStatus.UNAUTHORIZED: "Replace the data center's credential in INVENTORY_DATA_CENTERS.",
     HTTPStatus.FORBIDDEN: f"Listing organizations needs the scope {LISTING_SCOPE}.",
@@ -95,11 +94,9 @@ class InventoryClient:
             data_center=key.data_center,
             advice=ADVICE,
         )
-        answer = await self._http.request(call, lambda: self._granted(key, cause))
-        if len(answer.body) < LARGE_BYTES:
-            return organizations_in(call, answer)
-        # Everybody else's acknowledgement would wait while ten thousand organizations are read.
-        return await asyncio.to_thread(organizations_in, call, answer)
+        return await self._http.request(
+            call, partial(organizations_in, call), lambda: self._granted(key, cause)
+        )
 
     @asynccontextmanager
     async def _granted(self, key: OrganizationKey, cause: CallCause) -> AsyncIterator[Attempt]:

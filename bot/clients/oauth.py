@@ -7,11 +7,12 @@ none; it would where refresh tokens rotate, and that is reported as not supporte
 
 import asyncio
 from dataclasses import dataclass
+from functools import partial
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 from yarl import URL
 
-from bot.clients.calls import ServiceCall
+from bot.clients.calls import Answer, ServiceCall
 from bot.clients.credentials import Signed, authorization
 from bot.clients.failures import json_of, plain_words, wrong_form
 from bot.clients.http import ServiceHttp
@@ -128,15 +129,16 @@ class OAuthCredential:
     async def _ask(self) -> _Renewal:
         call = self._call()
         try:
-            answer = await self._http.request(call)
+            return await self._http.request(call, partial(self._renewal_in, call))
         except (ServiceRefused, CredentialsRefused) as refusal:
             raise self._verdict(refusal.message) or refusal from None
+
+    def _renewal_in(self, call: ServiceCall, answer: Answer) -> _Renewal:
         body = json_of(call, answer)
         if isinstance(body, dict) and isinstance(body.get("error"), str):
             said = plain_words(body["error"], self._http.redactor)
-            raise self._verdict(said) or ServiceRefused(
-                "oauth", f"{call.subject} declines: “{said}”.", status=answer.status, message=said
-            )
+            sentence = f"{call.subject} declines: “{said}”."
+            raise ServiceRefused("oauth", sentence, status=answer.status, message=said)
         return self._accepted(call, body)
 
     def _accepted(self, call: ServiceCall, body: object) -> _Renewal:

@@ -4,6 +4,7 @@ import asyncio
 import gzip
 import json
 import socket
+import threading
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
@@ -14,11 +15,12 @@ from structlog.contextvars import bound_contextvars, merge_contextvars
 from structlog.testing import capture_logs
 from yarl import URL
 
-from bot.clients.calls import Attempt, ServiceCall
-from bot.clients.http import MOST_BYTES, RETRY_PAUSES_SECONDS
+from bot.clients.calls import Answer, Attempt, ServiceCall
+from bot.clients.http import LARGE_BYTES, MOST_BYTES, RETRY_PAUSES_SECONDS
 from bot.errors import (
     CredentialsRefused,
     DatabaseUnavailable,
+    NotJson,
     PermissionMissing,
     QuotaError,
     RateLimited,
@@ -91,7 +93,7 @@ async def test_a_call_carries_its_parts_and_gets_the_whole_answer(bench: Bench) 
             headers={"Authorization": "Bearer k"},
             form=[("x", "é,+"), ("x", "")],
         )
-        answer = await bench.http.request(call)
+        answer = await bench.request(call)
     assert json.loads(answer.body) == {
         "line": ["POST", "/v3/it?a=1+%26+2"],
         "form": [["x", "é,+"], ["x", ""]],
@@ -114,7 +116,7 @@ async def test_no_redirect_is_followed(bench: Bench, status: int) -> None:
 
         async with web_server(redirect) as url:
             with pytest.raises(Redirected, match="another address") as caught:
-                await bench.http.request(a_call(url, headers={"Authorization": "Bearer k"}))
+                await bench.request(a_call(url, headers={"Authorization": "Bearer k"}))
     assert asked == []
     assert "127.0.0.1" not in caught.value.sentence
 
@@ -139,13 +141,13 @@ async def test_more_than_ten_mebibytes_are_refused_while_reading(bench: Bench, k
     }[kind]()
     async with RawServer(answer).running() as server:
         with pytest.raises(ResponseTooLarge, match="more than 10 MiB"):
-            await bench.http.request(a_call(server.url))
+            await bench.request(a_call(server.url))
     assert len(server.requests) == 1
 
 
 async def test_ten_mebibytes_are_read(bench: Bench) -> None:
     async with RawServer(_of_length(MOST_BYTES, MOST_BYTES)).running() as server:
-        assert len((await bench.http.request(a_call(server.url))).body) == MOST_BYTES
+        assert len((await bench.request(a_call(server.url))).body) == MOST_BYTES
 
 
 async def _drip(request: web.Request) -> web.StreamResponse:
@@ -167,7 +169,7 @@ async def test_an_answer_that_does_not_end_in_time_is_given_up_and_not_asked_aga
 ) -> None:
     async with open_bench(total_seconds=0.15) as bench, web_server(handler) as url:
         with pytest.raises(ServiceTimeout, match=r"within 0\.15 seconds") as caught:
-            await bench.http.request(a_call(url))
+            await bench.request(a_call(url))
     assert caught.value.retryable
     assert [one.outcome for one in bench.observed] == ["timeout"]
 
@@ -179,7 +181,7 @@ async def test_a_failing_status_counts_even_when_its_body_never_ends() -> None:
         RawServer(head, hang=True).running() as server,
     ):
         with pytest.raises(RateLimited) as caught:
-            await bench.http.request(a_call(server.url))
+            await bench.request(a_call(server.url))
     assert caught.value.code is None
 
 
@@ -198,7 +200,7 @@ async def test_a_read_is_tried_three_times_each_with_a_grant_of_its_own(
     attempts = FakeAttempts()
     async with RawServer(answer).running() as server:
         with pytest.raises(error):
-            await bench.http.request(a_call(server.url), attempts)
+            await bench.request(a_call(server.url), attempts)
     assert len(server.requests) == 3
     assert attempts.events.count("open") == 3
     assert bench.clock.slept == list(RETRY_PAUSES_SECONDS)
@@ -206,7 +208,7 @@ async def test_a_read_is_tried_three_times_each_with_a_grant_of_its_own(
 
 async def test_a_read_that_passes_the_second_time_is_an_answer(bench: Bench) -> None:
     async with RawServer(None, OK).running() as server:
-        assert (await bench.http.request(a_call(server.url))).body == b"{}"
+        assert (await bench.request(a_call(server.url))).body == b"{}"
     assert [one.outcome for one in bench.observed] == ["unreachable", "ok"]
 
 
@@ -214,7 +216,7 @@ async def test_a_read_that_passes_the_second_time_is_an_answer(bench: Bench) -> 
 async def test_a_post_is_sent_once(bench: Bench, answer: bytes | None) -> None:
     async with RawServer(answer).running() as server:
         with pytest.raises(ServiceError):
-            await bench.http.request(a_call(server.url, "POST", form=[("a", "b")]))
+            await bench.request(a_call(server.url, "POST", form=[("a", "b")]))
     assert len(server.requests) == 1
 
 
@@ -234,7 +236,7 @@ async def test_a_refusal_is_never_retried_and_has_a_type_of_its_own(
     answer = f"HTTP/1.1 {status} X\r\nContent-Length: 0\r\n\r\n".encode()
     async with RawServer(answer).running() as server:
         with pytest.raises(error) as caught:
-            await bench.http.request(a_call(server.url, advice={status: "Do this."}))
+            await bench.request(a_call(server.url, advice={status: "Do this."}))
     assert type(caught.value) is error
     assert "Do this." in caught.value.sentence
     assert len(server.requests) == 1
@@ -249,7 +251,7 @@ async def test_a_grant_hears_of_the_headers_and_of_the_refusal(bench: Bench) -> 
     attempts = FakeAttempts()
     async with RawServer(answer).running() as server:
         with pytest.raises(RateLimited) as caught:
-            await bench.http.request(a_call(server.url), attempts)
+            await bench.request(a_call(server.url), attempts)
     assert attempts.events == ["open", (429, "yes"), RateLimited]
     assert (caught.value.code, caught.value.message) == (45, "no more than 1,000")
     assert caught.value.told == ToldLimits(1000, 0, 3600)
@@ -258,10 +260,10 @@ async def test_a_grant_hears_of_the_headers_and_of_the_refusal(bench: Bench) -> 
 async def test_without_a_slot_nothing_is_sent_and_a_retry_needs_one_too(bench: Bench) -> None:
     async with RawServer(None).running() as server:
         with pytest.raises(QuotaError):
-            await bench.http.request(a_call(server.url), FakeAttempts(refuse_after=0))
+            await bench.request(a_call(server.url), FakeAttempts(refuse_after=0))
         assert server.requests == []
         with pytest.raises(QuotaError):
-            await bench.http.request(a_call(server.url), FakeAttempts(refuse_after=1))
+            await bench.request(a_call(server.url), FakeAttempts(refuse_after=1))
         assert len(server.requests) == 1
 
 
@@ -270,8 +272,32 @@ async def test_a_ledger_that_breaks_during_the_call_is_not_called_the_services_f
 ) -> None:
     async with RawServer(OK).running() as server:
         with pytest.raises(DatabaseUnavailable):
-            await bench.http.request(a_call(server.url), FakeAttempts(broken=True))
+            await bench.request(a_call(server.url), FakeAttempts(broken=True))
     assert [one.outcome for one in bench.observed] == ["database"]
+
+
+async def test_an_answer_that_cannot_be_read_is_no_success(bench: Bench) -> None:
+    def read(_: Answer) -> None:
+        raise NotJson("email", "The email service gave an answer that is not JSON.")
+
+    attempts = FakeAttempts()
+    async with RawServer(OK).running() as server:
+        with capture_logs() as lines, pytest.raises(NotJson):
+            await bench.http.request(a_call(server.url), read, attempts)
+    assert attempts.events == ["open", (200, None), NotJson]
+    assert [(one.outcome, one.status) for one in bench.observed] == [("not_json", 200)]
+    assert [line["log_level"] for line in lines] == ["warning"]
+
+
+async def test_a_large_answer_is_read_where_nobody_waits_for_it(bench: Bench) -> None:
+    here = threading.get_ident()
+    where = []
+    for size in (10, LARGE_BYTES):
+        async with RawServer(_of_length(size, size)).running() as server:
+            where.append(
+                await bench.http.request(a_call(server.url), lambda _: threading.get_ident())
+            )
+    assert where[0] == here != where[1]
 
 
 async def test_a_certificate_that_is_not_trusted_is_refused_and_not_tried_again(
@@ -279,7 +305,7 @@ async def test_a_certificate_that_is_not_trusted_is_refused_and_not_tried_again(
 ) -> None:
     async with web_server(_never, tls=True) as url:
         with pytest.raises(ServiceUnreachable, match="certificate"):
-            await bench.http.request(a_call(url))
+            await bench.request(a_call(url))
     assert len(bench.observed) == 1
 
 
@@ -288,14 +314,14 @@ async def test_nobody_listening_cannot_be_reached(bench: Bench) -> None:
         unused.bind(("127.0.0.1", 0))
         port = unused.getsockname()[1]
     with pytest.raises(ServiceUnreachable, match="cannot be reached") as caught:
-        await bench.http.request(a_call(f"http://127.0.0.1:{port}"))
+        await bench.request(a_call(f"http://127.0.0.1:{port}"))
     assert str(port) not in caught.value.sentence
 
 
 async def test_what_is_not_http_is_unreadable(bench: Bench) -> None:
     async with RawServer(b"220 mail.example ESMTP\r\n\r\n").running() as server:
         with pytest.raises(ResponseUnreadable, match="proper HTTP"):
-            await bench.http.request(a_call(server.url))
+            await bench.request(a_call(server.url))
 
 
 async def test_words_of_a_refusal_are_one_short_line_without_secrets(bench: Bench) -> None:
@@ -305,7 +331,7 @@ async def test_words_of_a_refusal_are_one_short_line_without_secrets(bench: Benc
     head = b"HTTP/1.1 400 X\r\nContent-Length: %d\r\n\r\n" % len(body)
     async with RawServer(head + body).running() as server:
         with pytest.raises(ServiceRefused) as caught:
-            await bench.http.request(a_call(server.url))
+            await bench.request(a_call(server.url))
     assert caught.value.message.startswith("bad key [secret] yyy")
     assert len(caught.value.message) == 300
     assert "not for people" not in caught.value.sentence
@@ -317,7 +343,7 @@ async def test_each_call_is_one_log_line_with_the_request_id_and_no_address(benc
             capture_logs(processors=[merge_contextvars]) as lines,
             bound_contextvars(request_id="r1"),
         ):
-            await bench.http.request(a_call(server.url, params={"authtoken": "s3cret"}))
+            await bench.request(a_call(server.url, params={"authtoken": "s3cret"}))
     assert [(line["log_level"], line["outcome"], line["status"]) for line in lines] == [
         ("warning", "unreachable", None),
         ("info", "ok", 200),
@@ -335,7 +361,7 @@ async def test_a_cancelled_call_is_observed_as_that(bench: Bench) -> None:
         return await _never(request)
 
     async with web_server(hold) as url:
-        task = asyncio.create_task(bench.http.request(a_call(url)))
+        task = asyncio.create_task(bench.request(a_call(url)))
         await arrived.wait()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -365,5 +391,5 @@ async def test_a_host_that_does_not_exist_is_told_as_that() -> None:
     async with ClientSession(connector=connector) as session:
         bench = Bench(session, 10.0)
         with pytest.raises(ServiceUnreachable, match="no host of that name") as caught:
-            await bench.http.request(a_call("https://secret-host.example"))
+            await bench.request(a_call("https://secret-host.example"))
     assert "secret-host" not in caught.value.sentence

@@ -172,6 +172,8 @@ async def test_a_broken_answer_is_one_error_with_a_sentence(
     assert says in sentence
     assert "db-7" not in sentence
     assert "t0ken" not in sentence
+    # A call that did not pass: it must not end a block.
+    assert guard.events == [EU, "responded"]
 
 
 async def test_a_data_center_without_settings_is_named(bench: Bench, guard: FakeGuard) -> None:
