@@ -8,6 +8,7 @@ from heapq import merge
 
 from bot.errors import Ambiguous, NotFound
 from bot.model.organization import Organization, OrganizationKey
+from bot.model.spelling import folded
 
 CANDIDATES = 10
 CANDIDATE_CHARACTERS = 100
@@ -30,7 +31,9 @@ class Listing:
     def prepare(self) -> None:
         """Work out what look-ups need; with ten thousand organizations better in a thread."""
         for place in self.places:
-            place.searchable  # noqa: B018 - worked out when it is first asked for
+            # Worked out when they are first asked for.
+            place.searchable  # noqa: B018
+            place.folded_id  # noqa: B018
 
     def place_of(self, organization_id: str) -> "Place | None":
         """Return the organization of that id."""
@@ -71,15 +74,21 @@ class Place:
 
     @cached_property
     def folded_name(self) -> str:
-        """The name without case."""
-        return self.organization.name.casefold()
+        """The name as it is looked up."""
+        return folded(self.organization.name)
+
+    @cached_property
+    def folded_id(self) -> str:
+        """The id as it is looked up."""
+        return folded(self.organization.organization_id)
 
     @cached_property
     def searchable(self) -> str:
-        """Name, id, contact and currency without case, one a line."""
+        """Name, id, contact and currency as they are looked up, one a line."""
         one = self.organization
-        rest = (one.organization_id, one.contact_name, one.currency_code, one.currency_symbol)
-        return "\n".join((self.folded_name, *(word.casefold() for word in rest if word)))
+        rest = (one.contact_name, one.currency_code, one.currency_symbol)
+        words = (folded(word) for word in rest if word)
+        return "\n".join((self.folded_name, self.folded_id, *words))
 
     @property
     def key(self) -> OrganizationKey:
@@ -114,7 +123,7 @@ class Directory:
 
     def matching(self, text: str) -> list[Place]:
         """Return the organizations with the text in name, id, contact or currency, by name."""
-        wanted = text.casefold().strip()
+        wanted = folded(text)
         return [place for place in self.places if wanted in place.searchable]
 
     def name_of(self, key: OrganizationKey) -> str:
@@ -134,13 +143,14 @@ class Directory:
     def find(self, text: str) -> Place:
         """Return the one organization of that id or name.
 
-        An exact id wins over an exact name, and that over a part of a name; case does not count.
+        An exact id wins over an exact name, and that over a part of a name; neither case nor
+        the marks of a phone count.
 
         Raises:
             NotFound: There is none.
             Ambiguous: There are several.
         """
-        wanted = text.casefold().strip()
+        wanted = folded(text)
         for fits in (_has_id, _has_name, _has_name_part):
             found = [place for place in self.places if fits(place, wanted)]
             if found:
@@ -155,15 +165,15 @@ def _by_name(place: Place) -> tuple[str, str, str]:
 
 
 def _has_id(place: Place, wanted: str) -> bool:
-    return place.organization.organization_id == wanted
+    return place.folded_id == wanted
 
 
 def _has_name(place: Place, wanted: str) -> bool:
-    return place.folded_name.strip() == wanted
+    return place.folded_name == wanted
 
 
 def _has_name_part(place: Place, wanted: str) -> bool:
-    return wanted in place.folded_name
+    return wanted != "" and wanted in place.folded_name
 
 
 def _only(found: Sequence[Place], text: str) -> Place:

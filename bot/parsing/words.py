@@ -8,12 +8,11 @@ quotes, lengthen dashes and put spaces that do not break. Here all of it is read
 import re
 from dataclasses import dataclass
 
+from bot.model.spelling import DOUBLE_QUOTES, LONG_DASHES, SINGLE_QUOTES
+
 MAX_CHARS = 12_000
 """No text above this many characters is read; Slack's own limit is not documented."""
 
-_DOUBLE_QUOTES = '"\u201c\u201d\u201e\u201f\u00ab\u00bb'
-_SINGLE_QUOTES = "'\u2018\u2019\u201a\u201b"
-_LONG_DASHES = "\u2010\u2011\u2012\u2013\u2014\u2015\u2212"
 _MARKUP = r"<(?:[@#!]|[A-Za-z][A-Za-z0-9+.-]*:)[^<>]*>"
 _MARKUP_OR_ENTITY = re.compile(rf"{_MARKUP}|&(?:amp|lt|gt);")
 _ENTITIES = {"&amp;": "&", "&lt;": "<", "&gt;": ">"}
@@ -35,18 +34,18 @@ class Word:
         """The word as a keyword: small letters, plain dashes, `--help` as `help`; or nothing."""
         if self.is_quoted:
             return ""
-        plain = re.sub(rf"[{_LONG_DASHES}]", "-", self.text).casefold()
+        plain = re.sub(rf"[{LONG_DASHES}]", "-", self.text).casefold()
         return plain.lstrip("-") or plain
 
     @property
     def is_dash(self) -> bool:
         """Whether it is punctuation only: a long dash between spaces."""
-        return not self.is_quoted and not self.text.strip(_LONG_DASHES)
+        return not self.is_quoted and not self.text.strip(LONG_DASHES)
 
     @property
     def opens_quote(self) -> bool:
         """Whether it begins with a quotation mark that nothing closes."""
-        return not self.is_quoted and self.text[:1] in _DOUBLE_QUOTES
+        return not self.is_quoted and self.text[:1] in DOUBLE_QUOTES
 
 
 def recover(text: str) -> str:
@@ -79,7 +78,7 @@ def _end_of(pattern: re.Pattern[str], text: str, start: int) -> int:
 
 def _quoted_word(text: str, start: int, separators: str) -> Word | None:
     """A quotation closes at the first mark that ends a word: `"a"b c"` is one, `O'Neil` none."""
-    for marks in (_DOUBLE_QUOTES, _SINGLE_QUOTES):
+    for marks in (DOUBLE_QUOTES, SINGLE_QUOTES):
         if text[start] in marks:
             closing = re.compile(rf"[{marks}](?=[{separators}]|$)").search(text, start + 1)
             if closing:

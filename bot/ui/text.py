@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from functools import lru_cache
 
+from bot.model.spelling import UNSEEN
+
 ELLIPSIS = "…"
 FIRST_STRONG_ISOLATE, POP_ISOLATE = "\u2068", "\u2069"
 WORD_JOINER = "\u2060"
@@ -22,13 +24,6 @@ RIGHT_TO_LEFT = frozenset({"R", "AL", "AN"})
 REMEMBERED = 4096
 # No character before the Hebrew ones is written from right to left.
 FIRST_RIGHT_TO_LEFT = "\u0590"
-# Control characters, halves of surrogate pairs, characters that turn the direction of what follows
-# them, and those that nobody sees.
-UNSEEN = re.compile(
-    "[\x00-\x1f\x7f-\x9f\ud800-\udfff"
-    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f\u202a-\u202e"
-    "\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\U000e0001]"
-)
 FORMATTING = re.compile(r"(?<![^\W_])[*_~](?=\S)|^>")
 EMOJI = re.compile(r":(?=[\w+'-]+:)")
 ESCAPED_CUT = re.compile(r"&(?:a|am|amp|l|lt|g|gt)?$")

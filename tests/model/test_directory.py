@@ -1,8 +1,13 @@
-"""When a directory may be shown again instead of being put together anew."""
+"""Look-ups, and when a directory may be shown again instead of being put together anew."""
 
 from datetime import UTC, datetime
 
+import pytest
+
+from bot.errors import NotFound
 from bot.model.directory import DataCenterReport, Directory, Listing
+from bot.model.organization import Organization
+from bot.ui import text
 
 LISTING = Listing("com", (), datetime(2026, 3, 2, 9, 0, tzinfo=UTC))
 LATER = Listing("com", (), datetime(2026, 3, 2, 9, 5, tzinfo=UTC))
@@ -19,3 +24,61 @@ def test_a_newer_listing_a_failure_and_another_data_center_are_not_those():
     assert not directory.is_of([DataCenterReport("com", LISTING, "It is down.")])
     assert not directory.is_of([DataCenterReport("com", LISTING), DataCenterReport("eu", None)])
     assert not directory.is_of([])
+
+
+def a_directory(*named: str, center: str = "com") -> Directory:
+    """Organizations of these names, with the ids 10000001, 10000002 …"""
+    organizations = tuple(
+        Organization(organization_id=str(10000001 + number), name=name, contact_name=f"of {name}")
+        for number, name in enumerate(named)
+    )
+    return Directory(
+        (DataCenterReport(center, Listing(center, organizations, LISTING.fetched_at)),)
+    )
+
+
+@pytest.mark.parametrize(
+    ("listed", "typed"),
+    [
+        ("Ada's Bakery", "Ada\u2019s Bakery"),
+        ("Ada\u2019s Bakery", "ada's bakery"),
+        ("O`Brien", "O\u00b4Brien"),
+        ('The "Shop"', "The \u201cShop\u201d"),
+        ("Acme\u00a0GmbH", "Acme GmbH"),
+        ("Acme GmbH", "Acme\u202f GmbH "),
+        ("Shop \u2013 North", "Shop - North"),
+        ("Shop -- North", "Shop \u2014 North"),
+        ("Wait...", "Wait\u2026"),
+        ("Caf\u00e9", "Cafe\u0301"),
+        ("STRASSE", "stra\u00dfe"),
+        ("Ma\u00adnu\u200bal", "Manual"),
+        ("\u2764 Hearts", "\u2764\ufe0f Hearts"),
+    ],
+)
+def test_a_name_is_found_however_a_phone_writes_it(listed, typed):
+    directory = a_directory(listed, "Another one")
+    assert directory.find(typed).organization.name == listed
+    assert [one.organization.name for one in directory.matching(f"of {typed}")] == [listed]
+
+
+@pytest.mark.parametrize(
+    "listed",
+    ["Quick *bold* shop", "`Tick`", "Müller <Berlin>", "نور للتجارة", "a\u202eb", ":tada: Ltd"],
+)
+def test_a_name_copied_out_of_an_answer_is_found(listed):
+    directory = a_directory(listed, "Another one")
+    copied = text.escape(listed).replace("&lt;", "<").replace("&gt;", ">")
+    for typed in (copied, text.plain(listed)):
+        assert directory.find(typed).organization.name == listed
+
+
+@pytest.mark.parametrize("typed", ["", " ", "\u200b", "\u2060 \u00a0"])
+def test_nothing_that_is_seen_names_no_organization(typed):
+    with pytest.raises(NotFound):
+        a_directory("Acme").find(typed)
+
+
+def test_an_id_with_letters_is_found():
+    one = Organization(organization_id="Org-7A", name="Acme")
+    directory = Directory((DataCenterReport("eu", Listing("eu", (one,), LISTING.fetched_at)),))
+    assert directory.find("org\u20117a").organization == one

@@ -49,6 +49,7 @@ async def test_a_viewer_sees_the_organizations_of_all_data_centers(world):
         ("10511902", ["Wingtip Archive"]),
         ("maria anders", ["Northwind Traders (default)"]),
         ("“maria anders”", ["Northwind Traders (default)"]),
+        ("O’Brien", ["Southern Cross Surfboards (default)"]),
         ("cny", ["Lotus Electronics", "上海晨光贸易有限公司 (default)"]),
         ("cactus & co", ["🌵 Cactus & Co"]),
         ("<berlin>", ["Müller & Söhne \u2039Berlin\u203a (default)"]),
