@@ -5,7 +5,7 @@ import { el, freshId } from "./dom.js";
 import { textObject } from "./markup.js";
 import { typeahead } from "./typeahead.js";
 
-/** A label with its input; `node.read()` gives the value, `node.dataset.block` its block_id. */
+/** A label with its input; `node.read()` gives the value once `node.settle?.()` is done, `node.dataset.block` its block_id. */
 export function inputBlock(block, place) {
   const id = freshId("input");
   const hintId = `${id}-hint`;
@@ -20,6 +20,7 @@ export function inputBlock(block, place) {
   const node = el("div", { class: "field" }, grouped ? null : label, made.node, note, error);
   node.read = made.read;
   node.write = made.write;
+  node.settle = made.settle;
   node.complain = (words) => complain(node, error, made.focus, hintId, words);
   node.focusInput = () => made.focus.focus();
   if (block.dispatch_action) made.node.addEventListener("change", () => place.dispatch?.(block, made.read()));
@@ -62,7 +63,8 @@ function line(element, props) {
 function external(element, block, place, props) {
   const node = typeahead(element, block, place, () => {}, undefined, props);
   const read = () => node.current();
-  return { node, focus: node.querySelector("input"), read, write: (option) => node.restore(option) };
+  const write = (option) => node.restore(option);
+  return { node, focus: node.querySelector("input"), read, write, settle: node.settle };
 }
 
 /** A type-ahead from which one chooses several; what is chosen stands beneath, to be taken away again. */
@@ -90,7 +92,8 @@ function several(element, block, place, props) {
   };
   const box = typeahead(element, block, place, pick, undefined, props);
   write(element.initial_options);
-  return { node: el("div", {}, box, chips), focus: box.querySelector("input"), read: () => [...chosen.values()], write };
+  const node = el("div", {}, box, chips);
+  return { node, focus: box.querySelector("input"), read: () => [...chosen.values()], write, settle: box.settle };
 }
 
 function rich(props) {

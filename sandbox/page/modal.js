@@ -65,6 +65,8 @@ async function submit(event, view, send) {
   if (send.getAttribute("aria-busy")) return;
   shown.complained = false;
   send.setAttribute("aria-busy", "true");
+  await Promise.all(shown.fields.map((field) => field.settle?.()));
+  if (shown?.view.id !== view.id) return;
   await post("/page/submit", { as: store.me, view_id: view.id, values: values() });
   send.removeAttribute("aria-busy");
 }

@@ -6,18 +6,22 @@ import { store } from "./store.js";
 
 const PAUSE_MS = 120;
 
+/** What one may type for an option: its value, its text, or a whole word of that. */
+const namesOf = ({ value, text: { text } }) => [value, text, ...text.split(/[\s()]+/)].map((name) => name.toLowerCase());
+
 /** A combobox; `chosen(option | null)` hears of every choice. `name` labels it where no label does. */
 export function typeahead(element, block, place, chosen, name, props = {}) {
   const box = new Typeahead(element, block, place, chosen, name, props);
   box.node.current = () => box.option;
   box.node.restore = (option) => box.restore(option);
+  box.node.settle = () => box.settle();
   return box.node;
 }
 
 class Typeahead {
   constructor(element, block, place, chosen, name, props) {
     Object.assign(this, { element, block, place, chosen, option: element.initial_option ?? null });
-    Object.assign(this, { options: [], active: -1, asked: 0, timer: 0 });
+    Object.assign(this, { options: [], active: -1, asked: 0, timer: 0, question: null });
     const id = freshId("options");
     this.list = el("ul", { id, class: "options", role: "listbox", "aria-label": name ?? "Options", hidden: true });
     this.input = el("input", {
@@ -46,20 +50,36 @@ class Typeahead {
     this.input.value = option?.text.text ?? "";
   }
 
+  /** What was offered fits no more: until the bot has answered anew there is nothing to choose from. */
   typed() {
     this.option = null;
+    this.options = [];
+    this.show(false);
     this.chosen(null);
-    clearTimeout(this.timer);
+    this.forget();
     this.timer = setTimeout(() => this.ask(), PAUSE_MS);
   }
 
-  async ask() {
+  /** Hear no answer to what was asked before. */
+  forget() {
+    clearTimeout(this.timer);
+    this.asked += 1;
+    Object.assign(this, { timer: 0, question: null });
+  }
+
+  ask() {
+    this.forget();
     const typed = this.input.value.trim();
     if (typed.length < (this.element.min_query_length ?? 3)) return this.show(false);
-    const asked = ++this.asked;
+    this.question = this.hear(this.asked, typed);
+  }
+
+  async hear(asked, typed) {
     const wish = { as: store.me, block_id: this.block.block_id, action_id: this.element.action_id, typed };
     const answer = await post("/page/suggest", { ...wish, ...this.place.where() });
-    if (asked === this.asked) this.offer(answer.options ?? []);
+    if (asked !== this.asked) return;
+    this.question = null;
+    this.offer(answer.options ?? []);
   }
 
   offer(options) {
@@ -82,17 +102,24 @@ class Typeahead {
   }
 
   choose(option) {
+    this.forget();
     this.restore(option);
     this.show(false);
     this.chosen(option);
   }
 
-  /** Whoever typed the whole name of an option has chosen it. */
   left() {
-    const typed = this.input.value.trim().toLowerCase();
-    const same = this.options.find((one) => one.text.text.toLowerCase() === typed);
-    if (!this.option && same) this.choose(same);
     this.show(false);
+    this.settle();
+  }
+
+  /** Whoever typed a whole name of one option has chosen it, though the answer comes later. */
+  async settle() {
+    if (this.timer) this.ask();
+    await this.question;
+    const typed = this.input.value.trim().toLowerCase();
+    const same = this.options.filter((one) => namesOf(one).includes(typed));
+    if (!this.option && same.length === 1) this.choose(same[0]);
   }
 
   show(open) {
@@ -111,6 +138,7 @@ class Typeahead {
   }
 
   key(event) {
+    if (event.isComposing) return;
     const isOpen = !this.list.hidden;
     const moves = { ArrowDown: 1, ArrowUp: -1 };
     if (event.key === "Escape" && isOpen) {
@@ -122,6 +150,8 @@ class Typeahead {
     } else if (event.key === "Enter" && isOpen) {
       const option = this.options[Math.max(this.active, 0)];
       if (option) this.choose(option);
+    } else if (event.key === "Enter" && (this.timer || this.question)) {
+      this.settle();
     } else return;
     event.preventDefault();
   }
