@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from bot.errors import UsageError
-from bot.parsing.words import MAX_CHARS, read_words
+from bot.parsing.words import read_words, refuse_endless
 
 USAGE = "/emailkey check [resource] | templates | help"
+EXAMPLE = "/emailkey check templates"
 DEFAULT_RESOURCE = "templates"
 LONGEST_RESOURCE = 100
 # A path below /v3, and nothing that could lead out of it or change the request.
@@ -28,7 +29,8 @@ def parse_emailkey(text: str) -> EmailKeyRequest:
     Raises:
         UsageError: It is none of the three, or the resource is not the name of one.
     """
-    words = read_words(text[:MAX_CHARS])
+    refuse_endless(text, USAGE, EXAMPLE)
+    words = read_words(text)
     match [word.keyword for word in words]:
         case [] | ["help"]:
             return EmailKeyRequest("help")
@@ -38,7 +40,7 @@ def parse_emailkey(text: str) -> EmailKeyRequest:
             return EmailKeyRequest("check")
         case ["check", _]:
             return EmailKeyRequest("check", _resource(words[1].text))
-    raise UsageError("I did not understand that.", USAGE, "/emailkey check templates")
+    raise UsageError("I did not understand that.", USAGE, EXAMPLE)
 
 
 def _resource(typed: str) -> str:
@@ -46,4 +48,4 @@ def _resource(typed: str) -> str:
     if len(resource) <= LONGEST_RESOURCE and RESOURCE.fullmatch(resource):
         return resource
     sentence = "A resource is a name like templates, or a path like user/profile."
-    raise UsageError(sentence, "/emailkey check [resource]", "/emailkey check templates")
+    raise UsageError(sentence, "/emailkey check [resource]", EXAMPLE)

@@ -4,9 +4,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from bot.errors import UsageError
-from bot.parsing.words import MAX_CHARS, read_words
+from bot.parsing.words import read_words, refuse_endless
 
 USAGE = "/gatehouse help | whoami | status | audit [n]"
+EXAMPLE = "/gatehouse status"
 MOST_ENTRIES = 50
 FEW_ENTRIES = 10
 COUNTS = {str(count): count for count in range(1, MOST_ENTRIES + 1)}
@@ -26,7 +27,8 @@ def parse_gatehouse(text: str) -> GatehouseRequest:
     Raises:
         UsageError: It is none of the four.
     """
-    words = [word.keyword for word in read_words(text[:MAX_CHARS])]
+    refuse_endless(text, USAGE, EXAMPLE)
+    words = [word.keyword for word in read_words(text)]
     match words:
         case [] | ["help"]:
             return GatehouseRequest("help")
@@ -41,4 +43,4 @@ def parse_gatehouse(text: str) -> GatehouseRequest:
         case ["audit", *_]:
             sentence = f"How many entries? From 1 to {MOST_ENTRIES}."
             raise UsageError(sentence, "/gatehouse audit [n]", "/gatehouse audit 20")
-    raise UsageError("I did not understand that.", USAGE, "/gatehouse status")
+    raise UsageError("I did not understand that.", USAGE, EXAMPLE)

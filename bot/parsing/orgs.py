@@ -4,9 +4,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from bot.errors import UsageError
-from bot.parsing.words import MAX_CHARS, read_words, recover
+from bot.parsing.words import read_words, recover, refuse_endless
 
 LONGEST_FILTER = 200
+_FILTERING = ("/orgs <text>", "/orgs EUR")
 
 
 @dataclass(frozen=True)
@@ -21,9 +22,10 @@ def parse_orgs(text: str) -> OrgsRequest:
     """Read what was typed after `/orgs`.
 
     Raises:
-        UsageError: `show` without a name, or a filter beyond reason.
+        UsageError: `show` without a name, or a text beyond reason.
     """
-    words = read_words(text[:MAX_CHARS])
+    refuse_endless(text, *_FILTERING)
+    words = read_words(text)
     first = words[0].keyword if words else ""
     if first in {"help", "refresh"} and len(words) == 1:
         return OrgsRequest("help" if first == "help" else "refresh")
@@ -44,7 +46,5 @@ def _filter(typed: str) -> str:
 
 def _short(words: str) -> str:
     if len(words) > LONGEST_FILTER:
-        raise UsageError(
-            f"That is more than {LONGEST_FILTER} characters.", "/orgs <text>", "/orgs EUR"
-        )
+        raise UsageError(f"That is more than {LONGEST_FILTER} characters.", *_FILTERING)
     return words

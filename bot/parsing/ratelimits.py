@@ -5,9 +5,10 @@ from typing import Literal
 
 from bot.errors import UsageError
 from bot.model.plans import Plan
-from bot.parsing.words import MAX_CHARS, Word, read_words, rest_of_line
+from bot.parsing.words import Word, read_words, refuse_endless, rest_of_line
 
 LONGEST_NAME = 400
+_ONE = ("/ratelimits <org>", "/ratelimits 10234695")
 _PLANS = ", ".join(plan.value for plan in Plan)
 
 
@@ -26,9 +27,9 @@ def parse_ratelimits(text: str) -> RatelimitsRequest:
     An organization that is called like a keyword is quoted, or named by its id.
 
     Raises:
-        UsageError: `check` or `plan` without an organization, or no such plan.
+        UsageError: `check` or `plan` without an organization, no such plan, or far too long.
     """
-    text = text[:MAX_CHARS]
+    refuse_endless(text, *_ONE)
     words = read_words(text)
     if not words:
         return RatelimitsRequest("all")
@@ -60,6 +61,5 @@ def _name(text: str, start: int, words: tuple[Word, ...]) -> str:
     """The organization as typed: one word, quoted or not, or all of the line."""
     name = words[0].text if len(words) == 1 else rest_of_line(text, start)
     if len(name) > LONGEST_NAME:
-        usage = "/ratelimits <org>"
-        raise UsageError(f"That is more than {LONGEST_NAME} characters.", usage, "/ratelimits 1023")
+        raise UsageError(f"That is more than {LONGEST_NAME} characters.", *_ONE)
     return name

@@ -13,7 +13,7 @@ from bot.model.testusers import (
     identities_problem,
     parse_duration,
 )
-from bot.parsing.words import MAX_CHARS, Word, read_words, rest_of_line
+from bot.parsing.words import Word, read_words, refuse_endless, rest_of_line
 
 ChangeKind = Literal["add", "remove"]
 
@@ -88,8 +88,7 @@ def parse_testusers(text: str) -> TestusersRequest:
     Raises:
         UsageError: it is not understood; says what is wrong and shows an example.
     """
-    if len(text) > MAX_CHARS:
-        raise _misuse("add", "That is too long; please split it over several commands.")
+    refuse_endless(text, USAGE["add"], EXAMPLES["add"])
     words = [word for word in read_words(text, commas=True) if not word.is_dash]
     if not words:
         return FormRequest()

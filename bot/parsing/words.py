@@ -8,6 +8,7 @@ quotes, lengthen dashes and put spaces that do not break. Here all of it is read
 import re
 from dataclasses import dataclass
 
+from bot.errors import UsageError
 from bot.model.spelling import DOUBLE_QUOTES, LONG_DASHES, SINGLE_QUOTES
 
 MAX_CHARS = 12_000
@@ -48,6 +49,17 @@ class Word:
         return not self.is_quoted and self.text[:1] in DOUBLE_QUOTES
 
 
+def refuse_endless(text: str, usage: str, example: str) -> None:
+    """Return if the text is short enough to be read.
+
+    Raises:
+        UsageError: It has more than `MAX_CHARS` characters.
+    """
+    if len(text) > MAX_CHARS:
+        sentence = f"That is too long: at most {MAX_CHARS:,} characters are read at once."
+        raise UsageError(sentence, usage, example)
+
+
 def recover(text: str) -> str:
     """The text as it was typed: links, mentions and the three entities undone."""
     return _MARKUP_OR_ENTITY.sub(_typed, text)
@@ -63,9 +75,10 @@ def read_words(text: str, *, commas: bool = False) -> tuple[Word, ...]:
     separators = r"\s," if commas else r"\s"
     gap = re.compile(rf"[{separators}]*")
     words: list[Word] = []
+    never_closed: set[str] = set()
     at = _end_of(gap, text, 0)
     while at < len(text):
-        word = _quoted_word(text, at, separators) or _plain_word(text, at, separators)
+        word = _quoted_word(text, at, separators, never_closed) or _plain_word(text, at, separators)
         words.append(word)
         at = _end_of(gap, text, word.end)
     return tuple(words)
@@ -76,13 +89,17 @@ def _end_of(pattern: re.Pattern[str], text: str, start: int) -> int:
     return match.end() if match else start
 
 
-def _quoted_word(text: str, start: int, separators: str) -> Word | None:
-    """A quotation closes at the first mark that ends a word: `"a"b c"` is one, `O'Neil` none."""
+def _quoted_word(text: str, start: int, separators: str, never_closed: set[str]) -> Word | None:
+    """A quotation closes at the first mark that ends a word: `"a"b c"` is one, `O'Neil` none.
+
+    `never_closed` remembers the marks that none closes from here on: each is searched for once.
+    """
     for marks in (DOUBLE_QUOTES, SINGLE_QUOTES):
-        if text[start] in marks:
+        if text[start] in marks and marks not in never_closed:
             closing = re.compile(rf"[{marks}](?=[{separators}]|$)").search(text, start + 1)
             if closing:
                 return Word(recover(text[start + 1 : closing.start()]), True, closing.end())
+            never_closed.add(marks)
     return None
 
 

@@ -49,7 +49,7 @@ def test_showing_nothing_is_a_question(typed):
         parse_orgs(typed)
 
 
-@pytest.mark.parametrize("typed", ["x" * 201, "show " + "x" * 201, "x " * 5000])
+@pytest.mark.parametrize("typed", ["x" * 201, "show " + "x" * 201, "x " * 500])
 def test_a_filter_beyond_reason_is_refused(typed):
     with pytest.raises(UsageError, match="more than 200 characters"):
         parse_orgs(typed)
