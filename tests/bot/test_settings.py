@@ -72,7 +72,8 @@ def test_every_example_is_taken(name):
         "FLOW_ALIASES": f'{{"welcome": "{SID}"}}',
         "INVENTORY_BASE_URL": "https://inventory.example.com/inventory/v1",
     }
-    read_settings({**LEAST, **others, name: EXAMPLES[name]})
+    taken = read_settings({**LEAST, **others, name: EXAMPLES[name]})
+    assert name.lower() in taken.model_fields_set
 
 
 @pytest.mark.parametrize("name", Settings.model_fields)
@@ -88,7 +89,8 @@ def test_what_is_required_is_asked_for(name, value):
 
 def test_the_signing_secret_is_required_unless_socket_mode():
     assert "is required unless SLACK_APP_TOKEN is set" in problems(SLACK_SIGNING_SECRET="")[0]
-    read_settings({**LEAST, "SLACK_SIGNING_SECRET": "", "SLACK_APP_TOKEN": "xapp-1"})
+    socket = {"SLACK_SIGNING_SECRET": "", "SLACK_APP_TOKEN": "xapp-1"}
+    assert read_settings({**LEAST, **socket}).slack_signing_secret is None
 
 
 ONE_EU = '{"eu": {"authtoken": "secret-word"}}'
@@ -198,7 +200,8 @@ def test_all_problems_are_told_together():
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]", "127.9.9.9"])
 def test_plain_http_is_taken_on_this_machine(host):
-    read_settings({**LEAST, "SLACK_API_URL": f"http://{host}:9000/api/"})
+    settings = read_settings({**LEAST, "SLACK_API_URL": f"http://{host}:9000/api/"})
+    assert settings.slack_api_url == f"http://{host}:9000/api/"
 
 
 @pytest.mark.parametrize("host", ["localhost.example.com", "127.0.0.1.example.com", "0.0.0.0"])

@@ -56,6 +56,7 @@ async def test_any_json_and_no_body_at_all_mean_that_the_key_works(
 ) -> None:
     services.get(f"{BASE}/v3/scopes/mine", body=body)
     await a_client(bench).check("scopes/mine")
+    assert [observed.outcome for observed in bench.observed] == ["ok"]
 
 
 async def test_a_page_for_people_is_not_the_service(bench: Bench, services: FakeServices) -> None:

@@ -107,9 +107,12 @@ async def test_a_notice_goes_away_when_there_is_nothing_to_say(bot):
     work = Held(None)
     bot.frame.command("/slow", work)
     await bot.slack.command(USER, CHANNEL, "/slow")
-    await bot.slack.until(lambda: "Working on it" in seen(bot)[0])
+    notice = await bot.slack.until(lambda: bot.slack.workspace.ephemerals(USER)[0])
+    assert "Working on it" in notice.text
     work.release.set()
-    await bot.slack.until(lambda: seen(bot) == [])
+    assert await bot.outcomes() == {("/slow", "ok"): 1.0}
+    assert notice.deleted
+    assert seen(bot) == []
 
 
 @pytest.mark.parametrize("error", [NotFound("No such thing."), KeyError("x"), RecursionError()])
@@ -224,6 +227,7 @@ async def test_an_answer_that_slack_drops_is_sent_again(bot, status):
     bot.slack.workspace.faults.status("response_url", status, times=2)
     await bot.slack.command(USER, CHANNEL, "/x")
     await bot.slack.until(lambda: seen(bot) == ["done"])
+    assert bot.waits.slept == [1.0, 2.0]
 
 
 async def test_an_address_that_is_used_up_ends_the_matter(bot):

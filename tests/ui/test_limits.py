@@ -12,7 +12,7 @@ from bot.model.directory import DataCenterReport, Directory, Listing
 from bot.model.organization import Organization
 from bot.model.status import JobCount, ServiceSeen, Status
 from bot.permissions import Permission, Person, Role
-from bot.ui import gatehouse, orgs, replies
+from bot.ui import gatehouse, orgs, replies, text
 from bot.ui import help as help_ui
 from bot.ui.message import Message
 from sandbox.slack.validation import UPDATE_TEXT, check_message
@@ -35,6 +35,22 @@ def check(message: Message) -> None:
     payload = message.payload()
     check_message(payload["text"], payload.get("blocks"), most_text=UPDATE_TEXT)
     assert len(message.slack_blocks) <= 50
+
+
+def words_of(message: Message) -> str:
+    """What stands in the small print of a list."""
+    contexts = [block for block in message.slack_blocks if block["type"] == "context"]
+    return "\n".join(part["text"] for block in contexts for part in block["elements"])
+
+
+def ids_in(message: Message) -> list[str]:
+    """The ids of the organizations that a page of the list shows."""
+    (table,) = [block for block in message.slack_blocks if block["type"] == "table"]
+    return [row[1]["text"] for row in table["rows"][1:]]
+
+
+def ids_of(places) -> list[str]:
+    return [place.organization.organization_id for place in places]
 
 
 def organization(number: int, name: str, words: str | None = None) -> Organization:
@@ -74,7 +90,11 @@ def many(name: str, count: int = 10_000, failure: str | None = None) -> Director
 def test_ten_thousand_organizations_with_names_of_three_hundred_characters(name):
     directory = many(name, failure="It broke: " + name)
     for page in (0, 1, 333, 666, 10**9):
-        check(orgs.listing(directory, orgs.View("", page), may_refresh=True))
+        message = orgs.listing(directory, orgs.View("", page), may_refresh=True)
+        check(message)
+        number = min(page, 666) + 1
+        assert f"Page {number} of 667" in words_of(message)
+        assert ids_in(message) == ids_of(directory.places[15 * number - 15 : 15 * number])
     check(orgs.listing(directory, orgs.View(name[:200], 3), may_refresh=True))
     place = directory.places[0]
     check(orgs.one(place, directory.reports[0]))
@@ -105,7 +125,10 @@ def test_a_list_and_one_organization_with_any_texts(name, words, failure):
     )
     directory = Directory((report, DataCenterReport("jp", None, failure)))
     check(orgs.listing(directory, orgs.View(words[:200], 1), may_refresh=True))
-    check(orgs.listing(directory, orgs.View(), may_refresh=False))
+    everything = orgs.listing(directory, orgs.View(), may_refresh=False)
+    check(everything)
+    assert "Page 1 of 2" in words_of(everything)
+    assert ids_in(everything) == ids_of(directory.places[:15])
     check(orgs.one(directory.places[0], report))
 
 
@@ -137,8 +160,12 @@ def test_errors(words):
         UsageError(words, "/orgs show <id or name>", "/orgs show 7"),
         Ambiguous(words, candidates),
     ):
-        check(replies.sorry(error))
-        check(replies.with_retry(replies.sorry(error), "orgs.refresh", "x"))
+        message = replies.sorry(error)
+        check(message)
+        check(replies.with_retry(message, "orgs.refresh", "x"))
+        if isinstance(error, UsageError):
+            assert "Usage: `/orgs show &lt;id or name&gt;`" in message.text
+            assert message.text.endswith("Example: `/orgs show 7`")
     check(replies.broken("abc"))
 
 
@@ -180,23 +207,28 @@ def test_the_audit_says_how_much_of_it_is_shown(texts):
 @given(anything)
 def test_whoami_and_status(words):
     person = Person("U0ADA", words, frozenset(Role), doubt=words)
-    check(gatehouse.whoami(person, lambda _: True))
-    check(gatehouse.whoami(person, lambda _: False))
+    for may in (True, False):
+        me = gatehouse.whoami(person, lambda _, may=may: may)
+        check(me)
+        assert f"You are *{text.person(words, 'U0ADA')}*" in me.text
     services = [ServiceSeen(f"inventory ({one})", AT, AT, words) for one in CENTERS]
     status = Status("1", 1e7, "SQLite", True, services, JobCount(9, 9, 9), {"Open incidents": 3})
-    check(gatehouse.status(status))
+    message = gatehouse.status(status)
+    check(message)
+    assert "Inventory (com): last success" in message.text
 
 
 def test_whoami_says_every_permission():
     person = Person("U0ADA", "Ada", frozenset({Role.VIEWER}))
-    text = gatehouse.whoami(person, lambda one: one is Permission.READ).text
-    assert "• You may look at organizations" in text
-    assert "• You may not set a plan _(needs the role admin)_." in text
+    said = gatehouse.whoami(person, lambda one: one is Permission.READ).text
+    assert "• You may look at organizations" in said
+    assert "• You may not set a plan _(needs the role admin)_." in said
 
 
 def test_status_says_what_works_and_what_failed():
     seen = ServiceSeen("inventory (eu)", AT, AT + timedelta(hours=1), "timeout")
-    text = gatehouse.status(Status("1.2", 90, "SQLite", False, [seen], None)).text
-    assert "*Gatehouse 1.2*, up 1 min 30 s" in text
-    assert "Database: SQLite, *cannot be reached*" in text
-    assert "(timeout)" in text
+    said = gatehouse.status(Status("1.2", 90, "SQLite", False, [seen], None)).text
+    assert "*Gatehouse 1.2*, up 1 min 30 s" in said
+    assert "Database: SQLite, *cannot be reached*" in said
+    assert "Inventory (eu): last success" in said
+    assert "(timeout)" in said

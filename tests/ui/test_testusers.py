@@ -12,6 +12,7 @@ from bot.model.testuser_pages import HistoryPage, ListPage, PendingPage, Pending
 from bot.model.testusers import Change, Effect, Flow, identities_problem
 from bot.ui.testusers import forms, notes, pages
 from bot.ui.testusers.card import card
+from bot.ui.testusers.wording import in_full
 from sandbox.slack.validation import UPDATE_TEXT, check_message, check_view
 
 NOW = datetime(2026, 3, 2, 9, tzinfo=UTC)
@@ -68,6 +69,17 @@ def hold(message, *, may_mention: bool = False) -> None:
         assert may_mention or ("<@" not in text and "<!subteam" not in text)
 
 
+def everybody(request: Request) -> list[str]:
+    ended = [one.identity for one in request.progress.ended]
+    return [*request.wish.change.additions, *request.wish.change.removals, *ended]
+
+
+def shown_in_full(identities, message) -> list[str]:
+    """Who can be read there although four characters are all that a viewer sees."""
+    everything = "\n".join(texts_of(message))
+    return [one for one in identities if len(one) > 4 and in_full(one) in everything]
+
+
 @settings(max_examples=60, deadline=None)
 @given(requests())
 def test_every_card_fits_and_mentions_only_who_can_approve(request_) -> None:
@@ -81,15 +93,22 @@ def test_every_card_fits_and_mentions_only_who_can_approve(request_) -> None:
 @settings(max_examples=30, deadline=None)
 @given(st.lists(requests(), max_size=5))
 def test_every_page_and_note_fits(some) -> None:
+    identities = [one for request in some for one in everybody(request)]
     for sees in (True, False):
-        hold(pages.history(HistoryPage(FLOW, tuple(some), (), 0, 2, 9), sees_identities=sees))
+        history = pages.history(HistoryPage(FLOW, tuple(some), (), 0, 2, 9), sees_identities=sees)
         rows = tuple(PendingRow(one, decides=True, cancels=True) for one in some)
-        hold(pages.pending(PendingPage(rows, 2, 0, 2, len(rows)), sees_identities=sees))
+        pending = pages.pending(PendingPage(rows, 2, 0, 2, len(rows)), sees_identities=sees)
+        for message in (history, pending):
+            hold(message)
+            assert FLOW.name in message.text or not some
+            assert sees or not shown_in_full(identities, message)
     for one in some:
         hold(notes.reminder(one))
         for event in ("applied", "denied", "expired", "failed", "ended"):
             payload = {"event": event, "reason": "<!here>", "identities": ["<!here>"] * 9}
-            hold(notes.told(one, payload))
+            told = notes.told(one, payload)
+            hold(told)
+            assert FLOW.name in told.text
 
 
 @settings(max_examples=30, deadline=None)
@@ -100,8 +119,11 @@ def test_every_list_fits(identities) -> None:
     }
     for known in (grants, {}):
         page = ListPage(FLOW, tuple(identities), known, 0, 3, len(identities))
-        hold(pages.listing(page, sees_identities=True))
-        hold(pages.listing(page, sees_identities=False))
+        for sees in (True, False):
+            message = pages.listing(page, sees_identities=sees)
+            hold(message)
+            assert FLOW.name in message.text
+            assert sees or not shown_in_full(identities, message)
 
 
 def test_a_viewer_sees_no_more_than_four_characters() -> None:
@@ -215,5 +237,9 @@ def test_nobody_decides_from_the_list_on_what_it_does_not_show_in_full() -> None
 
 def test_the_modals_fit() -> None:
     wish = Wish(Change(("+1",)), (), 0)
-    check_view(forms.change_form("https://hooks.example/" + "x" * 200))
+    change = forms.change_form("https://hooks.example/" + "x" * 200)
+    check_view(change)
+    labels = [block["label"]["text"] for block in change["blocks"]]
+    assert labels == ["Flow", "Change", "Identities", "For", "Reason"]
+    assert change["blocks"][1]["element"]["initial_option"]["value"] == "add"
     check_view(forms.denial_form(Request("1", FLOW, OTTO, wish, NOW, NOW), "https://x.example"))

@@ -84,9 +84,11 @@ async def test_a_due_job_is_run_and_removed(database, clock):
 async def test_a_job_that_is_put_is_run_at_once_when_the_loop_is_woken(database, clock):
     work = Work()
     async with running(database, clock, work) as loop:
+        await until_asleep(clock)
         await put(database)
         loop.wake()
         await work.seen(1)
+    assert [job.key for job in work.runs] == ["a"]
 
 
 async def test_a_job_of_another_process_is_seen_within_a_second(database, clock):
@@ -94,6 +96,7 @@ async def test_a_job_of_another_process_is_seen_within_a_second(database, clock)
     async with running(database, clock, work):
         await until_asleep(clock)
         await put(database)
+        assert work.runs == []
         clock.advance(1)
         await work.seen(1)
 
@@ -156,6 +159,8 @@ async def test_a_job_that_failed_for_days_is_still_tried(database, clock):
     async with running(database, clock, work) as loop:
         await work.seen(1)
         await until(loop, lambda found: found[0].tries == 5001)
+    (row,) = await rows(database)
+    assert (row.due_at - clock.now()).total_seconds() == 20
 
 
 async def test_an_expected_failure_is_one_line_without_a_traceback(database, clock, capsys):
@@ -169,12 +174,18 @@ async def test_an_expected_failure_is_one_line_without_a_traceback(database, clo
 
 
 async def test_one_failing_job_holds_no_other_up(database, clock):
-    work = Work(KeyError("x"))
-    await put(database, "a")
-    await put(database, "b", after=-1)
+    ran = []
+
+    async def work(job, lease):
+        ran.append(job.key)
+        if job.key == "failing":
+            raise KeyError(job.key)
+
+    await put(database, "good")
+    await put(database, "failing", after=-1)
     async with running(database, clock, work) as loop:
-        await work.seen(2)
-        await until(loop, lambda found: len(found) == 1)
+        await until(loop, lambda found: [(row.key, row.tries) for row in found] == [("failing", 1)])
+    assert ran == ["failing", "good"]
 
 
 async def test_jobs_run_beside_each_other(database, clock):

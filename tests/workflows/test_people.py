@@ -139,10 +139,12 @@ async def test_a_group_that_cannot_be_looked_up_is_a_doubt_and_not_kept(people, 
     assert (await people.find("U0MEMBER")).doubt is None
 
 
-async def test_a_doubt_takes_nothing_that_is_certain(people, slack):
+async def test_a_doubt_takes_nothing_that_is_certain(people, slack, database):
     slack.down.add("S0TEAM")
     person = await people.find("U0ADAM")
+    assert person.doubt
     await people.admit(person, Permission.SET_PLAN)
+    assert await refusals(database) == []
 
 
 async def test_a_person_that_slack_does_not_tell_of_is_refused_on_record(people, slack, database):
