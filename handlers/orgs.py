@@ -27,9 +27,7 @@ def register(frame: Frame, desk: Desk) -> None:
             return await _refresh(ask, desk, pages, orgs.View())
         await desk.people.admit(ask.person, Permission.READ)
         if wish.kind == "show":
-            place = await desk.directory.find(wish.words, _cause(ask))
-            value = f"{place.data_center}/{place.organization.organization_id}"
-            return orgs.one(*await desk.directory.at(value, _cause(ask)))
+            return orgs.one(*await desk.directory.find(wish.words, _cause(ask)))
         return await _list(ask, desk, pages, orgs.View(wish.words))
 
     async def turn(ask: Ask) -> Message:

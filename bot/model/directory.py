@@ -121,6 +121,11 @@ class Directory:
         """The data centers that could not be listed now."""
         return [report for report in self.reports if report.failure is not None]
 
+    def report_on(self, data_center: str) -> DataCenterReport:
+        """Return what can be said of a data center."""
+        found = (report for report in self.reports if report.data_center == data_center)
+        return next(found, DataCenterReport(data_center, None))
+
     def matching(self, text: str) -> list[Place]:
         """Return the organizations with the text in name, id, contact or currency, by name."""
         wanted = folded(text)

@@ -118,16 +118,18 @@ class OrganizationDirectory:
         reports = [DataCenterReport(center, listing) for center, listing in fresh if listing]
         return reports if len(reports) == len(centers) else None
 
-    async def find(self, typed: str, cause: CallCause) -> Place:
-        """Return the organization of that id or name.
+    async def find(self, typed: str, cause: CallCause) -> tuple[Place, DataCenterReport]:
+        """Return the organization of that id or name, and what is known of its data center.
 
         Raises:
             NotFound, Ambiguous: None, or several.
         """
-        return (await self.directory(cause)).find(typed)
+        directory = await self.directory(cause)
+        place = directory.find(typed)
+        return place, directory.report_on(place.data_center)
 
     async def at(self, place_value: str, cause: CallCause) -> tuple[Place, DataCenterReport]:
-        """Return the organization of `<data center>/<id>`, as menus give it.
+        """As `find`, of `<data center>/<id>`, as menus give it; only that data center is asked.
 
         Raises:
             NotFound: It is gone.

@@ -192,7 +192,8 @@ class RateLimits:
         try:
             return (await self._directory.known()).find(typed)
         except NotFound:
-            return await self._directory.find(typed, CallCause(LIST, person.slack_user_id))
+            cause = CallCause(LIST, person.slack_user_id)
+            return (await self._directory.find(typed, cause))[0]
 
     async def _listed(self, person: Person) -> Directory:
         known = await self._directory.known()

@@ -156,6 +156,16 @@ async def test_what_was_listed_before_is_shown_with_its_age(world):
     assert "<!here>" not in answer.all_text
 
 
+async def test_one_of_a_data_center_that_fails_asks_it_once(sqlite_url):
+    settings = {"inventory_watch": "off", "inventory_cache_seconds": "0"}
+    async with running_world(sqlite_url, **settings) as world:
+        await world.ask("U0VIEWER", "/orgs")
+        world.services.state.faults.add(Fault(FaultKind.CODE, "inventory", "eu"))
+        answer = await world.ask("U0VIEWER", "/orgs", "show 20077314")
+        assert ":warning: *eu* as of" in answer.all_text
+        assert called(world).count("eu") == 2
+
+
 async def test_without_data_centers_it_says_which_setting_is_needed(sqlite_url):
     async with running_world(sqlite_url, inventory_data_centers="{}") as world:
         answer = await world.ask("U0VIEWER", "/orgs")

@@ -230,9 +230,10 @@ async def test_a_listing_that_came_another_way_is_the_newest(make, inventory):
 
 async def test_look_ups(make):
     directory = make()
-    assert (await directory.find("3", CAUSE)).organization.name == "alpha"
-    assert (await directory.find("  gamma gmbh ", CAUSE)).key == OrganizationKey("eu", "4")
-    assert (await directory.find("gmb", CAUSE)).key == OrganizationKey("eu", "4")
+    place, report = await directory.find("3", CAUSE)
+    assert (place.organization.name, report.data_center) == ("alpha", "eu")
+    assert (await directory.find("  gamma gmbh ", CAUSE))[0].key == OrganizationKey("eu", "4")
+    assert (await directory.find("gmb", CAUSE))[0].key == OrganizationKey("eu", "4")
     with pytest.raises(Ambiguous) as caught:
         await directory.find("ALPHA", CAUSE)
     assert caught.value.candidates == ("Alpha (1, com)", "alpha (3, eu)")
