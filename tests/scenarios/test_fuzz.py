@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from yarl import URL
 
 from sandbox.slack.delivery import sign
-from sandbox.slack.messages import Message
+from sandbox.slack.messages import Message, View
 from tests.support.world import World, running_world
 
 FUZZ = settings(
@@ -203,15 +203,23 @@ async def test_nothing_signed_is_a_500_or_stays_unanswered(world: World, sent) -
 @given(fields=command_fields(), text=st.text(max_size=100) | st.sampled_from(HOSTILE))
 async def test_every_command_is_acknowledged_and_answered(world: World, fields, text) -> None:
     text = text.encode("utf-8", "replace").decode()
-    before = len(world.slack.workspace.ephemerals("U0ADMIN"))
+    workspace = world.slack.workspace
+    seen = {one.ts for one in workspace.ephemerals("U0ADMIN")}
     delivery = await world.slack.command(
         "U0ADMIN", "C0GENERAL", fields["command"], text, as_typed=False
     )
     assert delivery.status == 200
-    if not world.slack.workspace.views:
-        answer = await world.answer("U0ADMIN", after=before)
+
+    def come() -> View | Message | None:
+        new = [one for one in workspace.ephemerals("U0ADMIN") if one.ts not in seen]
+        answers = [one for one in new if "Working on it" not in one.all_text]
+        return workspace.open_view("U0ADMIN") or next(iter(answers), None)
+
+    answer = await world.slack.until(come, timeout=15)
+    if isinstance(answer, View):
+        workspace.close(answer, everything=True)
+    else:
         assert not [one for one in markup_in(answer) if LIVE.search(one)]
-    world.slack.workspace.views.clear()
 
 
 @pytest.mark.parametrize("depth", [1_000, 100_000])
