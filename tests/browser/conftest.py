@@ -13,8 +13,8 @@ from tests.browser.person import CHROMIUM, Person, chromium, person_at
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def browser() -> AsyncIterator[Browser]:
-    if not CHROMIUM.exists() and not os.environ.get("CI"):
-        pytest.skip(f"no Chromium at {CHROMIUM}")
+    if CHROMIUM is None and not os.environ.get("CI"):
+        pytest.skip("no chromium in PATH")
     async with chromium() as running:
         yield running
 

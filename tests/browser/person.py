@@ -1,13 +1,13 @@
 """A person at the sandbox's page: what they do, by the words on the screen."""
 
+import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 from playwright.async_api import Browser, ConsoleMessage, Locator, Page, async_playwright, expect
 
-CHROMIUM = Path("/usr/bin/chromium")
+CHROMIUM = shutil.which("chromium")
 # Chromium as root, without the calls home that a closed network answers with noise.
 ARGUMENTS = [
     "--no-sandbox",
