@@ -21,7 +21,7 @@ Inventory, a data center each (the token also as `Authorization: <scheme> <token
 
 Flow, HTTP Basic; the field testUsers (or TestUsers) once for each identity
   curl -u {account}:{token} {url}/v2/Flows/{welcome}/TestUsers
-  curl -u {account}:{token} {url}/v2/Flows/{survey}/TestUsers -d testUsers=+15550100001
+  curl -u {account}:{token} {url}/v2/Flows/{survey}/TestUsers --data-urlencode testUsers=+1555010001
 
 Email, Bearer or Basic with the user name apikey; {limited} may not read templates
   curl -H 'Authorization: Bearer {key}' {url}/v3/templates

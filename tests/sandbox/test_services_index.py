@@ -3,6 +3,8 @@ import shlex
 
 from aiohttp import encode_basic_auth
 
+from sandbox.services.state import SURVEY_FLOW
+
 
 def call_of(command):
     """Method, address, headers and body of a curl command of the page."""
@@ -14,16 +16,17 @@ def call_of(command):
         elif word == "-H":
             name, value = next(words).split(": ", 1)
             headers[name] = value
-        elif word in ("-d", "--json"):
+        elif word == "--json":
             method, body = "POST", next(words)
-            form = "application/x-www-form-urlencoded"
-            headers["Content-Type"] = form if word == "-d" else "application/json"
+            headers["Content-Type"] = "application/json"
+        elif word == "--data-urlencode":
+            method, body = "POST", dict([next(words).split("=", 1)])
         else:
             address = word
     return method, address, headers, body
 
 
-async def test_every_command_on_the_page_works(http):
+async def test_every_command_on_the_page_works(http, services):
     async with http.get("/") as response:
         commands = re.findall(r"^  (curl .*)$", await response.text(), re.MULTILINE)
     assert len(commands) > 12
@@ -32,3 +35,4 @@ async def test_every_command_on_the_page_works(http):
         method, address, headers, body = call_of(command)
         async with http.request(method, address, headers=headers, data=body) as response:
             assert response.status == 200, command
+    assert services.state.flows[SURVEY_FLOW].history == [["+1555010001"]]
