@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import signal
 import sys
 import tempfile
 from collections.abc import AsyncIterator
@@ -13,7 +12,7 @@ from pathlib import Path
 from sandbox.bot_process import BotProcess, BotStoppedError
 from sandbox.manifest import read_manifest
 from sandbox.people import ROLES
-from sandbox.services.running import RunningServices, running_services
+from sandbox.services.running import RunningServices, running_services, told_to_stop
 from sandbox.services.state import ServicesState
 from sandbox.slack.server import RunningSlack, running_slack
 from sandbox.slack.workspace import Workspace
@@ -87,10 +86,8 @@ class Sandbox:
 
 
 async def serve(port: int, overrides: dict[str, str]) -> int:
-    """Run until SIGINT or SIGTERM; gives the exit code."""
-    stop = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    """Run until told to stop; gives the exit code."""
+    stop = told_to_stop()
     async with running_sandbox(port, **overrides) as sandbox:
         starting = asyncio.create_task(sandbox.bot.start())
         stopping = asyncio.create_task(stop.wait())

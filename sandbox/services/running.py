@@ -83,11 +83,17 @@ async def running_services(
         await runner.cleanup()
 
 
-async def serve_alone(port: int, latency_seconds: float) -> None:
-    """Serve until SIGINT or SIGTERM, and say where."""
+def told_to_stop() -> asyncio.Event:
+    """What SIGINT, SIGTERM and the end of the terminal (SIGHUP) set."""
     stop = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    return stop
+
+
+async def serve_alone(port: int, latency_seconds: float) -> None:
+    """Serve until told to stop, and say where."""
+    stop = told_to_stop()
     state = ServicesState(latency_seconds=latency_seconds)
     async with running_services(state, port) as services:
         print(f"The three services answer at {services.url} (Ctrl-C stops them).", flush=True)

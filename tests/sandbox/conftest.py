@@ -11,11 +11,6 @@ from tests.support.clock import FakeClock
 
 
 @pytest.fixture
-def clock() -> FakeClock:
-    return FakeClock()
-
-
-@pytest.fixture
 async def services(clock: FakeClock) -> AsyncIterator[RunningServices]:
     async with running_services(ServicesState(now=clock.monotonic)) as running:
         yield running

@@ -7,16 +7,22 @@ import signal
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import aiohttp
 import pytest
 
 from sandbox.bot_process import ROOT
 from sandbox.launch import running_sandbox
+from sandbox.services.state import SURVEY_FLOW
 
 READY_SECONDS = 20
 
 pytestmark = pytest.mark.slow
+
+
+def children_of(pid: int) -> list[int]:
+    return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
 @asynccontextmanager
@@ -38,7 +44,10 @@ async def command(*arguments: str) -> AsyncIterator[asyncio.subprocess.Process]:
             await process.communicate()
 
 
-async def test_one_command_prints_one_address_and_ctrl_c_stops_all_of_it() -> None:
+# Ctrl-C, and a terminal that is closed.
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux lists children in /proc")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
+async def test_one_command_prints_one_address_and_stops_all_of_it(number: signal.Signals) -> None:
     async with command("--port", "0") as process:
         assert process.stdout is not None
         line = await asyncio.wait_for(process.stdout.readline(), READY_SECONDS)
@@ -49,9 +58,12 @@ async def test_one_command_prints_one_address_and_ctrl_c_stops_all_of_it() -> No
             session.get("/page/state?as=U0VIEWER") as answer,
         ):
             assert (await answer.json())["bot"] == "ready"
-        process.send_signal(signal.SIGINT)
+        [bot] = children_of(process.pid)
+        process.send_signal(number)
         said, complaints = await asyncio.wait_for(process.communicate(), READY_SECONDS)
         assert (process.returncode, said, complaints) == (0, b"", b"")
+    with pytest.raises(ProcessLookupError):
+        os.kill(bot, 0)
 
 
 async def test_a_taken_port_is_said_in_a_sentence() -> None:
@@ -92,7 +104,10 @@ async def test_the_bot_works_over_socket_mode_too() -> None:
         await slack.until(lambda: slack.sockets, READY_SECONDS)
         await slack.command(user, "C0GENERAL", "/testusers")
         view = await slack.until(lambda: slack.workspace.open_view(user))
+        flow = sandbox.services.state.flows[SURVEY_FLOW]
+        before = list(flow.identities)
         await slack.submit(user, view, {"Flow": "survey", "Identities": "a@example.com"})
         card = await slack.until(lambda: slack.workspace.messages("C0APPROVALS")[-1])
         await slack.click("U0APPROVER", card, "Approve")
         await slack.until(lambda: "Applied" in card.all_text)
+        assert flow.history == [[*before, "a@example.com"]]
