@@ -40,7 +40,8 @@ class Running:
     async def line(self) -> dict[str, Any]:
         """Read the line of JSON that a stand-in prints when it is ready."""
         assert self.process.stdout is not None
-        line = await asyncio.wait_for(self.process.stdout.readline(), READY_SECONDS)
+        async with asyncio.timeout(READY_SECONDS):
+            line = await self.process.stdout.readline()
         assert line, f"it ended before it was ready: {self.log()}"
         found: dict[str, Any] = json.loads(line)
         return found
@@ -82,7 +83,8 @@ async def _stop(process: asyncio.subprocess.Process) -> None:
     if process.returncode is None:
         process.terminate()
     try:
-        await asyncio.wait_for(process.communicate(), STOP_SECONDS)
+        async with asyncio.timeout(STOP_SECONDS):
+            await process.communicate()
     except TimeoutError:
         process.kill()
         await process.communicate()

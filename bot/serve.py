@@ -52,7 +52,8 @@ class Service:
 
     async def _database_answers(self) -> bool:
         try:
-            await asyncio.wait_for(self._bot.database.ping(), PING_SECONDS)
+            async with asyncio.timeout(PING_SECONDS):
+                await self._bot.database.ping()
         except (DatabaseUnavailable, TimeoutError):
             return False
         return True

@@ -45,7 +45,8 @@ class SlackEndpoint:
         """Answer one request of Slack's."""
         started = self._clock.monotonic()
         try:
-            body = (await asyncio.wait_for(request.read(), BODY_SECONDS)).decode("utf-8")
+            async with asyncio.timeout(BODY_SECONDS):
+                body = (await request.read()).decode("utf-8")
         except (UnicodeDecodeError, web.RequestPayloadError):
             return web.Response(status=401, text="unreadable")
         except TimeoutError:

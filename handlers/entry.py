@@ -135,9 +135,8 @@ class Frame:
 
         async def listener(ack: AsyncAck, body: Body) -> None:
             try:
-                found = await asyncio.wait_for(
-                    self._suggested(read_suggestion(body), suggest), SUGGEST_SECONDS
-                )
+                async with asyncio.timeout(SUGGEST_SECONDS):
+                    found = await self._suggested(read_suggestion(body), suggest)
             except (GatehouseError, TimeoutError) as error:
                 log.info("options.none", outcome=getattr(error, "outcome", "timeout"))
                 found = []

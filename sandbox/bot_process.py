@@ -88,7 +88,8 @@ class BotProcess:
         if process.returncode is None:
             process.terminate()
         try:
-            await asyncio.wait_for(asyncio.shield(self._watcher), STOP_SECONDS)
+            async with asyncio.timeout(STOP_SECONDS):
+                await asyncio.shield(self._watcher)
         except TimeoutError:
             process.kill()
             await self._watcher

@@ -109,7 +109,8 @@ class Page:
                 await asyncio.sleep(TOGETHER_SECONDS)
                 continue
             try:
-                await asyncio.wait_for(workspace.change(), ALIVE_SECONDS)
+                async with asyncio.timeout(ALIVE_SECONDS):
+                    await workspace.change()
             except TimeoutError:
                 await response.write(b": still here\n\n")
 

@@ -212,7 +212,8 @@ class Database:
             yield
             return
         try:
-            await asyncio.wait_for(self._writer.acquire(), STATEMENT_SECONDS)
+            async with asyncio.timeout(STATEMENT_SECONDS):
+                await self._writer.acquire()
         except TimeoutError as error:
             raise DatabaseUnavailable from error
         try:

@@ -107,7 +107,8 @@ class JobLoop:
         self._stopping = True
         self._awake.set()
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._has_ended.wait(), seconds)
+            async with asyncio.timeout(seconds):
+                await self._has_ended.wait()
         left = list(self._running.values())
         for task in left:
             task.cancel()

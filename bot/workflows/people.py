@@ -128,7 +128,8 @@ class People:
             UnknownPerson: Slack does not tell who it is.
         """
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._met.wait(), MEET_SECONDS)
+            async with asyncio.timeout(MEET_SECONDS):
+                await self._met.wait()
         user = await self._user(slack_user_id, fresh=fresh)
         stranger = self._stranger(user, team_ids)
         if stranger is not None:

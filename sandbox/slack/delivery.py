@@ -96,7 +96,8 @@ class Deliverer:
     async def _deliver(self, kind: str, payload: Json, fields: Json) -> Delivery:
         began = time.perf_counter()
         try:
-            reply = await asyncio.wait_for(self._by_socket(kind, payload), ACK_SECONDS)
+            async with asyncio.timeout(ACK_SECONDS):
+                reply = await self._by_socket(kind, payload)
         except TimeoutError:
             return Delivery(0, "", time.perf_counter() - began, "operation_timeout")
         if reply is not None:

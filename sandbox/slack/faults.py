@@ -41,7 +41,8 @@ class Hold:
         Raises:
             TimeoutError: none came in time.
         """
-        await asyncio.wait_for(self._reached.wait(), timeout)
+        async with asyncio.timeout(timeout):
+            await self._reached.wait()
 
     def release(self) -> None:
         """Let it go on."""

@@ -1,5 +1,6 @@
 """The engine: times, transactions, one error, one process."""
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -115,3 +116,25 @@ async def test_postgres_tells_the_time_of_a_statement_itself(postgres_url, clock
 )
 def test_an_address_is_turned_into_the_driver_s(given, used):
     assert async_url(given).render_as_string() == used
+
+
+@pytest.mark.parametrize("moment", range(8))
+async def test_whoever_is_cancelled_as_their_turn_to_write_comes_is_cancelled(
+    sqlite_url, clock, moment
+):
+    """A cancellation that is lost here leaves a loop running that was told to end."""
+    database = Database(sqlite_url, clock)
+
+    async def take_a_turn() -> None:
+        async with database._serialised():
+            await asyncio.Event().wait()
+
+    turn = asyncio.create_task(take_a_turn())
+    for _ in range(moment):
+        await asyncio.sleep(0)
+    turn.cancel()
+    await asyncio.wait({turn}, timeout=1)
+    assert turn.cancelled()
+    async with database._serialised():
+        pass
+    await database.close()
