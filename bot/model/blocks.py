@@ -116,5 +116,13 @@ class Blocks:
         longest = self.longest
         return Blocks() if longest is None else self.refused(longest.code, now, probe=True)
 
+    def put_off(self, until: float) -> "Blocks":
+        """Where the one call has to wait until then for a reason of the bot's own."""
+        longest = self.longest
+        if longest is None or until <= longest.until:
+            return self
+        later = replace(longest, until=until)
+        return Blocks((*self._others(longest.code), later), self.probing_until)
+
     def _others(self, code: BlockCode) -> tuple[Block, ...]:
         return tuple(block for block in self.blocks if block.code is not code)

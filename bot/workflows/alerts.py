@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from bot.errors import NotConfigured, NotFound, OrganizationBlocked, QuotaExhausted
+from bot.errors import NotConfigured, NotFound, OrganizationBlocked, QuotaExhausted, ServiceError
 from bot.model.audit import AuditEntry
 from bot.model.calls import PROBE, CallCause
 from bot.model.incidents import Incident
@@ -17,7 +17,7 @@ from bot.store.jobs import Job
 from bot.store.outbox import Letter
 from bot.ui import incidents as ui
 from bot.workflows.directory import InventoryListings, OrganizationDirectory
-from bot.workflows.incidents import MUTE_SECONDS, card_letter, mute_job, probe_job
+from bot.workflows.incidents import MUTE_SECONDS, Incidents, card_letter, mute_job, probe_job
 from bot.workflows.jobs import Lease
 from bot.workflows.outbox import CardNow, Note
 
@@ -30,11 +30,18 @@ class Probes:
     Args:
         inventory: Makes the call; its guard grants one, to nobody else, and writes what it shows.
         directory: Takes the listing that a passing call brings along.
+        incidents: Told of a call that was not made, and why.
     """
 
-    def __init__(self, inventory: InventoryListings, directory: OrganizationDirectory) -> None:
+    def __init__(
+        self,
+        inventory: InventoryListings,
+        directory: OrganizationDirectory,
+        incidents: Incidents,
+    ) -> None:
         self._inventory = inventory
         self._directory = directory
+        self._incidents = incidents
 
     async def plan(self, tx: Transaction) -> None:
         """See that there is such a job for every organization that is blocked."""
@@ -42,23 +49,40 @@ class Probes:
             await probe_job(tx, incident.organization, incident.key, incident.blocks, ensure=True)
 
     async def run(self, job: Job, lease: Lease) -> datetime | None:
-        """Make the call; return when to try again where it was not granted.
+        """Make the call, if the organization is blocked still; return when to look again.
 
-        The guard has set the next job where the call was refused, or told nothing.
+        Where the call was made, or cannot be made before a later time, the next job is set with
+        what the organization's alerts tell of it.
         """
         key = OrganizationKey.of_path(job.subject)
+        async with lease.database.reading() as tx:
+            due = await self._incidents.next_try(tx, key)
+        if due is None:
+            return None
         await lease.confirm()
         try:
             found = await self._inventory.organizations(key, CallCause(PROBE))
         except OrganizationBlocked as blocked:
-            return blocked.until if blocked.until > job.due_at else None
+            # Another call is under way, or was when its process died.
+            return blocked.until
         except QuotaExhausted as full:
-            return full.free_at
+            await self._put_off(lease.database, key, full.free_at)
         except NotConfigured:
             # The data center was taken out of the settings; it may come back.
-            return await _in_an_hour(lease.database)
-        await self._directory.accept(key, found)
+            await self._put_off(lease.database, key, await _in_an_hour(lease.database))
+        except ServiceError:
+            # It may have failed before the guard was asked, as a renewal of the credential does.
+            async with lease.database.transaction() as tx:
+                await self._incidents.not_reached(tx, key, due)
+            raise
+        else:
+            await self._directory.accept(key, found)
         return None
+
+    async def _put_off(self, database: Database, key: OrganizationKey, until: datetime) -> None:
+        async with database.transaction() as tx:
+            await self._incidents.put_off(tx, key, until)
+        self._incidents.wake()
 
 
 async def _in_an_hour(database: Database) -> datetime:

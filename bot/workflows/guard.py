@@ -188,11 +188,17 @@ class Guard:
             return await quotas.reserve(tx, request)
 
     async def _end_whatever_comes(self, call: "_Call", error: BaseException | None) -> None:
-        """That a slot could not be given back early is not the caller's business."""
+        """That a slot could not be given back early is not the caller's business.
+
+        But that nobody knows what a probe has shown is the business of the job that made it: it is
+        tried again.
+        """
         try:
             await self._end(call, error)
         except DatabaseUnavailable as away:
             log.warning("quota.not_settled", key=str(call.request.key), reason=away.sentence)
+            if call.is_probe and not isinstance(error, asyncio.CancelledError):
+                raise
 
     async def _end(self, call: "_Call", error: BaseException | None) -> None:
         if call.refusal is not None:

@@ -22,6 +22,8 @@ PROBE_JOB = "probe"
 ALERT_JOB = "alert"
 CARD, NOTE = "incident_card", "incident_note"
 MUTE_SECONDS = 3600.0
+# A slot that is free this very moment may be gone the next.
+LEAST_PUT_OFF_SECONDS = 1.0
 
 _LIMIT_OF = {
     BlockCode.MINUTE: LimitKind.MINUTE,
@@ -69,20 +71,44 @@ class Incidents:
         else:
             await outbox.put(tx, card_letter(incident_id))
 
+    async def next_try(self, tx: Transaction, key: OrganizationKey) -> float | None:
+        """When the one call at the end of the pause is due; None where nothing blocks."""
+        account = await accounts.load(tx, key, self._terms)
+        longest = account.blocks.longest if account is not None else None
+        return None if longest is None else longest.until
+
     async def probed(self, tx: Transaction, key: OrganizationKey, *, passed: bool) -> None:
         """End the blocks and their incidents after a probe that passed, else pause once more."""
         account = await accounts.load_locked(tx, key, self._terms)
         if not passed:
-            blocks = account.blocks.unclear(account.now)
-            await quotas.save_blocks(tx, account, blocks)
-            await probe_job(tx, account.id, account.key, blocks, ensure=False)
-            for incident_id in await incidents.open_ids(tx, account.id):
-                await outbox.put(tx, card_letter(incident_id))
+            await _pause(tx, account, account.blocks.unclear(account.now))
             return
         await quotas.save_blocks(tx, account, Blocks())
+        # Put again, perhaps, for a call that was refused while this one was under way.
+        await jobs.drop(tx, _probe_key(account.id))
         for incident_id in await incidents.close_all(tx, account.id):
             await outbox.put(tx, card_letter(incident_id))
             await outbox.put(tx, Letter(_card_key(incident_id), NOTE, str(incident_id)))
+
+    async def not_reached(self, tx: Transaction, key: OrganizationKey, due: float) -> None:
+        """Pause once more where a probe failed before it was granted: its time is `due` still."""
+        await accounts.lock(tx, key)
+        if await self.next_try(tx, key) == due:
+            await self.probed(tx, key, passed=False)
+
+    async def put_off(self, tx: Transaction, key: OrganizationKey, until: datetime) -> None:
+        """Set the probe for a later time, and tell that time wherever the next try is told."""
+        account = await accounts.load_locked(tx, key, self._terms)
+        later = max(until.timestamp(), account.now + LEAST_PUT_OFF_SECONDS)
+        await _pause(tx, account, account.blocks.put_off(later))
+
+
+async def _pause(tx: Transaction, account: Account, blocks: Blocks) -> None:
+    """Write a new time of the next try: in the account, its job, and its open alerts."""
+    await quotas.save_blocks(tx, account, blocks)
+    await probe_job(tx, account.id, account.key, blocks, ensure=False)
+    for incident_id in await incidents.open_ids(tx, account.id):
+        await outbox.put(tx, card_letter(incident_id))
 
 
 async def probe_job(
@@ -93,8 +119,12 @@ async def probe_job(
     if longest is None:
         return
     due_at = datetime.fromtimestamp(longest.until, UTC)
-    job = Job(f"{PROBE_JOB}:{organization}", PROBE_JOB, key.path, due_at)
+    job = Job(_probe_key(organization), PROBE_JOB, key.path, due_at)
     await (jobs.ensure(tx, job) if ensure else jobs.put(tx, job))
+
+
+def _probe_key(organization: int) -> str:
+    return f"{PROBE_JOB}:{organization}"
 
 
 def _detail(

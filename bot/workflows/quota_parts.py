@@ -9,7 +9,7 @@ from bot.store.audit import AuditStore
 from bot.store.engine import Database, Transaction
 from bot.workflows.alerts import Alerts, Probes
 from bot.workflows.directory import InventoryListings, OrganizationDirectory
-from bot.workflows.incidents import ALERT_JOB, CARD, NOTE, PROBE_JOB
+from bot.workflows.incidents import ALERT_JOB, CARD, NOTE, PROBE_JOB, Incidents
 from bot.workflows.jobs import Runner
 from bot.workflows.outbox import Renderer
 from bot.workflows.people import People
@@ -50,7 +50,8 @@ def quota_parts(setup: QuotaSetup) -> QuotaParts:
     database, inventory, directory = setup.database, setup.inventory, setup.directory
     alerts = Alerts(database, setup.audit, directory, setup.alerts_channel, setup.wake)
     watcher = Watcher(database, inventory, directory, setup.terms, is_on=setup.is_watching)
-    probes, tidying = Probes(inventory, directory), Tidying(database)
+    probes = Probes(inventory, directory, Incidents(setup.terms, setup.wake))
+    tidying = Tidying(database)
     ratelimits = RateLimits(
         database=database,
         audit=setup.audit,

@@ -85,3 +85,20 @@ def test_no_block_is_in_nobodys_way():
     assert not Blocks()
     assert Blocks().unclear(NOW) == Blocks()
     assert Blocks().in_the_way_of(CallClass.PERSON, NOW) is None
+
+
+def test_a_try_that_is_put_off_is_no_failed_one():
+    blocks = Blocks().refused(BlockCode.MINUTE, NOW, probe=False)
+    blocks = blocks.refused(BlockCode.CONCURRENT, NOW, probe=False)
+    later = blocks.put_off(NOW + 500)
+    assert (later.longest.code, later.longest.until) == (BlockCode.MINUTE, NOW + 500)
+    assert later.longest.failed_tries == 0
+    assert later.of(BlockCode.CONCURRENT) == blocks.of(BlockCode.CONCURRENT)
+    assert later.in_the_way_of(CallClass.PROBE, NOW + 499) is not None
+    assert later.in_the_way_of(CallClass.PROBE, NOW + 500) is None
+
+
+def test_a_try_is_never_put_forward():
+    blocks = Blocks().refused(BlockCode.MINUTE, NOW, probe=False)
+    assert blocks.put_off(NOW + 59) == blocks
+    assert Blocks().put_off(NOW) == Blocks()

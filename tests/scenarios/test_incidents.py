@@ -124,6 +124,20 @@ async def test_each_probe_that_is_refused_raises_the_counter_and_doubles_the_pau
     assert message.buttons == ["Check now", "Mute 1 h"]
 
 
+async def test_a_probe_whose_answer_cannot_be_read_clears_nothing(world):
+    at = the_organization(world)
+    world.services.state.limits.block(at, 1070)
+    await check(world)
+    world.services.state.limits.lift(at)
+    world.services.state.faults.add(
+        Fault(FaultKind.TRUNCATED, "inventory", organization_id=at[1], times=1)
+    )
+    await the_alert(world, "*Cleared* after")
+    assert [call.status for call in calls_to(world, at)] == [429, 200, 200]
+    _, unread, passed = (call.arrived_at for call in calls_to(world, at))
+    assert 4.0 <= passed - unread < 5.5
+
+
 async def test_muting_keeps_new_alerts_of_the_organization_away(world):
     at = the_organization(world)
     world.services.state.limits.block(at, 1070)

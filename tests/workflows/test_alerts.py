@@ -1,17 +1,22 @@
 """The jobs behind an alert: the one call at the end of a pause, and what a mute holds back."""
 
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
 import pytest
 
 from bot.errors import (
+    DatabaseUnavailable,
     NotConfigured,
     NotFound,
+    NotJson,
     OrganizationBlocked,
-    QuotaExhausted,
     RateLimited,
     ServiceFailed,
+    ServiceTimeout,
 )
 from bot.model.calls import PROBE, CallCause
 from bot.model.directory import Directory
@@ -31,6 +36,7 @@ from bot.workflows.outbox import CardNow
 
 KEY = OrganizationKey("eu", "10")
 TERMS = Terms(lambda _key: Plan.FREE, timeout_seconds=10.0)
+INCIDENTS = Incidents(TERMS, lambda: None)
 OTTO = Person("U0OPERATOR", "Otto")
 
 
@@ -62,12 +68,17 @@ class FakeInventory:
         self._guard = guard
         self.calls: list[CallCause] = []
         self.error: Exception | None = None
+        # Raised before the guard is asked, as by a credential that cannot be renewed.
+        self.unsigned: Exception | None = None
+        self.during: Callable[[], Awaitable[None]] | None = None
 
     async def organizations(self, key, cause):
-        if isinstance(self.error, (NotConfigured, QuotaExhausted)):
-            raise self.error
+        if self.unsigned is not None:
+            raise self.unsigned
         async with self._guard.call(key, cause) as grant:
             self.calls.append(cause)
+            if self.during is not None:
+                await self.during()
             await grant.responded()
             if isinstance(self.error, RateLimited):
                 await grant.refused(self.error)
@@ -78,7 +89,7 @@ class FakeInventory:
 
 @pytest.fixture
 def inventory(database, clock) -> FakeInventory:
-    return FakeInventory(Guard(database, clock, TERMS, Incidents(TERMS, lambda: None)))
+    return FakeInventory(Guard(database, clock, TERMS, INCIDENTS))
 
 
 @pytest.fixture
@@ -106,7 +117,37 @@ async def the_job(database, key="probe:1") -> Job:
 
 async def probe(database, inventory, directory):
     job = await the_job(database)
-    return await Probes(inventory, directory).run(job, FakeLease(database))
+    again_at = await Probes(inventory, directory, INCIDENTS).run(job, FakeLease(database))
+    async with database.transaction() as tx:
+        await jobs.finish(tx, "me", job, again_at)
+    return again_at
+
+
+async def probe_in_vain(database, inventory, directory, error) -> None:
+    """A run that fails, as the job loop ends it."""
+    job = await the_job(database)
+    with pytest.raises(type(error)):
+        await Probes(inventory, directory, INCIDENTS).run(job, FakeLease(database))
+    async with database.transaction() as tx:
+        await jobs.fail(tx, "me", job, await tx.now(), "reason")
+
+
+async def is_due(database) -> bool:
+    """Whether there is a probe to run now."""
+    async with database.transaction() as tx:
+        claimed = await jobs.claim(tx, "somebody", 50)
+        await jobs.release(tx, "somebody", [job.key for job in claimed])
+    return "probe" in {job.kind for job in claimed}
+
+
+async def next_try(database) -> float | None:
+    async with database.reading() as tx:
+        return await INCIDENTS.next_try(tx, KEY)
+
+
+async def letters(database) -> int:
+    async with database.reading() as tx:
+        return len(await outbox.waiting(tx, "incident:1"))
 
 
 async def count_open(database) -> int:
@@ -166,14 +207,31 @@ async def test_of_a_probe_that_fails_otherwise_there_is_one_call_too(
     assert await count_open(database) == 1
 
 
-async def test_a_probe_waits_where_the_bots_own_limit_is_used_up(
+async def test_where_the_bots_own_limit_is_used_up_the_later_try_is_told_everywhere(
     database, clock, inventory, directory
 ):
-    await be_refused(inventory)
-    clock.advance(60)
-    free_at = clock.now() + timedelta(seconds=17)
-    inventory.error = QuotaExhausted("Full.", limit_kind="minute", free_at=free_at)
-    assert await probe(database, inventory, directory) == free_at
+    for _ in range(9):
+        for _ in range(100):
+            await inventory.organizations(KEY, CallCause("list", "U1"))
+        clock.advance(61)
+    for _ in range(99):
+        await inventory.organizations(KEY, CallCause("list", "U1"))
+    await be_refused(inventory, 45)
+    made = len(inventory.calls)
+    clock.advance(900)
+    free_at = clock.now() + timedelta(hours=25, seconds=15 - 900 - 9 * 61)
+    before = await letters(database)
+    assert await probe(database, inventory, directory) is None
+    assert await next_try(database) == pytest.approx(free_at.timestamp())
+    assert await letters(database) == before + 1
+    with pytest.raises(OrganizationBlocked) as caught:
+        await inventory.organizations(KEY, CallCause("check", "U1"))
+    assert caught.value.until == free_at
+    assert not await is_due(database)
+    assert len(inventory.calls) == made
+    clock.advance((free_at - clock.now()).total_seconds())
+    assert await probe(database, inventory, directory) is None
+    assert await count_open(database) == 0
 
 
 async def test_a_data_center_that_is_gone_is_asked_for_now_and_then(
@@ -181,9 +239,107 @@ async def test_a_data_center_that_is_gone_is_asked_for_now_and_then(
 ):
     await be_refused(inventory)
     clock.advance(60)
-    inventory.error = NotConfigured("the inventory service", ["INVENTORY_DATA_CENTERS"])
+    inventory.unsigned = NotConfigured("the inventory service", ["INVENTORY_DATA_CENTERS"])
+    assert await probe(database, inventory, directory) is None
+    assert await next_try(database) == clock.now().timestamp() + 3600
+    assert not await is_due(database)
+
+
+async def test_a_probe_whose_answer_cannot_be_read_ends_nothing_and_is_made_once_a_pause(
+    database, clock, inventory, directory
+):
+    await be_refused(inventory)
+    inventory.error = NotJson("inventory", "Not JSON.")
+    for pause in (60, 120, 240):
+        clock.advance(pause)
+        await probe_in_vain(database, inventory, directory, inventory.error)
+        assert not await is_due(database)
+    assert [cause.kind for cause in inventory.calls] == ["list", PROBE, PROBE, PROBE]
+    assert await count_open(database) == 1
+
+
+async def test_a_probe_that_fails_before_it_is_granted_pauses_longer_and_longer_too(
+    database, clock, inventory, directory
+):
+    await be_refused(inventory)
+    inventory.unsigned = ServiceTimeout("oauth", "The token address is late.")
+    for pause in (60, 120, 240):
+        clock.advance(pause)
+        before = await letters(database)
+        await probe_in_vain(database, inventory, directory, inventory.unsigned)
+        assert await next_try(database) == clock.now().timestamp() + min(900, 2 * pause)
+        assert await letters(database) == before + 1
+        assert not await is_due(database)
+
+
+async def test_a_passing_probe_that_the_database_did_not_take_is_made_again(
+    database, clock, inventory, directory, monkeypatch
+):
+    await be_refused(inventory)
+    clock.advance(60)
+
+    async def break_down():
+        @asynccontextmanager
+        async def broken():
+            raise DatabaseUnavailable
+            yield
+
+        monkeypatch.setattr(database, "transaction", broken)
+
+    inventory.during = break_down
+    job = await the_job(database)
+    with pytest.raises(DatabaseUnavailable):
+        await Probes(inventory, directory, INCIDENTS).run(job, FakeLease(database))
+    monkeypatch.undo()
+    inventory.during = None
+    async with database.transaction() as tx:
+        await jobs.release(tx, "me", [job.key])
+    # Nobody knows yet that the call is over.
     again_at = await probe(database, inventory, directory)
-    assert again_at == clock.now() + timedelta(hours=1)
+    assert again_at == clock.now() + timedelta(seconds=15)
+    clock.advance(15)
+    assert await probe(database, inventory, directory) is None
+    assert await count_open(database) == 0
+
+
+async def test_a_call_refused_while_a_probe_passes_costs_no_second_probe(
+    database, clock, inventory, directory
+):
+    refused_late, go_on = asyncio.Event(), asyncio.Event()
+
+    async def hang():
+        refused_late.set()
+        await go_on.wait()
+
+    inventory.error = RateLimited("inventory", "Declined.", code=44, message="words")
+    inventory.during = hang
+    late = asyncio.create_task(inventory.organizations(KEY, CallCause("list", "U1")))
+    await refused_late.wait()
+    inventory.during = None
+    await be_refused(inventory)
+    clock.advance(60)
+
+    async def meanwhile():
+        inventory.during = None
+        inventory.error = RateLimited("inventory", "Declined.", code=44, message="words")
+        go_on.set()
+        await asyncio.gather(late, return_exceptions=True)
+        inventory.error = None
+
+    inventory.during = meanwhile
+    assert await probe(database, inventory, directory) is None
+    assert await count_open(database) == 0
+    clock.advance(3600)
+    assert not await is_due(database)
+
+
+async def test_where_nothing_blocks_any_more_no_probe_is_made(
+    database, clock, inventory, directory
+):
+    job = Job("probe:1", "probe", KEY.path, clock.now())
+    inventory.error = NotJson("inventory", "Not JSON.")
+    assert await Probes(inventory, directory, INCIDENTS).run(job, FakeLease(database)) is None
+    assert inventory.calls == []
 
 
 async def posted(database, clock) -> None:

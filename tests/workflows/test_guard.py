@@ -308,8 +308,8 @@ async def test_a_probe_is_planned_again_where_its_job_is_missing(guard, clock, d
     await be_refused(guard)
     async with database.transaction() as tx:
         await jobs.drop(tx, "probe:1")
-        await Probes(None, None).plan(tx)
-        await Probes(None, None).plan(tx)
+        await Probes(None, None, None).plan(tx)
+        await Probes(None, None, None).plan(tx)
     clock.advance(60)
     async with database.transaction() as tx:
         claimed = await jobs.claim(tx, "me", 10)
