@@ -16,7 +16,7 @@ from bot.store.outbox import Letter
 from bot.ui import blocks
 from bot.ui.message import Message
 from bot.workflows.jobs import Lease, LeaseLost
-from bot.workflows.outbox import CardNow, Note, Sender
+from bot.workflows.outbox import SEND_KIND, CardNow, Note, Sender
 from sandbox.slack.server import RunningSlack, running_slack
 from tests.support.clock import FakeClock
 
@@ -213,6 +213,35 @@ async def test_whatever_slack_does_there_is_one_message_in_the_end(rig, fault):
     first, again, _ = rig.posts()
     assert first["client_msg_id"] == again["client_msg_id"]
     assert await rig.due_in() is None
+
+
+async def test_a_card_whose_posting_was_not_answered_is_brought_up_to_date(rig):
+    rig.slack.workspace.faults.cut("chat.postMessage")
+    await rig.change("pending")
+    assert [type(error) for error in await rig.work()] == [SlackUnreachable]
+    await rig.change("applied")
+    await rig.work()
+    await rig.work()
+    assert rig.texts() == ["applied"]
+    assert await rig.due_in() is None
+
+
+async def test_an_edit_that_fails_after_a_lost_answer_does_not_post_once_more(rig):
+    rig.slack.workspace.faults.cut("chat.postMessage")
+    rig.slack.workspace.faults.drop("chat.update", times=2)
+    await rig.change("pending")
+    for _ in range(3):
+        assert [type(error) for error in await rig.work()] == [SlackUnreachable]
+        await rig.change("applied")
+    assert await rig.work() == []
+    assert rig.texts() == ["applied"]
+    assert (len(rig.posts()), rig.edits()) == (2, 3)
+
+
+async def test_a_job_whose_letters_were_all_sent_by_a_killed_process_is_done(rig):
+    job = jobs.Job(f"send:{KEY}", SEND_KIND, KEY, rig.clock.now())
+    assert await rig.sender.run(job, Lease(rig.database, "me", job)) is None
+    assert rig.posts() == []
 
 
 async def test_a_note_that_was_accepted_is_not_repeated(rig):
