@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from itertools import islice
 
 from bot.clock import Clock
-from bot.errors import NotFound, OrganizationBlocked, RateLimited
+from bot.errors import DatabaseUnavailable, NotFound, OrganizationBlocked, RateLimited
 from bot.model.audit import AuditEntry
 from bot.model.calls import CHECK, CallCause
 from bot.model.days import DAY_SECONDS
@@ -150,19 +150,36 @@ class RateLimits:
         Raises:
             NotFound: It is not listed and was never called.
             QuotaExhausted: The bot itself declines; says when the next slot is free.
-            ServiceError: The call failed, otherwise than by a 429.
+            ServiceError: The call failed, otherwise than by a 429 of the inventory service.
+            DatabaseUnavailable: Says whether the call was made.
         """
         name = await self._known_name(key)
+        standing = await self._current(key)
+        if standing.blocks:
+            # Before anybody is asked: the credential too may need a call, to be renewed.
+            return Checked(name, standing)
         began = self._clock.monotonic()
         try:
             found = await self._inventory.organizations(key, CallCause(CHECK, person.slack_user_id))
         except OrganizationBlocked:
             return Checked(name, await self._current(key))
         except RateLimited as refusal:
-            return Checked(name, await self._current(key), refusal=refusal.message)
+            if refusal.service != "inventory":
+                raise
+            standing = await self._after_call(key, "was refused")
+            return Checked(name, standing, refusal=refusal.message)
         seconds = self._clock.monotonic() - began
         await self._directory.accept(key, found)
-        return Checked(name, await self._current(key), seconds=seconds)
+        return Checked(name, await self._after_call(key, "has passed"), seconds=seconds)
+
+    async def _after_call(self, key: OrganizationKey, became: str) -> Standing:
+        try:
+            return await self._current(key)
+        except DatabaseUnavailable as away:
+            raise DatabaseUnavailable(
+                f"The call was made and {became}. The database cannot be reached now, so nobody"
+                " knows how the organization stands."
+            ) from away
 
     async def _known_name(self, key: OrganizationKey) -> str:
         """What to call an organization that a button names, which may be an old one."""

@@ -1,10 +1,17 @@
 """What `/ratelimits` finds out, on SQLite and PostgreSQL."""
 
+from contextlib import asynccontextmanager
 from datetime import timedelta
 
 import pytest
 
-from bot.errors import NotFound, QuotaExhausted
+from bot.errors import (
+    DatabaseUnavailable,
+    NotFound,
+    QuotaExhausted,
+    RateLimited,
+    ServiceTimeout,
+)
 from bot.model.calls import CallCause
 from bot.model.directory import DataCenterReport, Directory, Listing
 from bot.model.organization import Organization, OrganizationKey
@@ -49,10 +56,22 @@ class FakeInventory:
     def __init__(self, guard) -> None:
         self._guard = guard
         self.told: ToldLimits | None = None
+        self.asked = 0
+        # Raised before the guard is asked, as by a credential that cannot be renewed.
+        self.unsigned: Exception | None = None
+        self.refusal: RateLimited | None = None
+        self.during = lambda: None
 
     async def organizations(self, key, cause):
+        self.asked += 1
+        if self.unsigned is not None:
+            raise self.unsigned
         async with self._guard.call(key, cause) as grant:
+            self.during()
             await grant.responded()
+            if self.refusal is not None:
+                await grant.refused(self.refusal)
+                raise self.refusal
             if self.told is not None:
                 await grant.told(self.told)
         return []
@@ -141,6 +160,45 @@ async def test_a_check_is_timed_and_brings_a_listing(ratelimits, inventory):
     checked = await ratelimits.check(OTTO, "10")
     assert checked.seconds == 0.0
     assert (checked.name, checked.standing.in_use.minute) == ("Acme", 1)
+
+
+def a_429(service="inventory") -> RateLimited:
+    return RateLimited(service, f"Declined by {service}.", code=44, message="words")
+
+
+async def test_a_check_of_what_is_blocked_asks_nobody_for_anything(ratelimits, inventory):
+    inventory.refusal = a_429()
+    checked = await ratelimits.check(OTTO, "10")
+    assert (checked.refusal, checked.seconds) == ("words", None)
+    inventory.unsigned = ServiceTimeout("oauth", "The token address is late.")
+    again = await ratelimits.check(OTTO, "10")
+    assert (again.refusal, again.seconds, again.until) == (None, None, checked.until)
+    assert inventory.asked == 1
+
+
+async def test_a_token_address_that_declines_is_not_a_refused_call(ratelimits, inventory):
+    inventory.unsigned = a_429("oauth")
+    with pytest.raises(RateLimited, match="Declined by oauth"):
+        await ratelimits.check(OTTO, "10")
+
+
+@pytest.mark.parametrize(("refusal", "became"), [(None, "has passed"), (a_429(), "was refused")])
+async def test_a_check_after_which_the_database_is_away_says_that_the_call_was_made(
+    ratelimits, inventory, database, monkeypatch, refusal, became
+):
+    @asynccontextmanager
+    async def broken():
+        raise DatabaseUnavailable
+        yield
+
+    def break_down():
+        for way in ("transaction", "statements", "reading"):
+            monkeypatch.setattr(database, way, broken)
+
+    inventory.refusal, inventory.during = refusal, break_down
+    with pytest.raises(DatabaseUnavailable, match=f"The call was made and {became}") as caught:
+        await ratelimits.check(OTTO, "10")
+    assert "Nothing was done" not in caught.value.sentence
 
 
 async def test_a_plan_that_is_set_is_in_force_at_once(ratelimits):
