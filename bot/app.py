@@ -160,7 +160,8 @@ def _assemble(shared: Shared) -> Gatehouse:
     testusers = _testusers(shared)
     desk = _desk(shared, organizations, quotas, testusers)
     sender = Sender(shared.database, shared.slack, {**testusers.renderers, **quotas.renderers})
-    prunes = [outbox.prune, requests.forget, quota_use.forget, incidents.forget]
+    # The outbox comes last: it keeps the cards of what is not forgotten.
+    prunes = [requests.forget, incidents.forget, quota_use.forget, outbox.prune]
     retention = Retention(shared.database, settings.retain_days, prunes)
     shared.runners.update({SEND_KIND: sender.run, RETAIN_KIND: retention.run})
     shared.runners.update({**testusers.runners, **quotas.runners})

@@ -5,14 +5,16 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import delete, exists, select, update
+from sqlalchemy import ColumnElement, String, cast, delete, exists, literal, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from bot.store import jobs
 from bot.store.engine import Transaction
-from bot.store.tables import cards, letters
+from bot.store.tables import cards, incidents, letters, requests
 
 SEND = "send"
+# The keys of cards begin so; the id of what the card shows follows.
+REQUEST_CARD, INCIDENT_CARD = "request:", "incident:"
 
 
 @dataclass(frozen=True)
@@ -92,12 +94,23 @@ async def mark_sent(tx: Transaction, ids: Sequence[int], failure: str | None = N
 
 
 async def prune(tx: Transaction, before: datetime) -> int:
-    """Remove letters that were sent before a time, and the cards that none is left of."""
+    """Remove letters that were sent before a time, and the cards that nothing more is told of.
+
+    Where a card stands is needed as long as there is what it shows: without it the next change
+    would post a second card, and the first would keep its buttons for ever.
+    """
     old = letters.c.sent_at < before
     removed = await tx.connection.execute(delete(letters).where(old))
     written = exists(select(letters.c.id).where(letters.c.key == cards.c.key))
-    await tx.connection.execute(delete(cards).where(cards.c.sent_at < before, ~written))
+    shows_nothing = _is_gone(REQUEST_CARD, requests.c.id) & _is_gone(INCIDENT_CARD, incidents.c.id)
+    unneeded = (cards.c.sent_at < before) & ~written & shows_nothing
+    await tx.connection.execute(delete(cards).where(unneeded))
     return removed.rowcount
+
+
+def _is_gone(prefix: str, ids: ColumnElement[Any]) -> ColumnElement[bool]:
+    """Whether a card's key is of none of those that there are."""
+    return cards.c.key.not_in(select(literal(prefix) + cast(ids, String)))
 
 
 async def sent_card(tx: Transaction, key: str) -> SentCard | None:

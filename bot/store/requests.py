@@ -12,7 +12,7 @@ from bot.model.approval import TRANSITIONS, State
 from bot.model.requests import Progress, Request, Who, Wish
 from bot.model.testusers import Flow
 from bot.store.engine import Transaction
-from bot.store.tables import requests
+from bot.store.tables import grants, letters, requests
 
 _WISH = TypeAdapter(Wish)
 _PROGRESS = TypeAdapter(Progress)
@@ -99,9 +99,17 @@ async def of_flow(
 
 
 async def forget(tx: Transaction, before: datetime) -> int:
-    """Remove what was decided before that time and is not under way; return how many."""
+    """Remove what was decided before that time and is over since then; return how many.
+
+    A grant of it that has an end still wants its card then. And what was told of it later, or is
+    yet to be told, says that it went on: a failure that was retried, a grant that ended.
+    """
     old = requests.c.state.in_(DECIDED) & (requests.c.decided_at < before)
-    return int((await tx.connection.execute(delete(requests).where(old))).rowcount)
+    running = select(grants.c.request_id).where(grants.c.ends_at.is_not(None))
+    is_told_since = letters.c.sent_at.is_(None) | (letters.c.sent_at >= before)
+    told_since = select(letters.c.subject).where(is_told_since)
+    is_over = requests.c.id.not_in(running) & requests.c.id.not_in(told_since)
+    return int((await tx.connection.execute(delete(requests).where(old & is_over))).rowcount)
 
 
 async def _all(tx: Transaction, query: Select[Any]) -> list[Request]:

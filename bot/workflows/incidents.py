@@ -161,4 +161,4 @@ def card_letter(incident_id: int) -> Letter:
 
 
 def _card_key(incident_id: int) -> str:
-    return f"incident:{incident_id}"
+    return f"{outbox.INCIDENT_CARD}{incident_id}"

@@ -22,7 +22,7 @@ TOLD_STATES = frozenset({State.APPLIED, State.FAILED, State.DENIED, State.EXPIRE
 
 def card_key(request_id: str) -> str:
     """The outbox key of a request's card."""
-    return f"request:{request_id}"
+    return f"{outbox.REQUEST_CARD}{request_id}"
 
 
 async def write_card(tx: Transaction, request_id: str) -> None:
