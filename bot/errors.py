@@ -91,7 +91,10 @@ class NotConfigured(GatehouseError):
 
     def __init__(self, service: str, settings: Sequence[str]) -> None:
         named = ", ".join(settings)
-        super().__init__(f"{service[:1].upper()}{service[1:]} is not configured: set {named}.")
+        super().__init__(
+            f"{service[:1].upper()}{service[1:]} is not set up yet."
+            f" Ask the operator of Gatehouse to set {named}."
+        )
         self.service = service
         self.settings = tuple(settings)
 

@@ -67,7 +67,7 @@ def _command(desk: Desk) -> Answer:
                     "/testusers", lambda one: desk.people.may(ask.person, one)
                 )
             case FormRequest():
-                await desk.people.admit(ask.person, Permission.REQUEST)
+                await desk.testusers.asking.admit(ask.person)
                 form = forms.change_form(ask.click.response_url)
                 await desk.modals.open_view(ask.click.trigger_id, form)
                 return None

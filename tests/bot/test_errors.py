@@ -42,7 +42,8 @@ def test_the_sentence_is_what_the_error_prints() -> None:
 def test_missing_settings_are_named_in_a_sentence() -> None:
     error = errors.NotConfigured("the flow service", ["FLOW_BASE_URL", "FLOW_AUTH_TOKEN"])
     assert error.sentence == (
-        "The flow service is not configured: set FLOW_BASE_URL, FLOW_AUTH_TOKEN."
+        "The flow service is not set up yet."
+        " Ask the operator of Gatehouse to set FLOW_BASE_URL, FLOW_AUTH_TOKEN."
     )
 
 

@@ -338,3 +338,18 @@ async def test_what_is_not_understood_is_said_with_what_would_be(world, text):
     answer = (await world.ask(OTTO, "/testusers", text)).all_text
     assert "welcome" in answer
     assert world.slack.workspace.messages("C0APPROVALS") == []
+
+
+@pytest.mark.parametrize(
+    "text", ["", "list welcome", "history welcome", "add welcome +1", f"list {WELCOME}"]
+)
+async def test_without_its_settings_the_command_says_which_it_needs(sqlite_url, text):
+    unset = {"flow_base_url": "", "flow_account_sid": "", "flow_auth_token": ""}
+    async with running_world(sqlite_url, **unset, flow_aliases="{}") as world:
+        answer = (await world.ask(OTTO, "/testusers", text)).all_text
+        assert "neither an alias" not in answer
+        for name in unset:
+            assert name.upper() in answer
+        assert world.slack.workspace.open_view(OTTO) is None
+        waiting = await world.ask(OTTO, "/testusers", "requests")
+        assert "No request waits" in waiting.all_text

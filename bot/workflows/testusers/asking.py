@@ -45,6 +45,16 @@ class Asking:
     def __init__(self, setup: Setup) -> None:
         self._setup = setup
 
+    async def admit(self, person: Person, permission: Permission = Permission.REQUEST) -> None:
+        """Return if the person may ask, and there is a service to ask for.
+
+        Raises:
+            Refused: The person may not.
+            NotConfigured: The flow service lacks settings.
+        """
+        await self._setup.people.admit(person, permission)
+        self._setup.service()
+
     async def ask(self, person: Person, wish: ChangeRequest, delivery: str = "") -> Asked:
         """Make a request of what was typed, or apply it at once when it says `now`.
 
@@ -59,8 +69,7 @@ class Asking:
             NotFound: There is no such flow.
             NotConfigured, ServiceError: The list cannot be read.
         """
-        needed = Permission.OVERRIDE if wish.now else Permission.REQUEST
-        await self._setup.people.admit(person, needed)
+        await self.admit(person, Permission.OVERRIDE if wish.now else Permission.REQUEST)
         flow = self._setup.flow(wish.flow)
         ground = await self._ground(flow)
         change = _change(wish)

@@ -75,10 +75,12 @@ class Setup:
         """Return the flow of that alias or SID.
 
         Raises:
+            NotConfigured: It is neither, and no wonder: the service is not set up.
             NotFound: It is neither.
         """
         found = find_flow(typed, self.rules.aliases)
         if found is None:
+            self.service()
             aliases = sorted(self.rules.aliases)[:20]
             known = (
                 f"The aliases are: {', '.join(aliases)}. Example: /testusers list {aliases[0]}"
