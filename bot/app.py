@@ -144,7 +144,7 @@ def _shared(
         http=ServiceHttp(session, redactor, _observer(metrics, services), clock),
         web=web,
         slack=slack,
-        replies=Replies(session, clock),
+        replies=Replies(session, clock, slack),
         audit=audit,
         people=People(slack, settings.policy, database, audit, clock),
         metrics=metrics,

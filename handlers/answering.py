@@ -27,8 +27,10 @@ Answer = Callable[[Ask], Awaitable[Message | None]]
 class ReplyPort(Protocol):
     """Answers by response_url."""
 
-    async def say(self, response_url: str, message: Message, *, replace: bool = False) -> bool:
-        """Show the message to the person; return whether Slack took it."""
+    async def say(
+        self, response_url: str, message: Message, *, to: str, replace: bool = False
+    ) -> bool:
+        """Show the message to the person, in whatever way; return whether Slack took it."""
         ...
 
     async def say_once(self, response_url: str, message: Message, *, replace: bool = False) -> bool:
@@ -134,7 +136,9 @@ class Answering:
             message = replies.with_retry(message, click.name, click.value)
         # An error leaves the message that was clicked.
         in_place = stands or (is_clicked and outcome == "ok")
-        await self.replies.say(click.response_url, message, replace=in_place)
+        await self.replies.say(
+            click.response_url, message, to=click.slack_user_id, replace=in_place
+        )
 
     async def _outcome(
         self,

@@ -188,6 +188,6 @@ class Frame:
         """Say what went wrong, in a task of its own: the acknowledgement need not wait for it."""
 
         async def say() -> None:
-            await self.replies.say(click.response_url, message)
+            await self.replies.say(click.response_url, message, to=click.slack_user_id)
 
         self.tasks.start(say(), click.name)

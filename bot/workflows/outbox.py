@@ -7,11 +7,12 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import zip_longest
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 import structlog
 
 from bot.errors import SlackMessageGone, SlackRateLimited, SlackRefused
+from bot.posting import in_plain_if_need_be
 from bot.store import outbox
 from bot.store.engine import Database
 from bot.store.jobs import Job
@@ -24,18 +25,9 @@ __all__ = ["SEND_KIND", "CardNow", "Note", "Renderer", "Sender", "SlackMessages"
 
 log = structlog.get_logger(__name__)
 
-T = TypeVar("T")
-
 # Names by which Slack says that a person can never be written to.
 UNREACHABLE_PEOPLE = frozenset(
     {"user_not_found", "user_disabled", "users_not_found", "cannot_dm_bot", "messages_tab_disabled"}
-)
-# Names by which Slack says that the blocks, not the place, are what is wrong.
-BAD_BLOCKS = frozenset(
-    {
-        *("invalid_blocks", "invalid_blocks_format", "msg_blocks_too_long"),
-        *("only_one_table_allowed", "invalid_attachments"),
-    }
 )
 # Fixed, so that the same letter has the same client_msg_id in every process.
 LETTER_NAMESPACE = uuid.UUID("6f0f9a4e-3c2b-4a57-9c37-6d3f4f6e1c55")
@@ -162,7 +154,7 @@ class Sender:
             await self._post_card(letter, card, print_now, name, posted_before=True)
 
     async def _update(self, letter: Letter, card: CardNow, sent: SentCard, print_now: str) -> None:
-        await self._in_plain_if_need_be(
+        await in_plain_if_need_be(
             card.message,
             lambda message: self._slack.update(sent.channel_id, sent.message_ts, message),
         )
@@ -178,7 +170,7 @@ class Sender:
 
         Where it stands is remembered before it is edited: an edit that fails must not post again.
         """
-        channel_id, message_ts = await self._in_plain_if_need_be(
+        channel_id, message_ts = await in_plain_if_need_be(
             card.message,
             lambda message: self._slack.post(
                 card.channel_id, message, thread_ts=None, client_msg_id=_client_msg_id(name)
@@ -201,7 +193,7 @@ class Sender:
             if card is not None:
                 thread_ts, channel_id = card.message_ts, card.channel_id
         try:
-            await self._in_plain_if_need_be(
+            await in_plain_if_need_be(
                 note.message,
                 lambda message: self._slack.post(
                     channel_id,
@@ -217,18 +209,6 @@ class Sender:
             await self._done([letter.id], error.error)
         else:
             await self._done([letter.id])
-
-    async def _in_plain_if_need_be(
-        self, message: Message, send: Callable[[Message], Awaitable[T]]
-    ) -> T:
-        """Send; when Slack refuses the blocks, send the text alone rather than nothing for ever."""
-        try:
-            return await send(message)
-        except SlackRefused as error:
-            if error.error not in BAD_BLOCKS:
-                raise
-            log.warning("outbox.bad_blocks", error=error.sentence)
-            return await send(Message(message.text))
 
     async def _done(self, ids: Sequence[int], failure: str | None = None) -> None:
         async with self._database.transaction() as tx:

@@ -58,7 +58,7 @@ class FakeReplies:
     def __init__(self) -> None:
         self.said: list[str] = []
 
-    async def say(self, response_url, message, *, replace=False) -> bool:
+    async def say(self, response_url, message, *, to, replace=False) -> bool:
         self.said.append(message.text)
         return True
 

@@ -1,6 +1,7 @@
 """The frame around every listener: acknowledged at once, answered whatever happens."""
 
 import asyncio
+import json
 
 import pytest
 
@@ -230,7 +231,7 @@ async def test_an_answer_that_slack_drops_is_sent_again(bot, status):
     assert bot.waits.slept == [1.0, 2.0]
 
 
-async def test_an_address_that_is_used_up_ends_the_matter(bot):
+async def test_an_address_that_is_used_up_makes_it_a_direct_message(bot):
     work = Held(Message("done"))
     work.release.set()
     bot.frame.command("/x", work)
@@ -238,7 +239,43 @@ async def test_an_address_that_is_used_up_ends_the_matter(bot):
     await bot.slack.command(USER, CHANNEL, "/x")
     await bot.frame.tasks.drain(5)
     assert seen(bot) == []
+    assert [one.text for one in bot.slack.workspace.dm(USER)] == ["done"]
     assert bot.waits.slept == []
+
+
+@pytest.mark.parametrize("body", ["invalid_blocks", '{"ok": false, "error": "invalid_blocks"}'])
+async def test_blocks_that_slack_refuses_are_said_in_plain_text(bot, body):
+    async def answer(ask):
+        return BUTTON
+
+    bot.frame.command("/x", answer)
+    bot.slack.workspace.faults.status("response_url", 400, body=body)
+    await bot.slack.command(USER, CHANNEL, "/x")
+    await bot.slack.until(lambda: seen(bot) == ["the list"])
+    assert bot.slack.workspace.ephemerals(USER)[0].blocks == []
+    assert bot.slack.workspace.dm(USER) == []
+
+
+async def test_a_form_left_open_for_longer_than_its_address_lasts_is_answered_all_the_same(bot):
+    async def answer(ask):
+        return Message("thanks")
+
+    bot.frame.submission("form", lambda click: {}, answer)
+    gone = json.dumps({"reply_to": f"{bot.slack.address}/response/gone"})
+    view = bot.slack.workspace.open(USER, {**MODAL, "private_metadata": gone})
+    await bot.slack.submit(USER, view, {"Why": "because"})
+    await bot.slack.until(lambda: [one.text for one in bot.slack.workspace.dm(USER)] == ["thanks"])
+
+
+async def test_nothing_is_said_where_slack_takes_it_nowhere(bot):
+    work = Held(Message("done"))
+    work.release.set()
+    bot.frame.command("/x", work)
+    for method in ("response_url", "chat.postMessage"):
+        bot.slack.workspace.faults.status(method, 500, times=None)
+    await bot.slack.command(USER, CHANNEL, "/x")
+    assert await bot.outcomes() == {("/x", "ok"): 1.0}
+    assert seen(bot) == []
 
 
 async def test_a_notice_that_slack_does_not_take_holds_nothing_up(bot):

@@ -11,6 +11,7 @@ from slack_sdk.web.async_client import AsyncWebClient
 
 from bot.clients.http import open_session
 from bot.clients.replies import Replies
+from bot.clients.slack import SlackClient
 from bot.clock import SystemClock
 from bot.errors import UnknownPerson
 from bot.metrics import Metrics
@@ -62,7 +63,9 @@ async def small_bot(commands_per_minute: int = 0) -> AsyncIterator[SmallBot]:
         app, metrics, tasks, clock = _app(slack), Metrics(), Tasks(), SystemClock()
         waits, people = InstantClock(), FakePeople()
         pace = CommandPace(commands_per_minute, {})
-        frame = Frame(app, people, pace, tasks, metrics, Replies(session, waits), clock)
+        web_client = AsyncWebClient("xoxb-sandbox", base_url=slack.api_url, session=session)
+        replies = Replies(session, waits, SlackClient(web_client))
+        frame = Frame(app, people, pace, tasks, metrics, replies, clock)
         endpoint = SlackEndpoint(app, slack.signing_secret, metrics, clock)
         runner = web.AppRunner(make_server(endpoint, _never, _nothing, None), shutdown_timeout=0.1)
         await runner.setup()

@@ -120,7 +120,7 @@ class World:
         self.slack = FakeSlackPeople({"S0APPROVERS": frozenset({ABEL})})
         self.audit = AuditStore(b"key")
         people = People(self.slack, policy or default_policy(), database, self.audit, clock)
-        people.team_id = TEAM
+        people.meet(TEAM, "U0BOT")
         self.woken = 0
         self.setup = Setup(
             database, self.audit, people, self.service, rules or default_rules(), self._wake

@@ -36,8 +36,10 @@ WAITING_CLICKS = 1_000
 class ReplyPort(Protocol):
     """Answers by response_url."""
 
-    async def say(self, response_url: str, message: Message, *, replace: bool = False) -> bool:
-        """Show the message to the person; return whether Slack took it."""
+    async def say(
+        self, response_url: str, message: Message, *, to: str, replace: bool = False
+    ) -> bool:
+        """Show the message to the person, in whatever way; return whether Slack took it."""
         ...
 
 
@@ -119,7 +121,9 @@ class Clicks:
             message, outcome = replies.sorry(error), error.outcome
         self._count(name, outcome)
         log.info("answered", name=name, outcome=outcome)
-        if click.reply_to and not await self._replies.say(click.reply_to, message):
+        if click.reply_to and not await self._replies.say(
+            click.reply_to, message, to=click.slack_user_id
+        ):
             if job.tries < REPLY_TRIES:
                 raise SlackUnreachable
             log.warning("click.unanswered", name=name)
@@ -129,7 +133,7 @@ class Clicks:
         """Say once that the click waits for the database; a response_url is good for five posts."""
         if click.reply_to and key not in self._said_later:
             self._said_later[key] = True
-            await self._replies.say(click.reply_to, replies.NOTED)
+            await self._replies.say(click.reply_to, replies.NOTED, to=click.slack_user_id)
 
     async def _soon(self) -> datetime:
         async with self._setup.database.reading() as tx:

@@ -20,7 +20,9 @@ class FakeReplies:
     takes: bool = True
     said: list[str] = field(default_factory=list)
 
-    async def say(self, response_url: str, message: Message, *, replace: bool = False) -> bool:
+    async def say(
+        self, response_url: str, message: Message, *, to: str, replace: bool = False
+    ) -> bool:
         self.said.append(message.text)
         return self.takes
 
