@@ -33,16 +33,40 @@ TOLD = {
 }
 TRUE_SECONDS = 30.0
 IDENTITY = re.compile(r"person-\d{4,}")
+IS_UNDO = "Undo of the request"
 
 
 @dataclass
 class Wish:
-    """One request to add an identity, and what has to have become of it."""
+    """One request to add an identity, and what has to have become of it.
+
+    Attributes:
+        identity: Whom to add; no other request adds them.
+        flow: To which list, by its alias.
+        state: Where it has to end.
+        ended: Whether the grant has to be over.
+        undo: Where the request of its `Undo` has to end; empty when nobody asked for one.
+        requester: Who is told.
+        says: Words that the card has to show besides.
+    """
 
     identity: str
     flow: str
     state: str = "pending"
     ended: bool = False
+    undo: str = ""
+    requester: str = REQUESTER
+    says: str = ""
+
+    @property
+    def is_listed(self) -> bool:
+        """Whether the person has to be on the list."""
+        return self.state == "applied" and self.undo != "applied" and not self.ended
+
+    @property
+    def times_applied(self) -> int:
+        """How often the requester has to be told that something is applied."""
+        return [self.state, self.undo].count("applied")
 
 
 @dataclass
@@ -76,8 +100,16 @@ class Story:
         return found[0]
 
     def cards(self, identity: str) -> list[Message]:
-        """Every card that stands for a request."""
-        return self._cards_by_identity().get(identity, [])
+        """Every card that stands for a request, without that of its undo."""
+        return [one for one in self._cards_by_identity().get(identity, []) if not is_undo(one)]
+
+    async def undo_card(self, identity: str, seconds: float = TRUE_SECONDS) -> Message:
+        """Return the card of the request to undo another one, once it is there."""
+
+        def found() -> list[Message]:
+            return [one for one in self._cards_by_identity().get(identity, []) if is_undo(one)]
+
+        return (await self.fleet.slack.until(found, timeout=seconds))[0]
 
     def _cards_by_identity(self) -> dict[str, list[Message]]:
         found: dict[str, list[Message]] = {}
@@ -88,9 +120,11 @@ class Story:
 
     def _told_by_identity(self) -> dict[str, list[str]]:
         found: dict[str, list[str]] = {}
-        for one in self.fleet.slack.workspace.dm(REQUESTER):
-            for identity in set(IDENTITY.findall(one.text)):
-                found.setdefault(identity, []).append(one.text)
+        for user in {wish.requester for wish in self.wishes.values()}:
+            for one in self.fleet.slack.workspace.dm(user):
+                for identity in set(IDENTITY.findall(one.text)):
+                    if user == self.wishes[identity].requester:
+                        found.setdefault(identity, []).append(one.text)
         return found
 
     async def press(self, user: str, card: Message, button: str, becomes: str = "") -> Message:
@@ -170,9 +204,7 @@ class Story:
 
     def _list_problems(self, name: str) -> list[str]:
         applied = [
-            wish.identity
-            for wish in self.wishes.values()
-            if wish.flow == name and wish.state == "applied" and not wish.ended
+            wish.identity for wish in self.wishes.values() if wish.flow == name and wish.is_listed
         ]
         expected, listed = (
             sorted([*self.outside[name], *applied]),
@@ -184,21 +216,50 @@ class Story:
         return [f"{name}: lacks {lacking}, has besides {sorted(set(listed) - set(expected))}"]
 
 
+def is_undo(card: Message) -> bool:
+    """Whether a card is that of a request to undo another one."""
+    return IS_UNDO in card.all_text
+
+
 def card_problems(wish: Wish, cards: list[Message]) -> list[str]:
-    """What is wrong with the cards of a request."""
-    if len(cards) != 1:
-        return [f"{wish.identity}: {len(cards)} cards"]
+    """What is wrong with the cards of a request, and of its undo."""
+    undoing = [one for one in cards if is_undo(one)]
+    asked = [one for one in cards if not is_undo(one)]
+    if [len(asked), len(undoing)] != [1, int(bool(wish.undo))]:
+        return [f"{wish.identity}: {len(asked)} cards, {len(undoing)} of undoing"]
+    problems = one_card_problems(wish.identity, wish.state, asked[0])
+    if wish.says not in asked[0].all_text:
+        problems.append(f"{wish.identity}: the card does not say {wish.says!r}")
+    return [*problems, *(p for one in undoing for p in undo_problems(wish, one, asked[0]))]
+
+
+def one_card_problems(identity: str, state: str, card: Message) -> list[str]:
+    """What is wrong with a card of a request that has to be in that state."""
     problems = []
-    if MARKS[wish.state] not in cards[0].text:
-        problems.append(f"{wish.identity}: is {wish.state}, the card says {cards[0].text!r}")
-    if ("Approve" in cards[0].buttons) != (wish.state == "pending"):
-        problems.append(f"{wish.identity}: buttons {cards[0].buttons}")
+    if MARKS[state] not in card.text:
+        problems.append(f"{identity}: is {state}, the card says {card.text!r}")
+    if ("Approve" in card.buttons) != (state == "pending"):
+        problems.append(f"{identity}: buttons {card.buttons}")
+    return problems
+
+
+def undo_problems(wish: Wish, undoing: Message, undone: Message) -> list[str]:
+    """What is wrong with the card of an undo, or with what the undone one says of it."""
+    problems = one_card_problems(f"undo of {wish.identity}", wish.undo, undoing)
+    says = "Undone* since" if wish.undo == "applied" else "Undo* was requested"
+    if says not in undone.all_text or "Undo" in undone.buttons:
+        problems.append(f"{wish.identity}: undo is {wish.undo}, not said: {undone.all_text!r}")
     return problems
 
 
 def told_problems(wish: Wish, told: list[str]) -> list[str]:
     """What is wrong with what the requester was told."""
-    words = [TOLD[wish.state]] if wish.state in TOLD else []
-    words += ["is over"] if wish.ended else []
-    wrong = [word for word in words if sum(word in text for text in told) != 1]
+    expected = {TOLD[wish.state]: 1} if wish.state in TOLD else {}
+    if wish.times_applied:
+        expected[TOLD["applied"]] = wish.times_applied
+    if wish.ended:
+        expected["is over"] = 1
+    wrong = [
+        word for word, times in expected.items() if sum(word in text for text in told) != times
+    ]
     return [f"{wish.identity}: told {told}" for _ in wrong]

@@ -5,29 +5,22 @@ import json
 import os
 import signal
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from sandbox.services.faults import Fault, FaultKind
 from sandbox.slack.messages import Message
 from tests.faults.drill import Drill, Notes
-from tests.support.fleet import Fleet, NoAnswerError, is_silence, running_fleet
+from tests.faults.drills import acts
+from tests.support.fleet import Fleet, running_fleet
 from tests.support.kinds import database_of
 from tests.support.processes import BotProcess
-from tests.support.story import ALERTS, APPROVER, MARKS, REQUESTER, Story, Wish
+from tests.support.story import Story
 
 QUIET_SECONDS = 1.5
 MOST_STEPS = 60
-MOST_PRESSES = 60
 AT_ONCE = 3
 TRUE_SECONDS = 60.0
-AGAIN_SECONDS = 0.5
-# A little less than handlers.entry waits for a click to be stored.
-KEPT_SECONDS = 1.4
-OK = 200
-BLOCK_SECONDS = 4.0
 
 
 @dataclass(frozen=True)
@@ -117,159 +110,23 @@ def steps_of(process: BotProcess) -> tuple[int, list[str]]:
     return len(steps), [f"{one['job'] or 'answer'}:{one['what']}" for one in steps]
 
 
-# What people do. Where Slack shows them that nothing came of it, they do it again.
-
-
-async def pressed(story: Story, user: str, card: Message, button: str, becomes: str) -> None:
-    """Press until the bot takes the click.
-
-    An acknowledgement that came late may have been given before the click was stored: Slack waits
-    three seconds for it. Who then sees nothing presses again.
-    """
-    for _ in range(MOST_PRESSES):
-        before = len(story.fleet.seen_by(user))
-        delivery = await story.fleet.slack.click(user, card, button)
-        if delivery.status == OK and delivery.seconds < KEPT_SECONDS:
-            break
-        if delivery.status == OK and await sees_something(story, user, before):
-            break
-        await asyncio.sleep(AGAIN_SECONDS)
-    story.becomes(card, becomes)
-
-
-async def sees_something(story: Story, user: str, before: int) -> bool:
-    """Whether the person gets an answer."""
-    try:
-        await story.fleet.answer(user, after=before)
-    except NoAnswerError:
-        return False
-    return True
-
-
-async def asked(story: Story, extra: str = "") -> Message:
-    """Ask; look for the card before asking again."""
-    identity = story.new_identity()
-    story.wishes[identity] = Wish(identity, "welcome")
-    for _ in range(MOST_PRESSES):
-        try:
-            wish = f"add welcome {identity} {extra}"
-            answer = await story.fleet.ask(REQUESTER, "/testusers", wish)
-        except NoAnswerError:
-            answer = None
-        if answer is not None and not is_silence(answer):
-            break
-        # Only clicks are durable. Who sees nothing looks for the card before asking again.
-        with suppress(AssertionError):
-            return await story.card(identity)
-    return await story.card(identity)
-
-
-async def pending(story: Story) -> Message:
-    """A request that waits."""
-    return await story.request()
-
-
-async def applied(story: Story, extra: str = "") -> Message:
-    """A request that is applied."""
-    card = await story.request(extra=extra)
-    await story.press(APPROVER, card, "Approve", "applied")
-    await story.comes_true()
-    return card
-
-
-async def ask(story: Story, _: Message | None) -> None:
-    """Ask for a test user."""
-    await asked(story)
-
-
-async def approve(story: Story, card: Message) -> None:
-    """Approve, until it is applied."""
-    await pressed(story, APPROVER, card, "Approve", "applied")
-
-
-async def deny(story: Story, card: Message) -> None:
-    """Deny with a reason: press until the form opens, send it until the bot takes it."""
-    slack = story.fleet.slack
-    for _ in range(MOST_PRESSES):
-        view = slack.workspace.open_view(APPROVER)
-        if view is None:
-            await slack.click(APPROVER, card, "Deny")
-        elif (await slack.submit(APPROVER, view, {"Reason": "not now"})).status == OK:
-            break
-        await asyncio.sleep(AGAIN_SECONDS)
-    story.becomes(card, "denied")
-
-
-async def failed(story: Story) -> Message:
-    """A request that could not be applied."""
-    card = await story.request()
-    fault = story.fleet.services.state.faults.add(Fault(FaultKind.STATUS, "flow"))
-    await story.press(APPROVER, card, "Approve", "failed")
-    await story.fleet.slack.until(lambda: MARKS["failed"] in card.text, timeout=30)
-    fault.lift()
-    return card
-
-
-async def retry(story: Story, card: Message) -> None:
-    """Try again, until it is applied."""
-    await pressed(story, APPROVER, card, "Retry", "applied")
-
-
-async def cancel(story: Story, card: Message) -> None:
-    """Cancel one's own request."""
-    await pressed(story, REQUESTER, card, "Cancel", "cancelled")
-
-
-async def expire(story: Story, card: Message) -> None:
-    """Let the request be remembered, and end."""
-    story.becomes(card, "expired")
-
-
-async def end(story: Story, card: Message) -> None:
-    """Let the grant end."""
-    story.of(card).ended = True
-
-
-async def listed(story: Story) -> None:
-    """The organizations are known."""
-    await story.fleet.ask(REQUESTER, "/orgs")
-
-
-async def alert(story: Story, _: Message | None) -> None:
-    """Let an organization be blocked, and somebody notice: an alert opens, and clears by itself."""
-    at = ("jp", "80004410")
-    story.fleet.services.state.limits.block(at, 1070, BLOCK_SECONDS)
-    story.cleared_alerts.add(at[1])
-    for _ in range(MOST_PRESSES):
-        with suppress(NoAnswerError):
-            answer = await story.fleet.ask(REQUESTER, "/ratelimits", f"check {at[1]}")
-            if "refused a call" in answer.all_text:
-                break
-        if story.fleet.slack.workspace.messages(ALERTS):
-            break
-        # Nobody has met the block yet.
-        await asyncio.sleep(AGAIN_SECONDS)
-        story.fleet.services.state.limits.block(at, 1070, BLOCK_SECONDS)
-
-
-async def nothing(story: Story) -> None:
-    """Nothing to make ready."""
-
-
 SCENES = (
-    Scene("ask", nothing, ask),
-    Scene("approve and apply", pending, approve),
-    Scene("deny", pending, deny),
-    Scene("cancel", pending, cancel),
-    Scene("retry", failed, retry),
+    Scene("ask", acts.nothing, acts.ask),
+    Scene("now", acts.nothing, acts.ask_now),
+    Scene("approve and apply", acts.pending, acts.approve),
+    Scene("approve by two", acts.pending, acts.approve_by_two, (("approvals_needed", "2"),)),
+    Scene("deny", acts.pending, acts.deny),
+    Scene("cancel", acts.pending, acts.cancel),
+    Scene("retry", acts.failed, acts.retry),
+    Scene("undo", acts.applied, acts.undo),
     Scene(
         "remind and expire",
-        pending,
-        expire,
+        acts.pending,
+        acts.expire,
         (("request_hours", "0.0015"), ("remind_hours", "0.0007")),
     ),
-    Scene("alert and clear", listed, alert),
-    Scene("end a grant", partial(applied, extra="for 5s"), end),
+    Scene("alert and clear", acts.listed, acts.alert),
+    Scene("end a grant", partial(acts.applied, extra="for 5s"), acts.end),
 )
 PROMISE = (
     "Killed after any commit or call, it is finished by another process (SQLite: after a restart):"

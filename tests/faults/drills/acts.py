@@ -1,0 +1,180 @@
+"""What people do while processes die: where they see that nothing came of it, they do it again."""
+
+import asyncio
+from contextlib import suppress
+
+from sandbox.services.faults import Fault, FaultKind
+from sandbox.slack.messages import Message
+from tests.support.fleet import NoAnswerError, is_silence
+from tests.support.story import ADMIN, ALERTS, APPROVER, MARKS, REQUESTER, SECOND, Story, Wish
+
+MOST_PRESSES = 60
+AGAIN_SECONDS = 0.5
+# A little less than handlers.entry waits for a click to be stored.
+KEPT_SECONDS = 1.4
+# Work of a dead process is taken over within 30 s, and then it is written.
+CARD_SECONDS = 60.0
+OK = 200
+BLOCK_SECONDS = 4.0
+WITHOUT_APPROVAL = "without approval"
+
+
+async def pressed(story: Story, user: str, card: Message, button: str) -> None:
+    """Press until the bot takes the click.
+
+    An acknowledgement that came late may have been given before the click was stored: Slack waits
+    three seconds for it. Who then sees nothing presses again.
+    """
+    for _ in range(MOST_PRESSES):
+        before = len(story.fleet.seen_by(user))
+        delivery = await story.fleet.slack.click(user, card, button)
+        if delivery.status == OK and delivery.seconds < KEPT_SECONDS:
+            break
+        if delivery.status == OK and await sees_something(story, user, before):
+            break
+        await asyncio.sleep(AGAIN_SECONDS)
+
+
+async def sees_something(story: Story, user: str, before: int) -> bool:
+    """Whether the person gets an answer."""
+    try:
+        await story.fleet.answer(user, after=before)
+    except NoAnswerError:
+        return False
+    return True
+
+
+async def asked(story: Story, wish: Wish, extra: str = "") -> Message:
+    """Ask; look for the card before asking again."""
+    story.wishes[wish.identity] = wish
+    words = f"add {wish.flow} {wish.identity} {extra}".strip()
+    for _ in range(MOST_PRESSES):
+        try:
+            answer = await story.fleet.ask(wish.requester, "/testusers", words)
+        except NoAnswerError:
+            answer = None
+        if answer is not None and not is_silence(answer):
+            break
+        # Only clicks are durable. Who sees nothing looks for the card before asking again.
+        with suppress(AssertionError):
+            return await story.card(wish.identity)
+    return await story.card(wish.identity)
+
+
+async def pending(story: Story) -> Message:
+    """A request that waits."""
+    return await story.request()
+
+
+async def applied(story: Story, extra: str = "") -> Message:
+    """A request that is applied."""
+    card = await story.request(extra=extra)
+    await story.press(APPROVER, card, "Approve", "applied")
+    await story.comes_true()
+    return card
+
+
+async def ask(story: Story, _: Message | None) -> None:
+    """Ask for a test user."""
+    await asked(story, Wish(story.new_identity(), "welcome"))
+
+
+async def ask_now(story: Story, _: Message | None) -> None:
+    """Add a test user without approval."""
+    wish = Wish(story.new_identity(), "welcome", "applied", requester=ADMIN, says=WITHOUT_APPROVAL)
+    await asked(story, wish, "now because of the drill")
+
+
+async def approve(story: Story, card: Message) -> None:
+    """Approve, until it is applied."""
+    await pressed(story, APPROVER, card, "Approve")
+    story.becomes(card, "applied")
+
+
+async def approve_by_two(story: Story, card: Message) -> None:
+    """Approve where two have to: the first approval alone changes nothing."""
+    await pressed(story, APPROVER, card, "Approve")
+    await story.fleet.slack.until(lambda: "1 of 2 approvals" in card.text, timeout=CARD_SECONDS)
+    await pressed(story, SECOND, card, "Approve")
+    story.becomes(card, "applied")
+
+
+async def undo(story: Story, card: Message) -> None:
+    """Ask to undo what is applied, and approve that."""
+    wish = story.of(card)
+    await pressed(story, REQUESTER, card, "Undo")
+    wish.undo = "pending"
+    undoing = await story.undo_card(wish.identity, CARD_SECONDS)
+    await pressed(story, APPROVER, undoing, "Approve")
+    wish.undo = "applied"
+
+
+async def deny(story: Story, card: Message) -> None:
+    """Deny with a reason: press until the form opens, send it until the bot takes it."""
+    slack = story.fleet.slack
+    for _ in range(MOST_PRESSES):
+        view = slack.workspace.open_view(APPROVER)
+        if view is None:
+            await slack.click(APPROVER, card, "Deny")
+        elif (await slack.submit(APPROVER, view, {"Reason": "not now"})).status == OK:
+            break
+        await asyncio.sleep(AGAIN_SECONDS)
+    story.becomes(card, "denied")
+
+
+async def failed(story: Story) -> Message:
+    """A request that could not be applied."""
+    card = await story.request()
+    fault = story.fleet.services.state.faults.add(Fault(FaultKind.STATUS, "flow"))
+    await story.press(APPROVER, card, "Approve", "failed")
+    await story.fleet.slack.until(lambda: MARKS["failed"] in card.text, timeout=30)
+    fault.lift()
+    return card
+
+
+async def retry(story: Story, card: Message) -> None:
+    """Try again, until it is applied."""
+    await pressed(story, APPROVER, card, "Retry")
+    story.becomes(card, "applied")
+
+
+async def cancel(story: Story, card: Message) -> None:
+    """Cancel one's own request."""
+    await pressed(story, REQUESTER, card, "Cancel")
+    story.becomes(card, "cancelled")
+
+
+async def expire(story: Story, card: Message) -> None:
+    """Let the request be remembered, and end."""
+    story.becomes(card, "expired")
+
+
+async def end(story: Story, card: Message) -> None:
+    """Let the grant end."""
+    story.of(card).ended = True
+
+
+async def listed(story: Story) -> None:
+    """The organizations are known."""
+    await story.fleet.ask(REQUESTER, "/orgs")
+
+
+async def alert(story: Story, _: Message | None) -> None:
+    """Let an organization be blocked, and somebody notice: an alert opens, and clears by itself."""
+    at = ("jp", "80004410")
+    story.fleet.services.state.limits.block(at, 1070, BLOCK_SECONDS)
+    story.cleared_alerts.add(at[1])
+    for _ in range(MOST_PRESSES):
+        with suppress(NoAnswerError):
+            answer = await story.fleet.ask(REQUESTER, "/ratelimits", f"check {at[1]}")
+            if "refused a call" in answer.all_text:
+                break
+        if story.fleet.slack.workspace.messages(ALERTS):
+            break
+        # Nobody has met the block yet.
+        await asyncio.sleep(AGAIN_SECONDS)
+        story.fleet.services.state.limits.block(at, 1070, BLOCK_SECONDS)
+
+
+async def nothing(story: Story) -> None:
+    """Nothing to make ready."""
