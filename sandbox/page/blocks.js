@@ -4,7 +4,7 @@ import { chart } from "./chart.js";
 import { el } from "./dom.js";
 import { control } from "./controls.js";
 import { inputBlock } from "./inputs.js";
-import { mrkdwn, richText, textObject } from "./markup.js";
+import { picture, richText, textObject } from "./markup.js";
 import { dataTable, table } from "./tables.js";
 
 const RENDER = {
@@ -13,16 +13,13 @@ const RENDER = {
   context: (block) => el("div", { class: "context" }, block.elements.map(small)),
   divider: () => el("hr"),
   actions: (block, place) => el("div", { class: "actions" }, block.elements.map((one) => control(one, block, place))),
-  image: (block) => el("img", { class: "picture", src: block.image_url, alt: block.alt_text }),
+  image: (block) => el("p", { class: "context" }, picture(block)),
   rich_text: richText,
-  markdown: (block) => el("div", { class: "section" }, mrkdwn(block.text)),
   table,
   data_table: dataTable,
   data_visualization: chart,
   input: inputBlock,
   alert: (block) => el("div", { class: `alert ${block.level ?? "default"}` }, textObject(block.text)),
-  card,
-  carousel: (block, place) => el("div", { class: "carousel" }, block.elements.map((one) => card(one, place))),
   container,
 };
 
@@ -47,19 +44,7 @@ function section(block, place) {
 }
 
 function small(element) {
-  if (element.type === "image") return el("img", { src: element.image_url, alt: element.alt_text });
-  return el("span", {}, textObject(element));
-}
-
-function card(block, place) {
-  return el(
-    "div",
-    { class: "card" },
-    block.title && el("strong", {}, textObject(block.title)),
-    block.subtitle && el("div", { class: "context" }, textObject(block.subtitle)),
-    block.body && el("div", {}, textObject(block.body)),
-    block.actions && el("div", { class: "actions" }, block.actions.map((one) => control(one, block, place))),
-  );
+  return el("span", {}, element.type === "image" ? picture(element) : textObject(element));
 }
 
 function container(block, place) {

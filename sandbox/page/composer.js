@@ -12,11 +12,14 @@ let sent = "";
 
 /** Wire the composer; done once. */
 export function startComposer() {
+  // It stays a text box (of several lines), so what opens and closes is told by the hint and not by aria-expanded.
+  input.setAttribute("aria-autocomplete", "list");
+  input.setAttribute("aria-haspopup", "listbox");
   input.setAttribute("aria-controls", "completions");
   input.setAttribute("aria-describedby", "hint");
   input.addEventListener("input", refresh);
   input.addEventListener("keydown", keys);
-  input.addEventListener("blur", () => (list.hidden = true));
+  input.addEventListener("blur", () => offer([]));
   byId("composer").addEventListener("submit", send);
 }
 
@@ -53,12 +56,22 @@ function alternatives(usage) {
 function refresh() {
   input.style.height = "auto";
   input.style.height = `${Math.min(input.scrollHeight, 180)}px`;
-  const found = document.activeElement === input ? candidates() : [];
+  offer(document.activeElement === input ? candidates() : []);
+}
+
+/** Show what may come next; with nothing to choose from, how the command is used. */
+function offer(found) {
   list.replaceChildren(...found.map(item));
   list.hidden = !found.length;
   mark(-1);
   const command = store.commands.find((one) => input.value === one.name || input.value.startsWith(`${one.name} `));
-  hint.textContent = command && !found.length ? `${command.name} ${command.usage_hint}` : "";
+  if (found.length) hint.textContent = `${counted(found)}, choose with the arrow keys`;
+  else hint.textContent = command ? `${command.name} ${command.usage_hint}` : "";
+}
+
+function counted(found) {
+  const word = input.value.includes(" ") ? "word" : "command";
+  return found.length === 1 ? `1 ${word}` : `${found.length} ${word}s`;
 }
 
 function item(one) {
@@ -96,7 +109,7 @@ function keys(event) {
     event.preventDefault();
     fillComposer(list.children[Math.max(active, 0)].dataset.text);
   } else if (event.key === "Escape" && count) {
-    list.hidden = true;
+    offer([]);
   } else if (["ArrowDown", "ArrowUp"].includes(event.key) && count) {
     event.preventDefault();
     mark((active + (event.key === "ArrowDown" ? 1 : active < 0 ? count : count - 1)) % count);

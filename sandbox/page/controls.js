@@ -1,7 +1,7 @@
 // What one can press or choose in a message, or between the inputs of a modal.
 
 import { el, freshId } from "./dom.js";
-import { textObject } from "./markup.js";
+import { isSafe, picture, textObject } from "./markup.js";
 import { post } from "./net.js";
 import { people, channels } from "./choices.js";
 import { store } from "./store.js";
@@ -14,7 +14,7 @@ export function control(element, block, place) {
     case "button":
       return button(element, act);
     case "image":
-      return el("img", { class: "thumb", src: element.image_url, alt: element.alt_text });
+      return picture(element);
     case "overflow":
       return overflow(element, act);
     case "external_select":
@@ -50,7 +50,7 @@ function button(element, act) {
         node.setAttribute("aria-busy", "true");
         await act();
         node.removeAttribute("aria-busy");
-        if (link) window.open(link, "_blank", "noopener");
+        if (link && isSafe(link)) window.open(link, "_blank", "noopener");
       },
     },
     textObject(element.text),

@@ -27,8 +27,9 @@ function ago(when) {
 const seconds24 = format({ hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
 const long = format({ weekday: "long", day: "numeric", month: "long", year: "numeric" });
 const medium = format({ day: "numeric", month: "long", year: "numeric" });
+const two = (number) => String(number).padStart(2, "0");
 const TOKENS = {
-  date_num: (when) => when.toISOString().slice(0, 10),
+  date_num: (when) => [when.getFullYear(), two(when.getMonth() + 1), two(when.getDate())].join("-"),
   date: medium,
   date_short: short,
   date_long: long,

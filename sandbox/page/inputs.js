@@ -22,10 +22,12 @@ export function inputBlock(block, place) {
   node.write = made.write;
   node.settle = made.settle;
   node.complain = (words) => complain(node, error, made.focus, hintId, words);
-  node.focusInput = () => made.focus.focus();
-  if (block.dispatch_action) made.node.addEventListener("change", () => place.dispatch?.(block, made.read()));
+  node.focusInput = () => (grouped ? firstOf(made.node) : made.focus).focus();
   return node;
 }
+
+/** Where the keyboard comes to in a group: what is chosen, or its beginning. */
+const firstOf = (group) => group.querySelector("input:checked") ?? group.querySelector("input");
 
 function complain(node, error, input, hintId, words) {
   error.textContent = words ?? "";

@@ -88,9 +88,11 @@ function reference(inside) {
 
 const mention = (text) => el("span", { class: "mention", text: decode(text) });
 
+/** Whether an address may be opened: nothing that would run in the page. */
+export const isSafe = (address) => /^(https?|mailto):/i.test(address);
+
 function link(address, words) {
-  const safe = /^(https?|mailto):/i.test(address);
-  if (!safe) return words;
+  if (!isSafe(address)) return words;
   return el("a", { href: address, target: "_blank", rel: "noopener noreferrer", text: words });
 }
 
@@ -103,6 +105,9 @@ export function textObject(object) {
     return (name && named(name)) || part;
   });
 }
+
+/** An image by its words: nothing is loaded from elsewhere. */
+export const picture = (image) => el("em", { text: `[${image.alt_text}]` });
 
 /** A rich_text block. */
 export function richText(block) {

@@ -21,14 +21,7 @@ export function showModal(view) {
 
 function open(view, back) {
   const titleId = freshId("modal");
-  const place = {
-    where: () => ({ view_id: view.id }),
-    values: () => values(),
-    dispatch: (block, value) =>
-      post("/page/press", {
-        as: store.me, view_id: view.id, block_id: block.block_id, action_id: block.element.action_id, value, values: values(),
-      }),
-  };
+  const place = { where: () => ({ view_id: view.id }), values: () => values() };
   const inside = el("div", { class: "modal-body" }, el("p", { class: "alert error", role: "alert", hidden: true }), blocks(view.blocks, place));
   const send = view.submit && el("button", { type: "submit", class: "action primary", text: view.submit });
   const form = el(

@@ -17,7 +17,8 @@ export function threadPanel(close) {
     const { channel, ts } = store.thread;
     await post("/page/say", { as: store.me, channel, thread_ts: ts, text: text.replace(/^\/+/, "") });
   };
-  input.addEventListener("keydown", (event) => event.key === "Enter" && !event.shiftKey && send(event));
+  const isSending = (event) => event.key === "Enter" && !event.shiftKey && !event.isComposing;
+  input.addEventListener("keydown", (event) => isSending(event) && send(event));
   const node = el(
     "aside",
     { class: "beside", "aria-label": "Thread" },

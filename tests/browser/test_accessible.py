@@ -1,21 +1,13 @@
 """Whoever uses a keyboard or a screen reader can do all of it."""
 
 import pytest
-from axe_playwright_python.async_playwright import Axe
 from playwright.async_api import Browser, expect
 
 from sandbox.launch import Sandbox
+from tests.browser.looking import focused, violations
 from tests.browser.person import Person, person_at
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
-
-
-async def violations(person: Person) -> list[str]:
-    found = await Axe().run(person.page)
-    return [
-        f"{one['id']}: {[node['html'][:160] for node in one['nodes'][:3]]}"
-        for one in found.response["violations"]
-    ]
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -39,13 +31,6 @@ async def test_a_small_screen_passes_axe(browser: Browser, sandbox: Sandbox) -> 
         assert await violations(someone) == []
 
 
-async def focused(person: Person) -> str:
-    name: str = await person.page.evaluate(
-        "(document.activeElement.getAttribute('aria-label') || document.activeElement.textContent)"
-    )
-    return name.strip()
-
-
 async def test_a_list_is_asked_for_and_turned_by_keyboard_alone(person: Person) -> None:
     keyboard = person.page.keyboard
     await expect(person.composer).to_be_focused()
@@ -60,6 +45,35 @@ async def test_a_list_is_asked_for_and_turned_by_keyboard_alone(person: Person) 
     await keyboard.press("Enter")
     await expect(person.newest).to_contain_text("Page 2 of 2")
     assert await person.newest.evaluate("node => node.contains(document.activeElement)")
+
+
+async def test_completions_are_announced_when_they_open(person: Person) -> None:
+    hint = person.page.get_by_role("status").filter(has_text="choose with the arrow keys")
+    await expect(person.composer).to_have_attribute("aria-haspopup", "listbox")
+    await person.composer.press_sequentially("/")
+    await expect(hint).to_have_text("5 commands, choose with the arrow keys")
+    await expect(person.composer).to_have_accessible_description(
+        "5 commands, choose with the arrow keys"
+    )
+    assert await violations(person) == []
+    await person.composer.press_sequentially("or")
+    await expect(hint).to_have_text("1 command, choose with the arrow keys")
+    await person.composer.press("Escape")
+    await expect(hint).to_have_count(0)
+
+
+async def test_enter_that_ends_a_composition_sends_nothing(person: Person) -> None:
+    await person.type("a word to answer")
+    await expect(person.newest).to_contain_text("a word to answer")
+    await person.newest.hover()
+    await person.newest.get_by_role("button", name="Reply in thread").click()
+    reply = person.page.get_by_role("textbox", name="Reply")
+    for place in (reply, person.composer):
+        await place.fill("nihon")
+        await place.dispatch_event("keydown", {"key": "Enter", "isComposing": True})
+        await expect(place).to_have_value("nihon")
+    await reply.press("Enter")
+    await expect(reply).to_have_value("")
 
 
 async def test_another_person_and_channel_are_chosen_by_keyboard_alone(person: Person) -> None:

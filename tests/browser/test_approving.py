@@ -7,8 +7,8 @@ from playwright.async_api import expect
 
 from sandbox.launch import Sandbox
 from sandbox.services.state import SURVEY_FLOW, WELCOME_FLOW
+from tests.browser.looking import focused, violations
 from tests.browser.person import Person
-from tests.browser.test_accessible import focused, violations
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 

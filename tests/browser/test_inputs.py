@@ -1,4 +1,4 @@
-"""Every kind of input and block that a bot may show, whether ours does today or not."""
+"""Every kind of input and block that the page draws, whether our bot shows it today or not."""
 
 from typing import Any
 
@@ -9,8 +9,8 @@ from sandbox.launch import Sandbox
 from sandbox.slack.chat import post_message
 from sandbox.slack.filling import view_state
 from sandbox.slack.validation import check_message, check_view
+from tests.browser.looking import violations
 from tests.browser.person import Person
-from tests.browser.test_accessible import violations
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
@@ -32,6 +32,7 @@ INPUTS: dict[str, dict[str, Any]] = {
     "Amount": {"type": "number_input", "is_decimal_allowed": True},
     "Day": {"type": "datepicker", "initial_date": "2026-01-02"},
     "Hour": {"type": "timepicker"},
+    "When": {"type": "datetimepicker", "initial_date_time": 1767268800},
     "Colour": {"type": "static_select", "options": RED_BLUE, "initial_option": RED_BLUE[1]},
     "Shade": {"type": "radio_buttons", "options": RED_BLUE},
     "Extras": {"type": "checkboxes", "options": RED_BLUE, "initial_options": [RED_BLUE[0]]},
@@ -66,6 +67,7 @@ FILLED = {
     "Amount": {"value": "2.5"},
     "Day": {"selected_date": "2026-01-02"},
     "Hour": {"selected_time": "10:30"},
+    "When": {"selected_date_time": 1767268800},
     "Colour": {"selected_option": RED_BLUE[0]},
     "Shade": {"selected_option": RED_BLUE[1]},
     "Extras": {"selected_options": RED_BLUE},
@@ -133,6 +135,40 @@ async def test_several_are_chosen_by_typing(person: Person, sandbox: Sandbox) ->
     assert view.values["b"]["it"]["selected_options"] == [RED_BLUE[1]]
 
 
+async def test_the_keyboard_comes_to_the_first_choice_of_a_group(
+    person: Person, sandbox: Sandbox
+) -> None:
+    block = MODAL["blocks"][1] | {"block_id": "g", "label": plain("Shade"), "optional": True}
+    element = INPUTS["Shade"] | {"action_id": "it", "initial_option": RED_BLUE[1]}
+    body = MODAL | {"blocks": [block | {"element": element}]}
+    view = sandbox.slack.workspace.open("U0OPERATOR", body)
+    modal = person.page.get_by_role("dialog", name="Everything")
+    await expect(modal.get_by_role("radio", name="Blue")).to_be_focused()
+    await modal.get_by_role("button", name="Send").click()
+    await expect(modal).to_have_count(0)
+    assert view.values["g"]["it"]["selected_option"] == RED_BLUE[1]
+
+
+async def test_a_button_opens_its_address_unless_it_would_run_in_the_page(
+    person: Person, sandbox: Sandbox
+) -> None:
+    links = {"Look": f"{sandbox.url}/page/files/icon.svg", "Trap": "javascript:alert(1)"}
+    buttons = [
+        {"type": "button", "action_id": name, "text": plain(name), "url": address}
+        for name, address in links.items()
+    ]
+    blocks = [{"type": "actions", "elements": buttons}]
+    post_message(sandbox.slack.workspace, {"channel": "C0ALERTS", "text": "x", "blocks": blocks})
+    await person.go_to("#alerts")
+    async with person.page.expect_response("**/page/press"):
+        await person.button("Trap").click()
+    await expect(person.button("Trap")).not_to_have_attribute("aria-busy", "true")
+    async with person.page.context.expect_page() as opened:
+        await person.button("Look").click()
+    assert (await opened.value).url == links["Look"]
+    assert len(person.page.context.pages) == 2
+
+
 def numbers(*values: int) -> list[dict[str, Any]]:
     return [{"label": f"p{n}", "value": value} for n, value in enumerate(values)]
 
@@ -147,7 +183,19 @@ def chart(kind: str) -> dict[str, Any]:
     }
 
 
+async def test_a_pie_is_drawn_in_slices(person: Person, sandbox: Sandbox) -> None:
+    body = {"type": "pie", "segments": numbers(1, 3)}
+    blocks = [{"type": "data_visualization", "title": "A pie", "chart": body}]
+    post_message(sandbox.slack.workspace, {"channel": "C0ALERTS", "text": "x", "blocks": blocks})
+    await person.go_to("#alerts")
+    pie = person.newest.get_by_role("img", name="A pie: p0 1, p1 3")
+    await expect(pie.locator(".slice")).to_have_count(2)
+    await person.newest.get_by_text("Numbers").click()
+    await expect(person.newest.get_by_role("row")).to_have_text(["SliceValue", "p01", "p13"])
+
+
 async def test_every_block_of_a_message_is_drawn(person: Person, sandbox: Sandbox) -> None:
+    cat = {"image_url": "https://example.com/cat.png", "alt_text": "a cat"}
     rows = [
         [{"type": "raw_text", "text": f"r{row}c{column}"} for column in "ab"] for row in range(8)
     ]
@@ -178,7 +226,9 @@ async def test_every_block_of_a_message_is_drawn(person: Person, sandbox: Sandbo
         chart("line"),
         chart("area"),
         {"type": "container", "title": plain("A box"), "child_blocks": [{"type": "divider"}]},
-        {"type": "context", "elements": [plain("small")]},
+        {"type": "context", "elements": [plain("small"), {"type": "image", **cat}]},
+        {"type": "image", **cat},
+        {"type": "markdown", "text": "what the page does not draw"},
         {"type": "actions", "elements": [press]},
     ]
     check_message("x", blocks)
@@ -189,6 +239,8 @@ async def test_every_block_of_a_message_is_drawn(person: Person, sandbox: Sandbo
     await person.newest.get_by_role("button", name="Later rows").click()
     await expect(table.get_by_role("rowheader")).to_have_text(["r6ca", "r7ca"])
     await expect(person.newest.get_by_role("figure", name="A line chart")).to_be_visible()
+    await expect(person.newest.get_by_text("[a cat]")).to_have_count(2)
+    await expect(person.newest.get_by_text("[markdown]")).to_be_visible()
     await expect(person.newest.get_by_role("listitem").first).to_contain_text("bold@Adam Admin🎉")
     assert await violations(person) == []
     await person.button("Press").click()

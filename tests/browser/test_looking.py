@@ -81,9 +81,10 @@ async def test_a_thread_opens_beside_the_channel(person: Person) -> None:
 
 async def test_times_are_in_the_zone_of_whoever_looks(browser: Browser, sandbox: Sandbox) -> None:
     said = sandbox.slack.say("U0ADMIN", "C0GENERAL", "at noon")
-    said.text = "<!date^1767268800^{date_num} {time}|noon>"
+    said.text = "<!date^1767297600^{date_num} {time}|eight in the evening>"
     sandbox.slack.workspace.edit(said, said.text, [])
-    for zone, hour in (("Asia/Tokyo", "09:00 PM"), ("America/New_York", "07:00 AM")):
+    here = {"Asia/Tokyo": "2026-01-02 05:00 AM", "America/New_York": "2026-01-01 03:00 PM"}
+    for zone, hour in here.items():
         async with person_at(browser, sandbox.url, timezone_id=zone, locale="en-US") as someone:
             await expect(someone.log.get_by_text(hour)).to_be_visible()
 
