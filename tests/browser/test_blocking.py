@@ -4,8 +4,8 @@ import pytest
 from playwright.async_api import expect
 
 from sandbox.launch import Sandbox
+from tests.browser.looking import violations
 from tests.browser.person import Person
-from tests.browser.test_accessible import violations
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
@@ -54,16 +54,21 @@ async def test_a_broken_data_center_is_named_and_its_last_listing_shown(person: 
     await panel.get_by_label("com.au").select_option("cut")
     await expect(panel.get_by_label("com.au")).to_have_class("troubled")
     await person.type("/orgs refresh")
-    await expect(person.newest).to_contain_text("com.au")
+    await expect(person.newest).to_contain_text("broke the connection before its answer was whole")
+    await expect(person.newest).to_contain_text("com.au as of")
     await expect(person.newest.get_by_role("table")).to_contain_text("Southern Cross")
     await panel.get_by_label("com.au").select_option("works")
     await expect(panel.get_by_label("com.au")).not_to_have_class("troubled")
 
 
-async def test_a_card_that_slack_refuses_for_a_while_arrives(person: Person) -> None:
+async def test_a_card_that_slack_refuses_for_a_while_arrives(
+    person: Person, sandbox: Sandbox
+) -> None:
     panel = await person.services()
     await panel.get_by_label("When the bot posts next").select_option("429, try again in 2 s")
     await panel.get_by_role("button", name="Set").click()
     await person.type("/testusers add survey patient@example.com")
     await person.go_to("#approvals")
     await expect(person.log).to_contain_text("patient@example.com")
+    posts = sandbox.slack.workspace.calls_of("chat.postMessage")
+    assert [one.status for one in posts[-2:]] == [429, 200]
