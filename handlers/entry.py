@@ -6,6 +6,7 @@ task catches everything (`handlers/answering.py`), and a stop waits for it.
 """
 
 import asyncio
+import uuid
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +15,7 @@ import structlog
 from slack_bolt.async_app import AsyncAck, AsyncApp
 
 from bot.clock import Clock
-from bot.errors import DatabaseUnavailable, GatehouseError
+from bot.errors import GatehouseError
 from bot.metrics import Metrics
 from bot.model.pace import CommandPace
 from bot.tasks import Tasks
@@ -181,8 +182,9 @@ class Frame:
             self._tell(click, replies.sorry(error))
         except Exception:
             self.metrics.count_command(click.name, "broken")
-            log.exception("click.broken", name=click.name)
-            self._tell(click, replies.sorry(DatabaseUnavailable()))
+            reference = uuid.uuid4().hex[:12]
+            log.exception("click.broken", name=click.name, reference=reference)
+            self._tell(click, replies.broken(reference))
 
     def _tell(self, click: Click, message: Message) -> None:
         """Say what went wrong, in a task of its own: the acknowledgement need not wait for it."""

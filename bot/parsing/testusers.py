@@ -11,6 +11,7 @@ from bot.model.testusers import (
     MAX_DURATION_SECONDS,
     MAX_REASON_CHARS,
     identities_problem,
+    is_sendable,
     parse_duration,
 )
 from bot.parsing.words import Word, read_words, refuse_endless, rest_of_line
@@ -218,6 +219,8 @@ def reason_problem(reason: str) -> str | None:
     """Why the reason cannot be taken, as a sentence; None when it can."""
     if len(reason) > MAX_REASON_CHARS:
         return f"The reason has {len(reason)} characters; at most {MAX_REASON_CHARS} fit."
+    if reason and not is_sendable(reason):
+        return "The reason holds half a character, which cannot be stored."
     return None
 
 

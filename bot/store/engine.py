@@ -241,7 +241,14 @@ async def _translated() -> AsyncIterator[None]:
     try:
         yield
     except (SQLAlchemyError, OSError, *DRIVER_ERRORS) as error:
+        if _is_unstorable(error):
+            raise
         raise DatabaseUnavailable from error
+
+
+def _is_unstorable(error: Exception) -> bool:
+    """Whether PostgreSQL is there and cannot hold a value, however often it is tried."""
+    return isinstance(getattr(getattr(error, "orig", None), "__cause__", None), asyncpg.DataError)
 
 
 # What PostgreSQL's own tools write into an address, in the words of the driver.
@@ -276,13 +283,18 @@ def _json_text(value: object) -> str:
 def _make_engine(url: URL) -> AsyncEngine:
     if url.get_backend_name() == "sqlite":
         engine = create_async_engine(
-            url, json_serializer=_json_text, connect_args={"timeout": BUSY_SECONDS}
+            url,
+            json_serializer=_json_text,
+            hide_parameters=True,
+            connect_args={"timeout": BUSY_SECONDS},
         )
         _prepare_sqlite(engine)
         return engine
     return create_async_engine(
         url,
         json_serializer=_json_text,
+        # An error is logged, and what people typed is not.
+        hide_parameters=True,
         # No overflow: a connection for a moment costs the server more than the wait for one of the
         # ten, and nothing holds one while it wants another.
         pool_size=10,

@@ -4,6 +4,7 @@ import asyncio
 import json
 
 import pytest
+from structlog.testing import capture_logs
 
 from bot.errors import DatabaseUnavailable, NotFound
 from bot.ui import blocks
@@ -353,15 +354,21 @@ async def test_a_click_that_is_stored_slowly_is_acknowledged_before_slack_gives_
     assert stored == ["7"]
 
 
-@pytest.mark.parametrize("error", [DatabaseUnavailable(), KeyError("x")])
-async def test_a_click_that_cannot_be_stored_is_told_of(bot, error):
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [(DatabaseUnavailable(), "Nothing was done"), (KeyError("x"), "Reference: `")],
+)
+async def test_a_click_that_cannot_be_stored_is_told_of(bot, error, words):
     async def keep(click):
         raise error
 
     message = await shown_button(bot)
     bot.frame.durable_action("press", keep)
-    assert (await bot.slack.click(USER, message, "Next")).status == 200
-    await bot.slack.until(lambda: "Nothing was done" in seen(bot)[-1])
+    with capture_logs() as logs:
+        assert (await bot.slack.click(USER, message, "Next")).status == 200
+        await bot.slack.until(lambda: words in seen(bot)[-1])
+    references = [line["reference"] for line in logs if line["event"] == "click.broken"]
+    assert all(reference in seen(bot)[-1] for reference in references)
     assert message.text == "the list"
 
 
@@ -439,15 +446,19 @@ def test_payloads_of_any_form_are_read(read, value):
     assert isinstance(click.text, str)
 
 
-def test_what_a_database_cannot_store_is_not_read():
-    command = read_command({"user_id": "U1", "text": "list \0"})
-    press = read_action({"actions": [{"value": "a\0b"}]})
-    view = {
-        "private_metadata": '{"request": "a\\u0000b"}',
-        "state": {"values": {"why": {"typed": {"value": "be\0cause"}}}},
-    }
-    texts = (command.text, press.value, typed_value(view, "why"), hidden(view, "request"))
-    assert texts == ("list \ufffd", "a\ufffdb", "be\ufffdcause", "a\ufffdb")
+@pytest.mark.parametrize("escaped", ["\\u0000", "\\ud83d", "\\udc00"])
+def test_what_a_database_cannot_store_is_not_read(escaped):
+    character = json.loads(f'"{escaped}"')
+    command = read_command({"user_id": "U1", "text": f"list {character}"})
+    press = read_action({"actions": [{"value": f"a{character}b"}]})
+    view = {"private_metadata": f'{{"request": "a{escaped}b"}}'}
+    texts = (command.text, press.value, hidden(view, "request"))
+    assert texts == ("list \ufffd", "a\ufffdb", "a\ufffdb")
+
+
+def test_what_is_typed_into_a_form_is_read_without_nul_and_with_half_a_character():
+    view = {"state": {"values": {"why": {"typed": {"value": "be\0cause \ud83d \ud83d\ude00"}}}}}
+    assert typed_value(view, "why") == "be\ufffdcause \ud83d \ud83d\ude00"
 
 
 def test_a_second_delivery_is_told_from_a_second_command():

@@ -115,6 +115,15 @@ async def test_a_denial_without_a_reason_is_not_taken(world):
     await shows(world, message, "not now")
 
 
+async def test_a_denial_with_half_a_character_is_not_taken(world):
+    message = await asked(world, "add welcome +1")
+    await world.slack.click(ADA, message, "Deny")
+    view = await world.slack.until(lambda: world.slack.workspace.open_view(ADA))
+    await world.slack.submit(ADA, view, {"Reason": "no \ud83d"})
+    assert "half a character" in view.errors["testusers.reason"]
+    assert "Waiting" in message.all_text
+
+
 @pytest.mark.parametrize("button", ["Approve", "Deny", "Cancel"])
 @pytest.mark.parametrize("by", [VERA, NORA])
 async def test_a_button_of_somebody_who_may_not_is_refused(world, by, button):

@@ -1,7 +1,7 @@
 """Clicks: stored before Slack has its acknowledgement, so that no crash loses one.
 
 Whichever process lives follows a stored click, by the job `click:<id>`, and answers over the
-click's response_url. Following one twice changes nothing and says the same again.
+click's response_url. Following one twice, as after a crash, changes nothing.
 """
 
 from collections.abc import Callable, Mapping
@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import structlog
 from cachetools import LRUCache
 
-from bot.errors import DatabaseUnavailable, GatehouseError, SlackUnreachable
+from bot.errors import DatabaseUnavailable, GatehouseError
 from bot.model.approval import Act
 from bot.permissions import Person
 from bot.store import jobs
@@ -28,7 +28,6 @@ from bot.workflows.testusers.setup import Setup
 log = structlog.get_logger(__name__)
 
 CLICK = "testusers.click"
-REPLY_TRIES = 3
 READY_SECONDS = 0.5
 WAITING_CLICKS = 1_000
 
@@ -113,21 +112,36 @@ class Clicks:
         click = StoredClick.of(job.payload)
         name = f"testusers.{click.act}"
         try:
-            message, outcome = await self._follow(click), "ok"
+            message, outcome = await self._outcome(click, name)
         except DatabaseUnavailable:
             await self._say_later(click, job.key)
             raise
-        except GatehouseError as error:
-            message, outcome = replies.sorry(error), error.outcome
         self._count(name, outcome)
         log.info("answered", name=name, outcome=outcome)
         if click.reply_to and not await self._replies.say(
             click.reply_to, message, to=click.slack_user_id
         ):
-            if job.tries < REPLY_TRIES:
-                raise SlackUnreachable
+            # Not followed again for the sake of its answer: it would be decided, and put on record,
+            # a second time.
             log.warning("click.unanswered", name=name)
         return None
+
+    async def _outcome(self, click: StoredClick, name: str) -> tuple[Message, str]:
+        """Follow the click; return what to say and a word for how it went.
+
+        Raises:
+            DatabaseUnavailable: It has to be followed again.
+        """
+        try:
+            return await self._follow(click), "ok"
+        except DatabaseUnavailable:
+            raise
+        except GatehouseError as error:
+            return replies.sorry(error), error.outcome
+        except Exception:
+            reference = self._setup.new_id()[:12]
+            log.exception("click.broken", name=name, reference=reference)
+            return replies.broken(reference), "broken"
 
     async def _say_later(self, click: StoredClick, key: str) -> None:
         """Say once that the click waits for the database; a response_url is good for five posts."""

@@ -1,16 +1,15 @@
 """A click is stored, followed by whoever lives, and answered."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
-import pytest
+from structlog.testing import capture_logs
 
-from bot.errors import SlackUnreachable
 from bot.model.approval import Act, State
 from bot.store import jobs
 from bot.ui.message import Message
 from bot.workflows.jobs import Lease
-from bot.workflows.testusers.clicks import CLICK, REPLY_TRIES, Clicks, StoredClick
-from tests.support.testusers import ADA, World
+from bot.workflows.testusers.clicks import CLICK, Clicks, StoredClick
+from tests.support.testusers import ADA, World, default_rules
 
 
 @dataclass
@@ -52,14 +51,44 @@ async def test_another_process_follows_and_answers_a_click(world):
     assert replies.said[0].startswith("You approved")
 
 
-async def test_an_answer_that_slack_does_not_take_is_tried_again_and_says_the_same(world):
+async def test_a_click_whose_answer_slack_does_not_take_is_not_decided_again(database, clock):
+    world = World(database, clock, rules=default_rules(approvals_needed=2))
     request = await world.ask("add welcome +1")
     job = await kept(world, request)
     replies = FakeReplies(takes=False)
-    clicks, lease = clicks_of(world, replies), Lease(world.database, "one", job)
-    for tries in range(REPLY_TRIES):
-        with pytest.raises(SlackUnreachable):
-            await clicks.run(replace(job, tries=tries), lease)
-    assert await clicks.run(replace(job, tries=REPLY_TRIES), lease) is None
-    assert len(set(replies.said)) == 1
-    assert [action for _, action in await world.audited()].count("request.approved") == 1
+    assert await clicks_of(world, replies).run(job, Lease(database, "one", job)) is None
+    assert len(replies.said) == 1
+    assert [one for one in await world.audited() if one[0] == ADA] == [(ADA, "request.approved")]
+
+
+async def test_a_click_that_raises_what_nobody_expected_is_answered_once_and_ends(
+    world, monkeypatch
+):
+    request = await world.ask("add welcome +1")
+    job = await kept(world, request)
+    replies = FakeReplies()
+    clicks = clicks_of(world, replies)
+
+    async def decide(*_):
+        raise KeyError("x")
+
+    monkeypatch.setattr(clicks._deciding, "decide", decide)
+    with capture_logs() as logs:
+        assert await clicks.run(job, Lease(world.database, "one", job)) is None
+    (broken,) = [line for line in logs if line["event"] == "click.broken"]
+    assert broken["exc_info"]
+    assert f"Reference: `{broken['reference']}`" in replies.said[0]
+
+
+async def test_a_reason_that_no_database_can_store_is_answered_and_not_followed_for_ever(world):
+    request = await world.ask("add welcome +1")
+    await world.work()
+    click = StoredClick(Act.DENY, request.id, ADA, (), "https://hooks.example/1", "\ud83d")
+    replies = FakeReplies()
+    clicks = clicks_of(world, replies)
+    await clicks.keep(click)
+    async with world.database.transaction() as tx:
+        (job,) = await jobs.claim(tx, "one", 9)
+    assert await clicks.run(job, Lease(world.database, "one", job)) is None
+    assert "Reference" in replies.said[-1]
+    assert (await world.stored(request)).state is State.PENDING
