@@ -4,7 +4,7 @@ A plan is stored before it is sent, so that after a crash in between it is known
 whether it arrived.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -28,25 +28,27 @@ class Step:
     outside: Change
     size_before: int
     size_after: int
-    previous_ends: Mapping[str, datetime | None]
 
-    def done(self, at: datetime, request: Request, later: Change) -> Done:
-        """What is remembered of it once it is true; `later` is what others did after the plan."""
+    def done(
+        self, at: datetime, request: Request, later: Change, grants: Mapping[str, Grant]
+    ) -> Done:
+        """What is remembered of it once it is true.
+
+        `later` is what others did after the plan; `grants` are those that stand just before this
+        step, the ones that an earlier step of the plan made among them.
+        """
         additions = request.wish.change.additions
         ends = {one: request.end_for(one, at) for one in additions}
-        outside = Change(
-            _union(self.outside.additions, later.additions),
-            _union(self.outside.removals, later.removals),
-        )
+        touched = {*self.change.removals, *self.already.additions} & grants.keys()
         return Done(
             at,
             self.change,
             self.already,
-            outside,
+            self.outside.then(later),
             self.size_before,
             self.size_after,
             {one: end for one, end in ends.items() if end is not None},
-            self.previous_ends,
+            {one: grants[one].ends_at for one in sorted(touched)},
         )
 
 
@@ -84,7 +86,6 @@ def make_plan(
     plan_id: str,
     listed: Sequence[str],
     requests: Sequence[Request],
-    grants: Mapping[str, Grant],
     own_changes: Mapping[str, Sequence[Change]],
     due: Sequence[Grant],
 ) -> Plan:
@@ -95,7 +96,7 @@ def make_plan(
     """
     current, steps = tuple(listed), []
     for request in requests:
-        step, current = _step(request, current, listed, grants, own_changes[request.id])
+        step, current = _step(request, current, listed, own_changes[request.id])
         steps.append(step)
     named = {one for request in requests for one in request.wish.change.identities}
     over = [grant for grant in due if grant.identity not in named]
@@ -110,13 +111,11 @@ def _step(
     request: Request,
     current: tuple[str, ...],
     listed: Sequence[str],
-    grants: Mapping[str, Grant],
     own: Sequence[Change],
 ) -> tuple[Step, tuple[str, ...]]:
     wished = request.wish.change
     effect = effect_of(wished, set(current), {}, timed=())
     after = apply_change(current, effect.change)
-    touched = {*effect.change.removals, *effect.dropped.additions} & grants.keys()
     step = Step(
         request.id,
         effect.change,
@@ -124,7 +123,6 @@ def _step(
         outside_edits(request.wish.seen, own, listed),
         len(current),
         len(after),
-        {one: grants[one].ends_at for one in sorted(touched)},
     )
     return step, after
 
@@ -138,5 +136,21 @@ def _distance(one: Sequence[str], other: Sequence[str]) -> int:
     return len(difference(one, other).identities)
 
 
-def _union(one: Sequence[str], other: Sequence[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys((*one, *other)))
+def inverse_of(
+    done: Done, listed: Collection[str], at: datetime
+) -> tuple[Change, Mapping[str, datetime]]:
+    """What takes back what was really done, and the ends of those who get an earlier one again.
+
+    Who was added goes, who was removed comes. Whose end was changed gets the earlier one, where
+    they are listed still. An earlier end that is over by now lets nobody stay or come.
+    """
+    ends = {one: end for one, end in done.previous_ends.items() if end is not None}
+    over = {one for one, end in ends.items() if end <= at}
+    changed = [
+        one
+        for one in done.already.additions
+        if one in listed and done.previous_ends.get(one) != done.ends_at.get(one)
+    ]
+    additions = [one for one in (*done.change.removals, *changed) if one not in over]
+    removals = [*done.change.additions, *(one for one in changed if one in over)]
+    return Change(tuple(additions), tuple(removals)), ends

@@ -143,6 +143,15 @@ class Change:
     additions: tuple[str, ...] = ()
     removals: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        """Refuse what nobody can mean.
+
+        Raises:
+            ValueError: Somebody is both added and removed.
+        """
+        if not set(self.additions).isdisjoint(self.removals):
+            raise ValueError("somebody is both added and removed")
+
     @property
     def is_empty(self) -> bool:
         """Whether it changes nothing."""
@@ -153,9 +162,14 @@ class Change:
         """Everybody it names."""
         return self.additions + self.removals
 
-    def inverse(self) -> "Change":
-        """The change that takes this one back."""
-        return Change(additions=self.removals, removals=self.additions)
+    def then(self, later: "Change") -> "Change":
+        """What is left of this change after a later one: who came and went is in neither."""
+        back = {*self.additions} & {*later.removals} | {*self.removals} & {*later.additions}
+        kept, new = self.without(back), later.without(back)
+        return Change(
+            tuple(dict.fromkeys(kept.additions + new.additions)),
+            tuple(dict.fromkeys(kept.removals + new.removals)),
+        )
 
     def without(self, identities: Collection[str]) -> "Change":
         """The same change, these left out."""

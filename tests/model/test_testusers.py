@@ -152,11 +152,16 @@ def test_after_a_change_it_is_true_and_the_others_stand_as_they_stood(
     assert apply_change(after, change) == after
 
 
-@given(lists, changes())
-def test_what_was_really_done_can_be_taken_back(listed: tuple[str, ...], change: Change) -> None:
-    effect = effect_of(change, listed, {}, timed=())
-    after = apply_change(listed, effect.change)
-    assert set(apply_change(after, effect.change.inverse())) == set(listed)
+def test_nobody_is_both_added_and_removed() -> None:
+    with pytest.raises(ValueError, match="both added and removed"):
+        Change(("a", "b"), ("b",))
+
+
+@given(lists, lists, lists)
+def test_two_changes_are_one(first: tuple[str, ...], then: tuple[str, ...], last: tuple[str, ...]):
+    together = difference(first, then).then(difference(then, last))
+    assert set(together.additions) == set(difference(first, last).additions)
+    assert set(together.removals) == set(difference(first, last).removals)
 
 
 @given(lists, st.lists(changes(), max_size=4), lists)

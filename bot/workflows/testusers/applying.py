@@ -175,8 +175,7 @@ class Applying:
             one.id: await flows.changes_after(tx, flow.key, one.wish.seen_change_id)
             for one in chosen
         }
-        granted = await grants.of_flow(tx, flow.key)
-        return make_plan(self._setup.new_id(), listed, chosen, granted, own, due)
+        return make_plan(self._setup.new_id(), listed, chosen, own, due)
 
     async def _send(self, flow: Flow, plan: Plan) -> None:
         """Send the list, and write all that follows from it.

@@ -6,9 +6,10 @@ from datetime import datetime, timedelta
 from hashlib import sha256
 
 from bot.errors import Conflict, NotFound
+from bot.model.applying import inverse_of
 from bot.model.approval import State
 from bot.model.audit import AuditEntry
-from bot.model.requests import Grant, Request, Wish
+from bot.model.requests import Done, Grant, Request, Wish
 from bot.model.testusers import Change, Effect, Flow, effect_of
 from bot.parsing.testusers import ChangeRequest
 from bot.permissions import Permission, Person
@@ -97,11 +98,13 @@ class Asking:
             Conflict: It is not applied, or its undo is asked already.
         """
         await self._setup.people.admit(person, Permission.REQUEST)
-        undone = await self._applied(request_id)
+        undone, done = await self._applied(request_id)
         if undone.progress.undone_by is not None:
             return await self._undo_before(person, undone.progress.undone_by)
         ground = await self._ground(undone.flow)
-        effect, ends = _inverse(undone, ground, await self._now())
+        wished, ends = inverse_of(done, set(ground.listed), await self._now())
+        timed = grants.timed(ground.grants)
+        effect = effect_of(wished, set(ground.listed), timed, timed=ends.keys())
         if effect.change.is_empty:
             return Asked(undone.flow, effect, None)
         stored = replace(
@@ -112,14 +115,14 @@ class Asking:
         )
         return Asked(undone.flow, effect, await self._open(person, undone.flow, stored, undone))
 
-    async def _applied(self, request_id: str) -> Request:
+    async def _applied(self, request_id: str) -> tuple[Request, Done]:
         async with self._setup.database.reading() as tx:
             request = await requests.load(tx, request_id)
         if request is None:
             raise NotFound("There is no such request any more.")
         if request.state is not State.APPLIED or request.progress.done is None:
             raise Conflict(f"Only an applied change can be undone. {state_sentence(request)}")
-        return request
+        return request, request.progress.done
 
     async def _undo_before(self, person: Person, request_id: str) -> Asked:
         """Return the undo that was asked before, if it was the person who asked and it waits."""
@@ -206,24 +209,6 @@ async def _mark_undone(tx: Transaction, undone: Request, request_id: str) -> Non
 
 def _change(wish: ChangeRequest) -> Change:
     return Change(wish.identities) if wish.kind == "add" else Change(removals=wish.identities)
-
-
-def _inverse(
-    undone: Request, ground: _Ground, at: datetime
-) -> tuple[Effect, Mapping[str, datetime]]:
-    """What takes a request back: who was added goes, who was removed comes, ends are restored."""
-    done = undone.progress.done
-    if done is None:
-        raise Conflict("Only an applied change can be undone.")
-    restored = [*done.change.removals, *undone.wish.end_changes]
-    ends = {one: end for one, end in done.previous_ends.items() if end is not None}
-    over = {one for one, end in ends.items() if end <= at}
-    wished = Change(
-        tuple(one for one in restored if one not in over),
-        (*done.change.additions, *(one for one in undone.wish.end_changes if one in over)),
-    )
-    listed = set(ground.listed)
-    return effect_of(wished, listed, grants.timed(ground.grants), timed=ends.keys()), ends
 
 
 def _entry(request: Request) -> AuditEntry:

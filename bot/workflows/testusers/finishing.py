@@ -52,7 +52,7 @@ class _Sheet:
         request = await self._request(step.request_id)
         if request is None or request.state is not State.APPLYING:
             return
-        done = step.done(self._at, request, later)
+        done = step.done(self._at, request, later, self._granted)
         progress = replace(request.progress, done=done, failure="", retry_at=None)
         applied = replace(request, state=State.APPLIED, progress=progress)
         self._requests[request.id] = applied

@@ -160,6 +160,57 @@ async def test_an_undo_of_an_extension_restores_the_earlier_end(world):
     assert world.service.lists[WELCOME] == []
 
 
+async def test_an_undo_of_an_extension_that_came_after_the_end_takes_the_person_out(world):
+    await applied(world, "add welcome +1 for 2h")
+    world.clock.advance(7000)
+    late = await world.ask("add welcome +1 for 2h")
+    assert late.wish.end_changes == ("+1",)
+    await world.pass_time(300)
+    assert world.service.lists[WELCOME] == []
+    await world.decide(Act.APPROVE, late)
+    await world.work()
+    assert world.service.lists[WELCOME] == ["+1"]
+    inverse = (await undo(world, late)).request
+    assert inverse.wish.change == Change((), ("+1",))
+    await world.decide(Act.APPROVE, inverse)
+    await world.work()
+    assert world.service.lists[WELCOME] == []
+
+
+@pytest.mark.parametrize("together", [True, False])
+async def test_an_undo_restores_an_end_that_nobody_knew_when_it_was_asked(world, together):
+    first, longer = [await world.ask(f"add welcome +1 for {hours}h") for hours in (2, 5)]
+    await world.decide(Act.APPROVE, first)
+    if not together:
+        await world.work()
+    await world.decide(Act.APPROVE, longer)
+    await world.work()
+    inverse = (await undo(world, longer)).request
+    assert inverse.wish.end_changes == ("+1",)
+    await world.decide(Act.APPROVE, inverse)
+    await world.work()
+    assert world.service.lists[WELCOME] == ["+1"]
+    await world.pass_time(7201)
+    assert world.service.lists[WELCOME] == []
+
+
+async def test_an_undo_of_an_extension_brings_nobody_back(world):
+    await applied(world, "add welcome +1 for 2h")
+    longer = await applied(world, "add welcome +1 for 3d")
+    world.service.lists[WELCOME] = []
+    assert (await undo(world, longer)).request is None
+
+
+async def test_an_undo_of_what_gave_an_end_takes_the_end_away(world):
+    world.service.lists[WELCOME] = ["+1"]
+    timed = await applied(world, "add welcome +1 for 2h")
+    inverse = (await undo(world, timed)).request
+    assert (inverse.wish.end_changes, inverse.wish.ends) == (("+1",), {})
+    await world.decide(Act.APPROVE, inverse)
+    await world.pass_time(7201)
+    assert world.service.lists[WELCOME] == ["+1"]
+
+
 async def test_a_change_is_undone_once_unless_the_undo_is_given_up(world):
     request = await applied(world, "add welcome +1")
     inverse = (await undo(world, request)).request
