@@ -1,7 +1,10 @@
 """The documentation says what the code does: settings, commands, metrics, alerts, roles, codes."""
 
+import ast
 import re
+import sys
 import tomllib
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
@@ -17,7 +20,7 @@ from bot.ui.help import HELP
 from handlers.table import ENTRY_POINTS
 
 ROOT = Path(__file__).parents[2]
-DOCS = sorted((ROOT / "docs").rglob("*.md"))
+DOCS = [*sorted((ROOT / "docs").rglob("*.md")), ROOT / "README.md", ROOT / "CHANGELOG.md"]
 
 
 def read(name: str) -> str:
@@ -183,7 +186,7 @@ def test_the_settings_to_copy_from_the_installation_page_are_good() -> None:
 
 
 def test_the_commands_to_copy_exist() -> None:
-    text = "".join(page.read_text(encoding="utf-8") for page in DOCS) + read("README.md")
+    text = "".join(page.read_text(encoding="utf-8") for page in DOCS)
     makefile = read("Makefile")
     for target in set(re.findall(r"`make (\w+)`", text)):
         assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
@@ -197,6 +200,25 @@ def test_every_dependency_is_defended() -> None:
     names = {re.split(r"[\[><=]", one)[0] for group in groups for one in group}
     told = set(re.findall(r"\*\*([a-z-]+)\*\*", read("docs/decisions/0002-dependencies.md")))
     assert told == names
+
+
+def _imported(*folders: str) -> set[str]:
+    """The packages of others that the sources in these folders import, by their names to install."""
+    sources = [path.read_text("utf-8") for name in folders for path in (ROOT / name).rglob("*.py")]
+    nodes = [node for source in sources for node in ast.walk(ast.parse(source))]
+    modules = {one.name for node in nodes if isinstance(node, ast.Import) for one in node.names}
+    modules |= {node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module}
+    theirs = {module.split(".")[0] for module in modules} - {"bot", "handlers"}
+    packages = packages_distributions()
+    found = {packages[name][0] for name in theirs - sys.stdlib_module_names}
+    return {re.sub(r"[-_.]+", "-", name).lower() for name in found}
+
+
+def test_what_is_imported_is_declared_and_no_more() -> None:
+    declared = tomllib.loads(read("pyproject.toml"))["project"]["dependencies"]
+    names = {re.split(r"[\[><=]", one)[0] for one in declared}
+    # SQLAlchemy loads its driver of SQLite by name.
+    assert names == _imported("bot", "handlers") | {"aiosqlite"}
 
 
 @pytest.mark.parametrize("page", DOCS, ids=lambda page: page.name)
@@ -217,3 +239,10 @@ def test_anchors_are_headings(page: Path) -> None:
         headings = re.findall(r"^#+ (.*)$", there, re.MULTILINE)
         slugs = {re.sub(r"[^\w -]", "", one.lower()).replace(" ", "-") for one in headings}
         assert anchor in slugs
+
+
+@pytest.mark.parametrize(
+    "page", sorted((ROOT / "docs/decisions").glob("*.md")), ids=lambda page: page.name
+)
+def test_a_decision_bears_the_number_of_its_file(page: Path) -> None:
+    assert page.read_text(encoding="utf-8").startswith(f"# {page.name[:4]}. ")
