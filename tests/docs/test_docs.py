@@ -203,7 +203,7 @@ def test_every_dependency_is_defended() -> None:
 
 
 def _imported(*folders: str) -> set[str]:
-    """The packages of others that the sources in these folders import, by their names to install."""
+    """What the sources in these folders import of others, by the names to install it by."""
     sources = [path.read_text("utf-8") for name in folders for path in (ROOT / name).rglob("*.py")]
     nodes = [node for source in sources for node in ast.walk(ast.parse(source))]
     modules = {one.name for node in nodes if isinstance(node, ast.Import) for one in node.names}
