@@ -106,7 +106,7 @@ class Applying:
         """One GET and one POST for everything, or for the requests in `only` and nothing else."""
         plan = None
         try:
-            listed = await self._read(flow)
+            listed = await self._read(flow, lease)
             renewing_at = self._setup.monotonic()
             plan = await self._plan(flow, listed, lease, only)
             if plan is not None and not plan.changes_nothing:
@@ -117,8 +117,12 @@ class Applying:
             return _Attempt(plan, error)
         return _Attempt(plan)
 
-    async def _read(self, flow: Flow) -> tuple[str, ...]:
-        """Read the list, and settle what a crash or a lost answer left open."""
+    async def _read(self, flow: Flow, lease: Lease) -> tuple[str, ...]:
+        """Read the list, and settle what a crash or a lost answer left open.
+
+        Raises:
+            LeaseLost: Another process may be at it, and what is open may be its own.
+        """
         listed = tuple(await self._setup.service().read(flow.sid))
         if not all(map(is_sendable, listed)):
             raise ResponseUnreadable(
@@ -133,6 +137,7 @@ class Applying:
             elif plan is not None:
                 await self._give_up(tx, flow, plan)
             spent = [one.id for one in await _ready(tx, flow.key) if is_spent(one)]
+            await _hold(tx, lease)
         if spent:
             await fail_spent(self._setup, spent)
         return listed
@@ -161,8 +166,7 @@ class Applying:
             await flows.put_plan(tx, flow.key, plan)
             if plan.changes_nothing:
                 await self._finish(tx, flow, plan, listed)
-            if not await jobs.renew(tx, lease.owner, [lease.job.key]):
-                raise LeaseLost(f"The lease of {lease.job.key} was lost.")
+            await _hold(tx, lease)
         return plan
 
     async def _make_plan(
@@ -213,6 +217,16 @@ class Applying:
             retry_at = now + timedelta(seconds=ENDING_RETRY_SECONDS)
             times.append(next_end if next_end > now else retry_at)
         return min(times, default=None)
+
+
+async def _hold(tx: Transaction, lease: Lease) -> None:
+    """Let the transaction count only if the lease still holds: rows of jobs are locked last.
+
+    Raises:
+        LeaseLost: It does not.
+    """
+    if not await jobs.renew(tx, lease.owner, [lease.job.key]):
+        raise LeaseLost(f"The lease of {lease.job.key} was lost.")
 
 
 async def _ready(tx: Transaction, flow_key: str) -> list[Request]:

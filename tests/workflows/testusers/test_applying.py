@@ -289,6 +289,32 @@ async def test_a_lost_lease_never_sends(world):
     assert world.service.posts == [("+1",)]
 
 
+async def test_who_wakes_while_another_process_sends_leaves_its_plan_alone(world):
+    request = await approved(world, "add welcome +1")
+    other = World(world.database, world.clock, world.service, owner="two")
+    is_sending, go_on, tasks = asyncio.Event(), asyncio.Event(), []
+
+    async def on_call(call: str) -> None:
+        if call == "replace":
+            is_sending.set()
+            await go_on.wait()
+        elif not tasks:
+            world.clock.advance(jobs.LEASE_SECONDS + 1)
+            tasks.append(asyncio.create_task(other.work()))
+            await is_sending.wait()
+
+    world.service.on_call = on_call
+    with pytest.raises(LeaseLost):
+        await world.work()
+    go_on.set()
+    await tasks[0]
+    done = (await other.stored(request)).progress.done
+    assert done.change == Change(additions=("+1",))
+    actions = [action for _, action in await world.audited()]
+    assert actions.count("flow.changed") == 1
+    assert "flow.change_not_found" not in actions
+
+
 async def test_a_process_that_was_stopped_just_before_sending_does_not_send(world):
     await approved(world, "add welcome +1")
     seconds = iter((0.0, 6.0))
