@@ -183,6 +183,7 @@ async def test_an_undo_restores_an_end_that_nobody_knew_when_it_was_asked(world,
     await world.decide(Act.APPROVE, first)
     if not together:
         await world.work()
+    world.clock.advance(1)
     await world.decide(Act.APPROVE, longer)
     await world.work()
     inverse = (await undo(world, longer)).request
