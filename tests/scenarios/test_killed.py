@@ -5,25 +5,24 @@ the next process finishes what was begun.
 """
 
 import asyncio
-import os
+import re
 import socket
-import sys
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
-import aiohttp
 import pytest
 
-from sandbox.services.running import running_services
-from sandbox.services.state import ServicesState
-from sandbox.slack.server import running_slack
+from sandbox.services.state import Flow
+from sandbox.slack.server import RunningSlack
 from tests.support.databases import copy_sqlite
+from tests.support.fleet import Fleet, running_fleet
 from tests.support.postgres import own_database, server_url
-from tests.support.world import environment_for
+from tests.support.processes import BotProcess
 
 WELCOME = "FW00000000000000000000000000000001"
 OTTO, ADA = "U0OPERATOR", "U0APPROVER"
 MOST_STEPS = 200
+NAME = re.compile(r"\d+ \d+")
 WORLDS = 4  # beside each other, as most of the time is waiting for leases to lapse
 
 
@@ -31,32 +30,26 @@ WORLDS = 4  # beside each other, as most of the time is waiting for leases to la
 class Mortal:
     """The program that keeps dying, and the world around it."""
 
-    slack: object
-    services: object
-    process: asyncio.subprocess.Process
-    deaths: int = -1
+    fleet: Fleet
+    process: BotProcess
 
-    async def follow(self) -> None:
-        """Count the processes that have been started."""
-        while await self.process.stdout.readline():
-            self.deaths += 1
+    @property
+    def deaths(self) -> int:
+        """How many processes have died: each is named when it is started."""
+        return sum(NAME.fullmatch(line) is not None for line in self.process.lines) - 1
 
-    async def ready(self) -> None:
-        """Wait until the program that was started last is ready."""
-        async with asyncio.timeout(30), aiohttp.ClientSession() as session:
-            while True:
-                try:
-                    async with session.get(f"{self.slack.bot_url}/readyz") as response:
-                        if response.status == 200:
-                            return
-                except aiohttp.ClientError:
-                    pass
-                await asyncio.sleep(0.05)
+    @property
+    def slack(self) -> RunningSlack:
+        return self.fleet.slack
+
+    @property
+    def flow(self) -> Flow:
+        return self.fleet.services.state.flows[WELCOME]
 
     async def ask(self, identity: str):
         cards = self.slack.workspace.messages
         before = len(cards("C0APPROVALS"))
-        await self.ready()
+        await self.process.ready()
         await self.slack.command(OTTO, "C0GENERAL", "/testusers", f"add welcome {identity}")
         await self.slack.until(lambda: len(cards("C0APPROVALS")) > before, timeout=30)
         return cards("C0APPROVALS")[before]
@@ -67,32 +60,24 @@ class Mortal:
             delivery = await self.slack.click(ADA, card, "Approve")
             if delivery.status == 200:
                 return
-            await self.ready()
+            await self.process.ready()
 
 
 @asynccontextmanager
 async def mortal(database_url: str, first: int, every: int):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    async with running_services(ServicesState()) as services, running_slack() as slack:
-        environment = environment_for(slack, services, database_url) | {"PORT": str(port)}
-        slack.bot_url = f"http://127.0.0.1:{port}"
-        services.state.flows[WELCOME].identities[:] = ["old"]
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "tests.support.killed", str(first), str(every)),
-            env={**os.environ, **environment, "COMMANDS_PER_MINUTE": "0"},
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.DEVNULL,
-        )
-        world = Mortal(slack, services, process)
-        following = asyncio.create_task(world.follow())
+        settings = {"port": str(free.getsockname()[1]), "commands_per_minute": "0"}
+    launcher = ("-m", "tests.support.killed", str(first), str(every))
+    async with running_fleet(database_url, 0, **settings) as fleet:
+        fleet.services.state.flows[WELCOME].identities[:] = ["old"]
+        process = await fleet.add(launcher)
+        fleet.slack.bot_url = process.address
         try:
-            yield world
+            yield Mortal(fleet, process)
         finally:
-            process.terminate()
-            await process.wait()
-            await following
+            await process.stop()
+        assert fleet.tracebacks == []
 
 
 async def one_approval(world: Mortal, number: int) -> bool:
@@ -106,8 +91,7 @@ async def one_approval(world: Mortal, number: int) -> bool:
         return [one for one in world.slack.workspace.dm(OTTO) if f"`+{number}`" in one.all_text]
 
     await world.slack.until(told, timeout=30)
-    flow = world.services.state.flows[WELCOME]
-    assert flow.identities == ["old", *(f"+{n}" for n in range(1, number + 1))]
+    assert world.flow.identities == ["old", *(f"+{n}" for n in range(1, number + 1))]
     assert len(told()) == 1
     cards = world.slack.workspace.messages("C0APPROVALS")
     assert [f"`+{number}`" in one.all_text for one in cards].count(True) == 1
@@ -122,7 +106,7 @@ async def every_nth_step(database_url: str, first: int) -> int:
         for number in range(1, MOST_STEPS):
             if not await one_approval(world, number):
                 break
-        posts = [identities[-1] for identities in world.services.state.flows[WELCOME].history]
+        posts = [identities[-1] for identities in world.flow.history]
         assert posts == [f"+{n}" for n in range(1, number + 1)]
         return world.deaths
 

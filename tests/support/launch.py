@@ -27,9 +27,15 @@ from bot.store.engine import Database, Transaction
 
 
 class Steps:
-    """Counts, tells, and at the chosen one dies."""
+    """Counts, tells, and at the chosen one dies.
 
-    def __init__(self, die_at: int) -> None:
+    Args:
+        die_at: The one at which it dies, from 1.
+        is_every: Whether the moments right before them, and calls that change nothing, count too.
+    """
+
+    def __init__(self, die_at: int, *, is_every: bool = False) -> None:
+        self.is_every = is_every
         self._die_at = die_at
         self._count = 0
         self._is_armed = False
@@ -37,6 +43,11 @@ class Steps:
     def arm(self, *_: object) -> None:
         """Begin to count."""
         self._is_armed = True
+
+    def comes(self, what: str) -> None:
+        """One more step, where the moment before it counts."""
+        if self.is_every:
+            self.took(f"before {what}")
 
     def took(self, what: str) -> None:
         """One more step."""
@@ -58,6 +69,7 @@ def count_commits(steps: Steps) -> None:
     async def transaction(self: Database) -> AsyncIterator[Transaction]:
         async with honest(self) as tx:
             yield tx
+            steps.comes("commit")
         steps.took("commit")
 
     Database.transaction = transaction  # type: ignore[method-assign]
@@ -68,9 +80,11 @@ def count_calls(steps: Steps) -> None:
     honest = aiohttp.ClientSession._request
 
     async def request(self: aiohttp.ClientSession, method: str, url: Any, **rest: Any) -> Any:
+        path = urlsplit(str(url)).path.strip("/").partition("/")[2]
+        steps.comes(path)
         answer = await honest(self, method, url, **rest)
-        if method.upper() != "GET":
-            steps.took(urlsplit(str(url)).path.strip("/").partition("/")[2])
+        if steps.is_every or method.upper() != "GET":
+            steps.took(path)
         return answer
 
     aiohttp.ClientSession._request = request  # type: ignore[method-assign,assignment]
