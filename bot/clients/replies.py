@@ -119,9 +119,9 @@ class Replies:
             raise SlackRateLimited(float(wait) if wait.isdigit() else 0.0)
         if status >= HTTP_SERVER_ERROR:
             raise SlackUnreachable
-        refusal = _refusal(words)
-        if status != HTTP_OK or refusal:
-            raise SlackRefused(refusal or f"http_{status}")
+        refusal = _refusal(status, words)
+        if refusal:
+            raise SlackRefused(refusal)
 
 
 async def _is_taken(sending: Awaitable[object]) -> bool:
@@ -133,15 +133,21 @@ async def _is_taken(sending: Awaitable[object]) -> bool:
     return True
 
 
-def _refusal(words: bytes) -> str:
-    """Slack's name for why not, which comes as JSON or as it is; "" where there is none."""
+def _refusal(status: int, words: bytes) -> str:
+    """Slack's name for why not, which comes as JSON or as it is; "" where it was taken.
+
+    A success is a success whatever its text says, unless it is JSON that says otherwise.
+    """
     said = words.decode("utf-8", "replace").strip()
     try:
         body = json.loads(said)
     except (ValueError, RecursionError):
-        return said if NAME.fullmatch(said) and said != "ok" else ""
-    is_refused = isinstance(body, dict) and body.get("ok") is False
-    return str(body.get("error") or "unknown") if is_refused else ""
+        body = None
+    if isinstance(body, dict) and body.get("ok") is False:
+        return str(body.get("error") or "unknown")
+    if status == HTTP_OK:
+        return ""
+    return said if NAME.fullmatch(said) else f"http_{status}"
 
 
 def _payload(message: Message, *, replace: bool) -> dict[str, Any]:

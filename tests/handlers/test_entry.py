@@ -244,6 +244,16 @@ async def test_an_address_that_is_used_up_makes_it_a_direct_message(bot):
     assert bot.waits.slept == []
 
 
+async def test_what_slack_takes_is_taken_whatever_it_says_to_it(bot):
+    work = Held(Message("done"))
+    work.release.set()
+    bot.frame.command("/x", work)
+    bot.slack.workspace.faults.status("response_url", 200, body="received")
+    await bot.slack.command(USER, CHANNEL, "/x")
+    await bot.frame.tasks.drain(5)
+    assert bot.slack.workspace.dm(USER) == []
+
+
 @pytest.mark.parametrize("body", ["invalid_blocks", '{"ok": false, "error": "invalid_blocks"}'])
 async def test_blocks_that_slack_refuses_are_said_in_plain_text(bot, body):
     async def answer(ask):
