@@ -134,6 +134,8 @@ class Answering:
         if is_clicked and stands and outcome != "ok":
             # The clicked message is gone already: leave a way back to it.
             message = replies.with_retry(message, click.name, click.value)
+        if click.command is not None and outcome != "ok":
+            message = replies.with_command(message, click.command)
         # An error leaves the message that was clicked.
         in_place = stands or (is_clicked and outcome == "ok")
         await self.replies.say(

@@ -24,6 +24,7 @@ class Click:
         trigger_id: Opens a modal within three seconds.
         response_url: Where the answer goes.
         view: The modal, for submissions.
+        command: What to type for the same, for submissions; "" where nothing typed says that.
     """
 
     slack_user_id: str
@@ -36,6 +37,7 @@ class Click:
     trigger_id: str = ""
     response_url: str = ""
     view: Mapping[str, Any] = field(default_factory=dict)
+    command: str | None = None
 
     @property
     def delivery(self) -> str:

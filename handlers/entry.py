@@ -8,7 +8,7 @@ task catches everything (`handlers/answering.py`), and a stop waits for it.
 import asyncio
 import uuid
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import structlog
@@ -42,6 +42,7 @@ KEEP_SECONDS = 1.5
 SUGGEST_SECONDS = 2.0
 Keep = Callable[[Click], Awaitable[None]]
 Check = Callable[[Click], Mapping[str, str]]
+Typed = Callable[[Click], str]
 Suggest = Callable[[Ask, str], Awaitable[list[dict[str, Any]]]]
 
 
@@ -100,10 +101,13 @@ class Frame:
 
         self.app.action(action_id)(listener)
 
-    def submission(self, callback_id: str, check: Check, answer: Answer) -> None:
+    def submission(
+        self, callback_id: str, check: Check, answer: Answer, typed: Typed | None = None
+    ) -> None:
         """Answer a modal that a command opened, over that command's response_url.
 
-        What `check` finds wrong stands at its input and keeps the modal open.
+        What `check` finds wrong stands at its input and keeps the modal open. A modal that is
+        closed keeps nothing: what is `typed` for the same stands under every error.
         """
 
         async def listener(ack: AsyncAck, body: Body) -> None:
@@ -113,7 +117,8 @@ class Frame:
                 await ack(response_action="errors", errors=dict(wrong))
                 return
             await ack()
-            self._start(click, answer, Place.COMMAND)
+            command = typed(click) if typed else None
+            self._start(replace(click, command=command), answer, Place.COMMAND)
 
         self.app.view(callback_id)(listener)
 

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any
 
-from bot.errors import Conflict, GatehouseError
+from bot.errors import Conflict
 from bot.model.approval import Act, State
 from bot.parsing.testusers import (
     ChangeRequest,
@@ -45,7 +45,7 @@ def register(frame: Frame, desk: Desk) -> None:
         frame.durable_action(action_id, _keep(desk, act))
     frame.action(ids.TESTUSERS_DENY, _ask_why(desk))
     frame.durable_submission(ids.TESTUSERS_DENIAL, _check_denial, _keep_denial(desk))
-    frame.submission(ids.TESTUSERS_FORM, _check_form, _request_of_form(desk))
+    frame.submission(ids.TESTUSERS_FORM, _check_form, _request_of_form(desk), _command_of_form)
     _register_pages(frame, desk)
 
     async def suggest(ask: Ask, typed: str) -> list[dict[str, Any]]:
@@ -197,16 +197,15 @@ def _check_form(click: Click) -> Mapping[str, str]:
     return {block_id: problem for block_id, problem in found.items() if problem}
 
 
+def _command_of_form(click: Click) -> str:
+    wish = parse_form(_typed_form(click))
+    return "" if isinstance(wish, FormProblems) else as_command(wish)
+
+
 def _request_of_form(desk: Desk) -> Answer:
     async def request(ask: Ask) -> Message | None:
-        """The form, filled in; what was typed is given back when no request comes of it."""
+        """The form, filled in."""
         wish = parse_form(_typed_form(ask.click))
-        if isinstance(wish, FormProblems):
-            return None
-        try:
-            return await _request(ask, desk, wish)
-        except GatehouseError as error:
-            error.add_note(f"To ask again, type: {as_command(wish)}")
-            raise
+        return None if isinstance(wish, FormProblems) else await _request(ask, desk, wish)
 
     return request

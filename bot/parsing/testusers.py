@@ -1,12 +1,13 @@
 """`/testusers`: what was typed to a typed request, or a usage error that shows a right example."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise, takewhile
 from typing import Literal
 
 from bot.errors import UsageError
+from bot.model.spelling import DOUBLE_QUOTES
 from bot.model.testusers import (
     MAX_DURATION_SECONDS,
     MAX_REASON_CHARS,
@@ -14,9 +15,11 @@ from bot.model.testusers import (
     is_sendable,
     parse_duration,
 )
-from bot.parsing.words import Word, read_words, refuse_endless, rest_of_line
+from bot.parsing.words import Word, escaped, read_words, refuse_endless, rest_of_line
 
 ChangeKind = Literal["add", "remove"]
+
+COMMAND = "/testusers"
 
 USAGE = {
     "add": "/testusers add <flow> <identity>… [for <duration>] [now] [because <reason>]",
@@ -107,16 +110,41 @@ def parse_testusers(text: str) -> TestusersRequest:
 
 
 def as_command(wish: ChangeRequest) -> str:
-    """The command that asks for the same: what was typed into a form, to be typed again."""
+    """The command that asks for the same, to be typed; "" where nothing typed says just that."""
+    for quote in (_quoted_if_need_be, _quoted):
+        command = _spelled_out(wish, quote)
+        if _is_read_as(command, wish):
+            return command
+    return ""
+
+
+def _spelled_out(wish: ChangeRequest, quote: Callable[[str], str]) -> str:
     duration = [f"for {wish.duration_seconds}s"] if wish.duration_seconds else []
+    now = ["now"] if wish.now else []
     reason = [f"because {wish.reason}"] if wish.reason else []
-    identities = [_quoted(one) for one in wish.identities]
-    return " ".join(["/testusers", wish.kind, _quoted(wish.flow), *identities, *duration, *reason])
+    words = [quote(one) for one in (wish.flow, *wish.identities)]
+    return " ".join([COMMAND, wish.kind, *words, *duration, *now, *reason])
+
+
+def _is_read_as(command: str, wish: ChangeRequest) -> bool:
+    try:
+        return parse_testusers(escaped(command.removeprefix(COMMAND))) == wish
+    except UsageError:
+        return False
+
+
+def _quoted_if_need_be(word: str) -> str:
+    """The word as it is, where that is how it is read; no keyword, nor two words."""
+    read = read_words(escaped(word), commas=True)
+    is_itself = len(read) == 1 and read[0].text == word and not read[0].is_quoted
+    is_plain = is_itself and not (read[0].is_dash or read[0].opens_quote)
+    return word if is_plain and read[0].keyword not in KEYWORDS else _quoted(word)
 
 
 def _quoted(word: str) -> str:
-    is_plain = not re.search(r"[\s,\"'\u2018-\u201f\u00ab\u00bb\u2010-\u2015\u2212]", word)
-    return word if is_plain and word.casefold() not in KEYWORDS else f'"{word}"'
+    """The word in the kind of quotation marks that it does not hold."""
+    mark = "'" if any(one in word for one in DOUBLE_QUOTES) else '"'
+    return f"{mark}{word}{mark}"
 
 
 def _unknown(action: str, word: Word) -> UsageError:

@@ -65,6 +65,11 @@ def recover(text: str) -> str:
     return _MARKUP_OR_ENTITY.sub(_typed, text)
 
 
+def escaped(text: str) -> str:
+    """What Slack sends when this is typed: the contrary of `recover`."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
 def rest_of_line(text: str, start: int) -> str:
     """Everything from `start` on as it was typed, on one line."""
     return " ".join(recover(text[start:]).split())

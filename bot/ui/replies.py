@@ -2,7 +2,7 @@
 
 from bot.errors import Ambiguous, GatehouseError, UsageError
 from bot.ui import blocks, text
-from bot.ui.message import Message
+from bot.ui.message import TEXT_CHARACTERS, Message
 
 WORKING = Message("Working on it …")
 # For where Slack lets nobody replace it.
@@ -11,19 +11,33 @@ NOTED = Message(
     "Your click is noted, but the database cannot be reached. It is followed as soon as it can be;"
     " you need not press again."
 )
+TO_ASK_AGAIN = "To ask again, type:"
+FILL_IN_AGAIN = (
+    "What you filled in cannot be shown here so that it could be typed: to ask again, please fill"
+    " in the form once more."
+)
+COMMAND_CHARACTERS = 2900
 NOTHING_MORE = "If this stays, tell the operator of Gatehouse."
 
 
 def sorry(error: GatehouseError) -> Message:
-    """Say an expected error: first what is wrong, then what to do, then the notes added to it."""
+    """Say an expected error: first what is wrong, then what to do."""
     markup = text.escape(error.sentence, 1500)
     if isinstance(error, UsageError):
         markup += f"\nUsage: {text.code(error.usage)}\nExample: {text.code(error.example)}"
     if isinstance(error, Ambiguous):
         markup += "\n" + text.bullets([text.escape(one) for one in error.candidates])
-    for note in getattr(error, "__notes__", ()):
-        markup += f"\n{text.escape(note, 1000)}"
     return Message(text.cut(markup, 3000), (blocks.section(markup),))
+
+
+def with_command(message: Message, command: str) -> Message:
+    """Add what to type for the same, where a form is lost; "" where nothing typed says the same."""
+    shown = message.slack_blocks or (blocks.section(message.text),)
+    typed = text.exact(command, COMMAND_CHARACTERS)
+    # In a section of its own nothing is cut off it, and all of it is quickly copied.
+    lines = (TO_ASK_AGAIN, typed) if typed else (FILL_IN_AGAIN,)
+    fallback = text.cut("\n".join((message.text, *lines)), TEXT_CHARACTERS)
+    return Message(fallback, (*shown, *(blocks.section(line) for line in lines)))
 
 
 def broken(reference: str) -> Message:

@@ -57,6 +57,14 @@ def code(value: str, limit: int = 300) -> str:
     return f"`{_isolated(_escaped(shown))}`"
 
 
+def exact(value: str, limit: int) -> str | None:
+    """Return text to be copied as a code span, every character as it is; None where none can."""
+    if tidy(value) != value or "`" in value or _isolated(value) != value:
+        return None
+    span = f"`{_escaped(value)}`"
+    return span if value and len(span) <= limit else None
+
+
 @lru_cache(REMEMBERED)
 def plain(value: str, limit: int = 75) -> str:
     """Return text from outside for a plain-text object: a header, a button, a cell, an option."""

@@ -151,5 +151,80 @@ def test_quoted_identities_stay_what_they_are(identities: list[str]) -> None:
 def test_what_a_form_asked_can_be_typed(kind, identities, seconds, reason) -> None:
     seconds = seconds if kind == "add" else None
     wish = ChangeRequest(kind, "welcome", tuple(identities), seconds, reason=reason)
-    sent = as_command(wish).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    assert parse_testusers(sent.removeprefix("/testusers ")) == wish
+    assert sent_back(as_command(wish)) == wish
+
+
+def sent_back(command: str) -> TestusersRequest:
+    """What comes of a command that is typed again."""
+    sent = command.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return parse_testusers(sent.removeprefix("/testusers "))
+
+
+AWKWARD = st.sampled_from(
+    [
+        *(
+            "now",
+            "-now",
+            "\u2014now",
+            "--for",
+            "Because",
+            "because",
+            "\u2014",
+            "-",
+            "@ada",
+            "<@U1>",
+        ),
+        *(
+            'say "hi" there',
+            "it's",
+            "O\u2019Neil",
+            "'a",
+            "b'",
+            '"',
+            "“",
+            "a,b",
+            "+1",
+            "555",
+            "&lt;",
+        ),
+        *("two  spaces", "<https://a.example|b>", "tel:+1", "\u2060now", "help"),
+    ]
+)
+
+
+@given(
+    st.sampled_from(("add", "remove")),
+    AWKWARD | st.text(min_size=1, max_size=20),
+    st.lists(AWKWARD | st.text(min_size=1, max_size=20), min_size=1, max_size=4, unique=True),
+    st.booleans(),
+    st.sampled_from(("", "of now for 2h", "“x” & <y>")),
+)
+def test_a_command_to_type_again_asks_for_just_that_or_is_none(kind, flow, some, now, why) -> None:
+    wish = ChangeRequest(kind, flow, tuple(some), now=now, reason=why)
+    command = as_command(wish)
+    assert command == "" or sent_back(command) == wish
+
+
+@pytest.mark.parametrize(
+    ("identity", "shown"),
+    [
+        ("+1", "+1"),
+        ("-now", '"-now"'),
+        ("\u2014because", '"\u2014because"'),
+        ("say-for", "say-for"),
+        ("it's", "it's"),
+        ('say "hi" there', "'say \"hi\" there'"),
+    ],
+)
+def test_a_word_to_type_again_is_quoted_where_it_needs_to_be(identity: str, shown: str) -> None:
+    wish = ChangeRequest("add", "welcome", (identity,))
+    assert as_command(wish) == f"/testusers add welcome {shown}"
+
+
+def test_two_words_that_look_like_one_number_are_quoted() -> None:
+    wish = ChangeRequest("add", "welcome", ("+1", "555"))
+    assert as_command(wish) == '/testusers add "welcome" "+1" "555"'
+
+
+def test_what_no_quotation_mark_holds_cannot_be_typed() -> None:
+    assert as_command(ChangeRequest("add", "welcome", ("a\" b' c",))) == ""

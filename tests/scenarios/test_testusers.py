@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from bot.ui.testusers.forms import change_form
 from sandbox.services.faults import Fault, FaultKind
 from tests.support.world import running_world
 
@@ -231,6 +232,44 @@ async def test_the_form_keeps_what_was_typed_until_it_is_right(world):
     for words in ("`+1 555`", "`a,b`", "2 h", "demo", "Add (2)"):
         assert words in message.all_text
     assert "Requested in" in (await world.answer(OTTO)).all_text
+
+
+async def fill_in(world, **inputs):
+    """Fill in the form and return the answer."""
+    before = len(world.slack.workspace.ephemerals(OTTO))
+    await world.slack.command(OTTO, "C0GENERAL", "/testusers", "")
+    view = await world.slack.until(lambda: world.slack.workspace.open_view(OTTO))
+    await world.slack.suggest(OTTO, view, "Flow", "wel")
+    await world.slack.submit(OTTO, view, inputs)
+    return await world.answer(OTTO, after=before)
+
+
+async def test_what_a_form_lost_is_given_back_to_be_typed_just_as_it_was(world):
+    world.services.state.faults.add(Fault(FaultKind.STATUS, "flow", method="GET"))
+    whole = "x" * 290
+    identities = [f"-now\n*bold* :x: <b>\n{whole}1\n{whole}2\n{whole}3\n{whole}4"]
+    answer = await fill_in(world, Flow="welcome", Identities=identities[0])
+    shown = answer.blocks[-1]["text"]["text"]
+    many = " ".join(f"{whole}{n}" for n in (1, 2, 3, 4))
+    assert shown == f'`/testusers add welcome "-now" "*bold* :x: &lt;b&gt;" {many}`'
+    assert "To ask again, type:" in answer.all_text
+
+
+async def test_what_a_form_lost_and_cannot_be_typed_is_said_to_be(world):
+    world.services.state.faults.add(Fault(FaultKind.STATUS, "flow", method="GET"))
+    answer = await fill_in(world, Flow="welcome", Identities="a`b")
+    assert "fill in the form once more" in answer.all_text
+    assert "To ask again" not in answer.all_text
+
+
+async def test_a_form_is_given_back_to_whom_slack_does_not_know(world):
+    world.slack.workspace.faults.error("users.info", "internal_error", times=None)
+    workspace = world.slack.workspace
+    view = workspace.open(OTTO, change_form(f"{world.slack.address}/response/gone"))
+    chosen = {"text": {"type": "plain_text", "text": "welcome"}, "value": WELCOME}
+    await world.slack.submit(OTTO, view, {"Flow": chosen, "Identities": "+1"})
+    await told(world, OTTO, "Slack did not tell us who you are")
+    await told(world, OTTO, f"`/testusers add {WELCOME} +1`")
 
 
 async def test_a_pasted_sid_is_offered_and_a_viewer_gets_no_form(world):

@@ -186,3 +186,20 @@ def test_a_time_is_the_reader_s_with_a_fallback():
     assert text.time(at) == (
         "<!date^1772443800^{date_short_pretty} at {time}|2026-03-02 09:30 UTC>"
     )
+
+
+@given(TEXTS, st.integers(3, 400))
+def test_what_is_to_be_copied_is_shown_just_as_it_is_or_not_at_all(value, limit):
+    shown = text.exact(value, limit)
+    if shown is not None:
+        assert html.unescape(shown) == f"`{value}`"
+        assert len(shown) <= limit
+
+
+@pytest.mark.parametrize("value", ["", "a`b", "a\u2060b", "a  b", "נור", "x" * 100])
+def test_what_cannot_be_copied_as_it_is_is_not_shown(value):
+    assert text.exact(value, 90) is None
+
+
+def test_what_is_to_be_copied_keeps_what_would_format():
+    assert text.exact("/x *a* _b_ <c> :d: &", 90) == "`/x *a* _b_ &lt;c&gt; :d: &amp;`"
