@@ -227,5 +227,5 @@ function restarting() {
     button.disabled = false;
   };
   const button = el("button", { type: "button", class: "action", onclick: restart, text: "Kill it and start it again" });
-  return el("section", {}, el("h3", { text: "The bot itself" }), el("p", { class: "note", text: "As a crash would (kill -9). What was asked is not lost." }), button);
+  return el("section", {}, el("h3", { text: "The bot itself" }), el("p", { class: "note", text: "As a crash would (kill -9). Requests and decisions are not lost; a command that it is just answering is." }), button);
 }

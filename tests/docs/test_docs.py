@@ -4,6 +4,7 @@ import ast
 import re
 import sys
 import tomllib
+from collections.abc import Iterable
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
@@ -203,12 +204,17 @@ def test_every_dependency_is_defended() -> None:
 
 
 def _imported(*folders: str) -> set[str]:
-    """What the sources in these folders import of others, by the names to install it by."""
+    """The dotted names of everything that the sources in these folders import."""
     sources = [path.read_text("utf-8") for name in folders for path in (ROOT / name).rglob("*.py")]
     nodes = [node for source in sources for node in ast.walk(ast.parse(source))]
     modules = {one.name for node in nodes if isinstance(node, ast.Import) for one in node.names}
-    modules |= {node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module}
-    theirs = {module.split(".")[0] for module in modules} - {"bot", "handlers"}
+    froms = [(node.module, node.names) for node in nodes if isinstance(node, ast.ImportFrom)]
+    return modules | {f"{module}.{one.name}" for module, names in froms for one in names}
+
+
+def _packages(*folders: str) -> set[str]:
+    """What these folders import of others, by the names to install it by."""
+    theirs = {name.split(".")[0] for name in _imported(*folders)} - {"bot", "handlers"}
     packages = packages_distributions()
     found = {packages[name][0] for name in theirs - sys.stdlib_module_names}
     return {re.sub(r"[-_.]+", "-", name).lower() for name in found}
@@ -218,7 +224,23 @@ def test_what_is_imported_is_declared_and_no_more() -> None:
     declared = tomllib.loads(read("pyproject.toml"))["project"]["dependencies"]
     names = {re.split(r"[\[><=]", one)[0] for one in declared}
     # SQLAlchemy loads its driver of SQLite by name.
-    assert names == _imported("bot", "handlers") | {"aiosqlite"}
+    assert names == _packages("bot", "handlers") | {"aiosqlite"}
+
+
+def _parts(names: Iterable[str]) -> set[str]:
+    """Folders and modules of ours, of all dotted names."""
+    return {".".join(name.split(".")[:2]) for name in names if name.startswith("bot.")}
+
+
+def test_the_folders_import_what_their_rows_say() -> None:
+    table = read("docs/architecture.md").split("| imports |")[1].split("\n\n")[0]
+    lines = [line.split("|") for line in table.splitlines() if line.startswith("| `")]
+    told = {line[1].strip(" `/"): _parts(re.findall(r"`([^`]+)`", line[3])) for line in lines}
+    layers = ["model", "parsing", "ui", "clients", "store", "workflows"]
+    assert set(told) == {"handlers", *(f"bot/{name}" for name in layers)}
+    for folder, names in told.items():
+        own = {folder.replace("/", "."), "bot.__version__"}
+        assert (folder, names) == (folder, _parts(_imported(folder)) - own)
 
 
 @pytest.mark.parametrize("page", DOCS, ids=lambda page: page.name)

@@ -5,7 +5,6 @@ permission, and no call of a service.
 """
 
 import json
-from collections.abc import Awaitable, Callable
 
 import pytest
 import pytest_asyncio
@@ -33,8 +32,6 @@ PEOPLE = {
 }
 NOBODY = {"of another workspace"}
 NO_ROLE = {"no role", "guest"}
-# Entry points that need something to be there first: name -> what makes it and gives the sample.
-PREPARED: dict[str, Callable[[World], Awaitable[str]]] = {}
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -66,11 +63,9 @@ async def refusals(world: World) -> list[tuple[str, str]]:
 @pytest.mark.parametrize("entry", ENTRY_POINTS, ids=str)
 async def test_the_role_decides(world: World, who: str, entry: EntryPoint) -> None:
     user = PEOPLE[who]
-    prepare = PREPARED.get(entry.name)
-    sample = entry.sample if prepare is None else await prepare(world)
     before, calls = await refusals(world), len(world.services.state.calls)
 
-    answer = await deliver(world, user, entry, sample)
+    answer = await deliver(world, user, entry, entry.sample)
 
     new = (await refusals(world))[: -len(before) or None]
     if is_granted(who, entry.permission):
