@@ -98,6 +98,8 @@ class ServiceHttp:
         call: ServiceCall,
         read: Callable[[Answer], Read],
         attempts: OpenAttempt = unguarded,
+        *,
+        retried: bool = True,
     ) -> Read:
         """What `read` makes of the whole answer, if its status is 2xx.
 
@@ -105,12 +107,12 @@ class ServiceHttp:
         with it: in the log, in `status`, and for the grant. It runs in a thread where the answer is
         large, so it touches nothing but the answer.
 
-        A GET is tried three times on connection errors and 5xx. Not after a timeout: the service
-        may be working on it still, and a person waits.
+        A GET is tried three times on connection errors and 5xx, if it may be `retried`. Not after a
+        timeout: the service may be working on it still, and a person waits.
 
         Raises one ServiceError per cause; and what `attempts` raises on entering.
         """
-        pauses = RETRY_PAUSES_SECONDS if call.method == "GET" else ()
+        pauses = RETRY_PAUSES_SECONDS if retried and call.method == "GET" else ()
         for pause in pauses:
             try:
                 return await self._attempt(call, read, attempts)

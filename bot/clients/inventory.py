@@ -63,7 +63,7 @@ class InventoryClient:
         """All organizations of the key's data center, as the service orders them.
 
         The call names the key's organization and counts against it; without one it names none
-        and counts against the data center.
+        and counts against the data center. One that no person waits for is never made again.
 
         Raises NotConfigured, QuotaError, DatabaseUnavailable, or a ServiceError.
         """
@@ -76,7 +76,8 @@ class InventoryClient:
             return await self._list(access.root, key, cause, signed)
         except CredentialsRefused:
             renewed = await access.credential.renewed(signed)
-            if renewed is None:
+            # What nobody waits for is one call; the next one has the new credential.
+            if renewed is None or not cause.is_for_people:
                 raise
         return await self._list(access.root, key, cause, renewed)
 
@@ -95,7 +96,10 @@ class InventoryClient:
             advice=ADVICE,
         )
         return await self._http.request(
-            call, partial(organizations_in, call), lambda: self._granted(key, cause)
+            call,
+            partial(organizations_in, call),
+            lambda: self._granted(key, cause),
+            retried=cause.is_for_people,
         )
 
     @asynccontextmanager

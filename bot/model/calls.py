@@ -19,13 +19,17 @@ class CallCause:
     """Why a call is made.
 
     `kind` is a short word for charts (`list`, `refresh`, `check`, `watch`, `probe`); a background
-    call waits its turn, unless it had rather not be made, and leaves room for people.
+    call leaves room for people, and its turn waits until there is some.
     """
 
     kind: str
     slack_user_id: str | None = None
     background: bool = False
-    may_wait: bool = True
+
+    @property
+    def is_for_people(self) -> bool:
+        """Whether a person waits for the answer: only then is a call that fails made again."""
+        return not self.background and self.kind != PROBE
 
 
 class Grant(Protocol):

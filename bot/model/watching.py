@@ -1,13 +1,13 @@
 """Whom the watcher checks next: evenly over the day, with 1 % of each daily limit at most."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bot.model.organization import OrganizationKey
 
 _DAY_SECONDS = 86_400.0
 _SHARE_OF_THE_DAY = 0.01
-_LEAST_PAUSE_SECONDS = 5.0
+LEAST_PAUSE_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +23,10 @@ class Watched:
         """The shortest time from one check to the next."""
         checks_a_day = self.day_limit * _SHARE_OF_THE_DAY
         return _DAY_SECONDS / checks_a_day if checks_a_day > 0 else float("inf")
+
+    def put_off(self, until: float, now: float) -> "Watched":
+        """The same with its next check due at `until`, or in its usual time if that is sooner."""
+        return replace(self, checked_at=min(now, until - self.every_seconds))
 
 
 def next_check(watched: Iterable[Watched], now: float) -> OrganizationKey | None:
@@ -45,4 +49,4 @@ def next_turn_at(watched: Sequence[Watched], now: float) -> float | None:
     if checks_a_second <= 0:
         return None
     due_at = min(one.checked_at + one.every_seconds for one in watched)
-    return max(due_at, now + max(0.5 / checks_a_second, _LEAST_PAUSE_SECONDS))
+    return max(due_at, now + max(0.5 / checks_a_second, LEAST_PAUSE_SECONDS))

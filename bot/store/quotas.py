@@ -248,6 +248,11 @@ async def take_turn(tx: Transaction, key: OrganizationKey, seen_at: float) -> bo
     return taken.rowcount == 1
 
 
+async def put_off_turn(tx: Transaction, key: OrganizationKey, seen_at: float) -> None:
+    """Note that a turn that was taken came to nothing: the last one is as good as of `seen_at`."""
+    await _set(tx, await lock(tx, key), watched_at=seen_at)
+
+
 async def _set(tx: Transaction, organization: int, **values: object) -> None:
     statement = update(organizations).where(organizations.c.id == organization)
     await tx.connection.execute(statement.values(**values))

@@ -40,7 +40,6 @@ log = structlog.get_logger(__name__)
 PERSON_WAITS_SECONDS = 2.0
 # Another process gives a permit back without telling us.
 LOOK_AGAIN_SECONDS = 0.1
-LONGEST_SLEEP_SECONDS = 60.0
 
 # With these the answer was not whole: the service may be at work on the call still.
 _UNFINISHED = (ServiceTimeout, ServiceUnreachable, ResponseTooLarge)
@@ -48,10 +47,9 @@ _UNFINISHED = (ServiceTimeout, ServiceUnreachable, ResponseTooLarge)
 
 @dataclass(eq=False)
 class _Line:
-    """Who waits for an organization in this process: people and background, each in order."""
+    """Who waits for an organization in this process, in order."""
 
     people: asyncio.Lock = field(default_factory=asyncio.Lock)
-    background: asyncio.Lock = field(default_factory=asyncio.Lock)
     ended: asyncio.Event = field(default_factory=asyncio.Event)
 
 
@@ -84,7 +82,7 @@ class Guard:
         """One attempt at one call, as `QuotaGuard` says.
 
         A person waits up to 2 s for a call of theirs to fit beside those in flight, and never for
-        the minute or the day. The background waits for all three, in order.
+        the minute or the day. The background's turns wait where they are kept, not here.
         """
         line = self._line_of(key)
         request = self._request(key, cause)
@@ -110,14 +108,11 @@ class Guard:
         return CallRequest(key, cause, class_of(cause), self._terms)
 
     async def _wait_for(self, request: CallRequest, line: _Line) -> Reservation:
-        if not request.cause.may_wait or request.call_class is CallClass.PROBE:
+        if request.call_class is not CallClass.PERSON:
             result = await self._try(request)
             if isinstance(result, NotNow):
                 raise as_error(result, request.key)
             return result
-        if request.call_class is CallClass.BACKGROUND:
-            async with line.background:
-                return await self._when_there_is_room(request, line)
         deadline = self._clock.monotonic() + PERSON_WAITS_SECONDS
         async with self._turn(line.people, PERSON_WAITS_SECONDS):
             return await self._when_a_line_is_free(request, line, deadline)
@@ -151,18 +146,6 @@ class Guard:
             if not _is_busy(result) or left <= 0:
                 raise as_error(result, request.key)
             await self._pause(line, min(left, LOOK_AGAIN_SECONDS))
-
-    async def _when_there_is_room(self, request: CallRequest, line: _Line) -> Reservation:
-        while True:
-            line.ended.clear()
-            result = await self._try(request)
-            if isinstance(result, Reservation):
-                return result
-            if not isinstance(result.reason, Full):
-                raise as_error(result, request.key)
-            free_in = (result.reason.free_at or result.now) - result.now
-            longest = LOOK_AGAIN_SECONDS if _is_busy(result) else LONGEST_SLEEP_SECONDS
-            await self._pause(line, min(max(free_in, 0.01), longest))
 
     async def _pause(self, line: _Line, seconds: float) -> None:
         """Until a call of this process ends, but no longer than so many seconds."""

@@ -1,19 +1,19 @@
 """The watcher: calls each organization now and then, so that a block is noticed with nobody asking.
 
-It never waits for a slot and never takes one that people are due: then its turn is skipped. The
-call at the end of a pause is not its business, but the probe's.
+It never takes a slot that people are due: then the turn waits, in the database, until one is free,
+while others have theirs. The call at the end of a pause is not its business, but the probe's.
 """
 
 from datetime import UTC, datetime, timedelta
 
 import structlog
 
-from bot.errors import GatehouseError
+from bot.errors import GatehouseError, QuotaExhausted
 from bot.model.calls import WATCH, CallCause
 from bot.model.organization import OrganizationKey
 from bot.model.plans import limits_of
 from bot.model.quota import Terms
-from bot.model.watching import Watched, next_check, next_turn_at
+from bot.model.watching import LEAST_PAUSE_SECONDS, Watched, next_check, next_turn_at
 from bot.store import jobs, quota_use, quotas
 from bot.store.engine import Database, Transaction
 from bot.store.jobs import Job
@@ -73,13 +73,13 @@ class Watcher:
             return None
         now = await self._now()
         await self._read(now)
+        looks_at: list[float | None] = [now + IDLE.total_seconds()]
         key = next_check(self._watched.values(), now)
         if key is not None:
             await lease.confirm()
-            await self._take_turn(self._watched[key], now)
-        next_at = next_turn_at(list(self._watched.values()), now)
-        idle_at = datetime.fromtimestamp(now, UTC) + IDLE
-        return idle_at if next_at is None else min(idle_at, datetime.fromtimestamp(next_at, UTC))
+            looks_at.append(await self._take_turn(self._watched[key], now))
+        looks_at.append(next_turn_at(list(self._watched.values()), now))
+        return datetime.fromtimestamp(min(filter(None, looks_at)), UTC)
 
     async def _now(self) -> float:
         async with self._database.reading() as tx:
@@ -100,14 +100,24 @@ class Watcher:
     def _new(self, key: OrganizationKey) -> Watched:
         return Watched(key, limits_of(self._terms.plan_of(key)).day, 0.0)
 
-    async def _take_turn(self, one: Watched, now: float) -> None:
+    async def _take_turn(self, one: Watched, now: float) -> float | None:
+        """Make the call; return when to look again whether there is room for it."""
         self._watched[one.key] = Watched(one.key, one.day_limit, now)
         async with self._database.transaction() as tx:
             if not await quotas.take_turn(tx, one.key, one.checked_at):
-                return
-        cause = CallCause(WATCH, background=True, may_wait=False)
+                return None
         try:
-            found = await self._inventory.organizations(one.key, cause)
+            found = await self._inventory.organizations(one.key, CallCause(WATCH, background=True))
             await self._directory.accept(one.key, found)
+        except QuotaExhausted as full:
+            return await self._put_off(one, full.free_at.timestamp(), now)
         except GatehouseError as error:
             log.info("watch.failed", key=str(one.key), outcome=error.outcome)
+        return None
+
+    async def _put_off(self, one: Watched, until: float, now: float) -> float:
+        waiting = one.put_off(max(until, now + LEAST_PAUSE_SECONDS), now)
+        async with self._database.transaction() as tx:
+            await quotas.put_off_turn(tx, one.key, waiting.checked_at)
+        self._watched[one.key] = waiting
+        return waiting.checked_at + waiting.every_seconds

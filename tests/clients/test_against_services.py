@@ -16,11 +16,13 @@ from bot.errors import (
     PermissionMissing,
     RateLimited,
     RotatingRefreshToken,
+    ServiceFailed,
     ServiceRefused,
 )
-from bot.model.calls import CallCause
+from bot.model.calls import PROBE, CallCause
 from bot.model.data_centers import DATA_CENTERS
 from bot.model.organization import OrganizationKey
+from sandbox.services.faults import Fault, FaultKind
 from sandbox.services.running import RunningServices, running_services
 from sandbox.services.state import ServicesState
 from tests.support.guard import FakeGuard
@@ -86,6 +88,19 @@ async def test_the_hundred_and_first_call_of_a_minute_is_told_as_44(
         await client.organizations(key, CAUSE)
     assert caught.value.code == 44
     assert caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("cause", "calls"),
+    [(CAUSE, 3), (CallCause("watch", background=True), 1), (CallCause(PROBE), 1)],
+)
+async def test_a_service_that_is_down_is_asked_three_times_for_people_and_else_once(
+    services: RunningServices, bench: Bench, cause: CallCause, calls: int
+) -> None:
+    services.state.faults.add(Fault(FaultKind.STATUS, "inventory", status=503))
+    with pytest.raises(ServiceFailed):
+        await inventory(services, bench).organizations(OrganizationKey("eu"), cause)
+    assert len(services.state.calls) == calls
 
 
 async def test_a_list_is_replaced_emptied_and_read_back(

@@ -7,7 +7,7 @@ import pytest
 from pydantic import SecretStr
 from yarl import URL
 
-from bot.clients.credentials import Credential, HeaderToken, QueryToken
+from bot.clients.credentials import Credential, HeaderToken, QueryToken, Signed
 from bot.clients.inventory import DataCenterAccess, InventoryClient
 from bot.errors import (
     CredentialsRefused,
@@ -20,7 +20,7 @@ from bot.errors import (
     ServiceRefused,
     WrongForm,
 )
-from bot.model.calls import CallCause
+from bot.model.calls import PROBE, CallCause
 from bot.model.organization import Organization, OrganizationKey
 from bot.model.told import ToldLimits
 from tests.support.aioresponses_compat import FakeServices
@@ -35,6 +35,20 @@ LISTING = {
     "message": "success",
     "organizations": [{"organization_id": "7", "name": "Zillum"}],
 }
+
+
+class FakeCredential:
+    """One that is renewed whenever it is refused."""
+
+    def __init__(self) -> None:
+        self.renewals = 0
+
+    async def sign(self) -> Signed:
+        return Signed()
+
+    async def renewed(self, refused: Signed) -> Signed:
+        self.renewals += 1
+        return Signed()
 
 
 @pytest.fixture
@@ -108,6 +122,19 @@ async def test_each_retry_is_a_grant_of_its_own(
     with pytest.raises(ServiceFailed):
         await a_client(bench, guard).organizations(EU, CAUSE)
     assert guard.events == [EU, "responded"] * 3
+
+
+@pytest.mark.parametrize("cause", [CallCause("watch", background=True), CallCause(PROBE)])
+@pytest.mark.parametrize("status", [502, 401])
+async def test_what_no_person_waits_for_is_one_grant(
+    bench: Bench, services: FakeServices, guard: FakeGuard, cause: CallCause, status: int
+) -> None:
+    services.get(address(organization_id="7"), status=status, repeat=True)
+    credential = FakeCredential()
+    with pytest.raises(ServiceError):
+        await a_client(bench, guard, credential).organizations(EU, cause)
+    assert guard.events == [EU, "responded"]
+    assert credential.renewals == (1 if status == 401 else 0)
 
 
 async def test_told_limits_reach_the_grant(

@@ -38,7 +38,7 @@ class GuardLedger:
         self._go_to(now)
         self.asked += 1
         is_background = call_class is CallClass.BACKGROUND
-        cause = CallCause("list", "U1", background=is_background, may_wait=False)
+        cause = CallCause("list", "U1", background=is_background)
         call = self._guards[self.asked % len(self._guards)].call(KEY, cause)
         try:
             grant = await call.__aenter__()
@@ -57,7 +57,9 @@ class GuardLedger:
 
 
 @pytest.fixture
-def ledger(database, clock) -> GuardLedger:
+def ledger(database, clock, monkeypatch) -> GuardLedger:
+    # Who waits is the simulation's business.
+    monkeypatch.setattr("bot.workflows.guard.PERSON_WAITS_SECONDS", 0.0)
     guards = [
         Guard(database, clock, TERMS, Incidents(TERMS, lambda: None)) for _process in range(4)
     ]

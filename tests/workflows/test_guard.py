@@ -28,8 +28,7 @@ from tests.support.clock import JumpingClock
 KEY = OrganizationKey("eu", "10")
 OTHER = OrganizationKey("com", "11")
 PERSON = CallCause("list", "U1")
-BACKGROUND = CallCause("refresh", background=True)
-WATCHER = CallCause("watch", background=True, may_wait=False)
+BACKGROUND = CallCause("watch", background=True)
 THE_PROBE = CallCause(PROBE)
 TERMS = Terms(lambda _key: Plan.FREE, timeout_seconds=10.0)
 
@@ -180,45 +179,13 @@ async def test_24_at_once_are_5_in_flight_at_most(guard):
     assert sum(result is None for result in results) >= 5
 
 
-async def test_the_background_waits_for_the_minute_and_leaves_people_a_fifth(guard, clock):
+async def test_the_background_leaves_people_a_fifth_and_does_not_stand_in_line(guard, clock):
     await use_up(guard, 80)
-    began = clock.monotonic()
-    await make(guard, BACKGROUND)
-    assert clock.monotonic() - began == pytest.approx(60.05, abs=0.1)
-    assert max(clock.slept) <= 60.0
-
-
-async def test_the_background_waits_in_order(guard, clock):
-    await use_up(guard, 80)
-    order: list[int] = []
-
-    async def one(number):
+    with pytest.raises(QuotaExhausted) as caught:
         await make(guard, BACKGROUND)
-        order.append(number)
-
-    await asyncio.gather(*(one(number) for number in range(8)))
-    assert order == list(range(8))
-
-
-async def test_people_do_not_wait_behind_the_background(guard, clock):
-    await use_up(guard, 80)
-    persons: list[float] = []
-
-    async def a_person_comes(_seconds):
-        clock.on_sleep = None
-        await make(guard)
-        persons.append(clock.monotonic())
-
-    clock.on_sleep = a_person_comes
-    await make(guard, BACKGROUND)
-    assert persons == [0.0]
-
-
-async def test_the_watcher_does_not_wait(guard, clock):
-    await use_up(guard, 80)
-    with pytest.raises(QuotaExhausted):
-        await make(guard, WATCHER)
+    assert (caught.value.free_at - clock.now()).total_seconds() == pytest.approx(60.05)
     assert clock.slept == []
+    await use_up(guard, 20)
 
 
 async def test_a_full_organization_does_not_delay_another(guard, clock):

@@ -21,7 +21,12 @@ pytestmark = pytest.mark.postgres
 
 KEY = OrganizationKey("eu", "10")
 TERMS = Terms(lambda _key: Plan.STANDARD, timeout_seconds=10.0)
-IMPATIENT = CallCause("list", "U1", may_wait=False)
+PERSON = CallCause("list", "U1")
+
+
+@pytest.fixture(autouse=True)
+def nobody_waits(monkeypatch) -> None:
+    monkeypatch.setattr("bot.workflows.guard.PERSON_WAITS_SECONDS", 0.0)
 
 
 @pytest.fixture
@@ -39,7 +44,7 @@ def guards(databases):
     return [Guard(one, SystemClock(), TERMS, Incidents(TERMS, lambda: None)) for one in databases]
 
 
-async def make(guard, counter, *, cause=IMPATIENT) -> str:
+async def make(guard, counter, *, cause=PERSON) -> str:
     try:
         async with guard.call(KEY, cause) as grant:
             counter["now"] += 1
@@ -68,7 +73,7 @@ async def test_together_they_grant_a_hundred_in_a_minute_and_ten_at_once(guards,
 
 async def be_refused(guard, together) -> None:
     refusal = RateLimited("inventory", "Declined.", code=1070, message="busy")
-    async with guard.call(KEY, IMPATIENT) as grant:
+    async with guard.call(KEY, PERSON) as grant:
         await together.wait()
         await grant.responded()
         await grant.refused(refusal)

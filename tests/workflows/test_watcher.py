@@ -1,7 +1,7 @@
 """The watcher: everybody in turn, one percent of the day, never in anybody's way."""
 
 from collections import Counter
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -12,7 +12,6 @@ from bot.model.plans import Plan
 from bot.model.quota import Terms
 from bot.store import jobs
 from bot.workflows.watcher import WATCH_KIND, Watcher
-from tests.support.clock import START
 
 DAY = 86_400.0
 PLANS = {"1": Plan.FREE, "2": Plan.PREMIUM}
@@ -33,12 +32,16 @@ class FakeInventory:
         self.calls: list[tuple[OrganizationKey, datetime]] = []
         self.causes = []
         self.error: Exception | None = None
+        self.full: dict[str, datetime] = {}
 
     async def organizations(self, key, cause):
         self.calls.append((key, self._clock.now()))
         self.causes.append(cause)
         if self.error is not None:
             raise self.error
+        free_at = self.full.get(key.organization_id)
+        if free_at is not None and free_at > self._clock.now():
+            raise QuotaExhausted("Full.", limit_kind="minute", free_at=free_at)
         return ["the listing"]
 
 
@@ -101,28 +104,58 @@ async def test_over_a_day_everybody_active_is_called_with_one_percent_of_the_lim
     assert min(gaps) > 200
 
 
-async def test_its_calls_are_background_and_do_not_wait(database, clock, inventory, directory):
+async def test_its_calls_are_background(database, clock, inventory, directory):
     await watch(a_watcher(database, inventory, directory), clock, 10)
-    assert [(c.kind, c.background, c.may_wait) for c in inventory.causes] == [
-        ("watch", True, False)
-    ]
+    assert [(c.kind, c.background) for c in inventory.causes] == [("watch", True)]
     assert directory.accepted == [(inventory.calls[0][0], ["the listing"])]
 
 
-@pytest.mark.parametrize(
-    "error",
-    [
-        QuotaExhausted("Full.", limit_kind="minute", free_at=START),
-        ServiceFailed("inventory", "Down.", status=500),
-    ],
-)
-async def test_a_turn_that_fails_is_skipped(database, clock, inventory, directory, error):
-    inventory.error = error
+async def test_a_turn_that_fails_is_skipped(database, clock, inventory, directory):
+    inventory.error = ServiceFailed("inventory", "Down.", status=500)
     await watch(a_watcher(database, inventory, directory), clock, DAY / 4)
     made = Counter(key.organization_id for key, _ in inventory.calls)
     assert made["1"] <= 3
     assert made["2"] >= 20
     assert directory.accepted == []
+
+
+async def test_a_turn_waits_until_there_is_room_and_holds_up_nobody(
+    database, clock, inventory, directory
+):
+    watcher = a_watcher(database, inventory, directory)
+    free_at = clock.now() + timedelta(seconds=60)
+    inventory.full = {"2": free_at}
+    assert await watcher.run(None, FakeLease()) == free_at
+    clock.advance(60)
+    # Who has waited for longer comes first.
+    await watch(watcher, clock, DAY / 40)
+    made = [key.organization_id for key, _ in inventory.calls]
+    assert made[0] == "2"
+    assert set(made[1:3]) == {"1", "4"}
+    assert made[3] == "2"
+    assert (inventory.calls[3][1] - free_at).total_seconds() < 15 * 60
+
+
+async def test_a_turn_that_waits_does_so_over_a_restart(database, clock, inventory, directory):
+    directory.reports = directory.reports[1:]
+    inventory.full = {"4": clock.now() + timedelta(seconds=60)}
+    await a_watcher(database, inventory, directory).run(None, FakeLease())
+    clock.advance(30)
+    again = a_watcher(database, inventory, directory)
+    await again.run(None, FakeLease())
+    assert len(inventory.calls) == 1
+    clock.advance(30)
+    await again.run(None, FakeLease())
+    assert len(directory.accepted) == 1
+
+
+async def test_no_room_for_a_day_is_no_reason_to_look_all_the_time(
+    database, clock, inventory, directory
+):
+    inventory.full = {"1": clock.now() + timedelta(hours=25)}
+    await watch(a_watcher(database, inventory, directory), clock, DAY / 4)
+    made = Counter(key.organization_id for key, _ in inventory.calls)
+    assert made["1"] <= 3
 
 
 async def test_turns_survive_a_restart(database, clock, inventory, directory):
