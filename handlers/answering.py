@@ -13,6 +13,7 @@ from bot.clock import Clock
 from bot.errors import GatehouseError
 from bot.metrics import Metrics
 from bot.model.pace import CommandPace
+from bot.permissions import Permission
 from bot.ui import replies
 from bot.ui.message import Message
 from bot.workflows.people import People
@@ -49,11 +50,13 @@ class Place(Enum):
         COMMAND: A new message; "Working on it" is ours, and replaced.
         CLICKED: In place of the clicked message, and so is "Working on it".
         BELOW: A new message under the clicked one, which must stay.
+        FORM: The same, where usually a form opens instead, and no words are to stay beside it.
     """
 
     COMMAND = auto()
     CLICKED = auto()
     BELOW = auto()
+    FORM = auto()
 
 
 @dataclass(frozen=True)
@@ -118,6 +121,8 @@ class Answering:
 
     async def _say_working(self, click: Click, place: Place) -> bool:
         """Say that it takes longer; return whether that stands where the answer goes."""
+        if place is Place.FORM:
+            return False
         words = replies.WORKING_BELOW if place is Place.BELOW else replies.WORKING
         in_place = place is Place.CLICKED
         said = await self.replies.say_once(click.response_url, words, replace=in_place)
@@ -154,6 +159,8 @@ class Answering:
             if paced:
                 self.pace.admit(click.slack_user_id, self.clock.monotonic())
             person = await self.people.find(click.slack_user_id, click.team_ids)
+            # Who may not even ask for help learns nothing, not how a command is typed.
+            await self.people.admit(person, Permission.ASK_FOR_HELP)
             return await answer(Ask(person, click)), "ok"
         except GatehouseError as error:
             return replies.sorry(error), error.outcome

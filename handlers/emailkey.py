@@ -18,7 +18,6 @@ def register(frame: Frame, desk: Desk) -> None:
         """`/emailkey …`."""
         wish = parse_emailkey(ask.text)
         if wish.kind == "help":
-            await desk.people.admit(ask.person, Permission.ASK_FOR_HELP)
             return help_ui.of_command("/emailkey", lambda one: desk.people.may(ask.person, one))
         await desk.people.admit(ask.person, Permission.READ)
         if wish.kind == "check":

@@ -77,13 +77,16 @@ class Frame:
         answer: Answer,
         *,
         replaces: bool = False,
+        opens_form: bool = False,
         name: str | None = None,
     ) -> None:
         """Answer a button or menu; `replaces` puts the answer in its message's place.
 
-        `name` is what it is counted as, where `action_id` is a pattern for anything.
+        Where it `opens_form`, that is the answer, and words are for what goes wrong only. `name`
+        is what it is counted as, where `action_id` is a pattern for anything.
         """
-        place = Place.CLICKED if replaces else Place.BELOW
+        below = Place.FORM if opens_form else Place.BELOW
+        place = Place.CLICKED if replaces else below
 
         async def listener(ack: AsyncAck, body: Body) -> None:
             click = read_action(body)

@@ -21,7 +21,6 @@ def register(frame: Frame, desk: Desk) -> None:
         """`/orgs …`."""
         wish = parse_orgs(ask.text)
         if wish.kind == "help":
-            await desk.people.admit(ask.person, Permission.ASK_FOR_HELP)
             return help_ui.of_command("/orgs", lambda one: desk.people.may(ask.person, one))
         if wish.kind == "refresh":
             return await _refresh(ask, desk, pages, orgs.View())

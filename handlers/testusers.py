@@ -43,7 +43,7 @@ def register(frame: Frame, desk: Desk) -> None:
     frame.command("/testusers", _command(desk))
     for action_id, act in ACTS.items():
         frame.durable_action(action_id, _keep(desk, act))
-    frame.action(ids.TESTUSERS_DENY, _ask_why(desk))
+    frame.action(ids.TESTUSERS_DENY, _ask_why(desk), opens_form=True)
     frame.durable_submission(ids.TESTUSERS_DENIAL, _check_denial, _keep_denial(desk))
     frame.submission(ids.TESTUSERS_FORM, _check_form, _request_of_form(desk), _command_of_form)
     _register_pages(frame, desk)
@@ -62,7 +62,6 @@ def _command(desk: Desk) -> Answer:
         wish = parse_testusers(ask.text)
         match wish:
             case HelpRequest():
-                await desk.people.admit(ask.person, Permission.ASK_FOR_HELP)
                 return help_ui.of_command(
                     "/testusers", lambda one: desk.people.may(ask.person, one)
                 )

@@ -4,7 +4,6 @@ import re
 
 from slack_bolt.async_app import AsyncAck
 
-from bot.permissions import Permission
 from bot.ui.message import Message
 from bot.workflows.desk import Desk
 from handlers.entry import Ask, Frame
@@ -14,17 +13,15 @@ OUTDATED = Message("This button is of an older version of Gatehouse and does not
 NO_SUCH_COMMAND = Message("Gatehouse has no such command. `/gatehouse help` shows what it can do.")
 
 
-def register(frame: Frame, desk: Desk) -> None:
+def register(frame: Frame, desk: Desk) -> None:  # noqa: ARG001 - as every other is called
     """Listen to the rest; to be registered last."""
 
-    async def outdated(ask: Ask) -> Message:
+    async def outdated(_: Ask) -> Message:
         """A button or menu that is no more."""
-        await desk.people.admit(ask.person, Permission.ASK_FOR_HELP)
         return OUTDATED
 
-    async def no_such_command(ask: Ask) -> Message:
+    async def no_such_command(_: Ask) -> Message:
         """A command that the manifest has and this version does not."""
-        await desk.people.admit(ask.person, Permission.ASK_FOR_HELP)
         return NO_SUCH_COMMAND
 
     async def nothing(ack: AsyncAck) -> None:

@@ -10,7 +10,7 @@ from bot.errors import DatabaseUnavailable, NotFound
 from bot.ui import blocks
 from bot.ui.message import Message
 from bot.ui.modals import hidden, typed_value
-from handlers import entry
+from handlers import answering, entry
 from handlers.clicks import read_action, read_command, read_submission, read_suggestion
 from handlers.table import EntryPoint
 from tests.support.entries import payload_of
@@ -150,6 +150,24 @@ async def test_a_person_that_cannot_be_found_is_told(bot):
     bot.frame.command("/x", Held(Message("never")))
     await bot.slack.command(USER, CHANNEL, "/x")
     assert await bot.slack.until(lambda: seen(bot)) == ["Nobody knows who you are."]
+
+
+async def test_who_may_not_ask_for_help_gets_as_far_as_no_listener(bot):
+    bot.people.strangers.add(USER)
+    bot.frame.command("/x", Held(Message("never")))
+    await bot.slack.command(USER, CHANNEL, "/x")
+    assert await bot.slack.until(lambda: seen(bot)) == ["You may not ask for help."]
+
+
+async def test_no_words_stay_beside_a_form_that_opens_late(bot, monkeypatch):
+    monkeypatch.setattr(answering, "PATIENCE_SECONDS", 0.0)
+    message = await shown_button(bot)
+    work = Held(None)
+    bot.frame.action("press", work, opens_form=True)
+    await bot.slack.click(USER, message, "Next")
+    work.release.set()
+    await bot.frame.tasks.drain(5)
+    assert seen(bot) == ["the list"]
 
 
 async def test_a_button_puts_its_answer_in_the_place_of_its_message(bot):

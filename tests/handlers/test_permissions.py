@@ -74,11 +74,22 @@ async def test_the_role_decides(world: World, who: str, entry: EntryPoint) -> No
     elif entry.kind == "options":
         assert answer == []
     else:
-        assert new == [(user, entry.permission.name.lower())]
+        # A stranger is refused before what they typed is read; a stored click is followed later.
+        missing = {entry.permission} | ({Permission.ASK_FOR_HELP} if who in NOBODY else set())
+        assert new in [[(user, one.name.lower())] for one in missing]
         assert isinstance(answer, View) is False
         assert answer.only_for == user
         assert len(world.services.state.calls) == calls
         assert world.slack.workspace.open_view(user) is None
+
+
+@pytest.mark.parametrize("command", ["/orgs", "/ratelimits", "/testusers", "/emailkey"])
+async def test_a_stranger_who_mistypes_is_refused_like_any_other(world: World, command) -> None:
+    before = await refusals(world)
+    answer = await world.ask("U0STRANGER", command, "show")
+    assert "another workspace" in answer.all_text
+    assert "Usage" not in answer.all_text
+    assert (await refusals(world))[: -len(before) or None] == [("U0STRANGER", "ask_for_help")]
 
 
 async def test_every_listener_of_bolt_is_in_the_table(world: World) -> None:

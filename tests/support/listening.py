@@ -13,10 +13,10 @@ from bot.clients.http import open_session
 from bot.clients.replies import Replies
 from bot.clients.slack import SlackClient
 from bot.clock import SystemClock
-from bot.errors import UnknownPerson
+from bot.errors import Refused, UnknownPerson
 from bot.metrics import Metrics
 from bot.model.pace import CommandPace
-from bot.permissions import Person
+from bot.permissions import Permission, Person
 from bot.server import SlackEndpoint, make_server
 from bot.tasks import Tasks
 from handlers.entry import Frame
@@ -26,14 +26,19 @@ from tests.support.http import InstantClock
 
 @dataclass
 class FakePeople:
-    """Finds everybody, except who is lost."""
+    """Finds everybody, except who is lost; admits all but strangers."""
 
     lost: set[str] = field(default_factory=set)
+    strangers: set[str] = field(default_factory=set)
 
     async def find(self, slack_user_id: str, team_ids: Iterable[str | None] = ()) -> Person:
         if slack_user_id in self.lost:
             raise UnknownPerson("Nobody knows who you are.")
         return Person(slack_user_id, slack_user_id)
+
+    async def admit(self, person: Person, permission: Permission) -> None:
+        if person.slack_user_id in self.strangers:
+            raise Refused(f"You may not {permission}.")
 
 
 @dataclass
