@@ -31,7 +31,7 @@ def requests(draw: st.DrawFn) -> Request:
     cut = draw(st.integers(0, len(chosen)))
     change = Change(tuple(chosen[:cut]), tuple(chosen[cut:]))
     state = draw(st.sampled_from(State))
-    outside = Change(draw(few), draw(few))
+    outside = Change(draw(few)).then(Change((), draw(few)))
     done = Done(NOW, change, Change(), outside, 1, 2) if state is State.APPLIED else None
     reason = draw(st.sampled_from(["", "&" * 500, "<!channel> *x*", "שלום"]))
     progress = Progress(
@@ -42,7 +42,15 @@ def requests(draw: st.DrawFn) -> Request:
         ended=tuple(Ended(one, NOW, was_gone=False) for one in draw(few)),
         superseded=draw(few),
     )
-    wish = Wish(change, ("old",), 0, end_changes=change.additions[:1], reason=reason)
+    ends = {one: NOW + timedelta(hours=draw(st.integers(0, 99))) for one in change.additions}
+    wish = Wish(
+        change,
+        ("old",),
+        0,
+        end_changes=change.additions[:1],
+        ends=draw(st.sampled_from([{}, ends])),
+        reason=reason,
+    )
     expires_at = NOW + timedelta(hours=24)
     return Request("1", FLOW, OTTO, wish, NOW, expires_at, state, progress, ADA, NOW)
 
@@ -124,6 +132,77 @@ def test_every_list_fits(identities) -> None:
             hold(message)
             assert FLOW.name in message.text
             assert sees or not shown_in_full(identities, message)
+
+
+MANY_PEOPLE = {
+    "short names": tuple(f"{number:03}" for number in range(545)),
+    "numbers": tuple(f"+1555{number:07}" for number in range(300)),
+    "long names": tuple(f"{number:0292}" for number in range(20)),
+}
+LONG = Who("W" + "0" * 20, "&" * 90)
+
+
+@pytest.mark.parametrize("state", State)
+@pytest.mark.parametrize("people", MANY_PEOPLE.values(), ids=MANY_PEOPLE)
+@pytest.mark.parametrize("ends", [1, 3, 1000])
+@pytest.mark.parametrize("words", ["", "a demo", "&" * 500])
+def test_the_largest_request_names_everybody_in_every_state(state, people, ends, words) -> None:
+    assert identities_problem(people) is None
+    assert identities_problem((*people, people[0] + "x")) is not None
+    until = {one: NOW + timedelta(hours=number % ends) for number, one in enumerate(people)}
+    wish = Wish(Change(people), people, 0, people[9:], ends=until, reason=words)
+    done = Done(NOW, Change(people[:9]), Change(people[9:]), Change(people), 1, 2, until, until)
+    by = LONG if len(words) > 9 else ADA
+    progress = Progress(
+        approvals=(Approval(by, NOW),) * (20 if by is LONG else 2),
+        denial_reason=words,
+        failure=words,
+        tries=2,
+        done=done if state is State.APPLIED else None,
+        ended=tuple(Ended(one, NOW, was_gone=True) for one in people),
+        superseded=people,
+        overdue=words,
+        undone_by="2",
+    )
+    expires_at = NOW + timedelta(hours=24)
+    request = Request("1", FLOW, by, wish, NOW, expires_at, state, progress, by, NOW)
+    approvers = tuple(f"U{number:020}" for number in range(30))
+    message = card(request, approvers, 20)
+    hold(message, may_mention=state is State.PENDING)
+    everything = "\n".join(texts_of(message))
+    assert all(f"• {in_full(one)}" in everything for one in people)
+    if ends == 1:
+        assert "*There already; change the end of (" in everything
+        assert everything.count("• ") == len(people)
+    if state is State.PENDING:
+        assert "and 10 more" in everything
+
+
+@pytest.mark.parametrize(
+    ("change", "ends", "duration", "words"),
+    [
+        ((("+1", "+2"), ()), {"+1": 1, "+2": 1}, None, "*Add (1):* until <!date^1772445600^"),
+        ((("+1", "+2"), ()), {"+1": 1}, None, "change the end of (1):* from now on without an end"),
+        ((("+1", "+2"), ()), {}, 60, "change the end of (1):*\n• `+2`"),
+    ],
+)
+def test_who_decides_reads_the_end_beside_the_names(change, ends, duration, words) -> None:
+    until = {one: NOW + timedelta(hours=hours) for one, hours in ends.items()}
+    wish = Wish(Change(*change), (), 0, ("+2",), duration, until)
+    request = Request("1", FLOW, OTTO, wish, NOW, NOW)
+    assert words in "\n".join(texts_of(card(request, (), 1)))
+
+
+def test_a_card_says_how_many_grants_ended_and_who_can_approve() -> None:
+    ended = tuple(Ended(f"+{number}", NOW, was_gone=False) for number in range(12))
+    wish = Wish(Change(("+1",)), (), 0, duration_seconds=7200)
+    request = Request("1", FLOW, OTTO, wish, NOW, NOW, progress=Progress(ended=ended))
+    everything = "\n".join(texts_of(card(request, ("*",), 1)))
+    assert "*Ended (12), the last 5 of them:*\n*Ended:* `+7`" in everything
+    assert "Can approve: every full member, except who asked" in everything
+    assert "*For:* 2 h, starting when it is applied" in everything
+    named = "\n".join(texts_of(card(request, ("U0ADA", "*"), 1)))
+    assert "Can approve: <@U0ADA> and every full member, except who asked" in named
 
 
 def test_a_viewer_sees_no_more_than_four_characters() -> None:

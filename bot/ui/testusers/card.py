@@ -1,6 +1,7 @@
 """The card of a request: it says what is stored, and nothing else."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from bot.model.approval import State
 from bot.model.requests import Request
@@ -8,6 +9,7 @@ from bot.model.testusers import Change, apply_change
 from bot.ui import blocks, ids, text
 from bot.ui.message import Message, SlackBlock
 from bot.ui.testusers.wording import (
+    approvers,
     brief,
     flow_name,
     in_full,
@@ -21,6 +23,29 @@ from bot.ui.testusers.wording import (
 MESSAGE_CHARACTERS = 11_000
 MENTIONS = 20
 TRIES = 3
+ENDED_SHOWN = 5
+EVERY_FULL_MEMBER = "*"
+
+
+@dataclass(frozen=True)
+class _Style:
+    """How much is said besides who comes and goes, who is named in any.
+
+    `words` are the characters of a reason, `names` are approvers.
+    """
+
+    tells_edits: bool = True
+    tells_each_end: bool = True
+    words: int = 500
+    names: int = 20
+
+
+_STYLES = (
+    _Style(),
+    _Style(tells_edits=False),
+    _Style(tells_edits=False, words=100, names=3),
+    _Style(tells_edits=False, tells_each_end=False, words=100, names=3),
+)
 
 
 def card(request: Request, approver_ids: Sequence[str], needed: int) -> Message:
@@ -31,21 +56,22 @@ def card(request: Request, approver_ids: Sequence[str], needed: int) -> Message:
         approver_ids: Users and groups who may approve; mentioned while it waits.
         needed: How many have to.
     """
-    body = _blocks(request, approver_ids, needed, is_brief=False)
-    if size_of(body) > MESSAGE_CHARACTERS:
-        body = _blocks(request, approver_ids, needed, is_brief=True)
+    for style in _STYLES:
+        body = _blocks(request, approver_ids, needed, style)
+        if size_of(body) <= MESSAGE_CHARACTERS:
+            break
     title = f"{_asked_by(request)} to {wish_of(request)} on {flow_name(request.flow)}"
-    return Message(text.cut(f"{_status(request, needed)} {title}", 3000), body)
+    return Message(text.cut(f"{_status(request, needed, _STYLES[0])} {title}", 3000), body)
 
 
 def _blocks(
-    request: Request, approver_ids: Sequence[str], needed: int, *, is_brief: bool
+    request: Request, approver_ids: Sequence[str], needed: int, style: _Style
 ) -> tuple[SlackBlock, ...]:
     return (
-        *sections([_status(request, needed)]),
-        *sections(_facts(request)),
-        *sections(_people(request)),
-        *sections(_news(request, is_brief=is_brief)),
+        *sections([_status(request, needed, style)]),
+        *sections(_facts(request, style)),
+        *sections(_people(request, style)),
+        *sections(_news(request, style)),
         *_mention(request, approver_ids),
         *_buttons(request),
     )
@@ -55,42 +81,42 @@ def _asked_by(request: Request) -> str:
     return f"Request of {who(request.requester)}"
 
 
-def _status(request: Request, needed: int) -> str:
+def _status(request: Request, needed: int, style: _Style) -> str:
     by = who(request.decided_by) if request.decided_by else "nobody"
     at = text.time(request.decided_at) if request.decided_at else ""
     without = request.wish.without_approval
     approved = f"Without approval, by {by}" if without else f"Approved by {by}"
+    failure = text.escape(request.progress.failure, style.words)
     return {
-        State.PENDING: f":hourglass: *Waiting for approval*{_count(request, needed)}",
-        State.APPLYING: f":gear: *{approved}* {at}, on its way{_trying(request)}",
-        State.APPLIED: f":white_check_mark: *{_applied(request)}* {_done_at(request)}",
-        State.FAILED: f":x: *Failed.* {approved} {at}. {_reason_of_failure(request)}",
-        State.DENIED: f":no_entry: *Denied* by {by} {at}{_denial(request)}",
+        State.PENDING: f":hourglass: *Waiting for approval*{_count(request, needed, style)}",
+        State.APPLYING: f":gear: *{approved}* {at}, on its way{_trying(request, failure)}",
+        State.APPLIED: f":white_check_mark: *{_applied(request, style)}* {_done_at(request)}",
+        State.FAILED: f":x: *Failed.* {approved} {at}. {failure}",
+        State.DENIED: f":no_entry: *Denied* by {by} {at}{_denial(request, style)}",
         State.CANCELLED: f":wastebasket: *Cancelled* by {by} {at}",
         State.EXPIRED: f":alarm_clock: *Expired* {at}: nobody decided in time",
     }[request.state]
 
 
-def _count(request: Request, needed: int) -> str:
+def _count(request: Request, needed: int, style: _Style) -> str:
     given = request.progress.approvals
     if needed == 1 and not given:
         return ""
-    names = ", ".join(who(one.who) for one in given)
-    return f": {len(given)} of {needed} approvals{f' ({names})' if names else ''}"
+    names = f" ({approvers(request, style.names)})" if given else ""
+    return f": {len(given)} of {needed} approvals{names}"
 
 
-def _trying(request: Request) -> str:
-    progress = request.progress
-    if not progress.tries:
+def _trying(request: Request, failure: str) -> str:
+    tries = request.progress.tries
+    if not tries:
         return ""
-    failure = text.escape(progress.failure, 500)
-    if progress.tries >= TRIES:
+    if tries >= TRIES:
         return f". No answer came, so the list is looked at: {failure}"
-    return f". Try {progress.tries} of {TRIES} failed: {failure}"
+    return f". Try {tries} of {TRIES} failed: {failure}"
 
 
-def _applied(request: Request) -> str:
-    by = ", ".join(who(one.who) for one in request.progress.approvals)
+def _applied(request: Request, style: _Style) -> str:
+    by = approvers(request, style.names)
     if request.wish.without_approval:
         return f"Applied without approval, by {who(request.requester)}"
     return f"Applied, approved by {by}" if by else "Applied"
@@ -101,16 +127,12 @@ def _done_at(request: Request) -> str:
     return text.time(done.at) if done else ""
 
 
-def _reason_of_failure(request: Request) -> str:
-    return text.escape(request.progress.failure, 500)
-
-
-def _denial(request: Request) -> str:
+def _denial(request: Request, style: _Style) -> str:
     reason = request.progress.denial_reason
-    return f"\n*Why:* {text.escape(reason, 500)}" if reason else ""
+    return f"\n*Why:* {text.escape(reason, style.words)}" if reason else ""
 
 
-def _facts(request: Request) -> list[str]:
+def _facts(request: Request, style: _Style) -> list[str]:
     wish = request.wish
     lines = [
         f"*Flow:* {flow_name(request.flow)}",
@@ -118,11 +140,13 @@ def _facts(request: Request) -> list[str]:
         f"*List:* {_sizes(request)}",
     ]
     if wish.reason:
-        lines.append(f"*Reason:* {text.escape(wish.reason, 500)}")
+        lines.append(f"*Reason:* {text.escape(wish.reason, style.words)}")
     if wish.duration_seconds:
         lines.append(f"*For:* {text.duration(wish.duration_seconds)}{_until(request)}")
-    elif wish.ends:
-        lines += [f"*Until:* {in_full(one)} {text.time(end)}" for one, end in wish.ends.items()]
+    elif wish.ends and not style.tells_each_end:
+        first, last = (text.time(pick(wish.ends.values())) for pick in (min, max))
+        who_has = text.count(len(wish.ends), "person", "people")
+        lines.append(f"*Until:* the end from before, of {who_has}: from {first} to {last}")
     if request.state is State.PENDING:
         lines.append(f"*Expires:* {text.time(request.expires_at)}")
     return lines
@@ -138,10 +162,10 @@ def _sizes(request: Request) -> str:
 
 def _until(request: Request) -> str:
     ends = set(request.progress.done.ends_at.values()) if request.progress.done else set()
-    return f", until {text.clock_time(min(ends))}" if ends else ", from when the list is changed"
+    return f", until {text.clock_time(min(ends))}" if ends else ", starting when it is applied"
 
 
-def _people(request: Request) -> list[str]:
+def _people(request: Request, style: _Style) -> list[str]:
     """Exactly who: none is left out, so that nobody approves what they did not see."""
     wish = request.wish
     added = [one for one in wish.change.additions if one not in wish.end_changes]
@@ -151,42 +175,69 @@ def _people(request: Request) -> list[str]:
         ("Remove", wish.change.removals),
         ("There already; change the end of", wish.end_changes),
     ):
-        if some:
-            lines += [f"*{title} ({len(some)}):*", *(f"• {in_full(one)}" for one in some)]
+        for end, names in _by_end(request, some, style).items():
+            lines.append(f"*{title} ({len(names)}):*{end}")
+            lines += [f"• {in_full(one)}" for one in names]
     return lines
 
 
-def _news(request: Request, *, is_brief: bool) -> list[str]:
+def _by_end(request: Request, some: Sequence[str], style: _Style) -> Mapping[str, list[str]]:
+    """People by the words about their end, which many share."""
+    groups: dict[str, list[str]] = {}
+    for one in some:
+        groups.setdefault(_end(request, one, style), []).append(one)
+    return groups
+
+
+def _end(request: Request, identity: str, style: _Style) -> str:
+    wish = request.wish
+    if identity in wish.ends:
+        return f" until {text.time(wish.ends[identity])}" if style.tells_each_end else ""
+    if identity in wish.end_changes and wish.duration_seconds is None:
+        return " from now on without an end"
+    return ""
+
+
+def _news(request: Request, style: _Style) -> list[str]:
     progress, lines = request.progress, []
     if progress.done is not None:
         already = progress.done.already.without(request.wish.end_changes)
-        lines += _done_lines(already, progress.done.outside, is_brief=is_brief)
-    for one in progress.ended[-1:] if is_brief else progress.ended[-5:]:
-        gone = ", who was gone already" if one.was_gone else ""
-        lines.append(f"*Ended:* {in_full(one.identity)} {text.clock_time(one.at)}{gone}")
+        lines += _done_lines(already, progress.done.outside, style)
+    lines += _ended(request, style)
     if progress.superseded:
-        names = len(progress.superseded) if is_brief else brief(progress.superseded)
+        names = brief(progress.superseded) if style.tells_edits else len(progress.superseded)
         lines.append(f"*Changed by a later request:* {names}")
     if progress.overdue:
-        why = text.escape(progress.overdue, 300)
+        why = text.escape(progress.overdue, min(300, style.words))
         lines.append(f"*Over, but still on the list:* {why} It is tried again every few seconds.")
     if progress.undone_by:
         lines.append("*Undone* since." if progress.is_undone else "*Undo* was requested.")
     return lines
 
 
-def _done_lines(already: Change, outside: Change, *, is_brief: bool) -> list[str]:
+def _ended(request: Request, style: _Style) -> Iterator[str]:
+    """The grants that ended last, and how many did in all."""
+    ended = request.progress.ended
+    shown = ended[-ENDED_SHOWN if style.tells_edits else -1 :]
+    if len(ended) > len(shown):
+        yield f"*Ended ({len(ended)}), the last {len(shown)} of them:*"
+    for one in shown:
+        gone = ", who was gone already" if one.was_gone else ""
+        yield f"*Ended:* {in_full(one.identity)} {text.clock_time(one.at)}{gone}"
+
+
+def _done_lines(already: Change, outside: Change, style: _Style) -> list[str]:
     lines = []
     if not already.is_empty:
-        lines.append(f"*Was true already:* {_told(already, is_brief=is_brief)}")
+        lines.append(f"*Was true already:* {_told(already, style)}")
     if not outside.is_empty:
-        edits = _told(outside, is_brief=is_brief)
+        edits = _told(outside, style)
         lines.append(f"*Edited by others since the request, and kept:* {edits}")
     return lines
 
 
-def _told(change: Change, *, is_brief: bool) -> str:
-    if is_brief:
+def _told(change: Change, style: _Style) -> str:
+    if not style.tells_edits:
         return f"{len(change.additions)} added, {len(change.removals)} removed"
     parts = [
         f"{verb} {brief(some)}"
@@ -203,9 +254,14 @@ def _mention(request: Request, approver_ids: Sequence[str]) -> list[SlackBlock]:
     marks = [
         f"<!subteam^{one}>" if one.startswith("S") else f"<@{one}>"
         for one in approver_ids
-        if one not in {request.requester.slack_user_id, "*"}
+        if one not in {request.requester.slack_user_id, EVERY_FULL_MEMBER}
     ]
-    return [blocks.section(f"Can approve: {' '.join(marks[:MENTIONS])}")] if marks else []
+    named = [" ".join(marks[:MENTIONS])] if marks else []
+    if EVERY_FULL_MEMBER in approver_ids:
+        named.append("every full member, except who asked")
+    elif len(marks) > MENTIONS:
+        named.append(f"{len(marks) - MENTIONS} more")
+    return [blocks.section(f"Can approve: {' and '.join(named)}")] if named else []
 
 
 def _buttons(request: Request) -> list[SlackBlock]:

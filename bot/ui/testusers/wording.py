@@ -30,6 +30,13 @@ def who(one: Who) -> str:
     return text.person(one.name, one.slack_user_id)
 
 
+def approvers(request: Request, most: int = 20) -> str:
+    """Who approved a request, the first ones by name; empty when nobody did."""
+    given = request.progress.approvals
+    more = f" and {len(given) - most} more" if len(given) > most else ""
+    return ", ".join(who(one.who) for one in given[:most]) + more
+
+
 def flow_name(flow: Flow) -> str:
     """A flow by its alias and SID."""
     sid = text.code(flow.sid)
