@@ -62,8 +62,7 @@ class _Sheet:
             grant = self._grant(applied, identity, done.ends_at.get(identity))
             await grants.put(self._tx, self._flow, grant)
             self._granted[identity] = grant
-        if request.wish.undo_of:
-            await self._mark_undone(request.wish.undo_of)
+        await self._mark_undone(request)
         self._entries.append(_applied_entry(applied, step))
         self._told.append(applied)
 
@@ -111,11 +110,14 @@ class _Sheet:
             self._requests[request_id] = found
         return self._requests[request_id]
 
-    async def _mark_undone(self, request_id: str) -> None:
-        undone = await self._request(request_id)
-        if undone is not None:
-            progress = replace(undone.progress, is_undone=True)
+    async def _mark_undone(self, undo: Request) -> None:
+        """What an undo takes back is undone; what that had taken back is in force again, and so forth."""
+        is_undone = True
+        while undone := await self._request(undo.wish.undo_of or ""):
+            undone_by = undo.id if is_undone else None
+            progress = replace(undone.progress, is_undone=is_undone, undone_by=undone_by)
             self._requests[undone.id] = replace(undone, progress=progress)
+            undo, is_undone = undone, not is_undone
 
     async def _end_grant(self, identity: str, request_id: str) -> None:
         """Drop a grant; the card that promised its end says that this holds no longer."""

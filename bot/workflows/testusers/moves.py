@@ -69,7 +69,7 @@ async def move(
         return False
     undone_id = new.wish.undo_of if new.state in _GIVEN_UP else None
     if undone_id:
-        await _allow_undo_again(tx, undone_id)
+        await _allow_undo_again(tx, undone_id, given_up_id=new.id)
     await audit.append(tx, entry)
     await write_card(tx, new.id)
     if undone_id:
@@ -89,8 +89,8 @@ async def _follow(tx: Transaction, old: Request, new: Request) -> None:
         await tell_requester(tx, new, new.state.value)
 
 
-async def _allow_undo_again(tx: Transaction, request_id: str) -> None:
+async def _allow_undo_again(tx: Transaction, request_id: str, given_up_id: str) -> None:
     undone = await requests.load(tx, request_id, lock=True)
-    if undone is not None:
+    if undone is not None and undone.progress.undone_by == given_up_id:
         progress = replace(undone.progress, undone_by=None)
         await requests.replace(tx, replace(undone, progress=progress))

@@ -11,6 +11,7 @@ from bot.model.testusers import Change
 from bot.parsing.testusers import parse_testusers
 from bot.store import requests
 from bot.workflows.testusers.asking import Asking
+from bot.workflows.testusers.moves import CARD
 from tests.support.testusers import (
     ABEL,
     ADA,
@@ -210,6 +211,39 @@ async def test_an_undo_of_what_gave_an_end_takes_the_end_away(world):
     await world.decide(Act.APPROVE, inverse)
     await world.pass_time(7201)
     assert world.service.lists[WELCOME] == ["+1"]
+
+
+async def test_what_an_undo_of_the_undo_brings_back_can_be_undone_again(world):
+    chain = [await applied(world, "add welcome +1")]
+    for number in range(1, 5):
+        chain.append((await undo(world, chain[-1])).request)
+        await world.decide(Act.APPROVE, chain[-1])
+        world.letters.clear()
+        await world.work()
+        assert world.service.lists[WELCOME] == (["+1"] if number % 2 == 0 else [])
+        stored = [await world.stored(one) for one in chain]
+        for one, after in zip(reversed(stored[:-1]), range(number), strict=True):
+            assert one.progress.is_undone is (after % 2 == 0)
+            assert (one.progress.undone_by is not None) is (after % 2 == 0)
+        cards = {one.subject for one in world.letters if one.kind == CARD}
+        assert cards == {one.id for one in chain}
+    assert (await undo(world, chain[0])).request is not None
+
+
+async def test_an_undo_that_is_given_up_leaves_another_ones_mark(world):
+    request = await applied(world, "add welcome +1")
+    first = (await undo(world, request)).request
+    await world.decide(Act.APPROVE, first)
+    await world.work()
+    back = (await undo(world, first)).request
+    await world.decide(Act.APPROVE, back)
+    await world.work()
+    waiting = (await undo(world, request)).request
+    again = (await undo(world, back)).request
+    await world.decide(Act.APPROVE, again)
+    await world.work()
+    await world.decide(Act.DENY, waiting, ADA, "no")
+    assert (await world.stored(request)).progress.undone_by == first.id
 
 
 async def test_a_change_is_undone_once_unless_the_undo_is_given_up(world):
