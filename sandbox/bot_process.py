@@ -11,15 +11,7 @@ from pathlib import Path
 import aiohttp
 
 ROOT = Path(__file__).resolve().parent.parent
-KEPT_FROM_OUTSIDE = (
-    "PATH",
-    "HOME",
-    "LANG",
-    "LC_ALL",
-    "TMPDIR",
-    "SYSTEMROOT",
-    "COVERAGE_PROCESS_START",
-)
+KEPT_FROM_OUTSIDE = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "SYSTEMROOT")
 LAST_LINES = 40
 READY_SECONDS = 30
 STOP_SECONDS = 12

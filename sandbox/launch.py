@@ -51,7 +51,7 @@ async def running_sandbox(port: int = 0, **overrides: str) -> AsyncIterator["San
     """
     manifest = read_manifest()
     workspace = Workspace(should_escape=manifest.should_escape)
-    workspace.scopes = manifest.scopes or workspace.scopes
+    workspace.scopes = manifest.scopes
     page = Page(manifest)
     with tempfile.TemporaryDirectory(prefix="gatehouse-sandbox-") as folder:
         async with (

@@ -22,16 +22,14 @@ class Command:
 class Manifest:
     """The part of `manifest.yml` that Slack acts on here."""
 
-    commands: tuple[Command, ...] = ()
-    scopes: tuple[str, ...] = ()
-    should_escape: bool = True
+    commands: tuple[Command, ...]
+    scopes: tuple[str, ...]
+    should_escape: bool
 
 
-def read_manifest(path: Path = MANIFEST) -> Manifest:
-    """Read the manifest; without one there are no commands to offer, and every scope is granted."""
-    if not path.exists():
-        return Manifest()
-    text: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
+def read_manifest() -> Manifest:
+    """Read `manifest.yml`."""
+    text: dict[str, Any] = yaml.safe_load(MANIFEST.read_text(encoding="utf-8"))
     listed = text["features"]["slash_commands"]
     commands = tuple(
         Command(one["command"], one["description"], one.get("usage_hint", "")) for one in listed

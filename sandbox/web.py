@@ -141,7 +141,7 @@ class Page:
             return {}
         command, _, rest = text.partition(" ")
         names = [known.name for known in self._manifest.commands]
-        if names and command not in names:
+        if command not in names:
             tell_as_slackbot(self._slack.workspace, user, channel, f"{command} is not a command.")
             return {}
         return outcome(await self._slack.command(user, channel, command, rest.strip()))

@@ -312,9 +312,7 @@ async def test_a_notice_that_slack_does_not_take_holds_nothing_up(bot):
     bot.frame.command("/x", work)
     bot.slack.workspace.faults.ratelimit("response_url", retry_after=5)
     await bot.slack.command(USER, CHANNEL, "/x")
-    fault = bot.slack.workspace.faults._by_method["response_url"][0]
-    while fault.times:  # noqa: ASYNC110 - a fault tells nobody that it struck
-        await asyncio.sleep(0.01)
+    await bot.slack.until(lambda: bot.slack.workspace.calls_of("response_url"))
     work.release.set()
     await bot.slack.until(lambda: seen(bot) == ["done"])
     assert bot.waits.slept == []

@@ -63,7 +63,7 @@ async def test_names_are_as_awkward_as_in_life(http):
 
 @pytest.mark.parametrize(
     "headers",
-    [{"Authorization": "Bearer demo-eu"}, {"Authorization": "Zoho-authtoken demo-eu"}],
+    [{"Authorization": "Bearer demo-eu"}, {"Authorization": "Token demo-eu"}],
 )
 async def test_the_credential_is_accepted_in_a_header_of_any_scheme(http, headers):
     async with http.get("/eu/inventory/v1/organizations", headers=headers) as response:

@@ -17,7 +17,7 @@ async def ask(http, fields, **how):
 
 
 async def list_eu(http, token, data_center="eu"):
-    headers = {"Authorization": f"Zoho-oauthtoken {token}"}
+    headers = {"Authorization": f"Bearer {token}"}
     address = f"/{data_center}/inventory/v1/organizations"
     async with http.get(address, headers=headers) as response:
         return response.status

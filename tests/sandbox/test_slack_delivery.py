@@ -5,6 +5,7 @@ The bot here is a small one made with Bolt, which checks signatures and reads pa
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from typing import Any
 
 import aiohttp
@@ -277,6 +278,27 @@ async def test_a_response_url_posts_replaces_and_deletes(slack: RunningSlack) ->
     assert slack.workspace.ephemerals("U0VIEWER") == []
 
 
+async def test_every_post_to_a_response_url_is_recorded_whatever_becomes_of_it(
+    slack: RunningSlack,
+) -> None:
+    url = f"{slack.address}/response/{slack.workspace.new_response_url('C0GENERAL', 'U0VIEWER')}"
+    faults = slack.workspace.faults
+    faults.drop("response_url")
+    faults.status("response_url", 500)
+    faults.cut("response_url")
+    for text in ("drop", "answer", "cut", "nothing"):
+        with suppress(aiohttp.ClientError):
+            await post(url, {"text": text})
+    calls = slack.workspace.calls_of("response_url")
+    told = [(call.args["text"], call.status, call.ok) for call in calls]
+    assert told == [
+        ("drop", None, False),
+        ("answer", 500, False),
+        ("cut", None, False),
+        ("nothing", 200, True),
+    ]
+
+
 async def test_waiting_in_vain_shows_what_is_there(slack: RunningSlack) -> None:
     slack.say("U0VIEWER", "C0GENERAL", "something else")
     with pytest.raises(AssertionError, match="something else"):
@@ -287,4 +309,4 @@ async def test_a_change_between_looking_and_waiting_is_not_lost() -> None:
     workspace = Workspace()
     waiting = asyncio.create_task(workspace.change())
     workspace.changed()
-    await asyncio.wait_for(waiting, 1)
+    assert await asyncio.wait_for(waiting, 1) is True

@@ -175,7 +175,10 @@ def test_a_message_as_a_whole_has_limits(blocks: list[Block], name: str) -> None
 
 
 def test_the_limit_of_the_whole_does_not_hold_for_a_response_url() -> None:
-    check_message("text", [section("x" * 3000)] * 5, whole=False)
+    blocks = [section("x" * 3000)] * 5
+    check_message("text", blocks, whole=False)
+    with pytest.raises(Refusal, match="msg_blocks_too_long"):
+        check_message("text", blocks)
 
 
 def test_an_update_has_a_shorter_text() -> None:
@@ -195,7 +198,10 @@ def modal(**more: Any) -> Block:
 
 
 def test_a_modal_may_have_inputs_that_a_message_may_not() -> None:
-    check_view(modal(blocks=[labelled({"type": "email_text_input", "action_id": "e"})]))
+    blocks = [labelled({"type": "email_text_input", "action_id": "e"})]
+    check_view(modal(blocks=blocks))
+    with pytest.raises(Refusal, match="invalid_blocks"):
+        check_message("text", blocks)
 
 
 @pytest.mark.parametrize(
