@@ -5,6 +5,7 @@ import json
 import pytest
 
 from bot.ui.testusers.forms import change_form
+from bot.ui.testusers.pages import View
 from sandbox.services.faults import Fault, FaultKind
 from tests.support.world import running_world
 
@@ -379,6 +380,18 @@ async def test_long_pages_are_turned_in_place(world):
         assert words not in page.all_text
         await world.slack.click(OTTO, page, "Next")
         await shows(world, page, words)
+
+
+async def test_a_page_that_is_no_more_is_the_last_one_there_is(world):
+    flow(world).identities[:] = [f"+{n:03}" for n in range(25)]
+    for n in range(6):
+        await asked(world, f"add welcome +9{n}")
+    for command in ("list welcome", "history welcome", "requests"):
+        page = await world.ask(OTTO, "/testusers", command)
+        page.blocks[-1]["elements"][-1]["value"] = View("welcome", 8).value()
+        await world.slack.click(OTTO, page, "Next")
+        await shows(world, page, "Page 2 of 2")
+        assert page.buttons[-1] == "Previous"
 
 
 @pytest.mark.parametrize("text", ["add other +1", "list other", "history FW123", "add welcome"])

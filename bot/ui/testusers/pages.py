@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from bot.model.approval import State
 from bot.model.requests import Grant, RecordedChange, Request
 from bot.model.testuser_pages import HistoryPage, ListPage, PendingPage
-from bot.ui import blocks, ids, text
+from bot.ui import blocks, ids, paging, text
 from bot.ui.message import Message, SlackBlock
 from bot.ui.testusers.card import decision_buttons
 from bot.ui.testusers.wording import (
@@ -141,14 +141,9 @@ def _waiting(request: Request, wish: str, needed: int, show: Show) -> str:
 
 
 def _turning(action_id: str, flow: str, page: int, pages: int) -> list[SlackBlock]:
-    if pages == 1:
+    buttons = paging.turns(action_id, page, pages, lambda to: View(flow, to).value())
+    if not buttons:
         return []
-    turns = (("Previous", "previous", page - 1), ("Next", "next", page + 1))
-    buttons = [
-        blocks.button(label, f"{action_id}.{name}", View(flow, to).value())
-        for label, name, to in turns
-        if 0 <= to < pages
-    ]
     return [blocks.context(f"Page {page + 1} of {pages}"), blocks.actions(*buttons)]
 
 

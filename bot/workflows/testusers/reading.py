@@ -2,9 +2,10 @@
 
 from bot.model.requests import Request
 from bot.model.testuser_pages import HistoryPage, ListPage, PendingPage, PendingRow, page_count
-from bot.model.testusers import is_flow_sid
+from bot.model.testusers import Flow, is_flow_sid
 from bot.permissions import Permission, Person
 from bot.store import flows, grants, requests
+from bot.store.engine import Transaction
 from bot.workflows.testusers.setup import Setup
 
 LIST_PAGE, HISTORY_PAGE, PENDING_PAGE = 20, 5, 5
@@ -49,11 +50,13 @@ class Reading:
         await self._setup.people.admit(person, Permission.READ)
         flow = self._setup.flow(typed)
         async with self._setup.database.reading() as tx:
-            offset = page * HISTORY_PAGE
-            found, total = await requests.of_flow(tx, flow.key, limit=HISTORY_PAGE, offset=offset)
+            found, total = await _requests_of(tx, flow, page)
+            pages = page_count(total, HISTORY_PAGE)
+            if page >= pages:
+                page = pages - 1
+                found, total = await _requests_of(tx, flow, page)
             changes = await flows.latest_changes(tx, flow.key, ENDINGS_SHOWN * 4)
         endings = [one for one in changes if one.ended][:ENDINGS_SHOWN] if page == 0 else []
-        pages = page_count(total, HISTORY_PAGE)
         return HistoryPage(flow, tuple(found), tuple(endings), page, pages, total)
 
     async def pending(self, person: Person, page: int = 0) -> PendingPage:
@@ -92,3 +95,8 @@ class Reading:
         if not found and is_flow_sid(typed.strip()):
             found.append((typed.strip(), typed.strip()))
         return found[:SUGGESTIONS]
+
+
+async def _requests_of(tx: Transaction, flow: Flow, page: int) -> tuple[list[Request], int]:
+    offset = page * HISTORY_PAGE
+    return await requests.of_flow(tx, flow.key, limit=HISTORY_PAGE, offset=offset)
