@@ -111,7 +111,7 @@ class _Sheet:
         return self._requests[request_id]
 
     async def _mark_undone(self, undo: Request) -> None:
-        """What an undo takes back is undone; what that had taken back is in force again, and so forth."""
+        """What an undo takes back is undone, and what that had taken back is in force again."""
         is_undone = True
         while undone := await self._request(undo.wish.undo_of or ""):
             undone_by = undo.id if is_undone else None
