@@ -4,6 +4,7 @@ import asyncio
 import shutil
 import tempfile
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 
 from hypothesis import HealthCheck, given, settings
@@ -64,6 +65,8 @@ class Random:
         self.applied: set[str] = set()
         self.ended: set[tuple[str, str]] = set()
         self.expected: list[str] = []
+        self.ends: dict[str, datetime | None] = {}
+        self.earlier: dict[str, dict[str, datetime | None]] = {}
         self.lives = 0
         self.restart()
 
@@ -113,10 +116,34 @@ class Random:
         request = self.asked[number % len(self.asked)]
         person = await self.world.person(OTTO if act in (Act.CANCEL, Act.UNDO) else ADA)
         if act is Act.UNDO:
-            undone = await self.world.asking.undo(person, request.id)
-            self.asked += [undone.request] if undone.request else []
+            asked = await self.world.asking.undo(person, request.id)
+            is_new = asked.request is not None and asked.request not in self.asked
+            self.asked += [asked.request] if asked.request and is_new else []
+            self.take_back(await self.world.stored(request), asked.request)
         else:
             await self.world.deciding.decide(person, act, request.id, "no")
+
+    def take_back(self, undone: Request, undo: Request | None) -> None:
+        """An undo asks for nobody to be left of whom was added, and for everybody else's end."""
+        done, listed = undone.progress.done, tuple(self.service.lists[WELCOME])
+        after = apply_change(listed, undo.wish.change) if undo else listed
+        assert not set(done.change.additions) & set(after)
+        for one in undone.wish.change.identities:
+            earlier = self.earlier[undone.id].get(one)
+            is_over = earlier is not None and earlier <= self.clock.now()
+            if one in done.change.removals:
+                assert one in listed or (one in after) is not is_over
+            elif one in done.already.additions:
+                assert (one in after) is (
+                    one in listed and not (is_over and self.has_moved(undone))
+                )
+            if undo and one in undo.wish.change.additions:
+                assert undo.wish.ends.get(one) == earlier
+
+    def has_moved(self, request: Request) -> bool:
+        """Whether the end of the person in the request is another one than before."""
+        (one,) = request.wish.change.additions
+        return self.earlier[request.id].get(one) != request.end_for(one, request.progress.done.at)
 
     async def edit(self, adds: bool, who: str) -> None:
         for some in (self.service.lists[WELCOME], self.expected):
@@ -150,11 +177,17 @@ class Random:
         ):
             if one.state is State.APPLIED and one.id not in self.applied:
                 self.applied.add(one.id)
-                self.expected = list(apply_change(self.expected, one.progress.done.change))
+                self.expected = list(apply_change(self.expected, one.wish.change))
+                self.earlier[one.id] = dict(self.ends)
+                for who in one.wish.change.identities:
+                    self.ends.pop(who, None)
+                for who in one.wish.change.additions:
+                    self.ends[who] = one.end_for(who, one.progress.done.at)
             for end in one.progress.ended:
                 if (one.id, end.at.isoformat() + end.identity) not in self.ended:
                     self.ended.add((one.id, end.at.isoformat() + end.identity))
                     self.expected = [who for who in self.expected if who != end.identity]
+                    self.ends.pop(end.identity, None)
 
     async def settle(self) -> None:
         """All is well again: after a while nothing is left to do."""
@@ -169,6 +202,9 @@ class Random:
         for one in self.asked:
             assert (await self.world.stored(one)).state is not State.APPLYING
         assert set(self.service.lists[WELCOME]) == set(self.expected)
+        async with self.database.reading() as tx:
+            granted = await grants.of_flow(tx, WELCOME)
+        assert {one: grant.ends_at for one, grant in granted.items()} == self.ends
         actions = [action for _, action in await self.world.audited()]
         explained = actions.count("flow.changed") + actions.count("flow.change_not_found")
         assert len(self.service.posts) <= explained
