@@ -85,7 +85,7 @@ def table(rows: Sequence[Sequence[str]], *, right: frozenset[int] = frozenset())
 
 
 def _plain(value: str, limit: int) -> dict[str, Any]:
-    return {"type": "plain_text", "text": text.plain(value, limit), "emoji": True}
+    return {"type": "plain_text", "text": text.plain(value, limit), "emoji": False}
 
 
 def _markup(markup: str, limit: int) -> dict[str, Any]:

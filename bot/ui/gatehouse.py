@@ -18,7 +18,7 @@ def whoami(person: Person, may: Callable[[Permission], bool]) -> Message:
     roles = ", ".join(role for role in Role if role in person.roles) or "none"
     lines = [f"You are *{text.person(person.name, person.slack_user_id)}*. Your roles: *{roles}*."]
     if person.doubt:
-        lines.append(f":warning: {text.escape(person.doubt)}")
+        lines.append(f":warning: {text.sentence(person.doubt)}")
     lines += [_right(permission, allowed=may(permission)) for permission in LEAST_ROLE]
     return _message(lines)
 

@@ -22,7 +22,7 @@ NOTHING_MORE = "If this stays, tell the operator of Gatehouse."
 
 def sorry(error: GatehouseError) -> Message:
     """Say an expected error: first what is wrong, then what to do."""
-    markup = text.escape(error.sentence, 1500)
+    markup = text.sentence(error.sentence, 1500)
     if isinstance(error, UsageError):
         markup += f"\nUsage: {text.code(error.usage)}\nExample: {text.code(error.example)}"
     if isinstance(error, Ambiguous):

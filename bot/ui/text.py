@@ -3,7 +3,7 @@
 Slack reads markup in `mrkdwn` objects and in a message's `text`; there `&`, `<` and `>` are escaped
 (docs.slack.dev, "Formatting message text"). Characters that format cannot be escaped: a word joiner
 keeps them from working. Plain text (headers, buttons, table cells) is not documented to
-be decoded, so angle brackets are replaced there.
+be decoded, nor not to be: angle brackets are replaced there, and entities broken up.
 """
 
 import re
@@ -25,6 +25,8 @@ REMEMBERED = 4096
 # No character before the Hebrew ones is written from right to left.
 FIRST_RIGHT_TO_LEFT = "\u0590"
 FORMATTING = re.compile(r"(?<![^\W_])[*_~](?=\S)|^>")
+RIGHT_TO_LEFT_STRETCH = re.compile("R(?:[R-]*R)?")
+ENTITY = re.compile(r"&(?=(?:amp|lt|gt);)")
 EMOJI = re.compile(r":(?=[\w+'-]+:)")
 ESCAPED_CUT = re.compile(r"&(?:a|am|amp|l|lt|g|gt)?$")
 
@@ -45,9 +47,16 @@ def escape(value: str, limit: int = 300) -> str:
 
     It stays as it is to the eye, and can format, link or mention nothing.
     """
-    shown = EMOJI.sub(":" + WORD_JOINER, _without_code(shorten(tidy(value), limit)))
-    inert = FORMATTING.sub(lambda match: WORD_JOINER + match.group(), shown)
-    return _isolated(_escaped(inert))
+    return _isolated(_escaped(_inert(value, limit)))
+
+
+@lru_cache(REMEMBERED)
+def sentence(value: str, limit: int = 300) -> str:
+    """As `escape`, for a sentence of ours that may hold names and words from outside.
+
+    It keeps our direction: only what is written from right to left inside it is isolated.
+    """
+    return _escaped(_isolated_inside(_inert(value, limit)))
 
 
 @lru_cache(REMEMBERED)
@@ -69,8 +78,15 @@ def exact(value: str, limit: int) -> str | None:
 def plain(value: str, limit: int = 75) -> str:
     """Return text from outside for a plain-text object: a header, a button, a cell, an option."""
     shown = tidy(value).replace("<", "\u2039").replace(">", "\u203a")
+    shown = ENTITY.sub("&" + WORD_JOINER, EMOJI.sub(":" + WORD_JOINER, shown))
     # Room for the two characters that isolate it.
     return _isolated(shorten(shown, limit if shown.isascii() else limit - 2)) or "–"
+
+
+def _inert(value: str, limit: int) -> str:
+    """Nothing in it formats, is an emoji, or is a code span."""
+    shown = EMOJI.sub(":" + WORD_JOINER, _without_code(shorten(tidy(value), limit)))
+    return FORMATTING.sub(lambda match: WORD_JOINER + match.group(), shown)
 
 
 def _without_code(value: str) -> str:
@@ -91,6 +107,25 @@ def _isolated(value: str) -> str:
     ):
         return f"{FIRST_STRONG_ISOLATE}{value}{POP_ISOLATE}"
     return value
+
+
+def _isolated_inside(value: str) -> str:
+    """As `_isolated`, for each stretch from one right-to-left letter to the last before another."""
+    if _isolated(value) == value:
+        return value
+    kinds = "".join(_direction(character) for character in value)
+    parts, at = [], 0
+    for stretch in RIGHT_TO_LEFT_STRETCH.finditer(kinds):
+        start, end = stretch.span()
+        parts += [value[at:start], _isolated(value[start:end])]
+        at = end
+    return "".join((*parts, value[at:]))
+
+
+def _direction(character: str) -> str:
+    """`R` or `L` for a letter, `-` for what takes the direction of its neighbours."""
+    kind = unicodedata.bidirectional(character)
+    return "R" if kind in RIGHT_TO_LEFT else "L" if kind == "L" else "-"
 
 
 def cut(markup: str, limit: int) -> str:

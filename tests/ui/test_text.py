@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from bot.ui import text
+from bot.ui import blocks, text
 
 ANYTHING = st.text(max_size=400)
 HOSTILE = st.lists(
@@ -48,6 +48,11 @@ ORDINARY = st.text(
     max_size=200,
 )
 
+
+def every_way(value):
+    return text.escape(value), text.sentence(value), text.code(value), text.plain(value)
+
+
 TURNING_OR_UNSEEN = "\u061c\u200b\u200e\u200f\u202a\u202e\u2060\u2066\u2069\ufeff"
 
 
@@ -71,6 +76,11 @@ def test_right_to_left_text_is_isolated_and_other_text_is_not():
     assert text.plain("Müller 株") == "Müller 株"
 
 
+def test_a_sentence_of_ours_keeps_its_direction_whatever_it_quotes():
+    said = text.sentence("“نور <b> شمس 1” fits 2; “نور 1” too")
+    assert said == "“\u2068نور\u2069 &lt;b&gt; \u2068شمس\u2069 1” fits 2; “\u2068نور\u2069 1” too"
+
+
 def seen(markup: str) -> str:
     """What a person sees of escaped text."""
     plain = re.sub("[\u2060\u2068\u2069]", "", markup)
@@ -80,22 +90,21 @@ def seen(markup: str) -> str:
 @given(TEXTS)
 @example("<!channel>")
 def test_escaped_text_has_no_markup_and_no_other_entity(value):
-    markup = text.escape(value)
-    assert "<" not in markup
-    assert ">" not in markup
-    assert not ENTITY.search(markup)
+    for markup in (text.escape(value), text.sentence(value)):
+        assert not set("<>") & set(markup)
+        assert not ENTITY.search(markup)
 
 
 @given(TEXTS)
 def test_escaped_text_is_one_line_without_control_characters(value):
-    for markup in (text.escape(value), text.code(value), text.plain(value)):
+    for markup in every_way(value):
         assert not [one for one in markup if unicodedata.category(one) in {"Cc", "Cs", "Zl", "Zp"}]
         assert len(markup.splitlines()) <= 1
 
 
 @given(TEXTS)
 def test_the_direction_of_text_stays_its_own(value):
-    for markup in (text.escape(value), text.code(value), text.plain(value)):
+    for markup in every_way(value):
         depth = 0
         for character in markup:
             depth += {"\u2068": 1, "\u2069": -1}.get(character, 0)
@@ -110,6 +119,7 @@ def test_the_direction_of_text_stays_its_own(value):
 def test_ordinary_text_is_seen_as_it_was_written(value):
     written = " ".join(value.split())
     assert seen(text.escape(value)) == written
+    assert seen(text.sentence(value)) == written
     if written:
         assert seen(text.code(value)) == f"`{written}`"
 
@@ -127,6 +137,20 @@ def test_plain_text_keeps_to_its_limit_and_is_never_empty(value, limit):
     shown = text.plain(value, limit)
     assert 1 <= len(shown) <= limit
     assert not set("<>") & set(shown)
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (":white_check_mark: Cleared", ":\u2060white_check_mark: Cleared"),
+        ("Ben & Jerry", "Ben & Jerry"),
+        ("&lt;!here&gt; &amp;", "&\u2060lt;!here&\u2060gt; &\u2060amp;"),
+    ],
+)
+def test_plain_text_is_no_emoji_and_nothing_in_it_is_decoded(value, shown):
+    assert text.plain(value) == shown
+    header = blocks.header(value)["text"]
+    assert (header["text"], header["emoji"]) == (shown, False)
 
 
 @given(st.lists(TEXTS, max_size=6), st.integers(10, 200))
