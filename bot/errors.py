@@ -41,7 +41,7 @@ nor a body. `outcome` is a short stable word for metrics and logs.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import ClassVar
 
@@ -106,13 +106,19 @@ class NotFound(GatehouseError):
 
 
 class Ambiguous(GatehouseError):
-    """Several things fit what was typed; `candidates` are texts to choose from."""
+    """Several things fit what was typed; `candidates` are texts to choose from.
+
+    `choices` are the same ones for a menu: a value, and a short text to choose it by.
+    """
 
     outcome = "ambiguous"
 
-    def __init__(self, sentence: str, candidates: Sequence[str]) -> None:
+    def __init__(
+        self, sentence: str, candidates: Sequence[str], choices: Mapping[str, str] | None = None
+    ) -> None:
         super().__init__(sentence)
         self.candidates = tuple(candidates)
+        self.choices = dict(choices or {})
 
 
 class TooManyCommands(GatehouseError):

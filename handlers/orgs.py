@@ -2,11 +2,12 @@
 
 import re
 
+from bot.errors import Ambiguous, NotFound, UsageError
 from bot.model.calls import CallCause
-from bot.parsing.orgs import parse_orgs
+from bot.parsing.orgs import SHOWING, parse_orgs
 from bot.permissions import Permission
 from bot.ui import help as help_ui
-from bot.ui import ids, orgs
+from bot.ui import ids, orgs, replies
 from bot.ui.message import Message
 from bot.workflows.desk import Desk
 from bot.workflows.directory import REFRESH
@@ -26,7 +27,7 @@ def register(frame: Frame, desk: Desk) -> None:
             return await _refresh(ask, desk, pages, orgs.View())
         await desk.people.admit(ask.person, Permission.READ)
         if wish.kind == "show":
-            return orgs.one(*await desk.directory.find(wish.words, _cause(ask)))
+            return await _one(ask, desk, wish.words)
         return await _list(ask, desk, pages, orgs.View(wish.words))
 
     async def turn(ask: Ask) -> Message:
@@ -47,6 +48,15 @@ def register(frame: Frame, desk: Desk) -> None:
     frame.action(re.compile(rf"{re.escape(ids.ORGS_PAGE)}\."), turn, replaces=True)
     frame.action(ids.ORGS_REFRESH, refresh, replaces=True)
     frame.action(ids.ORGS_SHOW, show)
+
+
+async def _one(ask: Ask, desk: Desk, typed: str) -> Message:
+    try:
+        return orgs.one(*await desk.directory.find(typed, _cause(ask)))
+    except Ambiguous as several:
+        return replies.choice(several, ids.ORGS_SHOW)
+    except NotFound as none:
+        raise UsageError(none.sentence, *SHOWING) from none
 
 
 async def _list(ask: Ask, desk: Desk, pages: orgs.Pages, view: orgs.View) -> Message:

@@ -2,11 +2,12 @@
 
 import re
 
+from bot.errors import Ambiguous, NotFound, UsageError
 from bot.model.organization import OrganizationKey
-from bot.parsing.ratelimits import RatelimitsRequest, parse_ratelimits
+from bot.parsing.ratelimits import USAGE, RatelimitsRequest, parse_ratelimits
 from bot.permissions import Permission
 from bot.ui import help as help_ui
-from bot.ui import ids, paging, ratelimit_detail, ratelimits
+from bot.ui import ids, paging, ratelimit_detail, ratelimits, replies
 from bot.ui.message import Message
 from bot.workflows.desk import Desk
 from handlers.entry import Ask, Frame
@@ -55,12 +56,25 @@ def register(frame: Frame, desk: Desk) -> None:
 async def _answer(ask: Ask, desk: Desk, wish: RatelimitsRequest) -> Message:
     if wish.kind == "help":
         return help_ui.of_command("/ratelimits", lambda one: desk.people.may(ask.person, one))
+    if wish.kind == "all":
+        return ratelimits.overview(await desk.ratelimits.overview(ask.person))
+    try:
+        return await _answer_about(ask, desk, wish)
+    except Ambiguous as several:
+        if wish.kind == "plan":
+            raise
+        chosen = ids.RATELIMITS_CHECK if wish.kind == "check" else ids.RATELIMITS_SHOW
+        return replies.choice(several, chosen)
+    except NotFound as none:
+        # The word may have been meant for `check` or `plan`.
+        raise UsageError(none.sentence, *USAGE.get(wish.kind, USAGE["all"])) from none
+
+
+async def _answer_about(ask: Ask, desk: Desk, wish: RatelimitsRequest) -> Message:
     if wish.kind == "check":
         checked = await desk.ratelimits.check(ask.person, wish.organization)
         return ratelimit_detail.checked(checked)
     if wish.plan is not None:
         plan_set = await desk.ratelimits.set_plan(ask.person, wish.organization, wish.plan)
         return ratelimit_detail.plan_set(plan_set)
-    if wish.kind == "one":
-        return ratelimit_detail.detail(await desk.ratelimits.one(ask.person, wish.organization))
-    return ratelimits.overview(await desk.ratelimits.overview(ask.person))
+    return ratelimit_detail.detail(await desk.ratelimits.one(ask.person, wish.organization))

@@ -12,6 +12,8 @@ from bot.model.spelling import folded
 
 CANDIDATES = 10
 CANDIDATE_CHARACTERS = 100
+# A menu's text has 75 characters, and the id has to be among them.
+CHOICE_CHARACTERS = 40
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,7 @@ class Listing:
         for place in self.places:
             # Worked out when they are first asked for.
             place.searchable  # noqa: B018
-            place.folded_id  # noqa: B018
+            place.folded_path  # noqa: B018
 
     def place_of(self, organization_id: str) -> "Place | None":
         """Return the organization of that id."""
@@ -81,6 +83,11 @@ class Place:
     def folded_id(self) -> str:
         """The id as it is looked up."""
         return folded(self.organization.organization_id)
+
+    @cached_property
+    def folded_path(self) -> str:
+        """`<data center>/<id>` as it is looked up: an id may exist in several data centers."""
+        return f"{self.data_center}/{self.folded_id}"
 
     @cached_property
     def searchable(self) -> str:
@@ -146,52 +153,87 @@ class Directory:
         return None
 
     def find(self, text: str) -> Place:
-        """Return the one organization of that id or name.
+        """Return the one organization of that id, `<data center>/<id>` or name.
 
-        An exact id wins over an exact name, and that over a part of a name; neither case nor
-        the marks of a phone count.
+        An exact id wins over an exact name, and that over a part of a name; neither case nor the
+        marks of a phone count.
 
         Raises:
             NotFound: There is none.
             Ambiguous: There are several.
         """
+        found = self._called(text) or self._called_in_part(text)
+        return self._only(found, text)
+
+    def named(self, text: str) -> Place:
+        """As `find`, for what acts on it: a part of a name is not enough, whomever else it fits.
+
+        Raises:
+            NotFound: There is none.
+            Ambiguous: There are several, or it is a part of a name.
+        """
+        found = self._called(text)
+        if not found and (meant := self._called_in_part(text)):
+            raise _ambiguous(meant, f"“{_shortened(text)}” is only a part of a name. It fits")
+        return self._only(found, text)
+
+    def _called(self, text: str) -> list[Place]:
         wanted = folded(text)
-        for fits in (_has_id, _has_name, _has_name_part):
-            found = [place for place in self.places if fits(place, wanted)]
-            if found:
-                return _only(found, text)
+        with_id = [one for one in self.places if wanted in (one.folded_id, one.folded_path)]
+        return _each_once(with_id or [one for one in self.places if one.folded_name == wanted])
+
+    def _called_in_part(self, text: str) -> list[Place]:
+        wanted = folded(text)
+        fitting = [one for one in self.places if wanted in one.folded_name]
+        return _each_once(fitting) if wanted else []
+
+    def _only(self, found: Sequence[Place], text: str) -> Place:
+        if not found:
+            raise NotFound(self._nobody(_shortened(text)))
+        if len(found) > 1:
+            raise _ambiguous(found, f"“{_shortened(text)}” fits")
+        return found[0]
+
+    def _nobody(self, wanted: str) -> str:
         unlisted = ", ".join(report.data_center for report in self.failures)
         hint = f" These data centers could not be listed now: {unlisted}." if unlisted else ""
-        raise NotFound(f"There is no organization “{text.strip()}”.{hint}")
+        search = f"Search with /orgs {wanted}, or list all with /orgs."
+        return f"There is no organization “{wanted}”.{hint} {search}"
 
 
 def _by_name(place: Place) -> tuple[str, str, str]:
     return place.folded_name, place.data_center, place.organization.organization_id
 
 
-def _has_id(place: Place, wanted: str) -> bool:
-    return place.folded_id == wanted
+def _each_once(found: Sequence[Place]) -> list[Place]:
+    """A data center that lists an organization twice still has only one of it."""
+    return list({place.key: place for place in found}.values())
 
 
-def _has_name(place: Place, wanted: str) -> bool:
-    return place.folded_name == wanted
+def _ambiguous(found: Sequence[Place], beginning: str) -> Ambiguous:
+    shown = found[:CANDIDATES]
+    first = ", the first ten here" if len(found) > len(shown) else ""
+    is_id_enough = len({place.folded_id for place in found}) == len(found)
+    key = "the id" if is_id_enough else f"data center and id, as in {shown[0].key.path}"
+    many = f"{len(found):,} organization{'' if len(found) == 1 else 's'}"
+    return Ambiguous(
+        f"{beginning} {many}{first}; use {key}.",
+        [_candidate(place, is_id_enough=is_id_enough) for place in shown],
+        {place.key.path: _choice(place) for place in shown},
+    )
 
 
-def _has_name_part(place: Place, wanted: str) -> bool:
-    return wanted != "" and wanted in place.folded_name
-
-
-def _only(found: Sequence[Place], text: str) -> Place:
-    if len(found) == 1:
-        return found[0]
-    candidates = [_candidate(place) for place in found[:CANDIDATES]]
-    shown = ", the first ten here" if len(found) > CANDIDATES else ""
-    sentence = f"“{text.strip()}” fits {len(found)} organizations{shown}; use the id."
-    raise Ambiguous(sentence, candidates)
-
-
-def _candidate(place: Place) -> str:
+def _candidate(place: Place, *, is_id_enough: bool) -> str:
     """Enough of the name, and the id whole: it is what one types next."""
-    name = place.organization.name
-    shown = name if len(name) <= CANDIDATE_CHARACTERS else f"{name[:CANDIDATE_CHARACTERS]}…"
-    return f"{shown} ({place.organization.organization_id}, {place.data_center})"
+    one = place.organization
+    where = f"{one.organization_id}, {place.data_center}" if is_id_enough else place.key.path
+    return f"{_shortened(one.name)} ({where})"
+
+
+def _choice(place: Place) -> str:
+    return f"{_shortened(place.organization.name, CHOICE_CHARACTERS)} ({place.key.path})"
+
+
+def _shortened(words: str, limit: int = CANDIDATE_CHARACTERS) -> str:
+    words = words.strip()
+    return words if len(words) <= limit else f"{words[:limit]}…"

@@ -7,6 +7,7 @@ from bot.errors import UsageError
 from bot.parsing.words import read_words, recover, refuse_endless
 
 LONGEST_FILTER = 200
+SHOWING = ("/orgs show <id or name>", "/orgs show 10234695")
 _FILTERING = ("/orgs <text>", "/orgs EUR")
 
 
@@ -32,7 +33,7 @@ def parse_orgs(text: str) -> OrgsRequest:
     if first != "show":
         return OrgsRequest("list", _filter(text))
     if len(words) == 1:
-        raise UsageError("Which organization?", "/orgs show <id or name>", "/orgs show 10234695")
+        raise UsageError("Which organization?", *SHOWING)
     rest = words[1].text if len(words) == 2 else recover(text[words[0].end :])  # noqa: PLR2004
     return OrgsRequest("show", _filter(rest))
 

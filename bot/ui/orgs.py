@@ -8,6 +8,7 @@ from bot.model.directory import DataCenterReport, Directory, Place
 from bot.ui import blocks, ids, text
 from bot.ui.message import Message, SlackBlock
 
+USAGE, EXAMPLE = "/orgs [<text>] | show <id or name> | refresh | help", "/orgs show 10234695"
 PAGE = 15
 FILTER_CHARACTERS = 200
 HEADINGS = ("Name", "Id", "Data center", "Currency", "Zone", "State")
@@ -82,8 +83,11 @@ def _summary(found: Sequence[Place], directory: Directory, words: str) -> str:
         return f"*{text.count(len(found), 'organization')}* {where}"
     matching = f"matching {text.code(words, FILTER_CHARACTERS)}"
     if not found:
-        everything = "`/orgs` shows all of them."
-        return f"*No organization* {matching} among {len(directory.places):,} {where}. {everything}"
+        # Perhaps the first word was meant for `show` or `refresh`.
+        how = (
+            f"`/orgs` shows all of them.\nUsage: {text.code(USAGE)}\nExample: {text.code(EXAMPLE)}"
+        )
+        return f"*No organization* {matching} among {len(directory.places):,} {where}. {how}"
     return f"*{text.count(len(found), 'organization')}* {matching} {where}"
 
 

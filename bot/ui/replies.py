@@ -40,6 +40,14 @@ def with_command(message: Message, command: str) -> Message:
     return Message(fallback, (*shown, *(blocks.section(line) for line in lines)))
 
 
+def choice(several: Ambiguous, action_id: str) -> Message:
+    """Say that several fit, with a menu that does for the chosen one what was asked for."""
+    told = sorry(several)
+    options = [(label, value) for value, label in several.choices.items()]
+    menu = blocks.select("Choose one …", action_id, options)
+    return Message(told.text, (*told.slack_blocks, blocks.actions(menu)))
+
+
 def broken(reference: str) -> Message:
     """Say an error that nobody expected; the reference finds it in the log."""
     return Message(f"Something went wrong on our side. {NOTHING_MORE} Reference: `{reference}`")

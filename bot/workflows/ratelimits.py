@@ -1,6 +1,6 @@
 """`/ratelimits`: how every organization stands, one in detail, one real call, and the plan."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import islice
 
 from bot.clock import Clock
@@ -141,8 +141,9 @@ class RateLimits:
         return Detail(name, standing, free_at, hours, people, pace, others, now)
 
     async def check(self, person: Person, typed: str) -> Checked:
-        """One real call that names the organization; see `check_at`."""
-        return await self.check_at(person, (await self._find(person, typed)).key)
+        """One real call that names the organization of that id or whole name; see `check_at`."""
+        place = await self._find(person, typed, Directory.named)
+        return await self.check_at(person, place.key)
 
     async def check_at(self, person: Person, key: OrganizationKey) -> Checked:
         """One real call that counts against `key`; while it is blocked, none.
@@ -194,9 +195,9 @@ class RateLimits:
         """Set an organization's plan from now on, and remember who did.
 
         Raises:
-            NotFound, Ambiguous: None, or several.
+            NotFound, Ambiguous: None has that id or whole name, or several.
         """
-        place = await self._find(person, typed)
+        place = await self._find(person, typed, Directory.named)
         async with self._database.transaction() as tx:
             before = await quotas.set_plan(tx, place.key, plan) or self._terms.plan_of(place.key)
             detail = {"plan": plan.value, "before": before.value}
@@ -204,13 +205,18 @@ class RateLimits:
             await self._audit.append(tx, entry)
         return PlanSet(place.organization.name, before, plan)
 
-    async def _find(self, person: Person, typed: str) -> Place:
+    async def _find(
+        self,
+        person: Person,
+        typed: str,
+        look_up: Callable[[Directory, str], Place] = Directory.find,
+    ) -> Place:
         """Look in what is known first: a check is one call, not two."""
         try:
-            return (await self._directory.known()).find(typed)
+            return look_up(await self._directory.known(), typed)
         except NotFound:
             cause = CallCause(LIST, person.slack_user_id)
-            return (await self._directory.find(typed, cause))[0]
+            return look_up(await self._directory.directory(cause), typed)
 
     async def _listed(self, person: Person) -> Directory:
         known = await self._directory.known()

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from bot.errors import NotFound
+from bot.errors import Ambiguous, NotFound
 from bot.model.directory import DataCenterReport, Directory, Listing
 from bot.model.organization import Organization
 from bot.ui import text
@@ -82,3 +82,40 @@ def test_an_id_with_letters_is_found():
     one = Organization(organization_id="Org-7A", name="Acme")
     directory = Directory((DataCenterReport("eu", Listing("eu", (one,), LISTING.fetched_at)),))
     assert directory.find("org\u20117a").organization == one
+
+
+def test_an_id_of_two_data_centers_is_told_apart_by_the_data_center():
+    everywhere = Directory(
+        a_directory("Acme").reports + a_directory("Acme Too", center="com.au").reports
+    )
+    with pytest.raises(Ambiguous) as caught:
+        everywhere.find("10000001")
+    assert caught.value.candidates == ("Acme (com/10000001)", "Acme Too (com.au/10000001)")
+    assert "as in com/10000001" in caught.value.sentence
+    for look_up in (everywhere.find, everywhere.named):
+        assert look_up("COM.AU/10000001").organization.name == "Acme Too"
+        assert look_up("com/10000001").organization.name == "Acme"
+
+
+def test_one_that_is_listed_twice_is_still_one():
+    (report,) = a_directory("Acme").reports
+    twice = Listing("com", report.listing.organizations * 2, LISTING.fetched_at)
+    assert Directory((DataCenterReport("com", twice),)).find("acme").organization.name == "Acme"
+
+
+def test_what_acts_wants_an_id_or_a_whole_name():
+    directory = a_directory("Acme Old GmbH", "Beta")
+    assert directory.find("ol").organization.name == "Acme Old GmbH"
+    for typed in ("acme  old gmbh", "10000001", "com/10000001"):
+        assert directory.named(typed).organization.name == "Acme Old GmbH"
+    with pytest.raises(Ambiguous, match="only a part of a name") as caught:
+        directory.named("ol")
+    assert caught.value.candidates == ("Acme Old GmbH (10000001, com)",)
+    assert caught.value.choices == {"com/10000001": "Acme Old GmbH (com/10000001)"}
+    with pytest.raises(NotFound):
+        directory.named("nobody")
+
+
+def test_a_look_up_in_vain_says_how_to_go_on():
+    with pytest.raises(NotFound, match=r"Search with /orgs chekc 7, or list all with /orgs\."):
+        a_directory("Acme").find(" chekc 7")

@@ -85,6 +85,22 @@ async def test_an_ambiguous_name_offers_the_candidates(world):
     answer = await world.ask("U0VIEWER", "/orgs", "show northwind traders")
     assert "Northwind Traders (10234695, com)" in answer.text
     assert "Northwind Traders (20077315, eu)" in answer.text
+    await world.slack.click("U0VIEWER", answer, "Choose one …", "Northwind Traders (eu/20077315)")
+    chosen = await world.answer("U0VIEWER", after=1)
+    assert "*Northwind Traders (active)*" in chosen.text
+    assert "Data center: eu" in chosen.text
+
+
+async def test_an_organization_is_named_by_its_data_center_and_id_too(world):
+    answer = await world.ask("U0VIEWER", "/orgs", "show eu/20077315")
+    assert "*Northwind Traders (active)*" in answer.text
+
+
+@pytest.mark.parametrize("typed", ["show nobody", "shwo 10234695"])
+async def test_what_fits_nothing_is_answered_with_the_usage_and_an_example(world, typed):
+    answer = await world.ask("U0VIEWER", "/orgs", typed)
+    assert "Usage: `/orgs " in answer.text
+    assert "Example: `/orgs show 10234695`" in answer.text
 
 
 async def test_a_name_that_nobody_has(world):

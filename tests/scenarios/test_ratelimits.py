@@ -203,11 +203,47 @@ async def test_what_the_service_tells_of_its_day_is_in_force(world):
         ("plan 1 gold", "The last word has to be a plan"),
         ("plan", "Which organization, and which plan"),
         ("no such organization", "There is no organization"),
+        ("chekc 10234695", "Example: `/ratelimits check 10234695`"),
+        ("check nobody", "Usage: `/ratelimits check &lt;org&gt;`"),
+        ("plan nobody free", "Usage: `/ratelimits plan &lt;org&gt; &lt;plan&gt;`"),
     ],
 )
 async def test_what_is_not_understood_is_explained(world, typed, said):
     answer = await world.ask("U0ADMIN", "/ratelimits", typed)
     assert said in answer.all_text
+
+
+async def test_a_part_of_a_name_shows_one_and_acts_on_none(world):
+    await world.ask("U0ADMIN", "/orgs")
+    calls = len(world.services.state.calls)
+    shown = await world.ask("U0ADMIN", "/ratelimits", "tailsp")
+    assert "*Tailspin Toys*" in shown.text
+    for typed in ("plan tailsp premium", "check tailsp"):
+        answer = await world.ask("U0ADMIN", "/ratelimits", typed)
+        assert (
+            "“tailsp” is only a part of a name. It fits 1 organization; use the id" in answer.text
+        )
+        assert "Tailspin Toys (10407630, com)" in answer.text
+    assert len(world.services.state.calls) == calls
+    again = await world.ask("U0ADMIN", "/ratelimits", "tailspin toys")
+    assert "plan free" in again.all_text
+
+
+@pytest.mark.parametrize(("typed", "said"), [("", "Id `20077315`"), ("check ", "has passed in")])
+async def test_who_fits_several_chooses_one_of_them(world, typed, said):
+    answer = await world.ask("U0OPERATOR", "/ratelimits", f"{typed}northwind traders")
+    await world.slack.click("U0OPERATOR", answer, "Choose one …", "Northwind Traders (eu/20077315)")
+    chosen = await world.answer("U0OPERATOR", after=1)
+    assert said in chosen.all_text
+
+
+async def test_an_id_of_two_data_centers_is_no_dead_end(world):
+    one = organization_of(world)
+    world.services.state.set_organizations("jp", [replace(one, name="Her twin")])
+    answer = await world.ask("U0ADMIN", "/ratelimits", one.organization_id)
+    assert f"Her twin (jp/{one.organization_id})" in answer.text
+    typed = f"plan jp/{one.organization_id} premium"
+    assert "*Her twin* is on the plan" in (await world.ask("U0ADMIN", "/ratelimits", typed)).text
 
 
 async def test_ten_thousand_organizations_with_long_names_are_paged(world):
