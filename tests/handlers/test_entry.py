@@ -338,9 +338,12 @@ async def test_commands_over_the_limit_are_declined_kindly():
 async def test_buttons_do_not_count_as_commands():
     async with small_bot(commands_per_minute=1) as bot:
         message = await shown_button(bot)
-        bot.frame.action("press", Held(None), replaces=True)
+        work = Held(None)
+        work.release.set()
+        bot.frame.action("press", work, replaces=True)
         for _ in range(3):
             await bot.slack.click(USER, message, "Next")
+        assert await bot.outcomes() == {("/list", "ok"): 1.0, ("press", "ok"): 3.0}
         assert seen(bot) == ["the list"]
 
 
