@@ -40,6 +40,7 @@ LEAST_ROLE: Mapping[Permission, Role] = {
     Permission.SET_PLAN: Role.ADMIN,
     Permission.READ_AUDIT: Role.ADMIN,
 }
+HIGHEST_ROLE = tuple(Role)[-1]
 RANK = {role: rank for rank, role in enumerate(Role)}
 
 Roles = Mapping[Role, tuple[str, ...]]
@@ -92,12 +93,14 @@ class Decision:
         permission: What was asked for.
         holders: User ids, group ids or `"*"` of those who may.
         role: The least role that may, where a role decides.
+        setting: Where the operator says who may.
     """
 
     reason: Reason
     permission: Permission
     holders: tuple[str, ...] = ()
     role: Role | None = None
+    setting: str = "ROLES"
 
     @property
     def is_granted(self) -> bool:
@@ -134,7 +137,9 @@ def decide(
     holders = who_may(permission, roles, circumstances)
     role = LEAST_ROLE.get(permission)
     reason = _reason(person, permission, holders, circumstances)
-    return Decision(reason, permission, holders, role)
+    by_flow = permission is Permission.DECIDE and circumstances.approvers is not None
+    setting = "FLOW_APPROVERS" if by_flow else "ROLES"
+    return Decision(reason, permission, holders, role, setting)
 
 
 def who_may(

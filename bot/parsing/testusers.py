@@ -149,7 +149,7 @@ def _quoted(word: str) -> str:
 
 def _unknown(action: str, word: Word) -> UsageError:
     if action == "requests":
-        return _misuse("requests", "`requests` stands alone.")
+        return _misuse("requests", "“requests” stands alone.")
     return UsageError(
         f"“{word.text[:80]}” is none of add, remove, list, history, requests and help.",
         "/testusers add | remove | list | history | requests | help",
@@ -192,7 +192,7 @@ def _parse_change(kind: ChangeKind, words: Sequence[Word], text: str) -> ChangeR
     if problem := identities_problem(options.identities):
         raise _misuse(kind, problem)
     if options.now and not options.reason:
-        raise _misuse(kind, "`now` needs a reason: end with `because <reason>`.")
+        raise _misuse(kind, "“now” needs a reason: end with “because <reason>”.")
     return ChangeRequest(
         kind,
         flow.text,
@@ -219,9 +219,11 @@ def _take(kind: ChangeKind, words: list[Word], options: _Options, text: str) -> 
 
 def _take_duration(kind: ChangeKind, words: list[Word], options: _Options) -> None:
     if kind == "remove":
-        raise _misuse(kind, "`for` belongs to `add`; quote “for” if it is an identity.")
+        raise _misuse(
+            kind, "“for” belongs to “add”; if it is an identity, put it into quotation marks."
+        )
     if options.duration_seconds is not None:
-        raise _misuse(kind, "`for` stands there twice.")
+        raise _misuse(kind, "“for” stands there twice.")
     typed = words.pop(0).text if words else ""
     options.duration_seconds = parse_duration(typed)
     if options.duration_seconds is None:
@@ -231,13 +233,13 @@ def _take_duration(kind: ChangeKind, words: list[Word], options: _Options) -> No
 def duration_problem(typed: str) -> str:
     """What is wrong with a duration that was typed."""
     days = MAX_DURATION_SECONDS // 86_400
-    what = f"“{typed[:80]}” is not a duration" if typed else "`for` needs a duration"
+    what = f"“{typed[:80]}” is not a duration" if typed else "“for” needs a duration"
     return f"{what}: 30m, 2h, 3d and 5s are, up to {days}d."
 
 
 def _reason(kind: ChangeKind, reason: str) -> str:
     if not reason:
-        raise _misuse(kind, "`because` needs a reason after it.")
+        raise _misuse(kind, "“because” needs a reason after it.")
     if problem := reason_problem(reason):
         raise _misuse(kind, problem)
     return reason

@@ -13,6 +13,7 @@ from bot.errors import DatabaseUnavailable, Refused, SlackError, UnknownPerson
 from bot.model.audit import AuditEntry
 from bot.permissions import (
     EVERY_FULL_MEMBER,
+    HIGHEST_ROLE,
     Circumstances,
     Decision,
     Permission,
@@ -201,14 +202,24 @@ class People:
         is_own = decision.reason is Reason.OWN_REQUEST
         others = tuple(one for one in decision.holders if one != person.slack_user_id)
         who = await self._named(others if is_own else decision.holders)
+        if not who:
+            nobody = "Nobody else" if is_own else "Nobody"
+            who = f"{nobody} has it yet: the operator of Gatehouse sets it in {decision.setting}."
+        return f"{self._why(person, decision)} {who}"
+
+    def _why(self, person: Person, decision: Decision) -> str:
         if decision.reason is Reason.UNKNOWN:
-            return f"{person.doubt} Until then you may not {decision.permission}. {who}"
-        if is_own:
-            return f"This is your own request: somebody else has to decide on it. {who}"
+            return f"{person.doubt} Until then you may not {decision.permission}."
+        if decision.reason is Reason.OWN_REQUEST:
+            return "This is your own request: somebody else has to decide on it."
         if decision.reason is Reason.NOT_AN_APPROVER_OF_THIS_FLOW:
-            return f"You may not {decision.permission} for this flow. {who}"
+            return f"You may not {decision.permission} for this flow."
         role = f"the role {decision.role}" if decision.role else "a role"
-        return f"You may not {decision.permission}: that needs {role} or a higher one. {who}"
+        higher = "" if decision.role is HIGHEST_ROLE else " or a higher one"
+        sentence = f"You may not {decision.permission}: that needs {role}{higher}."
+        if decision.permission is Permission.OVERRIDE and self.may(person, Permission.REQUEST):
+            return f"{sentence} Leave out “now” to ask for approval."
+        return sentence
 
     async def name(self, slack_user_id: str) -> str:
         """Return what Slack calls a person, or the id when it cannot be looked up."""
@@ -260,7 +271,7 @@ class People:
 
     async def _named(self, holders: tuple[str, ...]) -> str:
         if not holders:
-            return "Nobody has it yet: the operator of Gatehouse sets it in ROLES."
+            return ""
         if EVERY_FULL_MEMBER in holders:
             return "Every full member of this workspace has it; guests do not."
         names = await asyncio.gather(*(self._label(one) for one in holders[:NAMED_HOLDERS]))

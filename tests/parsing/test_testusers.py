@@ -85,7 +85,7 @@ def test_what_is_typed_is_understood(text: str, request_: TestusersRequest) -> N
         ("add welcome +1 because", "needs a reason after it"),
         ("add welcome +1 now", "needs a reason"),
         ("add welcome +1 because " + "x" * 501, "501 characters"),
-        ("remove welcome +1 for 2h", "belongs to `add`"),
+        ("remove welcome +1 for 2h", "belongs to “add”"),
         ("add welcome “open +1", "never closed"),
         ("add welcome +1 (555) 010-0100", "“+1 (555)” looks like one number"),
         ("add welcome +49\u00a0170 12345", "“+49 170” looks like one number"),
@@ -228,3 +228,16 @@ def test_two_words_that_look_like_one_number_are_quoted() -> None:
 
 def test_what_no_quotation_mark_holds_cannot_be_typed() -> None:
     assert as_command(ChangeRequest("add", "welcome", ("a\" b' c",))) == ""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("add w +1 now", "add w +1 for", "add w +1 for 2h for 2h", "remove w +1 for 2h"),
+        *("add w +1 because", "requests now", "add", "list", "add w", "add w +1 for x"),
+    ],
+)
+def test_no_sentence_has_marks_that_only_markup_shows_well(text: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse_testusers(text)
+    assert "`" not in caught.value.sentence

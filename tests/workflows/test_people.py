@@ -203,6 +203,36 @@ async def test_a_permission_that_nobody_has_says_so(database, slack, clock):
         await people.admit(await people.find("U0X"), Permission.READ)
 
 
+@pytest.mark.parametrize(
+    ("approvers", "setting"), [({}, "ROLES"), ({"FW1": ("U0ADA",)}, "FLOW_APPROVERS")]
+)
+async def test_who_alone_decides_is_told_that_nobody_else_does_and_which_setting_says_so(
+    database, slack, clock, approvers, setting
+):
+    policy = Policy({Role.APPROVER: ("U0ADA",)}, approvers)
+    people = People(slack, policy, database, AuditStore(None), clock)
+    people.meet(TEAM, "U0BOT")
+    with pytest.raises(Refused) as caught:
+        await people.admit(
+            await people.find("U0ADA"), Permission.DECIDE, flow_sid="FW1", requester="U0ADA"
+        )
+    assert caught.value.sentence.endswith(
+        f"Nobody else has it yet: the operator of Gatehouse sets it in {setting}."
+    )
+
+
+async def test_above_the_highest_role_there_is_none(people):
+    with pytest.raises(Refused, match=r"that needs the role admin\. Ask"):
+        await people.admit(Person("U0X", "X", frozenset({Role.APPROVER})), Permission.SET_PLAN)
+
+
+@pytest.mark.parametrize(("role", "helps"), [(Role.VIEWER, False), (Role.OPERATOR, True)])
+async def test_who_may_not_do_without_approval_is_told_how_to_ask_for_it(people, role, helps):
+    with pytest.raises(Refused) as caught:
+        await people.admit(Person("U0X", "X", frozenset({role})), Permission.OVERRIDE)
+    assert ("Leave out “now” to ask for approval." in caught.value.sentence) is helps
+
+
 async def test_who_asks_while_the_bot_starts_waits_until_it_knows_its_workspace(
     database, slack, clock
 ):
