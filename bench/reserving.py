@@ -18,6 +18,7 @@ from bot.model.organization import OrganizationKey
 from bot.model.plans import Plan
 from bot.model.quota import Terms
 from bot.store.engine import Database
+from bot.tasks import Tasks
 from bot.workflows.guard import Guard
 from bot.workflows.incidents import Incidents
 
@@ -35,7 +36,7 @@ class Worker:
     def __init__(self, url: str) -> None:
         clock = SystemClock()
         self.database = Database(url, clock)
-        self._guard = Guard(self.database, clock, TERMS, Incidents(TERMS, lambda: None))
+        self._guard = Guard(self.database, clock, TERMS, Incidents(TERMS, lambda: None), Tasks())
 
     async def reserve(self) -> None:
         """A call that is granted, answered and over."""

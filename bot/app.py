@@ -96,6 +96,7 @@ class Shared:
     metrics: Metrics
     services: ServiceLog
     jobs: JobLoop
+    tasks: Tasks
     runners: dict[str, Runner]
 
 
@@ -150,6 +151,7 @@ def _shared(
         metrics=metrics,
         services=services,
         jobs=JobLoop(database, clock, secrets.token_hex(8), runners),
+        tasks=Tasks(),
         runners=runners,
     )
 
@@ -165,8 +167,8 @@ def _assemble(shared: Shared) -> Gatehouse:
     retention = Retention(shared.database, settings.retain_days, prunes)
     shared.runners.update({SEND_KIND: sender.run, RETAIN_KIND: retention.run})
     shared.runners.update({**testusers.runners, **quotas.runners})
-    tasks, app = Tasks(), _bolt_app(settings, shared.web, shared.people)
-    handlers.register(_frame(shared, app, tasks), desk)
+    app = _bolt_app(settings, shared.web, shared.people)
+    handlers.register(_frame(shared, app), desk)
     secret = revealed(settings.slack_signing_secret)
     return Gatehouse(
         settings=settings,
@@ -177,7 +179,7 @@ def _assemble(shared: Shared) -> Gatehouse:
         desk=desk,
         jobs=shared.jobs,
         plans=(retention.plan, *quotas.plans),
-        tasks=tasks,
+        tasks=shared.tasks,
         metrics=shared.metrics,
         clock=shared.clock,
     )
@@ -203,13 +205,13 @@ def _desk(
     )
 
 
-def _frame(shared: Shared, app: AsyncApp, tasks: Tasks) -> handlers.Frame:
+def _frame(shared: Shared, app: AsyncApp) -> handlers.Frame:
     recent: TTLCache[str, deque[float]] = TTLCache(
         PEOPLE_COUNTED, WINDOW_SECONDS, timer=shared.clock.monotonic
     )
     pace = CommandPace(shared.settings.commands_per_minute, recent)
     return handlers.Frame(
-        app, shared.people, pace, tasks, shared.metrics, shared.replies, shared.clock
+        app, shared.people, pace, shared.tasks, shared.metrics, shared.replies, shared.clock
     )
 
 
@@ -237,7 +239,7 @@ def _organizations(shared: Shared) -> tuple[OrganizationDirectory, QuotaParts]:
     """Return what knows the organizations, and what sees to their limits: no call without both."""
     settings, clock, database = shared.settings, shared.clock, shared.database
     terms, wake = quota_terms(settings), shared.jobs.wake
-    guard = Guard(database, clock, terms, Incidents(terms, wake))
+    guard = Guard(database, clock, terms, Incidents(terms, wake), shared.tasks)
     access = inventory_access(settings, shared.http, clock)
     inventory = InventoryClient(shared.http, guard, access)
     directory = OrganizationDirectory(

@@ -33,6 +33,7 @@ from bot.doctor.slack import (
 from bot.errors import SlackError
 from bot.settings import Settings, revealed
 from bot.store.engine import Database
+from bot.tasks import Tasks
 from bot.workflows.guard import Guard
 from bot.workflows.incidents import Incidents
 
@@ -103,7 +104,8 @@ class _Examination:
             sentence = "Not tried: a call needs the database, where all processes count theirs."
             return [Finding(f"inventory {name}", "not_tried", sentence) for name in centers]
         terms = quota_terms(self._settings)
-        guard = Guard(self._database, self._clock, terms, Incidents(terms, _nobody_to_wake))
+        incidents = Incidents(terms, _nobody_to_wake)
+        guard = Guard(self._database, self._clock, terms, incidents, Tasks())
         access = inventory_access(self._settings, self._http, self._clock)
         client = InventoryClient(self._http, guard, access)
         exams = (

@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -32,8 +33,10 @@ from bot.model.told import ToldLimits
 from bot.store import quotas
 from bot.store.engine import Database, Transaction
 from bot.store.quotas import CallRequest, NotNow, Reservation
+from bot.tasks import Tasks
 from bot.workflows.incidents import Incidents, Refusal
 from bot.workflows.refusals import as_error
+from bot.workflows.unwritten import Unwritten
 
 log = structlog.get_logger(__name__)
 
@@ -61,6 +64,7 @@ class Guard:
         clock: For pauses and for the time between two moments of one call.
         terms: The plans in force, and when a call is given up.
         incidents: Told of each refusal by the service, and of the probe that passes.
+        tasks: Hold what goes on trying to write a refusal.
     """
 
     def __init__(
@@ -69,13 +73,14 @@ class Guard:
         clock: Clock,
         terms: Terms,
         incidents: Incidents,
+        tasks: Tasks,
     ) -> None:
         self._database = database
         self._clock = clock
         self._terms = terms
         self._incidents = incidents
         self._lines: WeakValueDictionary[OrganizationKey, _Line] = WeakValueDictionary()
-        self._unwritten: dict[OrganizationKey, list[_Call]] = {}
+        self._unwritten = Unwritten(clock, tasks)
 
     @asynccontextmanager
     async def call(self, key: OrganizationKey, cause: CallCause) -> AsyncIterator["_Call"]:
@@ -86,7 +91,8 @@ class Guard:
         """
         line = self._line_of(key)
         request = self._request(key, cause)
-        await self._write_what_is_left(key)
+        # Before anything more is granted.
+        await self._unwritten.done(key)
         call = _Call(await self._wait_for(request, line), request, self._clock)
         try:
             yield call
@@ -185,7 +191,7 @@ class Guard:
 
     async def _end(self, call: "_Call", error: BaseException | None) -> None:
         if call.refusal is not None:
-            await self._write_refusal(call)
+            await self._unwritten.write(call.request.key, partial(self._write_refusal, call))
             return
         is_over = call.is_whole(error) or call.was_never_sent(error)
         if call.is_probe:
@@ -212,22 +218,12 @@ class Guard:
             await quotas.note_told(tx, call.reservation, told)
 
     async def _write_refusal(self, call: "_Call") -> None:
-        try:
-            async with self._database.transaction() as tx:
-                await self._note_told(tx, call)
-                # Before it is settled: it was in flight itself when it was refused.
-                await self._incidents.refused(tx, call.as_refusal())
-                await quotas.settle(tx, call.reservation, call.seconds_since_headers())
-        except DatabaseUnavailable:
-            self._unwritten.setdefault(call.request.key, []).append(call)
-            raise
+        async with self._database.transaction() as tx:
+            await self._note_told(tx, call)
+            # Before it is settled: it was in flight itself when it was refused.
+            await self._incidents.refused(tx, call.as_refusal())
+            await quotas.settle(tx, call.reservation, call.seconds_since_headers())
         self._incidents.wake()
-
-    async def _write_what_is_left(self, key: OrganizationKey) -> None:
-        """Write refusals that the database did not take, before anything more is granted."""
-        while self._unwritten.get(key):
-            await self._write_refusal(self._unwritten[key].pop(0))
-        self._unwritten.pop(key, None)
 
 
 class _Call:

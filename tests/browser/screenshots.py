@@ -14,6 +14,7 @@ from bot.model.plans import Plan
 from bot.model.quota import Terms
 from bot.store.engine import Database
 from bot.store.migrations import migrate
+from bot.tasks import Tasks
 from bot.workflows.guard import Guard
 from bot.workflows.incidents import Incidents
 from sandbox.launch import Sandbox, running_sandbox
@@ -110,7 +111,7 @@ async def remember_a_day(database: Path) -> None:
     clock = FakeClock(hour_at - timedelta(hours=23))
     store = Database(f"sqlite:///{database}", clock, own_clock=False)
     await migrate(store)
-    guard = Guard(store, clock, TERMS, Incidents(TERMS, lambda: None))
+    guard = Guard(store, clock, TERMS, Incidents(TERMS, lambda: None), Tasks())
     for _ in range(23):
         calls = BUSY[clock.now().hour]
         for call in range(calls):

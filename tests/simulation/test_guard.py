@@ -10,6 +10,7 @@ from bot.model.calls import CallCause
 from bot.model.organization import OrganizationKey
 from bot.model.plans import CallClass, Plan
 from bot.model.quota import Full, Granted, LimitKind, Terms
+from bot.tasks import Tasks
 from bot.workflows.guard import Guard
 from bot.workflows.incidents import Incidents
 from tests.simulation.ledgers import Ticket
@@ -61,7 +62,8 @@ def ledger(database, clock, monkeypatch) -> GuardLedger:
     # Who waits is the simulation's business.
     monkeypatch.setattr("bot.workflows.guard.PERSON_WAITS_SECONDS", 0.0)
     guards = [
-        Guard(database, clock, TERMS, Incidents(TERMS, lambda: None)) for _process in range(4)
+        Guard(database, clock, TERMS, Incidents(TERMS, lambda: None), Tasks())
+        for _process in range(4)
     ]
     return GuardLedger(guards, clock)
 

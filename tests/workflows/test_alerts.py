@@ -29,6 +29,7 @@ from bot.store.audit import AuditStore
 from bot.store.engine import Database
 from bot.store.jobs import Job
 from bot.store.outbox import Letter, SentCard
+from bot.tasks import Tasks
 from bot.workflows.alerts import Alerts, Probes
 from bot.workflows.guard import Guard
 from bot.workflows.incidents import Incidents
@@ -89,7 +90,7 @@ class FakeInventory:
 
 @pytest.fixture
 def inventory(database, clock) -> FakeInventory:
-    return FakeInventory(Guard(database, clock, TERMS, INCIDENTS))
+    return FakeInventory(Guard(database, clock, TERMS, INCIDENTS, Tasks()))
 
 
 @pytest.fixture

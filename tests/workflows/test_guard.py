@@ -20,6 +20,7 @@ from bot.model.plans import Plan
 from bot.model.quota import Terms
 from bot.model.told import ToldLimits
 from bot.store import accounts, incidents, jobs, outbox, quota_use, quotas
+from bot.tasks import Tasks
 from bot.workflows.alerts import Probes
 from bot.workflows.guard import Guard
 from bot.workflows.incidents import Incidents
@@ -44,8 +45,13 @@ def woken() -> list[int]:
 
 
 @pytest.fixture
-def guard(database, clock, woken) -> Guard:
-    return Guard(database, clock, TERMS, Incidents(TERMS, lambda: woken.append(1)))
+def tasks() -> Tasks:
+    return Tasks()
+
+
+@pytest.fixture
+def guard(database, clock, woken, tasks) -> Guard:
+    return Guard(database, clock, TERMS, Incidents(TERMS, lambda: woken.append(1)), tasks)
 
 
 async def make(guard, cause=PERSON, key=KEY, *, told=None) -> None:
@@ -328,6 +334,43 @@ async def test_a_refusal_that_could_not_be_written_is_before_the_next_grant(
     monkeypatch.undo()
     with pytest.raises(OrganizationBlocked):
         await make(guard)
+
+
+async def test_a_refusal_that_could_not_be_written_is_written_though_nobody_asks_again(
+    guard, database, monkeypatch, tasks
+):
+    with pytest.raises(RateLimited):
+        await go_wrong(guard, a_429(), at_the_end=lambda: break_down(database, monkeypatch))
+    monkeypatch.undo()
+    await tasks.drain(10)
+    async with database.reading() as tx:
+        [incident] = await incidents.all_open(tx)
+    assert incident.refusals == 1
+
+
+async def test_nobody_is_granted_a_call_while_such_a_refusal_is_being_written(
+    guard, database, monkeypatch
+):
+    with pytest.raises(RateLimited):
+        await go_wrong(guard, a_429(), at_the_end=lambda: break_down(database, monkeypatch))
+    monkeypatch.undo()
+    is_writing, go_on, transaction = asyncio.Event(), asyncio.Event(), database.transaction
+
+    @asynccontextmanager
+    async def slow():
+        is_writing.set()
+        await go_on.wait()
+        async with transaction() as tx:
+            yield tx
+
+    monkeypatch.setattr(database, "transaction", slow)
+    first = asyncio.create_task(make(guard))
+    await is_writing.wait()
+    second = asyncio.create_task(make(guard))
+    await asyncio.wait({second}, timeout=0.05)
+    go_on.set()
+    results = await asyncio.gather(first, second, return_exceptions=True)
+    assert [type(result) for result in results] == [OrganizationBlocked] * 2
 
 
 async def test_many_refusals_are_one_incident_with_what_the_bot_itself_used(guard, database):

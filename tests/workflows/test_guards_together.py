@@ -14,6 +14,7 @@ from bot.model.quota import Terms
 from bot.store import accounts, incidents, quotas
 from bot.store.engine import Database
 from bot.store.migrations import migrate
+from bot.tasks import Tasks
 from bot.workflows.guard import Guard
 from bot.workflows.incidents import Incidents
 
@@ -41,7 +42,10 @@ async def databases(postgres_url):
 
 @pytest.fixture
 def guards(databases):
-    return [Guard(one, SystemClock(), TERMS, Incidents(TERMS, lambda: None)) for one in databases]
+    return [
+        Guard(one, SystemClock(), TERMS, Incidents(TERMS, lambda: None), Tasks())
+        for one in databases
+    ]
 
 
 async def make(guard, counter, *, cause=PERSON) -> str:

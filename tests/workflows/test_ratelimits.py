@@ -20,6 +20,7 @@ from bot.model.quota import LimitKind, Terms
 from bot.model.told import ToldLimits
 from bot.permissions import Person
 from bot.store.audit import AuditStore
+from bot.tasks import Tasks
 from bot.workflows.guard import Guard
 from bot.workflows.incidents import Incidents
 from bot.workflows.ratelimits import RateLimits
@@ -84,7 +85,7 @@ def clock() -> JumpingClock:
 
 @pytest.fixture
 def inventory(database, clock) -> FakeInventory:
-    return FakeInventory(Guard(database, clock, TERMS, Incidents(TERMS, lambda: None)))
+    return FakeInventory(Guard(database, clock, TERMS, Incidents(TERMS, lambda: None), Tasks()))
 
 
 @pytest.fixture
