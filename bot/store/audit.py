@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Row, select, update
+from sqlalchemy import BigInteger, Row, Select, select, type_coerce, update
 
 from bot.model.audit import AuditEntry, RecordedEntry, Verdict
 from bot.store.engine import Transaction, to_microseconds
@@ -44,15 +44,14 @@ class AuditStore:
     def _recorded(self, entry: AuditEntry, head: Row[Any], at: datetime) -> RecordedEntry:
         detail = json.dumps(dict(entry.detail), sort_keys=True, ensure_ascii=False)
         position = head.position + 1
-        digest = self._digest(
-            head.hash, position, at, entry.actor, entry.action, entry.subject, detail
-        )
+        words = (entry.actor, entry.action, entry.subject, detail)
+        digest = self._digest(head.hash, position, to_microseconds(at), *words)
         return RecordedEntry(
             position, at, entry.actor, entry.action, entry.subject, detail, head.hash, digest
         )
 
-    def _digest(self, previous: str, position: int, at: datetime, *words: str) -> str:
-        parts = [previous, position, to_microseconds(at), *words]
+    def _digest(self, previous: str, position: int, microseconds: int, *words: str) -> str:
+        parts = [previous, position, microseconds, *words]
         payload = json.dumps(parts, ensure_ascii=False).encode("utf-8", "surrogatepass")
         if self._key is None:
             return hashlib.sha256(payload).hexdigest()
@@ -73,18 +72,20 @@ class AuditStore:
         """Check every entry against the one before it, and the end against what was noted earlier.
 
         Args:
-            tx: A reading transaction.
+            tx: A reading transaction, which sees all of it as it stood at one moment.
             noted_head: A head hash noted at some earlier time; its entry must still be there.
         """
         previous, position, seen_noted = GENESIS, 0, noted_head in (None, GENESIS)
-        async for entry in self._all(tx):
-            reason = self._fault(entry, previous, position)
+        async for row in self._all(tx):
+            reason = self._fault(row, previous, position)
             if reason:
                 return Verdict(position, previous, position + 1, reason)
-            previous, position = entry.hash, entry.position
-            seen_noted = seen_noted or entry.hash == noted_head
-        told_position, told_hash = await self.head(tx)
-        if (told_position, told_hash) != (position, previous):
+            previous, position = row.hash, row.position
+            seen_noted = seen_noted or row.hash == noted_head
+        ends = [(row.position, row.hash) for row in await tx.connection.execute(select(audit_head))]
+        if not ends:
+            return Verdict(position, previous, None, "the row that says where it ends is missing")
+        if ends != [(position, previous)]:
             return Verdict(position, previous, position + 1, "the newest entries are missing")
         if not seen_noted:
             return Verdict(
@@ -92,29 +93,30 @@ class AuditStore:
             )
         return Verdict(position, previous)
 
-    def _fault(self, entry: RecordedEntry, previous: str, position: int) -> str:
-        if entry.position != position + 1:
+    def _fault(self, row: Row[Any], previous: str, position: int) -> str:
+        if row.position != position + 1:
             return "an entry is missing before this one"
-        if entry.previous_hash != previous:
+        if row.previous_hash != previous:
             return "it does not follow the entry before it"
-        words = (entry.actor, entry.action, entry.subject, entry.detail)
-        expected = self._digest(previous, entry.position, entry.at, *words)
-        if not hmac.compare_digest(expected, entry.hash):
-            return "its content was edited, or the key is another"
-        return ""
+        words = (row.actor, row.action, row.subject, row.detail)
+        try:
+            expected = self._digest(previous, row.position, row.microseconds, *words)
+        except (TypeError, ValueError):
+            return "its content cannot be read"
+        return "" if row.hash == expected else "its content was edited, or the key is another"
 
-    async def _all(self, tx: Transaction) -> AsyncIterator[RecordedEntry]:
+    async def _all(self, tx: Transaction) -> AsyncIterator[Row[Any]]:
+        """Yield the entries, with their times as they are stored: an edited one may be no time."""
+        microseconds = type_coerce(audit_entries.c.at, BigInteger).label("microseconds")
+        others = (column for column in audit_entries.c if column.name != "at")
+        everything: Select[Any] = select(*others, microseconds)
         position = 0
         while True:
-            query = (
-                select(audit_entries)
-                .where(audit_entries.c.position > position)
-                .order_by(audit_entries.c.position)
-                .limit(PAGE)
-            )
-            rows = (await tx.connection.execute(query)).all()
+            after = everything.where(audit_entries.c.position > position)
+            page = after.order_by(audit_entries.c.position).limit(PAGE)
+            rows = (await tx.connection.execute(page)).all()
             for row in rows:
-                yield RecordedEntry(**row._mapping)  # noqa: SLF001 - SQLAlchemy's documented name
+                yield row
             if len(rows) < PAGE:
                 return
             position = rows[-1].position

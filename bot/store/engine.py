@@ -40,6 +40,8 @@ STATEMENT_SECONDS = 10
 BUSY_SECONDS = 3
 # What the drivers raise while connecting, before SQLAlchemy can wrap it.
 DRIVER_ERRORS = (asyncpg.PostgresError, asyncpg.InterfaceError, sqlite3.Error)
+# As SQLite reads: without it each statement of PostgreSQL sees what was committed before it.
+SNAPSHOT = {"isolation_level": "REPEATABLE READ"}
 POSTGRES_NOW = text("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint")
 
 
@@ -160,6 +162,12 @@ class Database:
         self._writer = asyncio.Lock()
 
     @property
+    def is_absent(self) -> bool:
+        """Whether it is a SQLite file that is not there: to connect would make an empty one."""
+        path = self.url.database
+        return self.is_sqlite and path not in {None, "", ":memory:"} and not Path(path).exists()
+
+    @property
     def engine(self) -> AsyncEngine:
         """The SQLAlchemy engine, for migrations."""
         return self._engine
@@ -196,14 +204,14 @@ class Database:
 
     @asynccontextmanager
     async def reading(self) -> AsyncIterator[Transaction]:
-        """Yield a transaction that only reads.
+        """Yield a transaction that only reads, and sees everything as it stood at one moment.
 
         Raises:
             DatabaseUnavailable: As for `transaction`.
         """
+        reads = {"gatehouse_reads": True} if self.is_sqlite else SNAPSHOT
         async with _translated(), self._engine.connect() as connection:
-            reader = await connection.execution_options(gatehouse_reads=True)
-            yield Transaction(reader, self._clock)
+            yield Transaction(await connection.execution_options(**reads), self._clock)
 
     @asynccontextmanager
     async def _serialised(self) -> AsyncIterator[None]:

@@ -1,7 +1,9 @@
 """`python -m bot audit verify` says what holds, what does not, and what it cannot show."""
 
+from pathlib import Path
+
 import pytest
-from sqlalchemy import delete, update
+from sqlalchemy import delete, make_url, update
 
 from bot.cli_audit import PLAIN, verify_audit
 from bot.clock import SystemClock
@@ -92,3 +94,25 @@ async def test_without_a_key_it_says_what_it_cannot_show(sqlite_url, capsys):
 async def test_a_database_that_is_away_is_no_verdict(capsys):
     assert await verify_audit(settings("postgresql://u:p@127.0.0.1:1/none"), None) == 2
     assert "cannot be reached" in capsys.readouterr().out
+
+
+async def test_a_file_that_is_not_there_is_said_and_not_made(tmp_path, capsys):
+    path = tmp_path / "wrong.db"
+    assert await verify_audit(settings(f"sqlite:///{path}"), None) == 2
+    said = capsys.readouterr().out
+    assert said == f"There is no database file {path}. Check DATABASE_URL.\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.fixture
+def unused_url(empty_database_url) -> str:
+    """A database that is there, with nothing in it."""
+    address = make_url(empty_database_url)
+    if address.get_backend_name() == "sqlite":
+        Path(address.database).touch()
+    return empty_database_url
+
+
+async def test_a_database_that_was_never_used_is_said(unused_url, capsys):
+    assert await verify_audit(settings(unused_url), None) == 2
+    assert "never used by Gatehouse" in capsys.readouterr().out

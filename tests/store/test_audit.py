@@ -3,10 +3,11 @@
 import asyncio
 
 import pytest
-from sqlalchemy import delete, update
+from sqlalchemy import delete, literal, literal_column, update
 
 from bot.model.audit import AuditEntry
 from bot.store.audit import AuditStore
+from bot.store.engine import Database
 from bot.store.tables import audit_entries, audit_head
 
 
@@ -108,3 +109,47 @@ async def test_a_rolled_back_transaction_leaves_no_entry(database, audit):
     with pytest.raises(ValueError, match=r"^$"):
         await write_and_fail()
     assert (await verdict(database, audit)).entries == 0
+
+
+async def test_entries_that_are_written_meanwhile_break_nothing(database, audit):
+    class Slow(AuditStore):
+        async def _all(self, tx):
+            async for row in super()._all(tx):
+                yield row
+            await fill(database, self, 2)
+
+    await fill(database, audit)
+    found = await verdict(database, Slow(audit._key))
+    assert (found.is_intact, found.entries) == (True, 5)
+    assert (await verdict(database, audit)).entries == 7
+
+
+@pytest.mark.parametrize(
+    "edit", [{"hash": "é" * 64}, {"previous_hash": "é" * 64}, {"at": literal(9 * 10**18)}]
+)
+async def test_an_entry_that_is_edited_into_nonsense_is_found(database, audit, edit):
+    await fill(database, audit)
+    where = audit_entries.c.position == 3
+    await change(database, update(audit_entries).where(where).values(**edit))
+    assert (await verdict(database, audit)).broken_at == 3
+
+
+@pytest.mark.parametrize("column", ["detail", "at"])
+@pytest.mark.parametrize("nonsense", ["x'ff00'", "'long ago'", "1.5"])
+async def test_an_entry_that_no_longer_is_of_its_type_is_found(sqlite_url, clock, column, nonsense):
+    database, audit = Database(sqlite_url, clock), AuditStore(None)
+    try:
+        await fill(database, audit)
+        edit = update(audit_entries).where(audit_entries.c.position == 3)
+        await change(database, edit.values({column: literal_column(nonsense)}))
+        assert (await verdict(database, audit)).broken_at == 3
+    finally:
+        await database.close()
+
+
+async def test_a_removed_head_is_found(database, audit):
+    await fill(database, audit)
+    await change(database, delete(audit_head))
+    found = await verdict(database, audit)
+    assert (found.is_intact, found.broken_at, found.entries) == (False, None, 5)
+    assert found.reason == "the row that says where it ends is missing"
