@@ -54,6 +54,18 @@ def card(words: str) -> list[dict[str, Any]]:
     return [{"type": "actions", "elements": [button]}]
 
 
+class Seen(list[Any]):
+    """What the small bot was sent; whoever waits for it looks again."""
+
+    def __init__(self, slack: RunningSlack) -> None:
+        super().__init__()
+        self._slack = slack
+
+    def append(self, what: Any) -> None:
+        super().append(what)
+        self._slack.workspace.changed()
+
+
 def small_bot(slack: RunningSlack, clock: Any) -> AsyncApp:
     async def authorize(**_: Any) -> AuthorizeResult:
         return AuthorizeResult(
@@ -62,7 +74,7 @@ def small_bot(slack: RunningSlack, clock: Any) -> AsyncApp:
 
     client = AsyncWebClient(base_url=slack.api_url)
     app = AsyncApp(client=client, authorize=authorize, signing_secret=slack.signing_secret)
-    seen: list[Any] = []
+    seen = Seen(slack)
     app.seen = seen  # type: ignore[attr-defined]
 
     @app.command("/echo")
