@@ -19,7 +19,7 @@ class State(StrEnum):
     BLOCKED = "blocked"
     DAY_FULL = "day used up"
     MINUTE_FULL = "minute used up"
-    ALL_BUSY = "all lines busy"
+    BUSY = "busy"
     NEARLY_FULL = "nearly full"
     FINE = "fine"
 
@@ -28,7 +28,7 @@ _SEVERITY = {state: number for number, state in enumerate(State)}
 _FULL = {
     LimitKind.DAY: State.DAY_FULL,
     LimitKind.MINUTE: State.MINUTE_FULL,
-    LimitKind.CONCURRENT: State.ALL_BUSY,
+    LimitKind.CONCURRENT: State.BUSY,
 }
 
 

@@ -18,7 +18,7 @@ MARKS = {
     State.BLOCKED: ":no_entry:",
     State.DAY_FULL: ":red_circle:",
     State.MINUTE_FULL: ":red_circle:",
-    State.ALL_BUSY: ":large_orange_circle:",
+    State.BUSY: ":large_orange_circle:",
     State.NEARLY_FULL: ":large_yellow_circle:",
     State.FINE: ":large_green_circle:",
 }

@@ -12,7 +12,10 @@ from bot.ui import text
 _USED_UP = {
     LimitKind.MINUTE: "All {allowed:,} calls of this minute are used. The next slot is free",
     LimitKind.DAY: "All {allowed:,} calls of this day are used. The next slot is free",
-    LimitKind.CONCURRENT: "All {allowed:,} lines are busy. One is free at the latest",
+    LimitKind.CONCURRENT: (
+        "{allowed:,} calls are running, and no more are allowed at once. The next one can go at the"
+        " latest"
+    ),
 }
 
 

@@ -128,7 +128,7 @@ async def test_a_person_is_told_at_once_when_the_minute_is_used_up(guard, clock)
 async def test_a_person_waits_two_seconds_for_a_line_and_not_longer(guard, clock):
     async with in_flight(guard, 5):
         began = clock.monotonic()
-        with pytest.raises(QuotaExhausted, match="5 lines are busy") as caught:
+        with pytest.raises(QuotaExhausted, match="5 calls are running") as caught:
             await make(guard)
         assert clock.monotonic() - began == pytest.approx(2.0)
         assert caught.value.limit_kind == "concurrent"
