@@ -25,7 +25,7 @@ def standing(name="1", *, minute=0, concurrent=0, day=0, blocked=False) -> Stand
 def test_the_worst_thing_is_said():
     assert standing().state is State.FINE
     assert standing(minute=80).state is State.NEARLY_FULL
-    assert standing(concurrent=5).state is State.ALL_BUSY
+    assert standing(concurrent=5).state is State.BUSY
     assert standing(minute=100, concurrent=5).state is State.MINUTE_FULL
     assert standing(minute=100, day=1000).state is State.DAY_FULL
     assert standing(minute=100, day=1000, blocked=True).state is State.BLOCKED
