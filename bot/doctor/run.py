@@ -22,6 +22,7 @@ from bot.clients.slack import SlackClient
 from bot.clock import Clock, SystemClock
 from bot.doctor.database import examine_database
 from bot.doctor.findings import Finding, well
+from bot.doctor.roles import SUBJECT as ROLES
 from bot.doctor.roles import RolesExam
 from bot.doctor.services import examine_data_center, examine_email, examine_flows
 from bot.doctor.slack import (
@@ -34,6 +35,7 @@ from bot.errors import SlackError
 from bot.settings import Settings, revealed
 from bot.store.engine import Database
 from bot.tasks import Tasks
+from bot.workflows.directory import OrganizationDirectory
 from bot.workflows.guard import Guard
 from bot.workflows.incidents import Incidents
 
@@ -82,11 +84,16 @@ class _Examination:
         try:
             me = await slack.who_am_i()
         except SlackError as error:
-            return [refused_token(error)]
+            return [
+                refused_token(error),
+                _not_known("slack scopes"),
+                *await self._app_token(),
+                *(_not_known(one) for one in ("ALERTS_CHANNEL", "APPROVALS_CHANNEL", ROLES)),
+            ]
         needed = settings.approvals_needed if not settings.missing_for("flow") else 0
         return [
             *examine_identity(me, self._clock.now()),
-            *await examine_app_token(slack, revealed(settings.slack_app_token)),
+            *await self._app_token(),
             *await examine_channel(
                 slack, "ALERTS_CHANNEL", settings.alerts_channel, is_private_wanted=False
             ),
@@ -95,6 +102,9 @@ class _Examination:
             ),
             *await RolesExam(slack, settings.policy, me.team_id, needed).run(),
         ]
+
+    async def _app_token(self) -> list[Finding]:
+        return await examine_app_token(self._slack, revealed(self._settings.slack_app_token))
 
     async def _inventory(self, *, can_be_granted: bool) -> list[Finding]:
         centers = self._settings.inventory_data_centers
@@ -108,10 +118,18 @@ class _Examination:
         guard = Guard(self._database, self._clock, terms, incidents, Tasks())
         access = inventory_access(self._settings, self._http, self._clock)
         client = InventoryClient(self._http, guard, access)
+        known = await self._spokesmen(client)
         exams = (
-            examine_data_center(client, name, one.organization_id) for name, one in centers.items()
+            examine_data_center(client, name, one.organization_id, known.get(name))
+            for name, one in centers.items()
         )
         return list(await asyncio.gather(*exams))
+
+    async def _spokesmen(self, client: InventoryClient) -> dict[str, str]:
+        """Whom the next listing of each data center names, as the bot knows it."""
+        directory = OrganizationDirectory(client, self._database, self._clock, 0, {})
+        reports = (await directory.known()).reports
+        return {one.data_center: one.listing.spokesman() for one in reports if one.listing}
 
     async def _flows(self) -> list[Finding]:
         client = flow_client(self._settings, self._http)
@@ -133,6 +151,10 @@ def _not_configured(subject: str, missing: Sequence[str]) -> Finding:
     return well(
         subject, f"is not configured; its command names what is missing: {', '.join(missing)}."
     )
+
+
+def _not_known(subject: str) -> Finding:
+    return Finding(subject, "not_tried", "Not tried: Slack has to take the token first.")
 
 
 def _unobserved(observed: Observed) -> None:

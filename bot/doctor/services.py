@@ -51,12 +51,18 @@ class Email(Protocol):
 
 
 async def examine_data_center(
-    inventory: Inventory, data_center: str, organization_id: str | None
+    inventory: Inventory,
+    data_center: str,
+    organization_id: str | None,
+    known_id: str | None = None,
 ) -> Finding:
-    """One listing; `organization_id` is the configured one, which has to be in it."""
+    """One listing; `organization_id` is the configured one, which has to be in it.
+
+    It names, and counts against, that one, or else `known_id`, the one that the bot would name.
+    """
     subject = f"inventory {data_center}"
     try:
-        found = await _listing(inventory, data_center, organization_id)
+        found = await _listing(inventory, data_center, organization_id or known_id)
     except GatehouseError as error:
         return _data_center_failure(subject, error)
     ids = {one.organization_id for one in found}
@@ -75,7 +81,7 @@ async def examine_data_center(
 async def _listing(
     inventory: Inventory, data_center: str, organization_id: str | None
 ) -> list[Organization]:
-    """The listing, also where the service knows nothing of the configured organization."""
+    """The listing, also where the service knows nothing of the organization."""
     try:
         return await inventory.organizations(
             OrganizationKey(data_center, organization_id or ""), CAUSE

@@ -85,9 +85,15 @@ async def test_it_works_beside_a_running_bot(sqlite_url) -> None:
         assert [one for one in findings if not one.is_well] == []
 
 
-async def test_a_refused_token_is_all_that_can_be_said_of_slack(site: Site) -> None:
+async def test_with_a_refused_token_each_other_line_of_slack_says_that_it_was_not_tried(
+    site: Site,
+) -> None:
     site.environment["SLACK_BOT_TOKEN"] = "xoxb-old"
-    assert await site.codes() == {"slack token": "token_refused"}
+    untried = ("slack scopes", "ALERTS_CHANNEL", "APPROVALS_CHANNEL", "roles")
+    expected = {"slack token": "token_refused", **dict.fromkeys(untried, "not_tried")}
+    assert await site.codes() == expected
+    site.environment["SLACK_APP_TOKEN"] = "xapp-old"
+    assert await site.codes() == {**expected, "slack app token": "app_token_refused"}
 
 
 async def test_slack_that_is_away_is_not_a_wrong_token(site: Site) -> None:
@@ -240,6 +246,31 @@ async def test_a_data_center_without_organizations_is_named(site: Site) -> None:
 async def test_a_configured_organization_that_is_not_listed_is_named(site: Site) -> None:
     site.data_center(organization_id="999")
     assert await site.codes() == {"inventory eu": "organization_not_listed"}
+
+
+async def test_a_listing_counts_against_the_organization_that_the_bot_would_name(
+    sqlite_url,
+) -> None:
+    async with running_world(sqlite_url, inventory_watch="off") as world:
+        await world.ask("U0VIEWER", "/orgs")
+        before = len(world.services.state.calls)
+        assert all(one.is_well for one in await examine(read_settings(world.environment)))
+        named = {
+            call.data_center: call.organization_id
+            for call in world.services.state.calls[before:]
+            if call.service == "inventory"
+        }
+    assert named["eu"] == "20077314"
+    assert len(named) == 8
+    assert all(named.values())
+
+
+async def test_an_organization_that_is_gone_does_not_hide_the_listing(sqlite_url) -> None:
+    async with running_world(sqlite_url, inventory_watch="off") as world:
+        await world.ask("U0VIEWER", "/orgs")
+        organizations = world.services.state.data_centers["eu"].organizations
+        world.services.state.set_organizations("eu", organizations[1:])
+        assert all(one.is_well for one in await examine(read_settings(world.environment)))
 
 
 async def test_refused_flow_credentials_are_named_once(site: Site) -> None:
