@@ -30,6 +30,7 @@ from bot.clock import Clock, SystemClock
 from bot.metrics import Metrics
 from bot.model.approval import Rules
 from bot.model.pace import WINDOW_SECONDS, CommandPace
+from bot.model.status import OPEN_INCIDENTS
 from bot.redaction import Redactor
 from bot.server import SlackEndpoint
 from bot.settings import Settings, revealed
@@ -55,7 +56,7 @@ from bot.workflows.testusers.setup import RequestRules, Setup
 PEOPLE_COUNTED = 10_000
 # What `/gatehouse status` and `/metrics` count in the database.
 COUNTS = {
-    "Open incidents": incidents.count_open,
+    OPEN_INCIDENTS: incidents.count_open,
     "Pending requests": requests.count_pending,
 }
 

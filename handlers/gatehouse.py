@@ -26,6 +26,7 @@ def register(frame: Frame, desk: Desk) -> None:
             case "audit":
                 await desk.people.admit(ask.person, Permission.READ_AUDIT)
                 entries, head = await desk.audit.latest(wish.count)
-                return gatehouse.audit(entries, head)
+                names = await desk.people.names({entry.actor for entry in entries})
+                return gatehouse.audit(entries, head, names)
 
     frame.command("/gatehouse", command)

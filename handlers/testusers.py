@@ -62,9 +62,8 @@ def _command(desk: Desk) -> Answer:
         wish = parse_testusers(ask.text)
         match wish:
             case HelpRequest():
-                return help_ui.of_command(
-                    "/testusers", lambda one: desk.people.may(ask.person, one)
-                )
+                may, aliases = desk.people.may, desk.testusers.reading.aliases
+                return help_ui.of_testusers(lambda one: may(ask.person, one), aliases)
             case FormRequest():
                 await desk.testusers.asking.admit(ask.person)
                 form = forms.change_form(ask.click.response_url)

@@ -4,6 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
+# The name of what is open, among the counts of a status.
+OPEN_INCIDENTS = "Open incidents"
+
 
 @dataclass(frozen=True)
 class JobCount:
@@ -23,6 +26,13 @@ class ServiceSeen:
     failed_at: datetime | None = None
     failure: str | None = None
 
+    @property
+    def is_failing(self) -> bool:
+        """Whether the last call failed."""
+        if self.failed_at is None:
+            return False
+        return self.succeeded_at is None or self.succeeded_at < self.failed_at
+
 
 @dataclass(frozen=True)
 class Status:
@@ -35,3 +45,15 @@ class Status:
     services: Sequence[ServiceSeen]
     jobs: JobCount | None
     counts: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def troubles(self) -> list[str]:
+        """What needs a look, each by a few words; empty when all is well."""
+        late = self.jobs.late if self.jobs else 0
+        opened = self.counts.get(OPEN_INCIDENTS, 0)
+        return [
+            *(["the database"] if not self.is_database_well else []),
+            *(seen.name for seen in self.services if seen.is_failing),
+            *([OPEN_INCIDENTS.lower()] if opened else []),
+            *(["late jobs"] if late else []),
+        ]

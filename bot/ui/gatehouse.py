@@ -1,6 +1,6 @@
 """`/gatehouse`: who you are, whether everything works, and the audit."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from bot.model.audit import RecordedEntry
 from bot.model.status import JobCount, ServiceSeen, Status
@@ -11,6 +11,23 @@ from bot.ui.message import TEXT_CHARACTERS, Message
 AUDIT_CHARACTERS = 220
 CHUNK_CHARACTERS = 2900
 MOST_CHUNKS = 3
+# The outcomes of service errors, in words.
+FAILURES = {
+    "unreachable": "could not be reached",
+    "timeout": "no whole answer in time",
+    "redirected": "answered with another address",
+    "too_large": "an answer too large to read",
+    "unreadable": "an answer that cannot be read",
+    "not_json": "an answer that is no JSON",
+    "wrong_form": "an answer of another form than documented",
+    "credentials_refused": "the credential was refused",
+    "permission_missing": "the credential lacks a right",
+    "rotating_token": "a kind of OAuth that is not supported",
+    "rate_limited": "too many calls",
+    "service_refused": "the call was refused",
+    "service_failed": "a problem of its own",
+    "service_error": "an error",
+}
 
 
 def whoami(person: Person, may: Callable[[Permission], bool]) -> Message:
@@ -34,6 +51,7 @@ def status(report: Status) -> Message:
     uptime = text.duration(report.uptime_seconds)
     state = "works" if report.is_database_well else "*cannot be reached*"
     lines = [
+        _verdict(report.troubles),
         f"*Gatehouse {report.version}*, up {uptime}",
         f"• Database: {report.database}, {state}",
         *(f"• {_service(seen)}" for seen in report.services),
@@ -44,12 +62,23 @@ def status(report: Status) -> Message:
     return _message(lines)
 
 
+def _verdict(troubles: Sequence[str]) -> str:
+    if not troubles:
+        return "*All is well.*"
+    need = "needs" if len(troubles) == 1 else "need"
+    named = text.escape(", ".join(troubles))
+    return f"*{text.count(len(troubles), 'thing')} {need} a look:* {named}."
+
+
 def _service(seen: ServiceSeen) -> str:
     name = seen.name[:1].upper() + seen.name[1:]
+    if seen.succeeded_at is None and seen.failed_at is None:
+        return f"{name}: not called since this process started"
     good = f"last success {text.time(seen.succeeded_at)}" if seen.succeeded_at else "no success yet"
     if seen.failed_at is None:
         return f"{name}: {good}, no failure"
-    why = text.escape(seen.failure or "unknown")
+    outcome = seen.failure or "unknown"
+    why = text.escape(FAILURES.get(outcome, outcome.replace("_", " ")))
     return f"{name}: {good}, last failure {text.time(seen.failed_at)} ({why})"
 
 
@@ -57,11 +86,14 @@ def _jobs(count: JobCount) -> str:
     return f"Jobs: {count.total:,} waiting, {count.due:,} due, {count.late:,} late"
 
 
-def audit(entries: Sequence[RecordedEntry], head: str) -> Message:
-    """The newest entries, newest first, and the head to note for `audit verify --head`."""
+def audit(entries: Sequence[RecordedEntry], head: str, names: Mapping[str, str]) -> Message:
+    """The newest entries, newest first, and the head to note for `audit verify --head`.
+
+    `names` are those of the actors, by Slack user id.
+    """
     if not entries:
         return _message(["The audit is empty."])
-    lines = [_entry(entry) for entry in entries]
+    lines = [_entry(entry, names.get(entry.actor, entry.actor)) for entry in entries]
     footer = f"Head: `{head}`. Note it: `python -m bot audit verify --head` finds a cut tail by it."
     chunks = _chunks(lines)
     shown = sum(chunk.count("\n") + 1 for chunk in chunks)
@@ -73,8 +105,8 @@ def audit(entries: Sequence[RecordedEntry], head: str) -> Message:
     return Message(f"{fallback}\n{footer}", (*sections, blocks.context(footer)))
 
 
-def _entry(entry: RecordedEntry) -> str:
-    who = text.escape(entry.actor, 64)
+def _entry(entry: RecordedEntry, name: str) -> str:
+    who = text.person(name, text.escape(entry.actor, 64))
     detail = text.code(entry.detail, AUDIT_CHARACTERS)
     what = f"{text.escape(entry.action, 64)} {text.escape(entry.subject, 80)}"
     return f"• #{entry.position} {text.clock_time(entry.at)} *{who}* {what} {detail}"

@@ -3,9 +3,12 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from bot.parsing.testusers import EXAMPLES
 from bot.permissions import LEAST_ROLE, Permission
 from bot.ui import blocks, text
 from bot.ui.message import TEXT_CHARACTERS, Message
+
+ALIASES_SHOWN = 20
 
 
 @dataclass(frozen=True)
@@ -74,9 +77,27 @@ HELP: Mapping[str, Sequence[Line]] = {
 }
 
 
-def of_command(command: str, may: Callable[[Permission], bool]) -> Message:
-    """The forms of one command; those that the asker may not use say who may."""
-    return _message([_chapter(command, may)])
+def of_command(
+    command: str, may: Callable[[Permission], bool], hints: Sequence[str] = ()
+) -> Message:
+    """The forms of one command; those that the asker may not use say who may.
+
+    `hints` are lines of finished markup about what stands in their brackets.
+    """
+    return _message([_chapter(command, may), *(["\n".join(hints)] if hints else [])])
+
+
+def of_testusers(may: Callable[[Permission], bool], aliases: Sequence[str]) -> Message:
+    """The forms of `/testusers`, and the flows that there are, for who may know them."""
+    known = aliases[:ALIASES_SHOWN] if may(Permission.READ) else ()
+    named = ", ".join(text.escape(one, 40) for one in known)
+    more = ", …" if len(known) < len(aliases) and known else ""
+    hints = (
+        f"Flows: {named}{more}, or a SID." if named else "A flow is an alias or a SID.",
+        "`for` takes 30m, 2h or 3d.",
+        f"Example: {text.code(EXAMPLES['add'])}",
+    )
+    return of_command("/testusers", may, hints)
 
 
 def of_all(may: Callable[[Permission], bool]) -> Message:

@@ -228,6 +228,12 @@ class People:
         except SlackError:
             return slack_user_id
 
+    async def names(self, actors: Iterable[str]) -> Mapping[str, str]:
+        """Return what Slack calls each of the people among the actors, by their ids."""
+        people = [one for one in actors if one.startswith(("U", "W"))]
+        found = await asyncio.gather(*(self.name(one) for one in people))
+        return dict(zip(people, found, strict=True))
+
     async def _user(self, slack_user_id: str, *, fresh: bool) -> SlackUserInfo:
         try:
             return await _look_up(self._users, slack_user_id, self._slack.user, fresh=fresh)

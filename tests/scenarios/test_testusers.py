@@ -68,6 +68,7 @@ async def test_a_request_is_approved_and_applied(world):
     assert message.buttons == ["Approve", "Deny", "Cancel"]
     answer = await click(world, ADA, message, "Approve")
     assert "You approved" in answer.all_text
+    assert "the card says when that is done" in answer.all_text
     await shows(world, message, "Applied")
     assert message.buttons == ["Undo"]
     assert flow(world).identities == ["old", "+15550100"]
@@ -232,7 +233,9 @@ async def test_the_form_keeps_what_was_typed_until_it_is_right(world):
     message = await card(world)
     for words in ("`+1 555`", "`a,b`", "2 h", "demo", "Add (2)"):
         assert words in message.all_text
-    assert "Requested in" in (await world.answer(OTTO)).all_text
+    answer = (await world.answer(OTTO)).all_text
+    assert "Requested in" in answer
+    assert "You get a message when somebody decides." in answer
 
 
 async def fill_in(world, **inputs):
@@ -414,3 +417,16 @@ async def test_without_its_settings_the_command_says_which_it_needs(sqlite_url, 
         assert world.slack.workspace.open_view(OTTO) is None
         waiting = await world.ask(OTTO, "/testusers", "requests")
         assert "No request waits" in waiting.all_text
+
+
+async def test_the_help_names_the_flows_and_an_example(world):
+    said = (await world.ask(VERA, "/testusers", "help")).all_text
+    assert "Flows: survey, welcome, or a SID." in said
+    assert "Example: `/testusers add" in said
+    assert "welcome, or a SID" not in (await world.ask(NORA, "/testusers", "help")).all_text
+
+
+async def test_the_audit_says_who_by_name(world):
+    await world.ask(OTTO, "/testusers", "add welcome +1 because x")
+    said = (await world.ask(ADAM, "/gatehouse", "audit 5")).all_text
+    assert "*Otto Operator (U0OPERATOR)* request.created" in said

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.errors import Ambiguous, NotFound, UsageError
+from bot.errors import Ambiguous, NotFound, ServiceError, UsageError
 from bot.model.audit import RecordedEntry
 from bot.model.directory import DataCenterReport, Directory, Listing
 from bot.model.organization import Organization
@@ -190,7 +190,8 @@ def entry(position: int, words: str) -> RecordedEntry:
 
 @given(st.lists(anything, max_size=50))
 def test_the_audit_says_how_much_of_it_is_shown(texts):
-    message = gatehouse.audit([entry(n, words) for n, words in enumerate(texts)], "f" * 64)
+    names = {"U0ADA": "Ada " * 30}
+    message = gatehouse.audit([entry(n, words) for n, words in enumerate(texts)], "f" * 64, names)
     check(message)
     if texts:
         shown = sum(
@@ -231,4 +232,48 @@ def test_status_says_what_works_and_what_failed():
     assert "*Gatehouse 1.2*, up 1 min 30 s" in said
     assert "Database: SQLite, *cannot be reached*" in said
     assert "Inventory (eu): last success" in said
-    assert "(timeout)" in said
+    assert "(no whole answer in time)" in said
+    assert said.startswith("*2 things need a look:* the database, inventory (eu).")
+
+
+def test_status_says_when_all_is_well():
+    seen = [
+        ServiceSeen("inventory (eu)", AT + timedelta(hours=1), AT, "rate_limited"),
+        ServiceSeen("flow"),
+    ]
+    jobs, counts = JobCount(3, 1, 0), {"Open incidents": 0, "Pending requests": 2}
+    said = gatehouse.status(Status("1.2", 90, "SQLite", True, seen, jobs, counts)).text
+    assert said.startswith("*All is well.*\n*Gatehouse 1.2*")
+    assert "(too many calls)" in said
+    assert "Flow: not called since this process started" in said
+
+
+@pytest.mark.parametrize(
+    ("jobs", "incidents", "thing"),
+    [(JobCount(1, 1, 1), 0, "late jobs"), (None, 1, "open incidents")],
+)
+def test_status_says_what_needs_a_look(jobs, incidents, thing):
+    status = Status("1.2", 90, "SQLite", True, (), jobs, {"Open incidents": incidents})
+    assert gatehouse.status(status).text.startswith(f"*1 thing needs a look:* {thing}.")
+
+
+def _kinds(kind):
+    return [kind, *(one for child in kind.__subclasses__() for one in _kinds(child))]
+
+
+def test_every_failure_of_a_service_has_its_words():
+    assert {one.outcome for one in _kinds(ServiceError)} == set(gatehouse.FAILURES)
+
+
+def test_the_audit_names_people_with_their_ids():
+    said = gatehouse.audit([entry(1, "x")], "f", {"U0ADA": "Ada Approver"}).text
+    assert "*Ada Approver (U0ADA)* request.approved" in said
+
+
+def test_the_help_of_testusers_names_the_flows_to_who_may_know_them():
+    said = help_ui.of_testusers(lambda _: True, ["survey", "wel<come"]).text
+    assert "Flows: survey, wel&lt;come, or a SID." in said
+    assert "Example: `/testusers add" in said
+    assert "survey" not in help_ui.of_testusers(lambda _: False, ["survey"]).text
+    many = help_ui.of_testusers(lambda _: True, [f"{n:040}" for n in range(99)])
+    check(many)

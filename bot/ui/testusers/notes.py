@@ -10,6 +10,8 @@ from bot.ui import blocks, text
 from bot.ui.message import Message
 from bot.ui.testusers.wording import brief, flow_name, who, wish_of
 
+UNDER_WAY = "Gatehouse changes the list now; the card says when that is done."
+
 
 def asked(flow: Flow, effect: Effect, request: Request | None, channel_id: str) -> Message:
     """The answer to who asked: what was requested, what was left out, where it stands."""
@@ -20,6 +22,7 @@ def asked(flow: Flow, effect: Effect, request: Request | None, channel_id: str) 
         lines.append(f"On its way without approval: {wish_of(request)} on {flow_name(flow)}.")
     else:
         lines.append(f"Requested in <#{channel_id}>: {wish_of(request)} on {flow_name(flow)}.")
+        lines.append("You get a message when somebody decides.")
     if effect.dropped.additions:
         lines.append(f"There already: {brief(effect.dropped.additions)}")
     if effect.dropped.removals:
@@ -39,7 +42,8 @@ def decided(act: Act, reason: Reason, request: Request, needed: int) -> Message:
         Act.CANCEL: "You cancelled",
         Act.RETRY: "It is tried again",
     }[act]
-    return _message([f"{word}: {change}."])
+    is_begun = act in {Act.APPROVE, Act.RETRY}
+    return _message([f"{word}: {change}.", *([UNDER_WAY] if is_begun else [])])
 
 
 def told(request: Request, payload: Mapping[str, Any]) -> Message:

@@ -24,6 +24,11 @@ class Reading:
         """Return whether the person may see identities in full."""
         return self._setup.people.may(person, Permission.SEE_IDENTITIES)
 
+    @property
+    def aliases(self) -> list[str]:
+        """The short names of flows, in order."""
+        return sorted(self._setup.rules.aliases)
+
     async def listed(self, person: Person, typed: str, page: int = 0) -> ListPage:
         """Return a page of a flow's list as the service has it now, with the grants.
 
