@@ -200,7 +200,7 @@ def test_a_card_says_how_many_grants_ended_and_who_can_approve() -> None:
     everything = "\n".join(texts_of(card(request, ("*",), 1)))
     assert "*Ended (12), the last 5 of them:*\n*Ended:* `+7`" in everything
     assert "Can approve: every full member, except who asked" in everything
-    assert "*For:* 2 h, starting when it is applied" in everything
+    assert "*For:* 2 h, starting when it takes effect" in everything
     named = "\n".join(texts_of(card(request, ("U0ADA", "*"), 1)))
     assert "Can approve: <@U0ADA> and every full member, except who asked" in named
 

@@ -162,7 +162,7 @@ def _sizes(request: Request) -> str:
 
 def _until(request: Request) -> str:
     ends = set(request.progress.done.ends_at.values()) if request.progress.done else set()
-    return f", until {text.clock_time(min(ends))}" if ends else ", starting when it is applied"
+    return f", until {text.clock_time(min(ends))}" if ends else ", starting when it takes effect"
 
 
 def _people(request: Request, style: _Style) -> list[str]:
