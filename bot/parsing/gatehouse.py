@@ -28,8 +28,8 @@ def parse_gatehouse(text: str) -> GatehouseRequest:
         UsageError: It is none of the four.
     """
     refuse_endless(text, USAGE, EXAMPLE)
-    words = [word.keyword for word in read_words(text)]
-    match words:
+    typed = read_words(text)
+    match [word.keyword for word in typed]:
         case [] | ["help"]:
             return GatehouseRequest("help")
         case ["whoami"]:
@@ -38,8 +38,9 @@ def parse_gatehouse(text: str) -> GatehouseRequest:
             return GatehouseRequest("status")
         case ["audit"]:
             return GatehouseRequest("audit")
-        case ["audit", number] if number in COUNTS:
-            return GatehouseRequest("audit", COUNTS[number])
+        # As it was typed: of a keyword, leading dashes do not count.
+        case ["audit", _] if typed[1].text in COUNTS:
+            return GatehouseRequest("audit", COUNTS[typed[1].text])
         case ["audit", *_]:
             sentence = f"How many entries? From 1 to {MOST_ENTRIES}."
             raise UsageError(sentence, "/gatehouse audit [n]", "/gatehouse audit 20")

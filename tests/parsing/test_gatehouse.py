@@ -26,7 +26,7 @@ def test_forms(typed, kind, count):
     assert parse_gatehouse(typed) == GatehouseRequest(kind, count)
 
 
-NUMBERS = ["0", str(MOST_ENTRIES + 1), "1.5", "many", "1 2", "²", "9" * 5000]
+NUMBERS = ["0", str(MOST_ENTRIES + 1), "1.5", "many", "1 2", "²", "-1", "--5", "—5", "9" * 5000]
 
 
 @pytest.mark.parametrize("number", NUMBERS, ids=lambda number: number[:9])
