@@ -137,7 +137,7 @@ def _shared(
     metrics = Metrics()
     services = ServiceLog(clock, _configured_services(settings))
     web = slack_web_client(settings, session)
-    slack, audit = SlackClient(web), AuditStore(settings.audit_key_bytes)
+    slack, audit = SlackClient(web, clock), AuditStore(settings.audit_key_bytes)
     runners: dict[str, Runner] = {}
     return Shared(
         settings=settings,

@@ -10,7 +10,13 @@ from aiohttp import web
 from slack_bolt.adapter.socket_mode.async_handler import AsyncSocketModeHandler
 
 from bot.app import Gatehouse, gatehouse
-from bot.errors import DatabaseTooNew, DatabaseUnavailable, SlackError, SlackRefused
+from bot.errors import (
+    DatabaseTooNew,
+    DatabaseUnavailable,
+    SlackError,
+    SlackRateLimited,
+    SlackRefused,
+)
 from bot.redaction import Redactor
 from bot.server import make_server
 from bot.settings import Settings, revealed
@@ -108,7 +114,7 @@ class Service:
 
     async def _work(self) -> None:
         """Bring everything up, however long it takes, and then run the jobs."""
-        await _until_it_works("database", self._migrate)
+        await until_it_works("database", self._migrate, self._bot.clock.sleep)
         self._is_migrated = True
         both = {
             asyncio.create_task(self._bot.jobs.run(), name="jobs"),
@@ -136,7 +142,7 @@ class Service:
                 await plan(tx)
 
     async def _connect_slack(self) -> None:
-        await _until_it_works("slack", self._try_slack)
+        await until_it_works("slack", self._try_slack, self._bot.clock.sleep)
         self._is_slack_tried = True
         log.info("ready")
 
@@ -161,6 +167,7 @@ class Service:
     async def _stop(self, runner: web.AppRunner, *tasks: "asyncio.Task[object]") -> None:
         """Take no new work; finish what runs, within ten seconds."""
         log.info("stopping")
+        deadline = asyncio.get_running_loop().time() + FINISH_SECONDS
         for site in list(runner.sites):
             await site.stop()
         if runner.server is not None:
@@ -175,19 +182,29 @@ class Service:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await runner.cleanup()
+        # What was being read is acknowledged until then, and its answer is still to come.
+        await self._bot.tasks.drain(deadline - asyncio.get_running_loop().time())
 
 
-async def _until_it_works(what: str, attempt: Callable[[], Awaitable[None]]) -> None:
-    """Try again and again, with growing pauses, while something cannot be reached."""
+async def until_it_works(
+    what: str,
+    attempt: Callable[[], Awaitable[None]],
+    sleep: Callable[[float], Awaitable[None]],
+) -> None:
+    """Try again and again, with growing pauses, while something cannot be reached.
+
+    When Slack says for how long it wants to be left alone, the pause is that long at least.
+    """
     pause = FIRST_PAUSE_SECONDS
     while True:
         try:
             await attempt()
         except (DatabaseUnavailable, SlackError) as error:
             log.warning("start.waiting", waiting_for=what, reason=error.sentence)
+            asked = error.retry_after_seconds if isinstance(error, SlackRateLimited) else 0.0
         else:
             return
-        await asyncio.sleep(pause)
+        await sleep(max(pause, asked))
         pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
 
 

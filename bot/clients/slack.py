@@ -1,5 +1,6 @@
 """Slack's Web API as the workflows need it; every trouble becomes a `SlackError`."""
 
+import math
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -9,6 +10,7 @@ from slack_sdk.errors import SlackApiError, SlackClientError
 from slack_sdk.web.async_client import AsyncWebClient
 from slack_sdk.web.async_slack_response import AsyncSlackResponse
 
+from bot.clock import Clock
 from bot.errors import (
     SlackError,
     SlackMessageGone,
@@ -50,14 +52,20 @@ class SlackUser:
 
 
 class SlackClient:
-    """The few methods that the bot calls, with the shared session inside `web`."""
+    """The few methods that the bot calls, with the shared session inside `web`.
 
-    def __init__(self, web: AsyncWebClient) -> None:
+    A method that answered 429 is not called before Slack's time is over, whoever wants to: it
+    raises `SlackRateLimited` meanwhile.
+    """
+
+    def __init__(self, web: AsyncWebClient, clock: Clock) -> None:
         self._web = web
+        self._clock = clock
+        self._quiet_until: dict[str, float] = {}
 
     async def who_am_i(self) -> BotIdentity:
         """Return who the token belongs to (`auth.test`)."""
-        answer = await _call(self._web.auth_test)
+        answer = await self._call(self._web.auth_test)
         headers = {name.lower(): value for name, value in answer.headers.items()}
         scopes = str(headers.get("x-oauth-scopes", "")).split(",")
         return BotIdentity(
@@ -71,11 +79,11 @@ class SlackClient:
 
     async def try_app_token(self, app_token: str) -> None:
         """Return if Slack takes the token of Socket Mode (`apps.connections.open`)."""
-        await _call(self._web.apps_connections_open, app_token=app_token)
+        await self._call(self._web.apps_connections_open, app_token=app_token)
 
     async def user(self, slack_user_id: str) -> SlackUser:
         """Return a person (`users.info`)."""
-        answer = await _call(self._web.users_info, user=slack_user_id)
+        answer = await self._call(self._web.users_info, user=slack_user_id)
         user = answer.get("user")
         if not isinstance(user, dict):
             raise SlackUnreachable
@@ -90,7 +98,7 @@ class SlackClient:
 
     async def members(self, group_id: str) -> frozenset[str]:
         """Return the user ids of a user group (`usergroups.users.list`)."""
-        answer = await _call(self._web.usergroups_users_list, usergroup=group_id)
+        answer = await self._call(self._web.usergroups_users_list, usergroup=group_id)
         users = answer.get("users")
         if not isinstance(users, list):
             raise SlackUnreachable
@@ -98,13 +106,13 @@ class SlackClient:
 
     async def group_handles(self) -> Mapping[str, str]:
         """Return the handle of each user group by its id (`usergroups.list`)."""
-        answer = await _call(self._web.usergroups_list)
+        answer = await self._call(self._web.usergroups_list)
         groups = answer.get("usergroups") or []
         return {one["id"]: one.get("handle") or one["id"] for one in groups}
 
     async def channel(self, channel_id: str) -> Mapping[str, Any]:
         """Return a channel (`conversations.info`)."""
-        answer = await _call(self._web.conversations_info, channel=channel_id)
+        answer = await self._call(self._web.conversations_info, channel=channel_id)
         channel: Mapping[str, Any] = answer.get("channel") or {}
         return channel
 
@@ -112,7 +120,7 @@ class SlackClient:
         self, channel_id: str, message: Message, *, thread_ts: str | None, client_msg_id: str
     ) -> tuple[str, str]:
         """Post to a channel, or to a person's direct messages; return channel id and ts."""
-        answer = await _call(
+        answer = await self._call(
             self._web.chat_postMessage,
             channel=channel_id,
             **message.payload(),
@@ -126,11 +134,11 @@ class SlackClient:
     async def update(self, channel_id: str, message_ts: str, message: Message) -> None:
         """Edit a message of the bot's; a message without blocks loses those it had."""
         payload = {"blocks": [], **message.payload()}
-        await _call(self._web.chat_update, channel=channel_id, ts=message_ts, **payload)
+        await self._call(self._web.chat_update, channel=channel_id, ts=message_ts, **payload)
 
     async def post_ephemeral(self, channel_id: str, slack_user_id: str, message: Message) -> None:
         """Show a message to one person in a channel."""
-        await _call(
+        await self._call(
             self._web.chat_postEphemeral,
             channel=channel_id,
             user=slack_user_id,
@@ -139,12 +147,28 @@ class SlackClient:
 
     async def open_view(self, trigger_id: str, view: Mapping[str, Any]) -> str:
         """Open a modal and return its view id; a trigger is good for three seconds."""
-        answer = await _call(self._web.views_open, trigger_id=trigger_id, view=dict(view))
+        answer = await self._call(self._web.views_open, trigger_id=trigger_id, view=dict(view))
         return str((answer.get("view") or {}).get("id", ""))
 
     async def update_view(self, view_id: str, view: Mapping[str, Any]) -> None:
         """Replace an open modal."""
-        await _call(self._web.views_update, view_id=view_id, view=dict(view))
+        await self._call(self._web.views_update, view_id=view_id, view=dict(view))
+
+    async def _call(
+        self,
+        method: Callable[..., Awaitable[AsyncSlackResponse]],
+        **arguments: Any,  # noqa: ANN401 - as the method takes them
+    ) -> AsyncSlackResponse:
+        """As `_called`, unless Slack asked to be left alone; limits are those of a method."""
+        name = method.__name__
+        left = self._quiet_until.get(name, 0.0) - self._clock.monotonic()
+        if left > 0:
+            raise SlackRateLimited(math.ceil(left))
+        try:
+            return await _called(method, **arguments)
+        except SlackRateLimited as error:
+            self._quiet_until[name] = self._clock.monotonic() + error.retry_after_seconds
+            raise
 
 
 def _name(user: Mapping[str, Any]) -> str:
@@ -154,7 +178,7 @@ def _name(user: Mapping[str, Any]) -> str:
     return next((str(name) for name in (*names, user.get("name")) if name), "")
 
 
-async def _call(
+async def _called(
     method: Callable[..., Awaitable[AsyncSlackResponse]],
     **arguments: Any,  # noqa: ANN401 - as the method takes them
 ) -> AsyncSlackResponse:

@@ -67,7 +67,7 @@ class _Examination:
             session=session,
             timeout=SLACK_SECONDS,
         )
-        self._slack = SlackClient(web)
+        self._slack = SlackClient(web, clock)
 
     async def run(self) -> list[Finding]:
         database = await examine_database(self._database)

@@ -9,7 +9,8 @@ from aiohttp.test_utils import TestServer
 from slack_sdk.web.async_client import AsyncWebClient
 
 from bot.clients.slack import SlackClient
-from bot.errors import SlackUnreachable
+from bot.errors import SlackRateLimited, SlackUnreachable
+from tests.support.clock import FakeClock
 
 
 @asynccontextmanager
@@ -19,12 +20,40 @@ async def answering(body: str, kind: str = "application/json") -> AsyncIterator[
     async def answer(_request: web.Request) -> web.Response:
         return web.Response(text=body, content_type=kind)
 
+    async with client_of(answer, FakeClock()) as slack:
+        yield slack
+
+
+@asynccontextmanager
+async def client_of(answer, clock: FakeClock) -> AsyncIterator[SlackClient]:
+    """A client of a Slack that answers so."""
     app = web.Application()
     app.router.add_route("*", "/{method}", answer)
     async with TestServer(app) as server, ClientSession() as session:
         url = str(server.make_url("/"))
         web_client = AsyncWebClient("xoxb-1", url, session=session, retry_handlers=[])
-        yield SlackClient(web_client)
+        yield SlackClient(web_client, clock)
+
+
+async def test_a_method_is_left_alone_for_as_long_as_slack_asks() -> None:
+    clock, called = FakeClock(), []
+
+    async def answer(request: web.Request) -> web.Response:
+        called.append(name := request.match_info["method"])
+        is_first = called.count("users.info") == 1 and name == "users.info"
+        if is_first:
+            return web.Response(status=429, headers={"Retry-After": "30"})
+        return web.json_response({"ok": True, "user": {"id": "U1"}, "users": []})
+
+    async with client_of(answer, clock) as slack:
+        for seconds in (0, 0, 29.5):
+            clock.advance(seconds)
+            with pytest.raises(SlackRateLimited):
+                await slack.user("U1")
+        assert await slack.members("S1") == frozenset()
+        clock.advance(0.5)
+        assert (await slack.user("U1")).slack_user_id == "U1"
+    assert called == ["users.info", "usergroups.users.list", "users.info"]
 
 
 @pytest.mark.parametrize(

@@ -69,7 +69,7 @@ async def small_bot(commands_per_minute: int = 0) -> AsyncIterator[SmallBot]:
         waits, people = InstantClock(), FakePeople()
         pace = CommandPace(commands_per_minute, {})
         web_client = AsyncWebClient("xoxb-sandbox", base_url=slack.api_url, session=session)
-        replies = Replies(session, waits, SlackClient(web_client))
+        replies = Replies(session, waits, SlackClient(web_client, clock))
         frame = Frame(app, people, pace, tasks, metrics, replies, clock)
         endpoint = SlackEndpoint(app, slack.signing_secret, metrics, clock)
         runner = web.AppRunner(make_server(endpoint, _never, _nothing, None), shutdown_timeout=0.1)

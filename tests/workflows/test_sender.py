@@ -109,7 +109,9 @@ async def rig(database, clock):
             retry_handlers=[],
         )
         rig = Rig(database, clock, slack, None)
-        rig.sender = Sender(database, SlackClient(web), {"some_card": rig.card, "note": rig.note})
+        rig.sender = Sender(
+            database, SlackClient(web, clock), {"some_card": rig.card, "note": rig.note}
+        )
         yield rig
 
 

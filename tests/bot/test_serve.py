@@ -1,0 +1,52 @@
+"""Starting and stopping, with time of our own."""
+
+import asyncio
+
+from aiohttp import web
+
+from bot.app import gatehouse
+from bot.errors import SlackRateLimited, SlackUnreachable
+from bot.serve import Service, until_it_works
+from bot.settings import read_settings
+from tests.support.clock import JumpingClock
+
+LEAST = {
+    "SLACK_BOT_TOKEN": "xoxb-1",
+    "SLACK_SIGNING_SECRET": "secret",
+    "SLACK_API_URL": "http://127.0.0.1:1/api/",
+    "ALERTS_CHANNEL": "C1",
+    "APPROVALS_CHANNEL": "C2",
+    "HOST": "127.0.0.1",
+    "PORT": "0",
+}
+
+
+async def test_the_start_waits_for_as_long_as_slack_asks():
+    clock, troubles = JumpingClock(), [SlackRateLimited(30), SlackUnreachable(), None]
+
+    async def attempt():
+        if trouble := troubles.pop(0):
+            raise trouble
+
+    await until_it_works("slack", attempt, clock.sleep)
+    assert clock.slept == [30, 1.0]
+
+
+async def test_what_is_acknowledged_while_the_connections_close_is_answered_too(
+    sqlite_url, monkeypatch
+):
+    answered, stopping, cleanup = [], asyncio.Event(), web.AppRunner.cleanup
+    async with gatehouse(read_settings({**LEAST, "DATABASE_URL": sqlite_url})) as bot:
+
+        async def answer():
+            await asyncio.sleep(0.05)
+            answered.append(True)
+
+        async def acknowledge_and_clean_up(runner):
+            bot.tasks.start(answer(), "answer")
+            await cleanup(runner)
+
+        monkeypatch.setattr(web.AppRunner, "cleanup", acknowledge_and_clean_up)
+        stopping.set()
+        await Service(bot).run(stopping)
+        assert answered == [True]
