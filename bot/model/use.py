@@ -12,6 +12,8 @@ from bot.model.standing import Standing
 
 HOUR_SECONDS = 3600
 HOURS_SHOWN = 24
+# Of those who called, most calls first; the rest are counted together.
+PEOPLE_SHOWN = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +76,7 @@ class Detail:
 
     def by_person(self) -> list[tuple[str | None, int]]:
         """Calls by who made them (None: the bot itself), most first."""
-        made: Counter[str | None] = Counter()
-        for hour in self.hours:
-            made[hour.slack_user_id] += hour.calls
-        return sorted(made.items(), key=lambda item: (-item[1], item[0] or ""))
+        return by_person(self.hours)
 
     def by_kind(self) -> list[tuple[str, int]]:
         """Calls by what they were for, most first."""
@@ -120,6 +119,14 @@ class PlanSet:
     def limits(self) -> Limits:
         """What the plan allows."""
         return limits_of(self.now)
+
+
+def by_person(hours: Sequence[HourOfCalls]) -> list[tuple[str | None, int]]:
+    """Calls by who made them (None: the bot itself), most first."""
+    made: Counter[str | None] = Counter()
+    for hour in hours:
+        made[hour.slack_user_id] += hour.calls
+    return sorted(made.items(), key=lambda item: (-item[1], item[0] or ""))
 
 
 def first_hour(now: float) -> float:

@@ -6,13 +6,12 @@ from datetime import UTC, datetime
 from bot.model.days import DaySource
 from bot.model.quota import LimitKind
 from bot.model.standing import Meter, Standing
-from bot.model.use import Checked, Detail, PlanSet
+from bot.model.use import PEOPLE_SHOWN, Checked, Detail, PlanSet
 from bot.ui import blocks, ids, text
 from bot.ui.message import Message, SlackBlock
 from bot.ui.ratelimits import MARKS, moment, state_in_words
 
 CELLS = 10
-PEOPLE_SHOWN = 10
 # A chart has at most 20 categories, and a message two charts (docs.slack.dev, data visualization
 # block): hence two of 12 hours.
 HOURS_A_CHART = 12

@@ -97,9 +97,7 @@ class OrganizationDirectory:
         Raises:
             NotConfigured: No data center is.
         """
-        centers = self._inventory.data_centers
-        if not centers:
-            raise NotConfigured("the inventory service", ["INVENTORY_DATA_CENTERS"])
+        centers = self._configured()
         reports = None if fresh else self._cached(centers)
         if reports is None:
             reports = await asyncio.gather(
@@ -147,6 +145,26 @@ class OrganizationDirectory:
         centers = self._inventory.data_centers
         last = await self._last_good_of(centers)
         return self._merge([DataCenterReport(center, last.get(center)) for center in centers])
+
+    async def listed(self, cause: CallCause) -> Directory:
+        """Return what is known; only data centers that were never listed are called.
+
+        Raises:
+            NotConfigured: No data center is.
+        """
+        centers = self._configured()
+        last = await self._last_good_of(centers)
+        unlisted = [center for center in centers if center not in last]
+        called = await asyncio.gather(*(self.report(center, cause) for center in unlisted))
+        reports = {report.data_center: report for report in called}
+        reports |= {center: DataCenterReport(center, listing) for center, listing in last.items()}
+        return self._merge([reports[center] for center in centers])
+
+    def _configured(self) -> Sequence[str]:
+        centers = self._inventory.data_centers
+        if not centers:
+            raise NotConfigured("the inventory service", ["INVENTORY_DATA_CENTERS"])
+        return centers
 
     async def report(
         self, center: str, cause: CallCause, *, fresh: bool = False

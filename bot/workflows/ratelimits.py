@@ -1,5 +1,6 @@
 """`/ratelimits`: how every organization stands, one in detail, one real call, and the plan."""
 
+import asyncio
 from collections.abc import Callable, Sequence
 from itertools import islice
 
@@ -16,12 +17,14 @@ from bot.model.quota import Full, LimitKind, Terms
 from bot.model.standing import Standing, State, worst_first
 from bot.model.use import (
     HOUR_SECONDS,
+    PEOPLE_SHOWN,
     Checked,
     Detail,
     HourOfCalls,
     OrganizationUse,
     Overview,
     PlanSet,
+    by_person,
     first_hour,
 )
 from bot.permissions import Person
@@ -80,7 +83,7 @@ class RateLimits:
         Raises:
             NotConfigured: No data center is.
         """
-        directory = await self._listed(person)
+        directory = await self._directory.listed(CallCause(LIST, person.slack_user_id))
         async with self._database.reading() as tx:
             now = (await tx.now()).timestamp()
             known = await quota_use.standings(tx, self._terms)
@@ -218,12 +221,6 @@ class RateLimits:
             cause = CallCause(LIST, person.slack_user_id)
             return look_up(await self._directory.directory(cause), typed)
 
-    async def _listed(self, person: Person) -> Directory:
-        known = await self._directory.known()
-        if all(report.listing is not None for report in known.reports) and known.reports:
-            return known
-        return await self._directory.directory(CallCause(LIST, person.slack_user_id))
-
     def _idle(self, key: OrganizationKey) -> Standing:
         """An organization that was never called."""
         return Standing.idle(key, self._terms.plan_of(key))
@@ -256,8 +253,10 @@ class RateLimits:
         return max(0, told.used - ours)
 
     async def _names(self, hours: Sequence[HourOfCalls]) -> dict[str, str]:
-        ids = {hour.slack_user_id for hour in hours if hour.slack_user_id}
-        return {one: await self._people.name(one) for one in ids}
+        """What the people are called that are shown, all looked up at once."""
+        ids = [who for who, _ in by_person(hours)[:PEOPLE_SHOWN] if who is not None]
+        names = await asyncio.gather(*(self._people.name(one) for one in ids))
+        return dict(zip(ids, names, strict=True))
 
 
 def _unlisted(directory: Directory) -> list[DataCenterReport]:

@@ -228,6 +228,29 @@ async def test_a_listing_that_came_another_way_is_the_newest(make, inventory):
     assert len(inventory.calls) == 2
 
 
+async def test_what_is_known_is_shown_and_only_who_was_never_listed_is_called(
+    make, inventory, clock
+):
+    first = make()
+    await first.report("com", CAUSE)
+    clock.advance(4000)
+    inventory.errors["com"] = ServiceFailed("inventory", "It is on fire.", status=500)
+    for _ in range(2):
+        found = await make().listed(CAUSE)
+        assert names(found) == ["Alpha", "alpha", "Beta", "Gamma GmbH"]
+        assert found.failures == []
+    assert [center for center, _ in inventory.calls] == ["com", "eu"]
+
+
+async def test_who_was_never_listed_and_fails_is_named(make, inventory):
+    inventory.errors["eu"] = ServiceFailed("inventory", "It is on fire.", status=500)
+    found = await make().listed(CAUSE)
+    assert [report.failure for report in found.reports] == [None, "It is on fire."]
+    inventory.centers = {}
+    with pytest.raises(NotConfigured):
+        await make().listed(CAUSE)
+
+
 async def test_look_ups(make):
     directory = make()
     place, report = await directory.find("3", CAUSE)

@@ -1,5 +1,6 @@
 """What `/ratelimits` finds out, on SQLite and PostgreSQL."""
 
+import asyncio
 from contextlib import asynccontextmanager
 from datetime import timedelta
 
@@ -33,7 +34,18 @@ HOUR = 3600.0
 
 
 class FakePeople:
+    """Answers once as many ask at once as `together` says."""
+
+    def __init__(self) -> None:
+        self.asked = []
+        self.together = 0
+        self._all_ask = asyncio.Event()
+
     async def name(self, slack_user_id):
+        self.asked.append(slack_user_id)
+        if len(self.asked) >= self.together:
+            self._all_ask.set()
+        await asyncio.wait_for(self._all_ask.wait(), 10)
         return f"name of {slack_user_id}"
 
 
@@ -45,6 +57,9 @@ class FakeDirectory:
         self.accepted = []
 
     async def known(self) -> Directory:
+        return self._known
+
+    async def listed(self, cause) -> Directory:
         return self._known
 
     async def accept(self, key, found) -> None:
@@ -89,13 +104,18 @@ def inventory(database, clock) -> FakeInventory:
 
 
 @pytest.fixture
-def ratelimits(database, clock, inventory) -> RateLimits:
+def people() -> FakePeople:
+    return FakePeople()
+
+
+@pytest.fixture
+def ratelimits(database, clock, inventory, people) -> RateLimits:
     return RateLimits(
         database=database,
         audit=AuditStore(None),
         inventory=inventory,
         directory=FakeDirectory(clock),
-        people=FakePeople(),
+        people=people,
         terms=TERMS,
         clock=clock,
     )
@@ -116,6 +136,17 @@ async def test_the_pace_is_that_of_the_last_hour(ratelimits, inventory, clock):
     assert detail.by_person() == [("U1", 140)]
     assert detail.people == {"U1": "name of U1"}
     assert sum(calls for _, calls in detail.by_hour()) == 140
+
+
+async def test_the_names_that_are_shown_are_looked_up_at_once_and_no_others(
+    ratelimits, inventory, people
+):
+    for number in range(12):
+        await call(inventory, 1, user=f"U{number:02}")
+    people.together = 10
+    detail = await ratelimits.one(OTTO, "Acme")
+    assert sorted(detail.people) == [who for who, _ in detail.by_person()[:10]]
+    assert len(people.asked) == 10
 
 
 async def test_what_is_used_up_says_when_it_is_free(ratelimits, inventory, clock):
