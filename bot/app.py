@@ -32,7 +32,7 @@ from bot.model.approval import Rules
 from bot.model.pace import WINDOW_SECONDS, CommandPace
 from bot.model.status import OPEN_INCIDENTS
 from bot.redaction import Redactor
-from bot.server import SlackEndpoint
+from bot.server import MeasuredApp, SlackEndpoint
 from bot.settings import Settings, revealed
 from bot.store import incidents, outbox, quota_use, requests
 from bot.store.audit import AuditStore
@@ -168,7 +168,7 @@ def _assemble(shared: Shared) -> Gatehouse:
     retention = Retention(shared.database, settings.retain_days, prunes)
     shared.runners.update({SEND_KIND: sender.run, RETAIN_KIND: retention.run})
     shared.runners.update({**testusers.runners, **quotas.runners})
-    app = _bolt_app(settings, shared.web, shared.people)
+    app = _bolt_app(shared)
     handlers.register(_frame(shared, app), desk)
     secret = revealed(settings.slack_signing_secret)
     return Gatehouse(
@@ -176,7 +176,7 @@ def _assemble(shared: Shared) -> Gatehouse:
         database=shared.database,
         slack=shared.slack,
         app=app,
-        endpoint=SlackEndpoint(app, secret, shared.metrics, shared.clock),
+        endpoint=SlackEndpoint(app, secret),
         desk=desk,
         jobs=shared.jobs,
         plans=(retention.plan, *quotas.plans),
@@ -272,8 +272,9 @@ def slack_web_client(settings: Settings, session: aiohttp.ClientSession) -> Asyn
     )
 
 
-def _bolt_app(settings: Settings, web: AsyncWebClient, people: People) -> AsyncApp:
+def _bolt_app(shared: Shared) -> AsyncApp:
     """Return Bolt without a call of its own: the token was tried at the start."""
+    settings, people = shared.settings, shared.people
 
     async def authorize(enterprise_id: str | None, team_id: str | None) -> AuthorizeResult:
         return AuthorizeResult(
@@ -283,8 +284,10 @@ def _bolt_app(settings: Settings, web: AsyncWebClient, people: People) -> AsyncA
             bot_user_id=people.bot_user_id,
         )
 
-    return AsyncApp(
-        client=web,
+    return MeasuredApp(
+        shared.metrics,
+        shared.clock,
+        client=shared.web,
         authorize=authorize,
         # bot.server verifies signatures: Bolt answers a malformed one with 500.
         request_verification_enabled=False,

@@ -7,12 +7,14 @@ import json
 import re
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
+from typing import Any
 from urllib.parse import parse_qs
 
 import structlog
 from aiohttp import web
 from slack_bolt.adapter.aiohttp import to_aiohttp_response
 from slack_bolt.async_app import AsyncApp, AsyncBoltRequest
+from slack_bolt.response import BoltResponse
 from slack_sdk.signature import SignatureVerifier
 
 from bot.clock import Clock
@@ -30,20 +32,31 @@ Ready = Callable[[], Awaitable[str | None]]
 Scrape = Callable[[], Awaitable[bytes]]
 
 
+class MeasuredApp(AsyncApp):
+    """Bolt, which tells how long every acknowledgement took, over HTTP and in Socket Mode alike."""
+
+    def __init__(self, metrics: Metrics, clock: Clock, **settings: Any) -> None:  # noqa: ANN401 - Bolt's
+        super().__init__(**settings)
+        self._ack_seconds = metrics.ack_seconds
+        self._monotonic = clock.monotonic
+
+    async def async_dispatch(self, req: AsyncBoltRequest) -> BoltResponse:
+        """Return Bolt's answer to one request of Slack's."""
+        started = self._monotonic()
+        answer = await super().async_dispatch(req)
+        self._ack_seconds.observe(self._monotonic() - started)
+        return answer
+
+
 class SlackEndpoint:
     """`POST /slack/events`: what Slack signed goes to Bolt, everything else is 401."""
 
-    def __init__(
-        self, app: AsyncApp, signing_secret: str | None, metrics: Metrics, clock: Clock
-    ) -> None:
+    def __init__(self, app: AsyncApp, signing_secret: str | None) -> None:
         self._app = app
         self._verifier = SignatureVerifier(signing_secret) if signing_secret else None
-        self._metrics = metrics
-        self._clock = clock
 
     async def handle(self, request: web.Request) -> web.Response:
         """Answer one request of Slack's."""
-        started = self._clock.monotonic()
         try:
             async with asyncio.timeout(BODY_SECONDS):
                 body = (await request.read()).decode("utf-8")
@@ -56,9 +69,7 @@ class SlackEndpoint:
             return web.Response(status=400, text="gone")
         if not self._is_signed(request, body) or not _is_readable(request, body):
             return web.Response(status=401, text="unsigned or malformed")
-        answer = await self._dispatch(request, body)
-        self._metrics.ack_seconds.observe(self._clock.monotonic() - started)
-        return answer
+        return await self._dispatch(request, body)
 
     async def _dispatch(self, request: web.Request, body: str) -> web.Response:
         """Bolt's answer; 401 to what is of a form that Slack never sends, where Bolt breaks."""

@@ -200,6 +200,8 @@ async def test_it_serves_over_socket_mode(fleet):
     assert "in 8 data centers" in answer.all_text
     await fleet.slack.click("U0VIEWER", answer, "Next")
     await fleet.slack.until(lambda: "Page 2" in answer.all_text)
+    async with fleet.session.get(f"{process.address}/metrics") as answer:
+        assert "gatehouse_ack_seconds_count 2.0" in await answer.text()
     assert await process.stop() == 0
     await fleet.slack.until(lambda: not fleet.slack.sockets)
     assert process.tracebacks == []

@@ -53,6 +53,13 @@ async def test_what_slack_signed_gets_in(bot):
     assert await post(bot, COMMAND, signed(bot.slack.signing_secret, COMMAND)) == 200
 
 
+async def test_how_long_an_acknowledgement_took_is_measured(bot):
+    await post(bot, COMMAND, signed(bot.slack.signing_secret, COMMAND))
+    await post(bot, COMMAND, signed("another-secret", COMMAND))
+    (family,) = bot.frame.metrics.ack_seconds.collect()
+    assert [one.value for one in family.samples if one.name.endswith("_count")] == [1.0]
+
+
 async def test_a_forged_signature_is_refused(bot):
     assert await post(bot, COMMAND, signed("another-secret", COMMAND)) == 401
 
@@ -145,11 +152,9 @@ async def test_nothing_unsigned_gets_in_or_breaks_anything(body, signature, time
 
 
 def is_refused(body: bytes, headers: dict[str, str]) -> bool:
-    from bot.clock import SystemClock
-    from bot.metrics import Metrics
     from bot.server import SlackEndpoint
 
-    endpoint = SlackEndpoint(None, "secret", Metrics(), SystemClock())
+    endpoint = SlackEndpoint(None, "secret")
     request = make_mocked_request("POST", "/slack/events", headers=CIMultiDict(headers))
     return not endpoint._is_signed(request, body.decode("utf-8", "replace"))
 

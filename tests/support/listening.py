@@ -12,12 +12,12 @@ from slack_sdk.web.async_client import AsyncWebClient
 from bot.clients.http import open_session
 from bot.clients.replies import Replies
 from bot.clients.slack import SlackClient
-from bot.clock import SystemClock
+from bot.clock import Clock, SystemClock
 from bot.errors import Refused, UnknownPerson
 from bot.metrics import Metrics
 from bot.model.pace import CommandPace
 from bot.permissions import Permission, Person
-from bot.server import SlackEndpoint, make_server
+from bot.server import MeasuredApp, SlackEndpoint, make_server
 from bot.tasks import Tasks
 from handlers.entry import Frame
 from sandbox.slack.server import RunningSlack, running_slack
@@ -65,13 +65,14 @@ class SmallBot:
 async def small_bot(commands_per_minute: int = 0) -> AsyncIterator[SmallBot]:
     """Listen until the block ends; a test registers on `frame` inside it."""
     async with running_slack() as slack, open_session() as session:
-        app, metrics, tasks, clock = _app(slack), Metrics(), Tasks(), SystemClock()
+        metrics, tasks, clock = Metrics(), Tasks(), SystemClock()
+        app = _app(slack, metrics, clock)
         waits, people = InstantClock(), FakePeople()
         pace = CommandPace(commands_per_minute, {})
         web_client = AsyncWebClient("xoxb-sandbox", base_url=slack.api_url, session=session)
         replies = Replies(session, waits, SlackClient(web_client, clock))
         frame = Frame(app, people, pace, tasks, metrics, replies, clock)
-        endpoint = SlackEndpoint(app, slack.signing_secret, metrics, clock)
+        endpoint = SlackEndpoint(app, slack.signing_secret)
         runner = web.AppRunner(make_server(endpoint, _never, _nothing, None), shutdown_timeout=0.1)
         await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", 0).start()
@@ -83,12 +84,13 @@ async def small_bot(commands_per_minute: int = 0) -> AsyncIterator[SmallBot]:
             await runner.cleanup()
 
 
-def _app(slack: RunningSlack) -> AsyncApp:
+def _app(slack: RunningSlack, metrics: Metrics, clock: Clock) -> AsyncApp:
     async def authorize(**_: object) -> AuthorizeResult:
         return AuthorizeResult(enterprise_id=None, team_id=None, bot_token="xoxb-sandbox")
 
     client = AsyncWebClient(base_url=slack.api_url)
-    return AsyncApp(client=client, authorize=authorize, request_verification_enabled=False)
+    settings = {"client": client, "authorize": authorize, "request_verification_enabled": False}
+    return MeasuredApp(metrics, clock, **settings)
 
 
 async def _never() -> str | None:
