@@ -17,10 +17,10 @@ Write = Callable[[], Awaitable[None]]
 
 @dataclass(eq=False)
 class _Waiting:
-    """What is left to write of an organization, oldest first, and whose turn it is to do so."""
+    """What is left to write of an organization, oldest first, and the try that is under way."""
 
     writes: deque[Write] = field(default_factory=deque)
-    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    trying: asyncio.Task[None] | None = None
 
 
 class Unwritten:
@@ -49,18 +49,25 @@ class Unwritten:
             raise
 
     async def done(self, key: OrganizationKey) -> None:
-        """Return when nothing is left to write of the organization, whoever writes it.
+        """Return when nothing is left to write of the organization: one try, however many ask.
 
         Raises:
             DatabaseUnavailable: Something is left still.
         """
-        while (waiting := self._waiting.get(key)) is not None:
-            async with waiting.turn:
-                while waiting.writes:
-                    await waiting.writes[0]()
-                    waiting.writes.popleft()
-                if self._waiting.get(key) is waiting:
-                    del self._waiting[key]
+        waiting = self._waiting.get(key)
+        if waiting is None:
+            return
+        if waiting.trying is None:
+            waiting.trying = asyncio.create_task(self._write_all(key, waiting))
+            waiting.trying.add_done_callback(lambda tried: _has_tried(waiting, tried))
+        # Shielded: who gives up waiting takes it from nobody else.
+        await asyncio.shield(waiting.trying)
+
+    async def _write_all(self, key: OrganizationKey, waiting: _Waiting) -> None:
+        while waiting.writes:
+            await waiting.writes[0]()
+            waiting.writes.popleft()
+        del self._waiting[key]
 
     def _keep(self, key: OrganizationKey, write: Write) -> None:
         waiting = self._waiting.get(key)
@@ -76,3 +83,9 @@ class Unwritten:
                 await self.done(key)
             except DatabaseUnavailable:
                 continue
+
+
+def _has_tried(waiting: _Waiting, tried: "asyncio.Task[None]") -> None:
+    waiting.trying = None
+    if not tried.cancelled():
+        tried.exception()  # retrieved, even if everybody has given up waiting
