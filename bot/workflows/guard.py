@@ -28,7 +28,7 @@ from bot.model.calls import PROBE, CallCause
 from bot.model.days import told_day
 from bot.model.organization import OrganizationKey
 from bot.model.plans import CallClass
-from bot.model.quota import Full, LimitKind, Terms
+from bot.model.quota import GRACE_SECONDS, Full, LimitKind, Terms
 from bot.model.told import ToldLimits
 from bot.store import quotas
 from bot.store.engine import Database, Transaction
@@ -43,6 +43,10 @@ log = structlog.get_logger(__name__)
 PERSON_WAITS_SECONDS = 2.0
 # Another process gives a permit back without telling us.
 LOOK_AGAIN_SECONDS = 0.1
+# What a grant holds counts from when the database was asked; a call that begins much later, because
+# the database was slow or this process stood still, would outlast it. Half the grace is the call's.
+LATEST_SECONDS = GRACE_SECONDS / 2
+TOO_LATE = "The database took too long to answer. Nothing was sent; please try again."
 
 # With these the answer was not whole: the service may be at work on the call still.
 _UNFINISHED = (ServiceTimeout, ServiceUnreachable, ResponseTooLarge)
@@ -173,8 +177,15 @@ class Guard:
     async def _try(self, request: CallRequest) -> Reservation | NotNow:
         is_probe = request.call_class is CallClass.PROBE
         opened = self._database.transaction() if is_probe else self._database.statements()
+        # By the clock that bounds the call itself.
+        now = asyncio.get_running_loop().time
         async with opened as tx:
-            return await quotas.reserve(tx, request)
+            began = now()
+            result = await quotas.reserve(tx, request)
+        if isinstance(result, Reservation) and now() - began > LATEST_SECONDS:
+            # It would be free again while the call is at work. It stays in the ledger, unused.
+            raise DatabaseUnavailable(TOO_LATE)
+        return result
 
     async def _end_whatever_comes(self, call: "_Call", error: BaseException | None) -> None:
         """That a slot could not be given back early is not the caller's business.

@@ -251,6 +251,14 @@ async def test_without_a_database_nothing_is_granted(guard, database, monkeypatc
         await make(guard)
 
 
+@pytest.mark.parametrize("cause", [PERSON, BACKGROUND])
+async def test_a_grant_that_came_too_late_is_not_used(guard, database, monkeypatch, cause):
+    monkeypatch.setattr("bot.workflows.guard.LATEST_SECONDS", 0.0)
+    with pytest.raises(DatabaseUnavailable, match="took too long to answer"):
+        await make(guard, cause)
+    assert (await standing(database)).in_use.concurrent == 1
+
+
 async def test_a_call_passes_though_the_database_is_gone_at_its_end(guard, database, monkeypatch):
     async with guard.call(KEY, PERSON) as grant:
         await grant.responded()
