@@ -13,6 +13,8 @@ PAGE = 15
 FILTER_CHARACTERS = 200
 HEADINGS = ("Name", "Id", "Data center", "Currency", "Zone", "State")
 FAILURES_SHOWN = 8
+# Eight of them fit into the fallback too.
+FAILURE_MARKUP = 340
 # Fifteen fields fit into a message, escaped, which holds 12,000 characters.
 FIELD_CHARACTERS, FIELD_MARKUP = 600, 700
 
@@ -92,13 +94,12 @@ def _summary(found: Sequence[Place], directory: Directory, words: str) -> str:
 
 
 def _failure_blocks(failures: Sequence[DataCenterReport]) -> list[SlackBlock]:
-    if not failures:
-        return []
-    return [blocks.section("\n".join(_failure(report) for report in failures[:FAILURES_SHOWN]))]
+    """A section each: together they may be longer than one holds, and none may be missing."""
+    return [blocks.section(_failure(report)) for report in failures[:FAILURES_SHOWN]]
 
 
 def _failure(report: DataCenterReport) -> str:
-    sentence = text.escape(report.failure or "", 300)
+    sentence = text.cut(text.escape(report.failure or "", 300), FAILURE_MARKUP)
     if report.listing is None:
         return f":warning: *{report.data_center}* is missing: {sentence}"
     as_of = text.time(report.listing.fetched_at)
@@ -135,7 +136,7 @@ def _where(page: int, pages: int, directory: Directory) -> str:
     times = [one.listing.fetched_at for one in directory.reports if one.listing]
     as_of = f"Listed {text.time(min(times))}" if times else "Never listed"
     turning = f"Page {page + 1} of {pages} · " if pages > 1 else ""
-    return f"{turning}{as_of} · `/orgs show <id or name>` for every field"
+    return f"{turning}{as_of} · {text.code('/orgs show <id or name>')} for every field"
 
 
 def _controls(

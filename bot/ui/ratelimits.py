@@ -34,15 +34,17 @@ def overview(found: Overview, page: int = 0) -> Message:
     pages = max(1, -(-len(found.uses) // PAGE))
     page = min(page, pages - 1)
     shown = found.uses[page * PAGE : (page + 1) * PAGE]
-    summary = _summary(found)
+    summary, failures = _summary(found), _failures(found)
     turning = f"Page {page + 1} of {pages} · " if pages > 1 else ""
     return Message(
-        text.cut("\n".join([summary, *(_line(use) for use in shown)]), 3900),
+        text.cut("\n".join([summary, *failures, *(_line(use) for use in shown)]), 3900),
         (
             blocks.section(summary),
+            *(blocks.section(failure) for failure in failures),
             *([blocks.table([HEADINGS, *map(_row, shown)], right=NUMBERS)] if shown else []),
             blocks.context(
-                f"{turning}As of {moment(found.at)} · `/ratelimits <org>` for the last 24 hours"
+                f"{turning}As of {moment(found.at)} · {text.code('/ratelimits <org>')} for the last"
+                " 24 hours"
             ),
             *_controls(shown, page, pages),
         ),
@@ -56,12 +58,16 @@ def _summary(found: Overview) -> str:
     total = sum(bool(use.standing.key.organization_id) for use in found.uses)
     lines = [f"*Limits of {text.count(total, 'organization')}*, worst first"]
     lines += [" · ".join(counted)] if counted else []
-    lines += [
+    return "\n".join(lines)
+
+
+def _failures(found: Overview) -> list[str]:
+    """A line for each data center that was never listed."""
+    return [
         f":warning: *{report.data_center}* was never listed"
-        + (f": {text.escape(report.failure, 200)}" if report.failure else "")
+        + (f": {text.cut(text.escape(report.failure, 200), 300)}" if report.failure else "")
         for report in found.unlisted[:FAILURES_SHOWN]
     ]
-    return "\n".join(lines)
 
 
 def _row(use: OrganizationUse) -> tuple[str, ...]:

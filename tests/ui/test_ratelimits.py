@@ -56,6 +56,23 @@ def test_an_empty_list_says_so_and_why():
     assert "*eu* was never listed: It cannot be reached." in message.text
 
 
+def test_each_data_center_that_was_never_listed_is_named_even_if_all_are():
+    centers = ("com", "eu", "in", "com.au", "jp", "ca", "com.cn", "sa")
+    for why in ("It has not answered. " * 10, "&" * 300, NASTY):
+        unlisted = [DataCenterReport(center, None, why) for center in centers]
+        uses = [OrganizationUse(NASTY, standing(str(n))) for n in range(20)]
+        message = ratelimits.overview(Overview(uses, unlisted, NOW))
+        check_valid(message)
+        shown = repr(message.slack_blocks)
+        assert all(f"*{center}* was never listed" in shown for center in centers)
+        assert all(f"*{center}* was never listed" in message.text for center in centers)
+
+
+def test_no_angle_bracket_of_ours_is_left_to_slack_to_read():
+    message = ratelimits.overview(Overview([OrganizationUse("x", standing())], [], NOW))
+    assert "`/ratelimits &lt;org&gt;`" in repr(message.slack_blocks)
+
+
 def test_states_are_counted_worst_first():
     blocked = Blocks().refused(BlockCode.MINUTE, NOW, probe=False)
     uses = [
