@@ -124,5 +124,13 @@ class Blocks:
         later = replace(longest, until=until)
         return Blocks((*self._others(longest.code), later), self.probing_until)
 
+    def put_forward(self, now: float) -> "Blocks":
+        """Where what it was put off for may have changed: it waits for one more pause at most."""
+        sooner = (
+            replace(block, until=min(block.until, now + block.pause_seconds))
+            for block in self.blocks
+        )
+        return replace(self, blocks=tuple(sooner))
+
     def _others(self, code: BlockCode) -> tuple[Block, ...]:
         return tuple(block for block in self.blocks if block.code is not code)

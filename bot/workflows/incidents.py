@@ -103,6 +103,13 @@ class Incidents:
         await _pause(tx, account, account.blocks.put_off(later))
 
 
+async def put_forward(tx: Transaction, account: Account) -> None:
+    """Set a probe that was put off for its usual time: the account's limits are others now."""
+    sooner = account.blocks.put_forward(account.now)
+    if sooner != account.blocks:
+        await _pause(tx, account, sooner)
+
+
 async def _pause(tx: Transaction, account: Account, blocks: Blocks) -> None:
     """Write a new time of the next try: in the account, its job, and its open alerts."""
     await quotas.save_blocks(tx, account, blocks)

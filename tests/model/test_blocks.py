@@ -98,7 +98,14 @@ def test_a_try_that_is_put_off_is_no_failed_one():
     assert later.in_the_way_of(CallClass.PROBE, NOW + 500) is None
 
 
-def test_a_try_is_never_put_forward():
+def test_what_was_put_off_is_put_forward_to_one_pause_at_most():
+    blocks = Blocks().refused(BlockCode.MINUTE, NOW, probe=False)
+    assert blocks.put_forward(NOW + 1) == blocks
+    sooner = blocks.put_off(NOW + 9000).put_forward(NOW + 1000)
+    assert sooner.longest.until == NOW + 1060
+
+
+def test_putting_off_never_makes_it_sooner():
     blocks = Blocks().refused(BlockCode.MINUTE, NOW, probe=False)
     assert blocks.put_off(NOW + 59) == blocks
     assert Blocks().put_off(NOW) == Blocks()

@@ -20,6 +20,7 @@ from bot.model.plans import Plan
 from bot.model.quota import LimitKind, Terms
 from bot.model.told import ToldLimits
 from bot.permissions import Person
+from bot.store import jobs
 from bot.store.audit import AuditStore
 from bot.tasks import Tasks
 from bot.workflows.guard import Guard
@@ -241,6 +242,23 @@ async def test_a_plan_that_is_set_is_in_force_at_once(ratelimits):
     overview = await ratelimits.overview(OTTO)
     limits = {use.name: use.standing.day.limit for use in overview.uses}
     assert limits == {"Acme": 2000, "Acme Two": 1000}
+
+
+async def test_another_plan_brings_a_try_that_was_put_off_forward(
+    ratelimits, inventory, database, clock
+):
+    inventory.refusal = a_429()
+    await ratelimits.check(OTTO, "10")
+    told = Incidents(TERMS, lambda: None)
+    async with database.transaction() as tx:
+        await told.put_off(tx, KEY, clock.now() + timedelta(hours=20))
+    clock.advance(HOUR)
+    await ratelimits.set_plan(OTTO, "10", Plan.PREMIUM)
+    async with database.reading() as tx:
+        assert await told.next_try(tx, KEY) == clock.now().timestamp() + 60
+    clock.advance(60)
+    async with database.transaction() as tx:
+        assert "probe" in {job.kind for job in await jobs.claim(tx, "me", 50)}
 
 
 @pytest.mark.parametrize("key", [OrganizationKey("eu", "99"), OrganizationKey("mars", "10")])
