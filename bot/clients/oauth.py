@@ -6,7 +6,7 @@ none; it would where refresh tokens rotate, and that is reported as not supporte
 """
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
@@ -21,6 +21,8 @@ from bot.errors import CredentialsRefused, RotatingRefreshToken, ServiceError, S
 
 # Renewed this long before the end, or at half of a short life.
 MARGIN_SECONDS = 60.0
+# A renewal before the end that failed is tried again after this long.
+PAUSE_SECONDS = 10.0
 TOKENS_IN_USE = 2
 # `invalid_grant` is the RFC's; the other one is said, with status 200, by a provider in use.
 REFUSED_TOKEN = frozenset({"invalid_grant", "invalid_code"})
@@ -49,8 +51,11 @@ class _Renewal(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class _Access:
+    """A token; `renew_at` is before `ends_at`, and both are None where no lifetime is told."""
+
     signed: Signed
-    renew_at: float | None
+    renew_at: float | None = None
+    ends_at: float | None = None
 
 
 class OAuthCredential:
@@ -79,12 +84,16 @@ class OAuthCredential:
     async def sign(self) -> Signed:
         """The header with a token that is good for a while; renews it if it is not.
 
+        While an old token is still good, it is used where a new one cannot be had for the moment.
+
         Raises CredentialsRefused (the refresh token or the client), RotatingRefreshToken, or
         another ServiceError of the token address.
         """
         access = self._access
-        if access is None or self._is_due(access):
+        if access is None:
             access = await self._renew_once()
+        elif self._is_due(access):
+            access = await self._renew_early(access)
         return access.signed
 
     async def renewed(self, refused: Signed) -> Signed:
@@ -96,6 +105,18 @@ class OAuthCredential:
 
     def _is_due(self, access: _Access) -> bool:
         return access.renew_at is not None and self._clock.monotonic() >= access.renew_at
+
+    async def _renew_early(self, access: _Access) -> _Access:
+        try:
+            return await self._renew_once()
+        except ServiceError as error:
+            now = self._clock.monotonic()
+            if not error.retryable or access.ends_at is None or now >= access.ends_at:
+                raise
+            if self._access is access:
+                # Not again with each call: a token address that hangs takes long to fail.
+                self._access = replace(access, renew_at=now + PAUSE_SECONDS)
+            return access
 
     async def _renew_once(self) -> _Access:
         if self._renewal is None:
@@ -115,8 +136,12 @@ class OAuthCredential:
         token = renewal.access_token.get_secret_value()
         self._hide(token)
         life = renewal.expires_in
-        renew_at = None if life is None else asked_at + life - min(MARGIN_SECONDS, life / 2)
-        self._access = _Access(Signed(headers=authorization(self._template, token)), renew_at)
+        signed = Signed(headers=authorization(self._template, token))
+        if life is None:
+            self._access = _Access(signed)
+        else:
+            ends_at = asked_at + life
+            self._access = _Access(signed, ends_at - min(MARGIN_SECONDS, life / 2), ends_at)
         return self._access
 
     def _hide(self, token: str) -> None:

@@ -238,6 +238,44 @@ async def test_a_failed_renewal_is_tried_again_by_the_next_who_asks(
     assert await header(credential) == "Bearer one"
 
 
+async def test_a_token_that_is_still_good_is_used_where_no_new_one_can_be_had(
+    bench: Bench, services: FakeServices
+) -> None:
+    answers(services, "one", expires_in=3600)
+    services.post(TOKEN_URL, status=503)
+    services.post(TOKEN_URL, status=503)
+    answers(services, "two", expires_in=3600)
+    credential = a_credential(bench)
+    assert await header(credential) == "Bearer one"
+    bench.clock.elapsed = 3540
+    both = await asyncio.gather(header(credential), header(credential))
+    assert both == ["Bearer one", "Bearer one"]
+    bench.clock.elapsed = 3549
+    assert await header(credential) == "Bearer one"
+    assert renewals(services) == 2
+    bench.clock.elapsed = 3550
+    assert await header(credential) == "Bearer one"
+    assert renewals(services) == 3
+    bench.clock.elapsed = 3600
+    assert await header(credential) == "Bearer two"
+
+
+async def test_a_token_that_has_ended_or_can_never_be_renewed_is_not_used(
+    bench: Bench, services: FakeServices
+) -> None:
+    answers(services, "one", expires_in=3600)
+    services.post(TOKEN_URL, status=400, payload={"error": "invalid_grant"})
+    services.post(TOKEN_URL, status=503)
+    credential = a_credential(bench)
+    await credential.sign()
+    bench.clock.elapsed = 3540
+    with pytest.raises(CredentialsRefused):
+        await credential.sign()
+    bench.clock.elapsed = 3600
+    with pytest.raises(ServiceFailed):
+        await credential.sign()
+
+
 async def test_tokens_that_ended_long_ago_are_not_looked_for_for_ever(
     bench: Bench, services: FakeServices
 ) -> None:
