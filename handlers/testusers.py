@@ -102,7 +102,8 @@ async def _history(ask: Ask, desk: Desk, view: pages.View) -> Message:
 async def _pending(ask: Ask, desk: Desk, view: pages.View) -> Message:
     reading = desk.testusers.reading
     page = await reading.pending(ask.person, view.page)
-    return pages.pending(page, sees_identities=reading.sees_identities(ask.person))
+    channel = desk.testusers.approvals_channel
+    return pages.pending(page, channel, sees_identities=reading.sees_identities(ask.person))
 
 
 def _register_pages(frame: Frame, desk: Desk) -> None:

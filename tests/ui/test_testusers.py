@@ -10,6 +10,7 @@ from bot.model.approval import State
 from bot.model.requests import Approval, Done, Ended, Grant, Progress, Request, Who, Wish
 from bot.model.testuser_pages import HistoryPage, ListPage, PendingPage, PendingRow
 from bot.model.testusers import Change, Effect, Flow, identities_problem
+from bot.parsing.testusers import ChangeRequest, parse_testusers
 from bot.ui.testusers import forms, notes, pages
 from bot.ui.testusers.card import card
 from bot.ui.testusers.wording import in_full
@@ -105,7 +106,7 @@ def test_every_page_and_note_fits(some) -> None:
     for sees in (True, False):
         history = pages.history(HistoryPage(FLOW, tuple(some), (), 0, 2, 9), sees_identities=sees)
         rows = tuple(PendingRow(one, decides=True, cancels=True) for one in some)
-        pending = pages.pending(PendingPage(rows, 2, 0, 2, len(rows)), sees_identities=sees)
+        pending = pages.pending(PendingPage(rows, 2, 0, 2, len(rows)), "C0A", sees_identities=sees)
         for message in (history, pending):
             hold(message)
             assert FLOW.name in message.text or not some
@@ -212,6 +213,14 @@ def test_a_viewer_sees_no_more_than_four_characters() -> None:
     assert "5550" not in text
 
 
+def test_a_viewer_sees_the_last_four_characters_of_a_long_identity_too() -> None:
+    wish = Wish(Change(("x" * 56 + "MIDDLE" + "y" * 90 + "last",)), (), 0)
+    request = Request("1", FLOW, OTTO, wish, NOW, NOW)
+    page = HistoryPage(FLOW, (request,), (), 0, 1, 1)
+    said = pages.history(page, sees_identities=False).text
+    assert "add `…last`:" in said
+
+
 def test_a_viewer_finds_no_identity_in_a_reason_either() -> None:
     wish = Wish(Change(("+15550100", "b"), ("ada",)), (), 0, reason="+15550100 is a bad Ada")
     progress = Progress(denial_reason="not for +15550100")
@@ -220,7 +229,9 @@ def test_a_viewer_finds_no_identity_in_a_reason_either() -> None:
     shown = [
         pages.history(HistoryPage(FLOW, (request,), (), 0, 1, 1), sees_identities=sees).text
         + pages.pending(
-            PendingPage((PendingRow(waiting, False, False),), 1, 0, 1, 1), sees_identities=sees
+            PendingPage((PendingRow(waiting, False, False),), 1, 0, 1, 1),
+            "C0A",
+            sees_identities=sees,
         ).text
         for sees in (True, False)
     ]
@@ -282,8 +293,58 @@ def test_a_failure_is_shown_and_told_with_the_services_reason() -> None:
     wish, progress = Wish(Change(("+1",)), (), 0), Progress(failure=reason)
     request = Request("1", FLOW, OTTO, wish, NOW, NOW, State.FAILED, progress, ADA, NOW)
     told = notes.told(request, {"event": "failed", "reason": reason})
+    assert "It was approved by Ada *Approver* (U0ADA)".replace("*A", "\u2060*A") in told.text
     for message in (card(request, ("U0ADA",), 1), told):
         assert "refused: &lt;no&gt; such number." in "\n".join(texts_of(message))
+
+
+def test_who_approved_a_failure_is_told_whoever_they_are() -> None:
+    abel = Who("U0ABEL", "Abel")
+    both = Progress(approvals=(Approval(abel, NOW), Approval(Who("U0AMY", "Amy"), NOW)))
+    for wish, progress, words in (
+        (Wish(Change(("+1",)), (), 0), both, "approved by Abel (U0ABEL), Amy (U0AMY). An"),
+        (Wish(Change(("+1",)), (), 0, without_approval=True), Progress(), "started without"),
+    ):
+        request = Request("1", FLOW, OTTO, wish, NOW, NOW, State.FAILED, progress, abel, NOW)
+        assert words in notes.told(request, {"event": "failed", "reason": "No."}).text
+
+
+def test_history_names_everybody_who_approved() -> None:
+    amy = Who("U0AMY", "Amy")
+    progress = Progress(approvals=(Approval(amy, NOW), Approval(Who("U0ABEL", "Abel"), NOW)))
+    wish = Wish(Change(("+1",)), (), 0)
+    request = Request("1", FLOW, OTTO, wish, NOW, NOW, State.FAILED, progress, amy, NOW)
+    page = HistoryPage(FLOW, (request,), (), 0, 1, 1)
+    assert (
+        "approved by Amy (U0AMY), Abel (U0ABEL)" in pages.history(page, sees_identities=True).text
+    )
+
+
+@pytest.mark.parametrize(
+    ("identities", "duration", "command"),
+    [
+        (["+15550100"], 7200, "/testusers add welcome +15550100 for 2h"),
+        (["+1", "2"], 90, "/testusers add welcome +1, 2 for 90s"),
+        (["+1"], 3 * 86_400, "/testusers add welcome +1 for 3d"),
+        (["two words"], 60, None),
+        (["because"], 60, None),
+        (["+1"], None, None),
+        ([f"+{number}" for number in range(9)], 60, None),
+    ],
+)
+def test_who_asked_is_told_of_the_end_and_what_to_type(identities, duration, command) -> None:
+    wish = Wish(Change(tuple(identities)), (), 0, duration_seconds=duration)
+    request = Request("1", FLOW, OTTO, wish, NOW, NOW, State.APPLIED)
+    said = notes.told(request, {"event": "ended", "identities": identities}).text
+    assert said.startswith(f"`{identities[0]}`")
+    assert "can no longer test *welcome*" in said
+    assert "is over" in said
+    assert ("To grant it again" in said) is (command is not None)
+    if command:
+        assert f"`{command}`" in said
+        assert parse_testusers(command.removeprefix("/testusers ")) == ChangeRequest(
+            "add", "welcome", tuple(identities), duration_seconds=duration
+        )
 
 
 def test_a_denial_is_told_with_who_and_why() -> None:
@@ -310,8 +371,9 @@ def test_nobody_decides_from_the_list_on_what_it_does_not_show_in_full() -> None
     for people, buttons in ((("+1", "+2"), 3), (tuple(f"{n:0300}" for n in range(9)), 1)):
         request = Request("1", FLOW, OTTO, Wish(Change(people), (), 0), NOW, NOW)
         rows = (PendingRow(request, decides=True, cancels=True),)
-        message = pages.pending(PendingPage(rows, 1, 0, 1, 1), sees_identities=True)
+        message = pages.pending(PendingPage(rows, 1, 0, 1, 1), "C0A", sees_identities=True)
         assert len(message.slack_blocks[-1]["elements"]) == buttons
+        assert ("See its card in <#C0A> to read all and decide." in message.text) is (buttons == 1)
 
 
 def test_the_modals_fit() -> None:

@@ -1,5 +1,6 @@
 """What people are told about requests: answers to who clicked, messages to who asked."""
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -8,7 +9,11 @@ from bot.model.requests import Request
 from bot.model.testusers import Effect, Flow
 from bot.ui import blocks, text
 from bot.ui.message import Message
-from bot.ui.testusers.wording import brief, flow_name, who, wish_of
+from bot.ui.testusers.wording import BRIEF_COUNT, approvers, brief, flow_name, who, wish_of
+
+# What `/testusers` reads as one identity without quotation marks.
+_PLAIN = re.compile(r"(?!(?:for|now|because)$)[+\w@.:-]{1,60}", re.ASCII | re.IGNORECASE).fullmatch
+_UNITS = ((86_400, "d"), (3_600, "h"), (60, "m"), (1, "s"))
 
 UNDER_WAY = "Gatehouse changes the list now; the card says when that is done."
 
@@ -51,11 +56,12 @@ def told(request: Request, payload: Mapping[str, Any]) -> Message:
     change = f"Your request to {wish_of(request)} on {flow_name(request.flow)}"
     event = str(payload["event"])
     if event == "ended":
-        identities = brief([str(one) for one in payload["identities"]])
-        return _message([f"The time of {identities} on {flow_name(request.flow)} is over."])
+        return _message(_ended(request, [str(one) for one in payload["identities"]]))
     if event == "failed":
         reason = text.escape(str(payload["reason"]), 500)
-        return _message([f"{change} failed: {reason}", "An approver can retry it."])
+        return _message(
+            [f"{change} failed: {reason}", f"It was {_decided(request)}. An approver can retry it."]
+        )
     return _message([f"{change} {_outcome(event, request)}", *_reason(event, request)])
 
 
@@ -67,8 +73,33 @@ def _outcome(event: str, request: Request) -> str:
         return "has expired: nobody decided in time."
     if request.wish.without_approval:
         return "is applied, without approval."
-    approvers = ", ".join(who(one.who) for one in request.progress.approvals) or by
-    return f"is applied. It was approved by {approvers}."
+    return f"is applied. It was {_decided(request)}."
+
+
+def _decided(request: Request) -> str:
+    by = who(request.decided_by) if request.decided_by else "nobody"
+    if request.wish.without_approval:
+        return f"started without approval by {by}"
+    return f"approved by {approvers(request) or by}"
+
+
+def _ended(request: Request, identities: list[str]) -> list[str]:
+    """What is so now, why, and what to type."""
+    names, flow, wish = brief(identities), flow_name(request.flow), request.wish
+    lasted = f" of {text.duration(wish.duration_seconds)}" if wish.duration_seconds else ""
+    lines = [f"{names} can no longer test {flow}: the time{lasted} is over."]
+    command = _again(request, identities)
+    return [*lines, f"To grant it again: {text.code(command, 500)}"] if command else lines
+
+
+def _again(request: Request, identities: list[str]) -> str:
+    """The command that asks for the same again, where it is short and plain."""
+    seconds = request.wish.duration_seconds
+    if len(identities) > BRIEF_COUNT or seconds is None or not all(map(_PLAIN, identities)):
+        return ""
+    size, unit = next((size, unit) for size, unit in _UNITS if seconds % size == 0)
+    names = ", ".join(identities)
+    return f"/testusers add {request.flow.name} {names} for {seconds // size}{unit}"
 
 
 def _reason(event: str, request: Request) -> list[str]:

@@ -12,6 +12,7 @@ from bot.ui.message import Message, SlackBlock
 from bot.ui.testusers.card import decision_buttons
 from bot.ui.testusers.wording import (
     Show,
+    approvers,
     brief,
     exact_wish_of,
     flow_name,
@@ -98,15 +99,15 @@ def _outcome(request: Request, show: Show) -> str:
     if request.state in {State.DENIED, State.CANCELLED}:
         why = text.escape(reason_of(request, request.progress.denial_reason, show), 200)
         return f" by {by} {at}{f' ({why})' if why else ''}"
-    return f", approved by {by} {at}"
+    return f", approved by {approvers(request, 3) or by} {at}"
 
 
 def _ending(change: RecordedChange, show: Show) -> str:
     return f"• {text.time(change.at)} The time of {brief(change.ended, show)} was over"
 
 
-def pending(page: PendingPage, *, sees_identities: bool) -> Message:
-    """What waits for a decision, with the buttons of who may."""
+def pending(page: PendingPage, channel_id: str, *, sees_identities: bool) -> Message:
+    """What waits for a decision, with the buttons of who may; the cards are in the channel."""
     if not page.total:
         return _message(["No request waits for a decision."], [])
     show = in_full if sees_identities else masked
@@ -117,8 +118,12 @@ def pending(page: PendingPage, *, sees_identities: bool) -> Message:
         wish = exact_wish_of(row.request, show)
         is_exact = len(wish) <= EXACT_CHARACTERS
         if not is_exact:
-            wish = f"{wish_of(row.request, show)} (its card shows all of them)"
+            wish = wish_of(row.request, show)
         line = _waiting(row.request, wish, page.needed, show)
+        if not is_exact:
+            line += (
+                f"\nToo many to show here. See its card in <#{channel_id}> to read all and decide."
+            )
         lines.append(line)
         # Nobody decides on what they do not see in full.
         decides = row.decides and is_exact

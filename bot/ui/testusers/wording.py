@@ -1,6 +1,7 @@
 """What cards, pages and notes about test users say alike."""
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol
 
 from bot.model.requests import Request, Who
 from bot.model.testusers import Change, Flow, mask, mask_in
@@ -11,18 +12,23 @@ SECTION_CHARACTERS = 2900
 BRIEF_COUNT = 5
 BRIEF_CHARACTERS = 60
 
-Show = Callable[[str], str]
-"""An identity as the reader may see it, as finished markup."""
+IDENTITY_CHARACTERS = 300
 
 
-def in_full(identity: str) -> str:
+class Show(Protocol):
+    """An identity as the reader may see it, as finished markup of so many characters of it."""
+
+    def __call__(self, identity: str, limit: int = IDENTITY_CHARACTERS, /) -> str: ...  # noqa: D102
+
+
+def in_full(identity: str, limit: int = IDENTITY_CHARACTERS, /) -> str:
     """An identity for who may see all of it."""
-    return text.code(identity)
+    return text.code(identity, limit)
 
 
-def masked(identity: str) -> str:
+def masked(identity: str, limit: int = IDENTITY_CHARACTERS, /) -> str:
     """An identity for a viewer: the last four characters."""
-    return text.code(mask(identity))
+    return text.code(mask(identity), limit)
 
 
 def who(one: Who) -> str:
@@ -45,13 +51,9 @@ def flow_name(flow: Flow) -> str:
 
 def brief(identities: Sequence[str], show: Show = in_full) -> str:
     """A few identities in a row, and how many more there are."""
-    shown = ", ".join(show(_short(one)) for one in identities[:BRIEF_COUNT])
+    shown = ", ".join(show(one, BRIEF_CHARACTERS) for one in identities[:BRIEF_COUNT])
     more = len(identities) - BRIEF_COUNT
     return f"{shown} and {more} more" if more > 0 else shown
-
-
-def _short(identity: str) -> str:
-    return text.shorten(identity, BRIEF_CHARACTERS)
 
 
 def exact(identities: Sequence[str], show: Show = in_full) -> str:
