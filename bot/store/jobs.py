@@ -95,12 +95,19 @@ async def claim(tx: Transaction, owner: str, count: int) -> list[Job]:
     return sorted((_job(row) for row in rows), key=lambda job: job.due_at)
 
 
-async def renew(tx: Transaction, owner: str, keys: Sequence[str]) -> set[str]:
-    """Lengthen the leases that `owner` still holds; return the keys of those."""
+async def renew(
+    tx: Transaction, owner: str, keys: Sequence[str], *, waits: bool = True
+) -> set[str]:
+    """Lengthen the leases that `owner` still holds; return the keys of those.
+
+    Unless it `waits`, a row that another transaction has locked is left as it is.
+    """
     now = await tx.now()
+    held = (jobs.c.owner == owner) & jobs.c.key.in_(keys) & (jobs.c.leased_until > now)
+    unlocked = select(jobs.c.key).where(held).with_for_update(skip_locked=True)
     statement = (
         update(jobs)
-        .where(jobs.c.owner == owner, jobs.c.key.in_(keys), jobs.c.leased_until > now)
+        .where(held if waits else jobs.c.key.in_(unlocked.scalar_subquery()))
         .values(leased_until=now + timedelta(seconds=LEASE_SECONDS))
         .returning(jobs.c.key)
     )

@@ -196,12 +196,17 @@ class JobLoop:
                 log.warning("jobs.renew", reason=error.sentence)
 
     async def _renew(self) -> None:
-        broken_off = list(self._broken_off)
+        """Waits for no row while it holds others: who has locked it may want one of those.
+
+        What is skipped so has its turn a little later, long before it lapses.
+        """
         async with self._database.transaction() as tx:
             for owner, leases in _by_owner(self._running).items():
-                await jobs.renew(tx, owner, [lease.job.key for lease in leases])
-            for owner, leases in _by_owner(broken_off).items():
-                await jobs.release(tx, owner, [lease.job.key for lease in leases])
+                await jobs.renew(tx, owner, [lease.job.key for lease in leases], waits=False)
+        broken_off = list(self._broken_off)
+        async with self._database.statements() as tx:
+            for lease in broken_off:
+                await jobs.release(tx, lease.owner, [lease.job.key])
         del self._broken_off[: len(broken_off)]
         if broken_off:
             self.wake()

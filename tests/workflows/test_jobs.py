@@ -8,6 +8,7 @@ import pytest
 
 from bot.errors import DatabaseUnavailable, NotFound
 from bot.store import jobs
+from bot.store.engine import Database
 from bot.store.jobs import LEASE_SECONDS, Job
 from bot.workflows.jobs import RENEW_SECONDS, JobLoop, LeaseLost
 
@@ -372,3 +373,28 @@ async def test_what_the_database_broke_off_is_begun_anew_without_waiting_for_the
         await until(loop, lambda found: found == [])
     assert len(work.runs) == 2
     assert RENEW_SECONDS < LEASE_SECONDS
+
+
+def leases(found):
+    return {row.key: row.leased_until for row in found}
+
+
+@pytest.mark.postgres
+async def test_a_renewal_waits_for_nobody_who_may_wait_for_it(postgres_url, clock):
+    database, work = Database(postgres_url, clock, own_clock=False), Work()
+    try:
+        for key in ("a", "b"):
+            await put(database, key)
+        work.go_on.clear()
+        async with running(database, clock, work) as loop:
+            await work.seen(2)
+            await until_asleep(clock)
+            async with database.transaction() as tx:
+                lock = jobs.jobs.select().where(jobs.jobs.c.key == "b").with_for_update()
+                await tx.connection.execute(lock)
+                clock.advance(RENEW_SECONDS)
+                renewed = clock.now() + timedelta(seconds=LEASE_SECONDS)
+                await until(loop, lambda found: leases(found)["a"] == renewed)
+            work.go_on.set()
+    finally:
+        await database.close()
