@@ -12,7 +12,7 @@ from bot.model.directory import DataCenterReport, Directory, Listing
 from bot.model.organization import Organization
 from bot.model.status import JobCount, ServiceSeen, Status
 from bot.permissions import Permission, Person, Role
-from bot.ui import gatehouse, orgs, replies, text
+from bot.ui import gatehouse, ids, orgs, replies, text
 from bot.ui import help as help_ui
 from bot.ui.message import Message
 from sandbox.slack.validation import UPDATE_TEXT, check_message
@@ -181,6 +181,20 @@ def test_the_candidates_of_a_long_name_keep_their_ids():
         directory.find("x" * 300)
     shown = replies.sorry(caught.value).text
     assert all(str(10**9 + number) in shown for number in range(9))
+
+
+@pytest.mark.parametrize("name", NASTY, ids=lambda name: ascii(name[:5]))
+def test_a_menu_of_who_fits_is_within_slacks_limits_and_tells_them_apart(name):
+    directory = many("Acme " + name, count=160)
+    with pytest.raises(Ambiguous) as caught:
+        directory.find("acme")
+    message = replies.choice(caught.value, ids.ORGS_SHOW)
+    check(message)
+    (menu,) = message.slack_blocks[-1]["elements"]
+    shown = [option["text"]["text"] for option in menu["options"]]
+    paths = [option["value"] for option in menu["options"]]
+    assert len(set(paths)) == 10
+    assert all(path in text for path, text in zip(paths, shown, strict=True))
 
 
 def entry(position: int, words: str) -> RecordedEntry:
