@@ -8,6 +8,7 @@ from typing import Any
 from bot.errors import Conflict
 from bot.model.approval import Act, State
 from bot.parsing.testusers import (
+    EXAMPLES,
     ChangeRequest,
     FormRequest,
     HelpRequest,
@@ -63,7 +64,9 @@ def _command(desk: Desk) -> Answer:
         match wish:
             case HelpRequest():
                 may, aliases = desk.people.may, desk.testusers.reading.aliases
-                return help_ui.of_testusers(lambda one: may(ask.person, one), aliases)
+                return help_ui.of_testusers(
+                    lambda one: may(ask.person, one), aliases, EXAMPLES["add"]
+                )
             case FormRequest():
                 await desk.testusers.asking.admit(ask.person)
                 form = forms.change_form(ask.click.response_url)

@@ -19,7 +19,7 @@ def verdict(check: KeyCheck) -> Message:
     """Whether the key works, how it was sent, and what to do."""
     asked = text.code(f"GET /v3/{check.resource}")
     lines = [VERDICTS[check.verdict]]
-    lines += [text.escape(check.advice, 1000)] if check.advice else []
+    lines += [text.sentence(check.advice, 1000)] if check.advice else []
     footnote = f"Sent as {text.escape(check.mode)} · asked {asked}"
     markup = "\n".join(lines)
     return Message(f"{markup}\n{footnote}", (blocks.section(markup), blocks.context(footnote)))

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from bot.parsing.testusers import EXAMPLES
 from bot.permissions import LEAST_ROLE, Permission
 from bot.ui import blocks, text
 from bot.ui.message import TEXT_CHARACTERS, Message
@@ -87,7 +86,9 @@ def of_command(
     return _message([_chapter(command, may), *(["\n".join(hints)] if hints else [])])
 
 
-def of_testusers(may: Callable[[Permission], bool], aliases: Sequence[str]) -> Message:
+def of_testusers(
+    may: Callable[[Permission], bool], aliases: Sequence[str], example: str
+) -> Message:
     """The forms of `/testusers`, and the flows that there are, for who may know them."""
     known = aliases[:ALIASES_SHOWN] if may(Permission.READ) else ()
     named = ", ".join(text.escape(one, 40) for one in known)
@@ -95,7 +96,7 @@ def of_testusers(may: Callable[[Permission], bool], aliases: Sequence[str]) -> M
     hints = (
         f"Flows: {named}{more}, or a SID." if named else "A flow is an alias or a SID.",
         "`for` takes 30m, 2h or 3d.",
-        f"Example: {text.code(EXAMPLES['add'])}",
+        f"Example: {text.code(example)}",
     )
     return of_command("/testusers", may, hints)
 

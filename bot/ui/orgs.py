@@ -99,7 +99,7 @@ def _failure_blocks(failures: Sequence[DataCenterReport]) -> list[SlackBlock]:
 
 
 def _failure(report: DataCenterReport) -> str:
-    sentence = text.cut(text.escape(report.failure or "", 300), FAILURE_MARKUP)
+    sentence = text.cut(text.sentence(report.failure or "", 300), FAILURE_MARKUP)
     if report.listing is None:
         return f":warning: *{report.data_center}* is missing: {sentence}"
     as_of = text.time(report.listing.fetched_at)

@@ -65,7 +65,7 @@ def _failures(found: Overview) -> list[str]:
     """A line for each data center that was never listed."""
     return [
         f":warning: *{report.data_center}* was never listed"
-        + (f": {text.cut(text.escape(report.failure, 200), 300)}" if report.failure else "")
+        + (f": {text.cut(text.sentence(report.failure, 200), 300)}" if report.failure else "")
         for report in found.unlisted[:FAILURES_SHOWN]
     ]
 

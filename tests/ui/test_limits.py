@@ -285,9 +285,9 @@ def test_the_audit_names_people_with_their_ids():
 
 
 def test_the_help_of_testusers_names_the_flows_to_who_may_know_them():
-    said = help_ui.of_testusers(lambda _: True, ["survey", "wel<come"]).text
+    said = help_ui.of_testusers(lambda _: True, ["survey", "wel<come"], "/testusers add x y").text
     assert "Flows: survey, wel&lt;come, or a SID." in said
-    assert "Example: `/testusers add" in said
-    assert "survey" not in help_ui.of_testusers(lambda _: False, ["survey"]).text
-    many = help_ui.of_testusers(lambda _: True, [f"{n:040}" for n in range(99)])
+    assert "Example: `/testusers add x y`" in said
+    assert "survey" not in help_ui.of_testusers(lambda _: False, ["survey"], "x").text
+    many = help_ui.of_testusers(lambda _: True, [f"{n:040}" for n in range(99)], "x")
     check(many)

@@ -86,7 +86,7 @@ def _status(request: Request, needed: int, style: _Style) -> str:
     at = text.time(request.decided_at) if request.decided_at else ""
     without = request.wish.without_approval
     approved = f"Without approval, by {by}" if without else f"Approved by {by}"
-    failure = text.escape(request.progress.failure, style.words)
+    failure = text.sentence(request.progress.failure, style.words)
     return {
         State.PENDING: f":hourglass: *Waiting for approval*{_count(request, needed, style)}",
         State.APPLYING: f":gear: *{approved}* {at}, on its way{_trying(request, failure)}",
@@ -208,7 +208,7 @@ def _news(request: Request, style: _Style) -> list[str]:
         names = brief(progress.superseded) if style.tells_edits else len(progress.superseded)
         lines.append(f"*Changed by a later request:* {names}")
     if progress.overdue:
-        why = text.escape(progress.overdue, min(300, style.words))
+        why = text.sentence(progress.overdue, min(300, style.words))
         lines.append(f"*Over, but still on the list:* {why} It is tried again every few seconds.")
     if progress.undone_by:
         lines.append("*Undone* since." if progress.is_undone else "*Undo* was requested.")

@@ -58,7 +58,7 @@ def told(request: Request, payload: Mapping[str, Any]) -> Message:
     if event == "ended":
         return _message(_ended(request, [str(one) for one in payload["identities"]]))
     if event == "failed":
-        reason = text.escape(str(payload["reason"]), 500)
+        reason = text.sentence(str(payload["reason"]), 500)
         return _message(
             [f"{change} failed: {reason}", f"It was {_decided(request)}. An approver can retry it."]
         )
