@@ -220,7 +220,7 @@ def _testusers(shared: Shared) -> TestusersParts:
     settings = shared.settings
     rules = RequestRules(
         aliases=settings.flow_aliases,
-        approval=Rules(settings.approvals_needed, settings.allow_self_approval),
+        approval=Rules(settings.approvals_needed),
         request_hours=settings.request_hours,
         remind_hours=settings.remind_hours,
         approvals_channel=settings.approvals_channel,

@@ -1,4 +1,4 @@
-"""The life of a request, as a pure state machine, and who may move it.
+"""The life of a request, as a pure state machine, and what a click moves.
 
     pending ──approve──> applying ──> applied
        │                  │    ^
@@ -57,7 +57,6 @@ _STARTS_IN: Mapping[Act, State] = {
     Act.DENY: State.PENDING,
     Act.CANCEL: State.PENDING,
     Act.RETRY: State.FAILED,
-    Act.UNDO: State.APPLIED,
 }
 
 
@@ -68,12 +67,8 @@ class Reason(StrEnum):
     QUORUM_OPEN = "quorum_open"
     WRONG_STATE = "wrong_state"
     TOO_LATE = "too_late"
-    OWN_REQUEST = "own_request"
     NOT_THE_REQUESTER = "not_the_requester"
-    NOT_AN_APPROVER = "not_an_approver"
-    NOT_ALLOWED_TO_ASK = "not_allowed_to_ask"
     APPROVED_BEFORE = "approved_before"
-    UNDONE_BEFORE = "undone_before"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,24 +79,13 @@ class Facts:
     requester_id: str
     expires_at: datetime
     approver_ids: tuple[str, ...] = ()
-    is_undone: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Actor:
-    """Who clicks, and what they may do to this flow's requests at this moment."""
-
-    slack_user_id: str
-    may_ask: bool
-    may_approve: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """How many distinct people have to approve, and whether one may be the requester."""
+    """How many distinct people have to approve."""
 
     approvals_needed: int = 1
-    self_approval: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,25 +114,26 @@ def can_move(start: State, end: State) -> bool:
 def decide(
     act: Act,
     request: Facts,
-    actor: Actor,
+    actor_id: str,
     rules: Rules,
     *,
     entitled_ids: Collection[str],
     at: datetime,
 ) -> Decision:
-    """What a click does at this moment.
+    """What a click does at this moment, of somebody who may: `bot.permissions` says who.
 
-    `entitled_ids` are those of the earlier approvers whose right was just looked up and stands.
+    An undo is a request of its own, so `Act.UNDO` is not decided here. `entitled_ids` are those of
+    the earlier approvers whose right was just looked up and stands.
     """
     if request.state is not _STARTS_IN[act]:
         return Decision(Reason.WRONG_STATE)
-    if refusal := _refusal(act, request, actor, rules):
-        return Decision(refusal)
-    if act in (Act.APPROVE, Act.DENY, Act.CANCEL) and at >= request.expires_at:
+    if act is Act.CANCEL and actor_id != request.requester_id:
+        return Decision(Reason.NOT_THE_REQUESTER)
+    if act is not Act.RETRY and at >= request.expires_at:
         return Decision(Reason.TOO_LATE, State.EXPIRED)
     if act is Act.APPROVE:
-        return _count(request, actor, rules, entitled_ids)
-    return Decision(Reason.ALLOWED, _NEXT.get(act))
+        return _count(request, actor_id, rules, entitled_ids)
+    return Decision(Reason.ALLOWED, _NEXT[act])
 
 
 _NEXT: Mapping[Act, State] = {
@@ -158,27 +143,11 @@ _NEXT: Mapping[Act, State] = {
 }
 
 
-def _refusal(act: Act, request: Facts, actor: Actor, rules: Rules) -> Reason | None:
-    """The right is asked first, so that nobody learns more than they may."""
-    is_requester = actor.slack_user_id == request.requester_id
-    if act in (Act.APPROVE, Act.DENY, Act.RETRY) and not actor.may_approve:
-        return Reason.NOT_AN_APPROVER
-    if act is Act.APPROVE and is_requester and not rules.self_approval:
-        return Reason.OWN_REQUEST
-    if act is Act.CANCEL and not is_requester:
-        return Reason.NOT_THE_REQUESTER
-    if act in (Act.CANCEL, Act.UNDO) and not actor.may_ask:
-        return Reason.NOT_ALLOWED_TO_ASK
-    if act is Act.UNDO and request.is_undone:
-        return Reason.UNDONE_BEFORE
-    return None
-
-
-def _count(request: Facts, actor: Actor, rules: Rules, entitled_ids: Collection[str]) -> Decision:
+def _count(request: Facts, actor_id: str, rules: Rules, entitled_ids: Collection[str]) -> Decision:
     standing = tuple(one for one in dict.fromkeys(request.approver_ids) if one in entitled_ids)
-    if actor.slack_user_id in standing:
+    if actor_id in standing:
         return Decision(Reason.APPROVED_BEFORE, None, standing)
-    counted = (*standing, actor.slack_user_id)
+    counted = (*standing, actor_id)
     if len(counted) < rules.approvals_needed:
         return Decision(Reason.QUORUM_OPEN, None, counted)
     return Decision(Reason.ALLOWED, State.APPLYING, counted)

@@ -117,7 +117,6 @@ class Request:
             self.requester.slack_user_id,
             self.expires_at,
             tuple(approval.who.slack_user_id for approval in self.progress.approvals),
-            self.progress.undone_by is not None,
         )
 
     def moved(self, state: State, by: Who, at: datetime, progress: Progress) -> "Request":

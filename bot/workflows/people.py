@@ -185,9 +185,15 @@ class People:
         approvers = self._policy.flow_approvers.get(flow_sid.upper()) if flow_sid else None
         return Circumstances(approvers, requester, self._policy.allow_self_approval)
 
-    def may(self, person: Person, permission: Permission, flow_sid: str | None = None) -> bool:
+    def may(
+        self,
+        person: Person,
+        permission: Permission,
+        flow_sid: str | None = None,
+        requester: str | None = None,
+    ) -> bool:
         """Return whether the person may, to show or hide something; nothing is recorded."""
-        circumstances = self.circumstances(flow_sid, None)
+        circumstances = self.circumstances(flow_sid, requester)
         return decide(person, permission, self._policy.roles, circumstances).is_granted
 
     def deciders(self, flow_sid: str) -> tuple[str, ...]:

@@ -10,7 +10,6 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from bot.model.approval import (
     TRANSITIONS,
     Act,
-    Actor,
     Decision,
     Facts,
     Reason,
@@ -22,10 +21,8 @@ from bot.model.approval import (
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 LATER = NOW + timedelta(hours=1)
-OTTO = Actor("OTTO", may_ask=True, may_approve=False)
-ADA = Actor("ADA", may_ask=True, may_approve=True)
-ABEL = Actor("ABEL", may_ask=True, may_approve=True)
-VERA = Actor("VERA", may_ask=False, may_approve=False)
+OTTO, ADA, ABEL, VERA = "OTTO", "ADA", "ABEL", "VERA"
+CLICKS = [act for act in Act if act is not Act.UNDO]
 
 
 def asked(state: State = State.PENDING, **other: object) -> Facts:
@@ -33,7 +30,7 @@ def asked(state: State = State.PENDING, **other: object) -> Facts:
 
 
 def decided(
-    act: Act, request: Facts, actor: Actor, rules: Rules | None = None, *, at: datetime = NOW
+    act: Act, request: Facts, actor: str, rules: Rules | None = None, *, at: datetime = NOW
 ) -> Decision:
     entitled = frozenset({"ADA", "ABEL"})
     return decide(act, request, actor, rules or Rules(), entitled_ids=entitled, at=at)
@@ -43,55 +40,32 @@ def decided(
     ("act", "state", "actor", "reason", "next_state"),
     [
         (Act.APPROVE, State.PENDING, ADA, Reason.ALLOWED, State.APPLYING),
-        (Act.APPROVE, State.PENDING, OTTO, Reason.NOT_AN_APPROVER, None),
         (Act.APPROVE, State.APPLYING, ADA, Reason.WRONG_STATE, None),
         (Act.APPROVE, State.FAILED, ADA, Reason.WRONG_STATE, None),
         (Act.DENY, State.PENDING, ADA, Reason.ALLOWED, State.DENIED),
-        (Act.DENY, State.PENDING, OTTO, Reason.NOT_AN_APPROVER, None),
         (Act.DENY, State.DENIED, ADA, Reason.WRONG_STATE, None),
         (Act.CANCEL, State.PENDING, OTTO, Reason.ALLOWED, State.CANCELLED),
         (Act.CANCEL, State.PENDING, ADA, Reason.NOT_THE_REQUESTER, None),
         (Act.RETRY, State.FAILED, ADA, Reason.ALLOWED, State.APPLYING),
-        (Act.RETRY, State.FAILED, OTTO, Reason.NOT_AN_APPROVER, None),
         (Act.RETRY, State.APPLIED, ADA, Reason.WRONG_STATE, None),
-        (Act.UNDO, State.APPLIED, OTTO, Reason.ALLOWED, None),
-        (Act.UNDO, State.APPLIED, VERA, Reason.NOT_ALLOWED_TO_ASK, None),
-        (Act.UNDO, State.FAILED, OTTO, Reason.WRONG_STATE, None),
     ],
 )
-def test_who_may_do_what_in_which_state(
-    act: Act, state: State, actor: Actor, reason: Reason, next_state: State | None
+def test_what_a_click_does_in_which_state(
+    act: Act, state: State, actor: str, reason: Reason, next_state: State | None
 ) -> None:
     decision = decided(act, asked(state), actor)
     assert (decision.reason, decision.next_state) == (reason, next_state)
 
 
-def test_nobody_approves_their_own_request_unless_that_is_allowed() -> None:
-    own = asked(requester_id="ADA")
-    assert decided(Act.APPROVE, own, ADA).reason is Reason.OWN_REQUEST
-    assert decided(Act.APPROVE, own, ADA, Rules(self_approval=True)).is_followed
-    assert decided(Act.DENY, own, ADA).is_followed
-
-
-def test_a_requester_who_may_no_longer_ask_cannot_cancel() -> None:
-    assert decided(Act.CANCEL, asked(requester_id="VERA"), VERA).reason is Reason.NOT_ALLOWED_TO_ASK
-
-
 @pytest.mark.parametrize(
     ("act", "actor"), [(Act.APPROVE, ADA), (Act.DENY, ADA), (Act.CANCEL, OTTO)]
 )
-def test_at_its_end_a_pending_request_expires(act: Act, actor: Actor) -> None:
+def test_at_its_end_a_pending_request_expires(act: Act, actor: str) -> None:
     assert decided(act, asked(), actor, at=LATER) == Decision(Reason.TOO_LATE, State.EXPIRED)
 
 
 def test_a_retry_has_no_end() -> None:
     assert decided(Act.RETRY, asked(State.FAILED), ADA, at=LATER).is_followed
-
-
-def test_a_change_is_undone_once() -> None:
-    assert (
-        decided(Act.UNDO, asked(State.APPLIED, is_undone=True), OTTO).reason is Reason.UNDONE_BEFORE
-    )
 
 
 def test_a_quorum_counts_distinct_people() -> None:
@@ -111,8 +85,8 @@ def test_an_approval_whose_right_was_lost_in_between_does_not_count() -> None:
     assert decision == Decision(Reason.QUORUM_OPEN, None, ("ABEL",))
 
 
-@given(st.sampled_from(Act), st.sampled_from(State), st.sampled_from([OTTO, ADA, ABEL, VERA]))
-def test_no_decision_leaves_the_state_machine(act: Act, state: State, actor: Actor) -> None:
+@given(st.sampled_from(CLICKS), st.sampled_from(State), st.sampled_from([OTTO, ADA, ABEL, VERA]))
+def test_no_decision_leaves_the_state_machine(act: Act, state: State, actor: str) -> None:
     decision = decided(act, asked(state), actor)
     assert decision.next_state is None or can_move(state, decision.next_state)
 
@@ -140,11 +114,12 @@ class Quorum(RuleBasedStateMachine):
 
     @rule(who=st.sampled_from(people))
     def approve(self, who: str) -> None:
-        actor = Actor(who, may_ask=True, may_approve=who in self.entitled)
+        if who not in self.entitled:
+            return
         decision = decide(
             Act.APPROVE,
             self.request,
-            actor,
+            who,
             self.rules,
             entitled_ids=frozenset(self.entitled),
             at=NOW,
@@ -155,7 +130,7 @@ class Quorum(RuleBasedStateMachine):
         state = decision.next_state or self.request.state
         self.request = asked(state, approver_ids=decision.approver_ids)
         if state is State.APPLYING:
-            counted = self.clicked & self.entitled - {"OTTO"}
+            counted = self.clicked & self.entitled
             assert len(counted) >= self.rules.approvals_needed
 
     @invariant()

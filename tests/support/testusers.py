@@ -209,6 +209,6 @@ def default_policy(**changes) -> Policy:
 
 
 def default_rules(**changes) -> RequestRules:
-    approval = Rules(changes.pop("approvals_needed", 1), changes.pop("self_approval", False))
+    approval = Rules(changes.pop("approvals_needed", 1))
     aliases = {"welcome": WELCOME, "survey": SURVEY}
     return RequestRules(aliases, approval=approval, approvals_channel="C0APPROVALS", **changes)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from bot.errors import Conflict, NotFound, Refused, UnknownPerson
-from bot.model.approval import Act, Actor, Decision, Reason, State, decide
+from bot.model.approval import Act, Decision, Reason, State, decide
 from bot.model.audit import BOT, AuditEntry
 from bot.model.requests import Approval, Progress, Request, Who
 from bot.permissions import Permission, Person
@@ -91,8 +91,8 @@ class Deciding:
         async with self._setup.database.transaction() as tx:
             at = await tx.now()
             rules = self._setup.rules.approval
-            actor = Actor(person.slack_user_id, may_ask=True, may_approve=act is not Act.CANCEL)
-            decision = decide(act, request.facts, actor, rules, entitled_ids=entitled, at=at)
+            actor_id = person.slack_user_id
+            decision = decide(act, request.facts, actor_id, rules, entitled_ids=entitled, at=at)
             moved = _moved(request, act, decision, who(person), at, denial_reason)
             if moved is not None:
                 entry = _entry(person, act, request, moved, decision)
@@ -123,7 +123,8 @@ class Deciding:
             person = await people.find(slack_user_id, (people.team_id,), fresh=True)
         except UnknownPerson as error:
             raise Conflict(_UNSURE) from error
-        may = people.may(person, Permission.DECIDE, request.flow.sid)
+        requester = request.requester.slack_user_id
+        may = people.may(person, Permission.DECIDE, request.flow.sid, requester)
         if person.doubt and not may:
             raise Conflict(_UNSURE)
         return may
@@ -202,8 +203,6 @@ def _entry(
 def _refusal(reason: Reason, request: Request) -> Conflict | Refused:
     if reason is Reason.NOT_THE_REQUESTER:
         return Refused(f"Only {request.requester.name}, who asked, may cancel this request.")
-    if reason is Reason.OWN_REQUEST:
-        return Refused("This is your own request: somebody else has to decide on it.")
     if reason is Reason.APPROVED_BEFORE:
         return Conflict("You approved this before; it waits for somebody else.")
     if reason is Reason.TOO_LATE:

@@ -80,12 +80,12 @@ class Reading:
         return PendingPage(rows, self._setup.rules.approval.approvals_needed, page, pages, total)
 
     def _row(self, person: Person, request: Request) -> PendingRow:
-        is_own = person.slack_user_id == request.requester.slack_user_id
-        may_decide = self._setup.people.may(person, Permission.DECIDE, request.flow.sid)
+        requester = request.requester.slack_user_id
+        people, sid = self._setup.people, request.flow.sid
         return PendingRow(
             request,
-            decides=may_decide and (not is_own or self._setup.rules.approval.self_approval),
-            cancels=is_own and self._setup.people.may(person, Permission.REQUEST),
+            decides=people.may(person, Permission.DECIDE, sid, requester),
+            cancels=person.slack_user_id == requester and people.may(person, Permission.REQUEST),
         )
 
     def suggestions(self, typed: str) -> list[tuple[str, str]]:

@@ -78,7 +78,7 @@ async def test_nobody_approves_their_own_request(world):
 
 async def test_one_may_approve_ones_own_request_where_that_is_set(database, clock):
     policy = default_policy(allow_self_approval=True)
-    world = World(database, clock, rules=default_rules(self_approval=True), policy=policy)
+    world = World(database, clock, policy=policy)
     request = await world.ask("add welcome +1", ADA)
     await world.decide(Act.APPROVE, request, ADA)
     await world.work()
@@ -164,6 +164,20 @@ async def test_an_approval_whose_right_was_lost_in_between_does_not_count(two_ne
     assert [one.who.slack_user_id for one in stored.progress.approvals] == [ADA]
     await world.decide(Act.APPROVE, request, ADAM)
     assert (await world.stored(request)).state is State.APPLYING
+
+
+async def test_ones_own_approval_does_not_count_once_that_is_no_longer_set(database, clock):
+    rules = default_rules(approvals_needed=2)
+    policy = default_policy(allow_self_approval=True)
+    before = World(database, clock, rules=rules, policy=policy)
+    request = await before.ask("add welcome +1", ADA)
+    await before.decide(Act.APPROVE, request, ADA)
+    after = World(database, clock, rules=rules)
+    assert (await after.decide(Act.APPROVE, request, ABEL)).reason is Reason.QUORUM_OPEN
+    stored = await after.stored(request)
+    assert [one.who.slack_user_id for one in stored.progress.approvals] == [ABEL]
+    await after.decide(Act.APPROVE, request, ADAM)
+    assert (await after.stored(request)).state is State.APPLYING
 
 
 async def test_an_approval_whose_right_cannot_be_looked_up_decides_nothing(two_needed):
