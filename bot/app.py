@@ -50,6 +50,7 @@ from bot.workflows.people import People
 from bot.workflows.quota_parts import QuotaParts, QuotaSetup, quota_parts
 from bot.workflows.retention import RETAIN_KIND, Retention
 from bot.workflows.status import ServiceLog, StatusReport
+from bot.workflows.testusers.clicks import CLICK
 from bot.workflows.testusers.parts import TestusersParts, testusers_parts
 from bot.workflows.testusers.setup import RequestRules, Setup
 
@@ -151,7 +152,7 @@ def _shared(
         people=People(slack, settings.policy, database, audit, clock),
         metrics=metrics,
         services=services,
-        jobs=JobLoop(database, clock, secrets.token_hex(8), runners),
+        jobs=JobLoop(database, clock, secrets.token_hex(8), runners, {SEND_KIND, CLICK}),
         tasks=Tasks(),
         runners=runners,
     )

@@ -5,7 +5,7 @@ renewed lapses, and another process takes the job. A job put again while it runs
 generation, so that finishing the old run does not remove the new wish.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -75,12 +75,15 @@ async def is_any_due(tx: Transaction) -> bool:
     return (await tx.connection.execute(query)).first() is not None
 
 
-async def claim(tx: Transaction, owner: str, count: int) -> list[Job]:
-    """Take up to `count` due jobs for `owner`, oldest first; each is then nobody else's."""
+async def claim(tx: Transaction, owner: str, count: int, *, but: Collection[str] = ()) -> list[Job]:
+    """Take up to `count` due jobs for `owner`, oldest first; each is then nobody else's.
+
+    None is of a kind in `but`.
+    """
     now = await tx.now()
     chosen = (
         select(jobs.c.key)
-        .where(_free(now))
+        .where(_free(now), jobs.c.kind.not_in(but))
         .order_by(jobs.c.due_at)
         .limit(count)
         .with_for_update(skip_locked=True)

@@ -2,7 +2,7 @@
 
 import asyncio
 import itertools
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -23,6 +23,8 @@ log = structlog.get_logger(__name__)
 POLL_SECONDS = 1.0
 RENEW_SECONDS = 5.0
 AT_ONCE = 32
+# Of the kinds of which there may be any number, each of which may wait long for Slack.
+CROWD_AT_ONCE = 24
 LONGEST_PAUSE_SECONDS = 20.0
 
 
@@ -64,15 +66,22 @@ class JobLoop:
         clock: For pauses only; due times are the database's.
         owner: A name that no other process has.
         runners: The runner of each kind; it returns None when done, or when to run again.
+        crowding: Kinds that leave some room to the others, however many of them are due.
     """
 
     def __init__(
-        self, database: "Database", clock: Clock, owner: str, runners: Mapping[str, Runner]
+        self,
+        database: "Database",
+        clock: Clock,
+        owner: str,
+        runners: Mapping[str, Runner],
+        crowding: Collection[str] = (),
     ) -> None:
         self._database = database
         self._clock = clock
         self._owner = owner
         self._runners = runners
+        self._crowding = crowding
         self._awake = asyncio.Event()
         self._stopping = False
         self._has_ended = asyncio.Event()
@@ -148,8 +157,12 @@ class JobLoop:
             if not await jobs.is_any_due(tx):
                 return []
         owner = f"{self._owner}-{next(self._claims)}"
+        crowd = sum(lease.job.kind in self._crowding for lease in self._running)
+        of_any = max(0, min(room, CROWD_AT_ONCE - crowd))
         async with self._database.transaction() as tx:
-            claimed = await jobs.claim(tx, owner, room)
+            claimed = await jobs.claim(tx, owner, of_any) if of_any else []
+            if len(claimed) == of_any < room:
+                claimed += await jobs.claim(tx, owner, room - of_any, but=self._crowding)
         return [Lease(self._database, owner, job) for job in claimed]
 
     async def _run(self, lease: Lease) -> None:

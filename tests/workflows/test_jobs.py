@@ -10,7 +10,7 @@ from bot.errors import DatabaseUnavailable, NotFound
 from bot.store import jobs
 from bot.store.engine import Database
 from bot.store.jobs import LEASE_SECONDS, Job
-from bot.workflows.jobs import RENEW_SECONDS, JobLoop, LeaseLost
+from bot.workflows.jobs import AT_ONCE, CROWD_AT_ONCE, RENEW_SECONDS, JobLoop, LeaseLost
 
 PATIENCE = 10
 
@@ -62,8 +62,8 @@ async def until(loop, is_true):
 
 
 @asynccontextmanager
-async def running(database, clock, work, owner="me"):
-    loop = JobLoop(database, clock, owner, {"work": work})
+async def running(database, clock, work, owner="me", **more):
+    loop = JobLoop(database, clock, owner, {"work": work, **more}, crowding=more)
     task = asyncio.create_task(loop.run())
     try:
         yield loop
@@ -398,3 +398,18 @@ async def test_a_renewal_waits_for_nobody_who_may_wait_for_it(postgres_url, cloc
             work.go_on.set()
     finally:
         await database.close()
+
+
+async def test_a_crowd_that_waits_leaves_room_for_what_else_is_due(database, clock):
+    work, crowd = Work(), Work()
+    crowd.go_on.clear()
+    for number in range(AT_ONCE + 1):
+        await put(database, f"send:{number}", kind="crowd")
+    clock.advance(1)
+    await put(database, "apply")
+    async with running(database, clock, work, crowd=crowd):
+        await crowd.seen(CROWD_AT_ONCE)
+        await work.seen(1)
+        assert len(crowd.runs) == CROWD_AT_ONCE
+        crowd.go_on.set()
+        await crowd.seen(AT_ONCE + 1)
