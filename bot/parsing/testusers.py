@@ -20,6 +20,7 @@ from bot.parsing.words import Word, escaped, read_words, refuse_endless, rest_of
 ChangeKind = Literal["add", "remove"]
 
 COMMAND = "/testusers"
+_UNITS = ((86_400, "d"), (3_600, "h"), (60, "m"), (1, "s"))
 
 USAGE = {
     "add": "/testusers add <flow> <identity>… [for <duration>] [now] [because <reason>]",
@@ -119,11 +120,16 @@ def as_command(wish: ChangeRequest) -> str:
 
 
 def _spelled_out(wish: ChangeRequest, quote: Callable[[str], str]) -> str:
-    duration = [f"for {wish.duration_seconds}s"] if wish.duration_seconds else []
+    duration = [f"for {_duration(wish.duration_seconds)}"] if wish.duration_seconds else []
     now = ["now"] if wish.now else []
     reason = [f"because {wish.reason}"] if wish.reason else []
     words = [quote(one) for one in (wish.flow, *wish.identities)]
     return " ".join([COMMAND, wish.kind, *words, *duration, *now, *reason])
+
+
+def _duration(seconds: int) -> str:
+    size, unit = next((size, unit) for size, unit in _UNITS if seconds % size == 0)
+    return f"{seconds // size}{unit}"
 
 
 def _is_read_as(command: str, wish: ChangeRequest) -> bool:

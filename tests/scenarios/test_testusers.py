@@ -343,7 +343,7 @@ async def test_what_was_typed_is_given_back_when_the_service_is_away(world):
     typed = {"Flow": "welcome", "Identities": "+1 555\n+2", "For": "2h", "Reason": "demo"}
     await world.slack.submit(OTTO, view, typed)
     answer = await world.answer(OTTO)
-    again = '/testusers add welcome "+1 555" +2 for 7200s because demo'
+    again = '/testusers add welcome "+1 555" +2 for 2h because demo'
     assert again in answer.all_text
 
 

@@ -324,10 +324,11 @@ def test_history_names_everybody_who_approved() -> None:
     ("identities", "duration", "command"),
     [
         (["+15550100"], 7200, "/testusers add welcome +15550100 for 2h"),
-        (["+1", "2"], 90, "/testusers add welcome +1, 2 for 90s"),
+        (["+1", "2"], 90, "/testusers add welcome +1 2 for 90s"),
         (["+1"], 3 * 86_400, "/testusers add welcome +1 for 3d"),
-        (["two words"], 60, None),
-        (["because"], 60, None),
+        (["two words"], 60, '/testusers add welcome "two words" for 1m'),
+        (["because"], 60, '/testusers add welcome "because" for 1m'),
+        (["a\u2060b"], 60, None),
         (["+1"], None, None),
         ([f"+{number}" for number in range(9)], 60, None),
     ],
@@ -336,7 +337,7 @@ def test_who_asked_is_told_of_the_end_and_what_to_type(identities, duration, com
     wish = Wish(Change(tuple(identities)), (), 0, duration_seconds=duration)
     request = Request("1", FLOW, OTTO, wish, NOW, NOW, State.APPLIED)
     said = notes.told(request, {"event": "ended", "identities": identities}).text
-    assert said.startswith(f"`{identities[0]}`")
+    assert said.startswith(in_full(identities[0]))
     assert "can no longer test *welcome*" in said
     assert "is over" in said
     assert ("To grant it again" in said) is (command is not None)

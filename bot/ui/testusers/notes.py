@@ -1,20 +1,17 @@
 """What people are told about requests: answers to who clicked, messages to who asked."""
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
 from bot.model.approval import Act, Reason, State
 from bot.model.requests import Request
 from bot.model.testusers import Effect, Flow
+from bot.parsing.testusers import ChangeRequest, as_command
 from bot.ui import blocks, text
 from bot.ui.message import Message
 from bot.ui.testusers.wording import BRIEF_COUNT, approvers, brief, flow_name, who, wish_of
 
-# What `/testusers` reads as one identity without quotation marks.
-_PLAIN = re.compile(r"(?!(?:for|now|because)$)[+\w@.:-]{1,60}", re.ASCII | re.IGNORECASE).fullmatch
-_UNITS = ((86_400, "d"), (3_600, "h"), (60, "m"), (1, "s"))
-
+COMMAND_CHARACTERS = 500
 UNDER_WAY = "Gatehouse changes the list now; the card says when that is done."
 
 
@@ -89,17 +86,16 @@ def _ended(request: Request, identities: list[str]) -> list[str]:
     lasted = f" of {text.duration(wish.duration_seconds)}" if wish.duration_seconds else ""
     lines = [f"{names} can no longer test {flow}: the time{lasted} is over."]
     command = _again(request, identities)
-    return [*lines, f"To grant it again: {text.code(command, 500)}"] if command else lines
+    return [*lines, f"To grant it again: {command}"] if command else lines
 
 
-def _again(request: Request, identities: list[str]) -> str:
-    """The command that asks for the same again, where it is short and plain."""
+def _again(request: Request, identities: list[str]) -> str | None:
+    """The command that asks for the same again, where it is short and can be shown exactly."""
     seconds = request.wish.duration_seconds
-    if len(identities) > BRIEF_COUNT or seconds is None or not all(map(_PLAIN, identities)):
-        return ""
-    size, unit = next((size, unit) for size, unit in _UNITS if seconds % size == 0)
-    names = ", ".join(identities)
-    return f"/testusers add {request.flow.name} {names} for {seconds // size}{unit}"
+    if len(identities) > BRIEF_COUNT or seconds is None:
+        return None
+    wish = ChangeRequest("add", request.flow.name, tuple(identities), seconds)
+    return text.exact(as_command(wish), COMMAND_CHARACTERS)
 
 
 def _reason(event: str, request: Request) -> list[str]:
