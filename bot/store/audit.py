@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import Any
 
 from sqlalchemy import BigInteger, Row, Select, select, type_coerce, update
+from sqlalchemy.exc import OperationalError
 
 from bot.model.audit import AuditEntry, RecordedEntry, Verdict
 from bot.store.engine import Transaction, to_microseconds
@@ -20,6 +21,9 @@ from bot.store.tables import audit_entries, audit_head
 
 GENESIS = "0" * 64
 PAGE = 1000
+UNREADABLE = "its content cannot be read"
+# What SQLite's driver says of a text whose bytes are none.
+NO_TEXT = "Could not decode to UTF-8"
 
 
 class AuditStore:
@@ -76,12 +80,15 @@ class AuditStore:
             noted_head: A head hash noted at some earlier time; its entry must still be there.
         """
         previous, position, seen_noted = GENESIS, 0, noted_head in (None, GENESIS)
-        async for row in self._all(tx):
-            reason = self._fault(row, previous, position)
-            if reason:
-                return Verdict(position, previous, position + 1, reason)
-            previous, position = row.hash, row.position
-            seen_noted = seen_noted or row.hash == noted_head
+        try:
+            async for row in self._all(tx):
+                reason = self._fault(row, previous, position)
+                if reason:
+                    return Verdict(position, previous, position + 1, reason)
+                previous, position = row.hash, row.position
+                seen_noted = seen_noted or row.hash == noted_head
+        except UnicodeError:
+            return Verdict(position, previous, position + 1, UNREADABLE)
         ends = [(row.position, row.hash) for row in await tx.connection.execute(select(audit_head))]
         if not ends:
             return Verdict(position, previous, None, "the row that says where it ends is missing")
@@ -102,21 +109,34 @@ class AuditStore:
         try:
             expected = self._digest(previous, row.position, row.microseconds, *words)
         except (TypeError, ValueError):
-            return "its content cannot be read"
+            return UNREADABLE
         return "" if row.hash == expected else "its content was edited, or the key is another"
 
     async def _all(self, tx: Transaction) -> AsyncIterator[Row[Any]]:
-        """Yield the entries, with their times as they are stored: an edited one may be no time."""
+        """Yield the entries, with their times as they are stored: an edited one may be no time.
+
+        Raises:
+            UnicodeError: The next one holds a text that is none.
+        """
         microseconds = type_coerce(audit_entries.c.at, BigInteger).label("microseconds")
         others = (column for column in audit_entries.c if column.name != "at")
         everything: Select[Any] = select(*others, microseconds)
-        position = 0
+        position, size = 0, PAGE
         while True:
             after = everything.where(audit_entries.c.position > position)
-            page = after.order_by(audit_entries.c.position).limit(PAGE)
-            rows = (await tx.connection.execute(page)).all()
+            page = after.order_by(audit_entries.c.position).limit(size)
+            try:
+                rows = (await tx.connection.execute(page)).all()
+            except OperationalError as error:
+                if NO_TEXT not in str(error.orig):
+                    raise
+                if size == 1:
+                    raise UnicodeError(UNREADABLE) from error
+                # Up to the one that it is.
+                size = 1
+                continue
             for row in rows:
                 yield row
-            if len(rows) < PAGE:
+            if len(rows) < size:
                 return
             position = rows[-1].position
