@@ -4,7 +4,7 @@ import pytest
 
 from tests.load.loading import Line, Load, run, table
 
-SHORT = Load(seconds=3, a_second=40, people=20, pending=30, entries=300, repeats=1)
+SHORT = Load(seconds=2, a_second=40, people=20, pending=30, entries=300, repeats=1)
 # What depends on how busy the machine is, and is for the long form to judge.
 TIMES = ("answer to", "acknowledgement, p99", "resident memory")
 
