@@ -126,4 +126,4 @@ def _text_input(action_id: str, limit: int, *, is_multiline: bool = False) -> di
 
 
 def _plain(words: str) -> dict[str, Any]:
-    return {"type": "plain_text", "text": words}
+    return {"type": "plain_text", "text": words, "emoji": False}
