@@ -44,7 +44,7 @@ class ModelLedger:
         self._made_before = 0
 
     async def reserve(self, now: float, call_class: CallClass) -> Ticket:
-        if len(self._held) > 1.1 * self._limits.minute:
+        if len(self._held) > 2 * self._limits.minute:
             self._held = {n: call for n, call in self._held.items() if call.slot_free_at > now}
         held = Holdings.of(self._held.values(), now)
         decision = decide(
