@@ -377,6 +377,26 @@ def test_nobody_decides_from_the_list_on_what_it_does_not_show_in_full() -> None
         assert ("See its card in <#C0A> to read all and decide." in message.text) is (buttons == 1)
 
 
+@pytest.mark.parametrize(
+    ("duration", "hours", "words"),
+    [
+        (7200, {}, "add `+1`, `+2` for 2 h on *welcome*"),
+        (None, {"+1": 1, "+2": 1}, "add `+1`, `+2` until <!date^"),
+        (None, {}, "add `+1`, `+2` on *welcome*"),
+        (None, {"+1": 1}, "Too much to show here."),
+        (None, {"+1": 1, "+2": 2}, "Too much to show here."),
+    ],
+)
+def test_nobody_decides_from_the_list_without_the_ends(duration, hours, words) -> None:
+    ends = {one: NOW + timedelta(hours=number) for one, number in hours.items()}
+    wish = Wish(Change(("+1", "+2")), (), 0, (), duration, ends)
+    rows = (PendingRow(Request("1", FLOW, OTTO, wish, NOW, NOW), decides=True, cancels=False),)
+    message = pages.pending(PendingPage(rows, 1, 0, 1, 1), "C0A", sees_identities=True)
+    assert words in message.text
+    has_buttons = any(block["type"] == "actions" for block in message.slack_blocks)
+    assert has_buttons is not words.startswith("Too")
+
+
 def test_the_modals_fit() -> None:
     wish = Wish(Change(("+1",)), (), 0)
     change = forms.change_form("https://hooks.example/" + "x" * 200)

@@ -116,13 +116,14 @@ def pending(page: PendingPage, channel_id: str, *, sees_identities: bool) -> Mes
     lines = [title]
     for row in page.rows:
         wish = exact_wish_of(row.request, show)
-        is_exact = len(wish) <= EXACT_CHARACTERS
+        term = _term(row.request)
+        is_exact = len(wish) <= EXACT_CHARACTERS and term is not None
         if not is_exact:
             wish = wish_of(row.request, show)
-        line = _waiting(row.request, wish, page.needed, show)
+        line = _waiting(row.request, wish + (term or ""), page.needed, show)
         if not is_exact:
             line += (
-                f"\nToo many to show here. See its card in <#{channel_id}> to read all and decide."
+                f"\nToo much to show here. See its card in <#{channel_id}> to read all and decide."
             )
         lines.append(line)
         # Nobody decides on what they do not see in full.
@@ -131,6 +132,18 @@ def pending(page: PendingPage, channel_id: str, *, sees_identities: bool) -> Mes
         body += [*sections([line]), *([blocks.actions(*buttons)] if buttons else [])]
     turn = _turning(ids.TESTUSERS_REQUESTS_PAGE, "", page.page, page.pages)
     return Message(text.cut("\n".join(lines), 3800), (*body, *turn))
+
+
+def _term(request: Request) -> str | None:
+    """For how long, in a few words; None when that is not the same for all who come."""
+    wish = request.wish
+    if wish.duration_seconds:
+        return f" for {text.duration(wish.duration_seconds)}"
+    ends = {wish.ends.get(one) for one in wish.change.additions}
+    if len(ends) > 1:
+        return None
+    end = next(iter(ends), None)
+    return f" until {text.time(end)}" if end else ""
 
 
 def _waiting(request: Request, wish: str, needed: int, show: Show) -> str:
