@@ -18,10 +18,11 @@ class Who:
 
 @dataclass(frozen=True, slots=True)
 class Approval:
-    """One approval, and when it was given."""
+    """One approval, when it was given, and the id of the stored click that gave it."""
 
     who: Who
     at: datetime
+    click_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)

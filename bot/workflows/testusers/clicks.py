@@ -112,7 +112,7 @@ class Clicks:
         click = StoredClick.of(job.payload)
         name = f"testusers.{click.act}"
         try:
-            message, outcome = await self._outcome(click, name)
+            message, outcome = await self._outcome(click, job.key, name)
         except DatabaseUnavailable:
             await self._say_later(click, job.key)
             raise
@@ -126,14 +126,14 @@ class Clicks:
             log.warning("click.unanswered", name=name)
         return None
 
-    async def _outcome(self, click: StoredClick, name: str) -> tuple[Message, str]:
+    async def _outcome(self, click: StoredClick, key: str, name: str) -> tuple[Message, str]:
         """Follow the click; return what to say and a word for how it went.
 
         Raises:
             DatabaseUnavailable: It has to be followed again.
         """
         try:
-            return await self._follow(click), "ok"
+            return await self._follow(click, key), "ok"
         except DatabaseUnavailable:
             raise
         except GatehouseError as error:
@@ -153,12 +153,12 @@ class Clicks:
         async with self._setup.database.reading() as tx:
             return await tx.now() + timedelta(seconds=READY_SECONDS)
 
-    async def _follow(self, click: StoredClick) -> Message:
+    async def _follow(self, click: StoredClick, key: str) -> Message:
         person = await self._setup.people.find(click.slack_user_id, click.team_ids)
         if click.act is Act.UNDO:
             return await self._undo(person, click.request_id)
         decided = await self._deciding.decide(
-            person, click.act, click.request_id, click.denial_reason
+            person, click.act, click.request_id, click.denial_reason, key
         )
         return notes.decided(decided.act, decided.reason, decided.request, decided.needed)
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from datetime import datetime
 
 from bot.errors import Conflict, NotFound, Refused, UnknownPerson
 from bot.model.approval import Act, Decision, Reason, State, decide
@@ -43,7 +42,12 @@ class Deciding:
         self._setup = setup
 
     async def decide(
-        self, person: Person, act: Act, request_id: str, denial_reason: str = ""
+        self,
+        person: Person,
+        act: Act,
+        request_id: str,
+        denial_reason: str = "",
+        click_id: str = "",
     ) -> Decided:
         """Do what a click says, if it may be done and nobody was faster.
 
@@ -56,9 +60,11 @@ class Deciding:
         """
         for _ in range(ROUNDS):
             request = await self.look(person, act, request_id)
-            if _did_so_before(person, act, request, denial_reason):
-                return self._decided(act, Reason.ALLOWED, request)
-            decided = await self._try(person, act, request, denial_reason)
+            if _did_so_before(person, act, request, denial_reason, click_id):
+                is_open = request.state is State.PENDING
+                reason = Reason.QUORUM_OPEN if is_open else Reason.ALLOWED
+                return self._decided(act, reason, request)
+            decided = await self._try(person, act, request, denial_reason, click_id)
             if decided is not None:
                 self._setup.wake()
                 return decided
@@ -84,7 +90,7 @@ class Deciding:
         return request
 
     async def _try(
-        self, person: Person, act: Act, request: Request, denial_reason: str
+        self, person: Person, act: Act, request: Request, denial_reason: str, click_id: str
     ) -> Decided | None:
         """Try once; None when somebody wrote in between."""
         entitled = await self._entitled(request) if act is Act.APPROVE else ()
@@ -93,7 +99,9 @@ class Deciding:
             rules = self._setup.rules.approval
             actor_id = person.slack_user_id
             decision = decide(act, request.facts, actor_id, rules, entitled_ids=entitled, at=at)
-            moved = _moved(request, act, decision, who(person), at, denial_reason)
+            moved = _moved(
+                request, act, decision, Approval(who(person), at, click_id), denial_reason
+            )
             if moved is not None:
                 entry = _entry(person, act, request, moved, decision)
                 if not await move(tx, self._setup.audit, request, moved, entry):
@@ -140,8 +148,12 @@ class Deciding:
 _UNSURE = "Slack did not tell whether an earlier approver still may approve; please try again."
 
 
-def _did_so_before(person: Person, act: Act, request: Request, denial_reason: str) -> bool:
+def _did_so_before(
+    person: Person, act: Act, request: Request, denial_reason: str, click_id: str
+) -> bool:
     """Whether this very click was followed before, by a process that died before it could say."""
+    if request.state is State.PENDING and click_id:
+        return click_id in {one.click_id for one in request.progress.approvals}
     by = request.decided_by and request.decided_by.slack_user_id
     return (
         request.state is _MADE_BY.get(act)
@@ -151,26 +163,26 @@ def _did_so_before(person: Person, act: Act, request: Request, denial_reason: st
 
 
 def _moved(
-    request: Request, act: Act, decision: Decision, by: Who, at: datetime, denial_reason: str
+    request: Request, act: Act, decision: Decision, given: Approval, denial_reason: str
 ) -> Request | None:
     """The request after the decision, or None when it stays as it is."""
     if decision.next_state is State.EXPIRED:
-        return request.moved(State.EXPIRED, THE_BOT, at, request.progress)
+        return request.moved(State.EXPIRED, THE_BOT, given.at, request.progress)
     if not decision.is_followed:
         return None
-    progress = _progress(request.progress, act, decision, by, at, denial_reason)
+    progress = _progress(request.progress, act, decision, given, denial_reason)
     if decision.next_state is None:
         return replace(request, progress=progress)
     if act is Act.RETRY:  # the approval stands, and with it who gave it
         return replace(request, state=decision.next_state, progress=progress)
-    return request.moved(decision.next_state, by, at, progress)
+    return request.moved(decision.next_state, given.who, given.at, progress)
 
 
 def _progress(
-    progress: Progress, act: Act, decision: Decision, by: Who, at: datetime, denial_reason: str
+    progress: Progress, act: Act, decision: Decision, given: Approval, denial_reason: str
 ) -> Progress:
     if act is Act.APPROVE:
-        approvals = (*progress.approvals, Approval(by, at))
+        approvals = (*progress.approvals, given)
         return replace(progress, approvals=_standing(approvals, decision.approver_ids))
     if act is Act.RETRY:
         return replace(progress, tries=0, retry_at=None, failure="")

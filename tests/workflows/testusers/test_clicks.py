@@ -61,6 +61,19 @@ async def test_a_click_whose_answer_slack_does_not_take_is_not_decided_again(dat
     assert [one for one in await world.audited() if one[0] == ADA] == [(ADA, "request.approved")]
 
 
+async def test_one_approval_of_several_that_a_crash_has_followed_twice_says_the_same(
+    database, clock
+):
+    world = World(database, clock, rules=default_rules(approvals_needed=2))
+    request = await world.ask("add welcome +1")
+    job = await kept(world, request)
+    replies = FakeReplies()
+    for _ in range(2):
+        await clicks_of(world, replies).run(job, Lease(database, "one", job))
+    assert len(set(replies.said)) == 1
+    assert [one for one in await world.audited() if one[0] == ADA] == [(ADA, "request.approved")]
+
+
 async def test_a_click_that_raises_what_nobody_expected_is_answered_once_and_ends(
     world, monkeypatch
 ):
