@@ -67,7 +67,7 @@ def sqlite_url(tmp_path, sqlite_template) -> str:
 @pytest.fixture
 async def postgres_url(postgres_template) -> AsyncIterator[str]:
     """The address of a migrated PostgreSQL database of this test's own."""
-    async with own_database(server_url(), postgres_template) as url:
+    async with own_database(server_url(), postgres_template, is_durable=False) as url:
         yield url
 
 
@@ -80,7 +80,7 @@ def empty_sqlite_url(tmp_path) -> str:
 @pytest.fixture
 async def empty_postgres_url(postgres_template) -> AsyncIterator[str]:
     """As `postgres_url`, with nothing in it."""
-    async with own_database(server_url()) as url:
+    async with own_database(server_url(), is_durable=False) as url:
         yield url
 
 

@@ -39,7 +39,7 @@ def postgres_template(server: str) -> Iterator[str]:
 
     async def keep() -> None:
         try:
-            async with own_database(server) as url:
+            async with own_database(server, is_durable=False) as url:
                 await migrated(url)
                 names.put(url.rsplit("/", 1)[1])
                 await asyncio.to_thread(done.wait)

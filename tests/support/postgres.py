@@ -22,8 +22,13 @@ def server_url() -> str:
 
 
 @asynccontextmanager
-async def own_database(server: str, template: str | None = None) -> AsyncIterator[str]:
+async def own_database(
+    server: str, template: str | None = None, *, is_durable: bool = True
+) -> AsyncIterator[str]:
     """Yield the address of a new database, empty or a copy of `template`, and drop it afterwards.
+
+    `is_durable` is off where nobody minds what a crash of the server would lose, and everybody the
+    waiting for its disk.
 
     Raises:
         OSError, TimeoutError, asyncpg.PostgresError: There is no such server.
@@ -32,8 +37,8 @@ async def own_database(server: str, template: str | None = None) -> AsyncIterato
     name = f"gatehouse_test_{uuid.uuid4().hex}"
     copied = f' TEMPLATE "{template}"' if template else ""
     await admin.execute(f'CREATE DATABASE "{name}"{copied}')
-    # What a power failure would lose matters to nobody here, and waiting for the disk does.
-    await admin.execute(f'ALTER DATABASE "{name}" SET synchronous_commit = off')
+    if not is_durable:
+        await admin.execute(f'ALTER DATABASE "{name}" SET synchronous_commit = off')
     try:
         yield server.rsplit("/", 1)[0] + "/" + name
     finally:
