@@ -59,10 +59,20 @@ class Replies:
         """Show the message to the person `to`; return whether Slack took it.
 
         `replace` puts it in the place of the message that the URL belongs to. A form may be left
-        open for longer than a URL is good for: the answer is then a direct message.
+        open for longer than a URL is good for: the answer is then a direct message. Where nobody
+        knows whether Slack took it, it is not said again elsewhere.
         """
-        if await self._by_url(response_url, message, TRIES, replace=replace):
-            return True
+        try:
+            await self._by_url(response_url, message, TRIES, replace=replace)
+        except SlackUnreachable as error:
+            _log_refusal(error)
+            return False
+        except SlackError as error:
+            _log_refusal(error)
+            return await self._directly(to, message)
+        return True
+
+    async def _directly(self, to: str, message: Message) -> bool:
         return await _is_taken(
             in_plain_if_need_be(
                 message,
@@ -74,7 +84,7 @@ class Replies:
 
     async def say_once(self, response_url: str, message: Message, *, replace: bool = False) -> bool:
         """As `say`, without trying again, nor elsewhere: for what is soon replaced."""
-        return await self._by_url(response_url, message, 1, replace=replace)
+        return await _is_taken(self._by_url(response_url, message, 1, replace=replace))
 
     async def take_back(self, response_url: str) -> bool:
         """Delete the message that the URL belongs to; return whether Slack did."""
@@ -82,12 +92,10 @@ class Replies:
 
     async def _by_url(
         self, response_url: str, message: Message, tries: int, *, replace: bool
-    ) -> bool:
-        return await _is_taken(
-            in_plain_if_need_be(
-                message,
-                lambda one: self._send(response_url, _payload(one, replace=replace), tries),
-            )
+    ) -> None:
+        await in_plain_if_need_be(
+            message,
+            lambda one: self._send(response_url, _payload(one, replace=replace), tries),
         )
 
     async def _send(self, response_url: str, payload: dict[str, Any], tries: int) -> None:
@@ -111,7 +119,7 @@ class Replies:
             async with self._session.post(
                 response_url, json=payload, timeout=timeout, allow_redirects=False
             ) as response:
-                status, words = response.status, await response.content.read(MOST_BYTES)
+                status, words = response.status, await _words(response)
                 wait = response.headers.get("Retry-After", "0")
         except (aiohttp.ClientError, OSError, ValueError) as error:
             raise SlackUnreachable from error
@@ -128,9 +136,21 @@ async def _is_taken(sending: Awaitable[object]) -> bool:
     try:
         await sending
     except SlackError as error:
-        log.warning("reply.refused", outcome=error.outcome, reason=error.sentence)
+        _log_refusal(error)
         return False
     return True
+
+
+def _log_refusal(error: SlackError) -> None:
+    log.warning("reply.refused", outcome=error.outcome, reason=error.sentence)
+
+
+async def _words(response: aiohttp.ClientResponse) -> bytes:
+    """What Slack says besides its status, as far as it comes: the status alone says enough."""
+    try:
+        return await response.content.read(MOST_BYTES)
+    except (aiohttp.ClientError, OSError):
+        return b""
 
 
 def _refusal(status: int, words: bytes) -> str:

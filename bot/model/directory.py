@@ -136,7 +136,7 @@ class Directory:
     def matching(self, text: str) -> list[Place]:
         """Return the organizations with the text in name, id, contact or currency, by name."""
         wanted = folded(text)
-        return [place for place in self.places if wanted in place.searchable]
+        return [place for place in self.places if wanted and wanted in place.searchable]
 
     def name_of(self, key: OrganizationKey) -> str:
         """Return what to call whom a call counts against: a name where one is known."""
@@ -156,7 +156,7 @@ class Directory:
         """Return the one organization of that id, `<data center>/<id>` or name.
 
         An exact id wins over an exact name, and that over a part of a name; neither case nor the
-        marks of a phone count.
+        marks of a phone count, but where several are alike without them.
 
         Raises:
             NotFound: There is none.
@@ -179,8 +179,12 @@ class Directory:
 
     def _called(self, text: str) -> list[Place]:
         wanted = folded(text)
+        if not wanted:
+            return []
         with_id = [one for one in self.places if wanted in (one.folded_id, one.folded_path)]
-        return _each_once(with_id or [one for one in self.places if one.folded_name == wanted])
+        named = [one for one in self.places if one.folded_name == wanted]
+        exactly = [one for one in named if one.organization.name == text.strip()]
+        return _each_once(with_id or exactly or named)
 
     def _called_in_part(self, text: str) -> list[Place]:
         wanted = folded(text)
@@ -189,16 +193,18 @@ class Directory:
 
     def _only(self, found: Sequence[Place], text: str) -> Place:
         if not found:
-            raise NotFound(self._nobody(_shortened(text)))
+            raise NotFound(self._nobody(text))
         if len(found) > 1:
             raise _ambiguous(found, f"“{_shortened(text)}” fits")
         return found[0]
 
-    def _nobody(self, wanted: str) -> str:
+    def _nobody(self, text: str) -> str:
+        wanted = _shortened(text)
         unlisted = ", ".join(report.data_center for report in self.failures)
         hint = f" These data centers could not be listed now: {unlisted}." if unlisted else ""
-        search = f"Search with /orgs {wanted}, or list all with /orgs."
-        return f"There is no organization “{wanted}”.{hint} {search}"
+        is_typed_again = wanted == text.strip() and folded(text)
+        search = f"Search with /orgs {wanted}, or list all" if is_typed_again else "List all"
+        return f"There is no organization “{wanted}”.{hint} {search} with /orgs."
 
 
 def _by_name(place: Place) -> tuple[str, str, str]:

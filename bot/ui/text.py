@@ -27,7 +27,8 @@ FIRST_RIGHT_TO_LEFT = "\u0590"
 FORMATTING = re.compile(r"(?<![^\W_])[*_~](?=\S)|^>")
 RIGHT_TO_LEFT_STRETCH = re.compile("R(?:[R-]*R)?")
 ENTITY = re.compile(r"&(?=(?:amp|lt|gt);)")
-EMOJI = re.compile(r":(?=[\w+'-]+:)")
+# The colons of a time are left alone: it is copied, and looked for.
+EMOJI = re.compile(r":(?!(?<=\d:)\d\d:\d\d)(?=[\w+'-]+:)")
 ESCAPED_CUT = re.compile(r"&(?:a|am|amp|l|lt|g|gt)?$")
 
 

@@ -5,7 +5,13 @@ from collections.abc import Callable, Sequence
 from itertools import islice
 
 from bot.clock import Clock
-from bot.errors import DatabaseUnavailable, NotFound, OrganizationBlocked, RateLimited
+from bot.errors import (
+    Ambiguous,
+    DatabaseUnavailable,
+    NotFound,
+    OrganizationBlocked,
+    RateLimited,
+)
 from bot.model.audit import AuditEntry
 from bot.model.calls import CHECK, CallCause
 from bot.model.days import DAY_SECONDS
@@ -219,7 +225,8 @@ class RateLimits:
         """Look in what is known first: a check is one call, not two."""
         try:
             return look_up(await self._directory.known(), typed)
-        except NotFound:
+        except (NotFound, Ambiguous):
+            # What is listed since may be the one, or a whole name where there was a part of one.
             cause = CallCause(LIST, person.slack_user_id)
             return look_up(await self._directory.directory(cause), typed)
 

@@ -262,6 +262,17 @@ async def test_an_address_that_is_used_up_makes_it_a_direct_message(bot):
     assert bot.waits.slept == []
 
 
+@pytest.mark.parametrize("trouble", ["cut", "drop"])
+async def test_an_answer_that_may_have_arrived_is_not_said_again_elsewhere(bot, trouble):
+    work = Held(Message("done"))
+    work.release.set()
+    bot.frame.command("/x", work)
+    getattr(bot.slack.workspace.faults, trouble)("response_url", times=None)
+    await bot.slack.command(USER, CHANNEL, "/x")
+    await bot.frame.tasks.drain(5)
+    assert bot.slack.workspace.dm(USER) == []
+
+
 async def test_what_slack_takes_is_taken_whatever_it_says_to_it(bot):
     work = Held(Message("done"))
     work.release.set()

@@ -116,6 +116,29 @@ def test_what_acts_wants_an_id_or_a_whole_name():
         directory.named("nobody")
 
 
+def test_of_names_that_look_alike_the_one_that_is_typed_exactly_is_meant():
+    directory = a_directory("A--B", "A-B")
+    for typed in ("A--B", " A-B "):
+        assert directory.named(typed).organization.name == typed.strip()
+    with pytest.raises(Ambiguous):
+        directory.named("a-b")
+
+
+@pytest.mark.parametrize("typed", ["", " ", "\u200b"])
+def test_nothing_is_nobody(typed):
+    directory = a_directory("", "Acme")
+    assert directory.matching(typed) == []
+    with pytest.raises(
+        NotFound, match=r"There is no organization “\u200b?”. List all with /orgs\."
+    ):
+        directory.named(typed)
+
+
+def test_a_long_name_is_not_offered_to_be_searched_for_in_part():
+    with pytest.raises(NotFound, match=r"…”\. List all with /orgs"):
+        a_directory("Acme").find("x" * 200)
+
+
 def test_a_look_up_in_vain_says_how_to_go_on():
     with pytest.raises(NotFound, match=r"Search with /orgs chekc 7, or list all with /orgs\."):
         a_directory("Acme").find(" chekc 7")

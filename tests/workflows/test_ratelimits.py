@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 
 from bot.errors import (
+    Ambiguous,
     DatabaseUnavailable,
     NotFound,
     QuotaExhausted,
@@ -55,6 +56,7 @@ class FakeDirectory:
         names = {"10": "Acme", "11": "Acme Two"}
         found = tuple(Organization(organization_id=key, name=name) for key, name in names.items())
         self._known = Directory((DataCenterReport("eu", Listing("eu", found, clock.now())),))
+        self.newer: Directory | None = None
         self.accepted = []
 
     async def known(self) -> Directory:
@@ -62,6 +64,9 @@ class FakeDirectory:
 
     async def listed(self, cause) -> Directory:
         return self._known
+
+    async def directory(self, cause) -> Directory:
+        return self.newer or self._known
 
     async def accept(self, key, found) -> None:
         self.accepted.append(key)
@@ -259,6 +264,16 @@ async def test_another_plan_brings_a_try_that_was_put_off_forward(
     clock.advance(60)
     async with database.transaction() as tx:
         assert "probe" in {job.kind for job in await jobs.claim(tx, "me", 50)}
+
+
+async def test_a_whole_name_that_is_listed_since_is_no_part_of_an_old_one(ratelimits):
+    directory = ratelimits._directory
+    with pytest.raises(Ambiguous, match="only a part of a name"):
+        await ratelimits.set_plan(OTTO, "two", Plan.PREMIUM)
+    two = Organization(organization_id="12", name="Two")
+    now = directory._known.reports[0].listing.fetched_at
+    directory.newer = Directory((DataCenterReport("eu", Listing("eu", (two,), now)),))
+    assert (await ratelimits.set_plan(OTTO, "two", Plan.PREMIUM)).name == "Two"
 
 
 @pytest.mark.parametrize("key", [OrganizationKey("eu", "99"), OrganizationKey("mars", "10")])
