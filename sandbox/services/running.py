@@ -84,9 +84,12 @@ async def running_services(
 
 
 def told_to_stop() -> asyncio.Event:
-    """What SIGINT, SIGTERM and the end of the terminal (SIGHUP) set."""
-    stop = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    """What SIGINT, SIGTERM and the end of the terminal (SIGHUP, unless `nohup`) set."""
+    stop, numbers = asyncio.Event(), [signal.SIGINT, signal.SIGTERM]
+    # `nohup` starts a program with SIGHUP ignored: it is to outlive the terminal.
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        numbers.append(signal.SIGHUP)
+    for number in numbers:
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     return stop
 

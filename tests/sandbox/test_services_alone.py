@@ -8,6 +8,9 @@ import sys
 from pathlib import Path
 
 import aiohttp
+import pytest
+
+from sandbox.services.running import told_to_stop
 
 ROOT = Path(__file__).parents[2]
 
@@ -48,6 +51,21 @@ async def test_it_says_where_it_answers_and_stops_on_ctrl_c():
 
     assert f"http://127.0.0.1:{port}" in line
     assert (process.returncode, errors) == (0, b"")
+
+
+@pytest.mark.parametrize("set_before", [signal.SIG_IGN, signal.SIG_DFL])
+async def test_what_nohup_started_outlives_its_terminal(set_before):
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = {number: signal.getsignal(number) for number in numbers}
+    signal.signal(signal.SIGHUP, set_before)
+    try:
+        told_to_stop()
+        is_ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    finally:
+        for number, handler in before.items():
+            asyncio.get_running_loop().remove_signal_handler(number)
+            signal.signal(number, handler)
+    assert is_ignored is (set_before is signal.SIG_IGN)
 
 
 async def test_a_taken_port_is_one_sentence():
