@@ -1,11 +1,14 @@
 """What the bot knows of its own health."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 # The name of what is open, among the counts of a status.
 OPEN_INCIDENTS = "Open incidents"
+# Failures that say nothing against a service: a refusal answers what one person asked for, and
+# a cancelled call was not waited for.
+HARMLESS = frozenset({"service_refused", "cancelled"})
 
 
 @dataclass(frozen=True)
@@ -19,19 +22,26 @@ class JobCount:
 
 @dataclass(frozen=True)
 class ServiceSeen:
-    """When a service last answered well, and when it last failed and how."""
+    """When a service last answered well, and when it last failed and how.
+
+    `is_failing` says whether it needs a look: since the last success a call failed, and not only
+    because of what somebody asked for.
+    """
 
     name: str
     succeeded_at: datetime | None = None
     failed_at: datetime | None = None
     failure: str | None = None
+    is_failing: bool = False
 
-    @property
-    def is_failing(self) -> bool:
-        """Whether the last call failed."""
-        if self.failed_at is None:
-            return False
-        return self.succeeded_at is None or self.succeeded_at < self.failed_at
+    def after(self, failure: str | None, at: datetime) -> "ServiceSeen":
+        """The same after one more call; `failure` is None, or a word for what went wrong."""
+        if failure is None:
+            return replace(self, succeeded_at=at, is_failing=False)
+        # Nobody types what an OAuth provider is asked: each of its refusals is about the settings.
+        is_harmless = failure in HARMLESS and not self.name.startswith("oauth")
+        is_failing = self.is_failing or not is_harmless
+        return replace(self, failed_at=at, failure=failure, is_failing=is_failing)
 
 
 @dataclass(frozen=True)

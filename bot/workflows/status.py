@@ -18,12 +18,8 @@ class ServiceLog:
 
     def note(self, name: str, failure: str | None) -> None:
         """Note a call: None for one that went well, else a word for what went wrong."""
-        old, now = self._seen.get(name, ServiceSeen(name)), self._clock.now()
-        self._seen[name] = (
-            ServiceSeen(name, now, old.failed_at, old.failure)
-            if failure is None
-            else ServiceSeen(name, old.succeeded_at, now, failure)
-        )
+        old = self._seen.get(name, ServiceSeen(name))
+        self._seen[name] = old.after(failure, self._clock.now())
 
     def seen(self) -> list[ServiceSeen]:
         """Return every service, in the order of the settings."""

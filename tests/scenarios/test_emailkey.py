@@ -55,6 +55,13 @@ async def test_help_and_nonsense_are_answered(world):
     assert "/emailkey check templates" in nonsense.all_text
 
 
+async def test_what_one_person_mistypes_worries_nobody_else(world):
+    await world.ask("U0VIEWER", "/emailkey", "check nonsense")
+    status = await world.ask("U0VIEWER", "/gatehouse", "status")
+    assert "(the call was refused)" in status.all_text
+    assert "All is well." in status.all_text
+
+
 async def test_somebody_without_a_role_calls_no_service(world):
     answer = await world.ask("U0NOROLE", "/emailkey", "templates")
     assert "You may not" in answer.all_text

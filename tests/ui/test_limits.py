@@ -241,7 +241,7 @@ def test_whoami_says_every_permission():
 
 
 def test_status_says_what_works_and_what_failed():
-    seen = ServiceSeen("inventory (eu)", AT, AT + timedelta(hours=1), "timeout")
+    seen = ServiceSeen("inventory (eu)", AT).after("timeout", AT + timedelta(hours=1))
     said = gatehouse.status(Status("1.2", 90, "SQLite", False, [seen], None)).text
     assert "*Gatehouse 1.2*, up 1 min 30 s" in said
     assert "Database: SQLite, *cannot be reached*" in said

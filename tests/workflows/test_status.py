@@ -45,6 +45,32 @@ async def test_the_last_success_and_the_last_failure_are_both_kept(services, clo
     assert services.seen()[1].failure == "timeout"
 
 
+@pytest.mark.parametrize(
+    ("name", "failures", "is_failing"),
+    [
+        ("email", ["service_refused"], False),
+        ("email", ["cancelled"], False),
+        ("email", ["credentials_refused"], True),
+        ("email", ["permission_missing"], True),
+        ("email", ["service_failed"], True),
+        ("email", ["timeout"], True),
+        ("email", ["wrong_form"], True),
+        ("email", ["timeout", "cancelled", "service_refused"], True),
+        ("email", ["timeout", None, "service_refused"], False),
+        ("oauth (eu)", ["service_refused"], True),
+    ],
+)
+async def test_what_one_person_asked_for_says_nothing_against_a_service(
+    clock, name, failures, is_failing
+):
+    services = ServiceLog(clock, [name])
+    for failure in failures:
+        services.note(name, failure)
+    [seen] = services.seen()
+    assert seen.is_failing is is_failing
+    assert seen.failure == failures[-1]
+
+
 async def test_the_status_counts_jobs_and_what_else_there_is(report, database, clock):
     for key, due in (("a", -120), ("b", -5), ("c", 60)):
         async with database.transaction() as tx:
