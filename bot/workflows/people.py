@@ -201,6 +201,11 @@ class People:
         circumstances = self.circumstances(flow_sid, None)
         return who_may(Permission.DECIDE, self._policy.roles, circumstances)
 
+    @property
+    def allows_self_approval(self) -> bool:
+        """Whether one may approve one's own request, given the right to approve."""
+        return self._policy.allow_self_approval
+
     async def explain(self, person: Person, decision: Decision) -> str:
         """Return the sentences of a refusal: what is missing and who has it."""
         if decision.reason is Reason.STRANGER:

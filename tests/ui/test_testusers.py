@@ -204,6 +204,8 @@ def test_a_card_says_how_many_grants_ended_and_who_can_approve() -> None:
     assert "*For:* 2 h, starting when it takes effect" in everything
     named = "\n".join(texts_of(card(request, ("U0ADA", "*"), 1)))
     assert "Can approve: <@U0ADA> and every full member, except who asked" in named
+    all_of_them = "\n".join(texts_of(card(request, ("U0OTTO", "*"), 1, allows_self=True)))
+    assert "Can approve: <@U0OTTO> and every full member\n" in f"{all_of_them}\n"
 
 
 def test_a_viewer_sees_no_more_than_four_characters() -> None:

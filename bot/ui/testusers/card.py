@@ -40,6 +40,14 @@ class _Style:
     names: int = 20
 
 
+@dataclass(frozen=True)
+class _Able:
+    """Who may approve: users and groups, less the one who asked and may not, where that is so."""
+
+    ids: Sequence[str]
+    excepted: str | None
+
+
 _STYLES = (
     _Style(),
     _Style(tells_edits=False),
@@ -48,31 +56,33 @@ _STYLES = (
 )
 
 
-def card(request: Request, approver_ids: Sequence[str], needed: int) -> Message:
+def card(
+    request: Request, approver_ids: Sequence[str], needed: int, *, allows_self: bool = False
+) -> Message:
     """The request as it stands, with the buttons that it has now.
 
     Args:
         request: As stored.
         approver_ids: Users and groups who may approve; mentioned while it waits.
         needed: How many have to.
+        allows_self: Whether who asked may approve too.
     """
+    able = _Able(approver_ids, None if allows_self else request.requester.slack_user_id)
     for style in _STYLES:
-        body = _blocks(request, approver_ids, needed, style)
+        body = _blocks(request, able, needed, style)
         if size_of(body) <= MESSAGE_CHARACTERS:
             break
     title = f"{_asked_by(request)} to {wish_of(request)} on {flow_name(request.flow)}"
     return Message(text.cut(f"{_status(request, needed, _STYLES[0])} {title}", 3000), body)
 
 
-def _blocks(
-    request: Request, approver_ids: Sequence[str], needed: int, style: _Style
-) -> tuple[SlackBlock, ...]:
+def _blocks(request: Request, able: _Able, needed: int, style: _Style) -> tuple[SlackBlock, ...]:
     return (
         *sections([_status(request, needed, style)]),
         *sections(_facts(request, style)),
         *sections(_people(request, style)),
         *sections(_news(request, style)),
-        *_mention(request, approver_ids),
+        *_mention(request, able),
         *_buttons(request),
     )
 
@@ -247,18 +257,18 @@ def _told(change: Change, style: _Style) -> str:
     return "; ".join(parts)
 
 
-def _mention(request: Request, approver_ids: Sequence[str]) -> list[SlackBlock]:
+def _mention(request: Request, able: _Able) -> list[SlackBlock]:
     """Address who may approve: the one mention that the bot makes."""
     if request.state is not State.PENDING:
         return []
     marks = [
         f"<!subteam^{one}>" if one.startswith("S") else f"<@{one}>"
-        for one in approver_ids
-        if one not in {request.requester.slack_user_id, EVERY_FULL_MEMBER}
+        for one in able.ids
+        if one not in {able.excepted, EVERY_FULL_MEMBER}
     ]
     named = [" ".join(marks[:MENTIONS])] if marks else []
-    if EVERY_FULL_MEMBER in approver_ids:
-        named.append("every full member, except who asked")
+    if EVERY_FULL_MEMBER in able.ids:
+        named.append(f"every full member{', except who asked' if able.excepted else ''}")
     elif len(marks) > MENTIONS:
         named.append(f"{len(marks) - MENTIONS} more")
     return [blocks.section(f"Can approve: {' and '.join(named)}")] if named else []

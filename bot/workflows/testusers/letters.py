@@ -22,9 +22,10 @@ class Letters:
         if request is None:
             return None
         rules = self._setup.rules
-        approvers = self._setup.people.deciders(request.flow.sid)
-        needed = rules.approval.approvals_needed
-        return CardNow(rules.approvals_channel, card(request, approvers, needed))
+        people, needed = self._setup.people, rules.approval.approvals_needed
+        approvers = people.deciders(request.flow.sid)
+        message = card(request, approvers, needed, allows_self=people.allows_self_approval)
+        return CardNow(rules.approvals_channel, message)
 
     async def reminder(self, letter: Letter) -> Note | None:
         """The reminder in the card's thread, if it still waits."""
