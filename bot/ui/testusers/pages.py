@@ -122,9 +122,8 @@ def pending(page: PendingPage, channel_id: str, *, sees_identities: bool) -> Mes
             wish = wish_of(row.request, show)
         line = _waiting(row.request, wish + (term or ""), page.needed, show)
         if not is_exact:
-            line += (
-                f"\nToo much to show here. See its card in <#{channel_id}> to read all and decide."
-            )
+            line += f"\nNot all of it fits here: its card in <#{channel_id}> shows it."
+            line += " Decide there." if row.decides else ""
         lines.append(line)
         # Nobody decides on what they do not see in full.
         decides = row.decides and is_exact
