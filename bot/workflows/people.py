@@ -210,13 +210,31 @@ class People:
         """Return the sentences of a refusal: what is missing and who has it."""
         if decision.reason is Reason.STRANGER:
             return person.stranger or "You are not of this workspace."
-        is_own = decision.reason is Reason.OWN_REQUEST
-        others = tuple(one for one in decision.holders if one != person.slack_user_id)
-        who = await self._named(others if is_own else decision.holders)
-        if not who:
-            nobody = "Nobody else" if is_own else "Nobody"
-            who = f"{nobody} has it yet: the operator of Gatehouse sets it in {decision.setting}."
+        if decision.reason is Reason.OWN_REQUEST:
+            who = await self._who_else(person, decision)
+        else:
+            who = await self._who(decision)
         return f"{self._why(person, decision)} {who}"
+
+    async def _who(self, decision: Decision) -> str:
+        """Who has what is missing."""
+        if EVERY_FULL_MEMBER in decision.holders:
+            return "Every full member of this workspace has it; guests do not."
+        if not decision.holders:
+            return f"Nobody has it yet: the operator of Gatehouse sets it in {decision.setting}."
+        return await self._named(decision.holders)
+
+    async def _who_else(self, person: Person, decision: Decision) -> str:
+        """Who may decide on the request of somebody who lacks nothing else."""
+        others = tuple(one for one in decision.holders if one != person.slack_user_id)
+        if EVERY_FULL_MEMBER in others:
+            return "Every other full member of this workspace may; guests may not."
+        if not others:
+            return (
+                "Nobody else may decide yet: ask the operator of Gatehouse to name somebody"
+                f" in {decision.setting}."
+            )
+        return await self._named(others)
 
     def _why(self, person: Person, decision: Decision) -> str:
         if decision.reason is Reason.UNKNOWN:
@@ -287,10 +305,6 @@ class People:
         return groups, doubt
 
     async def _named(self, holders: tuple[str, ...]) -> str:
-        if not holders:
-            return ""
-        if EVERY_FULL_MEMBER in holders:
-            return "Every full member of this workspace has it; guests do not."
         names = await asyncio.gather(*(self._label(one) for one in holders[:NAMED_HOLDERS]))
         rest = f" and {len(holders) - NAMED_HOLDERS} more" if len(holders) > NAMED_HOLDERS else ""
         return f"Ask {', '.join(names)}{rest}."

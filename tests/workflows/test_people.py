@@ -216,8 +216,22 @@ async def test_who_alone_decides_is_told_that_nobody_else_does_and_which_setting
         await people.admit(
             await people.find("U0ADA"), Permission.DECIDE, flow_sid="FW1", requester="U0ADA"
         )
-    assert caught.value.sentence.endswith(
-        f"Nobody else has it yet: the operator of Gatehouse sets it in {setting}."
+    assert caught.value.sentence == (
+        "This is your own request: somebody else has to decide on it. Nobody else may decide yet:"
+        f" ask the operator of Gatehouse to name somebody in {setting}."
+    )
+
+
+async def test_who_asked_is_told_that_every_other_full_member_may_decide(database, slack, clock):
+    people = People(slack, Policy({Role.APPROVER: ("*",)}), database, AuditStore(None), clock)
+    people.meet(TEAM, "U0BOT")
+    with pytest.raises(Refused) as caught:
+        await people.admit(
+            await people.find("U0ADA"), Permission.DECIDE, flow_sid="FW1", requester="U0ADA"
+        )
+    assert caught.value.sentence == (
+        "This is your own request: somebody else has to decide on it."
+        " Every other full member of this workspace may; guests may not."
     )
 
 
