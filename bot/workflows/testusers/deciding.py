@@ -152,8 +152,8 @@ def _did_so_before(
     person: Person, act: Act, request: Request, denial_reason: str, click_id: str
 ) -> bool:
     """Whether this very click was followed before, by a process that died before it could say."""
-    if request.state is State.PENDING and click_id:
-        return click_id in {one.click_id for one in request.progress.approvals}
+    if click_id and click_id in {one.click_id for one in request.progress.approvals}:
+        return True
     by = request.decided_by and request.decided_by.slack_user_id
     return (
         request.state is _MADE_BY.get(act)

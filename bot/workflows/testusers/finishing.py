@@ -113,7 +113,7 @@ class _Sheet:
     async def _mark_undone(self, undo: Request) -> None:
         """What an undo takes back is undone, and what that had taken back is in force again."""
         is_undone = True
-        while undone := await self._request(undo.wish.undo_of or ""):
+        while undo.wish.undo_of and (undone := await self._request(undo.wish.undo_of)):
             undone_by = undo.id if is_undone else None
             progress = replace(undone.progress, is_undone=is_undone, undone_by=undone_by)
             self._requests[undone.id] = replace(undone, progress=progress)

@@ -74,6 +74,18 @@ async def test_one_approval_of_several_that_a_crash_has_followed_twice_says_the_
     assert [one for one in await world.audited() if one[0] == ADA] == [(ADA, "request.approved")]
 
 
+async def test_an_approval_that_is_followed_again_when_it_is_applied_says_the_same(world):
+    request = await world.ask("add welcome +1")
+    job = await kept(world, request)
+    replies = FakeReplies()
+    await clicks_of(world, replies).run(job, Lease(world.database, "one", job))
+    await world.work()
+    assert (await world.stored(request)).state is State.APPLIED
+    await clicks_of(world, replies).run(job, Lease(world.database, "one", job))
+    assert ["You approved" in said for said in replies.said] == [True, True]
+    assert "request.refused" not in [action for _, action in await world.audited()]
+
+
 async def test_a_click_that_raises_what_nobody_expected_is_answered_once_and_ends(
     world, monkeypatch
 ):
