@@ -113,6 +113,8 @@ def _lowered(day: DayUse, lowered: int | None) -> DayUse:
     return DayUse(day.used, lowered, DaySource.MESSAGE, day.resets_at)
 
 
+# Nobody has a day of so many calls: it is an address, or another number of somebody's.
+_NO_LIMIT = 1_000_000_000
 # Thousands may be separated; a number with a unit of time is a duration.
 _NUMBER = re.compile(
     r"(?<![\d.,])(\d{1,3}(?:[,.'\u2019 \u00a0\u202f]\d{3})+|\d{1,9})(?![\d.,]*\d)"
@@ -128,4 +130,5 @@ def limit_in_message(message: str) -> int | None:
     itself nor a duration: a lower number read by mistake would cost people their calls.
     """
     numbers = (int(re.sub(r"\D", "", found)) for found in _NUMBER.findall(message))
-    return max((number for number in numbers if number not in {0, BlockCode.DAY}), default=None)
+    limits = (one for one in numbers if one < _NO_LIMIT and one not in {0, BlockCode.DAY})
+    return max(limits, default=None)

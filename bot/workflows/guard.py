@@ -7,7 +7,7 @@ this process or to the database, the bot errs on the side of calling less.
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -183,9 +183,15 @@ class Guard:
             began = now()
             result = await quotas.reserve(tx, request)
         if isinstance(result, Reservation) and now() - began > LATEST_SECONDS:
-            # It would be free again while the call is at work. It stays in the ledger, unused.
+            # It would be free again while the call is at work.
+            await self._give_back(result)
             raise DatabaseUnavailable(TOO_LATE)
         return result
+
+    async def _give_back(self, unused: Reservation) -> None:
+        with suppress(DatabaseUnavailable):
+            async with self._database.statements() as tx:
+                await quotas.settle(tx, unused, 0.0)
 
     async def _end_whatever_comes(self, call: "_Call", error: BaseException | None) -> None:
         """That a slot could not be given back early is not the caller's business.

@@ -210,10 +210,11 @@ class RateLimits:
         place = await self._find(person, typed, Directory.named)
         async with self._database.transaction() as tx:
             before = await quotas.set_plan(tx, place.key, plan) or self._terms.plan_of(place.key)
-            await put_forward(tx, await accounts.load_locked(tx, place.key, self._terms))
+            account = await accounts.load_locked(tx, place.key, self._terms)
             detail = {"plan": plan.value, "before": before.value}
             entry = AuditEntry(person.slack_user_id, "plan.set", str(place.key), detail)
             await self._audit.append(tx, entry)
+            await put_forward(tx, account)
         return PlanSet(place.organization.name, before, plan)
 
     async def _find(

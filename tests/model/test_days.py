@@ -90,6 +90,8 @@ def test_a_45_lowers_the_limit_and_never_raises_it():
         ("", None),
         ("code 45", None),
         ("9" * 40, None),
+        ("too many calls from 192.168.100.200", None),
+        ("limit of 1,000; you are at 192.168.100.200", 1000),
     ],
 )
 def test_the_limit_in_a_message_is_read_with_its_separators(message, limit):
