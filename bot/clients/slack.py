@@ -21,6 +21,7 @@ from bot.errors import (
 from bot.ui.message import Message
 
 HTTP_TOO_MANY = 429
+LONGEST_WAIT_SECONDS = 3600.0
 HTTP_SERVER_ERROR = 500
 GONE = frozenset({"message_not_found", "cant_update_message", "edit_window_closed"})
 # Nothing that the bot did: the same call may pass a little later.
@@ -218,9 +219,12 @@ def _translated(error: SlackApiError) -> SlackError:
 
 
 def _retry_after(headers: Mapping[str, Any]) -> float:
-    """Read `Retry-After`, which is whole seconds; a second when it is not there."""
+    """Read `Retry-After`, which is whole seconds; a second when it is not there.
+
+    After an hour at most it is looked at again: a wait without end would be for ever.
+    """
     lowered = {name.lower(): value for name, value in headers.items()}
     try:
-        return max(1.0, float(lowered.get("retry-after", 1)))
+        return min(max(1.0, float(lowered.get("retry-after", 1))), LONGEST_WAIT_SECONDS)
     except (TypeError, ValueError):
         return 1.0

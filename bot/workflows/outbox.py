@@ -89,15 +89,11 @@ class Sender:
         self._database = database
         self._slack = slack
         self._renderers = renderers
-        # Slack limits methods over all channels: while it asks us to wait, nothing is sent.
-        self._quiet_until: datetime | None = None
 
     async def run(self, job: Job, lease: Lease) -> datetime | None:
         """Send the waiting letters of a key; return when to go on, or None when all are sent."""
         async with self._database.reading() as tx:
-            letters, now = await outbox.waiting(tx, job.subject), await tx.now()
-        if self._quiet_until is not None and now < self._quiet_until:
-            return self._quiet_until
+            letters = await outbox.waiting(tx, job.subject)
         for letter, following in zip_longest(letters, letters[1:]):
             if following is not None and _is_same_card(letter, following):
                 # One edit then shows both. What stands between two edits is sent in its turn.
@@ -107,8 +103,7 @@ class Sender:
                 again_at = await self._send(letter, lease)
             except SlackRateLimited as error:
                 log.info("slack.rate_limited", seconds=error.retry_after_seconds)
-                self._quiet_until = await self._in(error.retry_after_seconds)
-                return self._quiet_until
+                return await self._in(error.retry_after_seconds)
             if again_at is not None:
                 return again_at
         return None
@@ -119,9 +114,6 @@ class Sender:
             await self._done([letter.id])
             return None
         await lease.confirm()
-        if self._quiet_until is not None and await self._in(0) < self._quiet_until:
-            # Another letter was told so while this one was made.
-            return self._quiet_until
         if isinstance(rendered, CardNow):
             return await self._bring_up_to_date(letter, rendered)
         await self._post_note(letter, rendered)

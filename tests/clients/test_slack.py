@@ -56,6 +56,22 @@ async def test_a_method_is_left_alone_for_as_long_as_slack_asks() -> None:
     assert called == ["users.info", "usergroups.users.list", "users.info"]
 
 
+@pytest.mark.parametrize("told", ["inf", "1e400", "9" * 400, "86400"])
+async def test_a_method_is_never_left_alone_for_good(told) -> None:
+    clock, answers = FakeClock(), [web.Response(status=429, headers={"Retry-After": told})]
+
+    async def answer(_: web.Request) -> web.Response:
+        user = {"ok": True, "user": {"id": "U1"}}
+        return answers.pop() if answers else web.json_response(user)
+
+    async with client_of(answer, clock) as slack:
+        for _ in range(2):
+            with pytest.raises(SlackRateLimited):
+                await slack.user("U1")
+        clock.advance(3600)
+        assert (await slack.user("U1")).slack_user_id == "U1"
+
+
 @pytest.mark.parametrize(
     ("body", "kind"),
     [
