@@ -23,6 +23,8 @@ from bot.errors import CredentialsRefused, RotatingRefreshToken, ServiceError, S
 MARGIN_SECONDS = 60.0
 # A renewal before the end that failed is tried again after this long.
 PAUSE_SECONDS = 10.0
+# How long a token is used whose lifetime the provider does not tell.
+ASSUMED_LIFE_SECONDS = 600.0
 TOKENS_IN_USE = 2
 # `invalid_grant` is the RFC's; the other one is said, with status 200, by a provider in use.
 REFUSED_TOKEN = frozenset({"invalid_grant", "invalid_code"})
@@ -51,10 +53,10 @@ class _Renewal(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class _Access:
-    """A token; `renew_at` is before `ends_at`, and both are None where no lifetime is told."""
+    """A token; `renew_at` is before `ends_at`, which is None where no lifetime is told."""
 
     signed: Signed
-    renew_at: float | None = None
+    renew_at: float
     ends_at: float | None = None
 
 
@@ -104,14 +106,15 @@ class OAuthCredential:
         return access.signed
 
     def _is_due(self, access: _Access) -> bool:
-        return access.renew_at is not None and self._clock.monotonic() >= access.renew_at
+        return self._clock.monotonic() >= access.renew_at
 
     async def _renew_early(self, access: _Access) -> _Access:
         try:
             return await self._renew_once()
         except ServiceError as error:
             now = self._clock.monotonic()
-            if not error.retryable or access.ends_at is None or now >= access.ends_at:
+            is_over = access.ends_at is not None and now >= access.ends_at
+            if is_over or not error.retryable:
                 raise
             if self._access is access:
                 # Not again with each call: a token address that hangs takes long to fail.
@@ -138,7 +141,7 @@ class OAuthCredential:
         life = renewal.expires_in
         signed = Signed(headers=authorization(self._template, token))
         if life is None:
-            self._access = _Access(signed)
+            self._access = _Access(signed, asked_at + ASSUMED_LIFE_SECONDS)
         else:
             ends_at = asked_at + life
             self._access = _Access(signed, ends_at - min(MARGIN_SECONDS, life / 2), ends_at)
