@@ -174,10 +174,11 @@ class Service:
             # Connections that are kept open would bring new requests.
             runner.server.pre_shutdown()
         if self._socket is not None:
-            await self._socket.close_async()  # type: ignore[no-untyped-call]
-        await asyncio.gather(
-            self._bot.tasks.drain(FINISH_SECONDS), self._bot.jobs.stop(FINISH_SECONDS)
-        )
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(HANG_UP_SECONDS):
+                    await self._socket.close_async()  # type: ignore[no-untyped-call]
+        left = deadline - asyncio.get_running_loop().time()
+        await asyncio.gather(self._bot.tasks.drain(left), self._bot.jobs.stop(left))
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
