@@ -19,6 +19,7 @@ from bot.permissions import LEAST_ROLE, RANK, Role
 from bot.settings import EXAMPLES, Settings, read_settings
 from bot.ui.help import HELP
 from handlers.table import ENTRY_POINTS
+from tests.faults.drills import ALL as DRILLS
 
 ROOT = Path(__file__).parents[2]
 DOCS = [*sorted((ROOT / "docs").rglob("*.md")), ROOT / "README.md", ROOT / "CHANGELOG.md"]
@@ -161,6 +162,13 @@ def test_everything_that_check_can_say_is_in_the_page() -> None:
         )
     )
     assert told == _codes_of_the_doctor() | {"user_unknown", "group_unknown"}
+
+
+def test_every_drill_is_quoted_and_passed() -> None:
+    quoted = {
+        (row[0], row[1]): row[-1] for row in rows("docs/operations.md") if row[-1] == "passed"
+    }
+    assert set(quoted) == {(one.name, kind) for one in DRILLS for kind in one.databases}
 
 
 def test_the_table_of_roles_is_the_table_of_the_code() -> None:
