@@ -334,7 +334,14 @@ def _prepare_sqlite(engine: AsyncEngine) -> None:
         reads = options.get("gatehouse_reads")
         connection.exec_driver_sql("BEGIN" if reads else "BEGIN IMMEDIATE")
 
+    def on_invalidate(connection: Any, _record: Any, _error: Any) -> None:  # noqa: ANN401
+        # A statement whose caller was cancelled keeps the closed connection, and so the lock of
+        # its transaction, until both are collected.
+        with suppress(SQLAlchemyError, sqlite3.Error):
+            connection.rollback()
+
     event.listen(engine.sync_engine, "connect", on_connect)
+    event.listen(engine.sync_engine, "invalidate", on_invalidate)
     event.listen(engine.sync_engine, "begin", on_begin)
 
 

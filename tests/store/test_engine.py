@@ -138,3 +138,26 @@ async def test_whoever_is_cancelled_as_their_turn_to_write_comes_is_cancelled(
     async with database._serialised():
         pass
     await database.close()
+
+
+@pytest.mark.parametrize("moment", range(6, 26))
+async def test_a_writer_that_is_cancelled_leaves_no_lock_behind(
+    sqlite_url, clock, monkeypatch, moment
+):
+    """What it was executing would hold the file until somebody collects it."""
+    monkeypatch.setattr("bot.store.engine.BUSY_SECONDS", 0.1)
+    database = Database(sqlite_url, clock)
+    await write(database)
+    for _ in range(5):
+        writing = asyncio.create_task(write(database))
+        for _ in range(moment):
+            await asyncio.sleep(0)
+        writing.cancel()
+        await asyncio.wait({writing})
+        await write(database)
+    await database.close()
+
+
+async def write(database: Database) -> None:
+    async with database.transaction() as tx:
+        await tx.connection.execute(text("SELECT 1"))
