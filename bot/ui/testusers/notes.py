@@ -44,8 +44,8 @@ def decided(act: Act, reason: Reason, request: Request, needed: int) -> Message:
         Act.CANCEL: "You cancelled",
         Act.RETRY: "It is tried again",
     }[act]
-    is_begun = act in {Act.APPROVE, Act.RETRY}
-    return _message([f"{word}: {change}.", *([UNDER_WAY] if is_begun else [])])
+    becomes = {State.APPLYING: [UNDER_WAY], State.APPLIED: ["It is applied."]}
+    return _message([f"{word}: {change}.", *becomes.get(request.state, [])])
 
 
 def told(request: Request, payload: Mapping[str, Any]) -> Message:

@@ -22,7 +22,11 @@ _ACTION = {
     Act.CANCEL: "request.cancelled",
     Act.RETRY: "request.retried",
 }
-_MADE_BY = {Act.APPROVE: State.APPLYING, Act.DENY: State.DENIED, Act.CANCEL: State.CANCELLED}
+_MADE_BY = {
+    Act.APPROVE: {State.APPLYING, State.APPLIED},
+    Act.DENY: {State.DENIED},
+    Act.CANCEL: {State.CANCELLED},
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,12 +155,16 @@ _UNSURE = "Slack did not tell whether an earlier approver still may approve; ple
 def _did_so_before(
     person: Person, act: Act, request: Request, denial_reason: str, click_id: str
 ) -> bool:
-    """Whether this very click was followed before, by a process that died before it could say."""
+    """Whether this click, or one like it of the same person, was followed before.
+
+    A process may have died before it could say so, or before Slack had its acknowledgement: then
+    the person presses again.
+    """
     if click_id and click_id in {one.click_id for one in request.progress.approvals}:
         return True
     by = request.decided_by and request.decided_by.slack_user_id
     return (
-        request.state is _MADE_BY.get(act)
+        request.state in _MADE_BY.get(act, ())
         and by == person.slack_user_id
         and request.progress.denial_reason == denial_reason
     )

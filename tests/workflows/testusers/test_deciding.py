@@ -6,6 +6,7 @@ import pytest
 
 from bot.errors import Conflict, NotFound, Refused, SlackUnreachable
 from bot.model.approval import Act, Reason, State
+from bot.ui.testusers import notes
 from tests.support.testusers import (
     ABEL,
     ADA,
@@ -127,6 +128,18 @@ async def test_a_click_that_is_followed_twice_says_the_same(world):
     first = await world.decide(Act.APPROVE, request, ADA)
     again = await world.decide(Act.APPROVE, request, ADA)
     assert first.reason is again.reason is Reason.ALLOWED
+    assert [action for _, action in await world.audited()].count("request.approved") == 1
+
+
+async def test_who_approves_again_what_is_applied_by_then_hears_the_same_of_it(world):
+    request = await world.ask("add welcome +1")
+    await world.decide(Act.APPROVE, request, ADA)
+    await world.work()
+    again = await world.decide(Act.APPROVE, request, ADA)
+    said = notes.decided(again.act, again.reason, again.request, again.needed).text
+    assert (said.startswith("You approved"), said.endswith("It is applied.")) == (True, True)
+    with pytest.raises(Conflict, match="approved by"):
+        await world.decide(Act.APPROVE, request, ABEL)
     assert [action for _, action in await world.audited()].count("request.approved") == 1
 
 
