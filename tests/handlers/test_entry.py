@@ -304,7 +304,8 @@ async def test_a_form_left_open_for_longer_than_its_address_lasts_is_answered_al
     gone = json.dumps({"reply_to": f"{bot.slack.address}/response/gone"})
     view = bot.slack.workspace.open(USER, {**MODAL, "private_metadata": gone})
     await bot.slack.submit(USER, view, {"Why": "because"})
-    await bot.slack.until(lambda: [one.text for one in bot.slack.workspace.dm(USER)] == ["thanks"])
+    (answer,) = await bot.slack.until(lambda: bot.slack.workspace.dm(USER))
+    assert answer.text == "thanks"
 
 
 async def test_nothing_is_said_where_slack_takes_it_nowhere(bot):

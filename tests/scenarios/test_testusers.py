@@ -272,8 +272,9 @@ async def test_a_form_is_given_back_to_whom_slack_does_not_know(world):
     view = workspace.open(OTTO, change_form(f"{world.slack.address}/response/gone"))
     chosen = {"text": {"type": "plain_text", "text": "welcome"}, "value": WELCOME}
     await world.slack.submit(OTTO, view, {"Flow": chosen, "Identities": "+1"})
-    await told(world, OTTO, "Slack did not tell us who you are")
-    await told(world, OTTO, f"`/testusers add {WELCOME} +1`")
+    (answer,) = await world.slack.until(lambda: workspace.dm(OTTO))
+    assert "Slack did not tell us who you are" in answer.all_text
+    assert f"`/testusers add {WELCOME} +1`" in answer.all_text
 
 
 async def test_a_pasted_sid_is_offered_and_a_viewer_gets_no_form(world):

@@ -152,8 +152,9 @@ async def test_a_writer_that_is_cancelled_leaves_no_lock_behind(
         writing = asyncio.create_task(write(database))
         for _ in range(moment):
             await asyncio.sleep(0)
-        writing.cancel()
+        is_broken_off = writing.cancel()
         await asyncio.wait({writing})
+        assert writing.cancelled() == is_broken_off
         await write(database)
     await database.close()
 

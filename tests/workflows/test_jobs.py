@@ -395,6 +395,7 @@ async def test_a_renewal_waits_for_nobody_who_may_wait_for_it(postgres_url, cloc
                 clock.advance(RENEW_SECONDS)
                 renewed = clock.now() + timedelta(seconds=LEASE_SECONDS)
                 await until(loop, lambda found: leases(found)["a"] == renewed)
+                assert leases(await rows(database))["b"] < renewed
             work.go_on.set()
     finally:
         await database.close()
