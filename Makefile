@@ -5,12 +5,14 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.stamp
 SOURCES := bot handlers sandbox tests bench
 ONLY ?=
+PORT ?= 8765
+SEEDS ?= 20
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check format lint types bench faults load soak screenshots lock clean
+.PHONY: help setup run test check format lint types bench faults simulate load soak screenshots image-test release-check lock clean
 
 help: ## list these commands
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
 
 setup: $(STAMP) ## make .venv with the locked dependencies
 
@@ -18,13 +20,14 @@ $(STAMP): requirements-dev.txt
 	@$(PYTHON) -c 'import sys; sys.exit("Gatehouse needs Python 3.11 or newer; set PYTHON=python3.11") if sys.version_info < (3, 11) else None'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements-dev.txt
+	@$(BIN)/python -m pip uninstall --quiet --disable-pip-version-check --yes setuptools 2>/dev/null
 	@touch $(STAMP)
 
-run: setup ## open the sandbox: the real bot in a browser, no accounts needed
-	@$(BIN)/python -m sandbox
+run: setup ## open the sandbox: the real bot in a browser (PORT=8800 for another port)
+	@$(BIN)/python -m sandbox --port $(PORT)
 
 test: setup ## run every test
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --dist worksteal
 
 check: setup lint types test ## format, lint, types and tests: what CI runs
 
@@ -47,11 +50,20 @@ bench: setup ## measure side by side with the alternatives (ONLY=guard for one)
 faults: setup ## the fault drills, as a table
 	$(BIN)/python -m tests.faults
 
+simulate: setup ## days of the whole bot in virtual time (SEEDS=100, or SEED=4711 for one)
+	$(BIN)/python -m tests.simulation.days $(if $(SEED),--seed $(SEED),--seeds $(SEEDS))
+
 load: setup ## 200 commands a second for a minute
 	$(BIN)/python -m tests.load
 
 soak: setup ## ten minutes of mixed work with kills
 	$(BIN)/python -m tests.soak
+
+image-test: setup ## build the container image and run it (root, buildah, mmdebstrap)
+	$(BIN)/python -m tests.deploy.image
+
+release-check: setup check image-test ## what a release needs: version, changelog, wheel, image, docs
+	$(BIN)/python -m tests.deploy.release
 
 screenshots: setup ## make the pictures of the README
 	$(BIN)/python -m tests.browser.screenshots

@@ -15,8 +15,10 @@ TOPICS = {
     "ack": "Acknowledgement",
     "guard": "Quota guard",
     "reservation": "Reservation cost",
+    "gateway": "Gateway",
     "approval": "Approve to applied",
     "listing": "Listing",
+    "home": "Home tab",
     "start": "Start and size",
 }
 RESULTS = Path(__file__).parent / "results"

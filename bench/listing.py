@@ -14,12 +14,12 @@ from pydantic_core import to_json
 from yarl import URL
 
 from bench.figures import Aim, Figure
+from bot.background.single_flight import SingleFlight
 from bot.clients.calls import Answer, ServiceCall
 from bot.clients.inventory import organizations_in
-from bot.model.directory import DataCenterReport, Directory, Listing
-from bot.model.organization import Organization
+from bot.model.organizations.directory import DataCenterReport, Directory, Listing
+from bot.model.organizations.organization import Organization
 from bot.ui.orgs import Pages, View, listing
-from bot.workflows.flights import Flights
 from sandbox.services.organizations import DataCenter, many_organizations
 
 SIZES = (10, 100, 1_000, 10_000)
@@ -183,7 +183,7 @@ def _hot_look_up() -> Figure:
     """A listing that is fresh: our cache with its flights, and the bare cache in it."""
     cache: TTLCache[str, int] = TTLCache(64, 300)
     cache["com"] = 1
-    flights = Flights(cache)
+    flights = SingleFlight(cache)
     ours, bare = _hot(lambda: flights.cached("com"), lambda: cache.get("com"))
     return Figure("hot look-up", "us", "bare cachetools get", ours, bare, Aim(most=2))
 

@@ -1,6 +1,7 @@
-"""The peer: the smallest Bolt AsyncApp that acknowledges `/orgs` and responds.
+"""The peer: the smallest Bolt AsyncApp that responds to `/orgs`, and acknowledges Home tabs.
 
-`python -m bench.peer_bolt PORT`, with the environment that the bot gets.
+`python -m bench.peer_bolt PORT [at-once]`, with the environment that the bot gets; `at-once` sets
+`process_before_response`, with which Bolt does not look every 10 ms for the acknowledgement.
 """
 
 import os
@@ -14,12 +15,20 @@ def main() -> None:
     client = AsyncWebClient(
         token=os.environ["SLACK_BOT_TOKEN"], base_url=os.environ["SLACK_API_URL"]
     )
-    app = AsyncApp(client=client, signing_secret=os.environ["SLACK_SIGNING_SECRET"])
+    app = AsyncApp(
+        client=client,
+        signing_secret=os.environ["SLACK_SIGNING_SECRET"],
+        process_before_response="at-once" in sys.argv[2:],
+    )
 
     @app.command("/orgs")
     async def orgs(ack: AsyncAck, respond: AsyncRespond) -> None:
         await ack()
         await respond("19 organizations in 8 data centers")
+
+    @app.event("app_home_opened")
+    async def opened(ack: AsyncAck) -> None:
+        await ack()
 
     app.start(port=int(sys.argv[1]), path="/slack/events", host="127.0.0.1")
 

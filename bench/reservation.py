@@ -23,7 +23,7 @@ from sqlalchemy import insert, text, update
 
 from bench.figures import Aim, Figure
 from bench.reserving import BARE, KEY
-from bot.clock import SystemClock
+from bot.ops.clock import SystemClock
 from bot.store import accounts
 from bot.store.engine import Database
 from bot.store.migrations import migrate

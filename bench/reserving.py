@@ -12,15 +12,15 @@ from collections.abc import Awaitable, Callable
 
 from sqlalchemy import Column, Integer, MetaData, Table
 
-from bot.clock import SystemClock
-from bot.model.calls import CallCause
-from bot.model.organization import OrganizationKey
-from bot.model.plans import Plan
-from bot.model.quota import Terms
+from bot.background.tasks import Tasks
+from bot.model.organizations.organization import OrganizationKey
+from bot.model.quotas.calls import CallCause
+from bot.model.quotas.plans import Plan
+from bot.model.quotas.quota import Terms
+from bot.ops.clock import SystemClock
 from bot.store.engine import Database
-from bot.tasks import Tasks
-from bot.workflows.guard import Guard
-from bot.workflows.incidents import Incidents
+from bot.workflows.quotas.guard import Guard
+from bot.workflows.quotas.incidents import Incidents
 
 KEY = OrganizationKey("com", "1")
 CAUSE = CallCause("list", "U0OPERATOR")

@@ -24,8 +24,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--people", type=int, default=0, help="so many more operators")
     parser.add_argument("--organizations", type=int, default=0, help="of the data center com")
-    wish = parser.parse_args()
-    asyncio.run(serve(wish.people, wish.organizations))
+    command = parser.parse_args()
+    asyncio.run(serve(command.people, command.organizations))
 
 
 def more_people(count: int) -> list[Person]:

@@ -8,13 +8,14 @@ from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 
-from bench.figures import Figure
-from bench.processes import Server, surroundings
+from bench.figures import NO_AIM, Aim, Figure
+from bench.processes import Server, Surroundings, surroundings
 
 PEER = "bare Bolt"
-ROUNDS = 3
+ROUNDS = 5
+TWICE = Aim(most=2)
 # As `python -m bot` does it.
-OURS = "import gc; gc.disable(); import bot.__main__, bot.logs, bot.serve"
+OURS = "import gc; gc.disable(); import bot.__main__, bot.ops.logs, bot.serve"
 THEIRS = "import aiohttp.web, slack_bolt.async_app"
 PACKAGES_SHOWN = 8
 
@@ -30,31 +31,36 @@ class Start:
 
 async def measure() -> list[Figure]:
     """Return the figures of a first start, of a restart, and of what importing takes."""
-    return [*await _starts(), *await _imports()]
+    async with surroundings() as everything:
+        with everything.as_installed() as around:
+            return [*await _starts(around), *await _imports(around)]
 
 
-async def _starts() -> list[Figure]:
+async def _starts(around: Surroundings) -> list[Figure]:
     theirs, first, again = [], [], []
     with tempfile.TemporaryDirectory() as folder:
-        async with surroundings() as around:
-            for number in range(ROUNDS):
-                database = f"sqlite:///{folder}/{number}.db"
-                theirs.append(await _started(around.program("bench.peer_bolt")))
-                first.append(await _started(around.bot(database)))
-                again.append(await _started(around.bot(database)))
+        # Once for nothing: it writes the bytecode.
+        await _started(around.bot(f"sqlite:///{folder}/nobody.db"))
+        for number in range(ROUNDS):
+            database = f"sqlite:///{folder}/{number}.db"
+            theirs.append(await _started(around.program("bench.peer_bolt")))
+            first.append(await _started(around.bot(database)))
+            again.append(await _started(around.bot(database)))
     return [
         _figure("time to ready, new database", "seconds", first, theirs),
         _figure("of it processor time, new database", "worked", first, theirs),
-        _figure("time to ready, database as left", "seconds", again, theirs),
+        _figure("time to ready, database as left", "seconds", again, theirs, TWICE),
         _figure("of it processor time, database as left", "worked", again, theirs),
-        _figure("resident memory when ready", "resident", again, theirs),
+        _figure("resident memory when ready", "resident", again, theirs, TWICE),
     ]
 
 
-def _figure(what: str, name: str, ours: Sequence[Start], theirs: Sequence[Start]) -> Figure:
+def _figure(
+    what: str, name: str, ours: Sequence[Start], theirs: Sequence[Start], aim: Aim = NO_AIM
+) -> Figure:
     unit = "MiB" if name == "resident" else "s"
     values = [[float(getattr(one, name)) for one in side] for side in (ours, theirs)]
-    return Figure(what, unit, PEER, *values)
+    return Figure(what, unit, PEER, values[0], values[1], aim)
 
 
 async def _started(program: AbstractAsyncContextManager[Server]) -> Start:
@@ -63,13 +69,13 @@ async def _started(program: AbstractAsyncContextManager[Server]) -> Start:
         return Start(server.ready_seconds, running.cpu_seconds(), running.resident_mib())
 
 
-async def _imports() -> list[Figure]:
-    """Compare the processor time of importing; then ours by package, to the whole of Bolt's."""
+async def _imports(around: Surroundings) -> list[Figure]:
+    """Compare the processor time of importing; then ours by package, to the whole of it."""
     ours, theirs, packages = [], [], []
     for _ in range(ROUNDS):
-        theirs.append(await _import_seconds(THEIRS) * 1e3)
-        ours.append(await _import_seconds(OURS) * 1e3)
-        packages.append(await _by_package(OURS))
+        theirs.append(await _import_seconds(around, THEIRS) * 1e3)
+        ours.append(await _import_seconds(around, OURS) * 1e3)
+        packages.append(await _by_package(around, OURS))
     most = sum(packages, Counter()).most_common(PACKAGES_SHOWN)
     wholes = [float(one.total()) for one in packages]
     return [
@@ -81,14 +87,15 @@ async def _imports() -> list[Figure]:
     ]
 
 
-async def _import_seconds(code: str) -> float:
-    printed, _ = await _python("-c", f"{code}; import time; print(time.process_time())")
+async def _import_seconds(around: Surroundings, code: str) -> float:
+    """Return the processor time that a program has used at the end of the imports."""
+    printed, _ = await _python(around, f"{code}; import time; print(time.process_time())")
     return float(printed)
 
 
-async def _by_package(code: str) -> Counter[str]:
+async def _by_package(around: Surroundings, code: str) -> Counter[str]:
     """Return the milliseconds that each top-level package's own modules take."""
-    _, told = await _python("-X", "importtime", "-c", code)
+    _, told = await _python(around, code, "-X", "importtime")
     spent: Counter[str] = Counter()
     for line in told.splitlines():
         own, _, name = line.removeprefix("import time:").split("|")
@@ -97,10 +104,14 @@ async def _by_package(code: str) -> Counter[str]:
     return spent
 
 
-async def _python(*arguments: str) -> tuple[str, str]:
+async def _python(around: Surroundings, code: str, *options: str) -> tuple[str, str]:
     process = await asyncio.create_subprocess_exec(
         sys.executable,
-        *arguments,
+        *around.options,
+        *options,
+        "-c",
+        code,
+        env=around.environment,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
     )

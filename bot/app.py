@@ -1,20 +1,19 @@
-"""The composition root: the only file that names every concrete class; it opens and closes them."""
+"""The composition root: it puts every part on what they share, and opens and closes it all."""
 
-import secrets
-from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-import aiohttp
 from cachetools import TTLCache
 from slack_bolt.async_app import AsyncApp
-from slack_bolt.authorization import AuthorizeResult
-from slack_sdk.web.async_client import AsyncWebClient
 
 import handlers
 from bot import __version__
-from bot.clients.calls import Observed, Observer
+from bot.background.jobs import JobLoop
+from bot.background.outbox import SEND_KIND, Sender
+from bot.background.retention import RETAIN_KIND, Retention
+from bot.background.tasks import Tasks
+from bot.bolt import bolt_app
 from bot.clients.configured import (
     email_client,
     flow_client,
@@ -22,43 +21,65 @@ from bot.clients.configured import (
     quota_terms,
     redactor_of,
 )
-from bot.clients.http import ServiceHttp, open_session
-from bot.clients.inventory import InventoryClient
-from bot.clients.replies import Replies
+from bot.clients.http import open_session
+from bot.clients.inventory import DataCenterAccess, InventoryClient
 from bot.clients.slack import SlackClient
-from bot.clock import Clock, SystemClock
-from bot.metrics import Metrics
-from bot.model.approval import Rules
-from bot.model.pace import WINDOW_SECONDS, CommandPace
+from bot.gateway.forward import ForwardParts
+from bot.gateway.parts import gateway_of, shares_of
+from bot.gateway.server import Gateway
+from bot.model.pace import WINDOW_SECONDS, Deed, Pace, Recent
+from bot.model.signatures import Seal
 from bot.model.status import OPEN_INCIDENTS
-from bot.redaction import Redactor
-from bot.server import MeasuredApp, SlackEndpoint
+from bot.model.testusers.approval import Rules
+from bot.ops.clock import Clock, SystemClock
+from bot.ops.metrics import Metrics
+from bot.ops.redaction import Redactor
+from bot.server import SlackEndpoint
 from bot.settings import Settings, revealed
-from bot.store import incidents, outbox, quota_use, requests
+from bot.shared import Shared, channels_of, shared_parts
+from bot.store import (
+    flows,
+    gateway_waits,
+    home_views,
+    incidents,
+    outbox,
+    quota_use,
+    received_events,
+    requests,
+)
 from bot.store.audit import AuditStore
 from bot.store.engine import Database, Transaction
-from bot.tasks import Tasks
 from bot.workflows.audit import AuditReading
-from bot.workflows.desk import Desk
+from bot.workflows.conversation import Conversation
+from bot.workflows.deliveries import Deliveries
 from bot.workflows.directory import OrganizationDirectory
 from bot.workflows.emailkey import EmailKey
-from bot.workflows.guard import Guard
-from bot.workflows.incidents import Incidents
-from bot.workflows.jobs import JobLoop, Runner
-from bot.workflows.outbox import SEND_KIND, Sender
-from bot.workflows.people import People
-from bot.workflows.quota_parts import QuotaParts, QuotaSetup, quota_parts
-from bot.workflows.retention import RETAIN_KIND, Retention
-from bot.workflows.status import ServiceLog, StatusReport
-from bot.workflows.testusers.clicks import CLICK
+from bot.workflows.health import Health
+from bot.workflows.health_alerts import HEALTH_CARD, HEALTH_JOB, HealthAlerts
+from bot.workflows.health_watch import HealthWatch
+from bot.workflows.home import Home, HomeSetup
+from bot.workflows.lane import Lane
+from bot.workflows.quotas.guard import Guard
+from bot.workflows.quotas.incidents import Incidents
+from bot.workflows.quotas.parts import QuotaParts, QuotaSetup, quota_parts
+from bot.workflows.record_watch import EDITED, HEAD, RECORD_KIND, WITNESS_KIND, RecordWatch
+from bot.workflows.status import StatusReport
+from bot.workflows.testusers.card_links import CardLinks
 from bot.workflows.testusers.parts import TestusersParts, testusers_parts
 from bot.workflows.testusers.setup import RequestRules, Setup
+from bot.workflows.turns import Turns
+from bot.workflows.workflows import Workflows
 
 PEOPLE_COUNTED = 10_000
 # What `/gatehouse status` and `/metrics` count in the database.
 COUNTS = {
     OPEN_INCIDENTS: incidents.count_open,
     "Pending requests": requests.count_pending,
+}
+# The same where the gateway is on.
+GATEWAY_COUNTS = {
+    "Gateway calls in the last minute": gateway_waits.count_held,
+    "Gateway calls waiting": gateway_waits.count_waiting,
 }
 
 
@@ -71,35 +92,16 @@ class Gatehouse:
     slack: SlackClient
     app: AsyncApp
     endpoint: SlackEndpoint
-    desk: Desk
+    workflows: Workflows
+    audit: AuditStore
     jobs: JobLoop
     plans: Sequence[Callable[[Transaction], Awaitable[None]]]
     tasks: Tasks
     metrics: Metrics
     clock: Clock
-
-
-@dataclass(frozen=True)
-class Shared:
-    """What every part is made of.
-
-    `runners` is filled when the parts are made: they want to wake the loop that runs them.
-    """
-
-    settings: Settings
-    clock: Clock
-    database: Database
-    http: ServiceHttp
-    web: AsyncWebClient
-    slack: SlackClient
-    replies: Replies
-    audit: AuditStore
-    people: People
-    metrics: Metrics
-    services: ServiceLog
-    jobs: JobLoop
-    tasks: Tasks
-    runners: dict[str, Runner]
+    health: Health
+    watch: HealthWatch
+    gateway: Gateway | None
 
 
 @asynccontextmanager
@@ -119,101 +121,137 @@ async def gatehouse(
         own_clock: Whether PostgreSQL tells the time; see `Database`.
     """
     clock = clock or SystemClock()
-    database = Database(settings.database_url.get_secret_value(), clock, own_clock=own_clock)
+    url = settings.database_url.get_secret_value()
+    seal = Seal(settings.audit_key_bytes)
+    database = Database(
+        url, clock, own_clock=own_clock, pool_size=settings.database_pool, seal=seal
+    )
     async with open_session() as session:
         try:
-            shared = _shared(settings, redactor or redactor_of(settings), clock, database, session)
+            shared = shared_parts(
+                settings, redactor or redactor_of(settings), clock, database, session
+            )
             yield _assemble(shared)
         finally:
             await database.close()
 
 
-def _shared(
-    settings: Settings,
-    redactor: Redactor,
-    clock: Clock,
-    database: Database,
-    session: aiohttp.ClientSession,
-) -> Shared:
-    metrics = Metrics()
-    services = ServiceLog(clock, _configured_services(settings))
-    web = slack_web_client(settings, session)
-    slack, audit = SlackClient(web, clock), AuditStore(settings.audit_key_bytes)
-    runners: dict[str, Runner] = {}
-    return Shared(
-        settings=settings,
-        clock=clock,
-        database=database,
-        http=ServiceHttp(session, redactor, _observer(metrics, services), clock),
-        web=web,
-        slack=slack,
-        replies=Replies(session, clock, slack),
-        audit=audit,
-        people=People(slack, settings.policy, database, audit, clock),
-        metrics=metrics,
-        services=services,
-        jobs=JobLoop(database, clock, secrets.token_hex(8), runners, {SEND_KIND, CLICK}),
-        tasks=Tasks(),
-        runners=runners,
-    )
-
-
 def _assemble(shared: Shared) -> Gatehouse:
     settings = shared.settings
-    organizations, quotas = _organizations(shared)
+    guard, access = _calls(shared)
+    organizations, quotas = _organizations(shared, guard, access)
     testusers = _testusers(shared)
-    desk = _desk(shared, organizations, quotas, testusers)
-    sender = Sender(shared.database, shared.slack, {**testusers.renderers, **quotas.renderers})
+    home = _home(shared, organizations, quotas)
+    workflows = _workflows(shared, organizations, quotas, testusers, home)
+    channels = channels_of(settings)
+    alerts = HealthAlerts(shared.database, channels, shared.clock, shared.jobs.wake)
+    watch = HealthWatch(
+        shared.health, alerts, shared.slack, shared.database, channels, shared.clock
+    )
+    renderers = {**testusers.renderers, **quotas.renderers, HEALTH_CARD: alerts.card}
+    record = RecordWatch(
+        shared.database,
+        shared.audit,
+        settings.alerts_channel,
+        is_witnessed=settings.audit_witness,
+    )
+    renderers |= {EDITED: record.edited_note, HEAD: record.head_note}
+    shared.jobs.on_edited = record.tell_of_job
+    shared.runners.update({RECORD_KIND: record.look, WITNESS_KIND: record.witness})
+    sender = Sender(shared.database, shared.slack, renderers)
     # The outbox comes last: it keeps the cards of what is not forgotten.
-    prunes = [requests.forget, incidents.forget, quota_use.forget, outbox.prune]
+    prunes = [
+        *(requests.forget, flows.forget, incidents.forget, quota_use.forget),
+        *(home_views.forget, received_events.forget, outbox.prune),
+    ]
     retention = Retention(shared.database, settings.retain_days, prunes)
     shared.runners.update({SEND_KIND: sender.run, RETAIN_KIND: retention.run})
-    shared.runners.update({**testusers.runners, **quotas.runners})
-    app = _bolt_app(shared)
-    handlers.register(_frame(shared, app), desk)
+    shared.runners.update({**testusers.runners, **quotas.runners, HEALTH_JOB: alerts.end})
+    shared.runners.update({home_views.PUBLISH: home.run, home_views.SPREAD: home.spread})
+    app = bolt_app(settings, shared.people, shared.web, shared.metrics, shared.clock)
+    listeners = _listeners(shared, app)
+    handlers.register(listeners, workflows)
+    shared.metrics.expect_commands(listeners.names | {"slack.request"})
     secret = revealed(settings.slack_signing_secret)
     return Gatehouse(
         settings=settings,
         database=shared.database,
         slack=shared.slack,
         app=app,
-        endpoint=SlackEndpoint(app, secret),
-        desk=desk,
+        endpoint=SlackEndpoint(app, secret, shared.metrics, shared.clock, shared.health),
+        workflows=workflows,
+        audit=shared.audit,
         jobs=shared.jobs,
-        plans=(retention.plan, *quotas.plans),
+        plans=(retention.plan, home.plan, record.plan, *quotas.plans, *testusers.plans),
         tasks=shared.tasks,
         metrics=shared.metrics,
         clock=shared.clock,
+        health=shared.health,
+        watch=watch,
+        gateway=_gateway(shared, guard, access, organizations),
     )
 
 
-def _desk(
+def _workflows(
     shared: Shared,
     organizations: OrganizationDirectory,
     quotas: QuotaParts,
     testusers: TestusersParts,
-) -> Desk:
+    home: Home,
+) -> Workflows:
     settings, database = shared.settings, shared.database
-    return Desk(
+    counts = COUNTS if settings.gateway_port is None else COUNTS | GATEWAY_COUNTS
+    return Workflows(
         people=shared.people,
         directory=organizations,
         ratelimits=quotas.ratelimits,
         alerts=quotas.alerts,
-        emailkey=EmailKey(email_client(settings, shared.http), settings.missing_for("email")),
-        testusers=testusers.desk,
-        status=StatusReport(__version__, database, shared.services, shared.clock, COUNTS),
+        emailkey=EmailKey(
+            email_client(settings, shared.http),
+            settings.missing_for("email"),
+            Lane(shared.clock),
+        ),
+        testusers=testusers.workflows,
+        home=home,
+        conversation=Conversation(database, shared.slack, shared.clock),
+        status=StatusReport(
+            __version__, database, shared.services, shared.clock, counts, shared.health.troubles
+        ),
         audit=AuditReading(database, shared.audit),
         modals=shared.slack,
     )
 
 
-def _frame(shared: Shared, app: AsyncApp) -> handlers.Frame:
-    recent: TTLCache[str, deque[float]] = TTLCache(
+def _home(shared: Shared, organizations: OrganizationDirectory, quotas: QuotaParts) -> Home:
+    settings = shared.settings
+    setup = HomeSetup(
+        database=shared.database,
+        clock=shared.clock,
+        people=shared.people,
+        directory=organizations,
+        ratelimits=quotas.ratelimits,
+        slack=shared.slack,
+        approvals_needed=settings.approvals_needed,
+        approvals_channel=settings.approvals_channel,
+        wake=shared.jobs.wake,
+    )
+    return Home(setup)
+
+
+def _listeners(shared: Shared, app: AsyncApp) -> handlers.Listeners:
+    recent: TTLCache[tuple[str, Deed], Recent] = TTLCache(
         PEOPLE_COUNTED, WINDOW_SECONDS, timer=shared.clock.monotonic
     )
-    pace = CommandPace(shared.settings.commands_per_minute, recent)
-    return handlers.Frame(
-        app, shared.people, pace, shared.tasks, shared.metrics, shared.replies, shared.clock
+    pace = Pace(shared.settings.commands_per_minute, recent)
+    return handlers.Listeners(
+        app,
+        shared.people,
+        pace,
+        shared.tasks,
+        shared.metrics,
+        shared.replies,
+        shared.clock,
+        Deliveries(shared.database),
     )
 
 
@@ -225,6 +263,7 @@ def _testusers(shared: Shared) -> TestusersParts:
         request_hours=settings.request_hours,
         remind_hours=settings.remind_hours,
         approvals_channel=settings.approvals_channel,
+        missing=settings.missing_for("flow"),
     )
     setup = Setup(
         shared.database,
@@ -233,16 +272,51 @@ def _testusers(shared: Shared) -> TestusersParts:
         flow_client(settings, shared.http),
         rules,
         shared.jobs.wake,
+        lane=Lane(shared.clock),
     )
-    return testusers_parts(setup, shared.replies, shared.metrics.count_command)
+    card_links = CardLinks(shared.database, shared.slack, shared.clock)
+    return testusers_parts(setup, shared.replies, shared.metrics.count_command, card_links)
 
 
-def _organizations(shared: Shared) -> tuple[OrganizationDirectory, QuotaParts]:
+def _calls(shared: Shared) -> tuple[Guard, dict[str, DataCenterAccess]]:
+    """Return what grants calls to the inventory service, and how each data center is reached."""
+    settings, clock = shared.settings, shared.clock
+    terms = quota_terms(settings)
+    incidents_of = Incidents(terms, shared.jobs.wake)
+    guard = Guard(shared.database, clock, terms, incidents_of, shared.tasks)
+    return guard, inventory_access(settings, shared.http, clock)
+
+
+def _gateway(
+    shared: Shared,
+    guard: Guard,
+    access: Mapping[str, DataCenterAccess],
+    directory: OrganizationDirectory,
+) -> Gateway | None:
+    settings, database, clock = shared.settings, shared.database, shared.clock
+    if settings.gateway_port is None:
+        return None
+    shared.metrics.gateway.expect(settings.gateway_clients, settings.inventory_data_centers)
+    terms, shares = quota_terms(settings), shares_of(settings)
+    parts = ForwardParts(
+        session=shared.session,
+        access=access,
+        guard=guard,
+        turns=Turns(database, clock, terms, shares, shared.tasks),
+        redactor=shared.http.redactor,
+        observer=shared.observer,
+        clock=clock,
+        tasks=shared.tasks,
+    )
+    return gateway_of(settings, parts, directory, shared.metrics.gateway.count)
+
+
+def _organizations(
+    shared: Shared, guard: Guard, access: Mapping[str, DataCenterAccess]
+) -> tuple[OrganizationDirectory, QuotaParts]:
     """Return what knows the organizations, and what sees to their limits: no call without both."""
     settings, clock, database = shared.settings, shared.clock, shared.database
     terms, wake = quota_terms(settings), shared.jobs.wake
-    guard = Guard(database, clock, terms, Incidents(terms, wake), shared.tasks)
-    access = inventory_access(settings, shared.http, clock)
     inventory = InventoryClient(shared.http, guard, access)
     directory = OrganizationDirectory(
         inventory, database, clock, settings.inventory_cache_seconds, settings.named_organizations
@@ -260,53 +334,3 @@ def _organizations(shared: Shared) -> tuple[OrganizationDirectory, QuotaParts]:
         wake=wake,
     )
     return directory, quota_parts(setup)
-
-
-def slack_web_client(settings: Settings, session: aiohttp.ClientSession) -> AsyncWebClient:
-    """Return Slack's own client on the shared session."""
-    return AsyncWebClient(
-        token=settings.slack_bot_token.get_secret_value(),
-        base_url=settings.slack_api_url.rstrip("/") + "/",
-        session=session,
-        # Posts are repeated by the outbox, which knows what it posted; nothing here repeats them.
-        retry_handlers=[],
-    )
-
-
-def _bolt_app(shared: Shared) -> AsyncApp:
-    """Return Bolt without a call of its own: the token was tried at the start."""
-    settings, people = shared.settings, shared.people
-
-    async def authorize(enterprise_id: str | None, team_id: str | None) -> AuthorizeResult:
-        return AuthorizeResult(
-            enterprise_id=enterprise_id,
-            team_id=team_id,
-            bot_token=settings.slack_bot_token.get_secret_value(),
-            bot_user_id=people.bot_user_id,
-        )
-
-    return MeasuredApp(
-        shared.metrics,
-        shared.clock,
-        client=shared.web,
-        authorize=authorize,
-        # bot.server verifies signatures: Bolt answers a malformed one with 500.
-        request_verification_enabled=False,
-        signing_secret="verified by bot.server",  # noqa: S106 - not a secret
-    )
-
-
-def _configured_services(settings: Settings) -> list[str]:
-    centers = [f"inventory ({name})" for name in settings.inventory_data_centers]
-    others = [name for name in ("flow", "email") if not settings.missing_for(name)]
-    return [*centers, *others]
-
-
-def _observer(metrics: Metrics, services: ServiceLog) -> Observer:
-    def observe(observed: Observed) -> None:
-        metrics.count_call(observed.service, str(observed.status or observed.outcome))
-        center = f" ({observed.data_center})" if observed.data_center else ""
-        failure = None if observed.outcome == "ok" else observed.outcome
-        services.note(f"{observed.service}{center}", failure)
-
-    return observe

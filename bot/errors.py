@@ -11,30 +11,19 @@
     ├── DatabaseUnavailable     nothing can be looked up or recorded
     │   ├── DatabaseInUse       another process uses the same SQLite file
     │   ├── DatabaseTooNew      the schema is of a newer program
-    │   └── CommitUnknown       it broke off while it committed: nobody knows whether it is done
+    │   └── CommitUnknown       the connection dropped during the commit: done or not is unknown
     ├── Conflict                somebody else was first: the state has already changed
+    ├── Replayed                Slack's request was followed before; nothing is to be done
+    ├── RecordEdited            what decides was edited in the database by somebody else
     ├── QuotaError              the bot itself declines to call the inventory service
     │   ├── QuotaExhausted      a limit is used up; has the limit and the time it is free again
     │   └── OrganizationBlocked the service blocks the organization; has the code and the end
     ├── SlackError              Slack did not take what we sent
     │   ├── SlackUnreachable    no answer, or one that is not Slack's
     │   ├── SlackRateLimited    429; has the seconds to wait
-    │   ├── SlackMessageGone    the message to edit is not there any more
+    │   ├── SlackMessageGone    the message to edit no longer exists
     │   └── SlackRefused        anything else; has Slack's name for it
-    └── ServiceError            a call to a service failed; has the service, and if a retry may help
-        ├── ServiceUnreachable  no connection, or it broke
-        ├── ServiceTimeout      no whole answer in time
-        ├── Redirected          answered with another address, which is never followed
-        ├── ResponseTooLarge    more than is ever read
-        ├── ResponseUnreadable  not proper HTTP
-        │   ├── NotJson         something else than JSON
-        │   └── WrongForm       JSON, and not of the form in the specification
-        ├── CredentialsRefused  401: the credential is wrong, or no longer valid
-        ├── PermissionMissing   403: the credential lacks a right
-        ├── RotatingRefreshToken  a kind of OAuth that is not supported
-        ├── RateLimited         429: has the code, the service's words and the limits it told
-        ├── ServiceRefused      another 4xx, or a code that is not 0
-        └── ServiceFailed       5xx
+    └── ServiceError            a call to a service failed: see `bot.service_errors`
 
 The sentence is plain text: escape it before Slack reads it as markup. It never holds a credential,
 nor a body. `outcome` is a short stable word for metrics and logs.
@@ -42,34 +31,55 @@ nor a body. `outcome` is a short stable word for metrics and logs.
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from typing import ClassVar
+from typing import ClassVar, Self
 
-from bot.model.told import ToldLimits
+
+@dataclass(frozen=True, slots=True)
+class Meant:
+    """What somebody may have meant: `words` instead of `typed`; `label` is what to call it."""
+
+    typed: str
+    words: str
+    label: str = ""
 
 
 class GatehouseError(Exception):
-    """The root: catch it to answer with `sentence`."""
+    """The root: catch it to answer with `sentence`.
+
+    `is_passing` says that the same may work a little later, and that nothing was done; `meant` what
+    the person may have meant instead.
+    """
 
     outcome: ClassVar[str] = "error"
+    is_passing: ClassVar[bool] = False
+    meant: tuple[Meant, ...] = ()
 
     def __init__(self, sentence: str) -> None:
         super().__init__(sentence)
         self.sentence = sentence
 
+    def or_rather(self, *meant: Meant) -> Self:
+        """Return the same error, which offers these instead of what was typed."""
+        self.meant = meant
+        return self
+
 
 class UsageError(GatehouseError):
     """What was typed is not understood.
 
-    `usage` is the form of the command (`/orgs show <id or name>`), `example` one that works.
+    `usage` is the form of the command (`/orgs show <id or name>`), `example` one that works; `kind`
+    names the form, and is None where it may be any of the command.
     """
 
     outcome = "usage"
 
-    def __init__(self, sentence: str, usage: str, example: str) -> None:
+    def __init__(self, sentence: str, usage: str, example: str, kind: str | None = None) -> None:
         super().__init__(sentence)
         self.usage = usage
         self.example = example
+        self.kind = kind
 
 
 class Refused(GatehouseError):
@@ -93,7 +103,7 @@ class NotConfigured(GatehouseError):
         named = ", ".join(settings)
         super().__init__(
             f"{service[:1].upper()}{service[1:]} is not set up yet."
-            f" Ask the operator of Gatehouse to set {named}."
+            f" Ask whoever runs Gatehouse to set {named}."
         )
         self.service = service
         self.settings = tuple(settings)
@@ -106,39 +116,61 @@ class NotFound(GatehouseError):
 
 
 class Ambiguous(GatehouseError):
-    """Several things fit what was typed; `candidates` are texts to choose from.
+    """Several things match what was typed; `candidates` are texts to choose from.
 
     `choices` are the same ones for a menu: a value, and a short text to choose it by.
+    `how_to_choose` says what to type where there is no menu.
     """
 
     outcome = "ambiguous"
 
     def __init__(
-        self, sentence: str, candidates: Sequence[str], choices: Mapping[str, str] | None = None
+        self,
+        sentence: str,
+        candidates: Sequence[str],
+        choices: Mapping[str, str] | None = None,
+        how_to_choose: str = "",
     ) -> None:
         super().__init__(sentence)
+        self.how_to_choose = how_to_choose
         self.candidates = tuple(candidates)
         self.choices = dict(choices or {})
 
 
 class TooManyCommands(GatehouseError):
-    """The person's commands of this minute are used up."""
+    """The person's commands, or clicks, of this minute are used up.
+
+    `is_told` says that they were told so a moment ago.
+    """
 
     outcome = "too_many_commands"
 
-    def __init__(self, retry_after_seconds: float) -> None:
+    def __init__(
+        self, retry_after_seconds: float, noun: str = "commands", *, is_told: bool = False
+    ) -> None:
         seconds = max(1, math.floor(retry_after_seconds) + 1)
-        super().__init__(f"That is a lot of commands at once. Please try again in {seconds} s.")
+        super().__init__(f"That's a lot of {noun}! Try again in {seconds} s.")
         self.retry_after_seconds = retry_after_seconds
+        self.is_told = is_told
+
+
+class Replayed(GatehouseError):
+    """The very same request of Slack's was acted on before; nobody is answered."""
+
+    outcome = "replayed"
 
 
 class DatabaseUnavailable(GatehouseError):
     """The database did not answer: nothing is guessed, nothing is done."""
 
     outcome = "database"
+    is_passing = True
 
     def __init__(
-        self, sentence: str = "The database cannot be reached. Nothing was done; please try again."
+        self,
+        sentence: str = (
+            "Gatehouse can't reach its database. Nothing was changed; please try again."
+        ),
     ) -> None:
         super().__init__(sentence)
 
@@ -150,8 +182,8 @@ class DatabaseInUse(DatabaseUnavailable):
 
     def __init__(self, lock_path: str) -> None:
         super().__init__(
-            f"Another Gatehouse process uses this SQLite database (lock {lock_path}). "
-            "Stop it, or use PostgreSQL, which any number of processes may share."
+            f"Another Gatehouse process is using this SQLite database (lock {lock_path}). "
+            "Stop it, or use PostgreSQL, which any number of processes can share."
         )
 
 
@@ -162,8 +194,8 @@ class DatabaseTooNew(DatabaseUnavailable):
 
     def __init__(self) -> None:
         super().__init__(
-            "The database was made by a newer version of Gatehouse: "
-            "run that version, or restore a backup."
+            "This database was created by a newer version of Gatehouse. "
+            "Run that version, or restore a backup."
         )
 
 
@@ -171,11 +203,12 @@ class CommitUnknown(DatabaseUnavailable):
     """The database broke off while it committed; `Nothing was done` would be a guess."""
 
     outcome = "commit_unknown"
+    is_passing = False
 
     def __init__(self) -> None:
         super().__init__(
-            "The database broke off at the last moment, so it is not sure whether this was done. "
-            "Please look before you try again."
+            "The database connection dropped at the last moment, so I can't tell whether this went"
+            " through. Please check before you try again."
         )
 
 
@@ -185,6 +218,20 @@ class Conflict(GatehouseError):
     outcome = "conflict"
 
 
+class RecordEdited(GatehouseError):
+    """What is stored was edited by somebody else; `noun` and `name` say which row."""
+
+    outcome = "record_edited"
+
+    def __init__(self, noun: str, name: str) -> None:
+        super().__init__(
+            f"This {noun} was edited in the database, not by Gatehouse, so nothing is done with it."
+            " The alerts channel was told."
+        )
+        self.noun = noun
+        self.name = name
+
+
 class QuotaError(GatehouseError):
     """The bot itself declines to call the inventory service."""
 
@@ -192,25 +239,36 @@ class QuotaError(GatehouseError):
 
 
 class QuotaExhausted(QuotaError):
-    """A limit is used up. `limit_kind` is `minute`, `day` or `concurrent`."""
+    """A limit is used up. `limit_kind` is `minute`, `day` or `concurrent`.
+
+    It has room at `free_at`, `seconds` from when that was decided by the database's clock.
+    """
 
     outcome = "quota_exhausted"
+    is_passing = True
 
-    def __init__(self, sentence: str, *, limit_kind: str, free_at: datetime) -> None:
+    def __init__(
+        self, sentence: str, *, limit_kind: str, free_at: datetime, seconds: float = 0.0
+    ) -> None:
         super().__init__(sentence)
         self.limit_kind = limit_kind
         self.free_at = free_at
+        self.seconds = seconds
 
 
 class OrganizationBlocked(QuotaError):
-    """The service blocks the organization: no call before `until`. `code` is 44, 45 or 1070."""
+    """The service blocks the organization: no call before `until`. `code` is 44, 45 or 1070.
+
+    `seconds` is how long that is from when it was decided, by the database's clock.
+    """
 
     outcome = "organization_blocked"
 
-    def __init__(self, sentence: str, *, code: int, until: datetime) -> None:
+    def __init__(self, sentence: str, *, code: int, until: datetime, seconds: float = 0.0) -> None:
         super().__init__(sentence)
         self.code = code
         self.until = until
+        self.seconds = seconds
 
 
 class SlackError(GatehouseError):
@@ -223,9 +281,10 @@ class SlackUnreachable(SlackError):
     """No answer in time, or one that is not Slack's; what was sent may have arrived."""
 
     outcome = "slack_unreachable"
+    is_passing = True
 
     def __init__(self) -> None:
-        super().__init__("Slack cannot be reached at the moment.")
+        super().__init__("Slack can't be reached right now.")
 
 
 class SlackRateLimited(SlackError):
@@ -234,17 +293,17 @@ class SlackRateLimited(SlackError):
     outcome = "slack_rate_limited"
 
     def __init__(self, retry_after_seconds: float) -> None:
-        super().__init__(f"Slack asks us to wait {retry_after_seconds:.0f} s.")
+        super().__init__(f"Slack is limiting Gatehouse. Retrying in {retry_after_seconds:.0f} s.")
         self.retry_after_seconds = retry_after_seconds
 
 
 class SlackMessageGone(SlackError):
-    """The message is not there any more, or can no longer be edited."""
+    """The message no longer exists, or can no longer be edited."""
 
     outcome = "slack_message_gone"
 
     def __init__(self) -> None:
-        super().__init__("That message is not there any more.")
+        super().__init__("That message no longer exists.")
 
 
 # https://docs.slack.dev/reference/methods/views.open
@@ -252,153 +311,14 @@ TRIGGER_GONE = frozenset({"expired_trigger_id", "exchanged_trigger_id", "invalid
 
 
 class SlackRefused(SlackError):
-    """Slack refused; `error` is its name for why, such as `channel_not_found`."""
+    """Slack rejected it; `error` is its name for why, such as `channel_not_found`."""
 
     outcome = "slack_refused"
 
     def __init__(self, error: str, detail: str = "") -> None:
         super().__init__(
-            "Slack opens a form within three seconds of a click only. Please try again."
+            "That took too long, so Slack didn't open the form. Please try again."
             if error in TRIGGER_GONE
-            else f"Slack refused: {error}{f' ({detail})' if detail else ''}."
+            else f"Slack rejected this: {error}{f' ({detail})' if detail else ''}."
         )
         self.error = error
-
-
-class ServiceError(GatehouseError):
-    """A call to a service failed.
-
-    `service` is `inventory`, `flow`, `email` or `oauth`; `retryable` says if the same call may
-    well succeed a moment later; `message` are the service's own words, where it gave any.
-    """
-
-    outcome = "service_error"
-    retryable_by_nature: ClassVar[bool] = False
-
-    def __init__(
-        self, service: str, sentence: str, *, retryable: bool | None = None, message: str = ""
-    ) -> None:
-        super().__init__(sentence)
-        self.service = service
-        self.message = message
-        self.retryable = self.retryable_by_nature if retryable is None else retryable
-
-
-class ServiceUnreachable(ServiceError):
-    """No connection, or it broke before the answer was whole; `sent` is False without one."""
-
-    outcome = "unreachable"
-    retryable_by_nature = True
-
-    def __init__(
-        self, service: str, sentence: str, *, retryable: bool | None = None, sent: bool = True
-    ) -> None:
-        super().__init__(service, sentence, retryable=retryable)
-        self.sent = sent
-
-
-class ServiceTimeout(ServiceError):
-    """No whole answer in time. What was asked may have been done all the same."""
-
-    outcome = "timeout"
-    retryable_by_nature = True
-
-
-class Redirected(ServiceError):
-    """The service answered with another address; a credential never follows one."""
-
-    outcome = "redirected"
-
-
-class ResponseTooLarge(ServiceError):
-    """The answer is larger than what is ever read."""
-
-    outcome = "too_large"
-
-
-class ResponseUnreadable(ServiceError):
-    """The answer is none that can be read: not proper HTTP, or what its two kinds say."""
-
-    outcome = "unreadable"
-
-
-class NotJson(ResponseUnreadable):
-    """The answer is something else than JSON: a page for people, or cut off in the middle."""
-
-    outcome = "not_json"
-
-
-class WrongForm(ResponseUnreadable):
-    """The answer is JSON, and not of the form in the specification."""
-
-    outcome = "wrong_form"
-
-
-class CredentialsRefused(ServiceError):
-    """401: the credential is wrong, or no longer valid."""
-
-    outcome = "credentials_refused"
-
-
-class PermissionMissing(ServiceError):
-    """403: the credential is good, and lacks a right."""
-
-    outcome = "permission_missing"
-
-
-class RotatingRefreshToken(ServiceError):
-    """An OAuth provider gave a new refresh token: there is no place to keep it over restarts."""
-
-    outcome = "rotating_token"
-
-
-class ServiceRefused(ServiceError):
-    """Another 4xx (`status`), or a `code` that is not 0; the sentence has the service's words."""
-
-    outcome = "service_refused"
-
-    def __init__(
-        self,
-        service: str,
-        sentence: str,
-        *,
-        status: int,
-        code: int | None = None,
-        message: str = "",
-    ) -> None:
-        super().__init__(service, sentence, message=message)
-        self.status = status
-        self.code = code
-
-
-class ServiceFailed(ServiceError):
-    """5xx: the service has a problem of its own."""
-
-    outcome = "service_failed"
-    retryable_by_nature = True
-
-    def __init__(self, service: str, sentence: str, *, status: int) -> None:
-        super().__init__(service, sentence)
-        self.status = status
-
-
-class RateLimited(ServiceError):
-    """429. `code` is 44, 45, 1070, another one, or None where the body has none.
-
-    `message` are the service's own words; `told` its headers, where it sent them.
-    """
-
-    outcome = "rate_limited"
-
-    def __init__(
-        self,
-        service: str,
-        sentence: str,
-        *,
-        code: int | None,
-        message: str = "",
-        told: ToldLimits | None = None,
-    ) -> None:
-        super().__init__(service, sentence, message=message)
-        self.code = code
-        self.told = told

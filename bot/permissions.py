@@ -4,6 +4,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from bot.model.policies import FlowPolicy, FlowRules, flow_rules
+
 EVERY_FULL_MEMBER = "*"
 
 
@@ -17,17 +19,17 @@ class Role(StrEnum):
 
 
 class Permission(StrEnum):
-    """What a role allows; the value completes the sentence "You may not …"."""
+    """What a role allows; the value completes "You need the … role to …"."""
 
     ASK_FOR_HELP = "ask for help"
-    READ = "look at organizations, limits, lists and the email key"
+    READ = "see organizations, limits, lists and the email key"
     SEE_IDENTITIES = "see identities in full"
     REFRESH = "refresh, check or mute"
-    REQUEST = "request or cancel changes of test users"
+    REQUEST = "request or cancel changes to test users"
     DECIDE = "approve, deny or retry"
     OVERRIDE = "apply without approval"
-    SET_PLAN = "set a plan"
-    READ_AUDIT = "read the audit"
+    SET_PLAN = "change a plan"
+    READ_AUDIT = "read the audit log"
 
 
 LEAST_ROLE: Mapping[Permission, Role] = {
@@ -40,6 +42,16 @@ LEAST_ROLE: Mapping[Permission, Role] = {
     Permission.SET_PLAN: Role.ADMIN,
     Permission.READ_AUDIT: Role.ADMIN,
 }
+# What these are for leaves something behind, so it is done once for one request of Slack's.
+ACTING = frozenset(
+    {
+        Permission.REFRESH,
+        Permission.REQUEST,
+        Permission.DECIDE,
+        Permission.OVERRIDE,
+        Permission.SET_PLAN,
+    }
+)
 HIGHEST_ROLE = tuple(Role)[-1]
 RANK = {role: rank for rank, role in enumerate(Role)}
 
@@ -57,6 +69,8 @@ class Person:
         groups: The user groups of `ROLES` and `FLOW_APPROVERS` that they are in.
         doubt: A sentence, when a group could not be looked up: what is not known is not granted.
         stranger: A sentence, when they are not of this workspace.
+        came_by: The entry point: the command as it was typed, the button, the form.
+        time_zone: The zone that Slack knows them in, such as `Europe/Berlin`.
     """
 
     slack_user_id: str
@@ -65,6 +79,8 @@ class Person:
     groups: frozenset[str] = frozenset()
     doubt: str | None = None
     stranger: str | None = None
+    came_by: str = field(default="", compare=False)
+    time_zone: str = "UTC"
 
     @property
     def role(self) -> Role | None:
@@ -93,7 +109,7 @@ class Decision:
         permission: What was asked for.
         holders: User ids, group ids or `"*"` of those who may.
         role: The least role that may, where a role decides.
-        setting: Where the operator says who may.
+        setting: Where the right is given.
     """
 
     reason: Reason
@@ -116,11 +132,13 @@ class Circumstances:
         approvers: The ids that alone may decide on this flow; None where no such list is set.
         requester: Whose request it is, when it is about deciding on one.
         allow_self: `ALLOW_SELF_APPROVAL`.
+        setting: Where the list of approvers is set.
     """
 
     approvers: tuple[str, ...] | None = None
     requester: str | None = None
     allow_self: bool = False
+    setting: str = "FLOW_APPROVERS"
 
 
 def decide(
@@ -138,7 +156,7 @@ def decide(
     role = LEAST_ROLE.get(permission)
     reason = _reason(person, permission, holders, circumstances)
     by_flow = permission is Permission.DECIDE and circumstances.approvers is not None
-    setting = "FLOW_APPROVERS" if by_flow else "ROLES"
+    setting = circumstances.setting if by_flow else "ROLES"
     return Decision(reason, permission, holders, role, setting)
 
 
@@ -190,13 +208,47 @@ def _why_not(person: Person, permission: Permission, circumstances: Circumstance
 
 @dataclass(frozen=True)
 class Policy:
-    """What the settings say about permissions; `flow_approvers` by SID in capitals."""
+    """What the settings say about permissions.
+
+    Attributes:
+        roles: User ids, group ids and `"*"` by role.
+        flow_approvers: Who alone may approve, by SID in capitals.
+        flow_policies: What holds for flows, by SID in capitals or `"*"`.
+        allow_self_approval: `ALLOW_SELF_APPROVAL`.
+        access_contact: The user or group that people without a role are sent to.
+    """
 
     roles: Roles = field(default_factory=dict)
     flow_approvers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     allow_self_approval: bool = False
+    access_contact: str | None = None
+    flow_policies: Mapping[str, FlowPolicy] = field(default_factory=dict)
 
     def groups(self) -> frozenset[str]:
-        """Every user group that is named anywhere."""
-        named = [*self.roles.values(), *self.flow_approvers.values()]
+        """Every user group that gives a right."""
+        named = [*self.roles.values(), *self.approver_lists()]
         return frozenset(one for ids in named for one in ids if one.startswith("S"))
+
+    def approver_lists(self) -> list[tuple[str, ...]]:
+        """Every list of people who alone may approve for some flow."""
+        policies = [one.approvers for one in self.flow_policies.values() if one.approvers]
+        return [*self.flow_approvers.values(), *policies]
+
+    def rules_of(self, flow_sid: str, approvals_needed: int = 1) -> FlowRules:
+        """What holds for a flow; `approvals_needed` is the general setting."""
+        key = flow_sid.upper()
+        return flow_rules(key, self.flow_policies, self.flow_approvers, approvals_needed)
+
+    def mentioned(self, flow_sid: str, requester: str) -> tuple[str, ...]:
+        """Whom the card of somebody's request mentions: who may approve, unless a policy says whom.
+
+        Those who may only because they are admins are left in peace, unless nobody else can.
+        """
+        rules = self.rules_of(flow_sid)
+        if rules.notify is not None:
+            return rules.notify
+        if rules.approvers is not None:
+            return rules.approvers
+        approvers = self.roles.get(Role.APPROVER, ())
+        others = [one for one in approvers if self.allow_self_approval or one != requester]
+        return approvers if others else who_may(Permission.DECIDE, self.roles)

@@ -1,13 +1,21 @@
-"""Slack listeners: one module per slash command, each ending in register()."""
+"""Slack listeners: one module per slash command or surface, each ending in register()."""
 
-from bot.workflows.desk import Desk
-from handlers import emailkey, gatehouse, incidents, orgs, ratelimits, testusers, unknown
-from handlers.entry import Frame
+import pkgutil
+from importlib import import_module
 
-__all__ = ["Frame", "register"]
+from bot.workflows.workflows import Workflows
+from handlers.listeners import Listeners
+
+__all__ = ["Listeners", "register"]
+
+# It listens to whatever is left.
+LAST = "unknown"
 
 
-def register(frame: Frame, desk: Desk) -> None:
-    """Register every listener; the one for whatever is left comes last."""
-    for surface in (orgs, ratelimits, incidents, testusers, emailkey, gatehouse, unknown):
-        surface.register(frame, desk)
+def register(listeners: Listeners, workflows: Workflows) -> None:
+    """Register the listeners of every module here."""
+    found = {module.name for module in pkgutil.iter_modules(__path__)} - {LAST}
+    for name in (*sorted(found), LAST):
+        module = import_module(f"{__name__}.{name}")
+        if hasattr(module, "register"):
+            module.register(listeners, workflows)

@@ -1,28 +1,32 @@
 """Answering: find out who asks, work, and show what came of it, whatever that is."""
 
 import asyncio
-import uuid
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import Protocol
 
 import structlog
 
-from bot.clock import Clock
-from bot.errors import GatehouseError
-from bot.metrics import Metrics
-from bot.model.pace import CommandPace
-from bot.permissions import Permission
+from bot.errors import GatehouseError, Meant, NotFound, Replayed, TooManyCommands, UsageError
+from bot.model.pace import Deed, Pace
+from bot.ops.clock import Clock
+from bot.ops.deliveries import delivery_id, following_again, new_delivery_id
+from bot.ops.metrics import Metrics
+from bot.permissions import Permission, Person
+from bot.ui import help as help_ui
 from bot.ui import replies
 from bot.ui.message import Message
 from bot.workflows.people import People
-from handlers.clicks import Ask, Click
+from handlers.interactions import Context, Interaction
 
 log = structlog.get_logger(__name__)
 
 PATIENCE_SECONDS = 0.5
-Answer = Callable[[Ask], Awaitable[Message | None]]
+# The stop waits for this too.
+STOPPED_SECONDS = 0.5
+Answer = Callable[[Context], Awaitable[Message | None]]
 
 
 class ReplyPort(Protocol):
@@ -43,6 +47,16 @@ class ReplyPort(Protocol):
         ...
 
 
+async def found_by(people: People, interaction: Interaction) -> Person:
+    """Return who did something, and by which entry point they came.
+
+    Raises:
+        UnknownPerson: Slack does not tell who it is.
+    """
+    person = await people.find(interaction.slack_user_id, interaction.team_ids)
+    return replace(person, came_by=interaction.entry_point)
+
+
 class Place(Enum):
     """Where an answer goes, as far as Slack allows: a response_url edits one message only.
 
@@ -59,40 +73,58 @@ class Place(Enum):
     FORM = auto()
 
 
+def _offer_subcommand(error: GatehouseError, interaction: Interaction) -> None:
+    """Offer what the first word was probably meant for, where nothing else is offered."""
+    first = next(iter(interaction.text.split()), "")
+    if error.meant or not first or not isinstance(error, UsageError | NotFound):
+        return
+    meant = help_ui.meant_subcommand(interaction.name, first)
+    if meant:
+        error.or_rather(Meant(first, meant))
+
+
+def typed_command(interaction: Interaction) -> str:
+    """What was typed, as one would type it again; "" where it was a click."""
+    if interaction.command is not None:
+        return interaction.command
+    is_command = interaction.name.startswith("/")
+    return f"{interaction.name} {interaction.text}".strip() if is_command else ""
+
+
 @dataclass(frozen=True)
 class Answering:
     """Runs a listener's work and shows its answer."""
 
     people: People
-    pace: CommandPace
+    pace: Pace
     metrics: Metrics
     replies: ReplyPort
     clock: Clock
 
     async def answer(
         self,
-        click: Click,
+        interaction: Interaction,
         answer: Answer,
         place: Place,
         *,
-        paced: bool = False,
+        deed: Deed | None = None,
         counted_as: str | None = None,
     ) -> None:
         """Answer a click; never raises.
 
         Args:
-            click: What was done.
+            interaction: What was done.
             answer: The work.
             place: Where its answer goes.
-            paced: Whether it counts as a command of its person.
+            deed: What it counts as in its person's minute; None when it was counted.
             counted_as: Its name in metrics and logs, where it is not the click's own.
         """
-        name = counted_as or click.name
-        request_id = uuid.uuid4().hex[:12]
-        with structlog.contextvars.bound_contextvars(request_id=request_id):
+        name = counted_as or interaction.name
+        reference = delivery_id() or new_delivery_id()
+        with following_again(reference):
             started = self.clock.monotonic()
             try:
-                outcome = await self._work_and_show(click, answer, place, paced, request_id)
+                outcome = await self._work_and_show(interaction, answer, place, deed, reference)
             except Exception:
                 log.exception("answer.not_shown", name=name)
                 outcome = "broken"
@@ -102,68 +134,99 @@ class Answering:
 
     async def _work_and_show(
         self,
-        click: Click,
+        interaction: Interaction,
         answer: Answer,
         place: Place,
-        paced: bool,  # noqa: FBT001
+        deed: Deed | None,
         reference: str,
     ) -> str:
-        work = asyncio.ensure_future(self._outcome(click, answer, reference, paced))
+        work = asyncio.ensure_future(self._outcome(interaction, answer, reference, deed))
+        stands = False
         try:
             await asyncio.wait({work}, timeout=PATIENCE_SECONDS)
-            stands = not work.done() and await self._say_working(click, place)
+            stands = not work.done() and await self._say_working(interaction, place)
             message, outcome = await work
+        except asyncio.CancelledError:
+            # The program stops.
+            if stands:
+                await self._say_stopped(interaction)
+            raise
         finally:
-            # Only when the program stops: who works on goes down with who waits.
+            # Who works on goes down with who waits.
             work.cancel()
-        await self._show(click, message, place, outcome, stands=stands)
+        await self._show(interaction, message, place, outcome, stands=stands)
         return outcome
 
-    async def _say_working(self, click: Click, place: Place) -> bool:
+    async def _say_working(self, interaction: Interaction, place: Place) -> bool:
         """Say that it takes longer; return whether that stands where the answer goes."""
         if place is Place.FORM:
             return False
-        words = replies.WORKING_BELOW if place is Place.BELOW else replies.WORKING
         in_place = place is Place.CLICKED
-        said = await self.replies.say_once(click.response_url, words, replace=in_place)
+        said = await self.replies.say_once(
+            interaction.response_url, replies.WORKING, replace=in_place
+        )
         return said and place is not Place.BELOW
 
+    async def _say_stopped(self, interaction: Interaction) -> None:
+        """Let nobody wait for what "Working on it" promised."""
+        url, who = interaction.response_url, interaction.slack_user_id
+        with suppress(TimeoutError):
+            async with asyncio.timeout(STOPPED_SECONDS):
+                await self.replies.say(url, replies.STOPPED, to=who, replace=True)
+
     async def _show(
-        self, click: Click, message: Message | None, place: Place, outcome: str, *, stands: bool
+        self,
+        interaction: Interaction,
+        message: Message | None,
+        place: Place,
+        outcome: str,
+        *,
+        stands: bool,
     ) -> None:
         is_clicked = place is Place.CLICKED
         if message is None:
             if stands and not is_clicked:
-                await self.replies.take_back(click.response_url)
+                await self.replies.take_back(interaction.response_url)
             return
         if is_clicked and stands and outcome != "ok":
             # The clicked message is gone already: leave a way back to it.
-            message = replies.with_retry(message, click.name, click.value)
-        if click.command is not None and outcome != "ok":
-            message = replies.with_command(message, click.command)
+            message = replies.with_retry(message, interaction.name, interaction.value)
+        if interaction.command is not None and outcome != "ok":
+            message = replies.with_command(message, interaction.command)
         # An error leaves the message that was clicked.
         in_place = stands or (is_clicked and outcome == "ok")
         await self.replies.say(
-            click.response_url, message, to=click.slack_user_id, replace=in_place
+            interaction.response_url, message, to=interaction.slack_user_id, replace=in_place
         )
 
     async def _outcome(
         self,
-        click: Click,
+        interaction: Interaction,
         answer: Answer,
         reference: str,
-        paced: bool,  # noqa: FBT001
+        deed: Deed | None,
     ) -> tuple[Message | None, str]:
         """Return what to say and a word for how it went."""
         try:
-            if paced:
-                self.pace.admit(click.slack_user_id, self.clock.monotonic())
-            person = await self.people.find(click.slack_user_id, click.team_ids)
+            if deed is not None:
+                self.pace.require(interaction.slack_user_id, self.clock.monotonic(), deed)
+            person = await found_by(self.people, interaction)
             # Who may not even ask for help learns nothing, not how a command is typed.
-            await self.people.admit(person, Permission.ASK_FOR_HELP)
-            return await answer(Ask(person, click)), "ok"
+            await self.people.require(person, Permission.ASK_FOR_HELP)
+            return await answer(Context(person, interaction)), "ok"
+        except TooManyCommands as error:
+            # Each answer is a call to Slack: who goes on pressing earns no more of them.
+            is_quiet = error.is_told and deed is not Deed.COMMAND
+            return None if is_quiet else replies.sorry(error), error.outcome
+        except Replayed as error:
+            return None, error.outcome
         except GatehouseError as error:
-            return replies.sorry(error), error.outcome
+            command = typed_command(interaction)
+            message = replies.sorry(error)
+            if command:
+                _offer_subcommand(error, interaction)
+                message = replies.with_next_steps(message, error, command)
+            return message, error.outcome
         except Exception:
-            log.exception("answer.broken", name=click.name)
+            log.exception("answer.broken", name=interaction.name)
             return replies.broken(reference), "broken"

@@ -1,33 +1,35 @@
 """`/emailkey`: does the key work, and which templates are there."""
 
 import re
+from functools import partial
 
-from bot.parsing.emailkey import parse_emailkey
+from bot.commands import EMAILKEY
+from bot.parsing.emailkey import EmailKeyRequest, parse_emailkey
 from bot.permissions import Permission
 from bot.ui import emailkey, ids, paging
 from bot.ui import help as help_ui
 from bot.ui.message import Message
-from bot.workflows.desk import Desk
-from handlers.entry import Ask, Frame
+from bot.workflows.workflows import Workflows
+from handlers.helping import helped
+from handlers.listeners import Context, Listeners
 
 
-def register(frame: Frame, desk: Desk) -> None:
+def register(listeners: Listeners, workflows: Workflows) -> None:
     """Listen to the command and its pages."""
 
-    async def command(ask: Ask) -> Message:
+    async def answer(context: Context, command: EmailKeyRequest) -> Message:
         """`/emailkey …`."""
-        wish = parse_emailkey(ask.text)
-        if wish.kind == "help":
-            return help_ui.of_command("/emailkey", lambda one: desk.people.may(ask.person, one))
-        await desk.people.admit(ask.person, Permission.READ)
-        if wish.kind == "check":
-            return emailkey.verdict(await desk.emailkey.check(wish.resource))
-        return emailkey.templates(await desk.emailkey.templates())
+        if command.form == "help":
+            return await helped(context, workflows, partial(help_ui.of_command, EMAILKEY))
+        if command.form == "check":
+            return emailkey.verdict(await workflows.emailkey.check(command.resource))
+        return emailkey.templates(await workflows.emailkey.templates())
 
-    async def turn(ask: Ask) -> Message:
+    async def turn(context: Context) -> Message:
         """`Previous` and `Next`."""
-        await desk.people.admit(ask.person, Permission.READ)
-        return emailkey.templates(await desk.emailkey.templates(), paging.page_of(ask.value))
+        templates = await workflows.emailkey.templates(is_typed=False)
+        return emailkey.templates(templates, paging.page_of(context.value))
 
-    frame.command("/emailkey", command)
-    frame.action(re.compile(rf"{re.escape(ids.EMAILKEY_PAGE)}\."), turn, replaces=True)
+    listeners.command(EMAILKEY, parse_emailkey, answer)
+    page = re.compile(rf"{re.escape(ids.EMAILKEY_PAGE)}\.")
+    listeners.action(page, Permission.READ, turn, replaces=True, name=ids.EMAILKEY_PAGE)

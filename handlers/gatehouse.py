@@ -1,32 +1,35 @@
 """`/gatehouse`: help, who you are, whether everything works, and the audit."""
 
-from bot.parsing.gatehouse import parse_gatehouse
-from bot.permissions import Permission
-from bot.ui import gatehouse
+from functools import partial
+
+from bot.commands import GATEHOUSE
+from bot.parsing.gatehouse import GatehouseRequest, parse_gatehouse
+from bot.ui import audit, gatehouse
 from bot.ui import help as help_ui
 from bot.ui.message import Message
-from bot.workflows.desk import Desk
-from handlers.entry import Ask, Frame
+from bot.workflows.workflows import Workflows
+from handlers.helping import helped
+from handlers.listeners import Context, Listeners
 
 
-def register(frame: Frame, desk: Desk) -> None:
+def register(listeners: Listeners, workflows: Workflows) -> None:
     """Listen to the command."""
 
-    async def command(ask: Ask) -> Message:
+    async def answer(context: Context, command: GatehouseRequest) -> Message:
         """`/gatehouse …`."""
-        wish = parse_gatehouse(ask.text)
-        match wish.kind:
+        match command.form:
             case "help":
-                return help_ui.of_all(lambda one: desk.people.may(ask.person, one))
+                return await helped(context, workflows, help_ui.of_all)
             case "whoami":
-                return gatehouse.whoami(ask.person, lambda one: desk.people.may(ask.person, one))
+                without_access = await workflows.people.lacks_access(context.person)
+                may = partial(workflows.people.may, context.person)
+                return gatehouse.whoami(context.person, may, without_access)
             case "status":
-                await desk.people.admit(ask.person, Permission.READ)
-                return gatehouse.status(await desk.status.status())
+                return gatehouse.status(await workflows.status.status())
             case "audit":
-                await desk.people.admit(ask.person, Permission.READ_AUDIT)
-                entries, head = await desk.audit.latest(wish.count)
-                names = await desk.people.names({entry.actor for entry in entries})
-                return gatehouse.audit(entries, head, names)
+                entries, head = await workflows.audit.latest(command.count)
+                people = await workflows.people.names(audit.people_in(entries))
+                names = audit.Names(people, workflows.testusers.reading.flow_names)
+                return audit.audit(entries, head, names)
 
-    frame.command("/gatehouse", command)
+    listeners.command(GATEHOUSE, parse_gatehouse, answer)

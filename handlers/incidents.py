@@ -1,33 +1,38 @@
-"""The buttons of an alert: `Check now` and `Mute 1 h`."""
+"""The buttons of an alert: `Check now`, `Mute 1 h` and `Unmute`."""
 
 from bot.errors import NotFound
 from bot.permissions import Permission
 from bot.ui import ids, incidents, ratelimit_detail
 from bot.ui.message import Message
-from bot.workflows.desk import Desk
-from handlers.entry import Ask, Frame
+from bot.workflows.workflows import Workflows
+from handlers.listeners import Context, Listeners
 
 
-def register(frame: Frame, desk: Desk) -> None:
-    """Listen to both; the answers are only seen by who clicks."""
+def register(listeners: Listeners, workflows: Workflows) -> None:
+    """Listen to them; the answers are only seen by who clicks."""
 
-    async def check(ask: Ask) -> Message:
+    async def check(context: Context) -> Message:
         """`Check now`: from memory while the organization is blocked, else one call."""
-        await desk.people.admit(ask.person, Permission.REFRESH)
-        key = await desk.alerts.key_of(_id(ask))
-        return ratelimit_detail.checked(await desk.ratelimits.check_at(ask.person, key))
+        key = await workflows.alerts.key_of(_id(context))
+        return ratelimit_detail.checked(await workflows.ratelimits.check_at(context.person, key))
 
-    async def mute(ask: Ask) -> Message:
+    async def mute(context: Context) -> Message:
         """`Mute 1 h`."""
-        await desk.people.admit(ask.person, Permission.REFRESH)
-        name, until = await desk.alerts.mute(ask.person, _id(ask))
+        name, until = await workflows.alerts.mute(context.person, _id(context))
         return incidents.muted(name, until)
 
-    frame.action(ids.INCIDENT_CHECK, check)
-    frame.action(ids.INCIDENT_MUTE, mute)
+    async def unmute(context: Context) -> Message:
+        """`Unmute`."""
+        return incidents.unmuted(await workflows.alerts.unmute(context.person, _id(context)))
+
+    listeners.action(ids.INCIDENT_CHECK, Permission.REFRESH, check)
+    listeners.action(ids.INCIDENT_MUTE, Permission.REFRESH, mute)
+    listeners.action(ids.INCIDENT_UNMUTE, Permission.REFRESH, unmute)
 
 
-def _id(ask: Ask) -> int:
-    if not (ask.value.isascii() and ask.value.isdigit() and len(ask.value) < len("1" * 19)):
-        raise NotFound("That alert is not known any more.")
-    return int(ask.value)
+def _id(context: Context) -> int:
+    if not (
+        context.value.isascii() and context.value.isdigit() and len(context.value) < len("1" * 19)
+    ):
+        raise NotFound("That alert no longer exists.")
+    return int(context.value)

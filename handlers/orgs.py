@@ -1,76 +1,94 @@
 """`/orgs`: all organizations of all data centers."""
 
 import re
+from functools import partial
 
-from bot.errors import Ambiguous, NotFound, UsageError
-from bot.model.calls import CallCause
-from bot.parsing.orgs import SHOWING, parse_orgs
+from bot.commands import ORGS
+from bot.errors import Ambiguous, NotFound
+from bot.model.organizations.directory import Directory
+from bot.model.quotas.calls import CallCause
+from bot.parsing.orgs import OrgsRequest, parse_orgs
 from bot.permissions import Permission
 from bot.ui import help as help_ui
 from bot.ui import ids, orgs, replies
 from bot.ui.message import Message
-from bot.workflows.desk import Desk
-from bot.workflows.directory import REFRESH
-from handlers.entry import Ask, Frame
+from bot.workflows.directory import REFRESH, nearest
+from bot.workflows.workflows import Workflows
+from handlers.helping import helped
+from handlers.listeners import Context, Listeners
 
 
-def register(frame: Frame, desk: Desk) -> None:
+def register(listeners: Listeners, workflows: Workflows) -> None:
     """Listen to the command, its pages, its `Refresh` and its menu."""
     pages = orgs.Pages()
 
-    async def command(ask: Ask) -> Message:
+    async def answer(context: Context, command: OrgsRequest) -> Message:
         """`/orgs …`."""
-        wish = parse_orgs(ask.text)
-        if wish.kind == "help":
-            return help_ui.of_command("/orgs", lambda one: desk.people.may(ask.person, one))
-        if wish.kind == "refresh":
-            return await _refresh(ask, desk, pages, orgs.View())
-        await desk.people.admit(ask.person, Permission.READ)
-        if wish.kind == "show":
-            return await _one(ask, desk, wish.words)
-        return await _list(ask, desk, pages, orgs.View(wish.words))
+        if command.form == "help":
+            return await helped(context, workflows, partial(help_ui.of_command, ORGS))
+        if command.form == "refresh":
+            return await _refresh(context, workflows, pages, orgs.View())
+        if command.form == "show":
+            return await _one(context, workflows, command.words)
+        return await _list(context, workflows, pages, orgs.View(command.words))
 
-    async def turn(ask: Ask) -> Message:
-        """`Previous` and `Next`."""
-        await desk.people.admit(ask.person, Permission.READ)
-        return await _list(ask, desk, pages, orgs.View.of(ask.value))
+    async def turn(context: Context) -> Message:
+        """The buttons that turn pages."""
+        return await _list(context, workflows, pages, orgs.View.of(context.value))
 
-    async def refresh(ask: Ask) -> Message:
+    async def refresh(context: Context) -> Message:
         """`Refresh`."""
-        return await _refresh(ask, desk, pages, orgs.View.of(ask.value))
+        return await _refresh(context, workflows, pages, orgs.View.of(context.value))
 
-    async def show(ask: Ask) -> Message:
+    async def show(context: Context) -> Message:
         """The menu `Show one …`."""
-        await desk.people.admit(ask.person, Permission.READ)
-        return orgs.one(*await desk.directory.at(ask.value, _cause(ask)))
+        return orgs.one(*await workflows.directory.at(context.value, _cause(context)))
 
-    frame.command("/orgs", command)
-    frame.action(re.compile(rf"{re.escape(ids.ORGS_PAGE)}\."), turn, replaces=True)
-    frame.action(ids.ORGS_REFRESH, refresh, replaces=True)
-    frame.action(ids.ORGS_SHOW, show)
+    listeners.command(ORGS, parse_orgs, answer)
+    page = re.compile(rf"{re.escape(ids.ORGS_PAGE)}\.")
+    listeners.action(page, Permission.READ, turn, replaces=True, name=ids.ORGS_PAGE)
+    listeners.action(ids.ORGS_REFRESH, Permission.REFRESH, refresh, replaces=True)
+    listeners.action(ids.ORGS_SHOW, Permission.READ, show)
 
 
-async def _one(ask: Ask, desk: Desk, typed: str) -> Message:
+async def _one(context: Context, workflows: Workflows, typed: str) -> Message:
     try:
-        return orgs.one(*await desk.directory.find(typed, _cause(ask)))
+        return orgs.one(*await workflows.directory.find(typed, _cause(context)))
     except Ambiguous as several:
         return replies.choice(several, ids.ORGS_SHOW)
     except NotFound as none:
-        raise UsageError(none.sentence, *SHOWING) from none
+        raise ORGS.misuse(none.sentence, "show").or_rather(*none.meant) from none
 
 
-async def _list(ask: Ask, desk: Desk, pages: orgs.Pages, view: orgs.View) -> Message:
-    directory = await desk.directory.directory(_cause(ask))
-    may_refresh = desk.people.may(ask.person, Permission.REFRESH)
-    return pages.listing(directory, view, may_refresh=may_refresh)
+async def _list(
+    context: Context, workflows: Workflows, pages: orgs.Pages, view: orgs.View
+) -> Message:
+    directory = await workflows.directory.directory(_cause(context), is_typed=context.is_typed)
+    may_refresh = workflows.people.may(context.person, Permission.REFRESH)
+    message = pages.listing(directory, view, may_refresh=may_refresh)
+    if not view.words or directory.matching(view.words):
+        return message
+    return replies.with_commands(message, await _meant(directory, view.words))
 
 
-async def _refresh(ask: Ask, desk: Desk, pages: orgs.Pages, view: orgs.View) -> Message:
-    await desk.people.admit(ask.person, Permission.REFRESH)
-    cause = CallCause(REFRESH, ask.person.slack_user_id)
-    directory = await desk.directory.directory(cause, fresh=True)
+async def _meant(directory: Directory, words: str) -> list[tuple[str, str]]:
+    """What may have been meant by a filter that nothing matches, as (label, command)."""
+    first, _, rest = words.partition(" ")
+    close = help_ui.meant_subcommand("/orgs", first)
+    commands = [(f"/orgs {close} {rest}".strip(), f"/orgs {close} {rest}".strip())] if close else []
+    return [
+        *commands,
+        *((one.label, f"/orgs show {one.words}") for one in await nearest(directory, words)),
+    ]
+
+
+async def _refresh(
+    context: Context, workflows: Workflows, pages: orgs.Pages, view: orgs.View
+) -> Message:
+    cause = CallCause(REFRESH, context.person.slack_user_id)
+    directory = await workflows.directory.directory(cause, fresh=True, is_typed=context.is_typed)
     return pages.listing(directory, view, may_refresh=True)
 
 
-def _cause(ask: Ask) -> CallCause:
-    return CallCause("list", ask.person.slack_user_id)
+def _cause(context: Context) -> CallCause:
+    return CallCause("list", context.person.slack_user_id)

@@ -1,80 +1,80 @@
 """`/ratelimits`: how much of each limit is used, and whether the service blocks us."""
 
 import re
+from functools import partial
 
-from bot.errors import Ambiguous, NotFound, UsageError
-from bot.model.organization import OrganizationKey
-from bot.parsing.ratelimits import USAGE, RatelimitsRequest, parse_ratelimits
+from bot.commands import RATELIMITS
+from bot.errors import Ambiguous, NotFound
+from bot.model.organizations.organization import OrganizationKey
+from bot.parsing.ratelimits import RatelimitsRequest, parse_ratelimits
 from bot.permissions import Permission
 from bot.ui import help as help_ui
 from bot.ui import ids, paging, ratelimit_detail, ratelimits, replies
 from bot.ui.message import Message
-from bot.workflows.desk import Desk
-from handlers.entry import Ask, Frame
-
-_NEEDS = {
-    "help": Permission.ASK_FOR_HELP,
-    "check": Permission.REFRESH,
-    "plan": Permission.SET_PLAN,
-}
+from bot.workflows.workflows import Workflows
+from handlers.helping import helped
+from handlers.listeners import Context, Listeners
 
 
-def register(frame: Frame, desk: Desk) -> None:
+def register(listeners: Listeners, workflows: Workflows) -> None:
     """Listen to the command, its pages, its menu, `Refresh` and `Check now`."""
 
-    async def command(ask: Ask) -> Message:
+    async def answer(context: Context, command: RatelimitsRequest) -> Message:
         """`/ratelimits …`."""
-        wish = parse_ratelimits(ask.text)
-        await desk.people.admit(ask.person, _NEEDS.get(wish.kind, Permission.READ))
-        return await _answer(ask, desk, wish)
+        return await _answer(context, workflows, command)
 
-    async def turn(ask: Ask) -> Message:
+    async def turn(context: Context) -> Message:
         """`Previous`, `Next`, and `Refresh` of the list."""
-        await desk.people.admit(ask.person, Permission.READ)
-        found = await desk.ratelimits.overview(ask.person)
-        return ratelimits.overview(found, paging.page_of(ask.value))
+        page = paging.page_of(context.value)
+        return ratelimits.overview(await workflows.ratelimits.overview(context.person, page))
 
-    async def show(ask: Ask) -> Message:
+    async def show(context: Context) -> Message:
         """The menu `Show one …`, and `Refresh` of one."""
-        await desk.people.admit(ask.person, Permission.READ)
-        key = OrganizationKey.of_path(ask.value)
-        return ratelimit_detail.detail(await desk.ratelimits.detail(key))
+        key = OrganizationKey.of_path(context.value)
+        return ratelimit_detail.detail(await workflows.ratelimits.detail(key))
 
-    async def check(ask: Ask) -> Message:
+    async def check(context: Context) -> Message:
         """`Check now`."""
-        await desk.people.admit(ask.person, Permission.REFRESH)
-        key = OrganizationKey.of_path(ask.value)
-        return ratelimit_detail.checked(await desk.ratelimits.check_at(ask.person, key))
+        key = OrganizationKey.of_path(context.value)
+        return ratelimit_detail.checked(await workflows.ratelimits.check_at(context.person, key))
 
-    frame.command("/ratelimits", command)
-    frame.action(re.compile(rf"{re.escape(ids.RATELIMITS_PAGE)}\."), turn, replaces=True)
-    frame.action(ids.RATELIMITS_SHOW, show)
-    frame.action(ids.RATELIMITS_REFRESH, show, replaces=True)
-    frame.action(ids.RATELIMITS_CHECK, check)
+    listeners.command(RATELIMITS, parse_ratelimits, answer)
+    page = re.compile(rf"{re.escape(ids.RATELIMITS_PAGE)}\.")
+    listeners.action(page, Permission.READ, turn, replaces=True, name=ids.RATELIMITS_PAGE)
+    listeners.action(ids.RATELIMITS_SHOW, Permission.READ, show)
+    listeners.action(ids.RATELIMITS_REFRESH, Permission.READ, show, replaces=True)
+    listeners.action(ids.RATELIMITS_CHECK, Permission.REFRESH, check)
 
 
-async def _answer(ask: Ask, desk: Desk, wish: RatelimitsRequest) -> Message:
-    if wish.kind == "help":
-        return help_ui.of_command("/ratelimits", lambda one: desk.people.may(ask.person, one))
-    if wish.kind == "all":
-        return ratelimits.overview(await desk.ratelimits.overview(ask.person))
+async def _answer(context: Context, workflows: Workflows, command: RatelimitsRequest) -> Message:
+    if command.form == "help":
+        return await helped(context, workflows, partial(help_ui.of_command, RATELIMITS))
+    if command.form == "all":
+        return ratelimits.overview(await workflows.ratelimits.overview(context.person))
     try:
-        return await _answer_about(ask, desk, wish)
+        return await _answer_about(context, workflows, command)
     except Ambiguous as several:
-        if wish.kind == "plan":
+        if command.form == "plan":
             raise
-        chosen = ids.RATELIMITS_CHECK if wish.kind == "check" else ids.RATELIMITS_SHOW
+        chosen = ids.RATELIMITS_CHECK if command.form == "check" else ids.RATELIMITS_SHOW
         return replies.choice(several, chosen)
     except NotFound as none:
         # The word may have been meant for `check` or `plan`.
-        raise UsageError(none.sentence, *USAGE.get(wish.kind, USAGE["all"])) from none
+        kind = command.form if command.form in {"check", "plan"} else None
+        raise RATELIMITS.misuse(none.sentence, kind).or_rather(*none.meant) from none
 
 
-async def _answer_about(ask: Ask, desk: Desk, wish: RatelimitsRequest) -> Message:
-    if wish.kind == "check":
-        checked = await desk.ratelimits.check(ask.person, wish.organization)
+async def _answer_about(
+    context: Context, workflows: Workflows, command: RatelimitsRequest
+) -> Message:
+    if command.form == "check":
+        checked = await workflows.ratelimits.check(context.person, command.organization)
         return ratelimit_detail.checked(checked)
-    if wish.plan is not None:
-        plan_set = await desk.ratelimits.set_plan(ask.person, wish.organization, wish.plan)
+    if command.plan is not None:
+        plan_set = await workflows.ratelimits.set_plan(
+            context.person, command.organization, command.plan
+        )
         return ratelimit_detail.plan_set(plan_set)
-    return ratelimit_detail.detail(await desk.ratelimits.one(ask.person, wish.organization))
+    return ratelimit_detail.detail(
+        await workflows.ratelimits.one(context.person, command.organization)
+    )

@@ -5,209 +5,339 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any
 
-from bot.errors import Conflict
-from bot.model.approval import Act, State
+from bot.commands import TESTUSERS
+from bot.errors import NotFound
+from bot.model.testusers.approval import Act
 from bot.parsing.testusers import (
-    EXAMPLES,
     ChangeRequest,
+    DeletePreset,
     FormRequest,
     HelpRequest,
     HistoryRequest,
     ListRequest,
+    MineRequest,
+    PresetsRequest,
+    SavePreset,
+    TestusersRequest,
     as_command,
     parse_testusers,
     reason_problem,
 )
 from bot.parsing.testusers_form import FormProblems, TypedForm, parse_form
+from bot.parsing.words import escaped
 from bot.permissions import Permission
+from bot.ui import conversation, ids
 from bot.ui import help as help_ui
-from bot.ui import ids
 from bot.ui.message import Message
 from bot.ui.modals import hidden, typed_value
-from bot.ui.testusers import forms, notes, pages
-from bot.workflows.desk import Desk
-from bot.workflows.testusers.clicks import StoredClick
-from bot.workflows.testusers.words import state_sentence
-from handlers.entry import Answer, Ask, Click, Frame, Keep
+from bot.ui.testusers import forms, notes, own, pages, presets
+from bot.ui.testusers.buttons import Prefilled
+from bot.workflows.testusers.interactions import StoredInteraction
+from bot.workflows.workflows import Workflows
+from handlers.helping import helped
+from handlers.listeners import Answer, Context, Interaction, Listeners, Store
 
-Show = Callable[[Ask, Desk, pages.View], Awaitable[Message]]
+Show = Callable[[Context, Workflows, pages.View], Awaitable[Message]]
+NOTHING = Prefilled()
 ACTS = {
-    ids.TESTUSERS_APPROVE: Act.APPROVE,
-    ids.TESTUSERS_CANCEL: Act.CANCEL,
-    ids.TESTUSERS_RETRY: Act.RETRY,
-    ids.TESTUSERS_UNDO: Act.UNDO,
+    ids.TESTUSERS_APPROVE: (Act.APPROVE, Permission.DECIDE),
+    ids.TESTUSERS_CANCEL: (Act.CANCEL, Permission.REQUEST),
+    ids.TESTUSERS_RETRY: (Act.RETRY, Permission.DECIDE),
+    ids.TESTUSERS_UNDO: (Act.UNDO, Permission.REQUEST),
 }
 
 
-def register(frame: Frame, desk: Desk) -> None:
+def register(listeners: Listeners, workflows: Workflows) -> None:
     """Listen to the command, the buttons of cards and pages, and the two modals."""
-    frame.command("/testusers", _command(desk))
-    for action_id, act in ACTS.items():
-        frame.durable_action(action_id, _keep(desk, act))
-    frame.action(ids.TESTUSERS_DENY, _ask_why(desk), opens_form=True)
-    frame.durable_submission(ids.TESTUSERS_DENIAL, _check_denial, _keep_denial(desk))
-    frame.submission(ids.TESTUSERS_FORM, _check_form, _request_of_form(desk), _command_of_form)
-    _register_pages(frame, desk)
+    listeners.command(TESTUSERS, parse_testusers, _command(workflows))
+    for action_id, (act, permission) in ACTS.items():
+        listeners.durable_action(action_id, permission, _store(workflows, act))
+    listeners.action(
+        ids.TESTUSERS_DENY,
+        Permission.DECIDE,
+        _ask_why(workflows),
+        opens_form=True,
+        requires_itself=True,
+    )
+    listeners.durable_submission(
+        ids.TESTUSERS_DENIAL, Permission.DECIDE, _check_denial, _store_denial(workflows)
+    )
+    listeners.submission(
+        ids.TESTUSERS_FORM,
+        Permission.REQUEST,
+        _check_form,
+        _request_of_form(workflows),
+        _command_of_form,
+    )
+    listeners.action(
+        ids.TESTUSERS_ASK_ANYWAY, Permission.REQUEST, _ask_anyway(workflows), replaces=True
+    )
+    for action_id in (ids.TESTUSERS_EXTEND, ids.TESTUSERS_CHANGE_LIST, ids.TESTUSERS_PERSON):
+        listeners.action(action_id, Permission.REQUEST, _fill_in(workflows), opens_form=True)
+    _register_pages(listeners, workflows)
 
-    async def suggest(ask: Ask, typed: str) -> list[dict[str, Any]]:
+    async def suggest(_: Context, typed: str) -> list[dict[str, Any]]:
         """The type-ahead of flows."""
-        await desk.people.admit(ask.person, Permission.REQUEST)
-        return forms.flow_options(desk.testusers.reading.suggestions(typed))
+        return forms.flow_options(workflows.testusers.reading.suggestions(typed))
 
-    frame.options(ids.TESTUSERS_FLOW, suggest)
+    listeners.options(ids.TESTUSERS_FLOW, Permission.REQUEST, suggest)
 
 
-def _command(desk: Desk) -> Answer:
-    async def command(ask: Ask) -> Message | None:
+def _command(
+    workflows: Workflows,
+) -> Callable[[Context, TestusersRequest], Awaitable[Message | None]]:
+    async def answer(context: Context, command: TestusersRequest) -> Message | None:
         """`/testusers …`."""
-        wish = parse_testusers(ask.text)
-        match wish:
+        match command:
             case HelpRequest():
-                may, aliases = desk.people.may, desk.testusers.reading.aliases
-                return help_ui.of_testusers(
-                    lambda one: may(ask.person, one), aliases, EXAMPLES["add"]
-                )
+                show = partial(help_ui.of_testusers, aliases=workflows.testusers.reading.aliases)
+                return await helped(context, workflows, show)
             case FormRequest():
-                await desk.testusers.asking.admit(ask.person)
-                form = forms.change_form(ask.click.response_url)
-                await desk.modals.open_view(ask.click.trigger_id, form)
-                return None
+                return await _open_form(context, workflows)
             case ChangeRequest():
-                return await _request(ask, desk, wish)
-            case ListRequest(flow):
-                return await _list(ask, desk, pages.View(flow))
-            case HistoryRequest(flow):
-                return await _history(ask, desk, pages.View(flow))
+                return await _request(context, workflows, command)
+            case SavePreset() | DeletePreset():
+                return await _preset(context, workflows, command)
             case _:
-                return await _pending(ask, desk, pages.View())
+                return await _show(context, workflows, command)
 
-    return command
-
-
-async def _request(ask: Ask, desk: Desk, wish: ChangeRequest) -> Message:
-    asked = await desk.testusers.asking.ask(ask.person, wish, ask.click.delivery)
-    channel = desk.testusers.approvals_channel
-    return notes.asked(asked.flow, asked.effect, asked.request, channel)
+    return answer
 
 
-async def _list(ask: Ask, desk: Desk, view: pages.View) -> Message:
-    reading = desk.testusers.reading
-    page = await reading.listed(ask.person, view.flow, view.page)
-    return pages.listing(page, sees_identities=reading.sees_identities(ask.person))
+async def _show(context: Context, workflows: Workflows, command: TestusersRequest) -> Message:
+    """What is looked at rather than asked for."""
+    match command:
+        case ListRequest(flow, text):
+            return await _list(context, workflows, pages.View(flow, text=text))
+        case HistoryRequest(flow):
+            return await _history(context, workflows, pages.View(flow))
+        case MineRequest():
+            return await _own(context, workflows)
+        case PresetsRequest():
+            return await _presets(context, workflows)
+        case _:
+            return await _pending(context, workflows, pages.View())
 
 
-async def _history(ask: Ask, desk: Desk, view: pages.View) -> Message:
-    reading = desk.testusers.reading
-    page = await reading.history(ask.person, view.flow, view.page)
-    return pages.history(page, sees_identities=reading.sees_identities(ask.person))
+async def _preset(
+    context: Context, workflows: Workflows, command: SavePreset | DeletePreset
+) -> Message:
+    saved, person = workflows.testusers.presets, context.person
+    if isinstance(command, DeletePreset):
+        return presets.deleted(await saved.delete(person, command.name))
+    before = await saved.save(person, command.name, command.identities)
+    return presets.saved(command.name, command.identities, before)
 
 
-async def _pending(ask: Ask, desk: Desk, view: pages.View) -> Message:
-    reading = desk.testusers.reading
-    page = await reading.pending(ask.person, view.page)
-    channel = desk.testusers.approvals_channel
-    return pages.pending(page, channel, sees_identities=reading.sees_identities(ask.person))
+async def _open_form(
+    context: Context, workflows: Workflows, known: Prefilled = NOTHING
+) -> Message | None:
+    """Open the form, or give the button that does, where Slack lets us open none."""
+    await workflows.testusers.asking.require(context.person)
+    interaction = context.interaction
+    if not interaction.trigger_id:
+        return conversation.form_button()
+    form = forms.change_form(
+        interaction.response_url,
+        known.identities,
+        presets=await workflows.testusers.presets.names(),
+        flow=workflows.testusers.asking.flow(known.flow) if known.flow else None,
+        kind=known.kind,
+        duration=known.duration,
+    )
+    await workflows.modals.open_view(interaction.trigger_id, form)
+    return None
 
 
-def _register_pages(frame: Frame, desk: Desk) -> None:
+async def _own(context: Context, workflows: Workflows) -> Message:
+    reading, person = workflows.testusers.reading, context.person
+    page = await reading.own(person)
+    asks = workflows.people.may(person, Permission.REQUEST)
+    return own.own(page, sees_identities=reading.sees_identities(person), asks=asks)
+
+
+async def _presets(context: Context, workflows: Workflows) -> Message:
+    saved = await workflows.testusers.presets.every(context.person)
+    sees = workflows.testusers.reading.sees_identities(context.person)
+    return presets.listing(saved, sees_identities=sees)
+
+
+def _fill_in(workflows: Workflows) -> Answer:
+    async def fill_in(context: Context) -> Message | None:
+        """`Extend`, `Remove`, `Change…`: the form, with what is known filled in."""
+        await workflows.testusers.asking.require(context.person)
+        return await _open_form(context, workflows, Prefilled.of(context.value))
+
+    return fill_in
+
+
+def _ask_anyway(workflows: Workflows) -> Answer:
+    async def ask_anyway(context: Context) -> Message:
+        """`Ask anyway`: what an earlier request asks for too."""
+        command = parse_testusers(escaped(context.value.removeprefix("/testusers")))
+        if not isinstance(command, ChangeRequest) or command.now:
+            raise NotFound("This button can't be read. Please send the command again.")
+        return await _request(context, workflows, command, anyway=True)
+
+    return ask_anyway
+
+
+async def _request(
+    context: Context, workflows: Workflows, command: ChangeRequest, *, anyway: bool = False
+) -> Message:
+    asked = await workflows.testusers.asking.ask(
+        context.person,
+        command,
+        context.interaction.delivery,
+        anyway=anyway or not notes.value_of(command),
+    )
+    channel = workflows.testusers.approvals_channel
+    if asked.earlier is not None:
+        return notes.asked_before(asked.earlier, asked.age, command, channel)
+    message = notes.asked(asked.flow, asked.effect, asked.request, channel)
+    if asked.request is None or asked.request.requested.without_approval:
+        return message
+    card = await workflows.testusers.card_links.link(asked.request.id)
+    return notes.with_next_steps(message, asked.request, card)
+
+
+async def _list(context: Context, workflows: Workflows, view: pages.View) -> Message:
+    reading = workflows.testusers.reading
+    page = await reading.listed(
+        context.person, view.flow, view.page, view.text, is_typed=context.is_typed
+    )
+    asks = workflows.people.may(context.person, Permission.REQUEST)
+    sees = reading.sees_identities(context.person)
+    return pages.listing(page, sees_identities=sees, asks=asks)
+
+
+async def _history(context: Context, workflows: Workflows, view: pages.View) -> Message:
+    reading = workflows.testusers.reading
+    page = await reading.history(context.person, view.flow, view.page)
+    return pages.history(page, sees_identities=reading.sees_identities(context.person))
+
+
+async def _pending(context: Context, workflows: Workflows, view: pages.View) -> Message:
+    reading = workflows.testusers.reading
+    page = await reading.pending(context.person, view.page)
+    channel = workflows.testusers.approvals_channel
+    return pages.pending(page, channel, sees_identities=reading.sees_identities(context.person))
+
+
+def _register_pages(listeners: Listeners, workflows: Workflows) -> None:
     shown = {
         ids.TESTUSERS_LIST_PAGE: _list,
         ids.TESTUSERS_HISTORY_PAGE: _history,
         ids.TESTUSERS_REQUESTS_PAGE: _pending,
     }
     for action_id, show in shown.items():
-        turn = partial(_turn, desk, show)
+        turn = partial(_turn, workflows, show)
         pattern = re.compile(rf"{re.escape(action_id)}\.")
-        frame.action(pattern, turn, replaces=True, name=action_id)
+        listeners.action(pattern, Permission.READ, turn, replaces=True, name=action_id)
 
 
-async def _turn(desk: Desk, show: Show, ask: Ask) -> Message:
+async def _turn(workflows: Workflows, show: Show, context: Context) -> Message:
     """`Previous` and `Next`."""
-    return await show(ask, desk, pages.View.of(ask.value))
+    return await show(context, workflows, pages.View.of(context.value))
 
 
-def _keep(desk: Desk, act: Act) -> Keep:
-    async def keep(click: Click) -> None:
+def _store(workflows: Workflows, act: Act) -> Store:
+    async def store(interaction: Interaction) -> None:
         """Store the click of a button."""
-        await desk.testusers.clicks.keep(
-            StoredClick(act, click.value, click.slack_user_id, click.team_ids, click.response_url)
+        await workflows.testusers.interactions.store(
+            StoredInteraction(
+                act,
+                interaction.value,
+                interaction.slack_user_id,
+                interaction.team_ids,
+                interaction.response_url,
+                page=pages.page_of_block(interaction.block_id),
+                channel_id="" if interaction.is_for_one else interaction.channel_id,
+                message_ts=interaction.message_ts,
+            )
         )
 
-    return keep
+    return store
 
 
-def _ask_why(desk: Desk) -> Answer:
-    async def ask_why(ask: Ask) -> None:
+def _ask_why(workflows: Workflows) -> Answer:
+    async def ask_why(context: Context) -> None:
         """`Deny`: ask for the reason, if the person may deny and it is not too late."""
-        request = await desk.testusers.deciding.look(ask.person, Act.DENY, ask.value)
-        if request.state is not State.PENDING:
-            raise Conflict(state_sentence(request))
-        form = forms.denial_form(request, ask.click.response_url)
-        await desk.modals.open_view(ask.click.trigger_id, form)
+        request = await workflows.testusers.deciding.look_to_deny(context.person, context.value)
+        page = pages.page_of_block(context.interaction.block_id)
+        form = forms.denial_form(request, context.interaction.response_url, page)
+        await workflows.modals.open_view(context.interaction.trigger_id, form)
 
     return ask_why
 
 
-def _keep_denial(desk: Desk) -> Keep:
-    async def keep(click: Click) -> None:
+def _store_denial(workflows: Workflows) -> Store:
+    async def store(interaction: Interaction) -> None:
         """Store a denial with its reason."""
-        reason = " ".join(typed_value(click.view, ids.TESTUSERS_REASON).split())
-        await desk.testusers.clicks.keep(
-            StoredClick(
+        reason = " ".join(typed_value(interaction.view, ids.TESTUSERS_REASON).split())
+        await workflows.testusers.interactions.store(
+            StoredInteraction(
                 Act.DENY,
-                hidden(click.view, "request"),
-                click.slack_user_id,
-                click.team_ids,
-                click.response_url,
+                hidden(interaction.view, "request"),
+                interaction.slack_user_id,
+                interaction.team_ids,
+                interaction.response_url,
                 reason,
+                hidden(interaction.view, "page"),
             )
         )
 
-    return keep
+    return store
 
 
-def _check_denial(click: Click) -> Mapping[str, str]:
-    reason = " ".join(typed_value(click.view, ids.TESTUSERS_REASON).split())
-    problem = reason_problem(reason) if reason else "Say why, please."
+def _check_denial(interaction: Interaction) -> Mapping[str, str]:
+    reason = " ".join(typed_value(interaction.view, ids.TESTUSERS_REASON).split())
+    problem = reason_problem(reason) if reason else "Please give a reason."
     return {ids.TESTUSERS_REASON: problem} if problem else {}
 
 
-def _typed_form(click: Click) -> TypedForm:
+def _typed_form(interaction: Interaction) -> TypedForm:
     def typed(block_id: str) -> str:
-        return typed_value(click.view, block_id)
+        return typed_value(interaction.view, block_id)
 
     return TypedForm(
         typed(ids.TESTUSERS_FLOW),
         typed(ids.TESTUSERS_CHANGE),
         typed(ids.TESTUSERS_IDENTITIES),
         typed(ids.TESTUSERS_FOR),
+        typed(ids.TESTUSERS_FROM),
         typed(ids.TESTUSERS_REASON),
     )
 
 
-def _check_form(click: Click) -> Mapping[str, str]:
+def _check_form(interaction: Interaction) -> Mapping[str, str]:
     """What is wrong at which input of the form."""
-    problems = parse_form(_typed_form(click))
+    problems = parse_form(_typed_form(interaction))
     if not isinstance(problems, FormProblems):
         return {}
     found = {
         ids.TESTUSERS_FLOW: problems.flow,
         ids.TESTUSERS_IDENTITIES: problems.identities,
         ids.TESTUSERS_FOR: problems.duration,
+        ids.TESTUSERS_FROM: problems.start,
         ids.TESTUSERS_REASON: problems.reason,
     }
     return {block_id: problem for block_id, problem in found.items() if problem}
 
 
-def _command_of_form(click: Click) -> str:
-    wish = parse_form(_typed_form(click))
-    return "" if isinstance(wish, FormProblems) else as_command(wish)
+def _command_of_form(interaction: Interaction) -> str:
+    command = parse_form(_typed_form(interaction))
+    return "" if isinstance(command, FormProblems) else as_command(command)
 
 
-def _request_of_form(desk: Desk) -> Answer:
-    async def request(ask: Ask) -> Message | None:
+def _request_of_form(workflows: Workflows) -> Answer:
+    async def request(context: Context) -> Message | None:
         """The form, filled in."""
-        wish = parse_form(_typed_form(ask.click))
-        return None if isinstance(wish, FormProblems) else await _request(ask, desk, wish)
+        command = parse_form(_typed_form(context.interaction))
+        return (
+            None
+            if isinstance(command, FormProblems)
+            else await _request(context, workflows, command)
+        )
 
     return request

@@ -5,22 +5,22 @@ import re
 from slack_bolt.async_app import AsyncAck
 
 from bot.ui.message import Message
-from bot.workflows.desk import Desk
-from handlers.entry import Ask, Frame
+from bot.workflows.workflows import Workflows
+from handlers.listeners import Context, Listeners
 
 ANYTHING = re.compile(r".*")
-OUTDATED = Message("This button is of an older version of Gatehouse and does nothing any more.")
-NO_SUCH_COMMAND = Message("Gatehouse has no such command. `/gatehouse help` shows what it can do.")
+OUTDATED = Message("This button is from an older version of Gatehouse and no longer works.")
+NO_SUCH_COMMAND = Message("Unknown command. Try `/gatehouse help`.")
 
 
-def register(frame: Frame, desk: Desk) -> None:  # noqa: ARG001 - as every other is called
+def register(listeners: Listeners, workflows: Workflows) -> None:  # noqa: ARG001 - as every other is called
     """Listen to the rest; to be registered last."""
 
-    async def outdated(_: Ask) -> Message:
+    async def outdated(_: Context) -> Message:
         """A button or menu that is no more."""
         return OUTDATED
 
-    async def no_such_command(_: Ask) -> Message:
+    async def no_such_command(_: Context) -> Message:
         """A command that the manifest has and this version does not."""
         return NO_SUCH_COMMAND
 
@@ -30,8 +30,13 @@ def register(frame: Frame, desk: Desk) -> None:  # noqa: ARG001 - as every other
     async def no_options(ack: AsyncAck) -> None:
         await ack(options=[])
 
-    frame.command(ANYTHING, no_such_command, name="unknown")
-    frame.action(ANYTHING, outdated, name="unknown")
-    frame.app.options(ANYTHING)(no_options)
-    for listen in (frame.app.view, frame.app.view_closed, frame.app.shortcut, frame.app.event):
+    listeners.other_commands(ANYTHING, no_such_command, name="unknown")
+    listeners.action(ANYTHING, None, outdated, name="unknown")
+    listeners.app.options(ANYTHING)(no_options)
+    for listen in (
+        listeners.app.view,
+        listeners.app.view_closed,
+        listeners.app.shortcut,
+        listeners.app.event,
+    ):
         listen(ANYTHING)(nothing)

@@ -8,18 +8,20 @@ from collections.abc import Sequence
 from sandbox.launch import serve
 from sandbox.services.running import serve_alone
 
+MAX_PORT = 65_536
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run what was asked for and return the exit code."""
-    wish = _parser().parse_args(arguments)
-    if wish.part == "services":
-        return _serve_services(wish.services_port, wish.latency_ms / 1000)
-    return _serve_everything(wish.port, dict(wish.set))
+    options = _parser().parse_args(arguments)
+    if options.part == "services":
+        return _serve_services(options.services_port, options.latency_ms / 1000)
+    return _serve_everything(options.port, dict(options.set))
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m sandbox", description=__doc__)
-    parser.add_argument("--port", type=int, default=8765, help="of the page (%(default)s)")
+    parser = argparse.ArgumentParser(prog="gatehouse sandbox", description=__doc__)
+    parser.add_argument("--port", type=_port, default=8765, help="of the page (%(default)s)")
     parser.add_argument(
         "--set",
         type=_setting,
@@ -38,6 +40,12 @@ def _parser() -> argparse.ArgumentParser:
         help="how long each call takes (default: %(default)s)",
     )
     return parser
+
+
+def _port(text: str) -> int:
+    if not (text.isdecimal() and int(text) < MAX_PORT):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port: choose 1 to {MAX_PORT - 1}")
+    return int(text)
 
 
 def _setting(text: str) -> tuple[str, str]:

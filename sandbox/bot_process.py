@@ -136,6 +136,17 @@ async def is_ready(session: aiohttp.ClientSession, url: str) -> bool:
         return False
 
 
+def port_near(wanted: int) -> int:
+    """The loopback port that is wanted, or any free one where somebody has that already."""
+    with socket.socket() as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind(("127.0.0.1", wanted))
+        except (OSError, OverflowError):
+            return free_port()
+    return wanted
+
+
 def free_port() -> int:
     """A loopback port that nobody listens on now."""
     with socket.socket() as listener:

@@ -1,6 +1,7 @@
 """The whole sandbox: the services, Slack, the bot and the page, started and stopped together."""
 
 import asyncio
+import hashlib
 import json
 import sys
 import tempfile
@@ -9,7 +10,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from sandbox.bot_process import BotProcess, BotStoppedError
+from sandbox.bot_process import BotProcess, BotStoppedError, port_near
+from sandbox.greedy import CLIENT, TOKEN, Greedy
 from sandbox.manifest import read_manifest
 from sandbox.people import ROLES
 from sandbox.services.running import RunningServices, running_services, told_to_stop
@@ -21,9 +23,18 @@ from sandbox.web import Page
 SERVICE_SECONDS = 0.05
 
 
-def bot_settings(slack: RunningSlack, services: RunningServices, database: Path) -> dict[str, str]:
-    """The bot's whole environment: the two stand-ins, the roles, and an SQLite file."""
+def bot_settings(
+    slack: RunningSlack, services: RunningServices, database: Path, gateway_port: int
+) -> dict[str, str]:
+    """The bot's whole environment: the two stand-ins, the roles, an SQLite file, the gateway."""
+    client = {
+        "token_sha256": hashlib.sha256(TOKEN.encode()).hexdigest(),
+        "organizations": "*",
+        "methods": ["GET"],
+    }
     return {
+        "GATEWAY_PORT": str(gateway_port),
+        "GATEWAY_CLIENTS": json.dumps({CLIENT: client}),
         **services.bot_settings(),
         "SLACK_BOT_TOKEN": slack.workspace.bot_token,
         "SLACK_SIGNING_SECRET": slack.signing_secret,
@@ -59,13 +70,16 @@ async def running_sandbox(port: int = 0, **overrides: str) -> AsyncIterator["San
             running_slack(workspace, port=port, add_routes=page.add_routes) as slack,
         ):
             database = Path(folder) / "gatehouse.db"
-            settings = bot_settings(slack, services, database) | overrides
+            gateway_port = port_near(int(slack.address.rpartition(":")[2]) + 1)
+            settings = bot_settings(slack, services, database, gateway_port) | overrides
             bot = BotProcess(settings, workspace.changed)
             slack.bot_url = bot.url
-            page.connect(slack, services, bot)
+            greedy = Greedy(services, f"http://127.0.0.1:{gateway_port}", workspace.changed)
+            page.connect(slack, services, bot, greedy)
             try:
-                yield Sandbox(slack, services, bot, database)
+                yield Sandbox(slack, services, bot, database, greedy)
             finally:
+                await greedy.close()
                 page.close()
                 await bot.stop()
 
@@ -78,6 +92,7 @@ class Sandbox:
     services: RunningServices
     bot: BotProcess
     database: Path
+    greedy: Greedy
 
     @property
     def url(self) -> str:

@@ -1,12 +1,16 @@
-"""What the app's manifest tells Slack: the commands with their hints, and the scopes."""
+"""What the app's manifest tells Slack: commands with their hints, shortcuts, and scopes."""
 
+import subprocess
+import sys
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import yaml
 
-MANIFEST = Path(__file__).resolve().parent.parent / "manifest.yml"
+from sandbox.bot_process import ROOT
+
+# Where Slack would call does not matter to what is read here.
+PRINT_MANIFEST = (sys.executable, "-m", "bot", "manifest", "--url", "https://bot.example.com")
 
 
 @dataclass(frozen=True)
@@ -19,20 +23,35 @@ class Command:
 
 
 @dataclass(frozen=True)
+class Shortcut:
+    """A shortcut: `type` is `global` or `message`."""
+
+    name: str
+    type: str
+    callback_id: str
+    description: str
+
+
+@dataclass(frozen=True)
 class Manifest:
-    """The part of `manifest.yml` that Slack acts on here."""
+    """The part of the app's manifest that Slack acts on here."""
 
     commands: tuple[Command, ...]
+    shortcuts: tuple[Shortcut, ...]
     scopes: tuple[str, ...]
     should_escape: bool
 
 
 def read_manifest() -> Manifest:
-    """Read `manifest.yml`."""
-    text: dict[str, Any] = yaml.safe_load(MANIFEST.read_text(encoding="utf-8"))
+    """Read the manifest that the bot prints: the one of the version that is installed."""
+    printed = subprocess.run(PRINT_MANIFEST, cwd=ROOT, check=True, capture_output=True)  # noqa: S603
+    text: dict[str, Any] = yaml.safe_load(printed.stdout)
     listed = text["features"]["slash_commands"]
     commands = tuple(
         Command(one["command"], one["description"], one.get("usage_hint", "")) for one in listed
     )
+    shortcuts = tuple(Shortcut(**one) for one in text["features"].get("shortcuts", []))
     scopes = tuple(text["oauth_config"]["scopes"]["bot"])
-    return Manifest(commands, scopes, all(one.get("should_escape", False) for one in listed))
+    return Manifest(
+        commands, shortcuts, scopes, all(one.get("should_escape", False) for one in listed)
+    )

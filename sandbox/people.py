@@ -61,6 +61,8 @@ ROLES: dict[str, list[str]] = {
     "admin": ["U0ADMIN"],
 }
 
+SEE_IDENTITIES = frozenset({"operator", "approver", "admin"})
+
 
 def default_people() -> list[Person]:
     """One person for every role, and three whom the bot has to refuse."""
@@ -82,11 +84,15 @@ def default_groups() -> list[Group]:
 
 
 def default_channels() -> list[Channel]:
-    """The three channels; the bot has been invited to the last two."""
+    """The three channels; the bot has been invited to the last two.
+
+    Cards show identities in full, so those who may not see them are not in #approvals.
+    """
     full = {person.id for person in default_people() if person.team_id == TEAM_ID}
     full -= {"U0GUEST"}
+    trusted = {person.id for person in default_people() if person.role in SEE_IDENTITIES}
     return [
         Channel("C0GENERAL", "general", members=full | {"U0GUEST", "U0STRANGER"}),
-        Channel("C0APPROVALS", "approvals", is_private=True, members=full | {BOT_USER_ID}),
+        Channel("C0APPROVALS", "approvals", is_private=True, members=trusted | {BOT_USER_ID}),
         Channel("C0ALERTS", "alerts", members=full | {BOT_USER_ID}),
     ]

@@ -9,6 +9,7 @@ from sandbox.slack.filling import NotThereError, view_state
 from sandbox.slack.messages import Json, Message, View
 from sandbox.slack.workspace import Workspace
 
+# In each channel, so that a busy one takes none from another.
 SHOWN_MESSAGES = 300
 
 
@@ -17,6 +18,7 @@ def welcome(workspace: Workspace, manifest: Manifest) -> Json:
     return {
         "people": [about(person) for person in workspace.people.values()],
         "commands": [asdict(command) for command in manifest.commands],
+        "shortcuts": [asdict(shortcut) for shortcut in manifest.shortcuts],
     }
 
 
@@ -26,17 +28,28 @@ def about(person: Person) -> Json:
 
 
 def screen(workspace: Workspace, user: str) -> Json:
-    """Everything on this person's screen."""
+    """Everything on this person's screen; `home` is None until the bot has published it."""
+    home = workspace.homes.get(user)
     workspace.direct(user)
     channels = [c for c in workspace.channels.values() if user in c.members]
-    ids = {channel.id for channel in channels}
-    visible = [m for m in workspace.all_messages if m.channel in ids and is_visible(m, user)]
     return {
         "version": workspace.version,
         "channels": [as_listed(channel) for channel in channels],
-        "messages": [as_shown(workspace, m) for m in visible[-SHOWN_MESSAGES:]],
+        "messages": [as_shown(workspace, m) for m in shown_messages(workspace, channels, user)],
         "views": [as_modal(view) for view in workspace.stack(user)],
+        "home": as_modal(home) if home else None,
     }
+
+
+def shown_messages(workspace: Workspace, channels: list[Channel], user: str) -> list[Message]:
+    """The newest messages of each channel, the oldest first."""
+    left = {channel.id: SHOWN_MESSAGES for channel in channels}
+    shown = []
+    for message in reversed(workspace.all_messages):
+        if left.get(message.channel) and is_visible(message, user):
+            left[message.channel] -= 1
+            shown.append(message)
+    return shown[::-1]
 
 
 def is_visible(message: Message, user: str) -> bool:
@@ -91,17 +104,17 @@ def as_modal(view: View) -> Json:
     }
 
 
-def find_place(workspace: Workspace, wish: Json) -> Message | View:
+def find_place(workspace: Workspace, body: Json) -> Message | View:
     """The message or modal in which somebody did something.
 
     Raises:
         NotThereError: it is gone.
     """
-    if wish.get("view_id"):
-        place: Any = workspace.views.get(wish["view_id"])
+    if body.get("view_id"):
+        place: Any = workspace.views.get(body["view_id"])
     else:
-        found = (m for m in workspace.all_messages if m.channel == wish.get("channel"))
-        own = (m for m in found if m.ts == wish.get("ts") and is_visible(m, wish["as"]))
+        found = (m for m in workspace.all_messages if m.channel == body.get("channel"))
+        own = (m for m in found if m.ts == body.get("ts") and is_visible(m, body["as"]))
         place = next(own, None)
     if not isinstance(place, Message | View):
         raise NotThereError("That is not there any more.")

@@ -3,12 +3,18 @@
 The page asks for the whole state of one person's screen whenever `/page/events` says that something
 changed; what they do comes back as a POST of JSON. Everything goes through `RunningSlack`, as in a
 test.
+
+The state's `home` is the Home tab of the bot as it was published last (in the form of a modal, None
+before that). POST /page/home {"as"} opens it; its buttons are pressed with POST /page/press and its
+id as `view_id`. POST /page/shortcut {"as", "callback_id"} runs a global shortcut, with "channel"
+and "ts" that of a message; those that there are stand in /page/welcome as `shortcuts`. What is said
+in the conversation with the bot is delivered to it.
 """
 
 import asyncio
 import ipaddress
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -17,12 +23,13 @@ import aiohttp
 from aiohttp import web
 
 from sandbox.bot_process import BotProcess, BotStoppedError
+from sandbox.greedy import Greedy, WrongOrderError
 from sandbox.manifest import Manifest
 from sandbox.screen import find_place, screen, welcome
 from sandbox.services.running import RunningServices
-from sandbox.slack.delivery import tell_as_slackbot
+from sandbox.slack.delivery import Delivery, tell_as_slackbot
 from sandbox.slack.filling import NotThereError, fill, missing
-from sandbox.slack.messages import Json, View
+from sandbox.slack.messages import Json, Message, View
 from sandbox.slack.server import RunningSlack
 
 FILES = Path(__file__).resolve().parent / "page"
@@ -50,15 +57,22 @@ class Page:
         self._slack: RunningSlack
         self._services: RunningServices
         self._bot: BotProcess
+        self._greedy: Greedy
         self._closing = False
+        self._delivering: set[asyncio.Task[Delivery]] = set()
 
-    def connect(self, slack: RunningSlack, services: RunningServices, bot: BotProcess) -> None:
+    def connect(
+        self, slack: RunningSlack, services: RunningServices, bot: BotProcess, greedy: Greedy
+    ) -> None:
         """Show these from now on."""
         self._slack, self._services, self._bot = slack, services, bot
+        self._greedy = greedy
 
     def close(self) -> None:
         """End the connections over which browsers hear of changes."""
         self._closing = True
+        for task in self._delivering:
+            task.cancel()
         self._slack.workspace.changed()
 
     def add_routes(self, app: web.Application) -> None:
@@ -71,13 +85,18 @@ class Page:
         app.router.add_get("/page/events", self._events)
         app.router.add_get("/page/services", self._show_services)
         app.router.add_post("/page/services/{name:.+}", self._change_services)
+        app.router.add_get("/page/greedy", self._show_greedy)
+        app.router.add_post("/page/greedy", self._start_greedy)
         acts: dict[str, Act] = {
+            "greedy/stop": self._stop_greedy,
             "say": self._say,
             "press": self._press,
             "suggest": self._suggest,
             "submit": self._submit,
             "close": self._close_view,
             "restart": self._restart,
+            "home": self._home,
+            "shortcut": self._shortcut,
         }
         for name, act in acts.items():
             app.router.add_post(f"/page/{name}", doing(act))
@@ -126,6 +145,18 @@ class Page:
         kind = "application/json" if status == 200 else "text/plain"
         return web.Response(status=status, text=text, content_type=kind)
 
+    async def _show_greedy(self, _request: web.Request) -> web.Response:
+        return web.json_response(self._greedy.report())
+
+    async def _start_greedy(self, request: web.Request) -> web.Response:
+        try:
+            return web.json_response(await self._greedy.start(await request.json()))
+        except (WrongOrderError, ValueError) as error:
+            return web.json_response({"error": str(error)}, status=400)
+
+    async def _stop_greedy(self, order: Json) -> Json:
+        return await self._greedy.stop(str(order.get("through", "")))
+
     async def _control(self, method: str, name: str, body: Any = None) -> tuple[int, str]:
         address = f"{self._services.url}/_control/{name}"
         async with (
@@ -134,10 +165,14 @@ class Page:
         ):
             return answer.status, await answer.text()
 
-    async def _say(self, wish: Json) -> Json:
-        user, channel, text = wish["as"], wish["channel"], wish["text"].strip()
+    async def _say(self, body: Json) -> Json:
+        user, channel, text = body["as"], body["channel"], body["text"].strip()
+        if not text.startswith("/") and self._slack.workspace.channels[channel].is_direct:
+            # Not waited for: a bot that has stopped is tried again for minutes.
+            self._start(self._slack.direct_message(user, text))
+            return {}
         if not text.startswith("/"):
-            self._slack.say(user, channel, text, wish.get("thread_ts"))
+            self._slack.say(user, channel, text, body.get("thread_ts"))
             return {}
         command, _, rest = text.partition(" ")
         names = [known.name for known in self._manifest.commands]
@@ -146,34 +181,52 @@ class Page:
             return {}
         return outcome(await self._slack.command(user, channel, command, rest.strip()))
 
-    async def _press(self, wish: Json) -> Json:
-        place = find_place(self._slack.workspace, wish)
-        if isinstance(place, View):
-            fill_all(place, wish.get("values") or {})
-        where = {"block_id": wish["block_id"], "value": wish.get("value")}
-        return outcome(await self._slack.click(wish["as"], place, wish["action_id"], **where))
+    def _start(self, delivering: Coroutine[Any, Any, Delivery]) -> None:
+        task = asyncio.create_task(delivering)
+        self._delivering.add(task)
+        task.add_done_callback(self._delivering.discard)
 
-    async def _suggest(self, wish: Json) -> Json:
-        place = find_place(self._slack.workspace, wish)
-        where = wish["action_id"], wish["typed"]
-        offered = await self._slack.suggest(wish["as"], place, *where, block_id=wish["block_id"])
+    async def _home(self, body: Json) -> Json:
+        self._start(self._slack.open_home(body["as"]))
+        return {}
+
+    async def _shortcut(self, body: Json) -> Json:
+        user, callback_id = body["as"], body["callback_id"]
+        if not body.get("ts"):
+            return outcome(await self._slack.shortcut(user, callback_id))
+        message = find_place(self._slack.workspace, body)
+        if not isinstance(message, Message):
+            raise NotThereError("That is not a message.")
+        return outcome(await self._slack.message_shortcut(user, message, callback_id))
+
+    async def _press(self, body: Json) -> Json:
+        place = find_place(self._slack.workspace, body)
+        if isinstance(place, View):
+            fill_all(place, body.get("values") or {})
+        where = {"block_id": body["block_id"], "value": body.get("value")}
+        return outcome(await self._slack.click(body["as"], place, body["action_id"], **where))
+
+    async def _suggest(self, body: Json) -> Json:
+        place = find_place(self._slack.workspace, body)
+        where = body["action_id"], body["typed"]
+        offered = await self._slack.suggest(body["as"], place, *where, block_id=body["block_id"])
         return {"options": offered}
 
-    async def _submit(self, wish: Json) -> Json:
-        view = find_place(self._slack.workspace, wish)
+    async def _submit(self, body: Json) -> Json:
+        view = find_place(self._slack.workspace, body)
         if not isinstance(view, View):
             raise NotThereError("that modal is closed")
-        fill_all(view, wish["values"])
+        fill_all(view, body["values"])
         lacking = missing(view)
         if lacking:
             self._slack.workspace.fail(view, lacking)
             return {}
-        return outcome(await self._slack.send(wish["as"], view))
+        return outcome(await self._slack.send(body["as"], view))
 
-    async def _close_view(self, wish: Json) -> Json:
-        view = find_place(self._slack.workspace, wish)
+    async def _close_view(self, body: Json) -> Json:
+        view = find_place(self._slack.workspace, body)
         if isinstance(view, View):
-            await self._slack.close(wish["as"], view)
+            await self._slack.close(body["as"], view)
         return {}
 
     async def _restart(self, _wish: Json) -> Json:

@@ -69,6 +69,9 @@ class Observer(Protocol):
 class Attempt(Protocol):
     """Is told when the response headers of an attempt are here."""
 
+    def may_send(self) -> bool:
+        """Whether the request may be written now: asked at the last moment before it is."""
+
     async def responded(self, status: int, headers: Mapping[str, str]) -> None:
         """Called once, before the body is read."""
 
@@ -82,6 +85,10 @@ class OpenAttempt(Protocol):
 
 class Unguarded:
     """An attempt that nobody needs to hear of: the flow and the email service have no quota."""
+
+    def may_send(self) -> bool:
+        """At any time."""
+        return True
 
     async def responded(self, status: int, headers: Mapping[str, str]) -> None:
         """Nothing to do."""

@@ -8,12 +8,12 @@ from bot.clients.flow import FlowClient
 from bot.clients.http import TOTAL_SECONDS, ServiceHttp
 from bot.clients.inventory import DataCenterAccess
 from bot.clients.oauth import OAuthCredential, OAuthGrant
-from bot.clock import Clock
-from bot.model.data_centers import root_of
-from bot.model.organization import OrganizationKey
-from bot.model.plans import Plan
-from bot.model.quota import Terms
-from bot.redaction import Redactor
+from bot.model.organizations.data_centers import root_of
+from bot.model.organizations.organization import OrganizationKey
+from bot.model.quotas.plans import MINUTE_OF_ONE_PERSON, Plan
+from bot.model.quotas.quota import Terms
+from bot.ops.clock import Clock
+from bot.ops.redaction import Redactor
 from bot.settings import DataCenterSettings, Settings
 
 
@@ -48,7 +48,10 @@ def quota_terms(settings: Settings) -> Terms:
         plans = settings.inventory_plans
         return Plan(plans.get(key.organization_id, settings.inventory_default_plan))
 
-    return Terms(plan_of, TOTAL_SECONDS)
+    # Who may send that many commands is not held up by a smaller share.
+    paced = settings.commands_per_minute
+    share = max(MINUTE_OF_ONE_PERSON, paced) if paced else None
+    return Terms(plan_of, TOTAL_SECONDS, share)
 
 
 def _credential(

@@ -59,12 +59,12 @@ class EmailClient:
         return await self._http.request(call, partial(_body_in, call))
 
     def _advice(self, resource: str) -> Mapping[int, str]:
-        refused = "The key is wrong or was deleted: make a new one and set EMAIL_API_KEY."
-        lacking = f"Give the key the permission to read “{resource}”, or use another key."
+        refused = "The key is wrong or was deleted. Create a new one and set EMAIL_API_KEY."
+        lacking = f"Give the key read access to “{resource}”, or use another key."
         if self._auth == "basic":
             limits = (
-                " Or Basic is refused: not every service has it, and it cannot be used by who has"
-                " two-factor authentication on; then set EMAIL_AUTH=bearer."
+                " Or Basic auth isn't accepted (e.g. with two-factor authentication). Then set"
+                " EMAIL_AUTH=bearer."
             )
             refused, lacking = refused + limits, lacking + limits
         unknown = f"There is probably no resource “{resource}”."

@@ -11,7 +11,9 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import from_json
 
 from bot.clients.calls import Answer, ServiceCall
-from bot.errors import (
+from bot.model.quotas.reported import ReportedLimits
+from bot.ops.redaction import Redactor
+from bot.service_errors import (
     CredentialsRefused,
     NotJson,
     PermissionMissing,
@@ -26,12 +28,22 @@ from bot.errors import (
     ServiceUnreachable,
     WrongForm,
 )
-from bot.model.told import ToldLimits
-from bot.redaction import Redactor
 
 LONGEST_REASON = 300
 
 Model = TypeVar("Model", bound=BaseModel)
+
+
+class NeverSentError(Exception):
+    """Nothing of a request was written."""
+
+
+class HeldUpError(NeverSentError):
+    """A request may not be sent any more: what was granted for it is over."""
+
+
+class UnsendableError(NeverSentError):
+    """A header has a character that HTTP doesn't allow."""
 
 
 def is_success(status: int) -> bool:
@@ -53,23 +65,27 @@ def failure_of_status(
     if is_redirect(status):
         return Redirected(
             call.service,
-            f"{call.subject} answered with another address (HTTP {status}), which is never"
-            " followed. The configured address is probably wrong.",
+            f"{call.subject} redirected the request (HTTP {status}). Its configured address is"
+            " probably wrong.",
         )
     code, words = code_and_words(call, body, redactor)
     if status == HTTPStatus.TOO_MANY_REQUESTS:
-        told = ToldLimits.from_headers(headers)
+        reported = ReportedLimits.from_headers(headers)
         return RateLimited(
-            call.service, _told(call, status, words), code=code, message=words, told=told
+            call.service,
+            _sentence_of(call, status, words),
+            code=code,
+            message=words,
+            reported=reported,
         )
     if not HTTPStatus.BAD_REQUEST <= status < HTTPStatus.INTERNAL_SERVER_ERROR:
-        sentence = f"{call.subject} has a problem of its own (HTTP {status})."
+        sentence = f"{call.subject} is having problems (HTTP {status}). Try again in a few minutes."
         return ServiceFailed(call.service, sentence, status=status)
     return _refusal(call, status, code, words)
 
 
 def _refusal(call: ServiceCall, status: int, code: int | None, words: str) -> ServiceError:
-    sentence = _told(call, status, words)
+    sentence = _sentence_of(call, status, words)
     if status == HTTPStatus.UNAUTHORIZED:
         return CredentialsRefused(call.service, sentence, message=words)
     if status == HTTPStatus.FORBIDDEN:
@@ -77,22 +93,22 @@ def _refusal(call: ServiceCall, status: int, code: int | None, words: str) -> Se
     return ServiceRefused(call.service, sentence, status=status, code=code, message=words)
 
 
-def _told(call: ServiceCall, status: int, words: str) -> str:
+def _sentence_of(call: ServiceCall, status: int, words: str) -> str:
     verdict = {
-        401: "refuses the credential",
-        403: "says that the credential lacks a permission",
-        404: "does not know what was asked for",
-        429: "declines: too many requests",
-    }.get(status, "declines the request")
+        401: "rejected Gatehouse's credentials",
+        403: "doesn't allow this with Gatehouse's credentials",
+        404: "can't find this",
+        429: "is getting too many requests",
+    }.get(status, "rejected the request")
     parts = [f"{call.subject} {verdict} (HTTP {status})."]
     parts += [call.advice[status]] if status in call.advice else []
-    parts += [f"Its words: “{words}”"] if words else []
+    parts += [f"It said: “{words}”"] if words else []
     return " ".join(parts)
 
 
 def refused_by_code(call: ServiceCall, status: int, code: int) -> ServiceRefused:
     """A 2xx whose body says otherwise: its `code` is not 0. Nothing else of the body is shown."""
-    sentence = f"{call.subject} declines the request (code {code})."
+    sentence = f"{call.subject} rejected the request (code {code})."
     return ServiceRefused(call.service, sentence, status=status, code=code)
 
 
@@ -120,34 +136,53 @@ def plain_words(text: str, redactor: Redactor) -> str:
 
 def failure_of_accident(call: ServiceCall, accident: Exception, seconds: float) -> ServiceError:
     """The error that an exception of the HTTP library means. It is not quoted: it has addresses."""
+    unsent = _why_never_sent(call, accident)
+    if unsent is not None:
+        return unsent
     if isinstance(accident, TimeoutError):
-        sentence = f"{call.subject} gave no whole answer within {seconds:g} seconds."
+        sentence = f"{call.subject} didn't respond within {seconds:g} seconds."
         return ServiceTimeout(call.service, sentence)
-    if isinstance(accident, (aiohttp.ClientConnectorCertificateError, ssl.SSLError)):
-        sentence = f"{call.subject} does not prove who it is: its TLS certificate is not valid."
-        return ServiceUnreachable(call.service, sentence, retryable=False, sent=False)
-    if isinstance(accident, (aiohttp.ClientConnectorDNSError, aiohttp.InvalidURL)):
-        sentence = f"{call.subject} cannot be reached: there is no host of that name."
-        return ServiceUnreachable(call.service, sentence, sent=False)
     if isinstance(accident, aiohttp.ClientResponseError):
-        return ResponseUnreadable(call.service, f"{call.subject} does not answer in proper HTTP.")
-    if isinstance(accident, aiohttp.ClientConnectorError):
-        sentence = f"{call.subject} cannot be reached."
-        return ServiceUnreachable(call.service, sentence, sent=False)
-    sentence = f"{call.subject} broke the connection before its answer was whole."
+        sentence = f"{call.subject} sent a response that Gatehouse can't read."
+        return ResponseUnreadable(call.service, sentence)
+    sentence = f"{call.subject} closed the connection early."
     return ServiceUnreachable(call.service, sentence)
+
+
+def _why_never_sent(call: ServiceCall, accident: Exception) -> ServiceUnreachable | None:
+    """The error of an exception that comes before anything is written; None for all others."""
+    why, may_help = None, False
+    if isinstance(accident, HeldUpError):
+        why = f"The call to {call.label} was held up before it was sent. Please try again."
+    elif isinstance(accident, aiohttp.ConnectionTimeoutError):
+        # Not tried again: that took as long as a person waits.
+        why = f"{call.subject} can't be reached: no connection was made in time."
+    elif isinstance(accident, (aiohttp.ClientConnectorCertificateError, ssl.SSLError)):
+        why = f"{call.subject} has an invalid TLS certificate."
+    elif isinstance(accident, (aiohttp.ClientConnectorDNSError, aiohttp.InvalidURL)):
+        why, may_help = f"{call.subject} can't be reached: its host name doesn't exist.", True
+    elif isinstance(accident, aiohttp.ClientConnectorError):
+        why, may_help = f"{call.subject} can't be reached.", True
+    elif isinstance(accident, UnsendableError):
+        why = (
+            f"The call to {call.label} can't be sent: its credential or address has a character"
+            " that HTTP doesn't allow. Check for a line end in the setting."
+        )
+    if why is None:
+        return None
+    return ServiceUnreachable(call.service, why, retryable=may_help, sent=False)
 
 
 def too_large(call: ServiceCall, most_bytes: int) -> ResponseTooLarge:
     """The answer goes on after `most_bytes`."""
     return ResponseTooLarge(
-        call.service, f"{call.subject} answered with more than {most_bytes >> 20} MiB: not read."
+        call.service, f"{call.subject} sent too much data (over {most_bytes >> 20} MiB)."
     )
 
 
 def wrong_form(call: ServiceCall, why: str) -> WrongForm:
-    """The answer is not what the specification says; `why` completes the sentence."""
-    return WrongForm(call.service, f"{call.subject} gave an answer {why}.")
+    """The answer is not what the specification says; `why` is what is wrong with it."""
+    return WrongForm(call.service, f"{call.subject} sent an unexpected response ({why}).")
 
 
 def json_of(call: ServiceCall, answer: Answer) -> object:
@@ -155,7 +190,7 @@ def json_of(call: ServiceCall, answer: Answer) -> object:
     try:
         sent: object = from_json(answer.body)
     except ValueError:
-        sentence = f"{call.subject} gave an answer that is not JSON."
+        sentence = f"{call.subject} sent a response that Gatehouse can't read (not JSON)."
         raise NotJson(call.service, sentence) from None
     return sent
 
@@ -166,5 +201,5 @@ def model_of(call: ServiceCall, sent: object, model: type[Model]) -> Model:
         return model.model_validate(sent)
     except ValidationError as error:
         places = [".".join(map(str, one["loc"])) for one in error.errors(include_input=False)]
-        where = places[0] or "the whole"
-        raise wrong_form(call, f"of another form than expected (at “{where}”)") from None
+        where = f"field “{places[0]}”" if places[0] else "not the expected object"
+        raise wrong_form(call, where) from None

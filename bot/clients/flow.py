@@ -15,7 +15,7 @@ from bot.clients.http import ServiceHttp
 
 ADVICE: Mapping[int, str] = {
     HTTPStatus.UNAUTHORIZED: "Check FLOW_ACCOUNT_SID and FLOW_AUTH_TOKEN.",
-    HTTPStatus.FORBIDDEN: "Give the account of FLOW_ACCOUNT_SID access to the flow.",
+    HTTPStatus.FORBIDDEN: "Give the account in FLOW_ACCOUNT_SID access to the flow.",
     HTTPStatus.NOT_FOUND: "There is probably no flow with this SID.",
 }
 
@@ -90,7 +90,7 @@ def _identities_in(call: ServiceCall, flow_sid: str, answer: Answer) -> list[str
     # What is not recognisably this resource must never be taken for an empty list: the next
     # update would make it one.
     if not sent.model_fields_set:
-        raise wrong_form(call, "that is not a list of test users")
+        raise wrong_form(call, "not a list of test users")
     if sent.sid is not None and sent.sid.casefold() != flow_sid.casefold():
-        raise wrong_form(call, "about another flow")
+        raise wrong_form(call, "for another flow")
     return [identity for identity in sent.test_users or [] if identity]

@@ -19,17 +19,23 @@ from bot.clients.calls import (
     unguarded,
 )
 from bot.clients.failures import (
+    HeldUpError,
+    NeverSentError,
+    UnsendableError,
     failure_of_accident,
     failure_of_status,
     is_redirect,
     is_success,
     too_large,
 )
-from bot.clock import Clock
-from bot.errors import GatehouseError, ServiceError, ServiceFailed, ServiceUnreachable
-from bot.redaction import Redactor
+from bot.clients.proxies import is_any_set
+from bot.errors import GatehouseError
+from bot.ops.clock import Clock
+from bot.ops.redaction import Redactor
+from bot.service_errors import ServiceError, ServiceFailed, ServiceUnreachable
 
 CONNECT_SECONDS = 5.0
+DNS_SECONDS = 60
 TOTAL_SECONDS = 10.0
 MOST_BYTES = 10 * 1024 * 1024
 CHUNK_BYTES = 64 * 1024
@@ -43,17 +49,57 @@ Read = TypeVar("Read")
 
 @asynccontextmanager
 async def open_session() -> AsyncIterator[aiohttp.ClientSession]:
-    """The one session of the process: no cookies, no proxies from the environment, verified TLS."""
-    connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=30)
+    """The one session of the process: no cookies, verified TLS, the environment's proxies."""
+    connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=30, ttl_dns_cache=DNS_SECONDS)
     jar = aiohttp.DummyCookieJar()
     async with aiohttp.ClientSession(
         connector=connector,
         cookie_jar=jar,
+        request_class=CheckedRequest,
+        # Only then: it has aiohttp look for credentials in ~/.netrc too.
+        trust_env=is_any_set(),
         headers={"User-Agent": "gatehouse"},
         # For those who set none of their own: Slack's client does not when it is given a session.
         timeout=aiohttp.ClientTimeout(total=TOTAL_SECONDS, sock_connect=CONNECT_SECONDS),
     ) as session:
         yield session
+
+
+class CheckedRequest(aiohttp.ClientRequest):
+    """A request that is asked whether it may still be sent, right before it is written.
+
+    This process may have stood still since it was allowed, or since its connection was made.
+    """
+
+    may_send: Callable[[], bool] | None = None
+
+    async def send(self, conn: aiohttp.connector.Connection) -> aiohttp.ClientResponse:
+        """Write it.
+
+        Raises:
+            HeldUpError: It may not be sent any more.
+            UnsendableError: A header has what HTTP doesn't allow.
+        """
+        if self.may_send is not None and not self.may_send():
+            raise HeldUpError
+        try:
+            return await super().send(conn)
+        except ValueError as error:
+            # Of the headers, before anything is written; it quotes them.
+            raise UnsendableError from error
+
+
+def checked(may_send: Callable[[], bool]) -> aiohttp.ClientMiddlewareType:
+    """Have `may_send` asked right before a request is written."""
+
+    async def check(
+        request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
+    ) -> aiohttp.ClientResponse:
+        if isinstance(request, CheckedRequest):
+            request.may_send = may_send
+        return await handler(request)
+
+    return check
 
 
 async def send_once(
@@ -139,7 +185,7 @@ class ServiceHttp:
 
     async def _exchange(self, call: ServiceCall, attempt: Attempt, seen: "_Seen") -> Answer:
         deadline = asyncio.get_running_loop().time() + self._total_seconds
-        async with await self._send(call, deadline) as response:
+        async with await self._send(call, deadline, attempt) as response:
             seen.status = response.status
             await attempt.responded(response.status, response.headers)
             body = await self._body(call, response, deadline)
@@ -148,7 +194,9 @@ class ServiceHttp:
             raise failure
         return Answer(response.status, response.headers, body)
 
-    async def _send(self, call: ServiceCall, deadline: float) -> aiohttp.ClientResponse:
+    async def _send(
+        self, call: ServiceCall, deadline: float, attempt: Attempt
+    ) -> aiohttp.ClientResponse:
         """The answer with its headers here, and its body still to come."""
         with self._accidents(call):
             async with asyncio.timeout_at(deadline):
@@ -160,7 +208,7 @@ class ServiceHttp:
                     data=None if call.form is None else aiohttp.FormData(call.form),
                     allow_redirects=False,
                     timeout=aiohttp.ClientTimeout(total=None, connect=CONNECT_SECONDS),
-                    middlewares=(send_once,),
+                    middlewares=(send_once, checked(attempt.may_send)),
                 )
         raise AssertionError  # pragma: no cover
 
@@ -182,7 +230,7 @@ class ServiceHttp:
         """Turns what the HTTP library raises into our errors, without its text: it has URLs."""
         try:
             yield
-        except (aiohttp.ClientError, OSError) as accident:
+        except (aiohttp.ClientError, OSError, NeverSentError) as accident:
             raise failure_of_accident(call, accident, self._total_seconds) from None
 
     def _report(self, call: ServiceCall, seen: "_Seen") -> None:

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
+from hashlib import sha256
 from http import HTTPStatus
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -13,10 +14,12 @@ from bot.clients.calls import Answer, Attempt, ServiceCall
 from bot.clients.credentials import Credential, Signed
 from bot.clients.failures import json_of, model_of, refused_by_code
 from bot.clients.http import ServiceHttp
-from bot.errors import CredentialsRefused, NotConfigured, RateLimited
-from bot.model.calls import CallCause, Grant, QuotaGuard
-from bot.model.organization import Organization, OrganizationKey, read_in_portions
-from bot.model.told import ToldLimits
+from bot.clients.quota_guard import CallPermit, QuotaGuard
+from bot.errors import NotConfigured
+from bot.model.organizations.organization import Organization, OrganizationKey, read_in_portions
+from bot.model.quotas.calls import CallCause
+from bot.model.quotas.reported import ReportedLimits
+from bot.service_errors import CredentialsRefused, RateLimited
 
 LISTING_SCOPE = "ServiceInventory.settings.READ"
 ADVICE: Mapping[int, str] = {
@@ -53,14 +56,19 @@ class InventoryClient:
         self._http = http
         self._guard = guard
         self._access = dict(access)
+        self._readers = {center: _ListingReader() for center in access}
 
     @property
     def data_centers(self) -> tuple[str, ...]:
         """The configured ones, in the order of the settings."""
         return tuple(self._access)
 
-    async def organizations(self, key: OrganizationKey, cause: CallCause) -> list[Organization]:
+    async def organizations(
+        self, key: OrganizationKey, cause: CallCause
+    ) -> tuple[Organization, ...]:
         """All organizations of the key's data center, as the service orders them.
+
+        The very same tuple again for the very same answer: ten thousand are not read again.
 
         The call names the key's organization and counts against it; without one it names none
         and counts against the data center. One that no person waits for is never made again.
@@ -69,7 +77,7 @@ class InventoryClient:
         """
         access = self._access.get(key.data_center)
         if access is None:
-            name = f"the data center {key.data_center} of the inventory service"
+            name = f"the inventory service ({key.data_center})"
             raise NotConfigured(name, ["INVENTORY_DATA_CENTERS"])
         signed = await access.credential.sign()
         try:
@@ -83,7 +91,7 @@ class InventoryClient:
 
     async def _list(
         self, root: URL, key: OrganizationKey, cause: CallCause, signed: Signed
-    ) -> list[Organization]:
+    ) -> tuple[Organization, ...]:
         naming = {"organization_id": key.organization_id} if key.organization_id else {}
         call = ServiceCall(
             service="inventory",
@@ -97,7 +105,7 @@ class InventoryClient:
         )
         return await self._http.request(
             call,
-            partial(organizations_in, call),
+            partial(self._readers[key.data_center].read, call),
             lambda: self._granted(key, cause),
             retried=cause.is_for_people,
         )
@@ -110,6 +118,24 @@ class InventoryClient:
             except RateLimited as refusal:
                 await grant.refused(refusal)
                 raise
+
+
+class _ListingReader:
+    """Reads the listings of one data center; one that is the same as the last is not read again.
+
+    It runs in a thread where the answer is large, hence what it remembers is replaced as a whole.
+    """
+
+    def __init__(self) -> None:
+        self._last: tuple[bytes, tuple[Organization, ...]] = b"", ()
+
+    def read(self, call: ServiceCall, answer: Answer) -> tuple[Organization, ...]:
+        digest = sha256(answer.body).digest()
+        known, organizations = self._last
+        if digest != known:
+            organizations = tuple(organizations_in(call, answer))
+            self._last = digest, organizations
+        return organizations
 
 
 def organizations_in(call: ServiceCall, answer: Answer) -> list[Organization]:
@@ -133,12 +159,15 @@ def _listed(sent: object) -> object:
 class _GrantedAttempt:
     """Tells the grant that the headers are here, and what they tell of the limits."""
 
-    def __init__(self, grant: Grant) -> None:
+    def __init__(self, grant: CallPermit) -> None:
         self._grant = grant
+
+    def may_send(self) -> bool:
+        return self._grant.may_send()
 
     async def responded(self, status: int, headers: Mapping[str, str]) -> None:
         await self._grant.responded()
-        told = ToldLimits.from_headers(headers)
+        reported = ReportedLimits.from_headers(headers)
         # Those of a 429 go with the refusal.
-        if told is not None and status != HTTPStatus.TOO_MANY_REQUESTS:
-            await self._grant.told(told)
+        if reported is not None and status != HTTPStatus.TOO_MANY_REQUESTS:
+            await self._grant.reported(reported)

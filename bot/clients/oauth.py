@@ -2,7 +2,9 @@
 
 An access token lives in memory only. Renewals are one at a time per data center in a process.
 Processes renew for themselves: a new access token does not end the older ones, so it matters to
-none; it would where refresh tokens rotate, and that is reported as not supported.
+none; it would where refresh tokens rotate, and that is reported as not supported. Providers that
+keep the newest ten or so of a refresh token's access tokens serve as many processes: with more,
+each renewal ends the oldest, whose process has a 401 and renews in turn.
 """
 
 import asyncio
@@ -16,13 +18,20 @@ from bot.clients.calls import Answer, ServiceCall
 from bot.clients.credentials import Signed, authorization
 from bot.clients.failures import json_of, plain_words, wrong_form
 from bot.clients.http import ServiceHttp
-from bot.clock import Clock
-from bot.errors import CredentialsRefused, RotatingRefreshToken, ServiceError, ServiceRefused
+from bot.ops.clock import Clock
+from bot.service_errors import (
+    CredentialsRefused,
+    RotatingRefreshToken,
+    ServiceError,
+    ServiceRefused,
+)
 
 # Renewed this long before the end, or at half of a short life.
 MARGIN_SECONDS = 60.0
-# A renewal before the end that failed is tried again after this long.
+# A renewal that failed is tried again after this long: a token address that hangs takes long to
+# fail, and one that says 429 would go on saying so. Without a token, and where it may help: sooner.
 PAUSE_SECONDS = 10.0
+SHORT_PAUSE_SECONDS = 1.0
 # How long a token is used whose lifetime the provider does not tell.
 ASSUMED_LIFE_SECONDS = 600.0
 TOKENS_IN_USE = 2
@@ -82,6 +91,8 @@ class OAuthCredential:
         self._access: _Access | None = None
         self._renewal: asyncio.Task[_Access] | None = None
         self._hidden: list[str] = []
+        # Why the last renewal failed, and until when nobody tries again.
+        self._failure: tuple[ServiceError, float] | None = None
 
     async def sign(self) -> Signed:
         """The header with a token that is good for a while; renews it if it is not.
@@ -114,14 +125,16 @@ class OAuthCredential:
         except ServiceError as error:
             now = self._clock.monotonic()
             is_over = access.ends_at is not None and now >= access.ends_at
-            if is_over or not error.retryable:
+            # These say that the token itself may be worth nothing any more.
+            if is_over or isinstance(error, (CredentialsRefused, RotatingRefreshToken)):
                 raise
             if self._access is access:
-                # Not again with each call: a token address that hangs takes long to fail.
                 self._access = replace(access, renew_at=now + PAUSE_SECONDS)
             return access
 
     async def _renew_once(self) -> _Access:
+        if self._failure is not None and self._clock.monotonic() < self._failure[1]:
+            raise self._failure[0]
         if self._renewal is None:
             self._renewal = asyncio.create_task(self._renew())
             self._renewal.add_done_callback(self._forget)
@@ -135,7 +148,13 @@ class OAuthCredential:
 
     async def _renew(self) -> _Access:
         asked_at = self._clock.monotonic()
-        renewal = await self._ask()
+        try:
+            renewal = await self._ask()
+        except ServiceError as error:
+            pause = SHORT_PAUSE_SECONDS if error.retryable else PAUSE_SECONDS
+            self._failure = error, self._clock.monotonic() + pause
+            raise
+        self._failure = None
         token = renewal.access_token.get_secret_value()
         self._hide(token)
         life = renewal.expires_in
@@ -165,7 +184,7 @@ class OAuthCredential:
         body = json_of(call, answer)
         if isinstance(body, dict) and isinstance(body.get("error"), str):
             said = plain_words(body["error"], self._http.redactor)
-            sentence = f"{call.subject} declines: “{said}”."
+            sentence = f"{call.subject} rejected the request: “{said}”."
             raise ServiceRefused("oauth", sentence, status=answer.status, message=said)
         return self._accepted(call, body)
 
@@ -173,10 +192,10 @@ class OAuthCredential:
         try:
             renewal = _Renewal.model_validate(body)
         except ValidationError:
-            raise wrong_form(call, "without a usable access token") from None
+            raise wrong_form(call, "no usable access token") from None
         token = renewal.access_token.get_secret_value()
         if not (token.isascii() and token.isprintable() and " " not in token):
-            raise wrong_form(call, "with an access token that cannot be sent")
+            raise wrong_form(call, "an access token that can't be sent")
         if renewal.refresh_token not in (None, self._grant.refresh_token):
             raise RotatingRefreshToken("oauth", self._rotation())
         return renewal
@@ -185,7 +204,7 @@ class OAuthCredential:
         grant = self._grant
         return ServiceCall(
             service="oauth",
-            label=f"the token address of data center {self._data_center}",
+            label=f"the OAuth provider ({self._data_center})",
             method="POST",
             url=grant.token_url,
             form=[
@@ -200,20 +219,20 @@ class OAuthCredential:
         )
 
     def _verdict(self, said: str) -> ServiceError | None:
-        where = f"in INVENTORY_DATA_CENTERS, data center {self._data_center}"
+        where = f"for {self._data_center} in INVENTORY_DATA_CENTERS"
         if said in REFUSED_TOKEN:
             sentence = (
-                f"The refresh token {where}, is refused ({said}): it was revoked, has expired, or"
-                " belongs to another client. Make a new one."
+                f"The refresh token {where} was rejected ({said}). It was revoked, has expired, or"
+                " belongs to another client. Create a new one."
             )
             return CredentialsRefused("oauth", sentence, message=said)
         if said in REFUSED_CLIENT:
-            sentence = f"The client_id or client_secret {where}, is refused ({said})."
+            sentence = f"The client_id or client_secret {where} was rejected ({said})."
             return CredentialsRefused("oauth", sentence, message=said)
         return None
 
     def _rotation(self) -> str:
         return (
-            f"The provider of data center {self._data_center} gives a new refresh token with each"
-            " renewal, which is not supported. Turn rotation off there, or use an authtoken."
+            f"The OAuth provider ({self._data_center}) issues a new refresh token each time, which"
+            " is not supported. Turn rotation off there, or use an authtoken."
         )

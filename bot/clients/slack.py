@@ -10,7 +10,6 @@ from slack_sdk.errors import SlackApiError, SlackClientError
 from slack_sdk.web.async_client import AsyncWebClient
 from slack_sdk.web.async_slack_response import AsyncSlackResponse
 
-from bot.clock import Clock
 from bot.errors import (
     SlackError,
     SlackMessageGone,
@@ -18,6 +17,7 @@ from bot.errors import (
     SlackRefused,
     SlackUnreachable,
 )
+from bot.ops.clock import Clock
 from bot.ui.message import Message
 
 HTTP_TOO_MANY = 429
@@ -26,6 +26,9 @@ HTTP_SERVER_ERROR = 500
 GONE = frozenset({"message_not_found", "cant_update_message", "edit_window_closed"})
 # Nothing that the bot did: the same call may pass a little later.
 PASSING = frozenset({"internal_error", "fatal_error", "service_unavailable", "request_timeout"})
+
+
+SlackObserver = Callable[[str, str | None, str | None], None]
 
 
 @dataclass(frozen=True)
@@ -50,19 +53,28 @@ class SlackUser:
     is_guest: bool
     is_bot: bool
     is_deleted: bool
+    is_stranger: bool = False
+    time_zone: str = "UTC"
 
 
 class SlackClient:
     """The few methods that the bot calls, with the shared session inside `web`.
 
-    A method that answered 429 is not called before Slack's time is over, whoever wants to: it
-    raises `SlackRateLimited` meanwhile.
+    `observe` is told of every call: its method, Slack's name for what went wrong or None, and the
+    channel that it was about.
+
+    A method that answered 429 is not called again for the same channel before Slack's time is over,
+    whoever wants to: it raises `SlackRateLimited` meanwhile. Slack counts messages by channel, so
+    that many cards in one channel hold up no alert in another.
     """
 
-    def __init__(self, web: AsyncWebClient, clock: Clock) -> None:
+    def __init__(
+        self, web: AsyncWebClient, clock: Clock, observe: "SlackObserver | None" = None
+    ) -> None:
         self._web = web
         self._clock = clock
-        self._quiet_until: dict[str, float] = {}
+        self._observe = observe or _unobserved
+        self._quiet_until: dict[tuple[str, str], float] = {}
 
     async def who_am_i(self) -> BotIdentity:
         """Return who the token belongs to (`auth.test`)."""
@@ -95,6 +107,8 @@ class SlackClient:
             is_guest=bool(user.get("is_restricted") or user.get("is_ultra_restricted")),
             is_bot=bool(user.get("is_bot")),
             is_deleted=bool(user.get("deleted")),
+            is_stranger=bool(user.get("is_stranger")),
+            time_zone=str(user.get("tz") or "UTC"),
         )
 
     async def members(self, group_id: str) -> frozenset[str]:
@@ -151,25 +165,57 @@ class SlackClient:
         answer = await self._call(self._web.views_open, trigger_id=trigger_id, view=dict(view))
         return str((answer.get("view") or {}).get("id", ""))
 
-    async def update_view(self, view_id: str, view: Mapping[str, Any]) -> None:
-        """Replace an open modal."""
-        await self._call(self._web.views_update, view_id=view_id, view=dict(view))
+    async def permalink(self, channel_id: str, message_ts: str) -> str:
+        """Return the address of a message (`chat.getPermalink`)."""
+        answer = await self._call(
+            self._web.chat_getPermalink, channel=channel_id, message_ts=message_ts
+        )
+        return str(answer.get("permalink") or "")
+
+    async def publish_home(
+        self, slack_user_id: str, view: Mapping[str, Any], view_hash: str | None
+    ) -> str:
+        """Show a person's Home tab, with a hash only in the place of that view; return its own."""
+        expected = {"hash": view_hash} if view_hash else {}
+        answer = await self._call(
+            self._web.views_publish, user_id=slack_user_id, view=dict(view), **expected
+        )
+        return str((answer.get("view") or {}).get("hash", ""))
 
     async def _call(
         self,
         method: Callable[..., Awaitable[AsyncSlackResponse]],
         **arguments: Any,  # noqa: ANN401 - as the method takes them
     ) -> AsyncSlackResponse:
-        """As `_called`, unless Slack asked to be left alone; limits are those of a method."""
-        name = method.__name__
-        left = self._quiet_until.get(name, 0.0) - self._clock.monotonic()
+        """As `_called`, unless Slack asked to be left alone."""
+        name, channel_id = method.__name__, arguments.get("channel")
+        limited = (name, str(channel_id or ""))
+        left = self._quiet_until.get(limited, 0.0) - self._clock.monotonic()
         if left > 0:
             raise SlackRateLimited(math.ceil(left))
         try:
-            return await _called(method, **arguments)
+            answer = await _called(method, **arguments)
         except SlackRateLimited as error:
-            self._quiet_until[name] = self._clock.monotonic() + error.retry_after_seconds
+            self._be_quiet(limited, error.retry_after_seconds)
+            self._observe(name, "ratelimited", channel_id)
             raise
+        except SlackError as error:
+            why = error.error if isinstance(error, SlackRefused) else error.outcome
+            self._observe(name, why, channel_id)
+            raise
+        self._observe(name, None, channel_id)
+        return answer
+
+    def _be_quiet(self, limited: tuple[str, str], seconds: float) -> None:
+        now = self._clock.monotonic()
+        over = [one for one, until in self._quiet_until.items() if until <= now]
+        for one in over:
+            del self._quiet_until[one]
+        self._quiet_until[limited] = now + seconds
+
+
+def _unobserved(_method: str, _error: str | None, _channel_id: str | None) -> None:
+    """Nobody counts."""
 
 
 def _name(user: Mapping[str, Any]) -> str:

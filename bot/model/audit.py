@@ -6,6 +6,9 @@ from datetime import datetime
 from typing import Any
 
 BOT = "gatehouse"
+# What somebody without the permission wanted; the subject is the permission.
+REFUSED = "permission.refused"
+REFUSALS = frozenset({REFUSED, "request.refused"})
 
 
 @dataclass(frozen=True)

@@ -1,20 +1,28 @@
-"""What phones and programs make of the same letters: quotes, dashes, and characters nobody sees."""
+"""What phones and programs make of the same text: quotes, dashes, characters nobody sees."""
 
 import re
 import unicodedata
+from collections.abc import Iterable
+from difflib import get_close_matches
 
 DOUBLE_QUOTES = '"\u201c\u201d\u201e\u201f\u00ab\u00bb'
 SINGLE_QUOTES = "'\u2018\u2019\u201a\u201b"
 LONG_DASHES = "\u2010\u2011\u2012\u2013\u2014\u2015\u2212"
 # Control characters, halves of surrogate pairs, characters that turn the direction of what follows
-# them, and those that nobody sees.
+# them, and those that nobody sees: what Unicode calls Default_Ignorable, other formats, and a
+# pattern of Braille without a dot. A test holds this against all of Unicode.
 UNSEEN = re.compile(
     "[\x00-\x1f\x7f-\x9f\ud800-\udfff"
-    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f\u202a-\u202e"
-    "\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\U000e0001]"
+    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u2028-\u202e"
+    "\u2060-\u206f\u2800\u3164\ufeff\uffa0\ufff0-\ufffb"
+    "\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
+    "\U000e0000-\U000e00ff\U000e01f0-\U000e0fff]"
 )
 # What is seen only by what it does to its neighbours, and what the bot itself shows for the unseen.
-_SHAPING = re.compile("[\u200c\u200d\ufe00-\ufe0f\ufffd]")
+_SHAPING = re.compile("[\u200c\u200d\ufe00-\ufe0f\U000e0100-\U000e01ef\ufffd]")
+# What is shown as it is where every character counts: no other one can be taken for it. A backtick
+# would end the code span; of several blanks in a row only one is seen.
+_EXACT = re.compile(r"[^ -_a-~]|^ | $| (?= )|(?<= ) ")
 # What stands for a plain mark: accents that are typed for an apostrophe, and what the bot itself
 # shows for a backtick and for angle brackets.
 _APOSTROPHES = SINGLE_QUOTES + "`\u00b4\u02b9\u02bb\u02bc\u02bd\u02cb\u2032"
@@ -24,21 +32,56 @@ _PLAIN = str.maketrans(
     | dict.fromkeys(LONG_DASHES, "-")
     | {"\u2039": "<", "\u203a": ">"}
 )
+# Of two words: twice the characters in common over all characters. "lst" and "list" have 0.86.
+LIKENESS = 0.6
+_ENDS = re.compile(rf"^(?:{UNSEEN.pattern}|\s)+|(?:{UNSEEN.pattern}|[\s;])+$")
+_NUMBER_DASH = re.compile("(?<=[0-9)])[\u2010\u2011\u2012\u2013\u2212](?=[0-9(])")
 _DASHES = re.compile("-{2,}")
+
+
+def exactly(identity: str) -> str:
+    """Return an identity so that two that differ never look the same.
+
+    ASCII is as it is. Whatever cannot be seen, or told apart from another character, is shown by
+    its code point: that is so of every character of other alphabets.
+
+    >>> exactly("chat:\u0430da")
+    'chat:⟨U+0430⟩da'
+    """
+    return _EXACT.sub(lambda match: f"⟨U+{ord(match.group()):04X}⟩", identity)
 
 
 def folded(text: str) -> str:
     """Return the text as it is looked up: what looks alike, or was meant to be, is the same.
 
-    Of two texts only what is folded may be compared: neither case counts, nor what a phone makes of
-    quotes, dashes (two are one long dash) and white space, nor what nobody sees.
+    Of two texts only what is folded may be compared: neither case nor accents count, nor what a
+    phone makes of quotes, dashes (two are one long dash) and white space, nor what nobody sees.
 
     >>> folded("O\u2019Brien \u2014\u00a0Sons") == folded("o'brien -- sons")
     True
     """
     plain = text.translate(_PLAIN)
     if not plain.isascii():
-        plain = unicodedata.normalize("NFKC", plain).translate(_PLAIN)
+        parts = unicodedata.normalize("NFKD", plain)
+        bare = "".join(one for one in parts if not unicodedata.combining(one))
+        plain = unicodedata.normalize("NFKC", bare).translate(_PLAIN)
     # White space first: a line feed is a control character too.
     seen = _SHAPING.sub("", UNSEEN.sub("", " ".join(plain.split())))
     return _DASHES.sub("-", " ".join(seen.split())).casefold()
+
+
+def tidy_identity(text: str) -> str:
+    """Return an identity as it was meant: without what phones put around it, and composed.
+
+    That is marks of direction and other unseen characters at its ends, dashes that do not break
+    between digits, and a semicolon after it.
+    """
+    composed = unicodedata.normalize("NFC", text)
+    bare = _ENDS.sub("", composed)
+    return _NUMBER_DASH.sub("-", bare)
+
+
+def closest(typed: str, known: Iterable[str], count: int = 1) -> list[str]:
+    """Return the known words nearest to what was typed, in their own spelling; [] when none is."""
+    by_fold = {folded(word): word for word in known}
+    return [by_fold[near] for near in get_close_matches(folded(typed), by_fold, count, LIKENESS)]

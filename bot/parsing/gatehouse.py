@@ -1,13 +1,11 @@
-"""`/gatehouse` text to a wish."""
+"""`/gatehouse` text to a command."""
 
 from dataclasses import dataclass
 from typing import Literal
 
-from bot.errors import UsageError
-from bot.parsing.words import read_words, refuse_endless
+from bot.commands import GATEHOUSE
+from bot.parsing.words import UNCLEAR, asks_for_help, read_words, refuse_endless
 
-USAGE = "/gatehouse help | whoami | status | audit [n]"
-EXAMPLE = "/gatehouse status"
 MOST_ENTRIES = 50
 FEW_ENTRIES = 10
 COUNTS = {str(count): count for count in range(1, MOST_ENTRIES + 1)}
@@ -17,7 +15,7 @@ COUNTS = {str(count): count for count in range(1, MOST_ENTRIES + 1)}
 class GatehouseRequest:
     """What is wanted; `count` is how many entries of the audit."""
 
-    kind: Literal["help", "whoami", "status", "audit"]
+    form: Literal["help", "whoami", "status", "audit"]
     count: int = FEW_ENTRIES
 
 
@@ -27,11 +25,11 @@ def parse_gatehouse(text: str) -> GatehouseRequest:
     Raises:
         UsageError: It is none of the four.
     """
-    refuse_endless(text, USAGE, EXAMPLE)
+    refuse_endless(text, GATEHOUSE)
     typed = read_words(text)
+    if not typed or asks_for_help(typed):
+        return GatehouseRequest("help")
     match [word.keyword for word in typed]:
-        case [] | ["help"]:
-            return GatehouseRequest("help")
         case ["whoami"]:
             return GatehouseRequest("whoami")
         case ["status"]:
@@ -42,6 +40,6 @@ def parse_gatehouse(text: str) -> GatehouseRequest:
         case ["audit", _] if typed[1].text in COUNTS:
             return GatehouseRequest("audit", COUNTS[typed[1].text])
         case ["audit", *_]:
-            sentence = f"How many entries? From 1 to {MOST_ENTRIES}."
-            raise UsageError(sentence, "/gatehouse audit [n]", "/gatehouse audit 20")
-    raise UsageError("I did not understand that.", USAGE, EXAMPLE)
+            sentence = f"How many entries? Choose 1 to {MOST_ENTRIES}."
+            raise GATEHOUSE.misuse(sentence, "audit")
+    raise GATEHOUSE.misuse(UNCLEAR)

@@ -1,21 +1,19 @@
-"""`/orgs` text to a wish."""
+"""`/orgs` text to a command."""
 
 from dataclasses import dataclass
 from typing import Literal
 
-from bot.errors import UsageError
-from bot.parsing.words import read_words, recover, refuse_endless
+from bot.commands import ORGS
+from bot.parsing.words import asks_for_help, read_words, recover, refuse_endless
 
 LONGEST_FILTER = 200
-SHOWING = ("/orgs show <id or name>", "/orgs show 10234695")
-_FILTERING = ("/orgs <text>", "/orgs EUR")
 
 
 @dataclass(frozen=True)
 class OrgsRequest:
     """What is wanted: `words` are the filter, or the id or name to show."""
 
-    kind: Literal["list", "show", "refresh", "help"]
+    form: Literal["list", "show", "refresh", "help"]
     words: str = ""
 
 
@@ -25,15 +23,17 @@ def parse_orgs(text: str) -> OrgsRequest:
     Raises:
         UsageError: `show` without a name, or a text beyond reason.
     """
-    refuse_endless(text, *_FILTERING)
+    refuse_endless(text, ORGS, "search")
     words = read_words(text)
     first = words[0].keyword if words else ""
-    if first in {"help", "refresh"} and len(words) == 1:
-        return OrgsRequest("help" if first == "help" else "refresh")
+    if asks_for_help(words):
+        return OrgsRequest("help")
+    if first == "refresh" and len(words) == 1:
+        return OrgsRequest("refresh")
     if first != "show":
         return OrgsRequest("list", _filter(text))
     if len(words) == 1:
-        raise UsageError("Which organization?", *SHOWING)
+        raise ORGS.misuse("Which organization?", "show")
     rest = words[1].text if len(words) == 2 else recover(text[words[0].end :])  # noqa: PLR2004
     return OrgsRequest("show", _filter(rest))
 
@@ -47,5 +47,5 @@ def _filter(typed: str) -> str:
 
 def _short(words: str) -> str:
     if len(words) > LONGEST_FILTER:
-        raise UsageError(f"That is more than {LONGEST_FILTER} characters.", *_FILTERING)
+        raise ORGS.misuse(f"That's more than {LONGEST_FILTER} characters.", "search")
     return words

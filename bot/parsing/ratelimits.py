@@ -1,20 +1,13 @@
-"""`/ratelimits` text to a wish."""
+"""`/ratelimits` text to a command."""
 
 from dataclasses import dataclass
 from typing import Literal
 
-from bot.errors import UsageError
-from bot.model.plans import Plan
-from bot.parsing.words import Word, read_words, refuse_endless, rest_of_line
+from bot.commands import RATELIMITS
+from bot.model.quotas.plans import Plan
+from bot.parsing.words import Word, asks_for_help, read_words, refuse_endless, rest_of_line
 
 LONGEST_NAME = 400
-EXAMPLE = "/ratelimits check 10234695"
-USAGE = {
-    "all": ("/ratelimits [<org>] | check <org> | plan <org> <plan> | help", EXAMPLE),
-    "check": ("/ratelimits check <org>", EXAMPLE),
-    "plan": ("/ratelimits plan <org> <plan>", "/ratelimits plan 10234695 standard"),
-}
-"""The usage and an example of all, and of two forms alone."""
 _PLANS = ", ".join(plan.value for plan in Plan)
 
 
@@ -22,7 +15,7 @@ _PLANS = ", ".join(plan.value for plan in Plan)
 class RatelimitsRequest:
     """What is wanted: `organization` is an id or a name, `plan` the one to set."""
 
-    kind: Literal["all", "one", "check", "plan", "help"]
+    form: Literal["all", "one", "check", "plan", "help"]
     organization: str = ""
     plan: Plan | None = None
 
@@ -35,16 +28,16 @@ def parse_ratelimits(text: str) -> RatelimitsRequest:
     Raises:
         UsageError: `check` or `plan` without an organization, no such plan, or far too long.
     """
-    refuse_endless(text, *USAGE["all"])
+    refuse_endless(text, RATELIMITS)
     words = read_words(text)
     if not words:
         return RatelimitsRequest("all")
     first = words[0].keyword
-    if first == "help" and len(words) == 1:
+    if asks_for_help(words):
         return RatelimitsRequest("help")
     if first == "check":
         if len(words) == 1:
-            raise UsageError("Which organization?", *USAGE["check"])
+            raise RATELIMITS.misuse("Which organization?", "check")
         return RatelimitsRequest("check", _name(text, words[0].end, words[1:]))
     if first == "plan":
         return _plan(text, words)
@@ -53,10 +46,10 @@ def parse_ratelimits(text: str) -> RatelimitsRequest:
 
 def _plan(text: str, words: tuple[Word, ...]) -> RatelimitsRequest:
     if len(words) < 3:  # noqa: PLR2004 - "plan", the organization and the plan
-        raise UsageError(f"Which organization, and which plan ({_PLANS})?", *USAGE["plan"])
+        raise RATELIMITS.misuse(f"Which organization, and which plan ({_PLANS})?", "plan")
     wanted = words[-1].text.casefold()
     if wanted not in set(Plan):
-        raise UsageError(f"The last word has to be a plan: {_PLANS}.", *USAGE["plan"])
+        raise RATELIMITS.misuse(f"The last word must be a plan: {_PLANS}.", "plan")
     upto = text[: words[-2].end]
     return RatelimitsRequest("plan", _name(upto, words[0].end, words[1:-1]), Plan(wanted))
 
@@ -65,5 +58,5 @@ def _name(text: str, start: int, words: tuple[Word, ...]) -> str:
     """The organization as typed: one word, quoted or not, or all of the line."""
     name = words[0].text if len(words) == 1 else rest_of_line(text, start)
     if len(name) > LONGEST_NAME:
-        raise UsageError(f"That is more than {LONGEST_NAME} characters.", *USAGE["all"])
+        raise RATELIMITS.misuse(f"That's more than {LONGEST_NAME} characters.")
     return name

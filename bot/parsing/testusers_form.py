@@ -2,8 +2,12 @@
 
 from dataclasses import dataclass
 
-from bot.model.testusers import identities_problem, parse_duration
-from bot.parsing.testusers import ChangeKind, ChangeRequest, duration_problem, reason_problem
+from bot.model.durations import parse_duration
+from bot.model.spelling import tidy_identity
+from bot.model.start_times import parse_start
+from bot.model.testusers.changes import identities_problem
+from bot.parsing.testusers_change import duration_problem, reason_problem, start_problem
+from bot.parsing.testusers_requests import ChangeKind, ChangeRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,6 +18,7 @@ class TypedForm:
     kind: str
     identities: str
     duration: str
+    start: str
     reason: str
 
 
@@ -24,33 +29,53 @@ class FormProblems:
     flow: str = ""
     identities: str = ""
     duration: str = ""
+    start: str = ""
     reason: str = ""
 
 
 def parse_form(form: TypedForm) -> ChangeRequest | FormProblems:
     """The request that a form makes, or what is wrong at which of its inputs.
 
-    A line is an identity, exactly as it stands; white space around it is not part of it.
+    A line is an identity, without what phones put around it.
     """
-    lines = [line.strip() for line in form.identities.split("\n")]
+    lines = [tidy_identity(line) for line in form.identities.split("\n")]
     identities = tuple(line for line in lines if line)
     typed, reason = form.duration.strip(), " ".join(form.reason.split())
+    _, _, preset = form.kind.partition("@")
+    start = parse_start(form.start.split())
     problems = FormProblems(
         flow="" if form.flow else "Choose a flow.",
-        identities=identities_problem(identities) or "",
+        identities="" if preset and not identities else identities_problem(identities) or "",
         duration=_duration_problem(form.kind, typed),
+        start=_start_problem(form.kind, form.start.strip()),
         reason=reason_problem(reason) or "",
     )
     if problems != FormProblems():
         return problems
     kind: ChangeKind = "remove" if form.kind == "remove" else "add"
-    duration = parse_duration(typed) if typed else None
-    return ChangeRequest(kind, form.flow, identities, duration, now=False, reason=reason)
+    return ChangeRequest(
+        kind,
+        form.flow,
+        identities,
+        parse_duration(typed) if typed else None,
+        reason=reason,
+        presets=(preset,) if preset else (),
+        start=start[0] if start else None,
+    )
+
+
+def _start_problem(kind: str, typed: str) -> str:
+    if not typed:
+        return ""
+    if kind == "remove":
+        return "A start time only works with Add."
+    found = parse_start(typed.split())
+    return "" if found and found[1] == len(typed.split()) else start_problem(typed)
 
 
 def _duration_problem(kind: str, typed: str) -> str:
     if not typed:
         return ""
     if kind == "remove":
-        return "Only who is added can be added for a time."
+        return "A duration only works with Add."
     return "" if parse_duration(typed) else duration_problem(typed)

@@ -6,13 +6,16 @@ quotes, lengthen dashes and put spaces that do not break. Here all of it is read
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bot.errors import UsageError
+from bot.commands import Command
 from bot.model.spelling import DOUBLE_QUOTES, LONG_DASHES, SINGLE_QUOTES
 
 MAX_CHARS = 12_000
 """No text above this many characters is read; Slack's own limit is not documented."""
+UNCLEAR = "Sorry, I didn't get that."
+_HELP = frozenset({"help", "h", "?"})
 
 _MARKUP = r"<(?:[@#!]|[A-Za-z][A-Za-z0-9+.-]*:)[^<>]*>"
 _MARKUP_OR_ENTITY = re.compile(rf"{_MARKUP}|&(?:amp|lt|gt);")
@@ -32,7 +35,7 @@ class Word:
 
     @property
     def keyword(self) -> str:
-        """The word as a keyword: small letters, plain dashes, `--help` as `help`; or nothing."""
+        """The word as a keyword: lower case, plain dashes, `--help` as `help`; or nothing."""
         if self.is_quoted:
             return ""
         plain = re.sub(rf"[{LONG_DASHES}]", "-", self.text).casefold()
@@ -49,15 +52,20 @@ class Word:
         return not self.is_quoted and self.text[:1] in DOUBLE_QUOTES
 
 
-def refuse_endless(text: str, usage: str, example: str) -> None:
+def refuse_endless(text: str, command: Command, kind: str | None = None) -> None:
     """Return if the text is short enough to be read.
 
     Raises:
         UsageError: It has more than `MAX_CHARS` characters.
     """
     if len(text) > MAX_CHARS:
-        sentence = f"That is too long: at most {MAX_CHARS:,} characters are read at once."
-        raise UsageError(sentence, usage, example)
+        sentence = f"That's too long. Send at most {MAX_CHARS:,} characters at once."
+        raise command.misuse(sentence, kind)
+
+
+def asks_for_help(words: Sequence[Word]) -> bool:
+    """Whether `help` is all that was typed, in any of its spellings: `?`, `-h`, `--help`."""
+    return len(words) == 1 and words[0].keyword in _HELP
 
 
 def recover(text: str) -> str:

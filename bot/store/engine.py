@@ -1,93 +1,49 @@
 """The database: one engine, transactions, its clock, and one error for all its troubles."""
 
 import asyncio
-import fcntl
-import json
-import os
+import math
 import sqlite3
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
-import asyncpg
-from pydantic_core import PydanticSerializationError, to_json
+import structlog
 from sqlalchemy import (
-    BigInteger,
     ColumnElement,
-    Dialect,
-    Text,
     bindparam,
-    event,
     literal_column,
-    make_url,
     text,
 )
-from sqlalchemy.engine import URL
-from sqlalchemy.exc import SQLAlchemyError
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
-from sqlalchemy.types import TypeDecorator
+from sqlalchemy.exc import IntegrityError, ProgrammingError, SQLAlchemyError
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from bot.clock import Clock
-from bot.errors import CommitUnknown, DatabaseInUse, DatabaseUnavailable
+from bot.errors import CommitUnknown, DatabaseUnavailable
+from bot.model.signatures import NO_SEAL, Seal
+from bot.ops.clock import Clock
+from bot.store.causes import TOO_MANY, UNREACHABLE, cause_of, is_of_postgres, technical_cause
+from bot.store.patience import CONNECT_SECONDS, STATEMENT_SECONDS
+from bot.store.sqlite import is_sqlite, sqlite_engine, sqlite_url
+from bot.store.types import EpochSeconds, from_microseconds, json_text
 
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-CONNECT_SECONDS = 5
-STATEMENT_SECONDS = 10
-# Another program (a backup, a shell) may hold SQLite's lock; all our writers queue behind the one
-# that waits for it.
-BUSY_SECONDS = 3
-# What the drivers raise while connecting, before SQLAlchemy can wrap it.
-DRIVER_ERRORS = (asyncpg.PostgresError, asyncpg.InterfaceError, sqlite3.Error)
+if TYPE_CHECKING:
+    from bot.store.postgres import PostgresEngine
+
+log = structlog.get_logger(__name__)
+
+DEFAULT_POOL = 10
+# How soon a server without a free connection is asked again.
+CONNECTION_PAUSE_SECONDS = 0.05
+CLOSE_SECONDS = 0.5
+CAUSE_EVERY_SECONDS = 60.0
 # As SQLite reads: without it each statement of PostgreSQL sees what was committed before it.
 SNAPSHOT = {"isolation_level": "REPEATABLE READ"}
+# Changes nothing, and needs all that a write needs.
+TOUCH = text("UPDATE alembic_version SET version_num = version_num")
+ENCODINGS = frozenset({"UTF8", "SQL_ASCII"})
 POSTGRES_NOW = text("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint")
-
-
-class UtcDateTime(TypeDecorator[datetime]):
-    """An aware time, stored as whole microseconds since 1970: exact and alike on every database."""
-
-    impl = BigInteger
-    cache_ok = True
-
-    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> int | None:  # noqa: ARG002
-        """Python to database."""
-        return None if value is None else to_microseconds(value)
-
-    def process_result_value(self, value: int | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002
-        """Database to Python."""
-        return None if value is None else from_microseconds(value)
-
-
-class ExactText(TypeDecorator[str]):
-    """Any text, stored as its JSON in ASCII: PostgreSQL has no place for the character zero."""
-
-    impl = Text
-    cache_ok = True
-
-    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:  # noqa: ARG002
-        """Python to database."""
-        return None if value is None else json.dumps(value)
-
-    def process_result_value(self, value: str | None, dialect: Dialect) -> str | None:  # noqa: ARG002
-        """Database to Python."""
-        return None if value is None else str(json.loads(value))
-
-
-class EpochSeconds(TypeDecorator[float]):
-    """Seconds since 1970 for arithmetic, stored as `UtcDateTime` stores them."""
-
-    impl = BigInteger
-    cache_ok = True
-
-    def process_bind_param(self, value: float | None, dialect: Dialect) -> int | None:  # noqa: ARG002
-        """Python to database."""
-        return None if value is None else round(value * 1_000_000)
-
-    def process_result_value(self, value: int | None, dialect: Dialect) -> float | None:  # noqa: ARG002
-        """Database to Python."""
-        return None if value is None else value / 1_000_000
 
 
 # PostgreSQL's does not move while a statement runs, hence an index can be searched by it.
@@ -97,21 +53,14 @@ POSTGRES_CLOCK: ColumnElement[float] = literal_column(
 CLOCK_PARAMETER: ColumnElement[float] = bindparam("clock", type_=EpochSeconds)
 
 
-def to_microseconds(value: datetime) -> int:
-    """Return whole microseconds since 1970."""
-    return (value - EPOCH) // timedelta(microseconds=1)
-
-
-def from_microseconds(value: int) -> datetime:
-    """Return the aware time so many microseconds after 1970."""
-    return EPOCH + timedelta(microseconds=value)
-
-
 class Transaction:
     """One transaction: its connection, and one reading of the database's clock."""
 
-    def __init__(self, connection: AsyncConnection, clock: Clock | None) -> None:
+    def __init__(
+        self, connection: AsyncConnection, clock: Clock | None, seal: Seal = NO_SEAL
+    ) -> None:
         self.connection = connection
+        self.seal = seal
         self._clock = clock
         self._now: datetime | None = None
 
@@ -152,14 +101,40 @@ class Database:
         clock: The time to use instead of the database's own; on SQLite, which has no clock of
             its own, the caller's is used always.
         own_clock: Whether PostgreSQL tells the time (production) or `clock` does (tests).
+        pool_size: How many connections to PostgreSQL it opens at most.
+        seal: Signs what decides, when it is written.
     """
 
-    def __init__(self, url: str, clock: Clock, *, own_clock: bool = True) -> None:
-        self.url = async_url(url)
-        self.is_sqlite = self.url.get_backend_name() == "sqlite"
+    def __init__(
+        self,
+        url: str,
+        clock: Clock,
+        *,
+        own_clock: bool = True,
+        pool_size: int = DEFAULT_POOL,
+        seal: Seal = NO_SEAL,
+    ) -> None:
+        self.seal = seal
+        self.pool_size = pool_size
+        self.is_sqlite = is_sqlite(url)
         self._clock = clock if self.is_sqlite or not own_clock else None
-        self._engine = _make_engine(self.url)
+        self._postgres = None if self.is_sqlite else _postgres_engine(url, pool_size)
+        self.url = self._postgres.url if self._postgres else sqlite_url(url)
+        self._engine = self._postgres.engine if self._postgres else sqlite_engine(self.url)
+        self._unhurried_url = url
         self._writer = asyncio.Lock()
+        self._cause_told_at = -math.inf
+        # SQLAlchemy cannot wrap yet what a driver raises while connecting.
+        self._errors: tuple[type[Exception], ...] = (
+            SQLAlchemyError,
+            OSError,
+            *_driver_errors(is_sqlite=self.is_sqlite),
+        )
+
+    @property
+    def is_pooled(self) -> bool:
+        """Whether a pooler was seen between this process and PostgreSQL."""
+        return self._postgres is not None and self._postgres.is_pooled
 
     @property
     def is_absent(self) -> bool:
@@ -182,8 +157,10 @@ class Database:
         """
         is_committing = False
         try:
-            async with self._serialised(), _translated(), self._engine.begin() as connection:
-                yield Transaction(connection, self._clock)
+            async with self._serialised(), self._connected() as connection, connection.begin():
+                if self._postgres is not None:
+                    await self._postgres.limit(connection)
+                yield Transaction(connection, self._clock, self.seal)
                 is_committing = True
         except DatabaseUnavailable as error:
             # SQLite is in this process: a commit of its that fails is undone.
@@ -192,26 +169,48 @@ class Database:
             raise
 
     @asynccontextmanager
-    async def statements(self) -> AsyncIterator[Transaction]:
+    async def autocommit(self) -> AsyncIterator[Transaction]:
         """Yield a connection on which each statement is a transaction of its own.
 
         Raises:
             DatabaseUnavailable: As for `transaction`.
         """
         alone = {"gatehouse_alone": True} if self.is_sqlite else {"isolation_level": "AUTOCOMMIT"}
-        async with self._serialised(), _translated(), self._engine.connect() as connection:
-            yield Transaction(await connection.execution_options(**alone), self._clock)
+        async with self._serialised(), self._connected() as connection:
+            yield Transaction(await connection.execution_options(**alone), self._clock, self.seal)
 
     @asynccontextmanager
-    async def reading(self) -> AsyncIterator[Transaction]:
+    async def read_only(self) -> AsyncIterator[Transaction]:
         """Yield a transaction that only reads, and sees everything as it stood at one moment.
 
         Raises:
             DatabaseUnavailable: As for `transaction`.
         """
         reads = {"gatehouse_reads": True} if self.is_sqlite else SNAPSHOT
-        async with _translated(), self._engine.connect() as connection:
-            yield Transaction(await connection.execution_options(**reads), self._clock)
+        async with self._connected() as connection:
+            yield Transaction(await connection.execution_options(**reads), self._clock, self.seal)
+
+    @asynccontextmanager
+    async def _connected(self) -> AsyncIterator[AsyncConnection]:
+        """Yield a connection of the pool; every error inside is one of ours."""
+        async with self._translated():
+            connection = await self._check_out()
+            try:
+                yield connection
+            finally:
+                # As SQLAlchemy does it: who is cancelled here would leave it checked out.
+                await asyncio.shield(asyncio.create_task(connection.close()))
+
+    async def _check_out(self) -> AsyncConnection:
+        """Take a connection; while the server has none to give, wait for one of ours to be free."""
+        deadline = time.monotonic() + CONNECT_SECONDS
+        while True:
+            try:
+                return await self._engine.connect()
+            except self._errors as error:
+                if cause_of(error) is not TOO_MANY or time.monotonic() > deadline:
+                    raise
+            await asyncio.sleep(CONNECTION_PAUSE_SECONDS)
 
     @asynccontextmanager
     async def _serialised(self) -> AsyncIterator[None]:
@@ -230,151 +229,119 @@ class Database:
             self._writer.release()
 
     async def ping(self) -> None:
-        """Return when the database answers.
+        """Return when the database answers, and is none that can only be read.
 
         Raises:
             DatabaseUnavailable: It does not.
         """
-        async with self.reading() as tx:
-            await tx.connection.execute(text("SELECT 1"))
+        async with self.read_only() as tx:
+            if not tx.is_postgres:
+                await tx.connection.execute(text("SELECT 1"))
+            elif await tx.connection.scalar(text("SHOW transaction_read_only")) == "on":
+                raise DatabaseUnavailable from _read_only()
+
+    async def try_writing(self) -> None:
+        """Return when the database takes a write; it changes nothing.
+
+        Raises:
+            DatabaseUnavailable: It does not, or it is not migrated.
+        """
+        async with self.transaction() as tx:
+            await tx.connection.execute(TOUCH)
+
+    async def holds_every_name(self) -> bool:
+        """Return whether names in any script can be stored.
+
+        Raises:
+            DatabaseUnavailable: It cannot be reached.
+        """
+        if self.is_sqlite:
+            return True
+        async with self.read_only() as tx:
+            return await tx.connection.scalar(text("SHOW server_encoding")) in ENCODINGS
+
+    async def ping_writing(self) -> None:
+        """Return when something could be written: nobody blocks whoever writes.
+
+        Raises:
+            DatabaseUnavailable: It cannot.
+        """
+        async with self.transaction() as tx:
+            if tx.is_postgres:
+                # Every write that matters takes this row; see `bot.store.audit`.
+                await tx.connection.execute(text("SELECT 1 FROM audit_head FOR NO KEY UPDATE"))
+
+    @asynccontextmanager
+    async def migrating(self) -> AsyncIterator[Transaction]:
+        """Yield a transaction that may take as long as it wants, for migrations.
+
+        Raises:
+            DatabaseUnavailable: As for `transaction`.
+        """
+        if self.is_sqlite:
+            async with self.transaction() as tx:
+                yield tx
+            return
+        postgres = _postgres_engine(self._unhurried_url, 1, is_unhurried=True)
+        try:
+            async with self._translated(), postgres.engine.begin() as connection:
+                await postgres.limit(connection)
+                yield Transaction(connection, self._clock, self.seal)
+        finally:
+            await postgres.engine.dispose()
 
     async def close(self) -> None:
-        """Close every connection."""
-        await self._engine.dispose()
+        """Close every connection; one to a server that does not answer is left."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(CLOSE_SECONDS):
+                await self._engine.dispose()
 
-
-@asynccontextmanager
-async def _translated() -> AsyncIterator[None]:
-    """Turn the driver's and the system's errors into ours."""
-    try:
-        yield
-    except (SQLAlchemyError, OSError, *DRIVER_ERRORS) as error:
-        if _is_unstorable(error):
-            raise
-        raise DatabaseUnavailable from error
-
-
-def _is_unstorable(error: Exception) -> bool:
-    """Whether PostgreSQL is there and cannot hold a value, however often it is tried."""
-    return isinstance(getattr(getattr(error, "orig", None), "__cause__", None), asyncpg.DataError)
-
-
-# What PostgreSQL's own tools write into an address, in the words of the driver.
-SSL_NAMES = {"sslmode": "ssl"}
-
-
-def async_url(url: str) -> URL:
-    """Return the SQLAlchemy address with its asynchronous driver; `postgres://` is taken too."""
-    parsed = make_url(url.replace("postgres://", "postgresql://", 1))
-    drivers = {"sqlite": "sqlite+aiosqlite", "postgresql": "postgresql+asyncpg"}
-    query = {SSL_NAMES.get(name, name): value for name, value in parsed.query.items()}
-    return parsed.set(drivername=drivers[parsed.get_backend_name()], query=query)
-
-
-class JsonText(str):
-    """JSON that is written already, for a column of JSON."""
-
-    __slots__ = ()
-
-
-def _json_text(value: object) -> str:
-    """Return JSON in a quarter of the time of `json.dumps`."""
-    if isinstance(value, JsonText):
-        return value
-    try:
-        return to_json(value).decode()
-    except PydanticSerializationError:
-        # Half of a surrogate pair has an escape, and no bytes.
-        return json.dumps(value)
-
-
-def _make_engine(url: URL) -> AsyncEngine:
-    if url.get_backend_name() == "sqlite":
-        engine = create_async_engine(
-            url,
-            json_serializer=_json_text,
-            hide_parameters=True,
-            connect_args={"timeout": BUSY_SECONDS},
-        )
-        _prepare_sqlite(engine)
-        return engine
-    return create_async_engine(
-        url,
-        json_serializer=_json_text,
-        # An error is logged, and what people typed is not.
-        hide_parameters=True,
-        # No overflow: a connection for a moment costs the server more than the wait for one of the
-        # ten, and nothing holds one while it wants another.
-        pool_size=10,
-        max_overflow=0,
-        pool_timeout=CONNECT_SECONDS,
-        pool_pre_ping=True,
-        connect_args={"timeout": CONNECT_SECONDS, "command_timeout": STATEMENT_SECONDS},
-    )
-
-
-def _prepare_sqlite(engine: AsyncEngine) -> None:
-    """Write-ahead log, full durability, and transactions that begin when we say so.
-
-    The driver would begin a transaction by itself, and only before the first write, which lets two
-    readers deadlock on the way to writing: see SQLAlchemy's notes on pysqlite and transactions.
-    """
-
-    def on_connect(connection: Any, _record: Any) -> None:  # noqa: ANN401
-        connection.isolation_level = None
-        cursor = connection.cursor()
-        for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
-            cursor.execute(f"PRAGMA {pragma}")
-        cursor.close()
-
-    def on_begin(connection: Any) -> None:  # noqa: ANN401
-        options = connection.get_execution_options()
-        if options.get("gatehouse_alone"):
-            return
-        reads = options.get("gatehouse_reads")
-        connection.exec_driver_sql("BEGIN" if reads else "BEGIN IMMEDIATE")
-
-    def on_invalidate(connection: Any, _record: Any, _error: Any) -> None:  # noqa: ANN401
-        # A statement whose caller was cancelled keeps the closed connection, and so the lock of
-        # its transaction, until both are collected.
-        with suppress(SQLAlchemyError, sqlite3.Error):
-            connection.rollback()
-
-    event.listen(engine.sync_engine, "connect", on_connect)
-    event.listen(engine.sync_engine, "invalidate", on_invalidate)
-    event.listen(engine.sync_engine, "begin", on_begin)
-
-
-class ProcessLock:
-    """Lets one process use one SQLite file; the system drops it with its holder, however that ends.
-
-    Raises:
-        DatabaseInUse: Another process holds it.
-    """
-
-    def __init__(self, url: str) -> None:
-        address = async_url(url)
-        is_file = address.get_backend_name() == "sqlite" and address.database not in {
-            None,
-            ":memory:",
-        }
-        self._path = Path(f"{address.database}.lock") if is_file else None
-        self._file: int | None = None
-
-    def acquire(self) -> None:
-        """Take the lock or raise `DatabaseInUse`; a server database needs none."""
-        if self._path is None:
-            return
-        self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    @asynccontextmanager
+    async def _translated(self) -> AsyncIterator[None]:
+        """Turn the driver's and the system's errors into ours; what is a bug of ours stays one."""
         try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            self.release()
-            raise DatabaseInUse(str(self._path)) from error
+            yield
+        except self._errors as error:
+            if _is_bug(error):
+                raise
+            self._tell_cause(error)
+            raise DatabaseUnavailable from error
 
-    def release(self) -> None:
-        """Give the lock back."""
-        if self._file is not None:
-            with suppress(OSError):
-                os.close(self._file)
-            self._file = None
+    def _tell_cause(self, error: Exception) -> None:
+        """Log what lies behind it, once a minute: who is told hears that nothing was done."""
+        now = time.monotonic()
+        if now - self._cause_told_at < CAUSE_EVERY_SECONDS:
+            return
+        self._cause_told_at = now
+        cause = cause_of(error)
+        log.warning("database.failed", cause=cause.code, error=technical_cause(error))
+
+
+def _is_bug(error: Exception) -> bool:
+    """Whether the database is there, and what it was asked can never be done."""
+    driver = getattr(getattr(error, "orig", None), "__cause__", None)
+    if isinstance(error, IntegrityError) or is_of_postgres(driver, "DataError"):
+        return True
+    return isinstance(error, ProgrammingError) and cause_of(error) is UNREACHABLE
+
+
+def _postgres_engine(url: str, pool_size: int, *, is_unhurried: bool = False) -> "PostgresEngine":
+    # Each driver and its dialect are loaded by who uses that database: a twentieth of a start.
+    from bot.store.postgres import PostgresEngine
+
+    return PostgresEngine(url, pool_size, json_text, is_unhurried=is_unhurried)
+
+
+def _driver_errors(*, is_sqlite: bool) -> tuple[type[Exception], ...]:
+    if is_sqlite:
+        return (sqlite3.Error,)
+    import asyncpg
+
+    return (asyncpg.PostgresError, asyncpg.InterfaceError)
+
+
+def _read_only() -> Exception:
+    import asyncpg
+
+    error: Exception = asyncpg.ReadOnlySQLTransactionError()
+    return error

@@ -2,19 +2,21 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from pydantic import TypeAdapter
 from sqlalchemy import delete, func, select
-from sqlalchemy.dialects import postgresql, sqlite
 
-from bot.model.applying import Plan
-from bot.model.requests import RecordedChange
-from bot.model.testusers import Change, difference
+from bot.model.doubt import DoubtfulPost
+from bot.model.testusers.changes import Change
+from bot.model.testusers.requests import RecordedChange
+from bot.store import seals
 from bot.store.engine import Transaction
-from bot.store.tables import flow_changes, flow_plans
+from bot.store.inserts import insert_into
+from bot.store.tables import flow_changes, flow_posts
 
-_PLAN = TypeAdapter(Plan)
+_POST = TypeAdapter(DoubtfulPost)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,43 +32,39 @@ class _Content:
 _CONTENT = TypeAdapter(_Content)
 
 
-async def put_plan(tx: Transaction, flow_key: str, plan: Plan) -> None:
-    """Store what is about to be sent, in the place of what was."""
-    insert = postgresql.insert(flow_plans) if tx.is_postgres else sqlite.insert(flow_plans)
-    values = {
-        "id": plan.id,
-        "planned_at": await tx.now(),
-        "plan": _PLAN.dump_python(plan, mode="json"),
-    }
+async def put_post(tx: Transaction, flow_key: str, post: DoubtfulPost) -> None:
+    """Store a POST that is about to be sent, or what is known of one by now."""
+    insert = insert_into(flow_posts, is_postgres=tx.is_postgres)
+    content = _POST.dump_python(post, mode="json")
+    values = {"id": post.plan.id, "flow_key": flow_key, "sent_at": post.sent_at, "content": content}
+    stored = seals.signed(tx, flow_posts, values)
     await tx.connection.execute(
-        insert.values(flow_key=flow_key, **values).on_conflict_do_update(
-            index_elements=[flow_plans.c.flow_key], set_=values
-        )
+        insert.values(stored).on_conflict_do_update(index_elements=[flow_posts.c.id], set_=stored)
     )
 
 
-async def plan_of(tx: Transaction, flow_key: str) -> Plan | None:
-    """Return what was about to be sent and is not settled."""
-    query = select(flow_plans.c.plan).where(flow_plans.c.flow_key == flow_key)
-    found = await tx.connection.scalar(query)
-    return None if found is None else _PLAN.validate_python(found)
+async def posts(tx: Transaction, flow_key: str) -> list[DoubtfulPost]:
+    """Return the POSTs of a flow that are in doubt, the first first; none that was edited."""
+    query = select(flow_posts).where(flow_posts.c.flow_key == flow_key)
+    rows = await tx.connection.execute(query.order_by(flow_posts.c.sent_at, flow_posts.c.id))
+    genuine = [row for row in rows if seals.is_genuine(tx, flow_posts, row)]
+    return [_POST.validate_python(row.content) for row in genuine]
 
 
-async def drop_plan(tx: Transaction, flow_key: str, plan_id: str) -> bool:
-    """Remove the plan; return whether it was still there, so that one process settles it."""
-    mine = (flow_plans.c.flow_key == flow_key) & (flow_plans.c.id == plan_id)
-    return bool((await tx.connection.execute(delete(flow_plans).where(mine))).rowcount == 1)
+async def drop_post(tx: Transaction, plan_id: str) -> None:
+    """Remove a POST that is not in doubt any more."""
+    await tx.connection.execute(delete(flow_posts).where(flow_posts.c.id == plan_id))
 
 
-async def record_change(tx: Transaction, flow_key: str, plan: Plan) -> None:
-    """Note that the bot replaced the list."""
-    change = difference(plan.before, plan.after)
-    content = _Content(
-        change.additions,
-        change.removals,
-        tuple(step.request_id for step in plan.steps),
-        tuple(ending.identity for ending in plan.endings),
-    )
+async def record_change(
+    tx: Transaction,
+    flow_key: str,
+    change: Change,
+    request_ids: Sequence[str],
+    ended: Sequence[str],
+) -> None:
+    """Note what the bot did to the list, for which requests and ended grants."""
+    content = _Content(change.additions, change.removals, tuple(request_ids), tuple(ended))
     await tx.connection.execute(
         flow_changes.insert().values(
             flow_key=flow_key,
@@ -74,6 +72,13 @@ async def record_change(tx: Transaction, flow_key: str, plan: Plan) -> None:
             content=_CONTENT.dump_python(content, mode="json"),
         )
     )
+
+
+async def forget(tx: Transaction, before: datetime) -> int:
+    """Remove changes from before a time; return how many. The last one keeps its number in use."""
+    last = select(func.max(flow_changes.c.id)).scalar_subquery()
+    old = (flow_changes.c.at < before) & (flow_changes.c.id < last)
+    return (await tx.connection.execute(delete(flow_changes).where(old))).rowcount
 
 
 async def latest_change_id(tx: Transaction, flow_key: str) -> int:

@@ -5,13 +5,15 @@ from datetime import datetime
 from typing import Any
 
 from pydantic import TypeAdapter
-from sqlalchemy import delete, func, select
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy import Select, delete, func, select
 
-from bot.model.requests import Grant, Who
-from bot.model.testusers import Flow
-from bot.store.engine import Transaction, from_microseconds
-from bot.store.tables import grants
+from bot.model.testusers.changes import Flow
+from bot.model.testusers.requests import Grant, Who
+from bot.store import seals
+from bot.store.engine import Transaction
+from bot.store.inserts import insert_into
+from bot.store.tables import grants, requests
+from bot.store.types import from_microseconds
 
 _WHO = TypeAdapter(Who)
 _WHOS = TypeAdapter(tuple[Who, ...])
@@ -19,8 +21,10 @@ _WHOS = TypeAdapter(tuple[Who, ...])
 
 async def put(tx: Transaction, flow: Flow, grant: Grant) -> None:
     """Store the grant, in the place of an earlier one of the same person."""
-    insert = postgresql.insert(grants) if tx.is_postgres else sqlite.insert(grants)
+    insert = insert_into(grants, is_postgres=tx.is_postgres)
     values = {
+        "flow_key": flow.key,
+        "identity": grant.identity,
         "flow_sid": flow.sid,
         "request_id": grant.request_id,
         "granted_by": _WHO.dump_python(grant.granted_by, mode="json"),
@@ -28,9 +32,10 @@ async def put(tx: Transaction, flow: Flow, grant: Grant) -> None:
         "granted_at": grant.granted_at,
         "ends_at": grant.ends_at,
     }
+    stored = seals.signed(tx, grants, values)
     await tx.connection.execute(
-        insert.values(flow_key=flow.key, identity=grant.identity, **values).on_conflict_do_update(
-            index_elements=[grants.c.flow_key, grants.c.identity], set_=values
+        insert.values(stored).on_conflict_do_update(
+            index_elements=[grants.c.flow_key, grants.c.identity], set_=stored
         )
     )
 
@@ -43,23 +48,60 @@ async def drop(tx: Transaction, flow_key: str, identity: str) -> None:
 
 async def of_flow(tx: Transaction, flow_key: str) -> dict[str, Grant]:
     """Return the grants of a flow by identity."""
-    rows = await tx.connection.execute(select(grants).where(grants.c.flow_key == flow_key))
-    return {row.identity: _grant(row) for row in rows}
+    query = select(grants).where(grants.c.flow_key == flow_key)
+    return {grant.identity: grant for grant in await _genuine(tx, query)}
 
 
 async def due(tx: Transaction, flow_key: str) -> list[Grant]:
-    """Return the grants of a flow whose time is over, the first first."""
+    """Return the grants of a flow whose time is over, the first first; none that was edited."""
     now = await tx.now()
     over = (grants.c.flow_key == flow_key) & (grants.c.ends_at <= now)
     query = select(grants).where(over).order_by(grants.c.ends_at, grants.c.identity)
-    return [_grant(row) for row in await tx.connection.execute(query)]
+    return await _genuine(tx, query)
 
 
 async def next_end(tx: Transaction, flow_key: str) -> datetime | None:
-    """Return when the next grant of a flow ends."""
-    query = select(func.min(grants.c.ends_at)).where(grants.c.flow_key == flow_key)
-    found: datetime | int | None = await tx.connection.scalar(query)
-    return from_microseconds(found) if isinstance(found, int) else found
+    """Return when the next grant of a flow ends that is not over yet; None where that is edited."""
+    later = (grants.c.flow_key == flow_key) & (grants.c.ends_at > await tx.now())
+    query = select(func.min(grants.c.ends_at)).where(later)
+    found: object = await tx.connection.scalar(query)
+    if isinstance(found, int):
+        return from_microseconds(found)
+    return found if isinstance(found, datetime) else None
+
+
+async def of_requester(
+    tx: Transaction, slack_user_id: str, *, limit: int, with_endless: bool = False
+) -> list[tuple[Flow, Grant]]:
+    """Return the grants with an end that somebody asked for, the first to end first.
+
+    Those without an end come last, and only where they are wanted.
+    """
+    own = requests.c.requester_id == slack_user_id
+    query = (
+        select(grants, requests.c.flow_alias)
+        .join(requests, requests.c.id == grants.c.request_id)
+        .where(own if with_endless else own & grants.c.ends_at.is_not(None))
+        .order_by(grants.c.ends_at.is_(None), grants.c.ends_at, grants.c.identity)
+        .limit(limit)
+    )
+    rows = await tx.connection.execute(query)
+    genuine = [row for row in rows if seals.is_genuine(tx, grants, row)]
+    return [(Flow(row.flow_sid, row.flow_alias), _grant(row)) for row in genuine]
+
+
+async def of_request(tx: Transaction, request_id: str) -> list[Grant]:
+    """Return the grants that a request made and that are in force, the first to end first."""
+    query = select(grants).where(grants.c.request_id == request_id)
+    return await _genuine(tx, query.order_by(grants.c.ends_at, grants.c.identity))
+
+
+async def ending_after(tx: Transaction, after: datetime) -> dict[str, list[Grant]]:
+    """Return the grants that end after a time, by the request that made them."""
+    found: dict[str, list[Grant]] = {}
+    for grant in await _genuine(tx, select(grants).where(grants.c.ends_at > after)):
+        found.setdefault(grant.request_id, []).append(grant)
+    return found
 
 
 async def flow_of(tx: Transaction, flow_key: str) -> Flow | None:
@@ -72,6 +114,12 @@ async def flow_of(tx: Transaction, flow_key: str) -> Flow | None:
 def timed(some: Mapping[str, Grant]) -> dict[str, datetime]:
     """Return the ends of those that have one."""
     return {one: grant.ends_at for one, grant in some.items() if grant.ends_at is not None}
+
+
+async def _genuine(tx: Transaction, query: Select[Any]) -> list[Grant]:
+    """Return those that stand as the bot wrote them; the others have stopped, and are told of."""
+    rows = await tx.connection.execute(query)
+    return [_grant(row) for row in rows if seals.is_genuine(tx, grants, row)]
 
 
 def _grant(row: Any) -> Grant:  # noqa: ANN401 - a row of the table

@@ -6,8 +6,8 @@ from typing import Any
 
 from sqlalchemy import Row, Select, delete, func, select, update
 
-from bot.model.incidents import Incident
-from bot.model.organization import OrganizationKey
+from bot.model.organizations.organization import OrganizationKey
+from bot.model.quotas.incidents import Incident
 from bot.store.accounts import blocks_of
 from bot.store.engine import Transaction
 from bot.store.tables import incidents
@@ -15,16 +15,28 @@ from bot.store.tables import quota_organizations as organizations
 
 
 async def count_one(
-    tx: Transaction, organization: int, code: int, detail: Mapping[str, Any]
+    tx: Transaction,
+    organization: int,
+    code: int,
+    detail: Mapping[str, Any],
+    at: float,
+    sent_at: float,
 ) -> tuple[int, bool]:
-    """Count one more refusal; return the incident's id, and whether this one opened it.
+    """Count one more refusal, of a time; return the incident's id, and whether this one opened it.
+
+    One of a call that was sent before an incident closed belongs to that: it is open again.
 
     The organization's row must be locked: so there is one open incident a code.
     """
     raised = await tx.connection.execute(
         update(incidents)
-        .where(_open_of(organization), incidents.c.code == code)
-        .values(refusals=incidents.c.refusals + 1)
+        .where(
+            incidents.c.organization == organization,
+            incidents.c.code == code,
+            incidents.c.closed_at.is_(None)
+            | (incidents.c.closed_at >= datetime.fromtimestamp(sent_at, UTC)),
+        )
+        .values(refusals=incidents.c.refusals + 1, closed_at=None)
         .returning(incidents.c.id)
     )
     known = raised.scalar()
@@ -33,10 +45,18 @@ async def count_one(
     values = {"organization": organization, "code": code, "detail": dict(detail)}
     opened = await tx.connection.execute(
         incidents.insert()
-        .values(**values, opened_at=await tx.now(), refusals=1)
+        .values(**values, opened_at=datetime.fromtimestamp(at, UTC), refusals=1)
         .returning(incidents.c.id)
     )
     return opened.scalar_one(), True
+
+
+async def note(tx: Transaction, organization: int, more: Mapping[str, Any]) -> None:
+    """Add to the details of the organization's open incidents."""
+    query = select(incidents.c.id, incidents.c.detail).where(_open_of(organization))
+    for row in (await tx.connection.execute(query)).all():
+        noted = update(incidents).where(incidents.c.id == row.id)
+        await tx.connection.execute(noted.values(detail={**row.detail, **more}))
 
 
 async def close_all(tx: Transaction, organization: int) -> list[int]:
@@ -100,6 +120,7 @@ def _incident(row: Row[Any], now: float) -> Incident:
         detail=row.detail,
         blocks=blocks_of(row),
         muted_until=datetime.fromtimestamp(row.muted_until, UTC) if is_muted else None,
+        muted_by=row.muted_by or "",
     )
 
 

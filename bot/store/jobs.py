@@ -2,7 +2,7 @@
 
 A job has a key, so putting it twice keeps one. Who runs it holds a lease; a lease that is not
 renewed lapses, and another process takes the job. A job put again while it runs gets a higher
-generation, so that finishing the old run does not remove the new wish.
+generation, so that finishing the old run does not remove the new request.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -10,14 +10,17 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, delete, func, or_, select, update
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy import ColumnElement, Select, delete, func, literal, or_, select, update
 
 from bot.model.status import JobCount
+from bot.store import seals
 from bot.store.engine import Transaction
+from bot.store.inserts import insert_into
 from bot.store.tables import jobs
 
 LEASE_SECONDS = 20
+# The pauses after so many failures in a row add up to a minute: see `workflows/jobs.py`.
+LATE_TRIES = 6
 
 
 @dataclass(frozen=True)
@@ -32,6 +35,7 @@ class Job:
         payload: Anything JSON can say; never a secret.
         generation: Raised whenever the job is put again.
         tries: Runs in a row that failed.
+        is_genuine: Whether the bot put it as it stands; what else is there is not run.
     """
 
     key: str
@@ -41,12 +45,20 @@ class Job:
     payload: Mapping[str, Any] = field(default_factory=dict)
     generation: int = 0
     tries: int = 0
+    is_genuine: bool = True
+
+
+def _signed_values(tx: Transaction, job: Job) -> dict[str, Any]:
+    """What a job's row holds besides its key, its time and its tries."""
+    values = {"kind": job.kind, "subject": job.subject, "payload": dict(job.payload)}
+    signed = seals.signed(tx, jobs, {"key": job.key, **values})
+    return {**values, "signature": signed["signature"]}
 
 
 async def put(tx: Transaction, job: Job) -> None:
     """Add the job, or replace the one with its key: its time, its payload, its tries from zero."""
-    insert = postgresql.insert(jobs) if tx.is_postgres else sqlite.insert(jobs)
-    values = {"kind": job.kind, "subject": job.subject, "payload": dict(job.payload)}
+    insert = insert_into(jobs, is_postgres=tx.is_postgres)
+    values = _signed_values(tx, job)
     statement = insert.values(key=job.key, due_at=job.due_at, generation=1, tries=0, **values)
     await tx.connection.execute(
         statement.on_conflict_do_update(
@@ -56,12 +68,38 @@ async def put(tx: Transaction, job: Job) -> None:
     )
 
 
-async def ensure(tx: Transaction, job: Job) -> None:
-    """Add the job unless one with its key is there: for those that are there always."""
-    insert = postgresql.insert(jobs) if tx.is_postgres else sqlite.insert(jobs)
-    values = {"kind": job.kind, "subject": job.subject, "payload": dict(job.payload)}
+async def ensure(tx: Transaction, job: Job) -> bool:
+    """Add the job unless one with its key is there; return whether it was added."""
+    insert = insert_into(jobs, is_postgres=tx.is_postgres)
+    values = _signed_values(tx, job)
     statement = insert.values(key=job.key, due_at=job.due_at, generation=1, tries=0, **values)
-    await tx.connection.execute(statement.on_conflict_do_nothing(index_elements=[jobs.c.key]))
+    added = await tx.connection.execute(
+        statement.on_conflict_do_nothing(index_elements=[jobs.c.key])
+    )
+    return added.rowcount > 0
+
+
+async def postpone(tx: Transaction, key: str, due_at: datetime) -> None:
+    """Have the job run later than it would have; a run that has begun goes on."""
+    await tx.connection.execute(update(jobs).where(jobs.c.key == key).values(due_at=due_at))
+
+
+async def put_selected(tx: Transaction, kind: str, keys: Select[str, str]) -> None:
+    """As `put`, due now, a job for each (key, subject) that the query finds.
+
+    They are not signed: of kinds that only show what is stored.
+    """
+    insert = insert_into(jobs, is_postgres=tx.is_postgres)
+    now = await tx.now()
+    values = {"kind": kind, "payload": {}, "due_at": now, "generation": 1, "tries": 0}
+    same = [literal(value, jobs.c[name].type) for name, value in values.items()]
+    statement = insert.from_select(["key", "subject", *values], keys.add_columns(*same))
+    await tx.connection.execute(
+        statement.on_conflict_do_update(
+            index_elements=[jobs.c.key],
+            set_={"due_at": now, "tries": 0, "generation": jobs.c.generation + 1},
+        )
+    )
 
 
 async def drop(tx: Transaction, key: str) -> None:
@@ -75,15 +113,23 @@ async def is_any_due(tx: Transaction) -> bool:
     return (await tx.connection.execute(query)).first() is not None
 
 
-async def claim(tx: Transaction, owner: str, count: int, *, but: Collection[str] = ()) -> list[Job]:
+async def claim(
+    tx: Transaction,
+    owner: str,
+    count: int,
+    *,
+    exclude_kinds: Collection[str] = (),
+    exclude_retried: Collection[str] = (),
+) -> list[Job]:
     """Take up to `count` due jobs for `owner`, oldest first; each is then nobody else's.
 
-    None is of a kind in `but`.
+    None is of a kind in `exclude_kinds`, and none of `exclude_retried` that failed before.
     """
     now = await tx.now()
     chosen = (
         select(jobs.c.key)
-        .where(_free(now), jobs.c.kind.not_in(but))
+        .where(_free(now), jobs.c.kind.not_in(exclude_kinds))
+        .where((jobs.c.tries == 0) | jobs.c.kind.not_in(exclude_retried))
         .order_by(jobs.c.due_at)
         .limit(count)
         .with_for_update(skip_locked=True)
@@ -95,36 +141,39 @@ async def claim(tx: Transaction, owner: str, count: int, *, but: Collection[str]
         .returning(jobs)
     )
     rows = (await tx.connection.execute(statement)).all()
-    return sorted((_job(row) for row in rows), key=lambda job: job.due_at)
+    return sorted((_job(tx, row) for row in rows), key=lambda job: job.due_at)
 
 
 async def renew(
-    tx: Transaction, owner: str, keys: Sequence[str], *, waits: bool = True
+    tx: Transaction, owner: str, keys: Sequence[str], *, skip_locked: bool = False
 ) -> set[str]:
     """Lengthen the leases that `owner` still holds; return the keys of those.
 
-    Unless it `waits`, a row that another transaction has locked is left as it is.
+    With `skip_locked`, a row that another transaction has locked is left as it is.
     """
     now = await tx.now()
     held = (jobs.c.owner == owner) & jobs.c.key.in_(keys) & (jobs.c.leased_until > now)
     unlocked = select(jobs.c.key).where(held).with_for_update(skip_locked=True)
     statement = (
         update(jobs)
-        .where(held if waits else jobs.c.key.in_(unlocked.scalar_subquery()))
+        .where(jobs.c.key.in_(unlocked.scalar_subquery()) if skip_locked else held)
         .values(leased_until=now + timedelta(seconds=LEASE_SECONDS))
         .returning(jobs.c.key)
     )
     return {row.key for row in await tx.connection.execute(statement)}
 
 
-async def finish(tx: Transaction, owner: str, job: Job, again_at: datetime | None) -> None:
+async def finish(
+    tx: Transaction, owner: str, job: Job, again_at: datetime | None, tries: int = 0
+) -> None:
     """End a run: remove the job, or set it for `again_at`; one put meanwhile stays as put."""
     mine = (jobs.c.key == job.key) & (jobs.c.owner == owner)
     unchanged = mine & (jobs.c.generation == job.generation)
     if again_at is None:
         await tx.connection.execute(delete(jobs).where(unchanged))
     else:
-        await tx.connection.execute(update(jobs).where(unchanged).values(due_at=again_at, tries=0))
+        again = {"due_at": again_at, "tries": tries}
+        await tx.connection.execute(update(jobs).where(unchanged).values(again))
     await tx.connection.execute(update(jobs).where(mine).values(owner=None, leased_until=None))
 
 
@@ -149,13 +198,13 @@ async def release_all(tx: Transaction) -> None:
 
 
 async def count(tx: Transaction) -> JobCount:
-    """Return how many jobs wait, are due, and are late."""
+    """Return how many jobs wait, are due, and are late: for a minute, or failing for about one."""
     now = await tx.now()
-    late = now - timedelta(minutes=1)
+    late = or_(jobs.c.due_at <= now - timedelta(minutes=1), jobs.c.tries >= LATE_TRIES)
     query = select(
         func.count(),
         func.count().filter(jobs.c.due_at <= now),
-        func.count().filter(jobs.c.due_at <= late),
+        func.count().filter(late),
     ).select_from(jobs)
     total, due, overdue = (await tx.connection.execute(query)).one()
     return JobCount(total, due, overdue)
@@ -166,5 +215,8 @@ def _free(now: datetime) -> ColumnElement[bool]:
     return (jobs.c.due_at <= now) & lapsed
 
 
-def _job(row: Any) -> Job:  # noqa: ANN401 - a row of a RETURNING clause
-    return Job(row.key, row.kind, row.subject, row.due_at, row.payload, row.generation, row.tries)
+def _job(tx: Transaction, row: Any) -> Job:  # noqa: ANN401 - a row of a RETURNING clause
+    genuine = row.kind in seals.SHOWING_KINDS or seals.is_genuine(tx, jobs, row)
+    return Job(
+        row.key, row.kind, row.subject, row.due_at, row.payload, row.generation, row.tries, genuine
+    )

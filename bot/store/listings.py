@@ -4,17 +4,28 @@ Ten thousand organizations are seven megabytes: writing and reading them takes l
 acknowledgement may wait, so `written` and `read` are for a thread.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from hashlib import sha256
 
 from pydantic_core import from_json
-from sqlalchemy import Text, cast, select
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy import Text, cast, select, update
 
-from bot.model.directory import Listing
-from bot.model.organization import Organization, read_in_portions, write_in_portions
-from bot.store.engine import JsonText, Transaction
+from bot.model.organizations.directory import Listing
+from bot.model.organizations.organization import Organization, read_in_portions, write_in_portions
+from bot.store.engine import Transaction
+from bot.store.inserts import insert_into
 from bot.store.tables import listings
+from bot.store.types import JsonText
+
+
+@dataclass(frozen=True)
+class Version:
+    """Which listing of a data center is stored, and when it was last seen to be so."""
+
+    fetched_at: datetime
+    digest: str
 
 
 @dataclass(frozen=True)
@@ -22,34 +33,57 @@ class StoredListing:
     """A listing as it stands in the database; `organizations` is JSON."""
 
     data_center: str
-    fetched_at: datetime
+    version: Version
     organizations: str
 
 
-def written(organizations: list[Organization]) -> JsonText:
+@dataclass(frozen=True)
+class Written:
+    """Organizations as they are stored, and their digest."""
+
+    organizations: JsonText
+    digest: str
+
+
+def written(organizations: Sequence[Organization]) -> Written:
     """Return the organizations as they are stored."""
-    return JsonText(write_in_portions(organizations))
+    json = write_in_portions(organizations)
+    return Written(JsonText(json), sha256(json.encode()).hexdigest())
 
 
 def read(stored: StoredListing) -> Listing:
     """Return the listing, ready for look-ups."""
-    organizations = read_in_portions(from_json(stored.organizations))
-    listing = Listing(stored.data_center, tuple(organizations), stored.fetched_at)
-    listing.prepare()
+    organizations = tuple(read_in_portions(from_json(stored.organizations)))
+    version = stored.version
+    size = len(stored.organizations)
+    listing = Listing(stored.data_center, organizations, version.fetched_at, version.digest, size)
+    listing.contents  # noqa: B018 - worked out when it is first asked for
     return listing
 
 
-async def save(tx: Transaction, data_center: str, organizations: JsonText) -> None:
-    """Keep them, as of now, as their data center's last good listing."""
-    insert = postgresql.insert(listings) if tx.is_postgres else sqlite.insert(listings)
-    statement = insert.values(
-        data_center=data_center, fetched_at=await tx.now(), organizations=organizations
+async def confirm(tx: Transaction, data_center: str, digest: str) -> bool:
+    """Note that the listing of that digest is the newest still; False when another is stored."""
+    confirmed = await tx.connection.execute(
+        update(listings)
+        .where(listings.c.data_center == data_center, listings.c.digest == digest)
+        .values(fetched_at=await tx.now())
     )
-    new = statement.excluded
+    return confirmed.rowcount == 1
+
+
+async def save(tx: Transaction, data_center: str, new: Written) -> None:
+    """Keep them, as of now, as their data center's last good listing."""
+    insert = insert_into(listings, is_postgres=tx.is_postgres)
+    values = {
+        "fetched_at": await tx.now(),
+        "digest": new.digest,
+        "organizations": new.organizations,
+    }
+    statement = insert.values(data_center=data_center, **values)
     await tx.connection.execute(
         statement.on_conflict_do_update(
             index_elements=[listings.c.data_center],
-            set_={"fetched_at": new.fetched_at, "organizations": new.organizations},
+            set_={name: statement.excluded[name] for name in values},
         )
     )
 
@@ -58,12 +92,13 @@ async def load(tx: Transaction, data_center: str) -> StoredListing | None:
     """Return the data center's last good listing, or None."""
     # As text: what reads JSON by itself does so where everybody waits.
     text = cast(listings.c.organizations, Text)
-    query = select(listings.c.fetched_at, text).where(listings.c.data_center == data_center)
-    row = (await tx.connection.execute(query)).first()
-    return None if row is None else StoredListing(data_center, row[0], row[1])
+    query = select(listings.c.fetched_at, listings.c.digest, text)
+    row = (await tx.connection.execute(query.where(listings.c.data_center == data_center))).first()
+    return None if row is None else StoredListing(data_center, Version(row[0], row[1]), row[2])
 
 
-async def fetched_at(tx: Transaction) -> dict[str, datetime]:
-    """Return when each data center's last good listing was made."""
-    rows = await tx.connection.execute(select(listings.c.data_center, listings.c.fetched_at))
-    return {row.data_center: row.fetched_at for row in rows}
+async def versions(tx: Transaction) -> dict[str, Version]:
+    """Return which listing of each data center is stored."""
+    query = select(listings.c.data_center, listings.c.fetched_at, listings.c.digest)
+    rows = await tx.connection.execute(query)
+    return {row.data_center: Version(row.fetched_at, row.digest) for row in rows}

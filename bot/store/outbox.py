@@ -5,28 +5,33 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, String, cast, delete, exists, literal, select, update
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy import ColumnElement, String, cast, delete, exists, func, select, update
 
-from bot.store import jobs
+from bot.store import home_views, jobs
 from bot.store.engine import Transaction
-from bot.store.tables import cards, incidents, letters, requests
+from bot.store.inserts import insert_into
+from bot.store.tables import cards, incidents, outbox_messages, requests
 
 SEND = "send"
 # The keys of cards begin so; the id of what the card shows follows.
+# Between the key of a card and the message that is a copy of it.
+COPY = "/copy/"
 REQUEST_CARD, INCIDENT_CARD = "request:", "incident:"
+BATCH = 5_000
+# The fingerprint of a card that shows nobody knows what.
+WHATEVER = ""
 
 
 @dataclass(frozen=True)
-class Letter:
+class OutboxMessage:
     """A message to be sent.
 
     Attributes:
-        key: The card it belongs to; letters of one key are sent in order.
+        key: The card it belongs to; messages of one key are sent in order.
         kind: Names the renderer, which makes the message from what is stored when it is sent.
         subject: The id of what it is about.
         payload: What the renderer needs besides; never a secret.
-        id: Given by the store.
+        id: Given by the store, as is `created_at`.
     """
 
     key: str
@@ -34,6 +39,7 @@ class Letter:
     subject: str
     payload: Mapping[str, Any] = field(default_factory=dict)
     id: int = 0
+    created_at: datetime | None = None
 
 
 @dataclass(frozen=True)
@@ -47,70 +53,110 @@ class SentCard:
     sent_at: datetime
 
 
-async def put(tx: Transaction, letter: Letter) -> None:
-    """Store the letter, and a job that sends it."""
+@dataclass(frozen=True)
+class BegunPost:
+    """A first post of a card: when its first message was stored, and whether Slack may have it."""
+
+    first_at: datetime
+    is_repeated: bool
+
+
+async def put(tx: Transaction, outbox_message: OutboxMessage) -> None:
+    """Store the outbox messages, and a job that sends it."""
     now = await tx.now()
     await tx.connection.execute(
-        letters.insert().values(
-            key=letter.key,
-            kind=letter.kind,
-            subject=letter.subject,
-            payload=dict(letter.payload),
+        outbox_messages.insert().values(
+            key=outbox_message.key,
+            kind=outbox_message.kind,
+            subject=outbox_message.subject,
+            payload=dict(outbox_message.payload),
             created_at=now,
             tries=0,
         )
     )
-    await jobs.put(tx, jobs.Job(f"{SEND}:{letter.key}", SEND, letter.key, now))
+    await jobs.put(tx, jobs.Job(f"{SEND}:{outbox_message.key}", SEND, outbox_message.key, now))
+    if outbox_message.key.startswith((REQUEST_CARD, INCIDENT_CARD)):
+        # What a card tells, Home tabs tell too.
+        await home_views.mark_changed(tx, outbox_message.key)
 
 
-async def waiting(tx: Transaction, key: str) -> list[Letter]:
-    """Return the unsent letters of a key, oldest first."""
+async def has(tx: Transaction, key: str, kind: str) -> bool:
+    """Return whether there is a message of this key and kind, sent or not."""
+    same = (outbox_messages.c.key == key) & (outbox_messages.c.kind == kind)
+    query = select(outbox_messages.c.id).where(same).limit(1)
+    return (await tx.connection.execute(query)).first() is not None
+
+
+async def written(tx: Transaction, keys: Sequence[str]) -> list[str]:
+    """Return those of the keys that there are messages of, sent or not."""
+    query = select(outbox_messages.c.key).where(outbox_messages.c.key.in_(keys)).distinct()
+    return list((await tx.connection.execute(query)).scalars())
+
+
+async def waiting(tx: Transaction, key: str) -> list[OutboxMessage]:
+    """Return the unsent messages of a key, oldest first."""
     query = (
-        select(letters)
-        .where(letters.c.key == key, letters.c.sent_at.is_(None))
-        .order_by(letters.c.id)
+        select(outbox_messages)
+        .where(outbox_messages.c.key == key, outbox_messages.c.sent_at.is_(None))
+        .order_by(outbox_messages.c.id)
     )
     rows = await tx.connection.execute(query)
-    return [Letter(row.key, row.kind, row.subject, row.payload, row.id) for row in rows]
+    return [
+        OutboxMessage(row.key, row.kind, row.subject, row.payload, row.id, row.created_at)
+        for row in rows
+    ]
 
 
-async def begin_post(tx: Transaction, letter: Letter) -> bool:
-    """Note that the letter's card is about to be posted; return whether it may have been before.
+async def begin_post(tx: Transaction, outbox_message: OutboxMessage) -> BegunPost:
+    """Note that the message's card is about to be posted.
 
     A crash or a lost answer leaves this behind, and then what Slack shows may be out of date.
     """
-    tried = (letters.c.key == letter.key) & (letters.c.tries > 0)
-    query = select(letters.c.id).where(tried).limit(1)
-    before = (await tx.connection.execute(query)).first() is not None
-    statement = update(letters).where(letters.c.id == letter.id)
-    await tx.connection.execute(statement.values(tries=letters.c.tries + 1))
-    return before
+    mine = outbox_messages.c.key == outbox_message.key
+    query = select(func.min(outbox_messages.c.created_at), func.max(outbox_messages.c.tries))
+    first_at, tries = (await tx.connection.execute(query.where(mine))).one()
+    statement = update(outbox_messages).where(outbox_messages.c.id == outbox_message.id)
+    await tx.connection.execute(statement.values(tries=outbox_messages.c.tries + 1))
+    return BegunPost(first_at, is_repeated=tries > 0)
+
+
+async def end_post(tx: Transaction, outbox_message: OutboxMessage) -> None:
+    """Take back that a card was about to be posted: Slack certainly has not taken it."""
+    statement = update(outbox_messages).where(outbox_messages.c.id == outbox_message.id)
+    await tx.connection.execute(statement.values(tries=outbox_messages.c.tries - 1))
 
 
 async def mark_sent(tx: Transaction, ids: Sequence[int], failure: str | None = None) -> None:
-    """Note that the letters need no more sending; `failure` says why one never can be."""
-    statement = update(letters).where(letters.c.id.in_(ids))
+    """Note that the outbox messages need no more sending; `failure` says why one never can be."""
+    statement = update(outbox_messages).where(outbox_messages.c.id.in_(ids))
     await tx.connection.execute(statement.values(sent_at=await tx.now(), failure=failure))
 
 
 async def prune(tx: Transaction, before: datetime) -> int:
-    """Remove letters that were sent before a time, and the cards that nothing more is told of.
+    """Remove messages that were sent before a time, and the cards that nothing more is told of.
 
     Where a card stands is needed as long as there is what it shows: without it the next change
     would post a second card, and the first would keep its buttons for ever.
     """
-    old = letters.c.sent_at < before
-    removed = await tx.connection.execute(delete(letters).where(old))
-    written = exists(select(letters.c.id).where(letters.c.key == cards.c.key))
-    shows_nothing = _is_gone(REQUEST_CARD, requests.c.id) & _is_gone(INCIDENT_CARD, incidents.c.id)
-    unneeded = (cards.c.sent_at < before) & ~written & shows_nothing
-    await tx.connection.execute(delete(cards).where(unneeded))
-    return removed.rowcount
+    old = select(outbox_messages.c.id).where(outbox_messages.c.sent_at < before).limit(BATCH)
+    removed = await tx.connection.execute(
+        delete(outbox_messages).where(outbox_messages.c.id.in_(old))
+    )
+    if removed.rowcount == BATCH:
+        return removed.rowcount
+    is_written = exists().where(outbox_messages.c.key == cards.c.key)
+    shows_request = _is_there(REQUEST_CARD, requests.c.id)
+    shows_incident = _is_there(INCIDENT_CARD, cast(incidents.c.id, String))
+    unneeded = (cards.c.sent_at < before) & ~is_written & ~shows_request & ~shows_incident
+    some = select(cards.c.key).where(unneeded).limit(BATCH)
+    gone = await tx.connection.execute(delete(cards).where(cards.c.key.in_(some)))
+    return removed.rowcount + gone.rowcount
 
 
-def _is_gone(prefix: str, ids: ColumnElement[Any]) -> ColumnElement[bool]:
-    """Whether a card's key is of none of those that there are."""
-    return cards.c.key.not_in(select(literal(prefix) + cast(ids, String)))
+def _is_there(prefix: str, ids: ColumnElement[str]) -> ColumnElement[bool]:
+    """Whether a card's key is of one of those that there are; asked so that an index helps."""
+    subject = func.substr(cards.c.key, len(prefix) + 1)
+    return exists().where(cards.c.key.startswith(prefix), ids == subject)
 
 
 async def sent_card(tx: Transaction, key: str) -> SentCard | None:
@@ -119,12 +165,53 @@ async def sent_card(tx: Transaction, key: str) -> SentCard | None:
     return None if row is None else SentCard(**row._mapping)  # noqa: SLF001 - SQLAlchemy's documented name
 
 
+async def remember_copy(tx: Transaction, key: str, channel_id: str, message_ts: str) -> str | None:
+    """Note a second message that shows the same card, as a post leaves whose answer was lost.
+
+    Return the copy's own key, or None where that message is the card, or no card was posted yet.
+    """
+    sent = await sent_card(tx, key)
+    if sent is None or (sent.channel_id, sent.message_ts) == (channel_id, message_ts):
+        return None
+    copy_key = f"{key}{COPY}{message_ts}"
+    if await sent_card(tx, copy_key) is None:
+        copy = SentCard(copy_key, channel_id, message_ts, "", await tx.now())
+        await remember_card(tx, copy)
+    return copy_key
+
+
+async def copies(tx: Transaction, key: str) -> list[str]:
+    """Return the keys of the copies of a card."""
+    query = select(cards.c.key).where(cards.c.key.startswith(f"{key}{COPY}", autoescape=True))
+    return list((await tx.connection.execute(query.order_by(cards.c.key))).scalars())
+
+
 async def remember_card(tx: Transaction, card: SentCard) -> None:
     """Note where the card stands now."""
-    insert = postgresql.insert(cards) if tx.is_postgres else sqlite.insert(cards)
+    insert = insert_into(cards, is_postgres=tx.is_postgres)
     values = vars(card)
     rest = {name: value for name, value in values.items() if name != "key"}
     statement = insert.values(**values)
     await tx.connection.execute(
         statement.on_conflict_do_update(index_elements=[cards.c.key], set_=rest)
     )
+
+
+async def replace_card(tx: Transaction, card: SentCard, read: SentCard | None) -> bool:
+    """Note where the card stands now, unless somebody else did since it was `read`.
+
+    Return whether it was noted.
+    """
+    stored = await sent_card(tx, card.key)
+    if stored != read:
+        return False
+    await remember_card(tx, card)
+    return True
+
+
+async def doubt_card(tx: Transaction, message: OutboxMessage) -> None:
+    """Have a card shown anew: two processes may have written it, in whatever order."""
+    mine = cards.c.key == message.key
+    await tx.connection.execute(update(cards).where(mine).values(fingerprint=WHATEVER))
+    await mark_sent(tx, [message.id])
+    await put(tx, message)

@@ -1,5 +1,6 @@
 """What was used of each limit: by everybody now, by person, by kind and by hour."""
 
+from collections.abc import AsyncIterator
 from datetime import datetime
 from typing import Any
 
@@ -14,21 +15,25 @@ from sqlalchemy import (
     type_coerce,
     update,
 )
-from sqlalchemy.dialects import postgresql, sqlite
 
-from bot.model.organization import OrganizationKey
-from bot.model.quota import Terms
-from bot.model.standing import Standing
-from bot.model.use import HOUR_SECONDS, HourOfCalls
-from bot.model.watching import Watched
-from bot.store.accounts import Account, load_all
-from bot.store.engine import EpochSeconds, Transaction
+from bot.model.organizations.organization import OrganizationKey
+from bot.model.quotas.days import DAY_SECONDS, REPORTED_DAY_SECONDS
+from bot.model.quotas.quota import Terms
+from bot.model.quotas.standing import Standing
+from bot.model.quotas.use import HOUR_SECONDS, HourOfCalls
+from bot.model.quotas.watching import Watched
+from bot.store.accounts import Account, day_limit_of, load_all
+from bot.store.engine import Transaction
+from bot.store.inserts import insert_into
 from bot.store.tables import quota_calls as calls
 from bot.store.tables import quota_hours as hours
 from bot.store.tables import quota_organizations as organizations
+from bot.store.types import EpochSeconds
 
 # Single calls are kept until the hour that they are summed in is older than this.
 KEEP_CALLS_SECONDS = 26 * HOUR_SECONDS
+# To make so many takes less than ten milliseconds, in which nobody is answered.
+WATCHED_PORTION = 1_000
 _HOUR_MICROSECONDS = HOUR_SECONDS * 1_000_000
 
 
@@ -44,17 +49,28 @@ def standing(account: Account) -> Standing:
     )
 
 
-async def standings(tx: Transaction, terms: Terms) -> list[Standing]:
-    """How every organization that was ever called stands."""
-    return [standing(account) for account in await load_all(tx, terms)]
+async def standings(tx: Transaction, terms: Terms) -> AsyncIterator[list[Standing]]:
+    """How every organization stands that there is something to tell of, in portions."""
+    async for portion in load_all(tx, terms):
+        yield [standing(account) for account in portion]
 
 
-async def watched(tx: Transaction, terms: Terms) -> dict[OrganizationKey, Watched]:
+async def watched(tx: Transaction, terms: Terms) -> AsyncIterator[list[Watched]]:
     """When the watcher's last turn for each organization was, and the day's limit in force."""
-    query = select(organizations.c.id, organizations.c.watched_at)
-    turns = {row.id: row.watched_at for row in await tx.connection.execute(query)}
-    accounts = await load_all(tx, terms)
-    return {one.key: Watched(one.key, one.day.limit, turns[one.id]) for one in accounts}
+    now, after = (await tx.now()).timestamp(), 0
+    while True:
+        query = select(organizations).where(organizations.c.id > after)
+        portion = query.order_by(organizations.c.id).limit(WATCHED_PORTION)
+        rows = (await tx.connection.execute(portion)).all()
+        yield [_watched(row, terms, now) for row in rows]
+        if len(rows) < WATCHED_PORTION:
+            return
+        after = rows[-1].id
+
+
+def _watched(row: Row[Any], terms: Terms, now: float) -> Watched:
+    key = OrganizationKey(row.data_center, row.organization_id)
+    return Watched(key, day_limit_of(row, terms.plan_of(key), now), row.watched_at)
 
 
 async def hours_since(tx: Transaction, account: Account, since: float) -> list[HourOfCalls]:
@@ -94,6 +110,18 @@ async def count_since(tx: Transaction, account: Account, since: float, up_to: in
     return (await tx.connection.execute(query)).scalar_one()
 
 
+async def own_day(tx: Transaction, account: Account, up_to: int, seconds_ago: float = 0.0) -> int:
+    """The bot's own calls of the day that was in force so long ago, up to the one of that number.
+
+    Where the service has told the day's end, of the 24 hours before it; else of any 25 hours.
+    """
+    at, told = account.now - seconds_ago, account.reported
+    since = at - DAY_SECONDS
+    if told is not None and at < told.resets_at:
+        since = max(since, told.resets_at - REPORTED_DAY_SECONDS)
+    return await count_since(tx, account, since, up_to)
+
+
 async def keys_to_tidy(tx: Transaction) -> list[OrganizationKey]:
     """The organizations with calls that are old enough to stand in their hour's sum only."""
     old = (
@@ -113,7 +141,7 @@ async def tidy(tx: Transaction, organization: int) -> None:
     hour = _hour_of(calls.c.reserved_at)
     key = (calls.c.organization, hour, calls.c.kind, calls.c.slack_user_id)
     sums = select(*key, func.count().label("calls")).where(old).group_by(*key)
-    insert = postgresql.insert(hours) if tx.is_postgres else sqlite.insert(hours)
+    insert = insert_into(hours, is_postgres=tx.is_postgres)
     added = insert.from_select([column.name for column in hours.c], sums)
     await tx.connection.execute(
         added.on_conflict_do_update(

@@ -17,16 +17,17 @@ from sqlalchemy import (
     select,
     update,
 )
-from sqlalchemy.dialects import postgresql, sqlite
 
 from bot.errors import DatabaseUnavailable
-from bot.model.blocks import Block, Blocks
-from bot.model.calls import CallCause
-from bot.model.days import ToldDay, leaves_day_at
-from bot.model.organization import OrganizationKey
-from bot.model.plans import CallClass, Plan
-from bot.model.quota import (
+from bot.model.organizations.organization import OrganizationKey
+from bot.model.quotas.blocks import Block, Blocks
+from bot.model.quotas.calls import CallCause
+from bot.model.quotas.days import ReportedDay, leaves_day_at
+from bot.model.quotas.plans import CallClass, Plan, limits_of
+from bot.model.quotas.quota import (
+    SLOT_SECONDS,
     Blocked,
+    Decision,
     Full,
     Granted,
     HeldCall,
@@ -34,14 +35,22 @@ from bot.model.quota import (
     LimitKind,
     Terms,
     decide,
+    next_free_at,
 )
+from bot.model.turns import ClientTurn, ClientUse, OthersWait
+from bot.store import gateway_waits
 from bot.store.accounts import Account, load_or_add, lock
-from bot.store.engine import EpochSeconds, Transaction
+from bot.store.engine import Transaction
+from bot.store.inserts import insert_into
+from bot.store.quota_clock import longest_hold, shorten_holds
 from bot.store.tables import quota_calls as calls
 from bot.store.tables import quota_organizations as organizations
+from bot.store.types import EpochSeconds
 
 # Each time somebody else took the next number; only as many can as there are calls in a minute.
 MOST_TRIES = 100
+# Of times that went through the database.
+ROUNDING_SECONDS = 0.001
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,22 +61,29 @@ class CallRequest:
     cause: CallCause
     call_class: CallClass
     terms: Terms
+    turn: ClientTurn | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """A granted call: its organization, its number, and what was in use when it was granted."""
+    """A granted call: its organization, its number, and what was in use when it was granted.
+
+    `at` is when it was reserved, by the database's clock; `asked_at` is when the ledger was asked
+    for it, in seconds since this machine's boot.
+    """
 
     organization: int
     number: int
     granted: Granted
+    at: float
+    asked_at: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class NotNow:
     """Why a call was not granted, and the database's time when that was decided."""
 
-    reason: Full | Blocked
+    reason: Full | Blocked | OthersWait
     now: float
 
 
@@ -83,27 +99,68 @@ async def reserve(tx: Transaction, request: CallRequest) -> Reservation | NotNow
         # There is one probe: whoever finds the organization locked waits, and sees it.
         await lock(tx, request.key)
     for _ in range(MOST_TRIES):
-        account = await load_or_add(tx, request.key, request.terms)
-        decision = decide(
-            request.call_class,
-            account.now,
-            limits=account.limits,
-            in_use=account.in_use,
-            day=account.day,
-            blocks=account.blocks,
-        )
-        if isinstance(decision, Full):
-            return NotNow(await with_time(tx, account, decision, request.terms), account.now)
-        if isinstance(decision, Blocked):
+        account, decision = await _decide(tx, request)
+        if not isinstance(decision, Granted):
             return NotNow(decision, account.now)
         if await _take_number(tx, account, request):
-            return Reservation(account.id, account.made + 1, decision)
+            return Reservation(account.id, account.made + 1, decision, account.now)
     raise DatabaseUnavailable
 
 
+async def _decide(tx: Transaction, request: CallRequest) -> tuple[Account, Decision | OthersWait]:
+    """The organization as it is now, and whether the call may be made; if not, until when."""
+    turn, terms = request.turn, request.terms
+    if turn is None:
+        account, use = await load_or_add(tx, request.key, terms), ClientUse(0, 0)
+    else:
+        account, use = await gateway_waits.load(tx, request.key, terms, turn)
+    decision = decide(
+        request.call_class,
+        account.now,
+        limits=account.limits,
+        in_use=account.in_use,
+        day=account.day,
+        blocks=account.blocks,
+    )
+    if isinstance(decision, Full):
+        full = await with_time(tx, account, decision, terms)
+        if full.kind is not LimitKind.DAY and (full.free_at or 0.0) >= _latest(account, terms):
+            await shorten_holds(tx, account.id, terms)
+        return account, full
+    if not isinstance(decision, Granted):
+        return account, decision
+    if turn is None:
+        return account, await _within_share(tx, account, request) or decision
+    return account, await gateway_waits.decide(tx, account, turn, use, decision, terms)
+
+
+async def _within_share(tx: Transaction, account: Account, request: CallRequest) -> Full | None:
+    """Why a person has to leave the rest of the minute to others, or None."""
+    share, who = request.terms.person_minute, request.cause.slack_user_id
+    if share is None or who is None or account.in_use.minute < share:
+        return None
+    its = (calls.c.organization == account.id) & (calls.c.slot_free_at > account.now)
+    own = select(calls.c.slot_free_at).where(its, calls.c.slack_user_id == who)
+    slots = list(await tx.connection.scalars(own.order_by(calls.c.slot_free_at)))
+    if len(slots) < share:
+        return None
+    free_at = min(next_free_at(slots, share), _latest(account, request.terms))
+    return Full(LimitKind.MINUTE, len(slots), share, free_at, is_of_person=True)
+
+
 async def _take_number(tx: Transaction, account: Account, request: CallRequest) -> bool:
-    """Write the call under the next number; False when somebody took that meanwhile."""
+    """Reserve the call under the next number; False when somebody took that meanwhile."""
     hold = HeldCall.unanswered(account.now, request.terms.timeout_seconds)
+    is_taken = await _write_call(tx, account, request, hold)
+    if is_taken and request.call_class is CallClass.PROBE:
+        await save_blocks(tx, account, account.blocks.probing(hold.permit_until))
+    return is_taken
+
+
+async def _write_call(
+    tx: Transaction, account: Account, request: CallRequest, hold: HeldCall
+) -> bool:
+    """Write a call under the next number; False when somebody took that meanwhile."""
     values = {
         "organization": account.id,
         "number": account.made + 1,
@@ -111,17 +168,15 @@ async def _take_number(tx: Transaction, account: Account, request: CallRequest) 
         "slot_free_at": hold.slot_free_at,
         "permit_until": hold.permit_until,
         "kind": request.cause.kind,
-        "slack_user_id": request.cause.slack_user_id or "",
+        "slack_user_id": request.cause.caller,
     }
     taken = await tx.connection.execute(_call_unless_there(tx.is_postgres), values)
-    if taken.rowcount == 1 and request.call_class is CallClass.PROBE:
-        await save_blocks(tx, account, account.blocks.probing(hold.permit_until))
     return taken.rowcount == 1
 
 
 @cache
 def _call_unless_there(is_postgres: bool) -> Insert:  # noqa: FBT001
-    insert = postgresql.insert(calls) if is_postgres else sqlite.insert(calls)
+    insert = insert_into(calls, is_postgres=is_postgres)
     return insert.on_conflict_do_nothing()
 
 
@@ -138,13 +193,19 @@ async def with_time(tx: Transaction, account: Account, full: Full, terms: Terms)
     """The same with the time when there is room again."""
     if full.kind is not LimitKind.DAY:
         held = await _holdings(tx, account)
-        # Something was given back since it was counted: now is the time.
+        # Something was given back since it was counted: now is the time. Nothing is held for
+        # longer than a call that begins now, but where the clock was set back.
         free_at = held.free_at(full.kind, full.allowed) or account.now
+        free_at = min(free_at, _latest(account, terms))
     elif account.day.resets_at is not None:
         free_at = account.day.resets_at
     else:
         free_at = await _day_free_at(tx, account, full, terms)
     return replace(full, free_at=free_at)
+
+
+def _latest(account: Account, terms: Terms) -> float:
+    return account.now + longest_hold(terms)
 
 
 async def _day_free_at(tx: Transaction, account: Account, full: Full, terms: Terms) -> float:
@@ -157,8 +218,16 @@ async def _day_free_at(tx: Transaction, account: Account, full: Full, terms: Ter
     return account.now if reserved_at is None else leaves_day_at(reserved_at, terms.hold_seconds)
 
 
-async def settle(tx: Transaction, reservation: Reservation, seconds_since_headers: float) -> None:
-    """Note that a call's headers came so long ago, and that it has ended now."""
+async def settle(
+    tx: Transaction,
+    reservation: Reservation,
+    seconds_since_headers: float,
+    request: CallRequest | None = None,
+) -> None:
+    """Note that a call's headers came so long ago, and that it has ended now.
+
+    With `request` a call that the database has lost, as at a failover, is counted again.
+    """
     # On a clock that now shows zero.
     held = HeldCall.answered(headers_at=-seconds_since_headers, ended_at=0.0)
     values = {
@@ -166,7 +235,35 @@ async def settle(tx: Transaction, reservation: Reservation, seconds_since_header
         "its_number": reservation.number,
         "slot_seconds": held.slot_free_at,
     }
-    await tx.connection.execute(_settling(tx.clock), {**tx.clock_parameters, **values})
+    settled = await tx.connection.execute(_settling(tx.clock), {**tx.clock_parameters, **values})
+    if settled.rowcount == 0 and request is not None:
+        await _count_again(tx, request, held)
+
+
+async def _count_again(tx: Transaction, request: CallRequest, held: HeldCall) -> None:
+    for _ in range(MOST_TRIES):
+        account = await load_or_add(tx, request.key, request.terms)
+        later = HeldCall(account.now + held.slot_free_at, account.now + held.permit_until)
+        if await _write_call(tx, account, request, later):
+            return
+    raise DatabaseUnavailable
+
+
+async def is_settled(tx: Transaction, reservation: Reservation, terms: Terms) -> bool:
+    """Whether the call's end is written already; False where the database has lost it."""
+    query = select(calls.c.permit_until, calls.c.reserved_at).where(
+        calls.c.organization == reservation.organization, calls.c.number == reservation.number
+    )
+    row = (await tx.connection.execute(query)).first()
+    if row is None:
+        return False
+    held = HeldCall.unanswered(row.reserved_at, terms.timeout_seconds)
+    return bool(abs(row.permit_until - held.permit_until) > ROUNDING_SECONDS)
+
+
+async def give_back(tx: Transaction, unused: Reservation) -> None:
+    """Note that a call was never sent, so that it holds nothing; of the day it still counts."""
+    await settle(tx, unused, SLOT_SECONDS)
 
 
 @cache
@@ -180,18 +277,20 @@ def _settling(clock: ColumnElement[float]) -> Update:
     )
 
 
-async def note_told(tx: Transaction, reservation: Reservation, told: ToldDay) -> None:
+async def note_reported(tx: Transaction, reservation: Reservation, reported: ReportedDay) -> None:
     """Note what the service told with a call's answer, unless a later call's answer told more."""
-    older = (organizations.c.told_number.is_(None)) | (organizations.c.told_number < told.number)
+    older = (organizations.c.reported_number.is_(None)) | (
+        organizations.c.reported_number < reported.number
+    )
     await tx.connection.execute(
         update(organizations)
         .where(organizations.c.id == reservation.organization, older)
         .values(
-            told_number=told.number,
-            told_limit=told.limit,
-            told_remaining=told.remaining,
-            told_unsure=told.unsure,
-            told_resets_at=told.resets_at,
+            reported_number=reported.number,
+            reported_limit=reported.limit,
+            reported_remaining=reported.remaining,
+            reported_unsure=reported.unsure,
+            reported_resets_at=reported.resets_at,
             lowered_day=None,
         )
     )
@@ -219,18 +318,32 @@ async def lower_day(tx: Transaction, account: Account, limit: int) -> None:
 
 
 async def set_plan(tx: Transaction, key: OrganizationKey, plan: Plan) -> Plan | None:
-    """Set the plan from now on, and forget what a message lowered; return the one set before."""
+    """Set the plan from now on, and forget what a message lowered; return the one set before.
+
+    A smaller limit that the service has told is of the old plan: of the new one as much is used.
+    Otherwise a day that is used up would never be heard of again, as no call is granted.
+    """
     organization = await lock(tx, key)
-    query = select(organizations.c.plan).where(organizations.c.id == organization)
-    before = (await tx.connection.execute(query)).scalar()
+    its = organizations.c.id == organization
+    before = (await tx.connection.execute(select(organizations.c.plan).where(its))).scalar()
     await _set(tx, organization, plan=plan.value, lowered_day=None)
+    limit = limits_of(plan).day
+    used = organizations.c.reported_limit - organizations.c.reported_remaining
+    await tx.connection.execute(
+        update(organizations)
+        .where(its, organizations.c.reported_limit < limit)
+        .values(reported_limit=limit, reported_remaining=limit - used)
+    )
     return Plan(before) if before else None
 
 
-async def mute(tx: Transaction, key: OrganizationKey, until: float) -> int:
-    """Post no new alert about the organization before `until`; return its id, locked."""
+async def mute(tx: Transaction, key: OrganizationKey, until: float, by: str | None) -> int:
+    """Post no new alert about the organization before `until`; return its id, locked.
+
+    `by` is the name of who muted it; None where a mute is taken back.
+    """
     organization = await lock(tx, key)
-    await _set(tx, organization, muted_until=until)
+    await _set(tx, organization, muted_until=until, muted_by=by)
     return organization
 
 
@@ -248,7 +361,7 @@ async def take_turn(tx: Transaction, key: OrganizationKey, seen_at: float) -> bo
     return taken.rowcount == 1
 
 
-async def put_off_turn(tx: Transaction, key: OrganizationKey, seen_at: float) -> None:
+async def postpone_turn(tx: Transaction, key: OrganizationKey, seen_at: float) -> None:
     """Note that a turn that was taken came to nothing: the last one is as good as of `seen_at`."""
     await _set(tx, await lock(tx, key), watched_at=seen_at)
 

@@ -1,59 +1,75 @@
 """Requests: stored when asked, moved by conditional writes, forgotten when they are old."""
 
-from collections.abc import Sequence
+import dataclasses
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any
 
 from pydantic import TypeAdapter
-from sqlalchemy import Select, delete, func, select, update
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy import Select, delete, exists, func, select, update
 
-from bot.model.approval import TRANSITIONS, State
-from bot.model.requests import Progress, Request, Who, Wish
-from bot.model.testusers import Flow
+from bot.errors import RecordEdited
+from bot.model.testusers.approval import TRANSITIONS, State
+from bot.model.testusers.changes import Flow
+from bot.model.testusers.requests import Progress, Request, RequestedChange, Who
+from bot.store import seals
 from bot.store.engine import Transaction
-from bot.store.tables import grants, letters, requests
+from bot.store.inserts import insert_into
+from bot.store.tables import grants, outbox_messages, requests
 
-_WISH = TypeAdapter(Wish)
+_REQUESTED_CHANGE = TypeAdapter(RequestedChange)
 _PROGRESS = TypeAdapter(Progress)
+BATCH = 2_000
+UNDER_WAY = (State.PENDING.value, State.SCHEDULED.value, State.APPLYING.value)
 DECIDED = (*(state.value for state, ends in TRANSITIONS.items() if not ends), State.FAILED.value)
 
 
 async def insert(tx: Transaction, request: Request) -> bool:
     """Store a new request; return False, and store nothing, when there is one of its id."""
-    values = {
-        "id": request.id,
-        "flow_key": request.flow.key,
-        "flow_sid": request.flow.sid,
-        "flow_alias": request.flow.alias,
-        "requester_id": request.requester.slack_user_id,
-        "requester_name": request.requester.name,
-        "created_at": request.created_at,
-        "expires_at": request.expires_at,
-        "wish": _WISH.dump_python(request.wish, mode="json"),
-        **_changing(request),
-    }
-    statement = postgresql.insert(requests) if tx.is_postgres else sqlite.insert(requests)
+    values = seals.signed(tx, requests, _values(request))
+    statement = insert_into(requests, is_postgres=tx.is_postgres)
     result = await tx.connection.execute(statement.values(values).on_conflict_do_nothing())
     return bool(result.rowcount == 1)
 
 
 async def replace(tx: Transaction, request: Request) -> bool:
-    """Write what has changed if nobody has written since it was read; return whether it was so.
+    """Write the request if nobody has written since it was read; return whether it was so.
 
-    Of several writers that read the same version, one wins.
+    Of several writers that read the same version, one wins. The whole row is written, as the
+    signature covers it: an earlier version may have stored what was asked in another form.
+
+    Raises:
+        RecordEdited: Somebody else has edited it: to write it would be to sign that.
     """
-    values = {**_changing(request), "version": request.version + 1}
+    if not request.is_genuine:
+        raise RecordEdited("request", request.id)
+    next_version = dataclasses.replace(request, version=request.version + 1)
+    values = seals.signed(tx, requests, _values(next_version))
     unchanged = (requests.c.id == request.id) & (requests.c.version == request.version)
     result = await tx.connection.execute(update(requests).where(unchanged).values(values))
     return bool(result.rowcount == 1)
 
 
 async def load(tx: Transaction, request_id: str, *, lock: bool = False) -> Request | None:
-    """Return the request; with `lock` nobody else writes it before this transaction ends."""
+    """Return the request; with `lock` nobody else writes it before this transaction ends.
+
+    One that was edited says so (`is_genuine`), and can be shown as such, but not written.
+
+    Raises:
+        RecordEdited: It was edited so that it cannot even be read.
+    """
     query = select(requests).where(requests.c.id == request_id)
     row = (await tx.connection.execute(query.with_for_update() if lock else query)).first()
-    return None if row is None else _request(row)
+    if row is None:
+        return None
+    if seals.is_genuine(tx, requests, row):
+        return _request(row)
+    if not seals.is_readable(row):
+        raise RecordEdited("request", request_id)
+    try:
+        return dataclasses.replace(_request(row), is_genuine=False)
+    except (ValueError, TypeError) as error:
+        raise RecordEdited("request", request_id) from error
 
 
 async def applying(tx: Transaction, flow_key: str) -> list[Request]:
@@ -66,6 +82,11 @@ async def applying(tx: Transaction, flow_key: str) -> list[Request]:
     return await _all(tx, query)
 
 
+async def all_applying(tx: Transaction) -> list[Request]:
+    """Return the approved requests of all flows that are not applied yet."""
+    return await _all(tx, select(requests).where(requests.c.state == State.APPLYING))
+
+
 async def pending(tx: Transaction, *, limit: int, offset: int = 0) -> list[Request]:
     """Return the requests that wait for a decision, oldest first."""
     query = (
@@ -76,10 +97,56 @@ async def pending(tx: Transaction, *, limit: int, offset: int = 0) -> list[Reque
     return await _all(tx, query.limit(limit).offset(offset))
 
 
+async def waiting(tx: Transaction, flow_key: str) -> list[Request]:
+    """Return the requests of a flow that wait for a decision or for their start, oldest first."""
+    states = (State.PENDING.value, State.SCHEDULED.value)
+    query = (
+        select(requests)
+        .where(requests.c.flow_key == flow_key, requests.c.state.in_(states))
+        .order_by(requests.c.created_at, requests.c.id)
+    )
+    return await _all(tx, query)
+
+
+async def scheduled(tx: Transaction, flow_key: str = "") -> list[Request]:
+    """Return the approved requests that start later, of a flow or of all, the first first."""
+    query = select(requests).where(requests.c.state == State.SCHEDULED)
+    if flow_key:
+        query = query.where(requests.c.flow_key == flow_key)
+    found = await _all(tx, query)
+    return sorted(found, key=lambda one: (one.requested.starts_at or one.created_at, one.id))
+
+
+async def of_requester(
+    tx: Transaction, slack_user_id: str, *, decided_since: datetime, limit: int
+) -> list[Request]:
+    """Return somebody's own requests that are under way or were decided lately, newest first."""
+    is_recent = requests.c.state.in_(UNDER_WAY) | (requests.c.decided_at >= decided_since)
+    query = (
+        select(requests)
+        .where(requests.c.requester_id == slack_user_id, is_recent)
+        .order_by(requests.c.created_at.desc(), requests.c.id)
+        .limit(limit)
+    )
+    return await _all(tx, query)
+
+
+async def ids_in(tx: Transaction, states: Collection[State]) -> list[str]:
+    """Return the ids of the requests in these states, oldest first."""
+    query = select(requests.c.id).where(requests.c.state.in_([state.value for state in states]))
+    return list(await tx.connection.scalars(query.order_by(requests.c.created_at, requests.c.id)))
+
+
 async def count_pending(tx: Transaction) -> int:
     """Return how many requests wait for a decision."""
     query = select(func.count()).where(requests.c.state == State.PENDING)
     return int(await tx.connection.scalar(query) or 0)
+
+
+async def count_pending_of(tx: Transaction, slack_user_id: str) -> int:
+    """Return how many requests of a person wait for a decision."""
+    theirs = (requests.c.state == State.PENDING) & (requests.c.requester_id == slack_user_id)
+    return int(await tx.connection.scalar(select(func.count()).where(theirs)) or 0)
 
 
 async def of_flow(
@@ -102,23 +169,39 @@ async def forget(tx: Transaction, before: datetime) -> int:
     """Remove what was decided before that time and is over since then; return how many.
 
     A grant of it that has an end still wants its card then. And what was told of it later, or is
-    yet to be told, says that it went on: a failure that was retried, a grant that ended.
+    yet to be told, says that it went on: a failure that was retried, a grant that ended. It is
+    asked again until there are none.
     """
     old = requests.c.state.in_(DECIDED) & (requests.c.decided_at < before)
-    running = select(grants.c.request_id).where(grants.c.ends_at.is_not(None))
-    is_told_since = letters.c.sent_at.is_(None) | (letters.c.sent_at >= before)
-    told_since = select(letters.c.subject).where(is_told_since)
-    is_over = requests.c.id.not_in(running) & requests.c.id.not_in(told_since)
-    return int((await tx.connection.execute(delete(requests).where(old & is_over))).rowcount)
+    runs_on = (grants.c.request_id == requests.c.id) & grants.c.ends_at.is_not(None)
+    is_told_since = outbox_messages.c.sent_at.is_(None) | (outbox_messages.c.sent_at >= before)
+    is_told = (outbox_messages.c.subject == requests.c.id) & is_told_since
+    # Neither as NOT IN: PostgreSQL would look through all of them for each request.
+    over = old & ~exists().where(runs_on) & ~exists().where(is_told)
+    some = select(requests.c.id).where(over).limit(BATCH)
+    return int(
+        (await tx.connection.execute(delete(requests).where(requests.c.id.in_(some)))).rowcount
+    )
 
 
 async def _all(tx: Transaction, query: Select[Any]) -> list[Request]:
-    return [_request(row) for row in await tx.connection.execute(query)]
+    """Return those that stand as the bot wrote them; the others have stopped, and are told of."""
+    rows = await tx.connection.execute(query)
+    return [_request(row) for row in rows if seals.is_genuine(tx, requests, row)]
 
 
-def _changing(request: Request) -> dict[str, Any]:
+def _values(request: Request) -> dict[str, Any]:
     by = request.decided_by
     return {
+        "id": request.id,
+        "flow_key": request.flow.key,
+        "flow_sid": request.flow.sid,
+        "flow_alias": request.flow.alias,
+        "requester_id": request.requester.slack_user_id,
+        "requester_name": request.requester.name,
+        "created_at": request.created_at,
+        "expires_at": request.expires_at,
+        "requested": _REQUESTED_CHANGE.dump_python(request.requested, mode="json"),
         "state": request.state.value,
         "version": request.version,
         "decided_by_id": by and by.slack_user_id,
@@ -134,7 +217,7 @@ def _request(row: Any) -> Request:  # noqa: ANN401 - a row of the table
         row.id,
         Flow(row.flow_sid, row.flow_alias),
         Who(row.requester_id, row.requester_name),
-        _WISH.validate_python(row.wish),
+        _REQUESTED_CHANGE.validate_python(row.requested),
         row.created_at,
         row.expires_at,
         State(row.state),

@@ -13,7 +13,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-from bot.store.engine import EpochSeconds, ExactText, UtcDateTime
+from bot.store.types import EpochSeconds, ExactText, UtcDateTime
 
 metadata = MetaData(
     naming_convention={
@@ -63,11 +63,12 @@ jobs = Table(
     Column("owner", String(64)),
     Column("leased_until", UtcDateTime),
     Column("last_error", Text),
+    Column("signature", String(64)),
     Index(None, "due_at"),
 )
 
-letters = Table(
-    "letters",
+outbox_messages = Table(
+    "outbox_messages",
     metadata,
     Column("id", RowId, primary_key=True, autoincrement=True),
     Column("key", String(255), nullable=False),
@@ -80,6 +81,7 @@ letters = Table(
     Column("failure", Text),
     Index(None, "key", "sent_at"),
     Index(None, "sent_at"),
+    Index(None, "subject"),
 )
 
 # Where a card stands in Slack, so that it can be edited: one row a card.
@@ -93,12 +95,36 @@ cards = Table(
     Column("sent_at", UtcDateTime, nullable=False),
 )
 
+# Who has opened the Home tab, and what stands there as far as is known.
+home_views = Table(
+    "home_views",
+    metadata,
+    Column("slack_user_id", String(64), primary_key=True),
+    Column("opened_at", UtcDateTime, nullable=False),
+    Column("published_at", UtcDateTime),
+    Column("hash", String(255)),
+    Column("fingerprint", String(64), nullable=False),
+    Column("unsure_until", UtcDateTime),
+    Index(None, "opened_at"),
+)
+
+# What Slack delivered, so that each is answered once, however often it comes.
+received_events = Table(
+    "received_events",
+    metadata,
+    Column("event_id", String(255), primary_key=True),
+    Column("received_at", UtcDateTime, nullable=False),
+    Column("answered_at", UtcDateTime),
+    Index(None, "received_at"),
+)
+
 listings = Table(
     "listings",
     metadata,
     Column("data_center", String(16), primary_key=True),
     Column("fetched_at", UtcDateTime, nullable=False),
     Column("organizations", JSON, nullable=False),
+    Column("digest", String(64), nullable=False, server_default=""),
 )
 
 requests = Table(
@@ -117,8 +143,9 @@ requests = Table(
     Column("decided_by_id", String(64)),
     Column("decided_by_name", Text),
     Column("decided_at", UtcDateTime),
-    Column("wish", JSON, nullable=False),
+    Column("requested", JSON, nullable=False),
     Column("progress", JSON, nullable=False),
+    Column("signature", String(64)),
     Index(None, "flow_key", "created_at"),
     Index(None, "state", "flow_key"),
 )
@@ -135,17 +162,31 @@ grants = Table(
     Column("approved_by", JSON, nullable=False),
     Column("granted_at", UtcDateTime, nullable=False),
     Column("ends_at", UtcDateTime),
+    Column("signature", String(64)),
     Index(None, "flow_key", "ends_at"),
+    Index(None, "request_id"),
 )
 
-# The list that is about to be sent, one row a flow: what a crash leaves half done is read here.
-flow_plans = Table(
-    "flow_plans",
+# People under a name.
+presets = Table(
+    "presets",
     metadata,
-    Column("flow_key", String(34), primary_key=True),
-    Column("id", String(32), nullable=False),
-    Column("planned_at", UtcDateTime, nullable=False),
-    Column("plan", JSON, nullable=False),
+    Column("name", String(40), primary_key=True),
+    Column("identities", JSON, nullable=False),
+    Column("saved_by", JSON, nullable=False),
+    Column("saved_at", UtcDateTime, nullable=False),
+)
+
+# The lists that are about to be sent, or were and nobody knows what became of them.
+flow_posts = Table(
+    "flow_posts",
+    metadata,
+    Column("id", String(32), primary_key=True),
+    Column("flow_key", String(34), nullable=False),
+    Column("sent_at", UtcDateTime, nullable=False),
+    Column("content", JSON, nullable=False),
+    Column("signature", String(64)),
+    Index(None, "flow_key", "sent_at"),
 )
 
 # Every replacement of a list by the bot, with the list before and after.
@@ -170,15 +211,16 @@ quota_organizations = Table(
     Column("summed", BigInteger, nullable=False),
     Column("plan", String(16)),
     Column("lowered_day", Integer),
-    Column("told_number", BigInteger),
-    Column("told_limit", Integer),
-    Column("told_remaining", Integer),
-    Column("told_unsure", Integer),
-    Column("told_resets_at", EpochSeconds),
+    Column("reported_number", BigInteger),
+    Column("reported_limit", Integer),
+    Column("reported_remaining", Integer),
+    Column("reported_unsure", Integer),
+    Column("reported_resets_at", EpochSeconds),
     Column("blocks", JSON, nullable=False),
     Column("probing_until", EpochSeconds, nullable=False),
     Column("muted_until", EpochSeconds, nullable=False),
     Column("watched_at", EpochSeconds, nullable=False),
+    Column("muted_by", Text),
     UniqueConstraint("data_center", "organization_id"),
 )
 
@@ -196,6 +238,14 @@ quota_calls = Table(
     Index(None, "organization", "reserved_at", "number"),
 )
 
+# By which clock calls are dated where the database has none: one row, of the last process.
+machine_clocks = Table(
+    "machine_clocks",
+    metadata,
+    Column("boot", String(64), primary_key=True),
+    Column("offset", EpochSeconds, nullable=False),
+)
+
 quota_hours = Table(
     "quota_hours",
     metadata,
@@ -205,6 +255,17 @@ quota_hours = Table(
     Column("slack_user_id", String(64), primary_key=True),
     Column("calls", Integer, nullable=False),
     Index(None, "hour_at"),
+)
+
+# A call of a gateway's client that waits for its turn: it counts until `until`, unless renewed.
+gateway_waits = Table(
+    "gateway_waits",
+    metadata,
+    Column("ticket", RowId, primary_key=True, autoincrement=True),
+    Column("organization", BigInteger, nullable=False),
+    Column("client", String(40), nullable=False),
+    Column("until", EpochSeconds, nullable=False),
+    Index(None, "organization", "until"),
 )
 
 # A series of 429 of one code; `detail` is what was known when it opened.

@@ -3,15 +3,15 @@
 from collections.abc import Sequence
 
 from bot.model.emailkey import EmailTemplate, EmailTemplates, KeyCheck, KeyVerdict
-from bot.ui import blocks, ids, paging, text
+from bot.ui import block_kit, ids, paging, text
 from bot.ui.message import Message, SlackBlock
 
 PAGE = 20
 VERDICTS = {
     KeyVerdict.GOOD: ":white_check_mark: *The email key works.*",
-    KeyVerdict.REFUSED: ":x: *The email key is refused.*",
-    KeyVerdict.LACKS_PERMISSION: ":warning: *The email key lacks a permission.*",
-    KeyVerdict.UNKNOWN: ":warning: *Whether the email key works cannot be told.*",
+    KeyVerdict.REFUSED: ":x: *The email key was rejected.*",
+    KeyVerdict.LACKS_PERMISSION: ":warning: *The email key doesn't have permission for this.*",
+    KeyVerdict.UNKNOWN: ":warning: *Couldn't check the email key.*",
 }
 
 
@@ -20,15 +20,17 @@ def verdict(check: KeyCheck) -> Message:
     asked = text.code(f"GET /v3/{check.resource}")
     lines = [VERDICTS[check.verdict]]
     lines += [text.sentence(check.advice, 1000)] if check.advice else []
-    footnote = f"Sent as {text.escape(check.mode)} · asked {asked}"
+    footnote = f"Tested with {asked} ({text.escape(check.mode)})"
     markup = "\n".join(lines)
-    return Message(f"{markup}\n{footnote}", (blocks.section(markup), blocks.context(footnote)))
+    return Message(
+        f"{markup}\n{footnote}", (block_kit.section(markup), block_kit.context(footnote))
+    )
 
 
 def templates(found: EmailTemplates, page: int = 0) -> Message:
     """A page of the templates, or what can be said about a listing of another form."""
     if found.count is None:
-        return _only("The email service answered in a form that has no list of templates.")
+        return _only("The response has no list of templates.")
     if not found.templates:
         return _only(_nameless(found.count))
     pages = -(-len(found.templates) // PAGE)
@@ -37,12 +39,12 @@ def templates(found: EmailTemplates, page: int = 0) -> Message:
     summary = f"*{text.count(found.count, 'template')}*"
     unnamed = found.count - len(found.templates)
     if unnamed:
-        summary += f", {unnamed:,} of them without a name or id"
+        summary += f", {unnamed:,} without a name or ID"
     return Message(
         _fallback(summary, shown),
         (
-            blocks.section(summary),
-            blocks.table([("Name", "Id"), *(_row(one) for one in shown)]),
+            block_kit.section(summary),
+            block_kit.table([("Name", "ID"), *(_row(one) for one in shown)]),
             *_turning(page, pages),
         ),
     )
@@ -51,7 +53,7 @@ def templates(found: EmailTemplates, page: int = 0) -> Message:
 def _nameless(count: int) -> str:
     if count == 0:
         return "There are no templates."
-    return f"The listing has {text.count(count, 'template')}, but no names and no ids."
+    return f"{text.count(count, 'template')}, but no names or IDs."
 
 
 def _row(one: EmailTemplate) -> tuple[str, str]:
@@ -67,8 +69,8 @@ def _turning(page: int, pages: int) -> list[SlackBlock]:
     buttons = paging.turns(ids.EMAILKEY_PAGE, page, pages)
     if not buttons:
         return []
-    return [blocks.context(f"Page {page + 1} of {pages}"), blocks.actions(*buttons)]
+    return [block_kit.context(f"Page {page + 1} of {pages}"), block_kit.actions(*buttons)]
 
 
 def _only(markup: str) -> Message:
-    return Message(markup, (blocks.section(markup),))
+    return Message(markup, (block_kit.section(markup),))

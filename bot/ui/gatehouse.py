@@ -1,130 +1,140 @@
-"""`/gatehouse`: who you are, whether everything works, and the audit."""
+"""`/gatehouse`: who you are, and whether everything works."""
 
 from collections.abc import Callable, Mapping, Sequence
 
-from bot.model.audit import RecordedEntry
+from bot.model.health import Part
 from bot.model.status import JobCount, ServiceSeen, Status
 from bot.permissions import LEAST_ROLE, Permission, Person, Role
-from bot.ui import blocks, text
-from bot.ui.message import TEXT_CHARACTERS, Message
+from bot.ui import block_kit, text
+from bot.ui.message import Message
 
-AUDIT_CHARACTERS = 220
-CHUNK_CHARACTERS = 2900
-MOST_CHUNKS = 3
 # The outcomes of service errors, in words.
 FAILURES = {
-    "unreachable": "could not be reached",
-    "timeout": "no whole answer in time",
-    "redirected": "answered with another address",
-    "too_large": "an answer too large to read",
-    "unreadable": "an answer that cannot be read",
-    "not_json": "an answer that is no JSON",
-    "wrong_form": "an answer of another form than documented",
-    "credentials_refused": "the credential was refused",
-    "permission_missing": "the credential lacks a right",
-    "rotating_token": "a kind of OAuth that is not supported",
-    "rate_limited": "too many calls",
-    "service_refused": "the call was refused",
-    "service_failed": "a problem of its own",
-    "service_error": "an error",
+    "unreachable": "unreachable",
+    "timeout": "timed out",
+    "redirected": "redirected",
+    "too_large": "too much data",
+    "unreadable": "unreadable response",
+    "not_json": "unreadable response",
+    "wrong_form": "unexpected response",
+    "credentials_refused": "credentials rejected",
+    "permission_missing": "permission missing",
+    "rotating_token": "rotating refresh tokens aren't supported",
+    "rate_limited": "rate limited",
+    "service_refused": "request rejected",
+    "service_failed": "server error",
+    "service_error": "error",
 }
+TITLES = {"oauth": "OAuth"}
 
 
-def whoami(person: Person, may: Callable[[Permission], bool]) -> Message:
-    """Who the asker is to the bot, and what they may do."""
-    roles = ", ".join(role for role in Role if role in person.roles) or "none"
-    lines = [f"You are *{text.person(person.name, person.slack_user_id)}*. Your roles: *{roles}*."]
+def whoami(
+    person: Person, may: Callable[[Permission], bool], without_access: str | None = None
+) -> Message:
+    """Who the asker is to Gatehouse, and what they can do.
+
+    `without_access` is the sentence for somebody who can do nothing.
+    """
+    who = f"You are *{text.person(person.name, person.slack_user_id)}*."
+    if without_access:
+        return _message([f"{who} {text.sentence(without_access, 1500)}"])
+    roles = [role for role in Role if role in person.roles]
+    label = "Your roles" if len(roles) > 1 else "Your role"
+    lines = [f"{who} {label}: *{', '.join(roles) or 'none'}*."]
     if person.doubt:
         lines.append(f":warning: {text.sentence(person.doubt)}")
-    lines += [_right(permission, allowed=may(permission)) for permission in LEAST_ROLE]
-    return _message(lines)
-
-
-def _right(permission: Permission, *, allowed: bool) -> str:
+    allowed = [permission for permission in LEAST_ROLE if may(permission)]
+    missing = [permission for permission in LEAST_ROLE if permission not in allowed]
     if allowed:
-        return f"• You may {permission}."
-    return f"• You may not {permission} _(needs the role {LEAST_ROLE[permission]})_."
+        lines += ["You can:", *(f"• {permission}" for permission in allowed)]
+    if missing:
+        lines += ["You can't:", *(f"• {one} _({LEAST_ROLE[one]})_" for one in missing)]
+    return _message(lines)
 
 
 def status(report: Status) -> Message:
-    """Whether everything works."""
-    uptime = text.duration(report.uptime_seconds)
-    state = "works" if report.is_database_well else "*cannot be reached*"
+    """What needs attention, then a line for each part."""
+    jobs = [_jobs(report.jobs)] if report.jobs is not None else []
+    counts = [f"{name}: {count:,}" for name, count in report.counts.items()]
     lines = [
         _verdict(report.troubles),
-        f"*Gatehouse {report.version}*, up {uptime}",
-        f"• Database: {report.database}, {state}",
-        *(f"• {_service(seen)}" for seen in report.services),
-        *(f"• {name}: {count:,}" for name, count in report.counts.items()),
+        *(f"• {text.escape(trouble.sentence, 500)}" for trouble in report.broken),
+        *(f"• {_failing(seen)}" for seen in report.services if seen.is_failing),
+        f"Gatehouse {report.version}, up {text.duration(report.uptime_seconds)}",
+        f"{report.database} database: {_database_state(report)}",
+        *(_service(name, seen) for name, seen in _by_service(report.services).items()),
+        *([" · ".join(counts)] if counts else []),
+        *jobs,
     ]
-    if report.jobs is not None:
-        lines.append(f"• {_jobs(report.jobs)}")
     return _message(lines)
+
+
+def _database_state(report: Status) -> str:
+    if not report.is_database_well:
+        return "*unreachable*"
+    is_broken = any(trouble.part is Part.DATABASE for trouble in report.broken)
+    return "*cannot be written*" if is_broken else "OK"
 
 
 def _verdict(troubles: Sequence[str]) -> str:
     if not troubles:
-        return "*All is well.*"
+        return ":white_check_mark: *Everything is working.*"
     need = "needs" if len(troubles) == 1 else "need"
     named = text.escape(", ".join(troubles))
-    return f"*{text.count(len(troubles), 'thing')} {need} a look:* {named}."
+    return f":warning: *{text.count(len(troubles), 'thing')} {need} attention:* {named}."
 
 
-def _service(seen: ServiceSeen) -> str:
+def _by_service(services: Sequence[ServiceSeen]) -> Mapping[str, list[ServiceSeen]]:
+    """Group `inventory (com)`, `inventory (eu)` … by what comes before the parenthesis."""
+    groups: dict[str, list[ServiceSeen]] = {}
+    for seen in services:
+        groups.setdefault(seen.name.partition(" (")[0], []).append(seen)
+    return groups
+
+
+def _service(name: str, group: Sequence[ServiceSeen]) -> str:
+    title = text.escape(TITLES.get(name, name.capitalize()), 80)
+    used = [seen for seen in group if seen.succeeded_at or seen.failed_at]
+    if not used:
+        return f"{title}: not used yet"
+    well = sum(not seen.is_failing for seen in used)
+    state = f"{well} of {len(group)} data centers OK" if len(group) > 1 else _state(used[0])
+    unused = f", {len(group) - len(used)} not used yet" if len(used) < len(group) else ""
+    return f"{title}: {state}{unused} · {_last_success(used)}, {_last_failure(used)}"
+
+
+def _state(seen: ServiceSeen) -> str:
+    return "*failing*" if seen.is_failing else "OK"
+
+
+def _last_success(group: Sequence[ServiceSeen]) -> str:
+    times = [seen.succeeded_at for seen in group if seen.succeeded_at]
+    return f"last success {text.time(max(times))}" if times else "no success yet"
+
+
+def _last_failure(group: Sequence[ServiceSeen]) -> str:
+    failed = [(seen.failed_at, seen) for seen in group if seen.failed_at]
+    if not failed:
+        return "no failures"
+    at, seen = max(failed, key=lambda pair: pair[0])
+    return f"last failure {text.time(at)} ({_why(seen)})"
+
+
+def _failing(seen: ServiceSeen) -> str:
     name = seen.name[:1].upper() + seen.name[1:]
-    if seen.succeeded_at is None and seen.failed_at is None:
-        return f"{name}: not called since this process started"
-    good = f"last success {text.time(seen.succeeded_at)}" if seen.succeeded_at else "no success yet"
-    if seen.failed_at is None:
-        return f"{name}: {good}, no failure"
+    return f"{text.escape(name)}: {_why(seen)}, {_last_success([seen])}"
+
+
+def _why(seen: ServiceSeen) -> str:
     outcome = seen.failure or "unknown"
-    why = text.escape(FAILURES.get(outcome, outcome.replace("_", " ")))
-    return f"{name}: {good}, last failure {text.time(seen.failed_at)} ({why})"
+    return text.escape(FAILURES.get(outcome, outcome.replace("_", " ")))
 
 
 def _jobs(count: JobCount) -> str:
-    return f"Jobs: {count.total:,} waiting, {count.due:,} due, {count.late:,} late"
-
-
-def audit(entries: Sequence[RecordedEntry], head: str, names: Mapping[str, str]) -> Message:
-    """The newest entries, newest first, and the head to note for `audit verify --head`.
-
-    `names` are those of the actors, by Slack user id.
-    """
-    if not entries:
-        return _message(["The audit is empty."])
-    lines = [_entry(entry, names.get(entry.actor, entry.actor)) for entry in entries]
-    footer = f"Head: `{head}`. Note it: `python -m bot audit verify --head` finds a cut tail by it."
-    chunks = _chunks(lines)
-    shown = sum(chunk.count("\n") + 1 for chunk in chunks)
-    title = f"*The newest {text.count(shown, 'entry', 'entries')} of the audit*"
-    if shown < len(lines):
-        title += f" (of {len(lines)} asked for: a message holds no more)"
-    fallback = text.cut("\n".join((title, *chunks)), TEXT_CHARACTERS - len(footer) - 1)
-    sections = [blocks.section(one) for one in (title, *chunks)]
-    return Message(f"{fallback}\n{footer}", (*sections, blocks.context(footer)))
-
-
-def _entry(entry: RecordedEntry, name: str) -> str:
-    who = text.person(name, text.escape(entry.actor, 64))
-    detail = text.code(entry.detail, AUDIT_CHARACTERS)
-    what = f"{text.escape(entry.action, 64)} {text.escape(entry.subject, 80)}"
-    return f"• #{entry.position} {text.clock_time(entry.at)} *{who}* {what} {detail}"
-
-
-def _chunks(lines: Sequence[str]) -> list[str]:
-    """Return the lines in sections, as many as a whole message may hold (about 12,000)."""
-    chunks: list[str] = []
-    for line in lines:
-        if chunks and len(chunks[-1]) + len(line) < CHUNK_CHARACTERS:
-            chunks[-1] += f"\n{line}"
-        elif len(chunks) < MOST_CHUNKS:
-            chunks.append(line)
-        else:
-            break
-    return chunks
+    state = "*late*" if count.late else "on time"
+    return f"Background jobs: {state} ({count.due:,} due, {count.late:,} late)"
 
 
 def _message(lines: Sequence[str]) -> Message:
     markup = "\n".join(lines)
-    return Message(text.cut(markup, 3900), (blocks.section(markup),))
+    return Message(text.cut(markup, 3900), (block_kit.section(markup),))

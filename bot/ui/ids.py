@@ -5,6 +5,17 @@ ORGS_REFRESH = "orgs.refresh"
 ORGS_SHOW = "orgs.show"
 
 EMAILKEY_PAGE = "emailkey.page"
+# Buttons whose value is a command: another number each, as a row wants.
+RUN_COMMAND = "command.run"
+
+HOME_TESTUSERS = "home.testusers"
+HOME_ORGS = "home.orgs"
+HOME_RATELIMITS = "home.ratelimits"
+
+# Callback ids of shortcuts, which Slack's manifest has too.
+CHANGE_TEST_USERS = "change_test_users"
+ADD_AS_TEST_USERS = "add_as_test_users"
+
 TESTUSERS_APPROVE = "testusers.approve"
 TESTUSERS_DENY = "testusers.deny"
 TESTUSERS_CANCEL = "testusers.cancel"
@@ -13,12 +24,17 @@ TESTUSERS_UNDO = "testusers.undo"
 TESTUSERS_LIST_PAGE = "testusers.list_page"
 TESTUSERS_HISTORY_PAGE = "testusers.history_page"
 TESTUSERS_REQUESTS_PAGE = "testusers.requests_page"
+TESTUSERS_CHANGE_LIST = "testusers.change_list"
+TESTUSERS_PERSON = "testusers.person"
 TESTUSERS_FORM = "testusers.form"
 TESTUSERS_DENIAL = "testusers.denial"
 TESTUSERS_FLOW = "testusers.flow"
 TESTUSERS_CHANGE = "testusers.change"
 TESTUSERS_IDENTITIES = "testusers.identities"
 TESTUSERS_FOR = "testusers.for"
+TESTUSERS_FROM = "testusers.from"
+TESTUSERS_EXTEND = "testusers.extend"
+TESTUSERS_ASK_ANYWAY = "testusers.ask_anyway"
 TESTUSERS_REASON = "testusers.reason"
 
 RATELIMITS_PAGE = "ratelimits.page"
@@ -28,3 +44,4 @@ RATELIMITS_CHECK = "ratelimits.check"
 
 INCIDENT_CHECK = "incident.check"
 INCIDENT_MUTE = "incident.mute"
+INCIDENT_UNMUTE = "incident.unmute"

@@ -4,40 +4,33 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from bot.model.blocks import BlockCode
-from bot.model.incidents import Incident
-from bot.ui import blocks, ids, text
+from bot.model.quotas.blocks import BlockCode
+from bot.model.quotas.incidents import Incident
+from bot.ui import block_kit, ids, text
 from bot.ui.message import Message, SlackBlock
 
-_LIMIT_IN_WORDS = {
-    BlockCode.MINUTE: "requests a minute",
-    BlockCode.DAY: "requests a day",
-    BlockCode.CONCURRENT: "requests at the same time",
+_LIMITS = {
+    BlockCode.MINUTE: ("minute", "requests per minute"),
+    BlockCode.DAY: ("day", "requests per day"),
+    BlockCode.CONCURRENT: ("concurrent", "requests at once"),
 }
-_OWN = {"minute": "this minute", "day": "this day", "concurrent": "at the same time"}
-_KIND = {BlockCode.MINUTE: "minute", BlockCode.DAY: "day", BlockCode.CONCURRENT: "concurrent"}
+CLIENTS_SHOWN = 8
+_OWN = {"minute": "per minute", "day": "per day", "concurrent": "at once"}
 
 
 def card(incident: Incident, name: str) -> Message:
     """The incident's one message: blocked, or cleared."""
     is_open = incident.closed_at is None
-    headline = _headline(incident, name)
-    pairs = [
-        ("Organization", f"{text.escape(name, 300)}\n{text.code(_id(incident))}"),
-        ("Data center", text.escape(incident.key.data_center)),
-        ("Code and limit", _code_and_limit(incident)),
-        ("The service's words", text.escape(incident.detail.get("words") or "none", 300)),
-        ("The bot's own use then", _own_use(incident.detail)),
-        _what_next(incident),
-    ]
-    verdict = _whose_doing(incident)
-    lines = [headline, verdict, *(f"{label}: {value}" for label, value in pairs)]
+    lines = [_headline(incident, name), f"{_whose_doing(incident)} {_what_next(incident)}".strip()]
+    reason = text.escape(incident.detail.get("words") or "", 300)
+    lines += [f"> {reason}"] if reason else []
+    lines += _clients(incident.detail)
+    small_print = _small_print(incident)
     return Message(
-        text.cut("\n".join(line.replace("\n", " ") for line in lines), 3900),
+        text.cut("\n".join([*lines, small_print]), 3900),
         (
-            blocks.section(f"{headline}\n{verdict}"),
-            *blocks.fields(pairs),
-            blocks.context(_small_print(incident)),
+            block_kit.section("\n".join(lines)),
+            block_kit.context(small_print),
             *([_buttons(incident, name)] if is_open else []),
         ),
     )
@@ -45,43 +38,93 @@ def card(incident: Incident, name: str) -> Message:
 
 def cleared_note(incident: Incident, name: str) -> Message:
     """What is said in the thread when a call has passed."""
+    why = incident.detail.get("ended_because")
+    if why:
+        return Message(f"Closed: {text.escape(name, 300)} {why}, so Gatehouse has stopped trying.")
     return Message(
-        f":white_check_mark: Cleared after {_lasted(incident)}: a call to"
-        f" {text.escape(name, 300)} has passed."
+        f":white_check_mark: Cleared after {_lasted(incident)}: calls to {text.escape(name, 300)}"
+        " work again."
     )
 
 
 def muted(name: str, until: datetime) -> Message:
     """What somebody is told who has muted an alert."""
     return Message(
-        f"Muted: no new alert about {text.escape(name, 300)} before {text.clock_time(until)}."
-        " This one stays up to date."
+        f"Muted: no new alerts about {text.escape(name, 300)} until {text.time(until)}."
+        " This one keeps updating."
     )
 
 
+def unmuted(name: str) -> Message:
+    """What somebody is told who has taken a mute back."""
+    return Message(f"Unmuted: new alerts about {text.escape(name, 300)} are posted again.")
+
+
 def _headline(incident: Incident, name: str) -> str:
-    shown = text.escape(name, 300)
+    center = f" ({text.escape(incident.key.data_center)})" if incident.key.organization_id else ""
+    subject = f"*{text.escape(name, 300)}*{center}"
+    _, limit, unit = _limit(incident)
+    exceeded = f"limit of {limit:,} {unit} exceeded"
+    why = incident.detail.get("ended_because")
+    if why and incident.closed_at is not None:
+        return f":heavy_minus_sign: *Closed* after {_lasted(incident)}: {subject} {why}."
     if incident.closed_at is not None:
-        return f":white_check_mark: *Cleared* after {_lasted(incident)}: *{shown}*"
-    return f":no_entry: *{shown}* is blocked by the inventory service"
+        was = f"It was blocked: {exceeded}."
+        return f":white_check_mark: *Cleared* after {_lasted(incident)}: {subject}\n{was}"
+    return f":no_entry: {subject} is blocked: {exceeded}"
+
+
+def _limit(incident: Incident) -> tuple[int, int, str]:
+    """What Gatehouse had used of the limit that was hit, the limit, and its unit."""
+    kind, unit = _LIMITS[BlockCode(incident.code)]
+    used, limit = incident.detail["own"][kind]
+    return used, limit, unit
 
 
 def _whose_doing(incident: Incident) -> str:
-    if incident.detail.get("is_foreign"):
-        return "The bot's own use was below the limit: *another client* of the service caused it."
-    return "The bot's own use was at the limit."
+    used, _, unit = _limit(incident)
+    if not incident.detail.get("is_foreign"):
+        return f"Gatehouse itself had reached the limit ({used:,} {unit})."
+    made = f"made only {used:,} of them" if used else "made none of them"
+    if incident.detail.get("may_be_plan"):
+        return (
+            f"Gatehouse {made}, so *another client* used it up, or the organization's plan is"
+            " smaller than the one set here."
+        )
+    return f"Gatehouse {made}, so *another client* used it up."
 
 
-def _id(incident: Incident) -> str:
-    return incident.key.organization_id or "no organization named"
+def _what_next(incident: Incident) -> str:
+    block = incident.blocks.longest
+    if incident.closed_at is not None:
+        return ""
+    if block is None:
+        return "Gatehouse is trying again now."
+    until = text.time(datetime.fromtimestamp(block.until, UTC))
+    return f"Gatehouse tries again {until} and makes no calls until then."
 
 
-def _code_and_limit(incident: Incident) -> str:
-    code = BlockCode(incident.code)
+def _small_print(incident: Incident) -> str:
+    organization_id = incident.key.organization_id
+    times = "once" if incident.refusals == 1 else f"{incident.refusals:,} times"
+    parts = [
+        text.code(organization_id) if organization_id else "no organization named",
+        f"{text.escape(incident.key.data_center)}, code {incident.code}{_as_sent(incident)}",
+        f"since {text.time(incident.opened_at)}",
+        f"blocked {times}",
+        f"Gatehouse's usage then: {_own_use(incident.detail)}",
+    ]
+    if incident.closed_at is not None:
+        parts.append(f"ended {text.time(incident.closed_at)}")
+    elif incident.muted_until is not None:
+        by = f" by {text.escape(incident.muted_by, 80)}" if incident.muted_by else ""
+        parts.append(f"muted until {text.time(incident.muted_until)}{by}")
+    return " · ".join(parts)
+
+
+def _as_sent(incident: Incident) -> str:
     sent = incident.detail.get("sent_code")
-    as_sent = "" if sent == incident.code else f" (sent as {'none' if sent is None else sent})"
-    limit = incident.detail["own"][_KIND[code]][1]
-    return f"*{incident.code}*{as_sent}: {limit:,} {_LIMIT_IN_WORDS[code]}"
+    return "" if sent == incident.code else f" (sent as {'none' if sent is None else sent})"
 
 
 def _own_use(detail: Mapping[str, Any]) -> str:
@@ -89,36 +132,30 @@ def _own_use(detail: Mapping[str, Any]) -> str:
     return ", ".join(f"{own[kind][0]}/{own[kind][1]} {words}" for kind, words in _OWN.items())
 
 
-def _what_next(incident: Incident) -> tuple[str, str]:
-    if incident.closed_at is not None:
-        return "Ended", text.clock_time(incident.closed_at)
-    block = incident.blocks.longest
-    if block is None:
-        return "Next try", "now"
-    return "Next try", f"{text.clock_time(datetime.fromtimestamp(block.until, UTC))}, by the bot"
-
-
-def _small_print(incident: Incident) -> str:
-    parts = [
-        f"Since {text.clock_time(incident.opened_at)}",
-        f"refused {text.count(incident.refusals, 'time')}",
+def _clients(detail: Mapping[str, Any]) -> list[str]:
+    """How much each client of the gateway had used: it is part of Gatehouse's usage."""
+    clients: Mapping[str, Sequence[int]] = detail.get("clients") or {}
+    shown = [
+        f"{text.escape(name)} {minute:,} this minute, {day:,} this day"
+        for name, (minute, day) in list(clients.items())[:CLIENTS_SHOWN]
     ]
-    if incident.closed_at is None and incident.muted_until is not None:
-        parts.append(f"muted until {text.clock_time(incident.muted_until)}")
-    return " · ".join(parts)
+    more = len(clients) - len(shown)
+    parts = [*shown, *([text.count(more, "more client")] if more else [])]
+    return [f"Gateway clients had used: {'; '.join(parts)}."] if parts else []
 
 
 def _buttons(incident: Incident, name: str) -> SlackBlock:
     value = str(incident.id)
-    check = blocks.button(
+    check = block_kit.button(
         "Check now", ids.INCIDENT_CHECK, value, spoken=f"Check {text.shorten(name, 50)} now"
     )
-    if incident.muted_until is not None:
-        return blocks.actions(check)
-    mute = blocks.button(
-        "Mute 1 h", ids.INCIDENT_MUTE, value, spoken=f"Mute {text.shorten(name, 40)} for 1 hour"
+    short = text.shorten(name, 40)
+    label, action_id, spoken = (
+        ("Mute 1 h", ids.INCIDENT_MUTE, f"Mute {short} for 1 hour")
+        if incident.muted_until is None
+        else ("Unmute", ids.INCIDENT_UNMUTE, f"Unmute {short}")
     )
-    return blocks.actions(check, mute)
+    return block_kit.actions(check, block_kit.button(label, action_id, value, spoken=spoken))
 
 
 def _lasted(incident: Incident) -> str:

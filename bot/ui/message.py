@@ -1,7 +1,9 @@
 """A message for Slack: a text that says it all, and Block Kit blocks that say it well."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 SlackBlock = Mapping[str, Any]
@@ -30,3 +32,8 @@ class Message:
         blocks = [dict(one) for one in self.slack_blocks[:BLOCKS_A_MESSAGE]]
         fields: dict[str, Any] = {"text": self.text[:TEXT_CHARACTERS] or "…"}
         return {**fields, "blocks": blocks} if blocks else fields
+
+    @cached_property
+    def json(self) -> str:
+        """The payload as JSON, written once: many people may get the same page of a list."""
+        return json.dumps(self.payload())

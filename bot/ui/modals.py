@@ -27,7 +27,7 @@ def hidden(view: Mapping[str, Any], name: str) -> str:
     """An id that the bot put into its own view."""
     try:
         found = json.loads(view.get("private_metadata") or "{}")
-    except ValueError:
+    except (ValueError, RecursionError):
         return ""
     return storable(str(found.get(name, ""))) if isinstance(found, dict) else ""
 

@@ -4,19 +4,16 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bot.model.directory import DataCenterReport, Directory, Place
-from bot.ui import blocks, ids, text
+from bot.commands import ORGS
+from bot.model.organizations.directory import DataCenterReport, Directory, Place
+from bot.ui import block_kit, data_centers, ids, paging, text
 from bot.ui.message import Message, SlackBlock
 
-USAGE, EXAMPLE = "/orgs [<text>] | show <id or name> | refresh | help", "/orgs show 10234695"
 PAGE = 15
 FILTER_CHARACTERS = 200
-HEADINGS = ("Name", "Id", "Data center", "Currency", "Zone", "State")
-FAILURES_SHOWN = 8
-# Eight of them fit into the fallback too.
-FAILURE_MARKUP = 340
-# Fifteen fields fit into a message, escaped, which holds 12,000 characters.
-FIELD_CHARACTERS, FIELD_MARKUP = 600, 700
+HEADINGS = ("Name", "ID", "State", "Data center", "Currency", "Zone")
+# Seven fields fit into a section, escaped, which holds 3,000 characters.
+FIELD_CHARACTERS, FIELD_MARKUP = 350, 400
 
 
 @dataclass(frozen=True)
@@ -35,8 +32,8 @@ class View:
         """Read a button's value; anything unreadable is the first page of all."""
         try:
             data = json.loads(value)
-            return cls(str(data["q"])[:FILTER_CHARACTERS], max(0, int(data["p"])))
-        except (ValueError, KeyError, TypeError):
+            return cls(str(data["q"])[:FILTER_CHARACTERS], paging.page_in(data))
+        except (ValueError, KeyError, TypeError, RecursionError):
             return cls()
 
 
@@ -53,61 +50,57 @@ class Pages:
             return listing(directory, view, may_refresh=may_refresh)
         if directory is not self._directory:
             self._directory, self._made = directory, {}
-        key = (view.page, may_refresh)
+        # The page that is shown: a forged button may ask for any other.
+        page = min(view.page, _page_count(directory.places) - 1)
+        key = (page, may_refresh)
         if key not in self._made:
-            self._made[key] = listing(directory, view, may_refresh=may_refresh)
+            self._made[key] = listing(directory, View(page=page), may_refresh=may_refresh)
         return self._made[key]
 
 
 def listing(directory: Directory, view: View, *, may_refresh: bool) -> Message:
     """The organizations that match, a page of them, and what is wrong with which data center."""
     found = directory.matching(view.words) if view.words else directory.places
-    pages = max(1, -(-len(found) // PAGE))
+    pages = _page_count(found)
     page = min(view.page, pages - 1)
     shown = found[page * PAGE : (page + 1) * PAGE]
     summary = _summary(found, directory, view.words)
     return Message(
         _fallback(summary, shown, directory.failures),
         (
-            blocks.section(summary),
-            *_failure_blocks(directory.failures),
+            block_kit.section(summary),
+            *map(block_kit.section, data_centers.problems(directory.failures)),
             *([_table(shown)] if shown else []),
-            blocks.context(_where(page, pages, directory)),
+            block_kit.context(_where(page, pages, directory)),
             *_controls(shown, View(view.words, page), pages, may_refresh=may_refresh),
         ),
     )
 
 
+def _page_count(places: Sequence[Place]) -> int:
+    return max(1, -(-len(places) // PAGE))
+
+
 def _summary(found: Sequence[Place], directory: Directory, words: str) -> str:
     centers = sum(report.listing is not None for report in directory.reports)
+    if not centers and directory.reports:
+        # What could not be looked at has nothing that matches, or does not.
+        return "*No organizations could be loaded.*"
     where = f"in {text.count(centers, 'data center')}"
     if not words:
         return f"*{text.count(len(found), 'organization')}* {where}"
-    matching = f"matching {text.code(words, FILTER_CHARACTERS)}"
+    matched = text.code(words, FILTER_CHARACTERS)
     if not found:
         # Perhaps the first word was meant for `show` or `refresh`.
-        how = (
-            f"`/orgs` shows all of them.\nUsage: {text.code(USAGE)}\nExample: {text.code(EXAMPLE)}"
-        )
-        return f"*No organization* {matching} among {len(directory.places):,} {where}. {how}"
-    return f"*{text.count(len(found), 'organization')}* {matching} {where}"
-
-
-def _failure_blocks(failures: Sequence[DataCenterReport]) -> list[SlackBlock]:
-    """A section each: together they may be longer than one holds, and none may be missing."""
-    return [blocks.section(_failure(report)) for report in failures[:FAILURES_SHOWN]]
-
-
-def _failure(report: DataCenterReport) -> str:
-    sentence = text.cut(text.sentence(report.failure or "", 300), FAILURE_MARKUP)
-    if report.listing is None:
-        return f":warning: *{report.data_center}* is missing: {sentence}"
-    as_of = text.time(report.listing.fetched_at)
-    return f":warning: *{report.data_center}* as of {as_of}: {sentence}"
+        usage, example = text.code(ORGS.usage()), text.code(ORGS.example("show"))
+        how = f"Usage: {usage}\nExample: {example}"
+        everyone = f"`/orgs` lists all {len(directory.places):,} {where}."
+        return f"No organization matches {matched}. {everyone}\n{how}"
+    return f"*{text.count(len(found), 'organization')}* matching {matched} {where}"
 
 
 def _table(shown: Sequence[Place]) -> SlackBlock:
-    return blocks.table([HEADINGS, *(_row(place) for place in shown)])
+    return block_kit.table([HEADINGS, *(_row(place) for place in shown)])
 
 
 def _row(place: Place) -> tuple[str, ...]:
@@ -115,10 +108,10 @@ def _row(place: Place) -> tuple[str, ...]:
     return (
         _marked_name(place),
         one.organization_id,
+        state(place),
         place.data_center,
         one.currency_code or "",
         one.time_zone or "",
-        state(place),
     )
 
 
@@ -134,9 +127,10 @@ def state(place: Place) -> str:
 
 def _where(page: int, pages: int, directory: Directory) -> str:
     times = [one.listing.fetched_at for one in directory.reports if one.listing]
-    as_of = f"Listed {text.time(min(times))}" if times else "Never listed"
-    turning = f"Page {page + 1} of {pages} · " if pages > 1 else ""
-    return f"{turning}{as_of} · {text.code('/orgs show <id or name>')} for every field"
+    as_of = f"Updated {text.time(min(times))}" if times else "Not loaded yet"
+    turning = f"Page {page + 1} of {pages:,} · " if pages > 1 else ""
+    search, details = text.code("/orgs <text>"), text.code("/orgs show <id or name>")
+    return f"{turning}{as_of} · {search} to search · {details} for details"
 
 
 def _controls(
@@ -147,16 +141,13 @@ def _controls(
         # By value: Slack refuses a menu in which two are alike.
         by_value = {_option_value(place): _option(place) for place in shown}
         options = [(label, value) for value, label in by_value.items()]
-        elements.append(blocks.select("Show one …", ids.ORGS_SHOW, options))
-    if view.page > 0:
-        back = View(view.words, view.page - 1).value()
-        elements.append(blocks.button("Previous", f"{ids.ORGS_PAGE}.previous", back))
-    if view.page < pages - 1:
-        on = View(view.words, view.page + 1).value()
-        elements.append(blocks.button("Next", f"{ids.ORGS_PAGE}.next", on))
+        elements.append(block_kit.select("Open an organization …", ids.ORGS_SHOW, options))
+    elements += paging.turns(
+        ids.ORGS_PAGE, view.page, pages, lambda to: View(view.words, to).value()
+    )
     if may_refresh:
-        elements.append(blocks.button("Refresh", ids.ORGS_REFRESH, view.value()))
-    return [blocks.actions(*elements)] if elements else []
+        elements.append(block_kit.button("Refresh", ids.ORGS_REFRESH, view.value()))
+    return [block_kit.actions(*elements)] if elements else []
 
 
 def _option(place: Place) -> str:
@@ -168,7 +159,7 @@ def _option_value(place: Place) -> str:
 
 
 def _fallback(summary: str, shown: Sequence[Place], failures: Sequence[DataCenterReport]) -> str:
-    lines = [summary, *(_failure(report) for report in failures[:FAILURES_SHOWN])]
+    lines = [summary, *data_centers.problems(failures)]
     for place in shown:
         cells = (text.escape(cell, 60) for cell in _row(place) if cell)
         lines.append(" · ".join(cells))
@@ -176,48 +167,58 @@ def _fallback(summary: str, shown: Sequence[Place], failures: Sequence[DataCente
 
 
 def one(place: Place, report: DataCenterReport) -> Message:
-    """Every field of an organization."""
+    """Every field of an organization: what matters most, then the rest in small print."""
     organization = place.organization
-    title = f"{organization.name} ({state(place)})"
-    pairs = [
-        (label, text.cut(text.escape(value, FIELD_CHARACTERS), FIELD_MARKUP))
-        for label, value in _fields(place)
-    ]
-    lines = [f"*{text.escape(title, 400)}*", *(f"{label}: {value}" for label, value in pairs)]
+    title = f"*{text.escape(organization.name, 400)}*"
+    main, rest = (_labelled(pairs) for pairs in (_main_fields(place), _other_fields(place)))
     age = report.listing.fetched_at if report.listing else None
-    footnotes = [f"Listed {text.time(age)}"] if age else []
-    if report.failure:
-        footnotes.append(_failure(report))
+    footnotes = [f"Updated {text.time(age)}"] if age else []
+    footnotes += data_centers.problems([report]) if report.failure else []
     return Message(
-        text.cut("\n".join(lines), 3900),
+        text.cut("\n".join([title, *main, *rest]), 3900),
         (
-            blocks.header(title),
-            *blocks.fields(pairs),
-            *([blocks.context(*footnotes)] if footnotes else []),
+            block_kit.header(organization.name),
+            block_kit.section("\n".join(main)),
+            block_kit.context(*rest),
+            *([block_kit.context(*footnotes)] if footnotes else []),
+            block_kit.actions(
+                block_kit.button("Rate limits", ids.RATELIMITS_SHOW, _option_value(place))
+            ),
         ),
     )
 
 
-def _fields(place: Place) -> list[tuple[str, str]]:
-    """Every field under its name in the service, in people's words."""
-    one = place.organization
-    month = one.fiscal_year_start_month
+def _labelled(pairs: Sequence[tuple[str, str]]) -> list[str]:
     return [
-        ("Name", one.name),
-        ("Id", one.organization_id),
-        ("Data center", place.data_center),
-        ("Contact", one.contact_name or "–"),
-        ("Email", one.email or "–"),
+        f"{label}: {text.cut(text.escape(value, FIELD_CHARACTERS), FIELD_MARKUP)}"
+        for label, value in pairs
+    ]
+
+
+def _main_fields(place: Place) -> list[tuple[str, str]]:
+    organization = place.organization
+    return [
+        ("ID", organization.organization_id),
         ("State", state(place)),
-        ("Default organization", "yes" if one.is_default_org else "no"),
+        ("Data center", place.data_center),
+        ("Contact", organization.contact_name or "–"),
+        ("Email", organization.email or "–"),
         ("Currency", _currency(place)),
-        ("Currency id", one.currency_id or "–"),
-        ("Price format", one.currency_format or "–"),
-        ("Price decimals", "–" if one.price_precision is None else str(one.price_precision)),
-        ("Time zone", one.time_zone or "–"),
-        ("Language", one.language_code or "–"),
+        ("Time zone", organization.time_zone or "–"),
+    ]
+
+
+def _other_fields(place: Place) -> list[tuple[str, str]]:
+    organization = place.organization
+    precision, month = organization.price_precision, organization.fiscal_year_start_month
+    return [
+        ("Default organization", "yes" if organization.is_default_org else "no"),
+        ("Currency ID", organization.currency_id or "–"),
+        ("Price format", organization.currency_format or "–"),
+        ("Price decimals", "–" if precision is None else str(precision)),
+        ("Language", organization.language_code or "–"),
         ("Fiscal year starts", "–" if month is None else _month(month)),
-        ("Created", one.account_created_date or "–"),
+        ("Created", organization.account_created_date or "–"),
     ]
 
 
@@ -244,4 +245,4 @@ MONTHS = [
 
 def _month(number: int) -> str:
     """Name a month; the service counts from 0, as its specification says of the first."""
-    return f"{MONTHS[number]} ({number})" if 0 <= number < len(MONTHS) else str(number)
+    return MONTHS[number] if 0 <= number < len(MONTHS) else str(number)

@@ -3,11 +3,13 @@
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from bot.model.days import DaySource
-from bot.model.quota import LimitKind
-from bot.model.standing import Meter, Standing
-from bot.model.use import PEOPLE_SHOWN, Checked, Detail, PlanSet
-from bot.ui import blocks, ids, text
+from bot.model.quotas.blocks import BlockCode
+from bot.model.quotas.calls import client_named
+from bot.model.quotas.days import DaySource
+from bot.model.quotas.quota import LimitKind
+from bot.model.quotas.standing import Meter, Standing
+from bot.model.quotas.use import PEOPLE_SHOWN, Checked, Detail, PlanSet
+from bot.ui import block_kit, ids, text
 from bot.ui.message import Message, SlackBlock
 from bot.ui.ratelimits import MARKS, moment, state_in_words
 
@@ -16,9 +18,9 @@ CELLS = 10
 # block): hence two of 12 hours.
 HOURS_A_CHART = 12
 SOURCES = {
-    DaySource.PLAN: "the plan's limit, for any 25 hours",
-    DaySource.TOLD: "as the service tells it",
-    DaySource.MESSAGE: "as the service's last refusal named it",
+    DaySource.PLAN: "limit of the plan, over 25 hours",
+    DaySource.REPORTED: "reported by the service",
+    DaySource.MESSAGE: "from the service's last error message",
 }
 
 
@@ -26,25 +28,25 @@ def detail(one: Detail) -> Message:
     """One organization: now, over the last 24 hours, and from here on."""
     standing = one.standing
     state = _state(one)
-    pairs = [
-        *((kind.in_words.capitalize(), _meter(one, kind)) for kind in LimitKind),
-        ("At this pace", _forecast(one)),
-    ]
-    made = f"*Calls of the last 24 hours* by person: {_by_person(one)}\nBy kind: {_by_kind(one)}"
+    pairs = [(kind.in_words.capitalize(), _meter(one, kind)) for kind in LimitKind]
+    if not _is_day_blocked(one):
+        # While the day is used up there is nothing to foresee.
+        pairs.append(("At this pace", _forecast(one)))
+    made = _made(one)
     footnote = _footnote(one)
     value = standing.key.path
     return Message(
         _fallback(one, [state, *(f"{label}: {words}" for label, words in pairs), made, footnote]),
         (
-            blocks.header(one.name),
-            blocks.section(state),
-            *blocks.fields(pairs),
+            block_kit.header(one.name),
+            block_kit.section(state),
+            *block_kit.fields(pairs),
+            block_kit.section(made),
             *_charts(one.by_hour()),
-            blocks.section(made),
-            blocks.context(footnote),
-            blocks.actions(
-                blocks.button("Check now", ids.RATELIMITS_CHECK, value),
-                blocks.button("Refresh", ids.RATELIMITS_REFRESH, value),
+            block_kit.context(footnote),
+            block_kit.actions(
+                block_kit.button("Check now", ids.RATELIMITS_CHECK, value),
+                block_kit.button("Refresh", ids.RATELIMITS_REFRESH, value),
             ),
         ),
     )
@@ -56,16 +58,33 @@ def _state(one: Detail) -> str:
     block = standing.blocks.longest
     if block is None:
         return words
-    since = f"since {moment(block.since)}"
-    return f"{words} {since}. The bot itself makes one call to see at {moment(block.until)}."
+    again = f"Gatehouse tries again {_soon(one, block.until)}."
+    return f"{words} since {moment(block.since)}.{_who_used_the_day(one)} {again}"
+
+
+def _is_day_blocked(one: Detail) -> bool:
+    block = one.standing.blocks.longest
+    return block is not None and block.code is BlockCode.DAY
+
+
+def _who_used_the_day(one: Detail) -> str:
+    meter = one.standing.meter(LimitKind.DAY)
+    if not _is_day_blocked(one) or meter.used >= meter.limit:
+        return ""
+    own = f"Gatehouse itself used {meter.used:,} of {meter.limit:,}"
+    return f" The daily limit was used up by another client ({own})."
+
+
+def _soon(one: Detail, at: float) -> str:
+    return text.soon(datetime.fromtimestamp(at, UTC), datetime.fromtimestamp(one.at, UTC))
 
 
 def _meter(one: Detail, kind: LimitKind) -> str:
     meter = one.standing.meter(kind)
-    lines = [f"{bar(meter)} {meter}"]
+    lines = [f"{meter} {bar(meter)}"]
     free_at = one.free_at.get(kind)
     if free_at is not None:
-        lines.append(f"next one free {moment(free_at)}")
+        lines.append(f"next slot {_soon(one, free_at)}")
     if kind is LimitKind.DAY:
         lines.append(_day(one))
     return "\n".join(lines)
@@ -79,10 +98,10 @@ def bar(meter: Meter) -> str:
 
 def _day(one: Detail) -> str:
     day = one.standing.day
-    resets = "" if day.resets_at is None else f", until {moment(day.resets_at)}"
+    resets = "" if day.resets_at is None else f", resets {_soon(one, day.resets_at)}"
     others = ""
     if one.others_used:
-        others = f"; about {text.count(one.others_used, 'call')} of other clients"
+        others = f"; about {one.others_used:,} by other clients"
     return f"{SOURCES[day.source]}{resets}{others}"
 
 
@@ -90,34 +109,46 @@ def _forecast(one: Detail) -> str:
     pace = f"{text.count(one.forecast.calls_an_hour, 'call')} in the last hour"
     ends_at = one.forecast.ends_at
     if ends_at is None:
-        return f"{pace}: the day's allowance lasts"
+        return f"{pace}: well within the daily limit"
     if ends_at <= one.at:
-        return f"{pace}: the day's allowance has ended"
-    return f"{pace}: the day's allowance ends {moment(ends_at)}"
+        return f"{pace}: the daily limit is used up"
+    return f"{pace}: the daily limit will be reached {moment(ends_at)}"
+
+
+def _made(one: Detail) -> str:
+    if not one.hours:
+        return "No calls in the last 24 hours."
+    return (
+        f"*Gatehouse's calls in the last 24 hours*\nBy person: {_by_person(one)}\n"
+        f"By type: {_by_kind(one)}"
+    )
 
 
 def _by_person(one: Detail) -> str:
     made = one.by_person()
     shown = [f"{_who(one, who)} {calls:,}" for who, calls in made[:PEOPLE_SHOWN]]
     rest = sum(calls for _, calls in made[PEOPLE_SHOWN:])
-    return ", ".join(shown + ([f"others {rest:,}"] if rest else [])) or "none"
+    return ", ".join(shown + ([f"others {rest:,}"] if rest else []))
 
 
 def _who(one: Detail, slack_user_id: str | None) -> str:
     if slack_user_id is None:
-        return "the bot itself"
-    return text.person(one.people.get(slack_user_id, slack_user_id), slack_user_id)
+        return "Gatehouse"
+    client = client_named(slack_user_id)
+    if client is not None:
+        return f"{text.code(client)} (gateway)"
+    return text.escape(one.people.get(slack_user_id, slack_user_id), 80)
 
 
 def _by_kind(one: Detail) -> str:
-    return ", ".join(f"{text.escape(kind)} {calls:,}" for kind, calls in one.by_kind()) or "none"
+    return ", ".join(f"{text.escape(kind)} {calls:,}" for kind, calls in one.by_kind())
 
 
 def _footnote(one: Detail) -> str:
     standing = one.standing
-    organization_id = standing.key.organization_id or "none named"
+    organization_id = standing.key.organization_id
     parts = [
-        f"Id {text.code(organization_id)}",
+        f"ID {text.code(organization_id)}" if organization_id else "no organization named",
         f"data center {text.escape(standing.key.data_center)}",
         f"plan {standing.plan.value}",
         f"as of {moment(one.at)}",
@@ -128,6 +159,8 @@ def _footnote(one: Detail) -> str:
 def _charts(hours: Sequence[tuple[float, int]]) -> list[SlackBlock]:
     halves = (hours[:HOURS_A_CHART], hours[HOURS_A_CHART:])
     titles = ("Calls by hour (UTC), 24 to 12 hours ago", "Calls by hour (UTC), last 12 hours")
+    if not any(calls for _, calls in hours):
+        return []
     return [_chart(title, half) for title, half in zip(titles, halves, strict=True)]
 
 
@@ -164,18 +197,18 @@ def checked(result: Checked) -> Message:
     name = f"*{text.escape(result.name, 300)}*"
     lines = [_verdict(result, name), in_short(result.standing)]
     markup = "\n".join(lines)
-    button = blocks.button("Show limits", ids.RATELIMITS_SHOW, result.standing.key.path)
-    return Message(markup, (blocks.section(markup), blocks.actions(button)))
+    button = block_kit.button("Show limits", ids.RATELIMITS_SHOW, result.standing.key.path)
+    return Message(markup, (block_kit.section(markup), block_kit.actions(button)))
 
 
 def _verdict(result: Checked, name: str) -> str:
     if result.seconds is not None:
-        return f":white_check_mark: A call to {name} has passed in {result.seconds:.2f} s."
-    until = "" if result.until is None else f" The bot itself tries again {moment(result.until)}."
+        return f":white_check_mark: Test call to {name} succeeded ({result.seconds:.2f} s)."
+    until = "" if result.until is None else f" Gatehouse tries again {moment(result.until)}."
     if result.refusal is not None:
-        words = f" Its words: “{text.escape(result.refusal, 300)}”" if result.refusal else ""
-        return f":no_entry: The service refused a call to {name}.{words}{until}"
-    return f":no_entry: {name} is blocked, so no call was made.{until}"
+        words = f": “{text.escape(result.refusal, 300)}”" if result.refusal else "."
+        return f":no_entry: Test call to {name} was blocked{words}{until}"
+    return f":no_entry: {name} is still blocked, so no call was made.{until}"
 
 
 def in_short(standing: Standing) -> str:
@@ -186,10 +219,12 @@ def in_short(standing: Standing) -> str:
 
 def plan_set(result: PlanSet) -> Message:
     """That a plan was set, and what it allows."""
-    limits = result.limits
-    markup = (
-        f"*{text.escape(result.name, 300)}* is on the plan *{result.now}* now (before:"
-        f" {result.before}): {limits.minute} calls a minute, {limits.day:,} a day,"
-        f" {limits.concurrent} at once."
+    limits, name = result.limits, f"*{text.escape(result.name, 300)}*"
+    allowed = (
+        f"{limits.minute:,} calls per minute, {limits.day:,} per day, {limits.concurrent:,} at once"
     )
-    return Message(markup, (blocks.section(markup),))
+    if result.now is result.before:
+        markup = f"{name} is already on the *{result.now}* plan: {allowed}. Nothing changed."
+    else:
+        markup = f"{name} is now on the *{result.now}* plan (was {result.before}): {allowed}."
+    return Message(markup, (block_kit.section(markup),))

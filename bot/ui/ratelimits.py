@@ -1,18 +1,15 @@
 """`/ratelimits`: every organization's use at a glance."""
 
-from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from bot.model.quota import LimitKind
-from bot.model.standing import Standing, State
-from bot.model.use import OrganizationUse, Overview
-from bot.ui import blocks, ids, text
+from bot.model.quotas.quota import LimitKind
+from bot.model.quotas.standing import Standing, State
+from bot.model.quotas.use import OrganizationUse, Overview
+from bot.ui import block_kit, data_centers, ids, paging, text
 from bot.ui.message import Message, SlackBlock
 
-PAGE = 15
-FAILURES_SHOWN = 8
-HEADINGS = ("Organization", "Data center", "Minute", "Day", "At once", "State")
+HEADINGS = ("Organization", "State", "Minute", "Day", "At once", "Data center")
 NUMBERS = frozenset({2, 3, 4})
 MARKS = {
     State.BLOCKED: ":no_entry:",
@@ -24,56 +21,63 @@ MARKS = {
 }
 
 
+# A table shows no emoji by name.
+SIGNS = {
+    State.BLOCKED: "\u26d4",
+    State.DAY_FULL: "\U0001f534",
+    State.MINUTE_FULL: "\U0001f534",
+    State.BUSY: "\U0001f7e0",
+    State.NEARLY_FULL: "\U0001f7e1",
+    State.FINE: "\U0001f7e2",
+}
+
+
 def moment(at: float) -> str:
     """Seconds since 1970 as a time that Slack shows in the reader's zone."""
-    return text.clock_time(datetime.fromtimestamp(at, UTC))
+    return text.time(datetime.fromtimestamp(at, UTC))
 
 
-def overview(found: Overview, page: int = 0) -> Message:
+def overview(found: Overview) -> Message:
     """A page of the organizations, worst first."""
-    pages = max(1, -(-len(found.uses) // PAGE))
-    page = min(page, pages - 1)
-    shown = found.uses[page * PAGE : (page + 1) * PAGE]
     summary, failures = _summary(found), _failures(found)
-    turning = f"Page {page + 1} of {pages} · " if pages > 1 else ""
+    turning = f"Page {found.page + 1} of {found.pages} · " if found.pages > 1 else ""
+    table = (
+        [block_kit.table([HEADINGS, *map(_row, found.uses)], right=NUMBERS)] if found.uses else []
+    )
     return Message(
-        text.cut("\n".join([summary, *failures, *(_line(use) for use in shown)]), 3900),
+        text.cut("\n".join([summary, *failures, *(_line(use) for use in found.uses)]), 3900),
         (
-            blocks.section(summary),
-            *(blocks.section(failure) for failure in failures),
-            *([blocks.table([HEADINGS, *map(_row, shown)], right=NUMBERS)] if shown else []),
-            blocks.context(
-                f"{turning}As of {moment(found.at)} · {text.code('/ratelimits <org>')} for the last"
-                " 24 hours"
+            block_kit.section(summary),
+            *(block_kit.section(failure) for failure in failures),
+            *table,
+            block_kit.context(
+                f"{turning}As of {moment(found.at)} · {text.code('/ratelimits <org>')} for one's"
+                " last 24 hours"
             ),
-            *_controls(shown, page, pages),
+            *_controls(found.uses, found.page, found.pages),
         ),
     )
 
 
 def _summary(found: Overview) -> str:
-    states = Counter(use.standing.state for use in found.uses)
-    counted = [f"{MARKS[state]} {states[state]:,} {state}" for state in State if states[state]]
-    # What counts against a data center itself has a row of its own, and is no organization.
-    total = sum(bool(use.standing.key.organization_id) for use in found.uses)
-    lines = [f"*Limits of {text.count(total, 'organization')}*, worst first"]
+    states = found.states
+    counted = [f"{MARKS[state]} {states[state]:,} {state}" for state in State if states.get(state)]
+    total = text.count(found.organizations, "organization")
+    lines = [f"*API usage of {total}*, closest to the limit first"]
     lines += [" · ".join(counted)] if counted else []
     return "\n".join(lines)
 
 
 def _failures(found: Overview) -> list[str]:
-    """A line for each data center that was never listed."""
-    return [
-        f":warning: *{report.data_center}* was never listed"
-        + (f": {text.cut(text.sentence(report.failure, 200), 300)}" if report.failure else "")
-        for report in found.unlisted[:FAILURES_SHOWN]
-    ]
+    """The data centers that were never loaded, a line for each cause."""
+    return data_centers.problems(found.unlisted)
 
 
 def _row(use: OrganizationUse) -> tuple[str, ...]:
     meters = (str(use.standing.meter(kind)) for kind in LimitKind)
     name = text.shorten(use.name, 60)
-    return (name, use.standing.key.data_center, *meters, state_in_words(use.standing))
+    state = f"{SIGNS[use.standing.state]} {state_in_words(use.standing)}"
+    return (name, state, *meters, use.standing.key.data_center)
 
 
 def _line(use: OrganizationUse) -> str:
@@ -93,13 +97,10 @@ def _controls(shown: Sequence[OrganizationUse], page: int, pages: int) -> list[S
     elements: list[SlackBlock] = []
     if shown:
         options = [(_option(use), use.standing.key.path[:150]) for use in shown]
-        elements.append(blocks.select("Show one …", ids.RATELIMITS_SHOW, options))
-    if page > 0:
-        elements.append(blocks.button("Previous", f"{ids.RATELIMITS_PAGE}.previous", str(page - 1)))
-    if page < pages - 1:
-        elements.append(blocks.button("Next", f"{ids.RATELIMITS_PAGE}.next", str(page + 1)))
-    elements.append(blocks.button("Refresh", f"{ids.RATELIMITS_PAGE}.refresh", str(page)))
-    return [blocks.actions(*elements)]
+        elements.append(block_kit.select("Open an organization …", ids.RATELIMITS_SHOW, options))
+    elements += paging.turns(ids.RATELIMITS_PAGE, page, pages)
+    elements.append(block_kit.button("Refresh", f"{ids.RATELIMITS_PAGE}.refresh", str(page)))
+    return [block_kit.actions(*elements)]
 
 
 def _option(use: OrganizationUse) -> str:

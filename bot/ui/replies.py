@@ -1,23 +1,24 @@
 """What every command says alike: errors, usage, and that it is working."""
 
-from bot.errors import Ambiguous, GatehouseError, UsageError
-from bot.ui import blocks, text
+from collections.abc import Sequence
+
+from bot.errors import Ambiguous, GatehouseError, Meant, UsageError
+from bot.ui import block_kit, ids, text
 from bot.ui.message import TEXT_CHARACTERS, Message
 
 WORKING = Message("Working on it …")
-# For where Slack lets nobody replace it.
-WORKING_BELOW = Message("Working on it: the answer will stand below.")
+STOPPED = Message(
+    "Gatehouse was restarted before it could answer. Please try again in a moment; what was done"
+    " by then stays done."
+)
 NOTED = Message(
-    "Your click is noted, but the database cannot be reached. It is followed as soon as it can be;"
-    " you need not press again."
+    "Got it. Gatehouse can't reach its database right now and will do this as soon as it can. No"
+    " need to click again."
 )
-TO_ASK_AGAIN = "To ask again, type:"
-FILL_IN_AGAIN = (
-    "What you filled in cannot be shown here so that it could be typed: to ask again, please fill"
-    " in the form once more."
-)
+TO_ASK_AGAIN = "To try again, send:"
+FILL_IN_AGAIN = "I can't turn your form into a command. Please fill it in again."
 COMMAND_CHARACTERS = 2900
-NOTHING_MORE = "If this stays, tell the operator of Gatehouse."
+BUTTONS, VALUE_CHARACTERS = 5, 2000
 
 
 def sorry(error: GatehouseError) -> Message:
@@ -26,35 +27,73 @@ def sorry(error: GatehouseError) -> Message:
     if isinstance(error, UsageError):
         markup += f"\nUsage: {text.code(error.usage)}\nExample: {text.code(error.example)}"
     if isinstance(error, Ambiguous):
+        markup += f" {text.sentence(error.how_to_choose)}".rstrip()
         markup += "\n" + text.bullets([text.escape(one) for one in error.candidates])
-    return Message(text.cut(markup, 3000), (blocks.section(markup),))
+    return Message(text.cut(markup, 3000), (block_kit.section(markup),))
+
+
+def with_next_steps(message: Message, error: GatehouseError, command: str) -> Message:
+    """Add what to do about an error as buttons: what may have been meant, or the same again.
+
+    `command` is what was typed, with its slash.
+    """
+    steps = [_rather(meant, command) for meant in error.meant if meant.typed in command]
+    if not steps and error.is_passing:
+        steps = [("Try again", command)]
+    return with_commands(message, steps)
+
+
+def _rather(meant: Meant, command: str) -> tuple[str, str]:
+    rather = command.replace(meant.typed, meant.words, 1)
+    return meant.label or rather, rather
+
+
+def with_commands(message: Message, steps: Sequence[tuple[str, str]]) -> Message:
+    """Add buttons, of (label, command), that do what the command does."""
+    buttons = [
+        block_kit.button(label, f"{ids.RUN_COMMAND}.{number}", command)
+        for number, (label, command) in enumerate(steps[:BUTTONS])
+        if len(command) <= VALUE_CHARACTERS
+    ]
+    if not buttons:
+        return message
+    shown = message.slack_blocks or (block_kit.section(message.text),)
+    return Message(message.text, (*shown, block_kit.actions(*buttons)))
+
+
+def said(sentence: str) -> Message:
+    """A sentence of ours, and nothing else."""
+    return Message(text.sentence(sentence, 1500))
 
 
 def with_command(message: Message, command: str) -> Message:
     """Add what to type for the same, where a form is lost; "" where nothing typed says the same."""
-    shown = message.slack_blocks or (blocks.section(message.text),)
+    shown = message.slack_blocks or (block_kit.section(message.text),)
     typed = text.exact(command, COMMAND_CHARACTERS)
     # In a section of its own nothing is cut off it, and all of it is quickly copied.
     lines = (TO_ASK_AGAIN, typed) if typed else (FILL_IN_AGAIN,)
     fallback = text.cut("\n".join((message.text, *lines)), TEXT_CHARACTERS)
-    return Message(fallback, (*shown, *(blocks.section(line) for line in lines)))
+    return Message(fallback, (*shown, *(block_kit.section(line) for line in lines)))
 
 
 def choice(several: Ambiguous, action_id: str) -> Message:
-    """Say that several fit, with a menu that does for the chosen one what was asked for."""
-    told = sorry(several)
+    """Say that several match, with a menu that does for the chosen one what was asked for."""
     options = [(label, value) for value, label in several.choices.items()]
-    menu = blocks.select("Choose one …", action_id, options)
-    return Message(told.text, (*told.slack_blocks, blocks.actions(menu)))
+    menu = block_kit.select("Pick an organization …", action_id, options)
+    question = block_kit.section(text.sentence(several.sentence, 1500))
+    return Message(sorry(several).text, (question, block_kit.actions(menu)))
 
 
 def broken(reference: str) -> Message:
     """Say an error that nobody expected; the reference finds it in the log."""
-    return Message(f"Something went wrong on our side. {NOTHING_MORE} Reference: `{reference}`")
+    return Message(
+        "Something went wrong. If it keeps happening, tell whoever runs Gatehouse."
+        f" Reference: `{reference}`"
+    )
 
 
 def with_retry(message: Message, action_id: str, value: str) -> Message:
     """Add a button that does again what was clicked."""
-    shown = message.slack_blocks or (blocks.section(message.text),)
-    button = blocks.button("Try again", action_id, value)
-    return Message(message.text, (*shown, blocks.actions(button)))
+    shown = message.slack_blocks or (block_kit.section(message.text),)
+    button = block_kit.button("Try again", action_id, value)
+    return Message(message.text, (*shown, block_kit.actions(button)))

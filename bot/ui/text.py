@@ -6,12 +6,14 @@ keeps them from working. Plain text (headers, buttons, table cells) is not docum
 be decoded, nor not to be: angle brackets are replaced there, and entities broken up.
 """
 
+import math
 import re
 import unicodedata
 from collections.abc import Sequence
 from datetime import datetime
 from functools import lru_cache
 
+from bot.model import spelling
 from bot.model.spelling import UNSEEN
 
 ELLIPSIS = "…"
@@ -22,6 +24,9 @@ RIGHT_TO_LEFT = frozenset({"R", "AL", "AN"})
 # The same names are shown again and again: a page of organizations has two hundred texts, and to
 # make them safe costs more than all else in its answer.
 REMEMBERED = 4096
+READING_CHARACTERS = 40
+HEAD_TIMES = 4
+SECONDS_A_MINUTE = 60
 # No character before the Hebrew ones is written from right to left.
 FIRST_RIGHT_TO_LEFT = "\u0590"
 FORMATTING = re.compile(r"(?<![^\W_])[*_~](?=\S)|^>")
@@ -37,34 +42,63 @@ def tidy(value: str) -> str:
     return UNSEEN.sub(VISIBLE_STAND_IN, " ".join(value.split()))
 
 
+def _head(value: str, limit: int) -> str:
+    """As much of a text as can be shown: what is remembered is no larger than an answer."""
+    return value if len(value) <= HEAD_TIMES * limit else value[: HEAD_TIMES * limit]
+
+
 def shorten(value: str, limit: int) -> str:
     """Return at most `limit` characters, the last an ellipsis when some are missing."""
     return value if len(value) <= limit else value[: limit - 1].rstrip() + ELLIPSIS
 
 
-@lru_cache(REMEMBERED)
 def escape(value: str, limit: int = 300) -> str:
     """Return text from outside for a `mrkdwn` object or a message's `text`.
 
     It stays as it is to the eye, and can format, link or mention nothing.
     """
-    return _isolated(_escaped(_inert(value, limit)))
+    return _escape(_head(value, limit), limit)
 
 
 @lru_cache(REMEMBERED)
+def _escape(value: str, limit: int) -> str:
+    return _isolated(_escaped(_inert(value, limit)))
+
+
 def sentence(value: str, limit: int = 300) -> str:
     """As `escape`, for a sentence of ours that may hold names and words from outside.
 
     It keeps our direction: only what is written from right to left inside it is isolated.
     """
-    return _escaped(_isolated_inside(_inert(value, limit)))
+    return _sentence(_head(value, limit), limit)
 
 
 @lru_cache(REMEMBERED)
+def _sentence(value: str, limit: int) -> str:
+    return _escaped(_isolated_inside(_inert(value, limit)))
+
+
 def code(value: str, limit: int = 300) -> str:
     """Return text from outside as a code span: exact, easy to copy, nothing in it formats."""
+    return _code(_head(value, limit), limit)
+
+
+@lru_cache(REMEMBERED)
+def _code(value: str, limit: int) -> str:
     shown = _without_code(shorten(tidy(value), limit)) or " "
     return f"`{_isolated(_escaped(shown))}`"
+
+
+def identity(value: str, limit: int | None = None) -> str:
+    """Return an identity as a code span, with what cannot be told apart by its code points.
+
+    How characters of other alphabets read stands behind it. With `limit` it may be shortened, where
+    nobody decides by it.
+    """
+    shown = spelling.exactly(value)
+    span = f"`{_escaped(shorten(shown, limit) if limit else shown)}`"
+    is_foreign = any(not character.isascii() and character.isalpha() for character in value)
+    return f"{span} ({escape(value, READING_CHARACTERS)})" if is_foreign else span
 
 
 def exact(value: str, limit: int) -> str | None:
@@ -75,9 +109,13 @@ def exact(value: str, limit: int) -> str | None:
     return span if value and len(span) <= limit else None
 
 
-@lru_cache(REMEMBERED)
 def plain(value: str, limit: int = 75) -> str:
     """Return text from outside for a plain-text object: a header, a button, a cell, an option."""
+    return _plain(_head(value, limit), limit)
+
+
+@lru_cache(REMEMBERED)
+def _plain(value: str, limit: int) -> str:
     shown = tidy(value).replace("<", "\u2039").replace(">", "\u203a")
     shown = ENTITY.sub("&" + WORD_JOINER, EMOJI.sub(":" + WORD_JOINER, shown))
     # Room for the two characters that isolate it.
@@ -111,7 +149,7 @@ def _isolated(value: str) -> str:
 
 
 def _isolated_inside(value: str) -> str:
-    """As `_isolated`, for each stretch from one right-to-left letter to the last before another."""
+    """As `_isolated`, for each stretch of right-to-left text."""
     if _isolated(value) == value:
         return value
     kinds = "".join(_direction(character) for character in value)
@@ -124,7 +162,7 @@ def _isolated_inside(value: str) -> str:
 
 
 def _direction(character: str) -> str:
-    """`R` or `L` for a letter, `-` for what takes the direction of its neighbours."""
+    """`R` or `L` for a strong character, `-` for what takes the direction of its neighbours."""
     kind = unicodedata.bidirectional(character)
     return "R" if kind in RIGHT_TO_LEFT else "L" if kind == "L" else "-"
 
@@ -152,10 +190,10 @@ def time(at: datetime) -> str:
     return f"<!date^{int(at.timestamp())}^{{date_short_pretty}} at {{time}}|{fallback}>"
 
 
-def clock_time(at: datetime) -> str:
-    """As `time`, to the second, where a minute matters."""
-    fallback = f"{at:%H:%M:%S} UTC"
-    return f"<!date^{int(at.timestamp())}^{{date_short_pretty}} at {{time_secs}}|{fallback}>"
+def soon(at: datetime, now: datetime) -> str:
+    """As `time`, but `in 42 s` for less than a minute ahead."""
+    seconds = math.ceil((at - now).total_seconds())
+    return f"in {seconds} s" if 0 < seconds < SECONDS_A_MINUTE else time(at)
 
 
 def person(name: str, slack_user_id: str) -> str:

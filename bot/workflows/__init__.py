@@ -1,1 +1,1 @@
-"""The steps of one wish, in order."""
+"""The steps of one request, in order."""

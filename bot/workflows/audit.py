@@ -14,11 +14,11 @@ class AuditReading:
 
     async def latest(self, count: int) -> tuple[list[RecordedEntry], str]:
         """Return the newest entries, newest first, and the hash of the newest of all."""
-        async with self._database.reading() as tx:
+        async with self._database.read_only() as tx:
             _, head = await self._audit.head(tx)
             return await self._audit.latest(tx, count), head
 
     async def verify(self, noted_head: str | None) -> Verdict:
         """Check the whole chain; see `AuditStore.verify`."""
-        async with self._database.reading() as tx:
+        async with self._database.read_only() as tx:
             return await self._audit.verify(tx, noted_head)

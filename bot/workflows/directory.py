@@ -1,37 +1,44 @@
 """The organization directory: every data center's listing, cached, shared and kept."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Protocol
 
 import structlog
-from cachetools import TLRUCache
+from cachetools import TLRUCache, TTLCache
 
-from bot.clock import Clock
-from bot.errors import (
-    DatabaseUnavailable,
-    GatehouseError,
-    NotConfigured,
-    NotFound,
-    ServiceRefused,
-)
-from bot.model.calls import CallCause
-from bot.model.directory import DataCenterReport, Directory, Listing, Place
-from bot.model.organization import Organization, OrganizationKey
+from bot.background.single_flight import SingleFlight
+from bot.background.tasks import keep_out_of_collections
+from bot.errors import DatabaseUnavailable, GatehouseError, Meant, NotConfigured, NotFound
+from bot.model.organizations.directory import DataCenterReport, Directory, Listing, Place
+from bot.model.organizations.organization import Organization, OrganizationKey
+from bot.model.quotas.calls import CallCause
+from bot.ops.clock import Clock
+from bot.service_errors import ServiceError, ServiceRefused
 from bot.store import listings
-from bot.store.engine import Database
-from bot.store.listings import StoredListing
-from bot.workflows.flights import Flights
+from bot.store.engine import Database, Transaction
+from bot.store.listings import StoredListing, Version
+from bot.workflows.lane import RecentFailures
 
 log = structlog.get_logger(__name__)
 
-NO_LONGER_LISTED = "That organization is no longer listed. Type /orgs to see those that are."
+NO_LONGER_LISTED = "That organization is no longer listed. /orgs shows those that are."
 # A person waits this long for a slow data center; it goes on, and the next asker sees it.
 PATIENCE_SECONDS = 12.0
+# Of fewer organizations the garbage collector takes no notice.
+MANY = 1_000
+# What other processes have listed is looked for this often at most.
+LOOK_AGAIN_SECONDS = 1.0
 # The kind of a call that wants the newest, whatever another process has; for charts.
 REFRESH = "refresh"
+# What was refreshed by anybody so long ago is what a button `Refresh` shows.
+REFRESHED_SECONDS = 5.0
+
+
+# Organizations offered instead of one that is not there.
+MEANT = 3
 
 
 class InventoryListings(Protocol):
@@ -42,8 +49,11 @@ class InventoryListings(Protocol):
         """The configured ones, in order."""
         ...
 
-    async def organizations(self, key: OrganizationKey, cause: CallCause) -> list[Organization]:
-        """List a data center's organizations, naming and counting against the key's."""
+    async def organizations(self, key: OrganizationKey, cause: CallCause) -> Sequence[Organization]:
+        """List a data center's organizations, naming and counting against the key's.
+
+        The very same tuple again where the service has sent the very same answer.
+        """
         ...
 
 
@@ -53,7 +63,7 @@ class OrganizationDirectory:
     Args:
         inventory: The service.
         database: Keeps the last good listings.
-        clock: For the age of what is cached.
+        clock: For the time between two moments; what time it is, the database says.
         cache_seconds: How long a listing is fresh; `INVENTORY_CACHE_SECONDS`.
         named: The configured `organization_id` of data centers that have one.
     """
@@ -75,43 +85,55 @@ class OrganizationDirectory:
         self._last: dict[str, Listing] = {}
         self._gone: dict[str, str] = {}
         # As fresh as the listing is, whichever process made it and when.
-        self._lookups: Flights[str, Listing] = Flights(
+        self._lookups: SingleFlight[str, Listing] = SingleFlight(
             TLRUCache(
                 64,
                 lambda _, listing, now: now + self._seconds_fresh(listing),
                 timer=clock.monotonic,
             )
         )
-        self._calls: Flights[str, Listing] = Flights({})
+        self._calls: SingleFlight[str, Listing] = SingleFlight({})
+        self._failures = RecentFailures(clock)
+        self._refreshed: TTLCache[str, Listing] = TTLCache(
+            64, REFRESHED_SECONDS, timer=clock.monotonic
+        )
         # The newest one: merging ten thousand names takes longer than all else in an answer.
         self._merged = Directory(())
+        # The database's time, and when by this process's clock it was that.
+        self._read_at: tuple[datetime, float] | None = None
 
     @property
     def data_centers(self) -> Sequence[str]:
         """The configured data centers."""
         return self._inventory.data_centers
 
-    async def directory(self, cause: CallCause, *, fresh: bool = False) -> Directory:
+    async def directory(
+        self, cause: CallCause, *, fresh: bool = False, is_typed: bool = True
+    ) -> Directory:
         """Return all organizations; what failed is named, with the last good listing if any.
+
+        Unless somebody typed for it, a data center that failed a moment ago is not called again,
+        nor one that was refreshed a moment ago.
 
         Raises:
             NotConfigured: No data center is.
         """
         centers = self._configured()
-        reports = None if fresh else self._cached(centers)
+        reports = None if fresh else await self._cached(centers)
         if reports is None:
             reports = await asyncio.gather(
-                *(self.report(center, cause, fresh=fresh) for center in centers)
+                *(self.report(center, cause, fresh=fresh, is_typed=is_typed) for center in centers)
             )
         return self._merge(reports)
 
     def _merge(self, reports: Sequence[DataCenterReport]) -> Directory:
-        if not self._merged.is_of(reports):
-            self._merged = Directory(tuple(reports))
+        self._merged = self._merged.of(reports)
         return self._merged
 
-    def _cached(self, centers: Sequence[str]) -> list[DataCenterReport] | None:
+    async def _cached(self, centers: Sequence[str]) -> list[DataCenterReport] | None:
         """Return the reports when every listing is fresh; no task is started for them."""
+        if self._read_at is None or self._since(self._read_at[1]) >= LOOK_AGAIN_SECONDS:
+            await self._last_good_of(centers)
         fresh = [(center, self._lookups.cached(center)) for center in centers]
         reports = [DataCenterReport(center, listing) for center, listing in fresh if listing]
         return reports if len(reports) == len(centers) else None
@@ -123,7 +145,7 @@ class OrganizationDirectory:
             NotFound, Ambiguous: None, or several.
         """
         directory = await self.directory(cause)
-        place = directory.find(typed)
+        place = await look_up(directory, typed)
         return place, directory.report_on(place.data_center)
 
     async def at(self, place_value: str, cause: CallCause) -> tuple[Place, DataCenterReport]:
@@ -134,7 +156,7 @@ class OrganizationDirectory:
         """
         center, _, organization_id = place_value.partition("/")
         if center in self._inventory.data_centers:
-            report = await self.report(center, cause)
+            report = await self.report(center, cause, is_typed=False)
             place = report.listing.place_of(organization_id) if report.listing else None
             if place is not None:
                 return place, report
@@ -167,15 +189,16 @@ class OrganizationDirectory:
         return centers
 
     async def report(
-        self, center: str, cause: CallCause, *, fresh: bool = False
+        self, center: str, cause: CallCause, *, fresh: bool = False, is_typed: bool = True
     ) -> DataCenterReport:
         """Return one data center's listing, or the last good one and why it is old."""
-        flight = self._call(center, cause) if fresh else self._look_up(center, cause)
-        listing = asyncio.ensure_future(flight)
+        look = self._refresh if fresh else self._look_up
+        lookup = look(center, cause, is_typed=is_typed)
+        listing = asyncio.ensure_future(lookup)
         done, _ = await asyncio.wait({listing}, timeout=PATIENCE_SECONDS)
         if not done:
             listing.cancel()
-            sentence = f"It has not answered within {PATIENCE_SECONDS:.0f} s."
+            sentence = f"It didn't respond within {PATIENCE_SECONDS:.0f} s."
             return DataCenterReport(center, await self._last_good(center), sentence)
         try:
             return DataCenterReport(center, listing.result())
@@ -183,65 +206,130 @@ class OrganizationDirectory:
             log.warning("directory.failed", data_center=center, outcome=error.outcome)
             return DataCenterReport(center, await self._last_good(center), error.sentence)
 
-    async def accept(self, key: OrganizationKey, organizations: list[Organization]) -> Listing:
+    async def accept(self, key: OrganizationKey, organizations: Sequence[Organization]) -> Listing:
         """Keep a listing that another call brought along as the newest."""
         return await self._keep(key.data_center, organizations)
 
-    async def _look_up(self, center: str, cause: CallCause) -> Listing:
+    async def _refresh(self, center: str, cause: CallCause, *, is_typed: bool) -> Listing:
+        """Return the newest listing there is; who presses on and on makes no call of each press."""
+        if not is_typed and (refreshed := self._refreshed.get(center)):
+            return refreshed
+        listing = await self._call(center, cause, is_typed=is_typed)
+        self._refreshed[center] = listing
+        return listing
+
+    async def _look_up(self, center: str, cause: CallCause, *, is_typed: bool) -> Listing:
         """Return a fresh listing, of whichever process."""
 
         async def load(_: str) -> Listing:
             last = await self._last_good(center)
             if last is not None and self._seconds_fresh(last) > 0:
                 return last
-            return await self._call(center, cause)
+            return await self._call(center, cause, is_typed=is_typed)
 
         return await self._lookups.get(center, load)
 
-    async def _call(self, center: str, cause: CallCause) -> Listing:
-        """Ask the service, or wait for the call that is in flight."""
+    async def _call(self, center: str, cause: CallCause, *, is_typed: bool) -> Listing:
+        """Ask the service, or wait for the call that is under way."""
+        if not is_typed:
+            self._failures.check(center)
 
         async def call(_: str) -> Listing:
             last = await self._last_good(center)
-            key = OrganizationKey(center, self._spokesman(center, last))
+            key = OrganizationKey(center, self._representative(center, last))
             try:
                 organizations = await self._inventory.organizations(key, cause)
-            except ServiceRefused:
+            except ServiceRefused as error:
+                self._failures.note(center, error)
                 # Perhaps the organization is gone: the next listing names none, as the first did.
                 self._gone[center] = key.organization_id
                 raise
+            except ServiceError as error:
+                self._failures.note(center, error)
+                raise
+            self._failures.forget(center)
             self._gone.pop(center, None)
             return await self._keep(center, organizations)
 
         return await self._calls.get(center, call, fresh=True)
 
-    def _spokesman(self, center: str, last: Listing | None) -> str:
+    async def representative(self, center: str) -> str:
+        """Return the organization that the next listing of a data center names; "" for none."""
+        last = None if center in self._named else await self._last_good(center)
+        return self._representative(center, last)
+
+    def _representative(self, center: str, last: Listing | None) -> str:
         """Return the organization that a listing names; the first listing of all names none."""
         if center in self._named:
             return self._named[center]
-        spokesman = last.spokesman() if last else ""
-        return "" if self._gone.get(center) == spokesman else spokesman
+        representative = last.representative() if last else ""
+        return "" if self._gone.get(center) == representative else representative
 
     def _seconds_fresh(self, listing: Listing) -> float:
-        age = (self._clock.now() - listing.fetched_at).total_seconds()
-        # A database whose clock is ahead keeps nothing for longer.
-        return self._cache_seconds - max(0.0, age)
+        age = (self._database_now() - listing.fetched_at).total_seconds()
+        # One from the future, by a clock that was set back, would be fresh until that has come.
+        return self._cache_seconds - age if age >= 0 else 0.0
 
-    async def _keep(self, center: str, organizations: list[Organization]) -> Listing:
+    def _database_now(self) -> datetime:
+        """The time that listings are dated by, as far as it is known."""
+        if self._read_at is None:
+            return self._clock.now()
+        then, at = self._read_at
+        return then + timedelta(seconds=self._since(at))
+
+    def _since(self, moment: float) -> float:
+        return self._clock.monotonic() - moment
+
+    async def _keep(self, center: str, organizations: Sequence[Organization]) -> Listing:
         """Store a listing; it is good for this process even when the database is away."""
-        text = await asyncio.to_thread(listings.written, organizations)
+        size = 0
         try:
-            async with self._database.transaction() as tx:
-                await listings.save(tx, center, text)
-                fetched_at = await tx.now()
+            version, size = await self._store(center, tuple(organizations))
         except DatabaseUnavailable as error:
             log.warning("directory.not_stored", data_center=center, reason=error.sentence)
-            fetched_at = self._clock.now()
-        listing = Listing(center, tuple(organizations), fetched_at)
-        await asyncio.to_thread(listing.prepare)
-        self._last[center] = listing
-        self._lookups.remember(center, listing)
+            version = Version(self._database_now(), "")
+        last = self._last.get(center)
+        if last is not None and last.digest and last.digest == version.digest:
+            listing = last.confirmed(version.fetched_at, tuple(organizations))
+        else:
+            listing = Listing(
+                center, tuple(organizations), version.fetched_at, version.digest, size
+            )
+            await asyncio.to_thread(lambda: listing.contents)
+        self._note(listing)
         return listing
+
+    async def _store(
+        self, center: str, organizations: tuple[Organization, ...]
+    ) -> tuple[Version, int]:
+        """Store a listing, unless it is what is stored already; then only that it is so still.
+
+        Returns which one it is, and its size.
+        """
+        last = self._last.get(center)
+        if last is not None and last.digest and last.organizations is organizations:
+            async with self._database.transaction() as tx:
+                if await listings.confirm(tx, center, last.digest):
+                    return Version(await self._read_time(tx), last.digest), last.size
+        written = await asyncio.to_thread(listings.written, organizations)
+        async with self._database.transaction() as tx:
+            if not await listings.confirm(tx, center, written.digest):
+                await listings.save(tx, center, written)
+            version = Version(await self._read_time(tx), written.digest)
+        return version, len(written.organizations)
+
+    async def _read_time(self, tx: Transaction) -> datetime:
+        now = await tx.now()
+        self._read_at = now, self._clock.monotonic()
+        return now
+
+    def _note(self, listing: Listing) -> None:
+        last = self._last.get(listing.data_center)
+        is_new = last is None or last.contents is not listing.contents
+        if is_new and len(listing.organizations) >= MANY:
+            keep_out_of_collections()
+        self._last[listing.data_center] = listing
+        self._lookups.remember(listing.data_center, listing)
 
     async def _last_good(self, center: str) -> Listing | None:
         """Return the newest good listing of any process; our own while the database is away."""
@@ -251,19 +339,53 @@ class OrganizationDirectory:
         """As `_last_good`, for those that have one, with one look at the database for all."""
         stored: list[StoredListing | None] = []
         with suppress(DatabaseUnavailable):
-            async with self._database.reading() as tx:
-                newest = await listings.fetched_at(tx)
+            async with self._database.read_only() as tx:
+                newest = await listings.versions(tx)
+                await self._read_time(tx)
+                self._confirm(newest)
                 behind = [center for center in centers if self._is_behind(center, newest)]
                 stored = [await listings.load(tx, center) for center in behind]
         for one in stored:
             if one is not None:
                 listing = await asyncio.to_thread(listings.read, one)
                 # Meanwhile a call of ours may have brought a newer one.
-                if self._is_behind(one.data_center, {one.data_center: listing.fetched_at}):
-                    self._last[one.data_center] = listing
+                if self._is_behind(one.data_center, {one.data_center: one.version}):
+                    self._note(listing)
         return {center: self._last[center] for center in centers if center in self._last}
 
-    def _is_behind(self, center: str, newest: Mapping[str, datetime]) -> bool:
+    def _confirm(self, newest: Mapping[str, Version]) -> None:
+        """Note what this process has and another has found to be so later."""
+        for center, version in newest.items():
+            ours = self._last.get(center)
+            is_same = ours is not None and version.digest and ours.digest == version.digest
+            if ours is not None and is_same and version.fetched_at > ours.fetched_at:
+                self._note(ours.confirmed(version.fetched_at, ours.organizations))
+
+    def _is_behind(self, center: str, newest: Mapping[str, Version]) -> bool:
         """Whether another process, or an earlier one, has a newer listing than ours."""
-        ours, at = self._last.get(center), newest.get(center)
-        return at is not None and (ours is None or at > ours.fetched_at)
+        ours, version = self._last.get(center), newest.get(center)
+        if ours is None or version is None:
+            return version is not None
+        is_same = version == Version(ours.fetched_at, ours.digest)
+        return version.fetched_at >= ours.fetched_at and not is_same
+
+
+async def look_up(
+    directory: Directory, typed: str, how: Callable[[Directory, str], Place] = Directory.find
+) -> Place:
+    """Return the organization that was typed.
+
+    Raises:
+        NotFound: There is none; it offers those with the nearest names.
+        Ambiguous: There are several.
+    """
+    try:
+        return how(directory, typed)
+    except NotFound as none:
+        raise none.or_rather(*await nearest(directory, typed)) from None
+
+
+async def nearest(directory: Directory, typed: str) -> list[Meant]:
+    """Return the organizations with names near to what was typed, to be offered instead."""
+    found = await asyncio.to_thread(directory.nearest, typed, MEANT)
+    return [Meant(typed, place.key.path, place.label) for place in found]

@@ -2,10 +2,12 @@
 
 from typing import Protocol
 
-from bot.errors import CredentialsRefused, NotConfigured, PermissionMissing, ServiceError
+from bot.errors import NotConfigured
 from bot.model.emailkey import EmailTemplates, KeyCheck, KeyVerdict
+from bot.service_errors import CredentialsRefused, PermissionMissing, ServiceError
+from bot.workflows.lane import Lane
 
-MODES = {"bearer": "Bearer", "basic": "Basic with the user apikey"}
+MODES = {"bearer": "Bearer", "basic": "Basic, user apikey"}
 
 
 class EmailService(Protocol):
@@ -31,11 +33,13 @@ class EmailKey:
     Args:
         service: None while settings are missing.
         missing: The names of those settings.
+        lane: Keeps the calls few.
     """
 
-    def __init__(self, service: EmailService | None, missing: tuple[str, ...]) -> None:
+    def __init__(self, service: EmailService | None, missing: tuple[str, ...], lane: Lane) -> None:
         self._service = service
         self._missing = missing
+        self._lane = lane
 
     async def check(self, resource: str) -> KeyCheck:
         """Try the key on a resource; what goes wrong is the verdict, not an error.
@@ -46,19 +50,20 @@ class EmailKey:
         service = self._configured()
         mode = MODES[service.auth]
         try:
-            await service.check(resource)
+            await self._lane.call(resource, lambda: service.check(resource), is_typed=True)
         except ServiceError as failure:
             return KeyCheck(mode, resource, _verdict(failure), failure.sentence)
         return KeyCheck(mode, resource, KeyVerdict.GOOD)
 
-    async def templates(self) -> EmailTemplates:
-        """Return the templates.
+    async def templates(self, *, is_typed: bool = True) -> EmailTemplates:
+        """Return the templates; unless somebody typed for them, not right after a failure.
 
         Raises:
             NotConfigured: The service lacks settings.
             ServiceError: It did not answer well.
         """
-        return await self._configured().templates()
+        templates = self._configured().templates
+        return await self._lane.call("templates", templates, is_typed=is_typed)
 
     def _configured(self) -> EmailService:
         if self._service is None:

@@ -2,9 +2,10 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-from bot.clock import Clock
 from bot.errors import DatabaseUnavailable
+from bot.model.health import Trouble
 from bot.model.status import ServiceSeen, Status
+from bot.ops.clock import Clock
 from bot.store import jobs
 from bot.store.engine import Database, Transaction
 
@@ -38,6 +39,7 @@ class StatusReport:
         services: What the clients have seen.
         clock: For the uptime.
         counts: What else is counted in the database, by name.
+        troubles: What is known to be broken.
     """
 
     def __init__(
@@ -47,6 +49,7 @@ class StatusReport:
         services: ServiceLog,
         clock: Clock,
         counts: Mapping[str, Count],
+        troubles: Callable[[], Sequence[Trouble]] = tuple,
     ) -> None:
         self._version = version
         self._database = database
@@ -54,16 +57,19 @@ class StatusReport:
         self._clock = clock
         self._started = clock.monotonic()
         self._counts = counts
+        self._troubles = troubles
 
     async def status(self) -> Status:
         """Return the status; a database that is away is part of it, not an error."""
         kind = "SQLite" if self._database.is_sqlite else "PostgreSQL"
         uptime = self._clock.monotonic() - self._started
         services = self._services.seen()
+        is_well, waiting, counts = True, None, dict[str, int]()
         try:
-            async with self._database.reading() as tx:
+            async with self._database.read_only() as tx:
                 waiting = await jobs.count(tx)
                 counts = {name: await count(tx) for name, count in self._counts.items()}
         except DatabaseUnavailable:
-            return Status(self._version, uptime, kind, False, services, None)
-        return Status(self._version, uptime, kind, True, services, waiting, counts)
+            is_well, waiting, counts = False, None, {}
+        broken = self._troubles()
+        return Status(self._version, uptime, kind, is_well, services, waiting, counts, broken)

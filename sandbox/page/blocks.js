@@ -7,6 +7,10 @@ import { inputBlock } from "./inputs.js";
 import { picture, richText, textObject } from "./markup.js";
 import { dataTable, table } from "./tables.js";
 
+// Slack does not say what is long; this is about where its clients fold.
+const LONG_CHARACTERS = 700;
+const LONG_LINES = 10;
+
 const RENDER = {
   section,
   header: (block) => el("h2", { class: "block-header" }, textObject(block.text)),
@@ -33,7 +37,7 @@ export function blocks(list, place) {
 }
 
 function section(block, place) {
-  const text = block.text ? el("div", { class: "section-text" }, textObject(block.text)) : null;
+  const text = block.text ? folded(block, place) : null;
   const fields = block.fields
     ? el("div", { class: "fields" }, block.fields.map((field) => el("div", {}, textObject(field))))
     : null;
@@ -41,6 +45,21 @@ function section(block, place) {
     ? el("div", { class: "accessory" }, control(block.accessory, block, place))
     : null;
   return el("div", { class: beside ? "section with-accessory" : "section" }, el("div", {}, text, fields), beside);
+}
+
+/** The text of a section; a long one without `expand` is folded, as Slack may do. */
+function folded(block, place) {
+  const node = el("div", { class: "section-text" }, textObject(block.text));
+  const { text } = block.text;
+  const isLong = text.length > LONG_CHARACTERS || text.split("\n").length > LONG_LINES;
+  if (block.expand || !place.folds || !isLong) return node;
+  node.classList.add("folded");
+  const open = () => {
+    node.classList.remove("folded");
+    more.remove();
+  };
+  const more = el("button", { type: "button", class: "quiet see-more", onclick: open, text: "See more" });
+  return el("div", {}, node, more);
 }
 
 function small(element) {

@@ -2,7 +2,9 @@
 
 import { el, svg } from "./dom.js";
 
-const WIDTH = 640;
+// What is drawn is scaled to the room there is, so on a phone it is drawn narrow: words stay readable.
+const phone = matchMedia("(max-width: 480px)");
+let width = 640;
 const HEIGHT = 230;
 const LEFT = 46;
 const BELOW = 24; // room for the labels beneath; for their title, half as much again
@@ -11,10 +13,11 @@ const TOP = 12;
 /** A chart with its title and its data. */
 export function chart(block) {
   const body = block.chart;
+  width = phone.matches ? 300 : 640;
   const drawing = body.type === "pie" ? pie(body) : axes(body);
   const drawn = svg(
     "svg",
-    { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": `${block.title}: ${spoken(body)}` },
+    { viewBox: `0 0 ${width} ${HEIGHT}`, role: "img", "aria-label": `${block.title}: ${spoken(body)}` },
     drawing,
   );
   return el(
@@ -72,10 +75,10 @@ function axes(body) {
   const top = marks.at(-1);
   const foot = HEIGHT - BELOW - (body.axis_config.x_label ? 16 : 0);
   const y = (value) => foot - (value / top) * (foot - TOP);
-  const slot = (WIDTH - LEFT - 8) / labels.length;
+  const slot = (width - LEFT - 8) / labels.length;
   const x = (index) => LEFT + slot * (index + 0.5);
   const grid = marks.map((value) => [
-    svg("line", { class: "grid", x1: LEFT, x2: WIDTH - 8, y1: y(value), y2: y(value) }),
+    svg("line", { class: "grid", x1: LEFT, x2: width - 8, y1: y(value), y2: y(value) }),
     svg("text", { class: "tick", x: LEFT - 8, y: y(value) + 4, "text-anchor": "end", text: shortNumber(value) }),
   ]);
   const every = Math.ceil((Math.max(...labels.map((label) => label.length)) * 7.2) / slot);
@@ -90,7 +93,7 @@ function titles(body) {
   const { x_label: below, y_label: beside } = body.axis_config;
   const middle = (HEIGHT - BELOW + TOP) / 2;
   return [
-    below && svg("text", { class: "axis", x: (WIDTH + LEFT) / 2, y: HEIGHT - 5, "text-anchor": "middle", text: below }),
+    below && svg("text", { class: "axis", x: (width + LEFT) / 2, y: HEIGHT - 5, "text-anchor": "middle", text: below }),
     beside &&
       svg("text", { class: "axis", transform: `rotate(-90) translate(${-middle} 11)`, "text-anchor": "middle", text: beside }),
   ].filter(Boolean);
@@ -129,7 +132,7 @@ const told = (series, label, value) => svg("title", { text: `${series.name}, ${l
 
 function pie(body) {
   const sum = body.segments.reduce((all, one) => all + one.value, 0);
-  const [cx, cy, r] = [WIDTH / 2, HEIGHT / 2, HEIGHT / 2 - 12];
+  const [cx, cy, r] = [width / 2, HEIGHT / 2, HEIGHT / 2 - 12];
   let from = -Math.PI / 2;
   return body.segments.map((one, number) => {
     const to = from + (2 * Math.PI * one.value) / sum;

@@ -1,12 +1,14 @@
 // The composer: what one types, and the commands one can choose from.
 
 import { byId, el, freshId } from "./dom.js";
+import { menuButton } from "./menu.js";
 import { post } from "./net.js";
 import { store } from "./store.js";
 
 const input = byId("message");
 const list = byId("completions");
 const hint = byId("hint");
+const isTouched = matchMedia("(pointer: coarse)").matches;
 let active = -1;
 let sent = "";
 
@@ -21,10 +23,26 @@ export function startComposer() {
   input.addEventListener("keydown", keys);
   input.addEventListener("blur", () => offer([]));
   byId("composer").addEventListener("submit", send);
+  byId("shortcuts").replaceWith(shortcuts());
+  input.value = sessionStorage.getItem("draft") ?? "";
+}
+
+/** The app's global shortcuts, where Slack has them too. */
+function shortcuts() {
+  const run = (shortcut) => () => post("/page/shortcut", { as: store.me, callback_id: shortcut.callback_id });
+  const items = store.shortcuts
+    .filter((one) => one.type === "global")
+    .map((one) => ({ text: one.name, about: one.description, act: run(one) }));
+  return menuButton({ class: "icon", "aria-label": "Shortcuts", title: "Shortcuts", text: "⚡" }, items);
+}
+
+/** Say in the empty composer what may be written in this place. */
+export function invite(isDirect) {
+  input.placeholder = isDirect ? "Message Gatehouse, e.g. help" : "Message, or / for commands";
 }
 
 /** Put words into the composer, ready to be sent. */
-export function fillComposer(text) {
+function fillComposer(text) {
   input.value = text;
   input.focus();
   refresh();
@@ -54,6 +72,7 @@ function alternatives(usage) {
 }
 
 function refresh() {
+  sessionStorage.setItem("draft", input.value);
   input.style.height = "auto";
   input.style.height = `${Math.min(input.scrollHeight, 180)}px`;
   offer(document.activeElement === input ? candidates() : []);
@@ -65,7 +84,7 @@ function offer(found) {
   list.hidden = !found.length;
   mark(-1);
   const command = store.commands.find((one) => input.value === one.name || input.value.startsWith(`${one.name} `));
-  if (found.length) hint.textContent = `${counted(found)}, choose with the arrow keys`;
+  if (found.length) hint.textContent = isTouched ? counted(found) : `${counted(found)}, choose with the arrow keys`;
   else hint.textContent = command ? `${command.name} ${command.usage_hint}` : "";
 }
 
@@ -126,8 +145,13 @@ async function send(event) {
   sent = text;
   input.value = "";
   refresh();
+  await say(text);
+}
+
+/** Send words, or a command, to the place that is open. */
+export async function say(text) {
   // The answer is wanted in sight, however far up one was reading.
   const log = byId("log");
   log.scrollTop = log.scrollHeight;
-  await post("/page/say", { as: store.me, channel: store.channel, text });
+  await post("/page/say", { as: store.me, channel: store.channel, text }, { isSaid: text.startsWith("/") });
 }

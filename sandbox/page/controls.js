@@ -2,6 +2,7 @@
 
 import { el, freshId } from "./dom.js";
 import { isSafe, picture, textObject } from "./markup.js";
+import { menuButton } from "./menu.js";
 import { post } from "./net.js";
 import { people, channels } from "./choices.js";
 import { store } from "./store.js";
@@ -30,14 +31,13 @@ export function control(element, block, place) {
 }
 
 async function press(element, block, place, value) {
-  const wish = { as: store.me, block_id: block.block_id, action_id: element.action_id, value: value ?? null };
-  return post("/page/press", { ...wish, ...place.where(), values: place.values?.() });
+  const body = { as: store.me, block_id: block.block_id, action_id: element.action_id, value: value ?? null };
+  return post("/page/press", { ...body, ...place.where(), values: place.values?.() });
 }
 
 const wordsOf = (element) => element.placeholder?.text ?? "Choose";
 
 function button(element, act) {
-  const link = element.url;
   const node = el(
     "button",
     {
@@ -50,12 +50,16 @@ function button(element, act) {
         node.setAttribute("aria-busy", "true");
         await act();
         node.removeAttribute("aria-busy");
-        if (link && isSafe(link)) window.open(link, "_blank", "noopener");
+        visit(element.url);
       },
     },
     textObject(element.text),
   );
   return node;
+}
+
+function visit(address) {
+  if (address && isSafe(address)) window.open(address, "_blank", "noopener");
 }
 
 function select(element, act) {
@@ -77,10 +81,13 @@ function select(element, act) {
 }
 
 function overflow(element, act) {
-  const items = element.options.map((one) =>
-    el("button", { type: "button", class: "plain", onclick: () => act(one.value) }, textObject(one.text)),
-  );
-  return el("details", { class: "overflow" }, el("summary", { "aria-label": "More actions", text: "⋯" }), items);
+  const chosen = (option) => async () => {
+    await act(option.value);
+    visit(option.url);
+  };
+  const items = element.options.map((one) => ({ text: textObject(one.text), about: one.description?.text, act: chosen(one) }));
+  const props = { class: "action", "aria-label": "More actions", "data-action": element.action_id, text: "⋯" };
+  return menuButton(props, items);
 }
 
 function choices(element, act) {
@@ -109,7 +116,7 @@ function confirmed(element, act) {
   const ask = element.confirm;
   if (!ask) return act();
   return new Promise((done) => {
-    const titleId = freshId("confirm");
+    const [titleId, textId] = [freshId("confirm"), freshId("confirm")];
     const close = async (sure) => {
       box.close();
       box.remove();
@@ -119,9 +126,9 @@ function confirmed(element, act) {
     const style = ask.style === "danger" ? "danger" : "primary";
     const box = el(
       "dialog",
-      { class: "modal small", "aria-labelledby": titleId, oncancel: () => close(false) },
+      { class: "modal small", "aria-labelledby": titleId, "aria-describedby": textId, oncancel: () => close(false) },
       el("h2", { id: titleId, text: ask.title.text }),
-      el("p", {}, textObject(ask.text)),
+      el("p", { id: textId }, textObject(ask.text)),
       el(
         "div",
         { class: "modal-foot" },

@@ -3,7 +3,7 @@
 import { el } from "./dom.js";
 
 const format = (options) => (when) => new Intl.DateTimeFormat(undefined, options).format(when);
-const time = format({ hour: "2-digit", minute: "2-digit" });
+const time = format({ hour: "numeric", minute: "2-digit" });
 const short = format({ day: "numeric", month: "short", year: "numeric" });
 const DAY = 86_400_000;
 
@@ -38,7 +38,7 @@ const TOKENS = {
   date_long_pretty: pretty(long),
   day_divider_pretty: pretty(long),
   time,
-  time_secs: format({ hour: "2-digit", minute: "2-digit", second: "2-digit" }),
+  time_secs: format({ hour: "numeric", minute: "2-digit", second: "2-digit" }),
   ago,
 };
 

@@ -9,19 +9,23 @@ import { typeahead } from "./typeahead.js";
 export function inputBlock(block, place) {
   const id = freshId("input");
   const hintId = `${id}-hint`;
-  const made = make(block.element, block, place, { id, "aria-describedby": hintId, "aria-required": String(!block.optional) });
+  const described = block.optional ? `${id}-optional ${hintId}` : hintId;
+  const made = make(block.element, block, place, { id, "aria-describedby": described, "aria-required": String(!block.optional) });
   const grouped = made.node.matches("fieldset");
   const label = grouped
     ? el("legend", {}, textObject(block.label))
     : el("label", { for: id }, textObject(block.label));
-  const note = el("p", { class: "note", id: hintId }, block.optional ? "Optional. " : "", textObject(block.hint));
+  // Beside the label and not in it, so that the input keeps its name.
+  const optional = block.optional ? el("span", { class: "optional", id: `${id}-optional`, text: "(optional)" }) : null;
+  const note = el("p", { class: "note", id: hintId }, textObject(block.hint));
   const error = el("p", { class: "error", id: `${id}-error`, hidden: true });
   if (grouped) made.node.prepend(label);
-  const node = el("div", { class: "field" }, grouped ? null : label, made.node, note, error);
+  const head = grouped ? optional : el("div", { class: "label" }, label, optional);
+  const node = el("div", { class: "field" }, head, made.node, note, error);
   node.read = made.read;
   node.write = made.write;
   node.settle = made.settle;
-  node.complain = (words) => complain(node, error, made.focus, hintId, words);
+  node.complain = (words) => complain(node, error, made.focus, described, words);
   node.focusInput = () => (grouped ? firstOf(made.node) : made.focus).focus();
   return node;
 }
@@ -29,13 +33,13 @@ export function inputBlock(block, place) {
 /** Where the keyboard comes to in a group: what is chosen, or its beginning. */
 const firstOf = (group) => group.querySelector("input:checked") ?? group.querySelector("input");
 
-function complain(node, error, input, hintId, words) {
+function complain(node, error, input, described, words) {
   error.textContent = words ?? "";
   error.hidden = !words;
   node.classList.toggle("wrong", Boolean(words));
   if (words) input.setAttribute("aria-invalid", "true");
   else input.removeAttribute("aria-invalid");
-  input.setAttribute("aria-describedby", words ? `${error.id} ${hintId}` : hintId);
+  input.setAttribute("aria-describedby", words ? `${error.id} ${described}` : described);
 }
 
 function make(element, block, place, props) {

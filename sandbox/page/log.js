@@ -4,6 +4,8 @@ import { blocks } from "./blocks.js";
 import { dayOf, messageTime } from "./dates.js";
 import { el } from "./dom.js";
 import { mrkdwn } from "./markup.js";
+import { menuButton } from "./menu.js";
+import { post } from "./net.js";
 import { replies, store } from "./store.js";
 
 const HUES = [262, 12, 152, 205, 330, 42, 95, 290];
@@ -94,7 +96,7 @@ function divider(day, before) {
 }
 
 function emptiness(before) {
-  const node = before.get("empty") ?? el("p", { class: "empty", text: "Nothing here yet." });
+  const node = before.get("empty") ?? el("p", { class: "empty", text: "No messages yet." });
   node.dataset.key = "empty";
   return node;
 }
@@ -110,7 +112,7 @@ function article(message, below, openThread) {
     time,
     message.changes ? el("span", { class: "edited", text: "edited" }) : null,
   );
-  const place = { where: () => ({ channel: message.channel, ts: message.ts }) };
+  const place = { where: () => ({ channel: message.channel, ts: message.ts }), folds: true };
   const body = message.blocks.length ? blocks(message.blocks, place) : el("div", { class: "section" }, mrkdwn(message.text));
   return el(
     "article",
@@ -123,14 +125,14 @@ function article(message, below, openThread) {
       head,
       message.command ? el("p", { class: "typed" }, el("code", { text: message.command })) : null,
       el("div", { class: "content" }, body),
-      openThread && !message.ephemeral ? threadLink(message, below, openThread) : null,
+      openThread && below.length ? threadLink(message, below, openThread) : null,
+      message.ephemeral ? null : tools(message, openThread && !below.length ? openThread : null),
     ),
   );
 }
 
 function threadLink(message, below, openThread) {
   const open = () => openThread(message);
-  if (!below.length) return el("button", { type: "button", class: "reply quiet", onclick: open, text: "Reply in thread" });
   const words = below.length === 1 ? "1 reply" : `${below.length} replies`;
   return el(
     "button",
@@ -138,6 +140,18 @@ function threadLink(message, below, openThread) {
     el("strong", { text: words }),
     el("span", { class: "last-reply" }, mrkdwn(below.at(-1).text.split("\n")[0])),
   );
+}
+
+/** What one can do with a message: reply where nobody has, and the app's shortcuts. */
+function tools(message, openThread) {
+  const reply = openThread && el("button", { type: "button", class: "quiet", onclick: () => openThread(message), text: "Reply in thread" });
+  const run = (shortcut) => () =>
+    post("/page/shortcut", { as: store.me, callback_id: shortcut.callback_id, channel: message.channel, ts: message.ts });
+  const items = store.shortcuts
+    .filter((one) => one.type === "message")
+    .map((one) => ({ text: one.name, about: "Gatehouse", act: run(one) }));
+  const menu = items.length ? menuButton({ class: "quiet", "aria-label": "More actions", text: "⋮" }, items) : null;
+  return el("div", { class: "tools" }, reply, menu);
 }
 
 function avatar(who) {

@@ -1,21 +1,24 @@
 // The page: who looks, where, and what is shown.
 
-import { fillComposer, startComposer } from "./composer.js";
+import { invite, say, startComposer } from "./composer.js";
 import { byId, el } from "./dom.js";
-import { startGuide } from "./guide.js";
+import { showGuide, startGuide } from "./guide.js";
+import { HOME, openHome, showHome } from "./home.js";
 import { showMessages, stayAtEnd } from "./log.js";
 import { showModal } from "./modal.js";
 import { get, listen, post } from "./net.js";
 import { servicesPanel } from "./panel.js";
 import { openSide, showSide, startSide } from "./side.js";
-import { markNew, markRead, self, store, topLevel } from "./store.js";
+import { markNew, markRead, store, topLevel } from "./store.js";
 import { threadPanel } from "./thread.js";
 
 const ABOUT = {
-  C0GENERAL: "Everyone is here. Commands are answered to you alone.",
-  C0APPROVALS: "Private. Requests to change test users wait here.",
-  C0ALERTS: "Blocks by the inventory service open and clear here.",
+  C0GENERAL: "Everyone is in here. Only you see the replies to your commands.",
+  C0APPROVALS: "Private. Requests wait here for approval.",
+  C0ALERTS: "Alerts appear here when the inventory service blocks an organization.",
+  [HOME]: "The Home tab of Gatehouse: what waits for you, your requests, and limits.",
 };
+const DIRECT = "Your direct messages with Gatehouse.";
 
 let beside = null; // the open panel: "thread" or "services"
 let looking = null;
@@ -40,28 +43,48 @@ async function refresh() {
 }
 
 function show(screen) {
+  const isBack = store.screen.bot !== "ready" && screen.bot === "ready";
   store.screen = screen;
+  const isHome = store.channel === HOME;
   const channel = screen.channels.find((one) => one.id === store.channel) ?? screen.channels[0];
-  if (channel.id !== store.channel) return go(channel.id);
-  const log = byId("log");
-  const name = channel.kind === "direct" ? channel.name : `#${channel.name}`;
-  byId("where").textContent = name;
-  byId("about").textContent = ABOUT[channel.id] ?? `What the bot tells ${self().name} directly.`;
-  document.title = `${name} · Gatehouse sandbox`;
-  log.setAttribute("aria-label", name);
-  log.dataset.channel = `${store.me} ${channel.id}`;
-  showMessages(log, topLevel(channel.id), openThread);
-  if (!document.hidden) markRead(channel.id);
+  if (!isHome && channel.id !== store.channel) return go(channel.id);
+  for (const id of ["log", "composer"]) byId(id).hidden = isHome;
+  byId(HOME).hidden = !isHome;
+  if (isHome) {
+    title("Home", HOME);
+    showHome(screen.home);
+    // What Slack said while the bot was away comes much later.
+    if (isBack) openHome();
+  } else showChannel(channel);
+  showGuide();
   showSide();
   showTrouble();
   if (beside?.kind === "thread") beside.node.refresh();
   showModal(screen.views.at(-1));
 }
 
-/** Go to a channel. */
+function showChannel(channel) {
+  const log = byId("log");
+  const isDirect = channel.kind === "direct";
+  title(isDirect ? channel.name : `#${channel.name}`, channel.id);
+  invite(isDirect);
+  log.setAttribute("aria-label", byId("where").textContent);
+  log.dataset.channel = `${store.me} ${channel.id}`;
+  showMessages(log, topLevel(channel.id), openThread);
+  if (!document.hidden) markRead(channel.id);
+}
+
+function title(name, place) {
+  byId("where").textContent = name;
+  byId("about").textContent = ABOUT[place] ?? DIRECT;
+  document.title = `${name} · Gatehouse sandbox`;
+}
+
+/** Go to a channel, or to the Home tab. */
 function go(channel) {
   store.channel = channel;
   markNew(channel);
+  if (channel === HOME) openHome();
   if (location.hash.slice(1) !== channel) history.replaceState(null, "", `#${channel}`);
   if (beside?.kind === "thread" && store.thread.channel !== channel) closeBeside();
   openSide(false);
@@ -74,6 +97,7 @@ async function become(person) {
   store.newSince = null;
   sessionStorage.setItem("acting", person);
   if (beside?.kind === "thread") closeBeside();
+  if (store.channel === HOME) openHome();
   await refresh();
 }
 
@@ -109,16 +133,22 @@ async function openServices() {
   return node;
 }
 
-/** One step of the guided first minute. */
+/** One of the first steps: go there as that person, and say it. */
 async function take(step) {
   if (step.as !== store.me) await become(step.as);
   go(step.channel);
-  let text = step.text;
-  if (step.services) {
-    const node = beside?.kind === "services" ? beside.node : await openServices();
-    text += node.querySelector("select").value.split(" ")[1];
-  } else if (beside) closeBeside();
-  fillComposer(text);
+  if (step.blocks) await say(step.text + (await blockFirst()));
+  else if (step.text) await say(step.text);
+  if (!step.blocks && beside) closeBeside();
+}
+
+/** Block the first organization, as if another program had used it up; where there is room, beside the panel. */
+async function blockFirst() {
+  const [{ data_center, organizations }] = (await get("/page/services")).data_centers;
+  const { organization_id } = organizations.find((one) => one.is_org_active);
+  await post("/page/services/block", { data_center, organization_id, code: 1070 });
+  if (beside?.kind !== "services" && matchMedia("(min-width: 1021px)").matches) await openServices();
+  return organization_id;
 }
 
 let isLost = false;
@@ -136,11 +166,11 @@ function showTrouble() {
   if (place.dataset.kind === kind) return;
   place.dataset.kind = kind;
   place.hidden = !kind;
-  if (kind === "lost") place.replaceChildren("The sandbox does not answer. Is it still running?");
+  if (kind === "lost") place.replaceChildren("The sandbox doesn’t answer. Is it still running?");
   if (kind !== "stopped") return;
   const again = () => post("/page/restart", {});
-  const button = el("button", { type: "button", class: "action", onclick: again, text: "Start it again" });
-  place.replaceChildren("The bot has stopped. Its last words stand where you started the sandbox.", button);
+  const button = el("button", { type: "button", class: "action", onclick: again, text: "Start it" });
+  place.replaceChildren("Gatehouse has stopped. See the terminal for its log.", button);
 }
 
 async function start() {
@@ -153,6 +183,7 @@ async function start() {
   stayAtEnd(byId("log"));
   startGuide(take);
   byId("services").addEventListener("click", () => (beside?.kind === "services" ? closeBeside() : openServices()));
+  byId("scrim").addEventListener("click", () => (document.body.classList.contains("side-open") ? openSide(false) : closeBeside()));
   addEventListener("hashchange", () => go(location.hash.slice(1) || "C0GENERAL"));
   document.addEventListener("visibilitychange", () => !document.hidden && refresh());
   document.addEventListener("keydown", (event) => {
@@ -160,6 +191,7 @@ async function start() {
     if (document.body.classList.contains("side-open")) openSide(false);
     else if (beside && byId("beside").contains(document.activeElement)) closeBeside();
   });
+  if (store.channel === HOME) openHome();
   await refresh();
   listen(refresh, lost);
   byId("message").focus();

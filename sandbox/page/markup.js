@@ -6,7 +6,7 @@ import { emoji } from "./emoji.js";
 import { channelName, personName } from "./store.js";
 
 const PIECES =
-  /```([\s\S]+?)```|`([^`\n]+)`|<([^<>\n]+)>|:([a-z0-9_+-]+):|(?<![\p{L}\p{N}*])\*(\S(?:[^*\n]*\S)?)\*(?![\p{L}\p{N}*])|(?<![\p{L}\p{N}_])_(\S(?:[^_\n]*\S)?)_(?![\p{L}\p{N}_])|(?<![\p{L}\p{N}~])~(\S(?:[^~\n]*\S)?)~(?![\p{L}\p{N}~])|([█▓■▰]*[░▒□▱]+|[█▓■▰]{2,})/gu;
+  /```([\s\S]+?)```|`([^`\n]+)`|<([^<>\n]+)>|:([a-z0-9_+-]+):|(?<![\p{L}\p{N}*])\*(\S(?:[^*\n]*\S)?)\*(?![\p{L}\p{N}*])|(?<![\p{L}\p{N}_])_(\S(?:[^_\n]*\S)?)_(?![\p{L}\p{N}_])|(?<![\p{L}\p{N}~])~(\S(?:[^~\n]*\S)?)~(?![\p{L}\p{N}~])/gu;
 
 const decode = (text) => text.replace(/&lt;/g, "<").replace(/&gt;/g, ">").replace(/&amp;/g, "&");
 
@@ -49,30 +49,19 @@ function inline(text) {
   return nodes;
 }
 
-function piece([whole, pre, code, angle, name, bold, italic, strike, bar]) {
+function piece([whole, pre, code, angle, name, bold, italic, strike]) {
   if (pre !== undefined) return el("pre", { text: decode(pre) });
   if (code !== undefined) return el("code", { text: decode(code) });
   if (angle !== undefined) return reference(angle);
   if (name !== undefined) return named(name) ?? whole;
   if (bold !== undefined) return el("strong", {}, inline(bold));
   if (italic !== undefined) return el("em", {}, inline(italic));
-  if (strike !== undefined) return el("s", {}, inline(strike));
-  return meter(bar);
+  return el("s", {}, inline(strike));
 }
 
 function named(name) {
   const sign = emoji(name);
   return sign && el("span", { class: "emoji", role: "img", "aria-label": name.replaceAll("_", " "), text: sign });
-}
-
-function meter(bar) {
-  const all = [...bar].length;
-  const full = [...bar].filter((sign) => "█▓■▰".includes(sign)).length;
-  const fill = el("span", { class: "meter-fill" });
-  fill.style.width = `${(100 * full) / all}%`;
-  const level = full / all >= 0.9 ? "high" : full / all >= 0.7 ? "middle" : "low";
-  const label = `${Math.round((100 * full) / all)} %`;
-  return el("span", { class: `meter ${level}`, role: "img", "aria-label": label, title: label }, fill);
 }
 
 function reference(inside) {

@@ -10,12 +10,12 @@ export async function get(path) {
 }
 
 const SAID = {
-  operation_timeout: "The bot did not answer within three seconds.",
-  dispatch_failed: "The bot could not be reached, or refused the request.",
+  operation_timeout: "Gatehouse did not answer within three seconds.",
+  dispatch_failed: "Gatehouse could not be reached, or refused the request.",
 };
 
-/** Do something; what went wrong is shown, and the answer has it as `error`. */
-export async function post(path, body) {
+/** Do something; what went wrong is shown unless Slackbot says it, and the answer has it as `error`. */
+export async function post(path, body, { isSaid = false } = {}) {
   const answer = await fetch(path, {
     method: "POST",
     headers: { "Content-Type": "application/json" },
@@ -23,7 +23,7 @@ export async function post(path, body) {
   });
   const text = await answer.text();
   const said = answer.headers.get("Content-Type")?.includes("json") ? JSON.parse(text) : { error: text };
-  if (said.error) toast(SAID[said.error] ?? said.error);
+  if (said.error && !isSaid) toast(SAID[said.error] ?? said.error);
   return said;
 }
 

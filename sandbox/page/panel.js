@@ -1,7 +1,8 @@
-// The panel that disturbs the services, and shows what the bot asked of them.
+// The panel that breaks the services, runs a greedy script, and shows what was asked of them.
 
 import { clock } from "./dates.js";
 import { el, freshId } from "./dom.js";
+import { greedyScript } from "./greedy.js";
 import { get, post } from "./net.js";
 
 const EVERY_MS = 1500;
@@ -16,11 +17,11 @@ const TROUBLES = {
   slow: { kind: "slow", seconds: 4 },
   cut: { kind: "reset" },
 };
-const TROUBLE_NAMES = { works: "works", broken: "answers 503", slow: "takes 4 s longer", cut: "cuts the connection" };
+const TROUBLE_NAMES = { works: "works", broken: "answers 503", slow: "slow (+4 s)", cut: "drops connections" };
 const SLACK = {
   "429, try again in 2 s": { kind: "ratelimit", retry_after: 2 },
-  "an error of the server (500), twice": { kind: "status", status: 500, times: 2 },
-  "nothing: done, but the line is cut": { kind: "cut" },
+  "server error (500), twice": { kind: "status", status: 500, times: 2 },
+  "no reply (posted, then connection lost)": { kind: "cut" },
 };
 const FLOWS = { FW00000000000000000000000000000001: "welcome", FW00000000000000000000000000000002: "survey" };
 
@@ -28,7 +29,7 @@ const control = (name, body) => post(`/page/services/${name}`, body);
 
 /** The panel; `refresh()` looks again, `stop()` when it is put away. */
 export function servicesPanel(close) {
-  const parts = [blocking(), dataCenters(), flows(), slack(), calls(), restarting()];
+  const parts = [blocking(), greedyScript(), dataCenters(), flows(), slack(), calls(), restarting()];
   const node = el(
     "aside",
     { class: "beside", "aria-label": "Services" },
@@ -38,11 +39,11 @@ export function servicesPanel(close) {
       el("h2", { text: "Services" }),
       el("button", { type: "button", class: "icon", "aria-label": "Close the services", onclick: close, text: "✕" }),
     ),
-    el("div", { class: "panel", tabindex: "0", role: "group", "aria-label": "Disturb the services" }, parts),
+    el("div", { class: "panel", tabindex: "0", role: "group", "aria-label": "Simulate" }, parts),
   );
   const look = async () => {
-    const state = await get("/page/services");
-    parts.forEach((part) => part.show?.(state));
+    const [state, greedy] = await Promise.all([get("/page/services"), get("/page/greedy")]);
+    parts.forEach((part) => part.show?.({ ...state, greedy }));
   };
   const after = (change) => async (...args) => {
     await change(...args);
@@ -67,7 +68,7 @@ function blocking() {
     el("h3", { text: "Block an organization" }),
     el("label", { for: where.id, text: "Organization" }),
     where,
-    el("label", { for: code.id, text: "As if it had made" }),
+    el("label", { for: code.id, text: "Reason" }),
     code,
     el("div", { class: "actions" }, button),
     list,
@@ -105,13 +106,13 @@ function lifting(org, change) {
     "li",
     {},
     el("span", { text: `${org.name} (${org.data_center}), ${org.block.code}` }),
-    el("button", { type: "button", class: "action", "aria-label": `Lift ${org.name}`, onclick: lift, text: "Lift" }),
+    el("button", { type: "button", class: "action", "aria-label": `Unblock ${org.name}`, onclick: lift, text: "Unblock" }),
   );
 }
 
 function dataCenters() {
   const rows = el("div", { class: "centers" });
-  const part = el("section", {}, el("h3", { text: "Disturb a data center" }), rows);
+  const part = el("section", {}, el("h3", { text: "Break a data center" }), rows);
   let set;
   part.wire = (after) => {
     set = after(async (data_center, trouble) => {
@@ -144,7 +145,7 @@ function center(name, changed) {
 
 function flows() {
   const lists = el("div", {});
-  const part = el("section", {}, el("h3", { text: "Edit a list behind the bot’s back" }), lists);
+  const part = el("section", {}, el("h3", { text: "Edit a list behind Gatehouse’s back" }), lists);
   let change;
   part.wire = (after) => (change = after(control));
   part.show = (state) => {
@@ -173,7 +174,7 @@ function flowEditor(sid, text, change) {
   const node = el(
     "div",
     { class: "flow" },
-    el("label", { for: id, text: `Who stands in ${name}, one a line` }),
+    el("label", { for: id, text: `Test users of ${name}, one per line` }),
     area,
     el("button", { type: "button", class: "action", "aria-label": `Save ${name}`, onclick: save, text: "Save" }),
   );
@@ -187,8 +188,8 @@ function slack() {
   return el(
     "section",
     {},
-    el("h3", { text: "Disturb Slack" }),
-    el("label", { for: what.id, text: "When the bot posts next, Slack answers" }),
+    el("h3", { text: "Break Slack" }),
+    el("label", { for: what.id, text: "When Gatehouse posts next, Slack answers" }),
     what,
     el("div", { class: "actions" }, el("button", { type: "button", class: "action", onclick: wait, text: "Set" })),
   );
@@ -198,7 +199,7 @@ function calls() {
   const rows = el("tbody", {});
   const head = ["When", "Call", "Status"].map((text) => el("th", { scope: "col", text }));
   const table = el("table", { class: "calls" }, el("thead", {}, el("tr", {}, head)), rows);
-  const part = el("section", {}, el("h3", { text: "The last calls of the bot" }), table);
+  const part = el("section", {}, el("h3", { text: "Last calls to the services" }), table);
   part.show = (state) => {
     const now = String(state.last_calls.at(-1)?.number ?? 0) + state.last_calls.filter((one) => !one.status).length;
     if (rows.dataset.now === now) return;
@@ -226,6 +227,6 @@ function restarting() {
     await post("/page/restart", {});
     button.disabled = false;
   };
-  const button = el("button", { type: "button", class: "action", onclick: restart, text: "Kill it and start it again" });
-  return el("section", {}, el("h3", { text: "The bot itself" }), el("p", { class: "note", text: "As a crash would (kill -9). Requests and decisions are not lost; a command that it is just answering is." }), button);
+  const button = el("button", { type: "button", class: "action", onclick: restart, text: "Restart the bot" });
+  return el("section", {}, el("h3", { text: "Crash and restart" }), el("p", { class: "note", text: "Like a crash (kill -9). Requests and decisions survive; a command in progress is lost." }), button);
 }

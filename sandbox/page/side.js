@@ -1,9 +1,10 @@
 // The side: whom one acts as, the channels, and how the bot is.
 
 import { byId, el, svg } from "./dom.js";
+import { HOME } from "./home.js";
 import { store, unread } from "./store.js";
 
-const BOT = { ready: "The bot is running", starting: "The bot is starting…", stopped: "Not running" };
+const BOT = { ready: "Gatehouse is running", starting: "Gatehouse is starting…", stopped: "Gatehouse is not running" };
 
 /** Fill in the people; `chosen(id)` hears of another one. */
 export function startSide(chosen) {
@@ -13,7 +14,16 @@ export function startSide(chosen) {
   );
   select.addEventListener("change", () => chosen(select.value));
   byId("menu").addEventListener("click", () => openSide(!document.body.classList.contains("side-open")));
+  const small = matchMedia("(max-width: 720px)");
+  small.addEventListener("change", () => placeActing(small.matches));
+  placeActing(small.matches);
   startTheme();
+}
+
+/** On a small screen the side is away, so whom one acts as stands at the top. */
+function placeActing(isSmall) {
+  if (isSmall) byId("top").append(byId("acting-box"));
+  else byId("brand").after(byId("acting-box"));
 }
 
 /** Show or put away the side on a small screen. */
@@ -25,19 +35,31 @@ export function openSide(open) {
 /** Show the channels as they are now. */
 export function showSide() {
   byId("acting").value = store.me;
-  const list = (id, kinds) => {
+  const list = (id, kinds, ...first) => {
     const held = document.activeElement?.closest(`#${id} a`)?.getAttribute("href");
-    byId(id).replaceChildren(...store.screen.channels.filter((one) => kinds.includes(one.kind)).map(row));
+    byId(id).replaceChildren(...first, ...store.screen.channels.filter((one) => kinds.includes(one.kind)).map(row));
     if (held) byId(id).querySelector(`a[href="${held}"]`)?.focus();
   };
   list("channels", ["public", "private"]);
-  list("directs", ["direct"]);
+  list("directs", ["direct"], homeRow());
   const state = byId("bot-state");
   if (state.dataset.state !== store.screen.bot) {
     state.dataset.state = store.screen.bot;
     state.textContent = BOT[store.screen.bot] ?? "";
   }
 }
+
+const homeRow = () =>
+  el(
+    "li",
+    {},
+    el(
+      "a",
+      { href: `#${HOME}`, "aria-current": store.channel === HOME ? "page" : null },
+      el("span", { class: "sign house", "aria-hidden": "true", text: "⌂" }),
+      el("span", { text: "Home" }),
+    ),
+  );
 
 function row(channel) {
   const fresh = channel.id === store.channel ? 0 : unread(channel.id);
@@ -53,7 +75,7 @@ function row(channel) {
         title: fresh ? `${fresh} unread` : null,
         "aria-current": channel.id === store.channel ? "page" : null,
       },
-      isDirect ? el("span", { class: "sign", "aria-hidden": "true", text: "●" }) : null,
+      isDirect ? el("span", { class: `sign dot ${store.screen.bot}`, "aria-hidden": "true", text: "●" }) : null,
       el("span", { text: isDirect ? channel.name : `#${channel.name}` }),
       channel.kind === "private" ? lock() : null,
       fresh ? el("span", { class: "count", "aria-hidden": "true", text: String(fresh) }) : null,
@@ -70,7 +92,7 @@ function startTheme() {
   const button = byId("theme");
   const dark = matchMedia("(prefers-color-scheme: dark)");
   const now = () => document.documentElement.dataset.theme ?? (dark.matches ? "dark" : "light");
-  const name = () => (button.textContent = now() === "dark" ? "Light colours" : "Dark colours");
+  const name = () => (button.textContent = now() === "dark" ? "Light mode" : "Dark mode");
   const saved = localStorage.getItem("theme");
   if (saved) document.documentElement.dataset.theme = saved;
   button.addEventListener("click", () => {

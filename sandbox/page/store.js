@@ -3,6 +3,7 @@
 export const store = {
   people: [],
   commands: [],
+  shortcuts: [],
   me: null,
   channel: "C0GENERAL",
   thread: null,
@@ -40,10 +41,8 @@ export function markNew(channel) {
   store.newSince = unread(channel) ? (read.get(place(channel)) ?? 0) : null;
 }
 
-/** How many messages of a channel this person has not seen. */
+/** How many messages of a channel this person has not seen; as in Slack, replies and what vanishes do not count. */
 export function unread(channel) {
   const seen = read.get(place(channel)) ?? 0;
-  return store.screen.messages.filter(
-    (m) => m.channel === channel && m.number > seen && m.author.id !== store.me,
-  ).length;
+  return topLevel(channel).filter((m) => m.number > seen && !m.ephemeral && m.author.id !== store.me).length;
 }

@@ -5,7 +5,8 @@ import { richText } from "./markup.js";
 
 /** A plain table; its first row is the head. */
 export function table(block) {
-  const align = (column) => block.column_settings?.[column]?.align;
+  const settings = (column) => block.column_settings?.[column] ?? {};
+  const align = (column) => `${settings(column).align ?? ""} ${settings(column).is_wrapped ? "" : "unwrapped"}`;
   const [head, ...rows] = block.rows;
   return frame("Table", el("table", { class: "grid-table" }, headRow(head, align), body(rows, align, -1)));
 }

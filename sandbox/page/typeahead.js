@@ -35,7 +35,7 @@ class Typeahead {
       placeholder: element.placeholder?.text,
       "data-action": element.action_id,
       oninput: () => this.typed(),
-      onfocus: () => this.option || this.ask(),
+      onclick: () => this.list.hidden && this.ask(),
       onblur: () => this.left(),
       onkeydown: (event) => this.key(event),
       ...props,
@@ -75,8 +75,8 @@ class Typeahead {
   }
 
   async hear(asked, typed) {
-    const wish = { as: store.me, block_id: this.block.block_id, action_id: this.element.action_id, typed };
-    const answer = await post("/page/suggest", { ...wish, ...this.place.where() });
+    const body = { as: store.me, block_id: this.block.block_id, action_id: this.element.action_id, typed };
+    const answer = await post("/page/suggest", { ...body, ...this.place.where() });
     if (asked !== this.asked) return;
     this.question = null;
     this.offer(answer.options ?? []);

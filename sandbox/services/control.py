@@ -75,8 +75,8 @@ async def _show_calls(request: web.Request) -> web.Response:
 def _changing(change: Callable[[ServicesState, Body], object]) -> Handler:
     async def handle(request: web.Request) -> web.StreamResponse:
         try:
-            wish = {**await request.json(), **request.match_info}
-            said = change(request.app[STATE], wish)
+            body = {**await request.json(), **request.match_info}
+            said = change(request.app[STATE], body)
         except (ValueError, TypeError, KeyError) as error:
             raise web.HTTPBadRequest(text=f"{type(error).__name__}: {error}") from error
         return web.json_response(said or {})
@@ -84,32 +84,32 @@ def _changing(change: Callable[[ServicesState, Body], object]) -> Handler:
     return handle
 
 
-def _organization(state: ServicesState, wish: Body) -> OrganizationAt:
-    data_center, organization_id = wish["data_center"], wish.get("organization_id")
+def _organization(state: ServicesState, body: Body) -> OrganizationAt:
+    data_center, organization_id = body["data_center"], body.get("organization_id")
     if organization_id and not state.data_centers[data_center].has(organization_id):
         raise ValueError(f"{data_center} has no organization {organization_id}")
     return state.data_centers[data_center].suffix, organization_id
 
 
-def _block(state: ServicesState, wish: Body) -> None:
-    code = wish["code"]
+def _block(state: ServicesState, body: Body) -> None:
+    code = body["code"]
     if code not in (44, 45, 1070):
         raise ValueError("code is 44, 45 or 1070")
-    state.limits.block(_organization(state, wish), code, wish.get("seconds"))
+    state.limits.block(_organization(state, body), code, body.get("seconds"))
 
 
-def _lift(state: ServicesState, wish: Body) -> None:
-    state.limits.lift(_organization(state, wish))
+def _lift(state: ServicesState, body: Body) -> None:
+    state.limits.lift(_organization(state, body))
 
 
-def _plan(state: ServicesState, wish: Body) -> None:
-    if wish["plan"] not in PLANS:
+def _plan(state: ServicesState, body: Body) -> None:
+    if body["plan"] not in PLANS:
         raise ValueError(f"plan is one of {', '.join(PLANS)}")
-    state.limits.plans[_organization(state, wish)] = wish["plan"]
+    state.limits.plans[_organization(state, body)] = body["plan"]
 
 
-def _limits(state: ServicesState, wish: Body) -> None:
-    rules, known = state.limits.rules, _known(LimitRules, wish)
+def _limits(state: ServicesState, body: Body) -> None:
+    rules, known = state.limits.rules, _known(LimitRules, body)
     windows: Body = {
         name: _window(getattr(rules, name), known[name])
         for name in ("minute", "day")
@@ -119,14 +119,14 @@ def _limits(state: ServicesState, wish: Body) -> None:
     state.limits.rules = replace(rules, **changes)
 
 
-def _window(window: Window, wish: Body) -> Window:
-    if wish.get("kind", window.kind) not in ("fixed", "sliding"):
+def _window(window: Window, body: Body) -> Window:
+    if body.get("kind", window.kind) not in ("fixed", "sliding"):
         raise ValueError("kind is fixed or sliding")
-    return replace(window, **wish)
+    return replace(window, **body)
 
 
-def _fault(state: ServicesState, wish: Body) -> Body:
-    known = _known(Fault, wish)
+def _fault(state: ServicesState, body: Body) -> Body:
+    known = _known(Fault, body)
     if known["service"] not in SERVICES:
         raise ValueError(f"service is one of {', '.join(SERVICES)}")
     known["kind"] = FaultKind(known["kind"])
@@ -134,34 +134,34 @@ def _fault(state: ServicesState, wish: Body) -> Body:
     return {"fault_id": state.faults.add(Fault(**known)).fault_id}
 
 
-def _lift_faults(state: ServicesState, wish: Body) -> Body:
-    where = {name: wish.get(name) for name in ("service", "data_center", "flow_sid")}
-    return {"lifted": state.faults.lift(wish.get("fault_id"), **where)}
+def _lift_faults(state: ServicesState, body: Body) -> Body:
+    where = {name: body.get(name) for name in ("service", "data_center", "flow_sid")}
+    return {"lifted": state.faults.lift(body.get("fault_id"), **where)}
 
 
-def _edit_flow(state: ServicesState, wish: Body) -> None:
-    state.edit_flow(wish["sid"], [str(identity) for identity in wish["identities"]])
+def _edit_flow(state: ServicesState, body: Body) -> None:
+    state.edit_flow(body["sid"], [str(identity) for identity in body["identities"]])
 
 
-def _organizations(state: ServicesState, wish: Body) -> None:
-    data_center = state.data_centers[wish["data_center"]].suffix
-    many = many_organizations(data_center, wish["count"], wish.get("name_length", 300))
+def _organizations(state: ServicesState, body: Body) -> None:
+    data_center = state.data_centers[body["data_center"]].suffix
+    many = many_organizations(data_center, body["count"], body.get("name_length", 300))
     state.set_organizations(data_center, many)
 
 
-def _oauth(state: ServicesState, wish: Body) -> None:
-    state.oauth.rotates = bool(wish.get("rotates", state.oauth.rotates))
-    state.oauth.lifetime_seconds = int(wish.get("lifetime_seconds", state.oauth.lifetime_seconds))
-    if wish.get("revoke_access"):
+def _oauth(state: ServicesState, body: Body) -> None:
+    state.oauth.rotates = bool(body.get("rotates", state.oauth.rotates))
+    state.oauth.lifetime_seconds = int(body.get("lifetime_seconds", state.oauth.lifetime_seconds))
+    if body.get("revoke_access"):
         state.oauth.revoke_access()
 
 
-def _known(form: type[Fault | LimitRules], wish: Body) -> Body:
+def _known(form: type[Fault | LimitRules], body: Body) -> Body:
     names = {field.name for field in fields(form) if field.init} - {"fault_id"}
-    unknown = wish.keys() - names
+    unknown = body.keys() - names
     if unknown:
         raise ValueError(f"unknown: {', '.join(sorted(unknown))}")
-    return wish
+    return body
 
 
 _CHANGES: dict[str, Callable[[ServicesState, Body], object]] = {

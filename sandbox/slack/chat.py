@@ -115,9 +115,12 @@ def own_message(workspace: Workspace, args: Json, refusal: str) -> Message:
     """The bot's own message that a call names.
 
     Raises:
-        Refusal: `channel_not_found`, `message_not_found`, or `refusal` for somebody else's message.
+        Refusal: `channel_not_found`, `is_inactive` in an archived channel, `message_not_found`, or
+            `refusal` for somebody else's message.
     """
     channel = known_channel(workspace, args.get("channel"))
+    if channel.is_archived:
+        raise Refusal("is_inactive")
     message = workspace.find(channel.id, str(args.get("ts")))
     if message is None:
         raise Refusal("message_not_found")

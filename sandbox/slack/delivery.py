@@ -24,7 +24,7 @@ from sandbox.slack.workspace import Workspace, with_block_ids
 ACK_SECONDS = 3
 TROUBLE = "We had some trouble connecting. Try again?"
 
-SendBySocket = Callable[[str, Json], Awaitable[Json | None]]
+SendBySocket = Callable[[str, Json, Json], Awaitable[Json | None]]
 
 
 @dataclass(frozen=True)
@@ -78,6 +78,19 @@ class Deliverer:
         """Deliver what a person did in a message or a modal."""
         return await self._deliver("interactive", payload, {"payload": json.dumps(payload)})
 
+    async def event(self, payload: Json, retry: int = 0, reason: str = "") -> Delivery:
+        """Deliver an event, for the first time or for the `retry`th time after it."""
+        fields = {"retry_attempt": retry, "retry_reason": reason}
+        began = time.perf_counter()
+        reply = await self._over_socket("events_api", payload, began, **fields)
+        if reply is not None:
+            return reply
+        body = json.dumps(payload)
+        headers = {**self.headers(body), "Content-Type": "application/json"}
+        if retry:
+            headers |= {"X-Slack-Retry-Num": str(retry), "X-Slack-Retry-Reason": reason}
+        return await self.raw(body, headers)
+
     async def raw(self, body: str, headers: dict[str, str]) -> Delivery:
         """POST any body with any headers: for forged, stale and broken requests."""
         address = f"{str(self.bot_url).rstrip('/')}/slack/events"
@@ -94,16 +107,22 @@ class Deliverer:
         return Delivery(status, text, time.perf_counter() - began, error)
 
     async def _deliver(self, kind: str, payload: Json, fields: Json) -> Delivery:
-        began = time.perf_counter()
+        reply = await self._over_socket(kind, payload, time.perf_counter())
+        return reply or await self.raw(urlencode(fields), self.headers(urlencode(fields)))
+
+    async def _over_socket(
+        self, kind: str, payload: Json, began: float, **fields: Any
+    ) -> Delivery | None:
+        """How the bot took it over Socket Mode; None when it has no connection open."""
         try:
             async with asyncio.timeout(ACK_SECONDS):
-                reply = await self._by_socket(kind, payload)
+                reply = await self._by_socket(kind, payload, fields)
         except TimeoutError:
             return Delivery(0, "", time.perf_counter() - began, "operation_timeout")
-        if reply is not None:
-            body = json.dumps(reply["payload"]) if reply.get("payload") else ""
-            return Delivery(200, body, time.perf_counter() - began)
-        return await self.raw(urlencode(fields), self.headers(urlencode(fields)))
+        if reply is None:
+            return None
+        body = json.dumps(reply["payload"]) if reply.get("payload") else ""
+        return Delivery(200, body, time.perf_counter() - began)
 
     def headers(self, body: str) -> dict[str, str]:
         """The headers of a well-signed request."""

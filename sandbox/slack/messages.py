@@ -63,7 +63,11 @@ class Message:
 
 @dataclass
 class View:
-    """An open modal; `body` is what the bot sent, `values` what stands in its inputs."""
+    """An open modal, or a Home tab.
+
+    `body` is what the bot sent, `values` what stands in its inputs, `versions` the earlier bodies
+    of a Home tab, oldest first.
+    """
 
     id: str
     hash: str
@@ -74,6 +78,7 @@ class View:
     values: dict[str, dict[str, Json]] = field(default_factory=dict)
     errors: dict[str, str] = field(default_factory=dict)
     team_id: str = ""
+    versions: list[Json] = field(default_factory=list)
 
     @property
     def blocks(self) -> list[Json]:
@@ -90,6 +95,11 @@ class View:
     def elements(self) -> list[tuple[Json, Json]]:
         """Everything one can fill in or press, as (block, element)."""
         return list(interactive(self.blocks))
+
+    @property
+    def buttons(self) -> list[str]:
+        """The labels of its buttons, in order."""
+        return [label(e) for _, e in self.elements if e.get("type") == "button"]
 
     @property
     def labels(self) -> list[str]:

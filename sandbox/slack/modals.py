@@ -1,4 +1,4 @@
-"""The Web API's `views.*`: modals opened, pushed and updated."""
+"""The Web API's `views.*`: modals opened, pushed and updated, and Home tabs published."""
 
 from sandbox.slack.messages import Json, View
 from sandbox.slack.refusals import Refusal
@@ -40,11 +40,17 @@ def views_update(workspace: Workspace, args: Json) -> Json:
 
 
 def views_publish(workspace: Workspace, args: Json) -> Json:
-    """`views.publish`: checked and taken; this Slack shows no Home tab."""
-    if args.get("user_id") not in workspace.people:
+    """`views.publish`; with `hash` only if the person's Home still has that one."""
+    user = str(args.get("user_id"))
+    if user not in workspace.people:
         raise Refusal("user_not_found")
+    home = workspace.homes.get(user)
+    if args.get("hash") and (home is None or args["hash"] != home.hash):
+        raise Refusal("hash_conflict")
     check_view(args.get("view"))
-    return {"view": args["view"]}
+    if args["view"].get("type") != "home":
+        raise Refusal("invalid_arguments")
+    return shown(workspace, workspace.publish(user, args["view"]))
 
 
 def find_view(workspace: Workspace, args: Json) -> View:

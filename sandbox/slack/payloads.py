@@ -1,7 +1,7 @@
 """The forms that Slack sends to an app, field for field.
 
 Source: Slack's pages on slash commands, `block_actions`, `view_submission`, `view_closed` and
-`block_suggestion`.
+`block_suggestion`, `shortcut`, `message_action`, and the Events API.
 """
 
 import re
@@ -146,6 +146,75 @@ class Sender:
             "container": {"type": "message", "message_ts": place.ts, "channel_id": place.channel},
             "channel": {"id": channel.id, "name": channel.name},
             "message": place.as_slack(),
+        }
+
+    def shortcut(self, callback_id: str) -> Json:
+        """A global shortcut run."""
+        return self.common("shortcut") | {
+            "callback_id": callback_id,
+            "action_ts": self.workspace.next_ts(),
+            "trigger_id": self.workspace.new_trigger(self.person.id),
+        }
+
+    def message_action(self, callback_id: str, message: Message, response_url: str) -> Json:
+        """A message shortcut run on a message."""
+        channel = self.workspace.channels[message.channel]
+        return self.common("message_action") | {
+            "callback_id": callback_id,
+            "action_ts": self.workspace.next_ts(),
+            "trigger_id": self.workspace.new_trigger(self.person.id),
+            "response_url": response_url,
+            "message_ts": message.ts,
+            "channel": {"id": channel.id, "name": channel.name},
+            "message": message.as_slack(),
+        }
+
+    def event(self, event: Json, event_id: str) -> Json:
+        """An event of the Events API; the same again has the same `event_id`."""
+        workspace = self.workspace
+        installed = {
+            "enterprise_id": None,
+            "team_id": workspace.team_id,
+            "user_id": workspace.bot_user_id,
+            "is_bot": True,
+            "is_enterprise_install": False,
+        }
+        return {
+            "token": VERIFICATION_TOKEN,
+            "team_id": workspace.team_id,
+            "api_app_id": workspace.app_id,
+            "event": event,
+            "type": "event_callback",
+            "event_id": event_id,
+            "event_time": int(workspace.now()),
+            "authorizations": [installed],
+            "is_ext_shared_channel": False,
+        }
+
+    def home_opened(self, channel_id: str) -> Json:
+        """`app_home_opened`, with the view that stands there, if any does."""
+        home = self.workspace.homes.get(self.person.id)
+        event = {
+            "type": "app_home_opened",
+            "user": self.person.id,
+            "channel": channel_id,
+            "tab": "home",
+            "event_ts": self.workspace.next_ts(),
+        }
+        return {**event, "view": self.view(home)} if home else event
+
+    def direct_message(self, message: Message) -> Json:
+        """`message.im`; the team is the person's own."""
+        return {
+            "type": "message",
+            "channel": message.channel,
+            "channel_type": "im",
+            "user": message.user,
+            "team": self.person.team_id,
+            "text": message.text,
+            "ts": message.ts,
+            "event_ts": message.ts,
+            "client_msg_id": f"m{message.number}",
         }
 
     def view(self, view: View) -> Json:

@@ -23,12 +23,20 @@ Modals: `view = await slack.until(lambda: slack.workspace.open_view(user))`;
 `view.errors` holds errors by block_id, or the view is closed;
 `await slack.close(user, view)` dismisses it.
 
+Home: `await slack.open_home(user)` is `app_home_opened`; `slack.workspace.homes[user]` is the view
+that the bot published last (`all_text`, `buttons`, `hash`, `versions`), in which `slack.click`
+presses buttons. Direct messages: `await slack.direct_message(user, "orgs")`, with `again=2`
+delivered two more times, as Slack does when it got no answer. Shortcuts:
+`await slack.shortcut(user, id)` and `await slack.message_shortcut(user, message, id)`. Any event:
+`await slack.event(user, {...})`; one that fails comes again after the pauses `slack.retry_pauses`.
+
 Forged requests: `slack.raw(body, headers)`; `slack.signed_headers(body)` are those of an honest
 one.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+import itertools
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
@@ -37,7 +45,7 @@ from aiohttp import web
 
 from sandbox.people import Person
 from sandbox.slack.api import WebApi
-from sandbox.slack.control import add_control
+from sandbox.slack.control import add_control, add_people
 from sandbox.slack.delivery import (
     Deliverer,
     Delivery,
@@ -67,6 +75,9 @@ class RunningSlack:
         self._sockets = sockets
         self.api_url = f"{address}/api/"
         self._deliverer = deliverer
+        # Slack's: at once, after a minute, after five.
+        self.retry_pauses: tuple[float, ...] = (0, 60, 300)
+        self._events = itertools.count(1)
 
     @property
     def bot_url(self) -> str | None:
@@ -204,6 +215,41 @@ class RunningSlack:
             return await self._deliverer.interaction(payload)
         return None
 
+    async def open_home(self, user: str) -> Delivery:
+        """A person opens the bot's Home tab."""
+        channel = self.workspace.direct(user)
+        return await self.event(user, self._sender(user).home_opened(channel.id))
+
+    async def direct_message(self, user: str, text: str, *, again: int = 0) -> Delivery:
+        """A person writes to the bot; delivered `again` so often, as after a lost answer."""
+        message = self.say(user, self.workspace.direct(user).id, text)
+        event = self._sender(user).direct_message(message)
+        return await self.event(user, event, again=again)
+
+    async def event(self, user: str, event: Json, *, again: int = 0) -> Delivery:
+        """An event that a person caused; a failed delivery is repeated as Slack does."""
+        event_id = f"Ev{next(self._events):08d}"
+        payload = self._sender(user).event(event, event_id)
+        delivery = await self._deliverer.event(payload)
+        for number, pause in enumerate(self.retry_pauses, start=1):
+            if not delivery.error and number > again:
+                break
+            await asyncio.sleep(pause if delivery.error else 0)
+            reason = "http_timeout" if not delivery.status else "http_error"
+            delivery = await self._deliverer.event(payload, number, reason)
+        return delivery
+
+    async def shortcut(self, user: str, callback_id: str) -> Delivery:
+        """A person runs a global shortcut."""
+        return await self._deliverer.interaction(self._sender(user).shortcut(callback_id))
+
+    async def message_shortcut(self, user: str, message: Message, callback_id: str) -> Delivery:
+        """A person runs a shortcut from the menu of a message."""
+        key = self.workspace.new_response_url(message.channel, user)
+        url = self._response_url(key)
+        payload = self._sender(user).message_action(callback_id, message, url)
+        return await self._deliverer.interaction(payload)
+
     def say(self, user: str, channel: str, text: str, thread_ts: str | None = None) -> Message:
         """A person writes a message."""
         self._direct(channel)
@@ -303,6 +349,8 @@ async def running_slack(
     sockets = Sockets(workspace.changed)
     api, responses = WebApi(workspace, sockets), ResponseUrls(workspace)
     app = make_slack_app(workspace, api, responses, sockets)
+    people: list[RunningSlack] = []
+    add_people(app, lambda: people[0])
     if add_routes:
         add_routes(app)
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=1)
@@ -313,7 +361,8 @@ async def running_slack(
         async with aiohttp.ClientSession() as session:
             deliverer = Deliverer(session, signing_secret, sockets.send)
             deliverer.bot_url = bot_url
-            yield RunningSlack(workspace, deliverer, sockets, address)
+            people.append(RunningSlack(workspace, deliverer, sockets, address))
+            yield people[0]
     finally:
         api.close()
         responses.close()
@@ -321,11 +370,21 @@ async def running_slack(
         await runner.cleanup()
 
 
+@web.middleware
+async def not_from_other_sites(
+    request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+) -> web.StreamResponse:
+    """Refuse what a page of another site has a browser send; an image has no Origin."""
+    if request.headers.get("Sec-Fetch-Site") in {"cross-site", "same-site"}:
+        raise web.HTTPForbidden(text="Only programs and the sandbox's own page may call.")
+    return await handler(request)
+
+
 def make_slack_app(
     workspace: Workspace, api: WebApi, responses: ResponseUrls, sockets: Sockets
 ) -> web.Application:
     """Everything that the bot calls, and `/_control`."""
-    app = web.Application(client_max_size=4 * 2**20)
+    app = web.Application(client_max_size=4 * 2**20, middlewares=[not_from_other_sites])
     app.router.add_route("*", "/api/{method}", api.handle)
     app.router.add_post("/response/{key}", responses.handle)
     app.router.add_get("/socket", sockets.handle)

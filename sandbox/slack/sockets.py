@@ -59,8 +59,11 @@ class Sockets:
         if waiting and not waiting.done():
             waiting.set_result(reply)
 
-    async def send(self, kind: str, payload: Json) -> Json | None:
-        """Send a payload over the newest connection; its acknowledgement, None without one."""
+    async def send(self, kind: str, payload: Json, fields: Json) -> Json | None:
+        """Send a payload over the newest connection; its acknowledgement, None without one.
+
+        `fields` stand beside the payload in the envelope.
+        """
         if not self._open:
             return None
         envelope_id = f"envelope-{next(self._numbers)}"
@@ -70,7 +73,8 @@ class Sockets:
             "envelope_id": envelope_id,
             "type": kind,
             "payload": payload,
-            "accepts_response_payload": True,
+            "accepts_response_payload": kind != "events_api",
+            **fields,
         }
         await self._open[-1].send_json(envelope)
         return await reply

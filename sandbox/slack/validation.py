@@ -246,7 +246,7 @@ def check_message(
 
 
 def check_view(view: Any) -> None:
-    """Refuse a modal as Slack would.
+    """Refuse a modal or a Home tab as Slack would.
 
     Raises:
         Refusal: `invalid_arguments` (with what is wrong) or `view_too_large`.
@@ -259,11 +259,24 @@ def check_view(view: Any) -> None:
         raise Refusal("view_too_large")
     surface = "home" if view.get("type") == "home" else "modal"
     check = check_blocks(view.get("blocks"), surface)
-    check_view_frame(check, view)
+    check_home_frame(check, view) if surface == "home" else check_view_frame(check, view)
     if not view.get("blocks"):
         check.wrong("no less than 1 items allowed", "/view/blocks")
     if check.problems:
         raise bad_blocks(check.problems, "invalid_arguments")
+
+
+def check_home_frame(check: Checker, view: Json) -> None:
+    """Check what stands around a Home tab's blocks: it has no title and no buttons of its own."""
+    check.keys(view, "/view", "type blocks", "private_metadata callback_id external_id")
+    check_view_ids(check, view)
+
+
+def check_view_ids(check: Checker, view: Json) -> None:
+    """Check the strings that only the app reads."""
+    for key, most in {"private_metadata": 3000, "callback_id": 255, "external_id": 255}.items():
+        if view.get(key):
+            check.string(view[key], f"/view/{key}", most)
 
 
 def check_view_frame(check: Checker, view: Json) -> None:
@@ -272,12 +285,10 @@ def check_view_frame(check: Checker, view: Json) -> None:
         "submit close private_metadata callback_id clear_on_close notify_on_close external_id"
     )
     check.keys(view, "/view", "type title blocks", f"{optional} submit_disabled")
-    check.choice(view, "/view", "type", {"modal", "home"})
+    check.choice(view, "/view", "type", {"modal"})
     check.texts(view, "/view", title=24, submit=24, close=24)
     check.flag(view, "/view", "clear_on_close", "notify_on_close")
-    for key, most in {"private_metadata": 3000, "callback_id": 255, "external_id": 255}.items():
-        if view.get(key):
-            check.string(view[key], f"/view/{key}", most)
+    check_view_ids(check, view)
     inputs = [
         b for b in view.get("blocks") or [] if isinstance(b, dict) and b.get("type") == "input"
     ]

@@ -40,6 +40,7 @@ DEFAULT_SCOPES = (
     "usergroups:read",
     "channels:read",
     "groups:read",
+    "im:history",
 )
 
 
@@ -103,6 +104,7 @@ class Workspace:
     faults: Faults = field(default_factory=Faults)
     all_messages: list[Message] = field(default_factory=list)
     views: dict[str, View] = field(default_factory=dict)
+    homes: dict[str, View] = field(default_factory=dict)
     triggers: dict[str, Trigger] = field(default_factory=dict)
     response_urls: dict[str, ResponseUrl] = field(default_factory=dict)
     version: int = 0
@@ -245,6 +247,21 @@ class Workspace:
             raise Refusal("used_url")
         found.uses += 1
         return found
+
+    # The Home tab.
+
+    def publish(self, user: str, body: Json) -> View:
+        """Show this in the Home tab of a person, in the place of what stood there."""
+        home = self.homes.get(user)
+        if home is None:
+            view_id = f"V{next(self._numbers):08d}"
+            home = View(view_id, "", user, {}, view_id, team_id=self.people[user].team_id)
+            self.homes[user] = self.views[view_id] = home
+        else:
+            home.versions.append(home.body)
+        home.body, home.hash = with_block_ids(body, home.id), self._new_hash()
+        self.changed()
+        return home
 
     # Modals.
 

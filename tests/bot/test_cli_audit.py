@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from sqlalchemy import delete, make_url, update
 
-from bot.cli_audit import PLAIN, verify_audit
-from bot.clock import SystemClock
 from bot.model.audit import AuditEntry
+from bot.ops.audit_cli import PLAIN, verify_audit
+from bot.ops.clock import SystemClock
 from bot.settings import Settings, read_settings
 from bot.store.audit import AuditStore
 from bot.store.engine import Database
@@ -51,7 +51,7 @@ async def chain(sqlite_url):
 
 
 async def head_of(database) -> tuple[int, str]:
-    async with database.reading() as tx:
+    async with database.read_only() as tx:
         return await AuditStore(KEY.encode()).head(tx)
 
 
@@ -93,7 +93,7 @@ async def test_without_a_key_it_says_what_it_cannot_show(sqlite_url, capsys):
 
 async def test_a_database_that_is_away_is_no_verdict(capsys):
     assert await verify_audit(settings("postgresql://u:p@127.0.0.1:1/none"), None) == 2
-    assert "cannot be reached" in capsys.readouterr().out
+    assert "can't reach its database" in capsys.readouterr().out
 
 
 async def test_a_file_that_is_not_there_is_said_and_not_made(tmp_path, capsys):

@@ -2,34 +2,41 @@
 
 import inspect
 import re
+from types import ModuleType
 
 import pytest
 
-from bot import errors
+from bot import errors, service_errors
 
 
-def _classes() -> list[type[errors.GatehouseError]]:
+def _classes(*modules: ModuleType) -> list[type[errors.GatehouseError]]:
     return [
         value
-        for value in vars(errors).values()
-        if inspect.isclass(value) and issubclass(value, errors.GatehouseError)
+        for module in modules
+        for value in vars(module).values()
+        if inspect.isclass(value)
+        and issubclass(value, errors.GatehouseError)
+        and value.__module__ == module.__name__
     ]
 
 
-def test_every_error_is_in_the_drawing_under_its_parent() -> None:
-    drawn = re.findall(r"^ {4}([│ ├└─]*)(\w+)", errors.__doc__ or "", re.MULTILINE)
+@pytest.mark.parametrize("module", [errors, service_errors])
+def test_every_error_is_in_the_drawing_under_its_parent(module: ModuleType) -> None:
+    drawn = re.findall(r"^ {4}([│ ├└─]*)(\w+)", module.__doc__ or "", re.MULTILINE)
     parents: list[str] = []
     pairs = set()
     for branch, name in drawn:
         depth = len(branch) // 4
         pairs.add((name, parents[depth - 1] if depth else None))
         parents[depth:] = [name]
-    real = {(one.__name__, one.__mro__[1].__name__) for one in _classes()[1:]}
-    assert pairs == real | {("GatehouseError", None)}
+    root, *others = _classes(module)
+    real = {(one.__name__, one.__mro__[1].__name__) for one in others}
+    elsewhere = {("ServiceError", "GatehouseError")} if module is errors else set()
+    assert pairs == real | elsewhere | {(root.__name__, None)}
 
 
 def test_outcomes_are_short_stable_words_and_no_two_are_the_same() -> None:
-    outcomes = [one.outcome for one in _classes()]
+    outcomes = [one.outcome for one in _classes(errors, service_errors)]
     assert len(set(outcomes)) == len(outcomes)
     assert all(re.fullmatch(r"[a-z_]{4,24}", outcome) for outcome in outcomes)
 
@@ -43,7 +50,7 @@ def test_missing_settings_are_named_in_a_sentence() -> None:
     error = errors.NotConfigured("the flow service", ["FLOW_BASE_URL", "FLOW_AUTH_TOKEN"])
     assert error.sentence == (
         "The flow service is not set up yet."
-        " Ask the operator of Gatehouse to set FLOW_BASE_URL, FLOW_AUTH_TOKEN."
+        " Ask whoever runs Gatehouse to set FLOW_BASE_URL, FLOW_AUTH_TOKEN."
     )
 
 
@@ -57,10 +64,10 @@ def test_the_wait_is_told_in_whole_seconds_never_too_short(wait: float, told: st
 
 @pytest.mark.parametrize(
     ("kind", "retryable"),
-    [(errors.ServiceTimeout, True), (errors.ServiceUnreachable, True), (errors.Redirected, False)],
+    [(service_errors.ServiceTimeout, True), (service_errors.Redirected, False)],
 )
 def test_an_error_knows_whether_a_retry_may_help(
-    kind: type[errors.ServiceError], retryable: bool
+    kind: type[service_errors.ServiceError], retryable: bool
 ) -> None:
     assert kind("flow", "No.").retryable is retryable
     assert kind("flow", "No.", retryable=not retryable).retryable is not retryable

@@ -3,12 +3,14 @@
 import io
 import json
 import logging
+import warnings
 from dataclasses import dataclass
 
 import pytest
 import structlog
 
-from bot.redaction import HIDDEN, Redactor
+from bot.ops.logs import printable
+from bot.ops.redaction import HIDDEN, Redactor
 from tests.support.logs import log_into, logging_as_before
 
 SECRET = "xoxb-very-secret"
@@ -53,6 +55,18 @@ def test_an_event_is_one_line_of_json(logs):
         "level": "info",
         "logger": "bot.x",
     }
+
+
+def test_warning_of_a_library_is_one_line_of_json(logs):
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        # As `configure_logs` leaves it: what catches warnings puts its own in the way.
+        logging.captureWarnings(capture=False)
+        logs.configure()
+        warnings.warn("is deprecated", stacklevel=1)
+    (record,) = logs.records()
+    assert (record["level"], record["logger"]) == ("warning", "py.warnings")
+    assert "is deprecated" in record["event"]
 
 
 VALUES = [
@@ -149,3 +163,9 @@ def test_what_cannot_be_printed_takes_no_secret_along(logs, capsys):
     logging.getLogger("library").warning("%s and %s", Unprintable(), SECRET)
     assert SECRET not in logs.text()
     assert capsys.readouterr().err == ""
+
+
+def test_words_of_others_stay_on_their_line_of_the_console():
+    event = {"event": "x", "reason": "a\nb\x1b[31mc\u202ed", "exception": "1\n2", "n": 3}
+    shown = printable(None, "info", event)
+    assert shown == {**event, "reason": "a\\nb\\x1b[31mc\\u202ed"}

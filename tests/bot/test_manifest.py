@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from bot.manifest import COMMANDS, PLACEHOLDER_URL, SCOPES, app_manifest, manifest_text
-from tests.support.slack_manifest import NO_SCOPE, SCOPES_OF, problems
+from bot.commands import COMMANDS
+from bot.ops.manifest import EVENTS, PLACEHOLDER_URL, SCOPES, app_manifest, manifest_text
+from tests.support.slack_manifest import NO_SCOPE, SCOPES_OF, SCOPES_OF_EVENT, problems
 
 ROOT = Path(__file__).parents[2]
 
@@ -15,6 +16,16 @@ ROOT = Path(__file__).parents[2]
 @pytest.mark.parametrize("socket", [False, True])
 def test_slack_takes_it(socket: bool) -> None:
     assert problems(app_manifest(PLACEHOLDER_URL, socket=socket)) == []
+
+
+def test_home_shortcuts_and_direct_messages_are_announced() -> None:
+    manifest = app_manifest(PLACEHOLDER_URL, socket=False)
+    assert manifest["features"]["app_home"]["home_tab_enabled"]
+    shortcuts = {one["callback_id"]: one["type"] for one in manifest["features"]["shortcuts"]}
+    assert shortcuts == {"change_test_users": "global", "add_as_test_users": "message"}
+    events = manifest["settings"]["event_subscriptions"]["bot_events"]
+    assert events == ["app_home_opened", "message.im"]
+    assert manifest["settings"]["org_deploy_enabled"]
 
 
 def test_the_rules_of_this_test_find_what_slack_refuses() -> None:
@@ -58,10 +69,26 @@ def test_there_is_a_scope_for_every_method_the_bot_calls_and_no_other() -> None:
     source = (ROOT / "bot/clients/slack.py").read_text(encoding="utf-8")
     methods = set(re.findall(r"_web\.([a-z]+_\w+)", source)) - NO_SCOPE
     needed = set[str]().union(*(SCOPES_OF[method] for method in methods))
-    assert set(SCOPES) == needed | {"commands"}
+    heard = set[str]().union(*(SCOPES_OF_EVENT[event] for event in EVENTS))
+    assert set(SCOPES) == needed | heard | {"commands"}
 
 
 def test_the_readme_tells_of_every_command_and_no_other() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     told = set(re.findall(r"^\| `(/[a-z]+)` \|", readme, re.MULTILINE))
     assert told == {one.name for one in COMMANDS}
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("https://bot.example.com/slack/events", "without /slack/events"),
+        ("https://bot_ex ample.com", "https://"),
+        ("https://localhost", "private network"),
+        ("https://10.0.0.1", "private network"),
+        ("https://bot", "private network"),
+    ],
+)
+def test_address_that_slack_cannot_call_is_declined(url: str, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        manifest_text(url, socket=False)

@@ -1,20 +1,34 @@
 """The program itself, `python -m bot`, started and stopped as an operator does."""
 
 import asyncio
+import json
+import os
+import re
 import subprocess
 import sys
+from pathlib import Path
+from urllib.parse import urlsplit
 
 import aiohttp
 import pytest
 
+from bot import __version__
+from bot.ui.replies import STOPPED
 from sandbox.services.faults import Fault, FaultKind
 from sandbox.services.running import running_services
 from sandbox.slack.server import running_slack
 from tests.support.fleet import Fleet
 from tests.support.processes import ROOT, BotProcess, NotReadyError
+from tests.support.proxy import running_proxy
 from tests.support.world import environment_for
 
 pytestmark = pytest.mark.slow
+
+# What only PostgreSQL, a new schema, Socket Mode, an env file or another command needs.
+ELSEWHERE = {
+    *("alembic", "asyncpg", "bot.store.postgres", "sqlalchemy.dialects.postgresql"),
+    *("dotenv", "slack_bolt.adapter.socket_mode", "bot.ops.doctor", "sandbox", "yaml"),
+}
 
 
 @pytest.fixture
@@ -81,8 +95,9 @@ async def test_a_token_that_slack_refuses_ends_it_with_one_sentence(fleet):
     environment = {**fleet.environment, "SLACK_BOT_TOKEN": "xoxb-wrong", "LOG_LEVEL": "ERROR"}
     status, printed = await run(**environment)
     assert status == 2
-    assert printed.strip().count("\n") == 0
-    assert "Slack refused the token: invalid_auth" in printed
+    record = json.loads(printed)
+    assert record["event"] == "start.failed"
+    assert record["reason"].startswith("Slack refused the token: invalid_auth")
 
 
 async def test_an_app_token_that_slack_refuses_ends_it_too(fleet):
@@ -90,6 +105,27 @@ async def test_an_app_token_that_slack_refuses_ends_it_too(fleet):
     status, printed = await run(**environment)
     assert (status, "invalid_auth" in printed) == (2, True)
     assert "Traceback" not in printed
+
+
+async def test_a_start_on_sqlite_loads_nothing_that_it_does_not_use(fleet):
+    await (await started(fleet)).stop()
+    environment = {**fleet.environment, "SLACK_BOT_TOKEN": "xoxb-wrong"}
+    _, printed = await run(**environment, PYTHONPROFILEIMPORTTIME="1")
+    loaded = set(re.findall(r"^import time: .*\| +([\w.]+)$", printed, re.MULTILINE))
+    assert "bot.serve" in loaded
+    assert loaded & ELSEWHERE == set()
+
+
+async def test_start_says_what_starts_and_warns_of_nothing(fleet):
+    process = await started(fleet)
+    await process.stop()
+    events = [json.loads(line) for line in process.lines if line.startswith("{")]
+    assert [one for one in events if one["level"] != "info"] == []
+    (first,) = [one for one in events if one["event"] == "starting"]
+    assert first["version"] == __version__
+    assert first["database"] in {"SQLite", "PostgreSQL"}
+    assert first["services"] == ["inventory", "flow", "email"]
+    assert events[-1]["event"] == "stopped"
 
 
 async def test_a_file_that_cannot_be_opened_ends_it_with_one_sentence(fleet):
@@ -106,7 +142,9 @@ async def test_a_port_in_use_ends_it_with_one_sentence(fleet, tmp_path):
     url = f"sqlite:///{tmp_path}/another.db"
     status, printed = await run(**{**fleet.environment, "PORT": port, "DATABASE_URL": url})
     assert status == 2
-    assert f"Cannot listen on 127.0.0.1:{port}" in printed
+    last = json.loads(printed.splitlines()[-1])
+    assert f"Cannot listen on 127.0.0.1:{port}" in last["reason"]
+    assert [line for line in printed.splitlines() if not line.startswith("{")] == []
     assert "Traceback" not in printed
 
 
@@ -137,6 +175,12 @@ async def test_a_database_that_cannot_be_reached_is_tried_again(fleet):
     assert await process.stop() == 0
 
 
+async def test_a_refused_token_ends_it_while_the_database_is_away(fleet):
+    away = {"DATABASE_URL": "postgresql://nobody@127.0.0.1:9/none", "LOG_LEVEL": "ERROR"}
+    status, printed = await run(**fleet.environment | away | {"SLACK_BOT_TOKEN": "xoxb-wrong"})
+    assert (status, "Slack refused the token: invalid_auth" in printed) == (2, True)
+
+
 async def test_sigterm_finishes_what_runs_and_takes_nothing_new(fleet):
     process = await started(fleet)
     hold = fleet.services.state.faults.add(Fault(FaultKind.HOLD, "inventory", "eu"))
@@ -153,6 +197,20 @@ async def test_sigterm_finishes_what_runs_and_takes_nothing_new(fleet):
     assert process.tracebacks == []
 
 
+async def test_who_waits_for_what_hangs_is_told_when_it_stops(fleet):
+    process = await started(fleet)
+    fleet.services.state.faults.add(Fault(FaultKind.HANG, "flow"))
+    await fleet.slack.command("U0OPERATOR", "C0GENERAL", "/testusers", "list welcome")
+    seen = fleet.slack.workspace.ephemerals
+    await fleet.slack.until(lambda: "Working on it" in seen("U0OPERATOR")[-1].text)
+    loop = asyncio.get_running_loop()
+    before = loop.time()
+    assert await process.stop() == 0
+    assert loop.time() - before < 10.5
+    assert [one.text for one in seen("U0OPERATOR")] == [STOPPED.text]
+    assert process.tracebacks == []
+
+
 async def test_sigterm_waits_for_ten_seconds_at_most(fleet):
     process = await started(fleet)
     fleet.services.state.faults.add(Fault(FaultKind.HANG, "inventory", "eu"))
@@ -166,6 +224,21 @@ async def test_sigterm_waits_for_ten_seconds_at_most(fleet):
     assert process.tracebacks == []
 
 
+@pytest.mark.postgres
+async def test_sigterm_ends_it_in_time_while_the_database_hangs(fleet, postgres_url):
+    parts = urlsplit(postgres_url)
+    async with running_proxy(parts.hostname, parts.port or 5432) as proxy:
+        url = f"postgresql://postgres@127.0.0.1:{proxy.port}{parts.path}"
+        process = await started(fleet, database_url=url)
+        proxy.hang()
+        for _ in range(5):
+            await fleet.slack.command("U0OPERATOR", "C0GENERAL", "/testusers", "list welcome")
+        loop = asyncio.get_running_loop()
+        before = loop.time()
+        assert await process.stop() == 0
+        assert loop.time() - before <= 10.0
+
+
 async def test_sigterm_before_it_is_ready_ends_it_too(fleet):
     fleet.slack.workspace.faults.hang("auth.test", times=None)
     process = await fleet.add(wait=False)
@@ -177,7 +250,7 @@ async def test_a_second_process_on_the_same_file_is_refused(fleet):
     await started(fleet)
     status, printed = await run(**fleet.environment)
     assert status == 2
-    assert "Another Gatehouse process uses this SQLite database" in printed
+    assert "Another Gatehouse process is using" in printed
     assert "Traceback" not in printed
 
 
@@ -216,3 +289,23 @@ async def test_stray_variables_of_slack_change_nothing(fleet):
 async def test_a_process_that_does_not_come_up_says_why(fleet):
     with pytest.raises(NotReadyError, match="ALERTS_CHANNEL"):
         await fleet.add(alerts_channel="")
+
+
+def rights_of(path: Path) -> set[str]:
+    """The rights of a SQLite file and of its log."""
+    files = [path, path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-shm")]
+    return {oct(one.stat().st_mode & 0o777) for one in files if one.exists()}
+
+
+async def test_new_database_is_the_bots_alone(fleet, tmp_path):
+    path = tmp_path / "new" / "gatehouse.db"
+    path.parent.mkdir()
+    await started(fleet, database_url=f"sqlite:///{path}")
+    assert rights_of(path) == {"0o600"}
+
+
+async def test_database_file_is_the_bots_alone(fleet, sqlite_url):
+    path = Path(sqlite_url.removeprefix("sqlite:///"))
+    os.chmod(path, 0o644)  # noqa: PTH101 - in a coroutine
+    await started(fleet)
+    assert rights_of(path) == {"0o600"}

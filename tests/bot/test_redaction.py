@@ -6,7 +6,7 @@ from urllib.parse import quote_plus
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.redaction import SHORTEST, Redactor
+from bot.ops.redaction import SHORTEST, Redactor
 
 
 @given(

@@ -12,7 +12,7 @@ from tests.support.clock import JumpingClock
 
 LEAST = {
     "SLACK_BOT_TOKEN": "xoxb-1",
-    "SLACK_SIGNING_SECRET": "secret",
+    "SLACK_SIGNING_SECRET": "a-secret-of-enough-length",
     "SLACK_API_URL": "http://127.0.0.1:1/api/",
     "ALERTS_CHANNEL": "C1",
     "APPROVALS_CHANNEL": "C2",

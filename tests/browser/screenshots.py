@@ -8,15 +8,15 @@ from pathlib import Path
 
 from playwright.async_api import Browser, expect
 
-from bot.model.calls import CallCause
-from bot.model.organization import OrganizationKey
-from bot.model.plans import Plan
-from bot.model.quota import Terms
+from bot.background.tasks import Tasks
+from bot.model.organizations.organization import OrganizationKey
+from bot.model.quotas.calls import CallCause
+from bot.model.quotas.plans import Plan
+from bot.model.quotas.quota import Terms
 from bot.store.engine import Database
 from bot.store.migrations import migrate
-from bot.tasks import Tasks
-from bot.workflows.guard import Guard
-from bot.workflows.incidents import Incidents
+from bot.workflows.quotas.guard import Guard
+from bot.workflows.quotas.incidents import Incidents
 from sandbox.launch import Sandbox, running_sandbox
 from tests.browser.person import Person, chromium, person_at
 from tests.support.clock import FakeClock
@@ -37,7 +37,7 @@ async def take_all() -> None:
         await sandbox.bot.start()
         shape = {"viewport": {"width": 1180, "height": 860}, "device_scale_factor": 1.5}
         async with person_at(browser, sandbox.url, **shape) as person:
-            await person.page.get_by_role("button", name="Put the first minute away").click()
+            await person.page.get_by_role("button", name="Hide this").click()
             await the_list(person)
             await an_approval(person, browser)
             await a_quota(person)
@@ -53,9 +53,9 @@ async def the_list(person: Person) -> None:
 
 async def an_approval(person: Person, browser: Browser) -> None:
     """A request, and the same message after it was approved, one above the other."""
-    wish = "add welcome +15550142 whatsapp:+15550177 for 2h because we try the new draft"
-    await person.type(f"/testusers {wish}")
-    await expect(person.newest).to_contain_text("Requested")
+    command = "add welcome +15550142 whatsapp:+15550177 for 2h because we try the new draft"
+    await person.type(f"/testusers {command}")
+    await expect(person.newest).to_contain_text("Sent to #approvals")
     await person.act_as("Ada")
     await person.go_to("#approvals")
     await expect(person.button("Approve")).to_be_visible()
@@ -101,7 +101,7 @@ async def an_alert(person: Person, sandbox: Sandbox) -> None:
     sandbox.services.state.limits.block(("eu", ORGANIZATION.organization_id), 44, None)
     await person.go_to("#alerts")
     await person.type(f"/ratelimits check {ORGANIZATION.organization_id}")
-    await expect(person.log).to_contain_text("is blocked by the inventory service")
+    await expect(person.log).to_contain_text("is blocked: limit of")
     await shoot(person, "alert")
 
 

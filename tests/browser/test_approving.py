@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from playwright.async_api import expect
+from playwright.async_api import Locator, expect
 
 from sandbox.launch import Sandbox
 from sandbox.services.state import SURVEY_FLOW, WELCOME_FLOW
@@ -17,31 +17,44 @@ async def test_the_first_minute_asks_and_a_second_person_approves(
     person: Person, sandbox: Sandbox
 ) -> None:
     page = person.page
-    await page.get_by_role("link", name="Ask for a test user").click()
-    await person.composer.press("Enter")
-    await expect(person.newest).to_contain_text("Requested in #approvals")
-    await page.get_by_role("link", name="Approve it as an approver").click()
+    await page.get_by_role("button", name="Ask for a test user").click()
+    await expect(person.newest).to_contain_text("Sent to #approvals")
+    await expect(step(person, "Ask for a test user")).to_have_class("done")
+    await page.get_by_role("button", name="Approve it as Ada").click()
     await expect(page.get_by_label("Acting as")).to_have_value("U0APPROVER")
+    await expect(step(person, "Approve it as Ada")).not_to_have_class("done")
     await person.button("Approve").click()
-    await expect(person.log).to_contain_text("Applied, approved by Ada Approver")
+    await expect(person.log).to_contain_text("approved by Ada Approver")
+    await expect(step(person, "Approve it as Ada")).to_have_class("done")
     assert "+15550142" in sandbox.services.state.flows[WELCOME_FLOW].identities
     await expect(person.log.get_by_role("button", name="Approve", exact=True)).to_have_count(0)
-    await person.act_as("Otto")
+    await page.get_by_role("button", name="See who can test").click()
+    await expect(page.get_by_label("Acting as")).to_have_value("U0OPERATOR")
+    await expect(person.newest).to_contain_text("+15550142")
+    await expect(step(person, "See who can test")).to_have_class("done")
     direct = page.get_by_role("link", name="Gatehouse")
     await expect(direct).to_have_accessible_description("1 unread")
     await person.go_to("Gatehouse")
     await expect(person.newest).to_contain_text("Ada Approver")
 
 
+def step(person: Person, title: str) -> Locator:
+    """One of the first steps, ticked when it has the class `done`."""
+    return person.page.get_by_role("listitem").filter(
+        has=person.page.get_by_role("button", name=title)
+    )
+
+
 async def test_nobody_approves_their_own_request(person: Person, sandbox: Sandbox) -> None:
     await person.act_as("Ada")
     await person.type("/testusers add survey own@example.com")
-    await expect(person.newest).to_contain_text("Requested")
+    await expect(person.newest).to_contain_text("Sent to #approvals")
     await person.go_to("#approvals")
     await person.button("Approve").click()
     await expect(person.newest).to_contain_text("Only visible to you")
     assert "own@example.com" not in sandbox.services.state.flows[SURVEY_FLOW].identities
     await person.button("Cancel").click()
+    await person.page.get_by_role("dialog").get_by_role("button", name="Cancel it").click()
     await expect(person.log.get_by_role("button", name="Cancel")).to_have_count(0)
 
 
@@ -58,7 +71,7 @@ async def test_a_request_is_made_in_a_modal_with_errors_at_their_inputs(
     wrong = modal.get_by_label("For", exact=True)
     await expect(wrong).to_be_focused()
     await expect(wrong).to_have_attribute("aria-invalid", "true")
-    await expect(wrong).to_have_accessible_description(re.compile("“tomorrow” is not"))
+    await expect(wrong).to_have_accessible_description(re.compile("“tomorrow” as a duration"))
     assert await violations(person) == []
     await wrong.fill("2h")
     await modal.get_by_role("button", name="Request").click()
@@ -68,14 +81,14 @@ async def test_a_request_is_made_in_a_modal_with_errors_at_their_inputs(
     await person.go_to("#approvals")
     await expect(person.log).to_contain_text("lin@example.com")
     await person.button("Approve").click()
-    await expect(person.log).to_contain_text("Applied, approved by Abel Approver")
+    await expect(person.log).to_contain_text("approved by Abel Approver")
     identities = sandbox.services.state.flows[SURVEY_FLOW].identities
     assert identities[-2:] == ["grace@example.com", "lin@example.com"]
 
 
 async def test_a_denial_has_a_reason_which_the_requester_reads(person: Person) -> None:
     await person.type("/testusers add survey nobody@example.com")
-    await expect(person.newest).to_contain_text("Requested")
+    await expect(person.newest).to_contain_text("Sent to #approvals")
     await person.act_as("Ada")
     await person.go_to("#approvals")
     await person.button("Deny").click()
@@ -93,7 +106,7 @@ async def test_an_edit_behind_the_bots_back_is_seen(person: Person, sandbox: San
     flow = sandbox.services.state.flows[WELCOME_FLOW]
     before = list(flow.history)
     panel = await person.services()
-    await panel.get_by_label("Who stands in welcome").fill("outside@example.com")
+    await panel.get_by_label("Test users of welcome").fill("outside@example.com")
     await panel.get_by_role("button", name="Save welcome").click()
     await person.type("/testusers list welcome")
     await expect(person.newest).to_contain_text("outside@example.com")
@@ -109,6 +122,8 @@ async def test_all_of_it_goes_by_keyboard_alone(person: Person, sandbox: Sandbox
     modal = person.page.get_by_role("dialog")
     await expect(modal.get_by_role("combobox", name="Flow")).to_be_focused()
     offered = modal.get_by_role("listbox").get_by_role("option")
+    await expect(offered).to_have_count(0)
+    await keyboard.press("ArrowDown")
     await expect(offered).to_have_count(2)
     await keyboard.type("surv")
     await expect(offered).to_have_count(1)
@@ -137,6 +152,7 @@ async def test_all_of_it_goes_by_keyboard_alone(person: Person, sandbox: Sandbox
 async def test_a_modal_is_put_away_by_escape(person: Person) -> None:
     await person.type("/testusers")
     modal = person.page.get_by_role("dialog")
+    await modal.get_by_role("combobox", name="Flow").click()
     await expect(modal.get_by_role("listbox")).to_be_visible()
     await person.page.keyboard.press("Escape")
     await expect(modal.get_by_role("listbox")).to_have_count(0)
@@ -147,11 +163,11 @@ async def test_a_modal_is_put_away_by_escape(person: Person) -> None:
 
 async def test_a_request_outlives_the_bot(person: Person, sandbox: Sandbox) -> None:
     await person.type("/testusers add welcome survivor@example.com")
-    await expect(person.newest).to_contain_text("Requested")
+    await expect(person.newest).to_contain_text("Sent to #approvals")
     await person.go_to("#approvals")
     await expect(person.log).to_contain_text("survivor@example.com")
     panel, before = await person.services(), sandbox.bot.pid
-    await panel.get_by_role("button", name="Kill it and start it again").click()
+    await panel.get_by_role("button", name="Restart the bot").click()
     await sandbox.slack.until(
         lambda: sandbox.bot.pid != before and sandbox.bot.state == "ready", 20
     )

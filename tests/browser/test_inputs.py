@@ -194,6 +194,16 @@ async def test_a_pie_is_drawn_in_slices(person: Person, sandbox: Sandbox) -> Non
     await expect(person.newest.get_by_role("row")).to_have_text(["SliceValue", "p01", "p13"])
 
 
+async def test_words_of_a_chart_can_be_read_on_a_phone(person: Person, sandbox: Sandbox) -> None:
+    await person.go_to("#alerts")
+    await person.page.set_viewport_size({"width": 375, "height": 780})
+    message = {"channel": "C0ALERTS", "text": "x", "blocks": [chart("bar")]}
+    post_message(sandbox.slack.workspace, message)
+    drawn = person.newest.get_by_role("img")
+    await expect(drawn.locator(".tick").last).to_have_text("p2")
+    assert await drawn.evaluate("drawn => drawn.getScreenCTM().a") > 0.85
+
+
 async def test_every_block_of_a_message_is_drawn(person: Person, sandbox: Sandbox) -> None:
     cat = {"image_url": "https://example.com/cat.png", "alt_text": "a cat"}
     rows = [
@@ -248,3 +258,41 @@ async def test_every_block_of_a_message_is_drawn(person: Person, sandbox: Sandbo
     await question.get_by_role("button", name="No").click()
     await expect(question).to_have_count(0)
     await expect(person.button("Press")).to_be_focused()
+
+
+async def test_long_section_folds_unless_it_expands(person: Person, sandbox: Sandbox) -> None:
+    text = {"type": "mrkdwn", "text": "\n".join(f"line {number}" for number in range(30))}
+    for expand in (True, False):
+        blocks = [{"type": "section", "text": text, "expand": expand}]
+        post_message(
+            sandbox.slack.workspace, {"channel": "C0ALERTS", "text": "x", "blocks": blocks}
+        )
+    await person.go_to("#alerts")
+    more = person.log.get_by_role("button", name="See more")
+    await expect(more).to_have_count(1)
+    folded = await person.newest.bounding_box()
+    await more.click()
+    await expect(more).to_have_count(0)
+    unfolded = await person.newest.bounding_box()
+    assert folded
+    assert unfolded
+    assert folded["height"] * 2 < unfolded["height"]
+
+
+async def test_overflow_menu_delivers_what_is_chosen(person: Person, sandbox: Sandbox) -> None:
+    menu = {"type": "overflow", "action_id": "o", "options": RED_BLUE}
+    section = {"type": "section", "text": plain("Which one"), "accessory": menu}
+    message = {"channel": "C0ALERTS", "text": "x", "blocks": [section]}
+    post_message(sandbox.slack.workspace, message)
+    await person.go_to("#alerts")
+    # The bot answers to a button that it does not know, so this message is not the newest for long.
+    message_shown = person.log.get_by_role("article").filter(has_text="Which one")
+    opener = message_shown.get_by_role("button", name="More actions").first
+    await opener.focus()
+    await person.page.keyboard.press("ArrowUp")
+    await expect(person.page.get_by_role("menuitem", name="Blue")).to_be_focused()
+    assert await violations(person) == []
+    async with person.page.expect_request("**/page/press") as pressed:
+        await person.page.keyboard.press("Enter")
+    assert (await pressed.value).post_data_json["value"] == "blue"
+    await expect(opener).to_be_focused()

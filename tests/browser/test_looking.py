@@ -10,9 +10,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 
 async def test_organizations_are_listed_to_one_person_alone(person: Person) -> None:
-    await person.page.get_by_role("link", name="List organizations").click()
-    await expect(person.composer).to_have_value("/orgs")
-    await person.composer.press("Enter")
+    await person.type("/orgs")
     await expect(person.newest.get_by_role("columnheader", name="Currency")).to_be_visible()
     await expect(person.newest).to_contain_text("Only visible to you")
     await person.act_as("Vera")
@@ -83,18 +81,17 @@ async def test_times_are_in_the_zone_of_whoever_looks(browser: Browser, sandbox:
     said = sandbox.slack.say("U0ADMIN", "C0GENERAL", "at noon")
     said.text = "<!date^1767297600^{date_num} {time}|eight in the evening>"
     sandbox.slack.workspace.edit(said, said.text, [])
-    here = {"Asia/Tokyo": "2026-01-02 05:00 AM", "America/New_York": "2026-01-01 03:00 PM"}
+    here = {"Asia/Tokyo": "2026-01-02 5:00 AM", "America/New_York": "2026-01-01 3:00 PM"}
     for zone, hour in here.items():
         async with person_at(browser, sandbox.url, timezone_id=zone, locale="en-US") as someone:
             await expect(someone.log.get_by_text(hour)).to_be_visible()
 
 
 async def test_a_small_screen_has_everything(browser: Browser, sandbox: Sandbox) -> None:
-    size = {"width": 390, "height": 780}
+    size = {"width": 375, "height": 780}
     async with person_at(browser, sandbox.url, viewport=size, has_touch=True) as someone:
-        await expect(someone.page.get_by_label("Acting as")).not_to_be_visible()
-        await someone.page.get_by_role("button", name="Show the workspace").click()
         await someone.act_as("Ada")
+        await someone.page.get_by_role("button", name="Show the workspace").click()
         await someone.go_to("#approvals")
         await someone.type("/orgs")
         await expect(someone.newest.get_by_role("table")).to_be_visible()
@@ -114,7 +111,7 @@ async def test_the_page_fills_the_screen(browser: Browser, sandbox: Sandbox, wid
 async def test_dark_and_light_can_be_chosen(person: Person) -> None:
     ground = "getComputedStyle(document.body).backgroundColor"
     light = await person.page.evaluate(ground)
-    await person.page.get_by_role("button", name="Dark colours").click()
+    await person.page.get_by_role("button", name="Dark mode").click()
     dark = await person.page.evaluate(ground)
     assert (light, dark) == ("rgb(255, 255, 255)", "rgb(25, 27, 33)")
 
@@ -124,9 +121,9 @@ async def test_a_bot_that_stops_is_shown_and_can_be_started_again(
 ) -> None:
     await sandbox.bot.stop()
     trouble = person.page.get_by_role("alert")
-    await expect(trouble).to_contain_text("The bot has stopped")
-    await trouble.get_by_role("button", name="Start it again").click()
-    await expect(person.page.get_by_text("The bot is running")).to_be_visible()
+    await expect(trouble).to_contain_text("Gatehouse has stopped")
+    await trouble.get_by_role("button", name="Start it").click()
+    await expect(person.page.get_by_text("Gatehouse is running")).to_be_visible()
     await expect(trouble).to_have_count(0)
     await person.type("/gatehouse whoami")
     await expect(person.newest).to_contain_text("operator")
@@ -148,3 +145,34 @@ async def test_the_end_stays_in_sight_when_the_panel_opens(person: Person) -> No
         await expect(person.log).to_contain_text(f"line {number} ")
     await person.services()
     await expect(person.newest).to_be_in_viewport(ratio=1)
+
+
+async def test_draft_outlives_a_reload(person: Person) -> None:
+    await person.composer.fill("half a sentence")
+    await person.page.reload()
+    await expect(person.composer).to_have_value("half a sentence")
+
+
+async def test_replies_in_threads_and_private_answers_are_not_unread(
+    browser: Browser, sandbox: Sandbox
+) -> None:
+    said = sandbox.slack.say("U0ADMIN", "C0ALERTS", "the only one")
+    sandbox.slack.say("U0ADMIN", "C0ALERTS", "a reply", said.ts)
+    await sandbox.slack.command("U0VIEWER", "C0ALERTS", "/gatehouse", "whoami")
+    await sandbox.slack.until(lambda: sandbox.slack.workspace.ephemerals("U0VIEWER"))
+    seen = [m for m in sandbox.slack.workspace.messages("C0ALERTS") if m.user != "U0VIEWER"]
+    async with person_at(browser, sandbox.url) as someone:
+        await someone.act_as("Vera")
+        alerts = someone.page.get_by_role("link", name="#alerts")
+        await expect(alerts).to_have_accessible_description(f"{len(seen)} unread")
+
+
+async def test_panel_over_the_chat_closes_by_a_click_beside_it(
+    browser: Browser, sandbox: Sandbox
+) -> None:
+    size = {"width": 768, "height": 800}
+    async with person_at(browser, sandbox.url, viewport=size) as someone:
+        panel = await someone.services()
+        await expect(panel).to_be_visible()
+        await someone.page.mouse.click(40, 400)
+        await expect(panel).to_have_count(0)

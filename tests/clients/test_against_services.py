@@ -11,7 +11,10 @@ from bot.clients.email import EmailClient
 from bot.clients.flow import FlowClient
 from bot.clients.inventory import DataCenterAccess, InventoryClient
 from bot.clients.oauth import OAuthCredential, OAuthGrant
-from bot.errors import (
+from bot.model.organizations.data_centers import DATA_CENTERS
+from bot.model.organizations.organization import OrganizationKey
+from bot.model.quotas.calls import PROBE, CallCause
+from bot.service_errors import (
     CredentialsRefused,
     PermissionMissing,
     RateLimited,
@@ -19,9 +22,6 @@ from bot.errors import (
     ServiceFailed,
     ServiceRefused,
 )
-from bot.model.calls import PROBE, CallCause
-from bot.model.data_centers import DATA_CENTERS
-from bot.model.organization import OrganizationKey
 from sandbox.services.faults import Fault, FaultKind
 from sandbox.services.running import RunningServices, running_services
 from sandbox.services.state import ServicesState

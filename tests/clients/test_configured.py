@@ -6,7 +6,13 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from bot.clients.configured import email_client, flow_client, inventory_access, redactor_of
+from bot.clients.configured import (
+    email_client,
+    flow_client,
+    inventory_access,
+    quota_terms,
+    redactor_of,
+)
 from bot.clients.credentials import HeaderToken, QueryToken
 from bot.clients.oauth import OAuthCredential
 from bot.settings import Settings, read_settings
@@ -14,7 +20,7 @@ from tests.support.http import Bench, open_bench
 
 LEAST = {
     "SLACK_BOT_TOKEN": "xoxb-1",
-    "SLACK_SIGNING_SECRET": "signing",
+    "SLACK_SIGNING_SECRET": "signing-secret-word",
     "ALERTS_CHANNEL": "C1",
     "APPROVALS_CHANNEL": "C2",
 }
@@ -98,8 +104,8 @@ def test_every_secret_is_known_to_the_redactor() -> None:
             FLOW_AUTH_TOKEN="flow-token",
             EMAIL_API_KEY="SG.email-key",
             EMAIL_BASE_URL="https://e.example",
-            AUDIT_KEY="audit-key",
-            METRICS_TOKEN="metrics-token",
+            AUDIT_KEY="audit-key-of-enough-length",
+            METRICS_TOKEN="metrics-token-word",
             SLACK_APP_TOKEN="xapp-app-token",
             DATABASE_URL="postgresql://me:data-word@db.example/x",
             INVENTORY_BASE_URL="https://inventory.example.com/inventory/v1",
@@ -108,12 +114,12 @@ def test_every_secret_is_known_to_the_redactor() -> None:
     )
     secrets = [
         "xoxb-1",
-        "signing",
+        "signing-secret-word",
         "xapp-app-token",
         "flow-token",
         "SG.email-key",
-        "audit-key",
-        "metrics-token",
+        "audit-key-of-enough-length",
+        "metrics-token-word",
         "data-word",
         "auth-token",
         "client-secret",
@@ -123,3 +129,8 @@ def test_every_secret_is_known_to_the_redactor() -> None:
     ]
     cleaned = redactor.clean(" ".join(secrets)).split(" ")
     assert cleaned == ["[secret]"] * len(secrets)
+
+
+@pytest.mark.parametrize(("commands", "share"), [("30", 50), ("200", 200), ("0", None)])
+def test_person_has_half_of_a_minute_where_people_are_limited(commands, share):
+    assert quota_terms(settings(COMMANDS_PER_MINUTE=commands)).person_minute == share

@@ -1,31 +1,23 @@
 """The email client: does the key work, and if not, what to do."""
 
 import base64
-from collections.abc import AsyncIterator, Iterator
 
 import pytest
 from pydantic import SecretStr
 from yarl import URL
 
 from bot.clients.email import EmailClient
-from bot.errors import CredentialsRefused, PermissionMissing, ResponseUnreadable, ServiceRefused
 from bot.model.emailkey import EmailTemplate, EmailTemplates
+from bot.service_errors import (
+    CredentialsRefused,
+    PermissionMissing,
+    ResponseUnreadable,
+    ServiceRefused,
+)
 from tests.support.aioresponses_compat import FakeServices
-from tests.support.http import Bench, open_bench
+from tests.support.http import Bench
 
 BASE = "https://email.example.com"
-
-
-@pytest.fixture
-async def bench() -> AsyncIterator[Bench]:
-    async with open_bench() as bench:
-        yield bench
-
-
-@pytest.fixture
-def services() -> Iterator[FakeServices]:
-    with FakeServices() as services:
-        yield services
 
 
 def a_client(bench: Bench, auth="bearer") -> EmailClient:
@@ -71,9 +63,9 @@ async def test_a_wrong_key_and_a_missing_permission_are_told_apart(
     services.get(f"{BASE}/v3/templates", status=401)
     services.get(f"{BASE}/v3/templates", status=403)
     services.get(f"{BASE}/v3/templates", status=404)
-    with pytest.raises(CredentialsRefused, match="make a new one and set EMAIL_API_KEY"):
+    with pytest.raises(CredentialsRefused, match="Create a new one and set EMAIL_API_KEY"):
         await a_client(bench).check("templates")
-    with pytest.raises(PermissionMissing, match="permission to read “templates”"):
+    with pytest.raises(PermissionMissing, match="read access to “templates”"):
         await a_client(bench).check("templates")
     with pytest.raises(ServiceRefused, match="no resource “templates”"):
         await a_client(bench).check("templates")

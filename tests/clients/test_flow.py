@@ -1,7 +1,7 @@
 """The flow client: what an update sends, and what is never taken for an empty list."""
 
 import base64
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
@@ -10,25 +10,18 @@ from pydantic import SecretStr
 from yarl import URL
 
 from bot.clients.flow import FlowClient
-from bot.errors import CredentialsRefused, ResponseUnreadable, ServiceRefused, ServiceUnreachable
+from bot.service_errors import (
+    CredentialsRefused,
+    ResponseUnreadable,
+    ServiceRefused,
+    ServiceUnreachable,
+)
 from tests.support.aioresponses_compat import FakeServices
-from tests.support.http import Bench, RawServer, open_bench, web_server
+from tests.support.http import Bench, RawServer, web_server
 
 SID = "FW00000000000000000000000000000001"
 ADDRESS = f"https://flows.example.com/v2/Flows/{SID}/TestUsers"
 PEOPLE = ["whatsapp:+15551234567", "ada@example.com", "zoë & 李, x"]
-
-
-@pytest.fixture
-async def bench() -> AsyncIterator[Bench]:
-    async with open_bench() as bench:
-        yield bench
-
-
-@pytest.fixture
-def services() -> Iterator[FakeServices]:
-    with FakeServices() as services:
-        yield services
 
 
 def a_client(bench: Bench, url: str = "https://flows.example.com", field: str = "testUsers"):

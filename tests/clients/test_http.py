@@ -8,6 +8,7 @@ import threading
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
+import aiohttp
 import pytest
 from aiohttp import ClientSession, TCPConnector, web
 from aiohttp.abc import AbstractResolver
@@ -15,14 +16,15 @@ from structlog.contextvars import bound_contextvars, merge_contextvars
 from structlog.testing import capture_logs
 from yarl import URL
 
+from bot.clients import http
 from bot.clients.calls import Answer, Attempt, ServiceCall
 from bot.clients.http import LARGE_BYTES, MOST_BYTES, RETRY_PAUSES_SECONDS
-from bot.errors import (
+from bot.errors import DatabaseUnavailable, QuotaError
+from bot.model.quotas.reported import ReportedLimits
+from bot.service_errors import (
     CredentialsRefused,
-    DatabaseUnavailable,
     NotJson,
     PermissionMissing,
-    QuotaError,
     RateLimited,
     Redirected,
     ResponseTooLarge,
@@ -33,7 +35,6 @@ from bot.errors import (
     ServiceTimeout,
     ServiceUnreachable,
 )
-from bot.model.told import ToldLimits
 from tests.support.http import Bench, RawServer, open_bench, web_server
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
@@ -50,6 +51,7 @@ class FakeAttempts:
         self.events: list[object] = []
         self.refuse_after = refuse_after
         self.broken = broken
+        self.is_late = False
 
     @asynccontextmanager
     async def __call__(self) -> AsyncIterator[Attempt]:
@@ -62,6 +64,9 @@ class FakeAttempts:
             self.events.append(type(error))
             raise
         self.events.append("passed")
+
+    def may_send(self) -> bool:
+        return not self.is_late
 
     async def responded(self, status: int, headers: Mapping[str, str]) -> None:
         if self.broken:
@@ -115,7 +120,7 @@ async def test_no_redirect_is_followed(bench: Bench, status: int) -> None:
             return web.Response(status=status, headers={"Location": f"{other}/stolen"})
 
         async with web_server(redirect) as url:
-            with pytest.raises(Redirected, match="another address") as caught:
+            with pytest.raises(Redirected, match="redirected the request") as caught:
                 await bench.request(a_call(url, headers={"Authorization": "Bearer k"}))
     assert asked == []
     assert "127.0.0.1" not in caught.value.sentence
@@ -140,7 +145,7 @@ async def test_more_than_ten_mebibytes_are_refused_while_reading(bench: Bench, k
         "compressed": _bomb,
     }[kind]()
     async with RawServer(answer).running() as server:
-        with pytest.raises(ResponseTooLarge, match="more than 10 MiB"):
+        with pytest.raises(ResponseTooLarge, match="over 10 MiB"):
             await bench.request(a_call(server.url))
     assert len(server.requests) == 1
 
@@ -254,7 +259,7 @@ async def test_a_grant_hears_of_the_headers_and_of_the_refusal(bench: Bench) -> 
             await bench.request(a_call(server.url), attempts)
     assert attempts.events == ["open", (429, "yes"), RateLimited]
     assert (caught.value.code, caught.value.message) == (45, "no more than 1,000")
-    assert caught.value.told == ToldLimits(1000, 0, 3600)
+    assert caught.value.reported == ReportedLimits(1000, 0, 3600)
 
 
 async def test_without_a_slot_nothing_is_sent_and_a_retry_needs_one_too(bench: Bench) -> None:
@@ -278,7 +283,9 @@ async def test_a_ledger_that_breaks_during_the_call_is_not_called_the_services_f
 
 async def test_an_answer_that_cannot_be_read_is_no_success(bench: Bench) -> None:
     def read(_: Answer) -> None:
-        raise NotJson("email", "The email service gave an answer that is not JSON.")
+        raise NotJson(
+            "email", "The email service sent a response that Gatehouse can't read (not JSON)."
+        )
 
     attempts = FakeAttempts()
     async with RawServer(OK).running() as server:
@@ -313,14 +320,14 @@ async def test_nobody_listening_cannot_be_reached(bench: Bench) -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         port = unused.getsockname()[1]
-    with pytest.raises(ServiceUnreachable, match="cannot be reached") as caught:
+    with pytest.raises(ServiceUnreachable, match="can't be reached") as caught:
         await bench.request(a_call(f"http://127.0.0.1:{port}"))
     assert str(port) not in caught.value.sentence
 
 
 async def test_what_is_not_http_is_unreadable(bench: Bench) -> None:
     async with RawServer(b"220 mail.example ESMTP\r\n\r\n").running() as server:
-        with pytest.raises(ResponseUnreadable, match="proper HTTP"):
+        with pytest.raises(ResponseUnreadable, match="that Gatehouse can't read"):
             await bench.request(a_call(server.url))
 
 
@@ -390,6 +397,54 @@ async def test_a_host_that_does_not_exist_is_told_as_that() -> None:
     connector = TCPConnector(resolver=NoSuchHost())
     async with ClientSession(connector=connector) as session:
         bench = Bench(session, 10.0)
-        with pytest.raises(ServiceUnreachable, match="no host of that name") as caught:
+        with pytest.raises(ServiceUnreachable, match="host name doesn't exist") as caught:
             await bench.request(a_call("https://secret-host.example"))
     assert "secret-host" not in caught.value.sentence
+
+
+async def test_connection_that_is_never_made_is_told_as_unsent(bench: Bench, monkeypatch) -> None:
+    """As where a firewall drops every packet."""
+    monkeypatch.setattr(http, "CONNECT_SECONDS", 0.05)
+
+    async def silent(*_: object, **__: object) -> None:
+        await asyncio.sleep(30)
+
+    monkeypatch.setattr(aiohttp.TCPConnector, "_create_connection", silent)
+    attempts = FakeAttempts()
+    with pytest.raises(ServiceUnreachable, match="can't be reached") as caught:
+        await bench.request(a_call("https://inventory.example.com"), attempts)
+    assert (caught.value.sent, caught.value.retryable) == (False, False)
+    assert attempts.events == ["open", ServiceUnreachable]
+
+
+@pytest.mark.parametrize("key", ["Bearer k\n", "Bearer k\r\nHost: elsewhere", "Bearer \x00"])
+async def test_header_with_a_line_end_is_an_error_and_is_not_sent(bench: Bench, key) -> None:
+    asked: list[str] = []
+
+    async def answer(request: web.Request) -> web.Response:
+        asked.append(request.path_qs)
+        return web.Response()
+
+    async with web_server(answer) as url:
+        with pytest.raises(ServiceUnreachable, match="line end in the setting") as caught:
+            await bench.request(a_call(url, headers={"Authorization": key}))
+    assert (caught.value.sent, asked) == (False, [])
+    assert "elsewhere" not in str(caught.value)
+
+
+@pytest.mark.parametrize("is_kept", [False, True])
+async def test_request_that_was_held_up_is_not_written(bench: Bench, is_kept) -> None:
+    asked: list[str] = []
+
+    async def answer(request: web.Request) -> web.Response:
+        asked.append(request.path_qs)
+        return web.Response()
+
+    attempts = FakeAttempts()
+    async with web_server(answer) as url:
+        if is_kept:
+            await bench.request(a_call(url), attempts)
+        attempts.is_late = True
+        with pytest.raises(ServiceUnreachable, match="held up before it was sent") as caught:
+            await bench.request(a_call(url), attempts)
+    assert (caught.value.sent, len(asked)) == (False, int(is_kept))

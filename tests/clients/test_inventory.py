@@ -1,6 +1,5 @@
 """The inventory client: what is sent, what is understood, and no call without a grant."""
 
-from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import pytest
@@ -9,23 +8,22 @@ from yarl import URL
 
 from bot.clients.credentials import Credential, HeaderToken, QueryToken, Signed
 from bot.clients.inventory import DataCenterAccess, InventoryClient
-from bot.errors import (
+from bot.errors import NotConfigured, QuotaError
+from bot.model.organizations.organization import Organization, OrganizationKey
+from bot.model.quotas.calls import PROBE, CallCause
+from bot.model.quotas.reported import ReportedLimits
+from bot.service_errors import (
     CredentialsRefused,
-    NotConfigured,
     NotJson,
-    QuotaError,
     RateLimited,
     ServiceError,
     ServiceFailed,
     ServiceRefused,
     WrongForm,
 )
-from bot.model.calls import PROBE, CallCause
-from bot.model.organization import Organization, OrganizationKey
-from bot.model.told import ToldLimits
 from tests.support.aioresponses_compat import FakeServices
 from tests.support.guard import FakeGuard
-from tests.support.http import Bench, open_bench
+from tests.support.http import Bench
 
 ROOT = URL("https://inventory.example.eu/inventory/v1")
 EU = OrganizationKey("eu", "7")
@@ -52,18 +50,6 @@ class FakeCredential:
 
 
 @pytest.fixture
-async def bench() -> AsyncIterator[Bench]:
-    async with open_bench() as bench:
-        yield bench
-
-
-@pytest.fixture
-def services() -> Iterator[FakeServices]:
-    with FakeServices() as services:
-        yield services
-
-
-@pytest.fixture
 def guard() -> FakeGuard:
     return FakeGuard()
 
@@ -82,9 +68,21 @@ async def test_a_listing_names_the_organization_and_counts_against_it(
 ) -> None:
     services.get(address(organization_id="7", authtoken="t0ken"), payload=LISTING)
     found = await a_client(bench, guard).organizations(EU, CAUSE)
-    assert found == [Organization(organization_id="7", name="Zillum")]
+    assert found == (Organization(organization_id="7", name="Zillum"),)
     assert guard.events == [EU, "responded", "passed"]
     assert guard.causes == [CAUSE]
+
+
+async def test_answer_that_is_the_same_is_not_read_again(
+    bench: Bench, services: FakeServices, guard: FakeGuard
+) -> None:
+    client, where = a_client(bench, guard), address(organization_id="7", authtoken="t0ken")
+    services.get(where, payload=LISTING)
+    services.get(where, payload=LISTING)
+    services.get(where, payload={**LISTING, "organizations": []})
+    first = await client.organizations(EU, CAUSE)
+    assert await client.organizations(EU, CAUSE) is first
+    assert await client.organizations(EU, CAUSE) == ()
 
 
 async def test_the_first_listing_of_all_names_none(
@@ -147,7 +145,7 @@ async def test_told_limits_reach_the_grant(
     }
     services.get(address(organization_id="7", authtoken="t0ken"), payload=LISTING, headers=headers)
     await a_client(bench, guard).organizations(EU, CAUSE)
-    assert guard.events == [EU, "responded", ToldLimits(1000, 12, 3600), "passed"]
+    assert guard.events == [EU, "responded", ReportedLimits(1000, 12, 3600), "passed"]
 
 
 async def test_a_429_reaches_the_grant_with_its_code(
@@ -168,11 +166,11 @@ async def test_a_429_reaches_the_grant_with_its_code(
         ({"body": '{"code": 0, "organ'}, NotJson, "not JSON"),
         ({"body": b"\xff\xfe"}, NotJson, "not JSON"),
         ({"body": "[" * 100_000}, NotJson, "not JSON"),
-        ({"payload": [1]}, WrongForm, "another form"),
-        ({"payload": {"organizations": []}}, WrongForm, "at “code”"),
-        ({"payload": {"code": "0", "organizations": []}}, WrongForm, "at “code”"),
-        ({"payload": {"code": 0}}, WrongForm, "at “organizations”"),
-        ({"payload": {"code": 0, "organizations": {}}}, WrongForm, "at “organizations”"),
+        ({"payload": [1]}, WrongForm, "not the expected object"),
+        ({"payload": {"organizations": []}}, WrongForm, "field “code”"),
+        ({"payload": {"code": "0", "organizations": []}}, WrongForm, "field “code”"),
+        ({"payload": {"code": 0}}, WrongForm, "field “organizations”"),
+        ({"payload": {"code": 0, "organizations": {}}}, WrongForm, "field “organizations”"),
         (
             {"payload": {"code": 0, "organizations": [{"organization_id": 7, "name": "x"}]}},
             WrongForm,
@@ -204,6 +202,6 @@ async def test_a_broken_answer_is_one_error_with_a_sentence(
 
 
 async def test_a_data_center_without_settings_is_named(bench: Bench, guard: FakeGuard) -> None:
-    with pytest.raises(NotConfigured, match="data center jp"):
+    with pytest.raises(NotConfigured, match=r"service \(jp\) is not set up"):
         await a_client(bench, guard).organizations(OrganizationKey("jp"), CAUSE)
     assert a_client(bench, guard).data_centers == ("eu",)

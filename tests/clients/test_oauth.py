@@ -1,7 +1,6 @@
 """Access tokens that renew themselves."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import pytest
@@ -11,7 +10,9 @@ from yarl import URL
 
 from bot.clients.inventory import DataCenterAccess, InventoryClient
 from bot.clients.oauth import OAuthCredential, OAuthGrant
-from bot.errors import (
+from bot.model.organizations.organization import OrganizationKey
+from bot.model.quotas.calls import CallCause
+from bot.service_errors import (
     CredentialsRefused,
     ResponseUnreadable,
     RotatingRefreshToken,
@@ -19,28 +20,14 @@ from bot.errors import (
     ServiceFailed,
     ServiceRefused,
 )
-from bot.model.calls import CallCause
-from bot.model.organization import OrganizationKey
 from tests.support.aioresponses_compat import FakeServices
 from tests.support.guard import FakeGuard
-from tests.support.http import Bench, open_bench, web_server
+from tests.support.http import Bench, web_server
 
 TOKEN_URL = "https://accounts.example.eu/oauth/v2/token"
 ROOT = URL("https://inventory.example.eu/inventory/v1")
 LISTING: dict[str, Any] = {"code": 0, "message": "success", "organizations": []}
 EU = OrganizationKey("eu")
-
-
-@pytest.fixture
-async def bench() -> AsyncIterator[Bench]:
-    async with open_bench() as bench:
-        yield bench
-
-
-@pytest.fixture
-def services() -> Iterator[FakeServices]:
-    with FakeServices() as services:
-        yield services
 
 
 def a_credential(bench: Bench, url: str = TOKEN_URL) -> OAuthCredential:
@@ -154,7 +141,7 @@ async def test_a_refused_token_is_renewed_once_and_the_second_call_is_granted_an
         await InventoryClient(bench.http, guard, {"eu": access}).organizations(
             EU, CallCause("list")
         )
-        == []
+        == ()
     )
     sent = [one.kwargs["headers"]["Authorization"] for one in services.requests["GET", address]]
     assert sent == ["Bearer old", "Bearer new"]
@@ -178,7 +165,7 @@ async def test_no_call_is_granted_while_there_is_no_token(
     guard = FakeGuard()
     access = DataCenterAccess(ROOT, a_credential(bench))
     client = InventoryClient(bench.http, guard, {"eu": access})
-    with pytest.raises(ServiceFailed, match="token address of data center eu"):
+    with pytest.raises(ServiceFailed, match=r"OAuth provider \(eu\)"):
         await client.organizations(EU, CallCause("list"))
     assert guard.events == []
 
@@ -189,13 +176,13 @@ async def test_no_call_is_granted_while_there_is_no_token(
         (400, {"error": "invalid_grant"}, CredentialsRefused, "refresh token"),
         (200, {"error": "invalid_code"}, CredentialsRefused, "refresh token"),
         (401, {"error": "invalid_client"}, CredentialsRefused, "client_secret"),
-        (401, {}, CredentialsRefused, "refuses the credential"),
+        (401, {}, CredentialsRefused, "rejected Gatehouse's credentials"),
         (400, {"error": "invalid_scope"}, ServiceRefused, "invalid_scope"),
         (200, {"error": "odd <!channel>"}, ServiceRefused, "odd"),
         (200, {}, ResponseUnreadable, "usable access token"),
         (200, [], ResponseUnreadable, "usable access token"),
         (200, {"access_token": ""}, ResponseUnreadable, "usable access token"),
-        (200, {"access_token": "a\r\nX: y"}, ResponseUnreadable, "cannot be sent"),
+        (200, {"access_token": "a\r\nX: y"}, ResponseUnreadable, "can't be sent"),
         (200, {"access_token": "one", "expires_in": "soon"}, ResponseUnreadable, "usable"),
         (
             200,
@@ -237,9 +224,44 @@ async def test_a_failed_renewal_is_tried_again_by_the_next_who_asks(
     services.post(TOKEN_URL, status=500)
     answers(services, "one")
     credential = a_credential(bench)
-    with pytest.raises(ServiceFailed):
-        await credential.sign()
+    for _ in range(3):
+        with pytest.raises(ServiceFailed):
+            await credential.sign()
+    assert renewals(services) == 1
+    bench.clock.elapsed += 1
     assert await header(credential) == "Bearer one"
+
+
+@pytest.mark.parametrize("status", [400, 429])
+async def test_declined_renewal_is_not_tried_again_at_once(
+    bench: Bench, services: FakeServices, status: int
+) -> None:
+    services.post(TOKEN_URL, status=status)
+    answers(services, "one")
+    credential = a_credential(bench)
+    for _ in range(5):
+        with pytest.raises(ServiceError):
+            await credential.sign()
+        bench.clock.elapsed += 1
+    assert renewals(services) == 1
+    bench.clock.elapsed += 10
+    assert await header(credential) == "Bearer one"
+
+
+async def test_good_token_is_used_while_the_token_address_says_429(
+    bench: Bench, services: FakeServices
+) -> None:
+    answers(services, "one", expires_in=3600)
+    services.post(TOKEN_URL, status=429)
+    answers(services, "two", expires_in=3600)
+    credential = a_credential(bench)
+    assert await header(credential) == "Bearer one"
+    bench.clock.elapsed = 3545
+    for _ in range(5):
+        assert await header(credential) == "Bearer one"
+    assert renewals(services) == 2
+    bench.clock.elapsed += 10
+    assert await header(credential) == "Bearer two"
 
 
 async def test_a_token_that_is_still_good_is_used_where_no_new_one_can_be_had(

@@ -10,6 +10,7 @@ from slack_sdk.web.async_client import AsyncWebClient
 
 from bot.clients.slack import SlackClient
 from bot.errors import SlackRateLimited, SlackUnreachable
+from bot.ui.message import Message
 from tests.support.clock import FakeClock
 
 
@@ -54,6 +55,27 @@ async def test_a_method_is_left_alone_for_as_long_as_slack_asks() -> None:
         clock.advance(0.5)
         assert (await slack.user("U1")).slack_user_id == "U1"
     assert called == ["users.info", "usergroups.users.list", "users.info"]
+
+
+async def test_one_full_channel_holds_up_no_other() -> None:
+    clock, posted = FakeClock(), []
+
+    async def answer(request: web.Request) -> web.Response:
+        channel = (await request.post() or await request.json())["channel"]
+        posted.append(channel)
+        if channel == "C0CARDS":
+            return web.Response(status=429, headers={"Retry-After": "30"})
+        return web.json_response({"ok": True, "channel": channel, "ts": "1.2"})
+
+    async def post(slack: SlackClient, channel: str) -> tuple[str, str]:
+        return await slack.post(channel, Message("x"), thread_ts=None, client_msg_id="1")
+
+    async with client_of(answer, clock) as slack:
+        for _ in range(2):
+            with pytest.raises(SlackRateLimited):
+                await post(slack, "C0CARDS")
+        assert await post(slack, "C0ALERTS") == ("C0ALERTS", "1.2")
+    assert posted == ["C0CARDS", "C0ALERTS"]
 
 
 @pytest.mark.parametrize("told", ["inf", "1e400", "9" * 400, "86400"])

@@ -14,7 +14,8 @@ def programs(tmp_path: Path) -> Path:
     """A folder of programs: `make` says which database it is given, the others must not be run."""
     for name in ("apt-get", "pg_createcluster", "pg_ctlcluster", "pg_isready", "psql"):
         place(tmp_path / name, f"echo {name} was run; exit 1")
-    place(tmp_path / "chromium", "exit 0")
+    for name in ("chromium", "pgbouncer", "promtool"):
+        place(tmp_path / name, "exit 0")
     place(tmp_path / "make", 'echo "make $* with $TEST_DATABASE_URL"')
     return tmp_path
 

@@ -98,6 +98,8 @@ class Notes:
         self.holds("the list as approved, one true card, told once")
         if story.cleared_alerts:
             self.holds("one alert, cleared once")
+        if story.has_homes:
+            self.holds("Home true for both")
         if by_command:
             await story.fleet.verify_audit()
         else:

@@ -9,12 +9,12 @@ import pytest
 from sqlalchemy import text
 
 from bot.errors import CommitUnknown, DatabaseUnavailable
-from bot.model.approval import Act
-from bot.store import engine
+from bot.model.testusers.approval import Act
+from bot.store import engine, sqlite
 from bot.store.engine import Database
 from bot.store.jobs import Job
 from bot.ui import replies
-from bot.workflows.testusers.clicks import CLICK, Clicks, StoredClick
+from bot.workflows.testusers.interactions import INTERACTION, StoredInteraction, StoredInteractions
 from tests.support.proxy import running_proxy
 from tests.support.testusers import ADA, World
 
@@ -25,7 +25,7 @@ async def write(database: Database) -> None:
 
 
 async def test_writers_behind_a_locked_file_all_give_up_in_time(sqlite_url, clock, monkeypatch):
-    monkeypatch.setattr(engine, "BUSY_SECONDS", 0.2)
+    monkeypatch.setattr(sqlite, "BUSY_SECONDS", 0.2)
     monkeypatch.setattr(engine, "STATEMENT_SECONDS", 0.3)
     database = Database(sqlite_url, clock)
     await write(database)
@@ -45,11 +45,11 @@ async def test_a_commit_that_breaks_off_is_not_said_to_have_done_nothing(postgre
     async with running_proxy(parts.hostname, parts.port) as proxy:
         through = f"postgresql://{parts.username}@127.0.0.1:{proxy.port}{parts.path}"
         database = Database(through, clock)
-        with pytest.raises(CommitUnknown, match="not sure"):  # noqa: PT012 - the commit raises
+        with pytest.raises(CommitUnknown, match="can't tell whether"):  # noqa: PT012 - the commit raises
             async with database.transaction() as tx:
                 await tx.connection.execute(text("SELECT 1"))
                 await proxy.cut()
-        with pytest.raises(DatabaseUnavailable, match="Nothing was done"):
+        with pytest.raises(DatabaseUnavailable, match="Nothing was changed"):
             await write(database)
         await database.close()
 
@@ -65,14 +65,14 @@ class FakeReplies:
 
 async def test_a_click_that_waits_for_the_database_says_so_once(database, clock, monkeypatch):
     world, port = World(database, clock), FakeReplies()
-    clicks = Clicks(world.setup, port, lambda name, outcome: None)
+    clicks = StoredInteractions(world.setup, port, lambda name, outcome: None)
 
     async def unavailable(*_) -> None:
         raise DatabaseUnavailable
 
-    monkeypatch.setattr(clicks, "_follow", unavailable)
-    click = StoredClick(Act.APPROVE, "r1", ADA, (), "https://slack/response")
-    job = Job("click:1", CLICK, "r1", clock.now(), click.payload())
+    monkeypatch.setattr(clicks, "_process", unavailable)
+    click = StoredInteraction(Act.APPROVE, "r1", ADA, (), "https://slack/response")
+    job = Job("click:1", INTERACTION, "r1", clock.now(), click.payload())
     for _ in range(3):
         with pytest.raises(DatabaseUnavailable):
             await clicks.run(job, None)

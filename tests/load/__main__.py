@@ -19,8 +19,8 @@ def read() -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    wish = read()
-    found = main(wish.database or KINDS, Load(wish.seconds, wish.a_second))
+    options = read()
+    found = main(options.database or KINDS, Load(options.seconds, options.a_second))
     for kind, lines in found.items():
         sys.stdout.write(table(kind, lines) + "\n\n")
     sys.exit(0 if all(line.is_well for lines in found.values() for line in lines) else 1)

@@ -1,17 +1,29 @@
-"""A database with a past: 1,000 pending requests and 100,000 entries of the audit."""
+"""A database with a past: requests that wait, a long audit, and many organizations' calls."""
 
 import uuid
+from collections.abc import Sequence
+from dataclasses import asdict
 from datetime import timedelta
 from types import SimpleNamespace
 
 from sqlalchemy import insert, select, update
 
 from bot.model.audit import AuditEntry
+from bot.model.organizations.organization import OrganizationKey
 from bot.store.audit import AuditStore
 from bot.store.engine import Database, Transaction
-from bot.store.tables import audit_entries, audit_head, jobs, requests
+from bot.store.tables import (
+    audit_entries,
+    audit_head,
+    jobs,
+    quota_calls,
+    quota_organizations,
+    requests,
+)
 
 CHUNK = 5_000
+LEDGER_CHUNK = 1_000
+CALLS_EACH = 10
 
 
 async def fill(database: Database, pending: int, entries: int) -> None:
@@ -52,3 +64,41 @@ async def _lengthen_audit(tx: Transaction, count: int) -> None:
         head = SimpleNamespace(position=one.position, hash=one.hash)
     await tx.connection.execute(insert(audit_entries), recorded)
     await tx.connection.execute(update(audit_head).values(position=head.position, hash=head.hash))
+
+
+async def fill_ledger(database: Database, organizations: Sequence[OrganizationKey]) -> None:
+    """Give each organization calls of the last day, as a day of the watcher and people does."""
+    for begun in range(0, len(organizations), LEDGER_CHUNK):
+        async with database.transaction() as tx:
+            await _add_calls(tx, organizations[begun : begun + LEDGER_CHUNK])
+
+
+async def _add_calls(tx: Transaction, keys: Sequence[OrganizationKey]) -> None:
+    now = (await tx.now()).timestamp()
+    usual = {
+        "summed": 0,
+        "blocks": [],
+        "probing_until": 0.0,
+        "muted_until": 0.0,
+        "watched_at": now - 60,
+    }
+    rows = [{**usual, **asdict(key)} for key in keys]
+    await tx.connection.execute(insert(quota_organizations), rows)
+    newest = select(quota_organizations.c.id).order_by(quota_organizations.c.id.desc())
+    ids = (await tx.connection.execute(newest.limit(len(keys)))).scalars()
+    calls = [_call(its_id, number, now) for its_id in ids for number in range(1, CALLS_EACH + 1)]
+    await tx.connection.execute(insert(quota_calls), calls)
+
+
+def _call(organization: int, number: int, now: float) -> dict[str, object]:
+    """One of the last 20 hours, over long ago but for the newest of some."""
+    at = now - 20 * 3600.0 * (1 - number / (CALLS_EACH + 1 + organization % 2))
+    return {
+        "organization": organization,
+        "number": number,
+        "reserved_at": at,
+        "slot_free_at": at + 61,
+        "permit_until": at + 1,
+        "kind": "watch",
+        "slack_user_id": "",
+    }

@@ -5,9 +5,9 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.model.applying import inverse_of
-from bot.model.requests import Done
-from bot.model.testusers import Change, apply_change
+from bot.model.testusers.applying import inverse_of
+from bot.model.testusers.changes import Change, apply_change
+from bot.model.testusers.requests import Done
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 names = st.sampled_from("abcdefgh")

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from bot.model.approval import (
+from bot.model.testusers.approval import (
     TRANSITIONS,
     Act,
     Decision,

@@ -2,8 +2,8 @@
 
 import pytest
 
-from bot.model.blocks import BlockCode, Blocks, pause_seconds
-from bot.model.plans import CallClass
+from bot.model.quotas.blocks import BlockCode, Blocks, pause_seconds
+from bot.model.quotas.plans import CallClass
 
 NOW = 1_000_000.0
 
@@ -90,7 +90,7 @@ def test_no_block_is_in_nobodys_way():
 def test_a_try_that_is_put_off_is_no_failed_one():
     blocks = Blocks().refused(BlockCode.MINUTE, NOW, probe=False)
     blocks = blocks.refused(BlockCode.CONCURRENT, NOW, probe=False)
-    later = blocks.put_off(NOW + 500)
+    later = blocks.postpone(NOW + 500)
     assert (later.longest.code, later.longest.until) == (BlockCode.MINUTE, NOW + 500)
     assert later.longest.failed_tries == 0
     assert later.of(BlockCode.CONCURRENT) == blocks.of(BlockCode.CONCURRENT)
@@ -100,12 +100,12 @@ def test_a_try_that_is_put_off_is_no_failed_one():
 
 def test_what_was_put_off_is_put_forward_to_one_pause_at_most():
     blocks = Blocks().refused(BlockCode.MINUTE, NOW, probe=False)
-    assert blocks.put_forward(NOW + 1) == blocks
-    sooner = blocks.put_off(NOW + 9000).put_forward(NOW + 1000)
+    assert blocks.bring_forward(NOW + 1) == blocks
+    sooner = blocks.postpone(NOW + 9000).bring_forward(NOW + 1000)
     assert sooner.longest.until == NOW + 1060
 
 
 def test_putting_off_never_makes_it_sooner():
     blocks = Blocks().refused(BlockCode.MINUTE, NOW, probe=False)
-    assert blocks.put_off(NOW + 59) == blocks
-    assert Blocks().put_off(NOW) == Blocks()
+    assert blocks.postpone(NOW + 59) == blocks
+    assert Blocks().postpone(NOW) == Blocks()

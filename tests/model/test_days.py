@@ -2,23 +2,23 @@
 
 import pytest
 
-from bot.model.days import (
+from bot.model.quotas.days import (
     DayLedger,
     DaySource,
     DayUse,
     day_use,
     leaves_day_at,
     limit_in_message,
-    told_day,
+    reported_day,
 )
-from bot.model.told import ToldLimits
+from bot.model.quotas.reported import ReportedLimits
 
 NOW = 1_000_000.0
 HOUR = 3600.0
 
 
 def told(limit=2500, remaining=2400, reset=10_000, number=100, unsure=0):
-    return told_day(ToldLimits(limit, remaining, reset), NOW, number, unsure)
+    return reported_day(ReportedLimits(limit, remaining, reset), NOW, number, unsure)
 
 
 def test_without_the_services_word_the_day_is_what_was_reserved_since_it_began():
@@ -32,19 +32,19 @@ def test_a_call_leaves_the_day_25_hours_after_it_may_have_been_counted():
 
 
 def test_what_the_service_tells_is_used_and_calls_since_are_added():
-    ledger = DayLedger(made=110, made_before=0, told=told(number=100, unsure=2))
+    ledger = DayLedger(made=110, made_before=0, reported=told(number=100, unsure=2))
     assert day_use(ledger, 1000, NOW + 5) == DayUse(
-        100 + 2 + 10, 2500, DaySource.TOLD, NOW + 10_001
+        100 + 2 + 10, 2500, DaySource.REPORTED, NOW + 10_001
     )
 
 
 def test_after_the_told_reset_only_calls_since_count_against_the_told_limit():
-    ledger = DayLedger(made=110, made_before=107, told=told())
-    assert day_use(ledger, 1000, NOW + 10_001) == DayUse(3, 2500, DaySource.TOLD)
+    ledger = DayLedger(made=110, made_before=107, reported=told())
+    assert day_use(ledger, 1000, NOW + 10_001) == DayUse(3, 2500, DaySource.REPORTED)
 
 
 def test_a_day_after_the_told_reset_the_plan_is_in_force_again():
-    ledger = DayLedger(made=110, made_before=107, told=told())
+    ledger = DayLedger(made=110, made_before=107, reported=told())
     assert day_use(ledger, 1000, NOW + 10_001 + 24 * HOUR) == DayUse(3, 1000, DaySource.PLAN)
 
 
@@ -71,7 +71,7 @@ def test_the_longest_sane_reset_is_25_hours():
 def test_a_45_lowers_the_limit_and_never_raises_it():
     assert day_use(DayLedger(7, 0, lowered=500), 1000, NOW) == DayUse(7, 500, DaySource.MESSAGE)
     assert day_use(DayLedger(7, 0, lowered=5000), 1000, NOW).source is DaySource.PLAN
-    lowered = day_use(DayLedger(100, 0, told=told(), lowered=1000), 1000, NOW)
+    lowered = day_use(DayLedger(100, 0, reported=told(), lowered=1000), 1000, NOW)
     assert (lowered.limit, lowered.resets_at) == (1000, NOW + 10_001)
 
 
@@ -96,3 +96,23 @@ def test_a_45_lowers_the_limit_and_never_raises_it():
 )
 def test_the_limit_in_a_message_is_read_with_its_separators(message, limit):
     assert limit_in_message(message) == limit
+
+
+@pytest.mark.parametrize(
+    ("message", "limit"),
+    [
+        ("Organization 10234695 has exceeded its limit of 1,000 calls", 1000),
+        ("The limit of 1,000 calls is reached; it resets at 2026-03-02 00:00", 1000),
+        ("Organization 10234695 made 1,001 calls", 1001),
+        ("2,500 calls were made, above the limit of 1,000", 1000),
+        ("Retry after 3600", None),
+        ("Please wait 900 and try again", None),
+        ("Resets at 2026-03-02", None),
+    ],
+)
+def test_limit_is_no_id_no_date_and_no_pause(message, limit):
+    assert limit_in_message(message, "10234695") == limit
+
+
+def test_numbers_of_a_minute_are_not_taken_for_a_days():
+    assert reported_day(ReportedLimits(100, 99, 42), NOW, 1, 0) is None

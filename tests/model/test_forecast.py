@@ -2,8 +2,8 @@
 
 import pytest
 
-from bot.model.days import DaySource, DayUse
-from bot.model.forecast import forecast
+from bot.model.quotas.days import DaySource, DayUse
+from bot.model.quotas.forecast import OldCalls, forecast
 
 NOW = 1_000_000.0
 HOUR = 3600.0
@@ -31,3 +31,33 @@ def test_an_allowance_that_lasts_25_hours_has_no_end(last_hour):
 def test_a_told_reset_before_the_end_means_that_it_lasts():
     assert forecast(a_day(500, NOW + 4 * HOUR), 100, NOW).ends_at is None
     assert forecast(a_day(500, NOW + 6 * HOUR), 100, NOW).ends_at == NOW + 5 * HOUR
+
+
+def test_steady_calls_that_leave_as_fast_as_they_come_have_no_end():
+    """39 an hour, evenly, on 1,000 in 25 hours: never more than 975."""
+    old = [OldCalls(NOW - n * HOUR, 39) for n in range(1, 26)]
+    assert forecast(a_day(975), 39, NOW, old).ends_at is None
+
+
+@pytest.mark.parametrize("minutes", [0, 7, 30, 59])
+def test_steady_calls_have_no_end_at_any_minute_of_the_hour(minutes):
+    now, begun = NOW // HOUR * HOUR + minutes * 60, minutes / 60
+    this_hour = NOW // HOUR * HOUR
+    old = [OldCalls(this_hour, round(39 * begun))]
+    old += [OldCalls(this_hour - n * HOUR, 39) for n in range(1, 27)]
+    assert forecast(a_day(975), 39, now, old).ends_at is None
+
+
+def test_burst_ends_the_day_though_old_calls_leave():
+    old = [OldCalls(NOW - 20 * HOUR, 500), OldCalls(NOW - HOUR, 200)]
+    # 700 are used: 300 are left for 2 h; the 500 leave in 5 h.
+    assert forecast(a_day(700), 150, NOW, old).ends_at == pytest.approx(NOW + 2 * HOUR)
+    # By then enough have left.
+    assert forecast(a_day(700), 30, NOW, old).ends_at is None
+
+
+def test_other_clients_go_on_at_their_pace_in_a_told_day():
+    told = a_day(600, NOW + 12 * HOUR)
+    assert forecast(told, 20, NOW).ends_at is None
+    # 480 calls of others in 12 h.
+    assert forecast(told, 20, NOW, others_used=480).ends_at == pytest.approx(NOW + 400 / 60 * HOUR)

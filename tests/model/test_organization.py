@@ -5,7 +5,12 @@ import json
 import pytest
 from pydantic import ValidationError
 
-from bot.model.organization import Organization, OrganizationKey
+from bot.model.organizations.organization import (
+    UNNAMED,
+    Organization,
+    OrganizationKey,
+    read_in_portions,
+)
 
 SENT = {
     "organization_id": "10234695",
@@ -40,7 +45,7 @@ def test_a_field_nobody_knows_does_no_harm() -> None:
     [
         ("organization_id", 10234695),
         ("organization_id", ""),
-        ("name", None),
+        ("name", 7),
         ("is_org_active", "true"),
         ("fiscal_year_start_month", "0"),
         ("price_precision", 2.5),
@@ -69,3 +74,10 @@ def test_an_id_can_be_a_key(wrong: str) -> None:
 def test_a_key_prints_as_data_center_and_organization() -> None:
     assert str(OrganizationKey("com.au", "7")) == "com.au/7"
     assert str(OrganizationKey("eu")) == "eu/-"
+
+
+def test_null_hides_no_other_organization() -> None:
+    nulls = {"name": None, "is_default_org": None, "is_org_active": None, "email": None}
+    both = read_in_portions([{**SENT, **nulls}, SENT])
+    assert (both[0].name, both[0].is_default_org, both[0].is_org_active) == (UNNAMED, False, True)
+    assert both[1].name == SENT["name"]

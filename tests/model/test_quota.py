@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.model.blocks import BlockCode, Blocks
-from bot.model.days import DaySource, DayUse
-from bot.model.plans import CallClass, Limits, Plan, limits_of
-from bot.model.quota import (
+from bot.model.quotas.blocks import BlockCode, Blocks
+from bot.model.quotas.days import DaySource, DayUse
+from bot.model.quotas.plans import CallClass, Limits, Plan, limits_of
+from bot.model.quotas.quota import (
     Blocked,
     Full,
     Granted,

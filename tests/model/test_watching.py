@@ -2,8 +2,8 @@
 
 import pytest
 
-from bot.model.organization import OrganizationKey
-from bot.model.watching import Watched, next_check, next_turn_at
+from bot.model.organizations.organization import OrganizationKey
+from bot.model.quotas.watching import Watched, next_check, next_turn_at, pauses
 
 DAY = 86_400.0
 NOW = 10 * DAY
@@ -21,21 +21,21 @@ def test_one_percent_of_the_day_is_the_most():
 
 def test_who_was_checked_longest_ago_is_first():
     some = [watched("a", ago=9000), watched("b", ago=12_000), watched("c", ago=10_000)]
-    assert next_check(some, NOW).organization_id == "b"
+    assert next_check(some, {}, NOW).organization_id == "b"
 
 
 def test_nobody_is_checked_before_their_turn():
-    assert next_check([watched("a", ago=8639)], NOW) is None
-    assert next_check([watched("a", ago=8640)], NOW) is not None
-    assert next_check([], NOW) is None
+    assert next_check([watched("a", ago=8639)], {}, NOW) is None
+    assert next_check([watched("a", ago=8640)], {}, NOW) is not None
+    assert next_check([], {}, NOW) is None
 
 
 def test_many_that_are_due_are_spread():
-    assert next_turn_at([watched("a"), watched("b")], NOW) == pytest.approx(NOW + DAY / 40)
-    assert next_turn_at([watched("a", ago=0)], NOW) == NOW + DAY / 10
-    assert next_turn_at([watched(str(n)) for n in range(10_000)], NOW) == NOW + 5
-    assert next_turn_at([], NOW) is None
-    assert next_turn_at([watched("a", limit=0)], NOW) is None
+    assert next_turn_at([watched("a"), watched("b")], {}, NOW) == pytest.approx(NOW + DAY / 40)
+    assert next_turn_at([watched("a", ago=0)], {}, NOW) == NOW + DAY / 10
+    assert next_turn_at([watched(str(n)) for n in range(10_000)], {}, NOW) == NOW + 5
+    assert next_turn_at([], {}, NOW) is None
+    assert next_turn_at([watched("a", limit=0)], {}, NOW) is None
 
 
 def test_over_a_day_each_gets_its_turns_and_no_more():
@@ -48,10 +48,22 @@ def test_over_a_day_each_gets_its_turns_and_no_more():
 
     now = NOW
     while now < NOW + DAY:
-        key = next_check(all_of(), now)
+        key = next_check(all_of(), {}, now)
         if key is not None:
             last[key.organization_id] = now
             made[key.organization_id] += 1
-        now = next_turn_at(all_of(), now)
+        now = next_turn_at(all_of(), {}, now)
     assert [made[name] / limits[name] for name in made] == pytest.approx([0.01] * 3, rel=0.11)
     assert all(made[name] <= 0.01 * limits[name] for name in made)
+
+
+def test_large_listings_make_checks_rarer_and_delay_no_other_data_center():
+    waits = pauses({"com": 4_700_000, "eu": 2_000})
+    assert DAY / waits["com"] * 4_700_000 <= 400_000_000
+    assert waits["eu"] < 1
+    com, eu = OrganizationKey("com", "1"), OrganizationKey("eu", "2")
+    both = [Watched(com, 10_000, 0), Watched(OrganizationKey("com", "3"), 10_000, NOW - 60)]
+    assert next_check(both, waits, NOW) is None
+    assert next_check([*both, Watched(eu, 1000, NOW - DAY)], waits, NOW) == eu
+    assert next_turn_at(both, waits, NOW) == pytest.approx(NOW - 60 + waits["com"])
+    assert next_check(both, waits, NOW - 60 + waits["com"]) == com

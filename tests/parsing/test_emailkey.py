@@ -20,6 +20,7 @@ from bot.parsing.emailkey import RESOURCE, EmailKeyRequest, parse_emailkey
         ("check\u00a0Scopes.v2", EmailKeyRequest("check", "Scopes.v2")),
         ("templates", EmailKeyRequest("templates")),
         ("—help", EmailKeyRequest("help")),
+        ("?", EmailKeyRequest("help")),
         ("help", EmailKeyRequest("help")),
         (" ", EmailKeyRequest("help")),
     ],
@@ -48,7 +49,7 @@ def test_a_resource_cannot_lead_anywhere_else(typed: str) -> None:
 @given(st.text(max_size=80))
 def test_whatever_is_typed_is_understood_or_declined(typed: str) -> None:
     try:
-        wish = parse_emailkey(f"check {typed}")
+        parsed = parse_emailkey(f"check {typed}")
     except UsageError:
         return
-    assert RESOURCE.fullmatch(wish.resource)
+    assert RESOURCE.fullmatch(parsed.resource)

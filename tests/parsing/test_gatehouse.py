@@ -15,6 +15,7 @@ from bot.parsing.gatehouse import FEW_ENTRIES, MOST_ENTRIES, GatehouseRequest, p
     [
         ("", "help", FEW_ENTRIES),
         ("Help", "help", FEW_ENTRIES),
+        ("?", "help", FEW_ENTRIES),
         ("whoami", "whoami", FEW_ENTRIES),
         (" STATUS ", "status", FEW_ENTRIES),
         ("audit", "audit", FEW_ENTRIES),
@@ -31,13 +32,13 @@ NUMBERS = ["0", str(MOST_ENTRIES + 1), "1.5", "many", "1 2", "²", "-1", "--5", 
 
 @pytest.mark.parametrize("number", NUMBERS, ids=lambda number: number[:9])
 def test_a_number_of_entries_that_cannot_be(number):
-    with pytest.raises(UsageError, match=f"From 1 to {MOST_ENTRIES}"):
+    with pytest.raises(UsageError, match=f"Choose 1 to {MOST_ENTRIES}"):
         parse_gatehouse(f"audit {number}")
 
 
 @pytest.mark.parametrize("typed", ["hello", "status now", "“status”", "who am i"])
 def test_anything_else_is_answered_with_the_usage(typed):
-    with pytest.raises(UsageError, match="did not understand"):
+    with pytest.raises(UsageError, match="didn't get that"):
         parse_gatehouse(typed)
 
 

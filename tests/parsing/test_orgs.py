@@ -25,6 +25,8 @@ from bot.parsing.orgs import OrgsRequest, parse_orgs
         ("help", "help", ""),
         ("HELP", "help", ""),
         ("--help", "help", ""),
+        ("?", "help", ""),
+        ("-h", "help", ""),
         ("\u2014help", "help", ""),
         ("“help”", "list", "help"),
         ("help me", "list", "help me"),

@@ -5,17 +5,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.errors import UsageError
-from bot.model.plans import Plan
+from bot.model.quotas.plans import Plan
 from bot.parsing.ratelimits import RatelimitsRequest, parse_ratelimits
 
 
 @pytest.mark.parametrize(
-    ("typed", "wish"),
+    ("typed", "parsed"),
     [
         ("", RatelimitsRequest("all")),
         ("   ", RatelimitsRequest("all")),
         ("help", RatelimitsRequest("help")),
         ("—help", RatelimitsRequest("help")),
+        ("?", RatelimitsRequest("help")),
         ("10234695", RatelimitsRequest("one", "10234695")),
         ("Müller &amp; Söhne", RatelimitsRequest("one", "Müller & Söhne")),
         ("\u201cCheck Point\u201d", RatelimitsRequest("one", "Check Point")),
@@ -28,8 +29,8 @@ from bot.parsing.ratelimits import RatelimitsRequest, parse_ratelimits
         ('plan "free plan" free', RatelimitsRequest("plan", "free plan", Plan.FREE)),
     ],
 )
-def test_each_form_is_understood(typed, wish):
-    assert parse_ratelimits(typed) == wish
+def test_each_form_is_understood(typed, parsed):
+    assert parse_ratelimits(typed) == parsed
 
 
 @pytest.mark.parametrize(
@@ -52,7 +53,7 @@ def test_what_is_missing_is_said_with_an_example_that_works(typed, said):
 @given(st.text(max_size=300))
 def test_anything_is_a_wish_or_a_usage_error(typed):
     try:
-        wish = parse_ratelimits(typed)
+        parsed = parse_ratelimits(typed)
     except UsageError:
         return
-    assert (wish.plan is not None) == (wish.kind == "plan")
+    assert (parsed.plan is not None) == (parsed.form == "plan")

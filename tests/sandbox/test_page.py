@@ -75,8 +75,8 @@ async def test_nothing_else_is_served(browser: aiohttp.ClientSession, name: str)
 async def test_no_other_site_can_act(
     browser: aiohttp.ClientSession, headers: dict[str, str]
 ) -> None:
-    wish = {"as": "U0ADMIN", "channel": "C0GENERAL", "text": "hi"}
-    async with browser.post("/page/say", json=wish, headers=headers) as answer:
+    body = {"as": "U0ADMIN", "channel": "C0GENERAL", "text": "hi"}
+    async with browser.post("/page/say", json=body, headers=headers) as answer:
         assert answer.status == 403
 
 
@@ -97,25 +97,37 @@ async def test_a_screen_has_only_what_its_person_may_see(
     workspace.post(secret)
     sandbox.slack.say("U0ADMIN", "C0APPROVALS", "private")
     viewer, guest = await screen(browser, "U0VIEWER"), await screen(browser, "U0GUEST")
-    assert [m["text"] for m in viewer["messages"]] == ["psst", "private"]
+    operator = await screen(browser, "U0OPERATOR")
+    assert [m["text"] for m in viewer["messages"]] == ["psst"]
+    assert [m["text"] for m in operator["messages"]] == ["private"]
     assert [m["text"] for m in guest["messages"]] == []
     assert [channel["id"] for channel in guest["channels"]] == ["C0GENERAL", "D0GUEST"]
+
+
+async def test_a_busy_channel_hides_no_message_of_another(
+    sandbox: Sandbox, browser: aiohttp.ClientSession
+) -> None:
+    sandbox.slack.say("U0ADMIN", "C0APPROVALS", "a request")
+    for number in range(400):
+        sandbox.slack.say("U0ADMIN", "C0GENERAL", f"noise {number}")
+    texts = [m["text"] for m in (await screen(browser, "U0OPERATOR"))["messages"]]
+    assert texts == ["a request", *(f"noise {number}" for number in range(100, 400))]
 
 
 async def test_an_empty_required_input_is_refused_before_the_bot_hears_of_it(
     sandbox: Sandbox, browser: aiohttp.ClientSession
 ) -> None:
     view = sandbox.slack.workspace.open("U0ADMIN", MODAL)
-    wish = {"as": "U0ADMIN", "view_id": view.id, "values": {"reason": ""}}
-    async with browser.post("/page/submit", json=wish) as answer:
+    body = {"as": "U0ADMIN", "view_id": view.id, "values": {"reason": ""}}
+    async with browser.post("/page/submit", json=body) as answer:
         assert answer.status == 200
     [modal] = (await screen(browser, "U0ADMIN"))["views"]
     assert modal["errors"] == {"reason": "Please complete this required field."}
 
 
 async def test_what_is_gone_is_said_to_be_gone(browser: aiohttp.ClientSession) -> None:
-    wish = {"as": "U0ADMIN", "channel": "C0GENERAL", "ts": "1.1", "block_id": "b", "action_id": "a"}
-    async with browser.post("/page/press", json=wish) as answer:
+    body = {"as": "U0ADMIN", "channel": "C0GENERAL", "ts": "1.1", "block_id": "b", "action_id": "a"}
+    async with browser.post("/page/press", json=body) as answer:
         assert answer.status == 409
         assert "not there any more" in (await answer.json())["error"]
 
@@ -151,8 +163,8 @@ async def test_a_bot_that_is_not_there_shows_slacks_own_error(
     sandbox: Sandbox, browser: aiohttp.ClientSession
 ) -> None:
     sandbox.slack.bot_url = f"http://127.0.0.1:{unused_port()}"
-    wish = {"as": "U0VIEWER", "channel": "C0GENERAL", "text": "/orgs"}
-    async with browser.post("/page/say", json=wish) as answer:
+    body = {"as": "U0VIEWER", "channel": "C0GENERAL", "text": "/orgs"}
+    async with browser.post("/page/say", json=body) as answer:
         assert (await answer.json())["error"] == "dispatch_failed"
     shown = await screen(browser, "U0VIEWER")
     assert "dispatch_failed" in shown["messages"][0]["text"]
@@ -162,8 +174,8 @@ async def test_a_command_that_the_manifest_does_not_name_is_not_delivered(
     sandbox: Sandbox, browser: aiohttp.ClientSession
 ) -> None:
     sandbox.slack.bot_url = f"http://127.0.0.1:{unused_port()}"
-    wish = {"as": "U0VIEWER", "channel": "C0GENERAL", "text": "/shrug hello"}
-    async with browser.post("/page/say", json=wish) as answer:
+    body = {"as": "U0VIEWER", "channel": "C0GENERAL", "text": "/shrug hello"}
+    async with browser.post("/page/say", json=body) as answer:
         assert await answer.json() == {}
     shown = await screen(browser, "U0VIEWER")
     assert [m["text"] for m in shown["messages"]] == ["/shrug is not a command."]

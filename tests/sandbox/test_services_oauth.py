@@ -7,8 +7,8 @@ CLIENT = {"client_id": CLIENT_ID, "client_secret": CLIENT_SECRET}
 
 
 def form(**changes):
-    wish = {"grant_type": "refresh_token", "refresh_token": refresh_token("eu"), **CLIENT}
-    return {name: value for name, value in (wish | changes).items() if value is not None}
+    body = {"grant_type": "refresh_token", "refresh_token": refresh_token("eu"), **CLIENT}
+    return {name: value for name, value in (body | changes).items() if value is not None}
 
 
 async def ask(http, fields, **how):

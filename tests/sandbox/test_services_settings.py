@@ -5,6 +5,8 @@ from sandbox.services.state import SURVEY_FLOW, WELCOME_FLOW
 SLACK = {
     "SLACK_BOT_TOKEN": "xoxb-1-sandbox",
     "SLACK_SIGNING_SECRET": "0123456789abcdef0123456789abcdef",
+    # Its secrets are taken beside a Slack on this machine only.
+    "SLACK_API_URL": "http://127.0.0.1:8765/api/",
     "ALERTS_CHANNEL": "C0ALERTS",
     "APPROVALS_CHANNEL": "C0APPROVALS",
 }

@@ -244,3 +244,17 @@ async def test_blocks_that_are_no_json_are_refused(slack: RunningSlack) -> None:
         form = {"token": "xoxb-sandbox", "channel": "C0ALERTS", "text": "x", "blocks": "[{"}
         async with session.post(slack.api_url + "chat.postMessage", data=form) as answer:
             assert (await answer.json())["error"] == "invalid_blocks_format"
+
+
+@pytest.mark.parametrize(
+    ("site", "status"), [("cross-site", 403), ("same-site", 403), ("none", 200)]
+)
+async def test_image_on_another_site_posts_nothing(slack, site, status):
+    url = f"{slack.api_url}chat.postMessage?token=xoxb-sandbox&channel=C0GENERAL&text=x"
+    before = len(slack.workspace.messages("C0GENERAL"))
+    async with (
+        aiohttp.ClientSession() as session,
+        session.get(url, headers={"Sec-Fetch-Site": site}) as answer,
+    ):
+        assert answer.status == status
+    assert (len(slack.workspace.messages("C0GENERAL")) > before) is (status == 200)

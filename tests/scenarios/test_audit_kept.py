@@ -1,16 +1,16 @@
 """The audit is append-only: whatever else is forgotten, every entry stays as it was written."""
 
 from bot.app import gatehouse
+from bot.background.jobs import Lease
+from bot.background.retention import RETAIN_KIND
 from bot.model.audit import AuditEntry
 from bot.settings import read_settings
 from bot.store.audit import AuditStore
 from bot.store.jobs import Job
-from bot.workflows.jobs import Lease
-from bot.workflows.retention import RETAIN_KIND
 
 LEAST = {
     "SLACK_BOT_TOKEN": "xoxb-1",
-    "SLACK_SIGNING_SECRET": "secret",
+    "SLACK_SIGNING_SECRET": "a-secret-of-enough-length",
     "ALERTS_CHANNEL": "C1",
     "APPROVALS_CHANNEL": "C2",
     "RETAIN_DAYS": "1",
@@ -28,6 +28,6 @@ async def test_what_is_old_is_forgotten_but_no_entry_of_the_audit(sqlite_url, cl
         clock.advance(500 * DAY)
         job = Job(RETAIN_KIND, RETAIN_KIND, RETAIN_KIND, clock.now())
         await bot.jobs._runners[RETAIN_KIND](job, Lease(bot.database, "one", job))
-        async with bot.database.reading() as tx:
+        async with bot.database.read_only() as tx:
             assert await audit.latest(tx, 10) == before
             assert (await audit.verify(tx)).is_intact

@@ -25,7 +25,7 @@ async def test_templates_are_listed_by_name_and_id(world):
     assert "*3 templates*" in answer.all_text
     (table,) = [block for block in answer.blocks if block["type"] == "table"]
     assert [[cell["text"] for cell in row] for row in table["rows"]] == [
-        ["Name", "Id"],
+        ["Name", "ID"],
         ["Welcome & first steps", "d-0a1b2c3d4e5f"],
         ["Password reset", "d-1b2c3d4e5f60"],
         ["Invoice \u2039overdue\u203a", "d-2c3d4e5f6071"],
@@ -35,9 +35,9 @@ async def test_templates_are_listed_by_name_and_id(world):
 @pytest.mark.parametrize(
     ("settings", "says"),
     [
-        ({"email_api_key": "SG.gone-key"}, "The email key is refused"),
-        ({"email_api_key": "SG.limited-key"}, "lacks a permission"),
-        ({"email_auth": "basic"}, "Basic with the user apikey"),
+        ({"email_api_key": "SG.gone-key"}, "The email key was rejected"),
+        ({"email_api_key": "SG.limited-key"}, "have permission for this"),
+        ({"email_auth": "basic"}, "Basic, user apikey"),
         ({"email_base_url": "", "email_api_key": ""}, "set EMAIL_BASE_URL, EMAIL_API_KEY"),
     ],
 )
@@ -49,7 +49,7 @@ async def test_each_state_of_the_key_has_its_words(sqlite_url, settings, says):
 
 
 async def test_help_and_nonsense_are_answered(world):
-    assert "whether the key works" in (await world.ask("U0NOROLE", "/emailkey", "help")).all_text
+    assert "test the key" in (await world.ask("U0VIEWER", "/emailkey", "help")).all_text
     nonsense = await world.ask("U0VIEWER", "/emailkey", "frobnicate")
     assert "Usage" in nonsense.all_text
     assert "/emailkey check templates" in nonsense.all_text
@@ -58,13 +58,13 @@ async def test_help_and_nonsense_are_answered(world):
 async def test_what_one_person_mistypes_worries_nobody_else(world):
     await world.ask("U0VIEWER", "/emailkey", "check nonsense")
     status = await world.ask("U0VIEWER", "/gatehouse", "status")
-    assert "(the call was refused)" in status.all_text
-    assert "All is well." in status.all_text
+    assert "rejected" not in status.all_text
+    assert "Everything is working." in status.all_text
 
 
 async def test_somebody_without_a_role_calls_no_service(world):
     answer = await world.ask("U0NOROLE", "/emailkey", "templates")
-    assert "You may not" in answer.all_text
+    assert "have access to Gatehouse yet" in answer.all_text
     assert world.services.state.calls == []
 
 

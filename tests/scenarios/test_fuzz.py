@@ -235,7 +235,7 @@ async def test_deep_json_is_refused(world: World, depth: int, form: bool) -> Non
 
 @pytest.mark.parametrize("part", [b"", b"POST /sl", b"POST /slack/events HTTP/1.1\r\nHost: x\r\n"])
 async def test_who_never_finishes_a_request_is_hung_up_on(sqlite_url, monkeypatch, part) -> None:
-    monkeypatch.setattr("bot.serve.IDLE_SECONDS", 0.2)
+    monkeypatch.setattr("bot.connections.FIRST_REQUEST_SECONDS", 0.2)
     async with running_world(sqlite_url) as world:
         url = URL(str(world.slack.bot_url))
         reader, writer = await asyncio.open_connection(url.host, url.port)

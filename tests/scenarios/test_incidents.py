@@ -8,7 +8,7 @@ import pytest
 
 from bot.store import jobs
 from bot.store.jobs import Job
-from bot.workflows.watcher import WATCH_KIND
+from bot.workflows.quotas.watcher import WATCH_KIND
 from sandbox.services.faults import Fault, FaultKind
 from sandbox.services.limits import LimitRules
 from sandbox.services.state import ServicesState
@@ -56,23 +56,24 @@ def calls_to(world, at):
 
 @pytest.mark.parametrize(
     ("code", "limit"),
-    [(44, "100 requests a minute"), (45, "1,000 requests a day"), (1070, "5 requests at the same")],
+    [(44, "100 requests per minute"), (45, "1,000 requests per day"), (1070, "5 requests at once")],
 )
 async def test_the_first_429_opens_an_alert_that_says_it_all(world, code, limit):
     at = the_organization(world)
     world.services.state.limits.block(at, code)
     answer = await check(world)
-    assert "The service refused a call" in answer.all_text
+    assert "was blocked" in answer.all_text
     message = await the_alert(world)
     name = world.services.state.data_centers["eu"].organizations[0].name
     assert name.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;") in message.text
     assert at[1] in message.text
-    assert f"*{code}*: {limit}" in message.text
+    assert f"is blocked: limit of {limit} exceeded" in message.text
+    assert f"eu, code {code} · " in message.text
     words = world.services.state.limits._sentence(code, at)
     assert words in message.text
-    assert "1/100 this minute, 1/1000 this day, 1/5 at the same time" in message.text
+    assert "1/100 per minute, 1/1000 per day, 1/5 at once" in message.text
     assert "another client" in message.text
-    assert re.search(r"Next try: <!date\^\d+", message.text)
+    assert re.search(r"tries again <!date\^\d+", message.text)
     assert message.buttons == ["Check now", "Mute 1 h"]
     assert "cleared" not in message.all_text.lower()
 
@@ -83,7 +84,7 @@ async def test_while_blocked_nobody_calls_and_check_answers_from_memory(world):
     await check(world)
     message = await the_alert(world)
     answer = await check(world)
-    assert "is blocked, so no call was made. The bot itself tries again <!date^" in answer.all_text
+    assert "is still blocked, so no call was made. Gatehouse tries again <!date^" in answer.all_text
     before = len(world.slack.workspace.ephemerals("U0OPERATOR"))
     await world.slack.click("U0OPERATOR", message, "Check now")
     answer = await world.answer("U0OPERATOR", after=before)
@@ -101,10 +102,10 @@ async def test_the_probe_clears_the_alert_with_its_duration_and_says_so_in_its_t
     message = await the_alert(world)
     await the_alert(world, "*Cleared* after")
     [note] = await world.slack.until(lambda: world.slack.workspace.thread("C0ALERTS", message.ts))
-    assert re.search(r"Cleared after \d+ s: a call to .* has passed", note.text)
+    assert re.search(r"Cleared after \d+ s: calls to .* work again", note.text)
     assert message.buttons == []
     assert [call.status for call in calls_to(world, at)] == [429, 200]
-    assert "has passed" in (await check(world)).all_text
+    assert "succeeded (" in (await check(world)).all_text
     for text, blocks in message.versions[:-1]:
         assert "cleared" not in f"{text}{blocks}".lower()
 
@@ -117,7 +118,7 @@ async def test_each_probe_that_is_refused_raises_the_counter_and_doubles_the_pau
     first, second, third = (call.arrived_at for call in calls_to(world, at))
     assert second - first >= 2.0
     assert third - second >= 4.0
-    message = await the_alert(world, "refused 3 times")
+    message = await the_alert(world, "blocked 3 times")
     assert len(alerts(world)) == 1
     updates = world.slack.workspace.calls_of("chat.update")
     assert len(updates) <= 2
@@ -146,11 +147,11 @@ async def test_muting_keeps_new_alerts_of_the_organization_away(world):
     message = await the_alert(world)
     before = len(world.slack.workspace.ephemerals("U0VIEWER"))
     await world.slack.click("U0VIEWER", message, "Mute 1 h")
-    assert "You may not" in (await world.answer("U0VIEWER", after=before)).all_text
+    assert "to refresh, check or mute" in (await world.answer("U0VIEWER", after=before)).all_text
     await world.slack.click("U0OPERATOR", message, "Mute 1 h")
     await world.slack.until(
         lambda: any(
-            "no new alert about" in one.text
+            "no new alerts about" in one.text
             for one in world.slack.workspace.ephemerals("U0OPERATOR")
         )
     )
@@ -168,7 +169,7 @@ async def test_slack_answering_429_twice_loses_nothing(world):
     world.slack.workspace.faults.ratelimit("chat.postMessage", retry_after=1, times=2)
     world.services.state.limits.block(the_organization(world), 44)
     await check(world)
-    await the_alert(world, "is blocked by the inventory service")
+    await the_alert(world, "is blocked: limit of")
     assert len(alerts(world)) == 1
 
 
@@ -212,7 +213,7 @@ async def test_a_block_met_five_times_by_four_processes_is_one_message(postgres_
         state.limits.block(at, 1070)
         await asyncio.gather(*asking)
         await fleet.slack.until(
-            lambda: sum("refused a call" in one.text for one in fleet.seen_by("U0OPERATOR")) == 5,
+            lambda: sum("was blocked" in one.text for one in fleet.seen_by("U0OPERATOR")) == 5,
             timeout=15,
         )
         await fleet.slack.until(lambda: fleet.slack.workspace.messages("C0ALERTS"), timeout=15)
@@ -223,7 +224,7 @@ async def test_a_block_met_five_times_by_four_processes_is_one_message(postgres_
         state.limits.lift(at)
         late.lift()
         await fleet.slack.until(lambda: "*Cleared*" in the_only_alert(fleet).text, timeout=60)
-        refused = re.search(r"refused (\d+) times", json.dumps(the_only_alert(fleet).blocks))
+        refused = re.search(r"blocked (\d+) times", json.dumps(the_only_alert(fleet).blocks))
         assert refused is not None
         assert int(refused[1]) == len(state.refused) >= 5
         await fleet.slack.until(
@@ -261,7 +262,7 @@ async def test_use_block_and_alert_survive_kill_minus_nine(sqlite_url):
         assert "4/1000" in shown.all_text
         assert "*Blocked (44)* since" in shown.all_text
         assert len(state.calls) == calls
-        assert "is blocked by the inventory service" in the_only_alert(fleet).text
+        assert "is blocked: limit of" in the_only_alert(fleet).text
         assert fleet.tracebacks == []
 
 
@@ -275,6 +276,6 @@ async def test_the_watcher_notices_a_block_with_nobody_asking(sqlite_url):
         async with world.bot.database.transaction() as tx:
             await jobs.put(tx, Job(WATCH_KIND, WATCH_KIND, WATCH_KIND, await tx.now()))
         world.bot.jobs.wake()
-        message = await the_alert(world, "is blocked by the inventory service")
+        message = await the_alert(world, "is blocked: limit of")
         assert "another client" in message.text
         assert len(state.calls) == before + 1

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import aiohttp
 import pytest
 
-from bot.redaction import Redactor
+from bot.ops.redaction import Redactor
 from sandbox.services.faults import Fault, FaultKind
 from tests.support.logs import log_into, logging_as_before
 from tests.support.world import World, running_world
@@ -137,7 +137,7 @@ async def test_an_unknown_error_is_a_reference_and_a_log_line_without_secrets(
         async def broken(_: object) -> None:
             raise RuntimeError(f"unexpected: {ECHO}")
 
-        monkeypatch.setattr(world.bot.desk.emailkey, "check", broken)
+        monkeypatch.setattr(world.bot.workflows.emailkey, "check", broken)
         answer = await world.ask("U0ADMIN", "/emailkey", "check")
         seen = await visible(world)
     assert "Reference" in answer.all_text

@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from typing import Protocol
 
-from bot.model.blocks import Blocks
-from bot.model.days import DAY_SECONDS, DayLedger, day_use, leaves_day_at
-from bot.model.plans import CallClass, Limits
-from bot.model.quota import (
+from bot.model.quotas.blocks import Blocks
+from bot.model.quotas.days import DAY_SECONDS, DayLedger, day_use, leaves_day_at
+from bot.model.quotas.plans import CallClass, Limits
+from bot.model.quotas.quota import (
     GRACE_SECONDS,
     Decision,
     Full,
@@ -40,6 +40,7 @@ class ModelLedger:
         self._limits, self._timeout = limits, timeout_seconds
         self._hold = timeout_seconds + GRACE_SECONDS
         self._held: dict[int, HeldCall] = {}
+        self._unanswered: set[int] = set()
         self._reserved_at: list[float] = []
         self._made_before = 0
 
@@ -51,7 +52,7 @@ class ModelLedger:
             call_class,
             now,
             limits=self._limits,
-            in_use=InUse(len(held.slots), len(held.permits)),
+            in_use=InUse(len(held.slots), len(held.permits), self._is_stalled(now)),
             day=day_use(self._day(now), self._limits.day, now),
             blocks=Blocks(),
         )
@@ -62,10 +63,27 @@ class ModelLedger:
         self._reserved_at.append(now)
         number = len(self._reserved_at)
         self._held[number] = HeldCall.unanswered(now, self._timeout)
+        self._unanswered.add(number)
         return Ticket(decision, number)
 
     async def settle(self, number: int, headers_at: float, ended_at: float) -> None:
         self._held[number] = HeldCall.answered(headers_at, ended_at)
+        self._unanswered.discard(number)
+
+    def _is_stalled(self, now: float) -> bool:
+        over = {
+            n for n in self._unanswered if n not in self._held or now >= self._held[n].slot_free_at
+        }
+        self._unanswered -= over
+        given_up = [n for n in self._unanswered if self._held[n].permit_until <= now]
+        if not given_up:
+            return False
+        answered = (
+            call.permit_until
+            for number, call in self._held.items()
+            if number not in self._unanswered and call.slot_free_at > now
+        )
+        return self._reserved_at[max(given_up) - 1] > max(answered, default=-1.0)
 
     def _day(self, now: float) -> DayLedger:
         begins_at = now - DAY_SECONDS - self._hold

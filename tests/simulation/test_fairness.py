@@ -2,7 +2,7 @@
 
 import pytest
 
-from bot.model.plans import CallClass, Limits
+from bot.model.quotas.plans import CallClass, Limits
 from tests.simulation.ledgers import ModelLedger
 from tests.simulation.services import Service, SlidingLog
 from tests.simulation.world import TIMEOUT_SECONDS, Caller, Network, Process, World

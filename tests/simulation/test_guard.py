@@ -5,14 +5,14 @@ from contextlib import AbstractAsyncContextManager
 
 import pytest
 
+from bot.background.tasks import Tasks
 from bot.errors import QuotaExhausted
-from bot.model.calls import CallCause
-from bot.model.organization import OrganizationKey
-from bot.model.plans import CallClass, Plan
-from bot.model.quota import Full, Granted, LimitKind, Terms
-from bot.tasks import Tasks
-from bot.workflows.guard import Guard
-from bot.workflows.incidents import Incidents
+from bot.model.organizations.organization import OrganizationKey
+from bot.model.quotas.calls import CallCause
+from bot.model.quotas.plans import CallClass, Plan
+from bot.model.quotas.quota import Full, Granted, LimitKind, Terms
+from bot.workflows.quotas.guard import Guard
+from bot.workflows.quotas.incidents import Incidents
 from tests.simulation.ledgers import Ticket
 from tests.simulation.services import FixedWindow, Service, SlidingLog
 from tests.simulation.world import TIMEOUT_SECONDS, Caller, Network, Process, World
@@ -60,7 +60,7 @@ class GuardLedger:
 @pytest.fixture
 def ledger(database, clock, monkeypatch) -> GuardLedger:
     # Who waits is the simulation's business.
-    monkeypatch.setattr("bot.workflows.guard.PERSON_WAITS_SECONDS", 0.0)
+    monkeypatch.setattr("bot.workflows.quotas.guard.PERSON_WAITS_SECONDS", 0.0)
     guards = [
         Guard(database, clock, TERMS, Incidents(TERMS, lambda: None), Tasks())
         for _process in range(4)
@@ -100,3 +100,22 @@ async def test_through_the_guard_people_get_their_fifth_at_once(ledger):
     assert person.refusals == []
     assert max(person.waited) == 0
     assert 160 <= len(world.service.arrivals) - person.granted <= 240
+
+
+async def stand_still(ledger, seconds: float, seed: int) -> int:
+    """Ten callers with pauses, and a service that stands still; how many calls it refused."""
+    service = Service([SlidingLog(100)], concurrent=10)
+    world = World(ledger, service, Network(), seed)
+    world.standstill = (60.0, 60.0 + seconds)
+    for _ in range(10):
+        caller = Caller(Process(), CallClass.PERSON, pause=lambda: 4.0)
+        world.start(caller, world.dice.uniform(0, 4))
+    await world.run(200.0 + seconds)
+    assert service.arrivals[-1] > 190.0 + seconds
+    return service.refused
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("seconds", "most"), [(14, 0), (30, 2), (60, 4)])
+async def test_standstill_of_the_service_is_not_worked_against(ledger, seconds, most):
+    assert await stand_still(ledger, seconds, seed=7) <= most

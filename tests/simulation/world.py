@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from itertools import count
 
-from bot.model.plans import CallClass
-from bot.model.quota import Full, Granted, LimitKind
+from bot.model.quotas.plans import CallClass
+from bot.model.quotas.quota import Full, Granted, LimitKind
 from tests.simulation.ledgers import Ledger
 from tests.simulation.services import Service
 
@@ -66,6 +66,8 @@ class World:
         self._order = count()
         self._events: list[tuple[float, int, Handler, tuple[object, ...]]] = []
         self._waiting: deque[Caller] = deque()
+        # While the service stands still, from a time to a time: what arrives waits for its end.
+        self.standstill = (0.0, 0.0)
 
     def at(self, when: float, handler: Handler, *args: object) -> None:
         heapq.heappush(self._events, (when, next(self._order), handler, args))
@@ -110,6 +112,9 @@ class World:
 
     def _send(self, caller: Caller, number: int) -> None:
         out, work, back = self.network.trip(self.dice)
+        begins, ends = self.standstill
+        if begins <= self.now + out < ends:
+            work += ends - self.now - out
         self.at(self.now + out, self._arrive, work)
         life = caller.process.life
         if out + work + back < TIMEOUT_SECONDS:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from sandbox.people import Person
+from sandbox.slack.filling import NotThereError
 from sandbox.slack.messages import Message, View
 from tests.support.fleet import SLACKBOT, Fleet, NoAnswerError, is_silence
 from tests.support.story import APPROVALS, APPROVER, FLOWS, MARKS, REQUESTER, SECOND, Story, Wish
@@ -101,7 +102,7 @@ async def asked(soak: Soak, identity: str, text: str) -> Message:
         before = len(soak.fleet.slack.workspace.all_messages)
         answer = await soak.ask(REQUESTER, "/testusers", text)
         if not is_silence(answer):
-            assert "Requested in" in answer.all_text, answer.all_text
+            assert "Sent to" in answer.all_text, answer.all_text
 
         def card(since: int = before) -> Message | None:
             new = soak.fleet.slack.workspace.all_messages[since:]
@@ -158,12 +159,21 @@ async def pressed(soak: Soak, user: str, card: Message, button: str) -> str:
     """Press until the bot says something; return that."""
     while True:
         before = len(soak.fleet.seen_by(user))
-        delivery = await soak.fleet.slack.click(user, card, button)
+        try:
+            delivery = await soak.fleet.slack.click(user, card, button)
+        except NotThereError:
+            return expiry_read_on(card)
         if delivery.status == OK:
             answer = await answered(soak, user, before)
             return answer.all_text
         soak.counts["pressed again"] += 1
         await asyncio.sleep(AGAIN_SECONDS)
+
+
+def expiry_read_on(card: Message) -> str:
+    """What a person reads where the button was that they wanted to press: the request expired."""
+    assert shows(card, "expired"), card.all_text
+    return "expired"
 
 
 async def answered(soak: Soak, user: str, before: int) -> Message:
@@ -200,7 +210,10 @@ async def denied(soak: Soak, card: Message) -> str:
     slack = soak.fleet.slack
     while True:
         before = len(soak.fleet.seen_by(SECOND))
-        await slack.click(SECOND, card, "Deny")
+        try:
+            await slack.click(SECOND, card, "Deny")
+        except NotThereError:
+            return expiry_read_on(card)
         view = await opened(soak, before)
         if isinstance(view, Message):
             if NOT_YET not in view.all_text:
@@ -260,7 +273,7 @@ async def checker(soak: Soak, user: str) -> None:
     while soak.is_on:
         answer = await soak.ask(user, "/ratelimits", f"check {BUSY[1]}")
         words = answer.all_text
-        soak.counts["checks passed" if "has passed" in words else "checks declined"] += 1
+        soak.counts["checks passed" if "succeeded (" in words else "checks declined"] += 1
         await soak.pause(0.5)
 
 

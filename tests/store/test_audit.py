@@ -24,7 +24,7 @@ async def fill(database, audit, count=5):
 
 
 async def verdict(database, audit, head=None):
-    async with database.reading() as tx:
+    async with database.read_only() as tx:
         return await audit.verify(tx, head)
 
 
@@ -79,7 +79,7 @@ async def test_a_cut_tail_is_found_by_the_head_row(database, audit):
 
 async def test_a_cut_tail_with_a_forged_head_row_is_found_by_a_noted_head(database, audit):
     await fill(database, audit)
-    async with database.reading() as tx:
+    async with database.read_only() as tx:
         _, noted = await audit.head(tx)
         third = (await audit.latest(tx, 3))[-1]
     await change(database, delete(audit_entries).where(audit_entries.c.position > third.position))
@@ -113,8 +113,8 @@ async def test_a_rolled_back_transaction_leaves_no_entry(database, audit):
 
 async def test_entries_that_are_written_meanwhile_break_nothing(database, audit):
     class Slow(AuditStore):
-        async def _all(self, tx):
-            async for row in super()._all(tx):
+        async def all(self, tx):
+            async for row in super().all(tx):
                 yield row
             await fill(database, self, 2)
 
@@ -153,3 +153,15 @@ async def test_a_removed_head_is_found(database, audit):
     found = await verdict(database, audit)
     assert (found.is_intact, found.broken_at, found.entries) == (False, None, 5)
     assert found.reason == "the row that says where it ends is missing"
+
+
+async def test_many_refusals_hide_nothing_that_was_done(database, audit):
+    await fill(database, audit, 8)
+    for number in range(300):
+        async with database.transaction() as tx:
+            await audit.append(tx, AuditEntry("U9", "permission.refused", f"p{number}"))
+    async with database.read_only() as tx:
+        newest = await audit.latest(tx, 10)
+        assert [entry.action for entry in newest].count("request.approved") == 7
+        assert [entry.position for entry in newest[:3]] == [308, 307, 306]
+        assert len(await audit.latest(tx, 100)) == 100

@@ -1,21 +1,29 @@
 """The engine: times, transactions, one error, one process."""
 
 import asyncio
+import threading
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from sqlalchemy import select, text
+from sqlalchemy.exc import IntegrityError, ProgrammingError
 
-from bot.clock import SystemClock
 from bot.errors import DatabaseInUse, DatabaseUnavailable
-from bot.store.engine import (
-    Database,
-    ProcessLock,
-    async_url,
-    from_microseconds,
-    to_microseconds,
-)
+from bot.ops.clock import SystemClock
+from bot.store.engine import Database
+from bot.store.sqlite import ProcessLock
 from bot.store.tables import jobs
+from bot.store.types import from_microseconds, to_microseconds
+
+# What the server ends by itself, so that others write again within 30 s.
+ENDED_BY = (
+    "idle_in_transaction_session_timeout",
+    "lock_timeout",
+    "statement_timeout",
+    "tcp_keepalives_idle",
+    "tcp_user_timeout",
+)
+MOST_SECONDS = 15
 
 
 def test_times_survive_to_the_microsecond():
@@ -26,7 +34,7 @@ def test_times_survive_to_the_microsecond():
 @pytest.mark.postgres
 async def test_postgres_tells_the_time_itself(postgres_url):
     database = Database(postgres_url, SystemClock())
-    async with database.reading() as tx:
+    async with database.read_only() as tx:
         told = await tx.now()
     assert abs(told - datetime.now(UTC)) < timedelta(seconds=5)
     await database.close()
@@ -43,6 +51,71 @@ async def test_a_broken_statement_is_the_same_error(database):
     with pytest.raises(DatabaseUnavailable):
         async with database.transaction() as tx:
             await tx.connection.execute(text("SELECT * FROM nothing_there"))
+
+
+async def test_cause_of_a_failure_is_logged_once_a_minute(clock, capsys):
+    database = Database("postgresql://postgres@127.0.0.1:1/none", clock)
+    for _ in range(3):
+        with pytest.raises(DatabaseUnavailable):
+            await database.ping()
+    await database.close()
+    assert capsys.readouterr().out.count("database.failed") == 1
+
+
+async def test_row_that_is_there_twice_is_a_bug_and_no_outage(database):
+    row = {"kind": "x", "subject": "x", "payload": {}, "generation": 1, "tries": 0}
+    at = datetime(2026, 1, 1, tzinfo=UTC)
+    twice = [{"key": "x", "due_at": at, **row}] * 2
+    with pytest.raises(IntegrityError):
+        async with database.transaction() as tx:
+            await tx.connection.execute(jobs.insert(), twice)
+
+
+@pytest.mark.postgres
+async def test_statement_that_can_never_work_is_a_bug_and_no_outage(postgres_url, clock):
+    database = Database(postgres_url, clock)
+    with pytest.raises(ProgrammingError):
+        async with database.transaction() as tx:
+            await tx.connection.execute(text("SELEC nothing"))
+    await database.close()
+
+
+@pytest.mark.postgres
+async def test_server_ends_what_a_stopped_process_left_open(postgres_url, clock):
+    database = Database(postgres_url, clock)
+    async with database.transaction() as tx:
+        for name in ENDED_BY:
+            setting = text("SELECT setting::int, unit FROM pg_settings WHERE name = :name")
+            row = (await tx.connection.execute(setting, {"name": name})).one()
+            seconds = row.setting / 1000 if row.unit == "ms" else row.setting
+            assert 0 < seconds <= MOST_SECONDS, name
+    async with database.migrating() as tx:
+        assert await tx.connection.scalar(text("SHOW statement_timeout")) == "0"
+    await database.close()
+
+
+@pytest.mark.postgres
+async def test_writing_is_impossible_while_somebody_holds_the_audit(postgres_url, clock):
+    holder, other = Database(postgres_url, clock), Database(postgres_url, clock)
+    async with holder.transaction() as tx:
+        await tx.connection.execute(text("SELECT 1 FROM audit_head FOR UPDATE"))
+        await other.ping()
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.5):
+                await other.ping_writing()
+    await other.ping_writing()
+    await holder.close()
+    await other.close()
+
+
+def test_link_to_the_file_leads_to_the_same_lock(tmp_path):
+    (tmp_path / "link.db").symlink_to(tmp_path / "gatehouse.db")
+    first = ProcessLock(f"sqlite:///{tmp_path}/gatehouse.db")
+    second = ProcessLock(f"sqlite:///{tmp_path}/link.db")
+    first.acquire()
+    with pytest.raises(DatabaseInUse):
+        second.acquire()
+    first.release()
 
 
 def test_a_second_process_is_refused_until_the_first_is_gone(sqlite_url):
@@ -68,30 +141,30 @@ async def test_json_columns_keep_any_text(database, clock, words):
     async with database.transaction() as tx:
         at = {"payload": {"words": words}, "due_at": clock.now()}
         await tx.connection.execute(jobs.insert().values(**row, **at))
-    async with database.reading() as tx:
+    async with database.read_only() as tx:
         assert await tx.connection.scalar(select(jobs.c.payload)) == {"words": words}
 
 
 async def test_a_statement_alone_is_there_for_others_before_the_block_ends(database):
-    async with database.statements() as tx:
+    async with database.autocommit() as tx:
         await tx.connection.execute(text("UPDATE audit_head SET position = 7"))
-        async with database.reading() as other:
+        async with database.read_only() as other:
             position = await other.connection.scalar(text("SELECT position FROM audit_head"))
         assert position == 7
 
 
 async def test_after_statements_alone_a_transaction_is_one_again(database):
-    async with database.statements() as tx:
+    async with database.autocommit() as tx:
         await tx.connection.execute(text("SELECT 1"))
     async with database.transaction() as tx:
         await tx.connection.execute(text("UPDATE audit_head SET position = 7"))
-        async with database.reading() as other:
+        async with database.read_only() as other:
             position = await other.connection.scalar(text("SELECT position FROM audit_head"))
         assert position == 0
 
 
 async def test_the_clock_of_a_statement_is_that_of_the_database(database, clock):
-    async with database.reading() as tx:
+    async with database.read_only() as tx:
         at = await tx.connection.scalar(select(tx.clock), tx.clock_parameters)
     assert at == clock.now().timestamp()
 
@@ -99,23 +172,11 @@ async def test_the_clock_of_a_statement_is_that_of_the_database(database, clock)
 @pytest.mark.postgres
 async def test_postgres_tells_the_time_of_a_statement_itself(postgres_url, clock):
     database = Database(postgres_url, clock)
-    async with database.reading() as tx:
+    async with database.read_only() as tx:
         at = await tx.connection.scalar(select(tx.clock), tx.clock_parameters)
         now = await tx.now()
     await database.close()
     assert abs(at - now.timestamp()) < 5
-
-
-@pytest.mark.parametrize(
-    ("given", "used"),
-    [
-        ("postgres://u@h/d", "postgresql+asyncpg://u@h/d"),
-        ("postgresql://u@h/d?sslmode=require", "postgresql+asyncpg://u@h/d?ssl=require"),
-        ("sqlite:///x.db", "sqlite+aiosqlite:///x.db"),
-    ],
-)
-def test_an_address_is_turned_into_the_driver_s(given, used):
-    assert async_url(given).render_as_string() == used
 
 
 @pytest.mark.parametrize("moment", range(8))
@@ -145,7 +206,7 @@ async def test_a_writer_that_is_cancelled_leaves_no_lock_behind(
     sqlite_url, clock, monkeypatch, moment
 ):
     """What it was executing would hold the file until somebody collects it."""
-    monkeypatch.setattr("bot.store.engine.BUSY_SECONDS", 0.1)
+    monkeypatch.setattr("bot.store.sqlite.BUSY_SECONDS", 0.1)
     database = Database(sqlite_url, clock)
     await write(database)
     for _ in range(5):
@@ -162,3 +223,17 @@ async def test_a_writer_that_is_cancelled_leaves_no_lock_behind(
 async def write(database: Database) -> None:
     async with database.transaction() as tx:
         await tx.connection.execute(text("SELECT 1"))
+
+
+def threads_of_the_driver() -> set[threading.Thread]:
+    return {t for t in threading.enumerate() if "_connection_worker_thread" in t.name}
+
+
+async def test_a_file_that_cannot_be_opened_leaves_no_thread_behind(tmp_path, clock):
+    before = threads_of_the_driver()
+    for _ in range(20):
+        database = Database(f"sqlite:///{tmp_path}/no/such/folder/x.db", clock)
+        with pytest.raises(DatabaseUnavailable):
+            await database.ping()
+        assert threads_of_the_driver() <= before
+        await database.close()

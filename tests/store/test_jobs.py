@@ -62,7 +62,7 @@ async def test_a_finished_job_is_gone(database):
     await put(database)
     (job,) = await claim(database)
     await finish(database, job)
-    async with database.reading() as tx:
+    async with database.read_only() as tx:
         assert (await jobs.count(tx)).total == 0
 
 
@@ -90,7 +90,7 @@ async def test_late_jobs_are_counted(database, clock):
     await put(database)
     await put(database, "apply:2", seconds=600)
     clock.advance(61)
-    async with database.reading() as tx:
+    async with database.read_only() as tx:
         assert await jobs.count(tx) == JobCount(total=2, due=1, late=1)
 
 

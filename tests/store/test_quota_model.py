@@ -4,13 +4,13 @@ import random
 
 import pytest
 
-from bot.model.calls import CallCause
-from bot.model.organization import OrganizationKey
-from bot.model.plans import CallClass, Plan, limits_of
-from bot.model.quota import Granted, Terms
+from bot.model.organizations.organization import OrganizationKey
+from bot.model.quotas.calls import CallCause
+from bot.model.quotas.plans import CallClass, Plan, limits_of
+from bot.model.quotas.quota import Granted, Terms
 from bot.store import quotas
 from bot.store.quotas import CallRequest, Reservation
-from bot.workflows.tidying import Tidying
+from bot.workflows.quotas.tidying import Tidying
 from tests.simulation.ledgers import ModelLedger
 
 KEY = OrganizationKey("eu", "10")
@@ -32,7 +32,7 @@ class Both:
 
     async def ask(self, call_class: CallClass) -> None:
         request = CallRequest(KEY, CallCause("list"), call_class, TERMS)
-        async with self._database.statements() as tx:
+        async with self._database.autocommit() as tx:
             ours = await quotas.reserve(tx, request)
         ticket = await self._model.reserve(self._now(), call_class)
         if isinstance(ours, Reservation):
@@ -53,7 +53,7 @@ class Both:
             return
         reservation, number = self._open.pop(dice.randrange(len(self._open)))
         seconds = dice.choice([0.0, 0.5, 3.0])
-        async with self._database.statements() as tx:
+        async with self._database.autocommit() as tx:
             await quotas.settle(tx, reservation, seconds)
         await self._model.settle(number, self._now() - seconds, self._now())
 
@@ -80,6 +80,6 @@ async def test_the_database_decides_as_the_model(database, clock, seed):
         elif step < 0.8:
             await both.make_many(dice.randint(40, 110), call_class)
         else:
-            await Tidying(database).run(None, None)
+            await Tidying(database, clock).run(None, None)
         clock.advance(dice.choice(PAUSES))
     assert both.seen >= {"minute", "concurrent"}

@@ -5,17 +5,18 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import func, select
 
-from bot.model.calls import CallCause
-from bot.model.days import told_day
-from bot.model.organization import OrganizationKey
-from bot.model.plans import CallClass, Plan
-from bot.model.quota import Terms
-from bot.model.told import ToldLimits
-from bot.model.use import HourOfCalls
+from bot.model.organizations.organization import OrganizationKey
+from bot.model.quotas.calls import CallCause
+from bot.model.quotas.days import reported_day
+from bot.model.quotas.plans import CallClass, Plan
+from bot.model.quotas.quota import Terms
+from bot.model.quotas.reported import ReportedLimits
+from bot.model.quotas.use import HourOfCalls
 from bot.store import accounts, quota_use, quotas
 from bot.store.quotas import CallRequest, Reservation
 from bot.store.tables import quota_calls, quota_hours
-from bot.workflows.tidying import Tidying
+from bot.workflows.quotas.tidying import Tidying
+from tests.support.clock import FakeClock
 
 KEY, OTHER = OrganizationKey("eu", "10"), OrganizationKey("com", "11")
 TERMS = Terms(lambda _key: Plan.PREMIUM, timeout_seconds=10.0)
@@ -24,7 +25,7 @@ HOUR = 3600.0
 
 async def call(database, key=KEY, kind="list", user="U1") -> Reservation:
     request = CallRequest(key, CallCause(kind, user), CallClass.PERSON, TERMS)
-    async with database.statements() as tx:
+    async with database.autocommit() as tx:
         reservation = await quotas.reserve(tx, request)
         assert isinstance(reservation, Reservation)
         await quotas.settle(tx, reservation, 0.0)
@@ -32,16 +33,16 @@ async def call(database, key=KEY, kind="list", user="U1") -> Reservation:
 
 
 async def the_account(database, key=KEY):
-    async with database.reading() as tx:
+    async with database.read_only() as tx:
         return await accounts.load(tx, key, TERMS)
 
 
 async def tidy(database) -> None:
-    await Tidying(database).run(None, None)
+    await Tidying(database, FakeClock()).run(None, None)
 
 
 async def count(database, table) -> int:
-    async with database.reading() as tx:
+    async with database.read_only() as tx:
         return await tx.connection.scalar(select(func.count()).select_from(table))
 
 
@@ -53,7 +54,7 @@ async def test_calls_are_told_by_hour_kind_and_person(database, clock):
     clock.advance(HOUR)
     await call(database)
     await call(database, OTHER)
-    async with database.reading() as tx:
+    async with database.read_only() as tx:
         account = await accounts.load(tx, KEY, TERMS)
         hours = await quota_use.hours_since(tx, account, began)
     assert sorted(hours, key=str) == sorted(
@@ -72,12 +73,23 @@ async def test_every_organization_stands_as_one_alone_does(database, clock):
     clock.advance(70)
     await call(database)
     await call(database, OTHER)
-    async with database.reading() as tx:
-        standings = {one.key: one for one in await quota_use.standings(tx, TERMS)}
+    async with database.read_only() as tx:
+        portions = [portion async for portion in quota_use.standings(tx, TERMS)]
+        standings = {one.key: one for portion in portions for one in portion}
         for key in (KEY, OTHER):
             account = await accounts.load(tx, key, TERMS)
             assert standings[key] == quota_use.standing(account)
     assert (standings[KEY].in_use.minute, standings[KEY].day.used) == (1, 4)
+
+
+async def test_organization_with_nothing_to_tell_is_not_read(database):
+    """Of ten thousand that are listed, most were never called but by the watcher."""
+    async with database.transaction() as tx:
+        assert await quotas.take_turn(tx, OTHER, 0.0)
+    await call(database)
+    async with database.read_only() as tx:
+        portions = [portion async for portion in quota_use.standings(tx, TERMS)]
+    assert [one.key for portion in portions for one in portion] == [KEY]
 
 
 async def test_old_calls_are_summed_in_their_hours_and_the_day_is_as_before(database, clock):
@@ -93,7 +105,7 @@ async def test_old_calls_are_summed_in_their_hours_and_the_day_is_as_before(data
     clock.advance(0.6 * HOUR)
     await tidy(database)
     assert await count(database, quota_calls) == 1
-    async with database.reading() as tx:
+    async with database.read_only() as tx:
         rows = (await tx.connection.execute(select(quota_hours.c.calls))).scalars()
         assert sorted(rows) == [1, 4]
     assert (await the_account(database)).day.used == before.used == 1
@@ -115,7 +127,7 @@ async def test_an_hour_is_summed_once_however_often(database, clock):
     clock.advance(28 * HOUR)
     await tidy(database)
     await tidy(database)
-    async with database.reading() as tx:
+    async with database.read_only() as tx:
         assert await tx.connection.scalar(select(quota_hours.c.calls)) == 1
 
 
@@ -133,10 +145,10 @@ async def test_a_turn_of_the_watcher_is_taken_once(database, clock):
         assert await quotas.take_turn(tx, KEY, 0.0)
     async with database.transaction() as tx:
         assert not await quotas.take_turn(tx, KEY, 0.0)
-    async with database.reading() as tx:
-        watched = await quota_use.watched(tx, TERMS)
-    assert watched[KEY].checked_at == clock.now().timestamp()
-    assert watched[KEY].day_limit == 10_000
+    async with database.read_only() as tx:
+        ((watched,),) = [portion async for portion in quota_use.watched(tx, TERMS)]
+    assert (watched.key, watched.checked_at) == (KEY, clock.now().timestamp())
+    assert watched.day_limit == 10_000
 
 
 @pytest.mark.parametrize("told_hours", [1, 23])
@@ -147,9 +159,11 @@ async def test_the_day_in_sql_is_the_models(database, clock, told_hours):
         await call(database)
     last = await call(database)
     seconds = int(told_hours * HOUR)
-    day = told_day(ToldLimits(10_000, 9_000, seconds), clock.now().timestamp(), last.number, 0)
-    async with database.statements() as tx:
-        await quotas.note_told(tx, last, day)
+    day = reported_day(
+        ReportedLimits(10_000, 9_000, seconds), clock.now().timestamp(), last.number, 0
+    )
+    async with database.autocommit() as tx:
+        await quotas.note_reported(tx, last, day)
     assert (await the_account(database)).day.used == 1_000
     clock.advance(seconds + 20)
     assert (await the_account(database)).day.used == 0

@@ -1,14 +1,15 @@
 """The ledger of calls, on SQLite and PostgreSQL."""
 
 import pytest
+from sqlalchemy import event
 
-from bot.model.blocks import BlockCode, Blocks
-from bot.model.calls import CallCause
-from bot.model.days import DaySource, told_day
-from bot.model.organization import OrganizationKey
-from bot.model.plans import CallClass, Plan
-from bot.model.quota import Full, Granted, LimitKind, Terms
-from bot.model.told import ToldLimits
+from bot.model.organizations.organization import OrganizationKey
+from bot.model.quotas.blocks import BlockCode, Blocks
+from bot.model.quotas.calls import CallCause
+from bot.model.quotas.days import DaySource, reported_day
+from bot.model.quotas.plans import CallClass, Plan
+from bot.model.quotas.quota import Full, Granted, LimitKind, Terms
+from bot.model.quotas.reported import ReportedLimits
 from bot.store import accounts, quotas
 from bot.store.quotas import CallRequest, NotNow, Reservation
 
@@ -26,7 +27,7 @@ def a_request(key=KEY, call_class=CallClass.PERSON) -> CallRequest:
 async def reserve(database, **wanted) -> Reservation | NotNow:
     request = a_request(**wanted)
     is_probe = request.call_class is CallClass.PROBE
-    async with database.transaction() if is_probe else database.statements() as tx:
+    async with database.transaction() if is_probe else database.autocommit() as tx:
         return await quotas.reserve(tx, request)
 
 
@@ -131,11 +132,13 @@ async def test_the_plan_set_is_in_force_and_wins(database):
 
 
 async def told(database, clock, number, remaining, limit=500) -> None:
-    day = told_day(ToldLimits(limit, remaining, 3600), clock.now().timestamp(), number, unsure=0)
+    day = reported_day(
+        ReportedLimits(limit, remaining, 3600), clock.now().timestamp(), number, unsure=0
+    )
     reservation = await reserve(database)
     async with database.transaction() as tx:
         await quotas.settle(tx, reservation, 0.0)
-        await quotas.note_told(tx, reservation, day)
+        await quotas.note_reported(tx, reservation, day)
 
 
 async def test_what_the_service_tells_is_in_force_until_its_reset(database, clock):
@@ -152,7 +155,7 @@ async def test_the_answer_of_an_earlier_call_does_not_undo_what_a_later_one_told
     await told(database, clock, number=2, remaining=7)
     await told(database, clock, number=1, remaining=400)
     async with database.transaction() as tx:
-        assert (await accounts.load(tx, KEY, TERMS)).told.remaining == 7
+        assert (await accounts.load(tx, KEY, TERMS)).reported.remaining == 7
 
 
 async def test_a_lowered_day_holds_until_the_service_tells_or_a_plan_is_set(database):
@@ -186,3 +189,15 @@ async def test_a_block_is_there_for_everybody_and_lets_one_probe_through(databas
 
 def test_the_source_of_a_day_has_a_name():
     assert {source.value for source in DaySource} == {"plan", "told", "message"}
+
+
+async def test_a_reservation_is_two_statements_and_its_release_one(database):
+    await use_up(database, 1)
+    statements = []
+    engine = database.engine.sync_engine
+    event.listen(engine, "before_cursor_execute", lambda *seen: statements.append(seen[2]))
+    reservation = await reserve(database)
+    reserved = len(statements)
+    async with database.autocommit() as tx:
+        await quotas.settle(tx, reservation, 0.0)
+    assert (reserved, len(statements)) == (2, 3)

@@ -40,6 +40,15 @@ class FakeClock:
             if not future.done():
                 future.set_result(None)
 
+    def jump(self) -> bool:
+        """Move the time to the next one who sleeps; whether anybody does."""
+        while self._sleepers and self._sleepers[0][2].done():
+            heapq.heappop(self._sleepers)
+        if not self._sleepers:
+            return False
+        self.advance(max(0.0, self._sleepers[0][0] - self._elapsed))
+        return True
+
 
 class JumpingClock(FakeClock):
     """Time that jumps to the end of every sleep at once; `on_sleep` is run before each jump."""

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from queue import Queue
 
-from bot.clock import SystemClock
+from bot.ops.clock import SystemClock
 from bot.store.engine import Database
 from bot.store.migrations import migrate
 from tests.support.postgres import own_database

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from handlers.table import EntryPoint
 from sandbox.slack.messages import Message, View
 from sandbox.slack.payloads import Sender
 from sandbox.slack.server import RunningSlack
+from tests.support.entry_points import EntryPoint
 from tests.support.world import World
 
 CHANNEL = "C0GENERAL"
@@ -16,7 +16,11 @@ async def deliver(
 ) -> Message | View | list[Any]:
     """Return the answer that only `user` sees, the modal that opened, or the options."""
     slack = world.slack
-    before = len(slack.workspace.ephemerals(user))
+    if entry.kind == "event" and entry.name == "app_home_opened":
+        return await _home(world, user)
+    if entry.kind == "event":
+        return await write(world, user, sample)
+    before = len(_seen(world, user))
     if entry.kind == "command":
         delivery = await slack.command(user, CHANNEL, entry.name, sample)
     else:
@@ -29,12 +33,41 @@ async def deliver(
     return await _outcome(world, user, before)
 
 
+async def write(world: World, user: str, text: str) -> Message:
+    """Write to the bot; return what it answers."""
+    before = len(world.slack.workspace.dm(user))
+    delivery = await world.slack.direct_message(user, text)
+    assert (delivery.status, delivery.error) == (200, None)
+
+    def answer() -> Message | None:
+        new = [one for one in world.slack.workspace.dm(user)[before:] if one.user != user]
+        return new[-1] if new and "Working on it" not in new[-1].all_text else None
+
+    return await world.slack.until(answer, timeout=15)
+
+
+def _seen(world: World, user: str) -> list[Message]:
+    """What only this person sees, in channels and in their direct messages."""
+    workspace = world.slack.workspace
+    seen = [*workspace.ephemerals(user), *workspace.dm(user)]
+    return sorted(seen, key=lambda one: one.number)
+
+
+async def _home(world: World, user: str) -> View:
+    """Return the Home tab that came of it."""
+    world.slack.workspace.homes.pop(user, None)
+    delivery = await world.slack.open_home(user)
+    assert (delivery.status, delivery.error) == (200, None)
+    homes = world.slack.workspace.homes
+    return await world.slack.until(lambda: homes[user], timeout=15)
+
+
 async def _outcome(world: World, user: str, before: int) -> Message | View:
     def seen() -> Message | View | None:
         view = world.slack.workspace.open_view(user)
         if view is not None:
             return view
-        new = world.slack.workspace.ephemerals(user)[before:]
+        new = _seen(world, user)[before:]
         return new[-1] if new and "Working on it" not in new[-1].all_text else None
 
     found = await world.slack.until(seen, timeout=15)
@@ -60,6 +93,12 @@ def payload_of(slack: RunningSlack, user: str, entry: EntryPoint, sample: str) -
     if entry.kind == "options":
         asked = {"action_id": entry.name, "block_id": "b", "value": sample}
         return {**sender.common("block_suggestion"), **common, **asked}
+    if entry.kind == "shortcut":
+        message = Message(CHANNEL, "1.000001", user, sample)
+        url = common["response_url"]
+        if sample:
+            return sender.message_action(entry.name, message, url)
+        return sender.shortcut(entry.name)
     view = {
         "id": "V0",
         "type": "modal",

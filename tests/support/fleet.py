@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import aiohttp
 
-from bot.clock import SystemClock
+from bot.ops.clock import SystemClock
 from bot.store.audit import AuditStore
 from bot.store.engine import Database
 from sandbox.services.running import RunningServices, running_services
@@ -114,7 +114,7 @@ class Fleet:
         """
         database = Database(self.environment["DATABASE_URL"], SystemClock())
         try:
-            async with database.reading() as tx:
+            async with database.read_only() as tx:
                 verdict = await AuditStore(None).verify(tx)
         finally:
             await database.close()

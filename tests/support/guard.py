@@ -3,10 +3,11 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from bot.errors import RateLimited
-from bot.model.calls import CallCause, Grant
-from bot.model.organization import OrganizationKey
-from bot.model.told import ToldLimits
+from bot.clients.quota_guard import CallPermit
+from bot.model.organizations.organization import OrganizationKey
+from bot.model.quotas.calls import CallCause
+from bot.model.quotas.reported import ReportedLimits
+from bot.service_errors import RateLimited
 
 
 class FakeGuard:
@@ -18,7 +19,7 @@ class FakeGuard:
         self.refusal: Exception | None = None
 
     @asynccontextmanager
-    async def call(self, key: OrganizationKey, cause: CallCause) -> AsyncIterator[Grant]:
+    async def call(self, key: OrganizationKey, cause: CallCause) -> AsyncIterator[CallPermit]:
         if self.refusal is not None:
             raise self.refusal
         self.events.append(key)
@@ -26,10 +27,13 @@ class FakeGuard:
         yield self
         self.events.append("passed")
 
+    def may_send(self) -> bool:
+        return True
+
     async def responded(self) -> None:
         self.events.append("responded")
 
-    async def told(self, limits: ToldLimits) -> None:
+    async def reported(self, limits: ReportedLimits) -> None:
         self.events.append(limits)
 
     async def refused(self, error: RateLimited) -> None:

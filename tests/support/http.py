@@ -11,7 +11,7 @@ from aiohttp import ClientSession, web
 
 from bot.clients.calls import Answer, Observed, OpenAttempt, ServiceCall, unguarded
 from bot.clients.http import ServiceHttp, open_session
-from bot.redaction import Redactor
+from bot.ops.redaction import Redactor
 
 SELF_SIGNED = Path(__file__).with_name("self_signed.pem")
 

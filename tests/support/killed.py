@@ -11,10 +11,10 @@ import signal
 import sys
 
 from bot.__main__ import main
+from bot.background import jobs as job_loop
 from bot.serve import serve
 from bot.store import jobs as job_store
-from bot.workflows import jobs as job_loop
-from bot.workflows.testusers.clicks import Clicks, StoredClick
+from bot.workflows.testusers.interactions import StoredInteraction, StoredInteractions
 from tests.support.launch import Steps, count_calls, count_commits
 
 __all__ = ["serve"]  # imported before the fork, so that a restart takes a moment only
@@ -22,16 +22,17 @@ __all__ = ["serve"]  # imported before the fork, so that a restart takes a momen
 
 def patch(steps: Steps) -> None:
     """Count from the first click on, and make leases short."""
-    keep = Clicks.keep
+    store = StoredInteractions.store
 
-    async def arming_keep(self: Clicks, click: StoredClick) -> None:
+    async def arming_store(self: StoredInteractions, click: StoredInteraction) -> None:
         steps.arm()
-        await keep(self, click)
+        await store(self, click)
 
-    Clicks.keep = arming_keep  # type: ignore[method-assign]
+    StoredInteractions.store = arming_store  # type: ignore[method-assign]
     count_commits(steps)
     count_calls(steps)
-    job_store.LEASE_SECONDS, job_loop.RENEW_SECONDS, job_loop.POLL_SECONDS = 0.6, 0.2, 0.1
+    # A run that is starved for longer than its lease is begun anew, and may never come to its end.
+    job_store.LEASE_SECONDS, job_loop.RENEW_SECONDS, job_loop.POLL_SECONDS = 2.0, 0.3, 0.1
 
 
 def run(first: int, every: int) -> None:

@@ -1,6 +1,7 @@
 """Start the real program with something wrong under it: `python -m tests.support.launch …`.
 
 --clock FILE   the wall clock is off by as many seconds as the file says at the moment
+--silent-names DOMAIN   no name server answers for its hosts within 40 s
 --die-at N     `kill -9` to itself right after the N-th step that leaves a trace somewhere, counted
                from the first SIGUSR1: a commit, or a call of another program that changes something
 
@@ -11,6 +12,7 @@ import argparse
 import json
 import os
 import signal
+import socket
 import sys
 import time
 from collections.abc import AsyncIterator
@@ -24,6 +26,8 @@ import structlog
 
 from bot.__main__ import main
 from bot.store.engine import Database, Transaction
+
+SILENCE_SECONDS = 40.0
 
 
 class Steps:
@@ -102,14 +106,30 @@ def shift_clock(file: Path) -> None:
     time.time = shifted
 
 
+def silence_names(domain: str) -> None:
+    """Let every look-up of a host of the domain take as long as a name server that is away."""
+    honest = socket.getaddrinfo
+
+    def silent(host: Any, *rest: Any, **more: Any) -> Any:
+        if str(host).endswith(domain):
+            time.sleep(SILENCE_SECONDS)
+            raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
+        return honest(host, *rest, **more)
+
+    socket.getaddrinfo = silent
+
+
 def launch() -> int:
     """Read the arguments, break what they say, and serve."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--clock", type=Path)
     parser.add_argument("--die-at", type=int)
+    parser.add_argument("--silent-names")
     options = parser.parse_args()
     if options.clock:
         shift_clock(options.clock)
+    if options.silent_names:
+        silence_names(options.silent_names)
     if options.die_at is not None:
         steps = Steps(options.die_at)
         signal.signal(signal.SIGUSR1, steps.arm)

@@ -7,10 +7,11 @@ from typing import Any
 from slack_bolt.async_app import AsyncApp
 
 import handlers
-from bot.clock import SystemClock
-from bot.metrics import Metrics
-from bot.model.pace import CommandPace
-from bot.tasks import Tasks
+from bot.background.tasks import Tasks
+from bot.model.pace import Pace
+from bot.ops.clock import SystemClock
+from bot.ops.metrics import Metrics
+from handlers.registration import Registration
 
 Constraint = str | re.Pattern[str]
 ANYTHING = ".*"
@@ -43,12 +44,21 @@ for _surface in SURFACES:
 
 def registered() -> list[tuple[str, Constraint]]:
     """Every listener of the bot, as (surface, name or pattern), in the order of registration."""
+    return _listeners().app.listeners
+
+
+def registrations() -> list[Registration]:
+    """Every listener with the permission that it requires, in the order of registration."""
+    return _listeners().registrations
+
+
+def _listeners() -> handlers.Listeners:
     app = RecordingApp()
     clock = SystemClock()
-    pace = CommandPace(0, {})
-    frame = handlers.Frame(app, None, pace, Tasks(), Metrics(), None, clock)
-    handlers.register(frame, None)
-    return app.listeners
+    pace = Pace(0, {})
+    listeners = handlers.Listeners(app, None, pace, Tasks(), Metrics(), None, clock, None)
+    handlers.register(listeners, None)
+    return listeners
 
 
 def is_anything(constraint: Constraint) -> bool:

@@ -3,23 +3,29 @@
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from aiohttp import web
 from slack_bolt.async_app import AsyncApp
 from slack_bolt.authorization import AuthorizeResult
 from slack_sdk.web.async_client import AsyncWebClient
 
+from bot.background.tasks import Tasks
+from bot.bolt import MeasuredApp
 from bot.clients.http import open_session
 from bot.clients.replies import Replies
 from bot.clients.slack import SlackClient
-from bot.clock import Clock, SystemClock
+from bot.commands import Command, Form
+from bot.connections import Connections, Site
 from bot.errors import Refused, UnknownPerson
-from bot.metrics import Metrics
-from bot.model.pace import CommandPace
+from bot.model.pace import Pace
+from bot.ops.clock import Clock, SystemClock
+from bot.ops.metrics import Metrics
 from bot.permissions import Permission, Person
-from bot.server import MeasuredApp, SlackEndpoint, make_server
-from bot.tasks import Tasks
-from handlers.entry import Frame
+from bot.server import SlackEndpoint, make_server
+from bot.ui.message import Message
+from bot.workflows.health import Health
+from handlers.listeners import Answer, Context, Listeners
 from sandbox.slack.server import RunningSlack, running_slack
 from tests.support.http import InstantClock
 
@@ -36,26 +42,60 @@ class FakePeople:
             raise UnknownPerson("Nobody knows who you are.")
         return Person(slack_user_id, slack_user_id)
 
-    async def admit(self, person: Person, permission: Permission) -> None:
+    async def require(self, person: Person, permission: Permission) -> None:
         if person.slack_user_id in self.strangers:
             raise Refused(f"You may not {permission}.")
+
+
+@dataclass
+class FakeDeliveries:
+    """Says whether what comes came before, and counts how often it is asked."""
+
+    is_first: bool = True
+    asked: int = 0
+
+    async def take(self) -> bool:
+        self.asked += 1
+        return self.is_first
+
+
+@dataclass(frozen=True)
+class AnythingTyped:
+    """Whatever was typed."""
+
+    text: str
+    form: ClassVar[str] = "any"
 
 
 @dataclass
 class SmallBot:
     """The frame to register with, and what can be seen from outside."""
 
-    frame: Frame
+    listeners: Listeners
     slack: RunningSlack
     people: FakePeople
     waits: InstantClock
+    deliveries: FakeDeliveries
+
+    def command(self, name: str, answer: Answer) -> None:
+        """Answer a command that takes whatever is typed."""
+        form = Form("any", "", "do anything", Permission.READ)
+
+        async def answer_anything(context: Context, _: AnythingTyped) -> Message | None:
+            return await answer(context)
+
+        self.listeners.command(Command(name, "", (form,)), AnythingTyped, answer_anything)
+
+    def action(self, action_id: object, answer: Answer, **options: object) -> None:
+        """Answer a button that everybody may press."""
+        self.listeners.action(action_id, None, answer, **options)
 
     async def outcomes(self) -> dict[tuple[str, str], float]:
         """How often each (name, outcome) was counted, once nothing runs any more."""
-        await self.frame.tasks.drain(5)
+        await self.listeners.tasks.drain(5)
         return {
             (sample.labels["name"], sample.labels["outcome"]): sample.value
-            for family in self.frame.metrics.commands.collect()
+            for family in self.listeners.metrics.commands.collect()
             for sample in family.samples
             if sample.name.endswith("_total")
         }
@@ -67,18 +107,19 @@ async def small_bot(commands_per_minute: int = 0) -> AsyncIterator[SmallBot]:
     async with running_slack() as slack, open_session() as session:
         metrics, tasks, clock = Metrics(), Tasks(), SystemClock()
         app = _app(slack, metrics, clock)
-        waits, people = InstantClock(), FakePeople()
-        pace = CommandPace(commands_per_minute, {})
+        waits, people, deliveries = InstantClock(), FakePeople(), FakeDeliveries()
+        pace = Pace(commands_per_minute, {})
         web_client = AsyncWebClient("xoxb-sandbox", base_url=slack.api_url, session=session)
-        replies = Replies(session, waits, SlackClient(web_client, clock))
-        frame = Frame(app, people, pace, tasks, metrics, replies, clock)
-        endpoint = SlackEndpoint(app, slack.signing_secret)
+        replies = Replies(session, waits, SlackClient(web_client, clock), slack.api_url)
+        listeners = Listeners(app, people, pace, tasks, metrics, replies, clock, deliveries)
+        health = Health(clock, {})
+        endpoint = SlackEndpoint(app, slack.signing_secret, metrics, clock, health)
         runner = web.AppRunner(make_server(endpoint, _never, _nothing, None), shutdown_timeout=0.1)
         await runner.setup()
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        await Site(runner, "127.0.0.1", 0, Connections(500, metrics.count_http)).start()
         slack.bot_url = f"http://127.0.0.1:{runner.addresses[0][1]}"
         try:
-            yield SmallBot(frame, slack, people, waits)
+            yield SmallBot(listeners, slack, people, waits, deliveries)
         finally:
             await tasks.drain(5)
             await runner.cleanup()

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 
 import structlog
 
-from bot.logs import configure_logs
-from bot.redaction import Redactor
+from bot.ops.logs import configure_logs
+from bot.ops.redaction import Redactor
 
 
 def log_into(stream: io.StringIO, level: str, style: str, redactor: Redactor) -> None:
@@ -30,6 +30,7 @@ def logging_as_before() -> Iterator[None]:
     try:
         yield
     finally:
+        logging.captureWarnings(capture=False)
         structlog.reset_defaults()
         root.handlers[:], logging.raiseExceptions = handlers, loud
         root.setLevel(level)

@@ -83,7 +83,7 @@ async def private_cluster() -> AsyncIterator[Cluster]:
     """
     with tempfile.TemporaryDirectory(prefix="gatehouse-pg-") as folder:
         _give_away(Path(folder))
-        cluster = Cluster(Path(folder) / "data", _free_port())
+        cluster = Cluster(Path(folder) / "data", free_port())
         await _run("initdb", "-D", str(cluster.data), "-U", POSTGRES_USER, "-A", "trust", "-N")
         await cluster.start()
         try:
@@ -117,7 +117,8 @@ def _give_away(folder: Path) -> None:
         shutil.chown(folder, POSTGRES_USER, POSTGRES_USER)
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """Return a port that nobody listened on a moment ago."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

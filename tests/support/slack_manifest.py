@@ -9,7 +9,12 @@ from typing import Any
 from jsonschema import Draft7Validator
 
 FORBIDDEN_SCOPES = re.compile(r"^(admin|identity|search)[.:]|:history$")
-NO_SCOPE = frozenset({"auth_test", "views_open", "views_update", "apps_connections_open"})
+NO_SCOPE = frozenset(
+    {
+        *("auth_test", "apps_connections_open", "chat_getPermalink"),
+        *("views_open", "views_update", "views_publish"),
+    }
+)
 # The Web API's methods by the bot scopes that they want.
 SCOPES_OF = {
     "chat_postMessage": {"chat:write"},
@@ -63,6 +68,17 @@ SCHEMA = _object(
             display_name=_text(80, pattern=r"^[a-z0-9._-]+$"),
             always_online=FLAG,
         ),
+        shortcuts={
+            "type": "array",
+            "maxItems": 10,
+            "items": _object(
+                "name type callback_id description",
+                name=_text(24),
+                type={"enum": ["global", "message"]},
+                callback_id=_text(255),
+                description=_text(150),
+            ),
+        },
         slash_commands={
             "type": "array",
             "minItems": 1,
@@ -133,5 +149,9 @@ def _scope_problems(manifest: dict[str, Any]) -> list[str]:
     needed = {"commands"}.union(*(SCOPES_OF_EVENT[event] for event in events))
     return [
         *(f"{scope} is missing" for scope in sorted(needed - scopes)),
-        *(f"{scope} is more than needed" for scope in scopes if FORBIDDEN_SCOPES.search(scope)),
+        *(
+            f"{scope} is more than needed"
+            for scope in scopes - needed
+            if FORBIDDEN_SCOPES.search(scope)
+        ),
     ]

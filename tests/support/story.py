@@ -18,19 +18,21 @@ REQUESTER, APPROVER, SECOND, ADMIN = "U0OPERATOR", "U0APPROVER", "U0APPROVER2", 
 APPROVALS, ALERTS = "C0APPROVALS", "C0ALERTS"
 FLOWS = {"welcome": WELCOME_FLOW, "survey": SURVEY_FLOW}
 MARKS = {
-    "pending": "Waiting for approval",
-    "applied": ":white_check_mark:",
-    "failed": ":x:",
+    "pending": "Approve or deny?",
+    "applied": "*Applied",
+    "failed": "*Failed:",
     "denied": ":no_entry:",
     "cancelled": ":wastebasket:",
     "expired": ":alarm_clock:",
 }
 TOLD = {
-    "applied": "is applied",
-    "failed": "failed",
-    "denied": "was denied",
-    "expired": "has expired",
+    "applied": "*Applied*",
+    "failed": "*Failed*",
+    "denied": "*Denied*",
+    "expired": "*Expired*",
 }
+# What a requester's Home tab says of a request.
+AT_HOME = {"pending": "Waiting for approval", "cancelled": "Cancelled", "applied": "Applied"}
 TRUE_SECONDS = 30.0
 IDENTITY = re.compile(r"person-\d{4,}")
 IS_UNDO = "Undo of the request"
@@ -77,6 +79,7 @@ class Story:
     wishes: dict[str, Wish] = field(default_factory=dict)
     outside: dict[str, list[str]] = field(default_factory=dict)
     cleared_alerts: set[str] = field(default_factory=set)
+    has_homes: bool = False
     _numbers: count = field(default_factory=lambda: count(1))
 
     def __post_init__(self) -> None:
@@ -91,7 +94,7 @@ class Story:
         identity = identity or self.new_identity()
         self.wishes[identity] = Wish(identity, flow)
         answer = await self.fleet.ask(REQUESTER, "/testusers", f"add {flow} {identity} {extra}")
-        assert "Requested in" in answer.all_text, answer.all_text
+        assert "Sent to" in answer.all_text, answer.all_text
         return await self.card(identity)
 
     async def card(self, identity: str, seconds: float = TRUE_SECONDS) -> Message:
@@ -157,6 +160,7 @@ class Story:
         return [
             *(p for name in FLOWS for p in self._list_problems(name)),
             *self._alert_problems(),
+            *(self._home_problems() if self.has_homes else ()),
             *(
                 problem
                 for wish in self.wishes.values()
@@ -200,6 +204,18 @@ class Story:
             notes = [note for one in mine for note in workspace.thread(ALERTS, one.ts)]
             if [len(mine), len(notes)] != [1, 1] or "Cleared" not in mine[0].text:
                 problems.append(f"{organization_id}: {len(mine)} alerts, {len(notes)} notes")
+        return problems
+
+    def _home_problems(self) -> list[str]:
+        """What is wrong with the tabs of who asks and who approves."""
+        homes, problems = self.fleet.slack.workspace.homes, []
+        for wish in self.wishes.values():
+            own, waiting = (homes.get(user) for user in (wish.requester, APPROVER))
+            if own is None or AT_HOME[wish.state] not in own.all_text:
+                problems.append(f"{wish.identity}: is {wish.state}, not so at home")
+            is_waiting = waiting is not None and wish.identity in waiting.all_text
+            if waiting is None or is_waiting != (wish.state == "pending"):
+                problems.append(f"{wish.identity}: is {wish.state}, waits at home: {is_waiting}")
         return problems
 
     def _list_problems(self, name: str) -> list[str]:
@@ -246,7 +262,7 @@ def one_card_problems(identity: str, state: str, card: Message) -> list[str]:
 def undo_problems(wish: Wish, undoing: Message, undone: Message) -> list[str]:
     """What is wrong with the card of an undo, or with what the undone one says of it."""
     problems = one_card_problems(f"undo of {wish.identity}", wish.undo, undoing)
-    says = "Undone* since" if wish.undo == "applied" else "Undo* was requested"
+    says = "*Undone*" if wish.undo == "applied" else "*Undo requested*"
     if says not in undone.all_text or "Undo" in undone.buttons:
         problems.append(f"{wish.identity}: undo is {wish.undo}, not said: {undone.all_text!r}")
     return problems
@@ -258,7 +274,7 @@ def told_problems(wish: Wish, told: list[str]) -> list[str]:
     if wish.times_applied:
         expected[TOLD["applied"]] = wish.times_applied
     if wish.ended:
-        expected["is over"] = 1
+        expected["has ended"] = 1
     wrong = [
         word for word, times in expected.items() if sum(word in text for text in told) != times
     ]

@@ -2,23 +2,28 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 
-from bot.errors import ServiceError
-from bot.model.approval import Rules
-from bot.model.requests import Request
+from bot.background.jobs import Lease, finish
+from bot.model.testusers.approval import Rules
+from bot.model.testusers.requests import Request
 from bot.parsing.testusers import ChangeRequest, parse_testusers
 from bot.permissions import Person, Policy, Role
+from bot.service_errors import ServiceError, ServiceRefused, ServiceTimeout
 from bot.store import jobs, outbox, requests
 from bot.store.audit import AuditStore
 from bot.store.engine import Database
-from bot.workflows.jobs import Lease
 from bot.workflows.people import People
+from bot.workflows.refusal_record import RefusalRecord
 from bot.workflows.testusers.applying import Applying
 from bot.workflows.testusers.asking import Asking
 from bot.workflows.testusers.deadlines import Deadlines
 from bot.workflows.testusers.deciding import Deciding
-from bot.workflows.testusers.moves import APPLY, EXPIRE, REMIND
+from bot.workflows.testusers.endings import ENDING, Endings
+from bot.workflows.testusers.presets import Presets
+from bot.workflows.testusers.reading import Reading
 from bot.workflows.testusers.setup import RequestRules, Setup
+from bot.workflows.testusers.transitions import APPLY, ESCALATE, EXPIRE, REMIND, START, UNPOSTED_JOB
 
 TEAM = "T0GATEHOUSE"
 WELCOME = "FW00000000000000000000000000000001"
@@ -43,6 +48,8 @@ class FakeUser:
     is_guest: bool = False
     is_bot: bool = False
     is_deleted: bool = False
+    is_stranger: bool = False
+    time_zone: str = "Europe/Berlin"
 
 
 @dataclass
@@ -65,7 +72,9 @@ class FakeSlackPeople:
 class FakeFlowService:
     """Lists of flows, with faults: each of `faults` is raised by one call, after its effect or not.
 
-    `on_call` runs before a call has its effect: an edit behind the bot's back, an approval.
+    `on_call` runs before a call has its effect: an edit behind the bot's back, an approval. So many
+    POSTs as `late` says get no answer in time, and have their effect when `land` says so. A flow
+    that is not in `lists` is unknown to the service.
     """
 
     lists: dict[str, list[str]] = field(default_factory=lambda: {WELCOME: [], SURVEY: []})
@@ -77,6 +86,19 @@ class FakeFlowService:
     refuses: Callable[[tuple[str, ...]], ServiceError | None] = lambda identities: None
     answers: Callable[[list[str]], list[str]] = list
     on_call: Callable[[str], Awaitable[None]] | None = None
+    late: int = 0
+    in_the_air: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
+
+    def land(self) -> None:
+        """Let the POSTs have their effect whose answers nobody waits for any more."""
+        for flow_sid, identities in self.in_the_air:
+            self.posts.append(identities)
+            self.lists[flow_sid] = list(identities)
+        self.in_the_air.clear()
+
+    def _known(self, flow_sid: str) -> None:
+        if flow_sid not in self.lists:
+            raise ServiceRefused("flow", "No such flow.", status=404, message="No such flow.")
 
     async def read(self, flow_sid: str) -> list[str]:
         self.reads += 1
@@ -84,6 +106,7 @@ class FakeFlowService:
             await self.on_call("read")
         if self.read_faults:
             raise self.read_faults.pop(0)
+        self._known(flow_sid)
         return list(self.lists[flow_sid])
 
     async def replace(self, flow_sid: str, identities) -> list[str]:
@@ -91,8 +114,13 @@ class FakeFlowService:
             await self.on_call("replace")
         if self.post_faults:
             raise self.post_faults.pop(0)
+        self._known(flow_sid)
         if refusal := self.refuses(tuple(identities)):
             raise refusal
+        if self.late:
+            self.late -= 1
+            self.in_the_air.append((flow_sid, tuple(identities)))
+            raise ServiceTimeout("flow", "The flow service gave no answer in time.")
         self.posts.append(tuple(identities))
         self.lists[flow_sid] = list(identities)
         if self.lost_answers:
@@ -119,7 +147,12 @@ class World:
         self.service = FakeFlowService() if service is None else service
         self.slack = FakeSlackPeople({"S0APPROVERS": frozenset({ABEL})})
         self.audit = AuditStore(b"key")
-        people = People(self.slack, policy or default_policy(), database, self.audit, clock)
+        people = People(
+            self.slack,
+            policy or default_policy(),
+            RefusalRecord(database, self.audit, clock),
+            clock,
+        )
         people.meet(TEAM, "U0BOT")
         self.woken = 0
         self.setup = Setup(
@@ -128,13 +161,20 @@ class World:
         self.people = people
         self.asking = Asking(self.setup)
         self.deciding = Deciding(self.setup)
+        self.presets = Presets(self.setup)
+        self.reading = Reading(self.setup)
         deadlines = Deadlines(self.setup)
         self.runners = {
             APPLY: Applying(self.setup).run,
             EXPIRE: deadlines.expire,
             REMIND: deadlines.remind,
+            UNPOSTED_JOB: deadlines.unposted,
+            START: deadlines.start,
+            ENDING: Endings(self.setup).run,
+            ESCALATE: deadlines.escalate,
         }
-        self.letters: list[outbox.Letter] = []
+        self.letters: list[outbox.OutboxMessage] = []
+        self.is_channel_well = True
 
     def _wake(self) -> None:
         self.woken += 1
@@ -144,9 +184,9 @@ class World:
 
     async def ask(self, text: str, by: str = OTTO) -> Request:
         """Ask with the text of a command; it must become a request."""
-        wish = parse_testusers(text)
-        assert isinstance(wish, ChangeRequest)
-        asked = await self.asking.ask(await self.person(by), wish)
+        command = parse_testusers(text)
+        assert isinstance(command, ChangeRequest)
+        asked = await self.asking.ask(await self.person(by), command)
         assert asked.request is not None
         return asked.request
 
@@ -154,7 +194,7 @@ class World:
         return await self.deciding.decide(await self.person(by), act, request.id, reason)
 
     async def stored(self, request: Request) -> Request:
-        async with self.database.reading() as tx:
+        async with self.database.read_only() as tx:
             found = await requests.load(tx, request.id)
         assert found is not None
         return found
@@ -171,15 +211,20 @@ class World:
 
     async def run(self, job: jobs.Job) -> None:
         runner = self._deliver if job.kind == outbox.SEND else self.runners[job.kind]
-        again_at = await runner(job, Lease(self.database, self.owner, job))
-        async with self.database.transaction() as tx:
-            await jobs.finish(tx, self.owner, job, again_at)
+        lease = Lease(self.database, self.owner, job)
+        await finish(lease, await runner(job, lease))
 
-    async def _deliver(self, job: jobs.Job, lease: Lease) -> None:
+    async def _deliver(self, job: jobs.Job, lease: Lease) -> datetime | None:
         async with self.database.transaction() as tx:
+            now = await tx.now()
+            if job.subject.startswith(outbox.REQUEST_CARD):
+                if not self.is_channel_well:
+                    return now + timedelta(seconds=20)
+                await outbox.remember_card(tx, outbox.SentCard(job.subject, "C", "1", "", now))
             letters = await outbox.waiting(tx, job.subject)
             await outbox.mark_sent(tx, [letter.id for letter in letters])
         self.letters += letters
+        return None
 
     async def pass_time(self, seconds: float) -> None:
         """Let time pass, and run what has become due."""
@@ -188,14 +233,14 @@ class World:
 
     async def audited(self) -> list[tuple[str, str]]:
         """Return actor and action of every entry, oldest first; the chain must hold."""
-        async with self.database.reading() as tx:
+        async with self.database.read_only() as tx:
             assert (await self.audit.verify(tx)).is_intact
             entries = await self.audit.latest(tx, 1000)
         return [(entry.actor, entry.action) for entry in reversed(entries)]
 
-    def told(self) -> list[str]:
+    def reported(self) -> list[str]:
         """Return what requesters were told, oldest first."""
-        return [one.payload["event"] for one in self.letters if one.kind == "testusers.told"]
+        return [one.payload["event"] for one in self.letters if one.kind == "testusers.outcome"]
 
 
 def default_policy(**changes) -> Policy:

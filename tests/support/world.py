@@ -7,12 +7,12 @@ async with running_world(tmp_path) as world:
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from bot.app import Gatehouse, gatehouse
-from bot.clock import Clock
+from bot.ops.clock import Clock
 from bot.serve import Service
 from bot.settings import read_settings
 from sandbox.services.running import RunningServices, running_services
@@ -60,6 +60,7 @@ async def running_world(
     *,
     clock: Clock | None = None,
     services: ServicesState | None = None,
+    prepare: Callable[[RunningSlack], Awaitable[None]] | None = None,
     **settings: str,
 ) -> AsyncIterator[World]:
     """Run the bot in this process, as `python -m bot` does, until the block ends.
@@ -68,6 +69,7 @@ async def running_world(
         database_url: Of a new database.
         clock: The bot's; the machine's when left out.
         services: The stand-ins' state; a fresh one when left out.
+        prepare: What is done before the bot starts.
         settings: Environment variables in small letters, over the usual ones.
     """
     async with running_services(services or ServicesState()) as running, running_slack() as slack:
@@ -75,6 +77,8 @@ async def running_world(
             **environment_for(slack, running, database_url),
             **{name.upper(): value for name, value in settings.items()},
         }
+        if prepare is not None:
+            await prepare(slack)
         async with gatehouse(read_settings(environment), clock=clock) as bot:
             service = Service(bot)
             stopping = asyncio.Event()

@@ -25,11 +25,11 @@ def test_advice_cannot_mention_anybody() -> None:
 @pytest.mark.parametrize(
     ("found", "says"),
     [
-        (EmailTemplates((), None), "a form that has no list"),
+        (EmailTemplates((), None), "has no list of templates"),
         (EmailTemplates((), 0), "no templates"),
-        (EmailTemplates((), 1), "The listing has 1 template, but no names"),
-        (EmailTemplates((), 3), "The listing has 3 templates, but no names"),
-        (EmailTemplates((EmailTemplate("d-1", None),), 3), "2 of them without a name or id"),
+        (EmailTemplates((), 1), "1 template, but no names or IDs"),
+        (EmailTemplates((), 3), "3 templates, but no names or IDs"),
+        (EmailTemplates((EmailTemplate("d-1", None),), 3), "2 without a name or ID"),
     ],
 )
 def test_what_cannot_be_named_is_counted(found: EmailTemplates, says: str) -> None:

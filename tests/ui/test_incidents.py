@@ -4,9 +4,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from bot.model.blocks import BlockCode, Blocks
-from bot.model.incidents import Incident
-from bot.model.organization import OrganizationKey
+from bot.model.organizations.organization import OrganizationKey
+from bot.model.quotas.blocks import BlockCode, Blocks
+from bot.model.quotas.incidents import Incident
 from bot.ui import incidents
 from sandbox.slack.validation import UPDATE_TEXT, check_message
 
@@ -45,14 +45,12 @@ def test_an_open_one_says_what_a_person_needs():
     message = incidents.card(an_incident(), "Acme")
     check_valid(message)
     for words in (
-        "*Acme* is blocked by the inventory service",
-        "`20077314`",
-        "Data center: eu",
-        "*44*: 100 requests a minute",
-        "You are blocked.",
-        "37/100 this minute, 120/1000 this day, 1/5 at the same time",
-        "another client",
-        f"Next try: <!date^{int(AT.timestamp()) + 60}^",
+        "*Acme* (eu) is blocked: limit of 100 requests per minute exceeded",
+        "`20077314` · eu, code 44 · since",
+        "> You are blocked.",
+        "37/100 per minute, 120/1000 per day, 1/5 at once",
+        "Gatehouse made only 37 of them, so *another client* used it up.",
+        f"Gatehouse tries again <!date^{int(AT.timestamp()) + 60}^",
     ):
         assert words in message.text
     assert labels(message) == ["Check now", "Mute 1 h"]
@@ -62,7 +60,7 @@ def test_an_open_one_says_what_a_person_needs():
 def test_one_at_the_bots_own_limit_says_so():
     own = {**OWN, "minute": [100, 100]}
     message = incidents.card(an_incident(detail={"is_foreign": False, "own": own}), "Acme")
-    assert "The bot's own use was at the limit." in message.text
+    assert "Gatehouse itself had reached the limit (100 requests per minute)." in message.text
     assert "another client" not in message.text
 
 
@@ -75,16 +73,18 @@ def test_one_that_is_over_has_its_duration_and_no_buttons():
     over = an_incident(closed_at=AT + timedelta(minutes=2, seconds=5), blocks=Blocks(), refusals=3)
     message = incidents.card(over, "Acme")
     check_valid(message)
-    assert "*Cleared* after 2 min 5 s: *Acme*" in message.text
-    assert "refused 3 times" in repr(message.slack_blocks)
+    assert "*Cleared* after 2 min 5 s: *Acme* (eu)" in message.text
+    assert "blocked 3 times" in repr(message.slack_blocks)
     assert labels(message) == []
     assert "Cleared after 2 min 5 s" in incidents.cleared_note(over, "Acme").text
 
 
-def test_a_muted_one_says_until_when_and_cannot_be_muted_again():
-    message = incidents.card(an_incident(muted_until=AT + timedelta(hours=1)), "Acme")
-    assert "muted until" in repr(message.slack_blocks)
-    assert labels(message) == ["Check now"]
+def test_a_muted_one_says_until_when_and_by_whom_and_can_be_unmuted():
+    muted = an_incident(muted_until=AT + timedelta(hours=1), muted_by="Otto & Co")
+    message = incidents.card(muted, "Acme")
+    assert "muted until <!date" in message.text
+    assert "by Otto &amp; Co" in message.text
+    assert labels(message) == ["Check now", "Unmute"]
 
 
 @pytest.mark.parametrize("code", list(BlockCode))
@@ -96,3 +96,9 @@ def test_nasty_words_stay_within_slacks_limits_and_inert(code, is_over):
     assert "<!channel>" not in f"{message.text}{message.slack_blocks}"
     assert "<@U1>" not in f"{message.text}{message.slack_blocks}"
     check_valid(incidents.muted(NASTY, AT))
+
+
+def test_plan_that_may_be_too_large_is_named_beside_another_client():
+    detail = {"is_foreign": True, "may_be_plan": True, "own": {**OWN, "concurrent": [6, 10]}}
+    message = incidents.card(an_incident(detail=detail), "Acme")
+    assert "*another client* used it up, or the organization's plan is smaller" in message.text

@@ -1,18 +1,21 @@
 """Every answer keeps to Slack's limits, whatever the data, and needs no block to be understood."""
 
+import json
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.errors import Ambiguous, NotFound, ServiceError, UsageError
+from bot.commands import COMMANDS
+from bot.errors import Ambiguous, NotFound, UsageError
 from bot.model.audit import RecordedEntry
-from bot.model.directory import DataCenterReport, Directory, Listing
-from bot.model.organization import Organization
+from bot.model.organizations.directory import DataCenterReport, Directory, Listing
+from bot.model.organizations.organization import Organization
 from bot.model.status import JobCount, ServiceSeen, Status
 from bot.permissions import Permission, Person, Role
-from bot.ui import gatehouse, ids, orgs, replies, text
+from bot.service_errors import ServiceError
+from bot.ui import audit, gatehouse, ids, orgs, replies, text
 from bot.ui import help as help_ui
 from bot.ui.message import Message
 from sandbox.slack.validation import UPDATE_TEXT, check_message
@@ -86,6 +89,7 @@ def many(name: str, count: int = 10_000, failure: str | None = None) -> Director
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NASTY, ids=lambda name: ascii(name[:5]))
 def test_ten_thousand_organizations_with_names_of_three_hundred_characters(name):
     directory = many(name, failure="It broke: " + name)
@@ -143,13 +147,13 @@ def test_any_value_of_a_button_is_a_view(value):
 def test_help(is_allowed):
     for message in (
         help_ui.of_all(lambda _: is_allowed),
-        *(help_ui.of_command(command, lambda _: is_allowed) for command in help_ui.HELP),
+        *(help_ui.of_command(command, lambda _: is_allowed) for command in COMMANDS),
     ):
         check(message)
         shown = "\n".join(block["text"]["text"] for block in message.slack_blocks)
         # Nothing is cut off, neither here nor there.
         assert message.text == shown
-        assert ("needs the role" in shown) is not is_allowed
+        assert ("s can also use" in shown) is not is_allowed
 
 
 @given(anything)
@@ -204,8 +208,8 @@ def entry(position: int, words: str) -> RecordedEntry:
 
 @given(st.lists(anything, max_size=50))
 def test_the_audit_says_how_much_of_it_is_shown(texts):
-    names = {"U0ADA": "Ada " * 30}
-    message = gatehouse.audit([entry(n, words) for n, words in enumerate(texts)], "f" * 64, names)
+    names = audit.Names({"U0ADA": "Ada " * 30})
+    message = audit.audit([entry(n, words) for n, words in enumerate(texts)], "f" * 64, names)
     check(message)
     if texts:
         shown = sum(
@@ -214,9 +218,9 @@ def test_the_audit_says_how_much_of_it_is_shown(texts):
             if block["type"] == "section"
             for line in block["text"]["text"].splitlines()
         )
-        assert f"The newest {shown} entr" in message.text
-        assert ("asked for" in message.text) is (shown < len(texts))
-        assert message.text.endswith("finds a cut tail by it.")
+        assert f"Last {shown} audit entr" in message.text
+        assert ("the most that fits" in message.text) is (shown < len(texts))
+        assert message.text.endswith("then detects deleted entries.")
 
 
 @given(anything)
@@ -230,24 +234,28 @@ def test_whoami_and_status(words):
     status = Status("1", 1e7, "SQLite", True, services, JobCount(9, 9, 9), {"Open incidents": 3})
     message = gatehouse.status(status)
     check(message)
-    assert "Inventory (com): last success" in message.text
+    assert (
+        f"Inventory: {len(CENTERS)} of {len(CENTERS)} data centers OK · last success"
+        in message.text
+    )
 
 
 def test_whoami_says_every_permission():
     person = Person("U0ADA", "Ada", frozenset({Role.VIEWER}))
     said = gatehouse.whoami(person, lambda one: one is Permission.READ).text
-    assert "• You may look at organizations" in said
-    assert "• You may not set a plan _(needs the role admin)_." in said
+    can, cannot = said.split("You can't:")
+    assert "• see organizations" in can
+    assert "• change a plan _(admin)_" in cannot
 
 
 def test_status_says_what_works_and_what_failed():
     seen = ServiceSeen("inventory (eu)", AT).after("timeout", AT + timedelta(hours=1))
     said = gatehouse.status(Status("1.2", 90, "SQLite", False, [seen], None)).text
-    assert "*Gatehouse 1.2*, up 1 min 30 s" in said
-    assert "Database: SQLite, *cannot be reached*" in said
-    assert "Inventory (eu): last success" in said
-    assert "(no whole answer in time)" in said
-    assert said.startswith("*2 things need a look:* the database, inventory (eu).")
+    assert "Gatehouse 1.2, up 1 min 30 s" in said
+    assert "SQLite database: *unreachable*" in said
+    assert "• Inventory (eu): timed out, last success" in said
+    assert "Inventory: *failing* · last success" in said
+    assert said.startswith(":warning: *2 things need attention:* the database, inventory (eu).")
 
 
 def test_status_says_when_all_is_well():
@@ -257,9 +265,10 @@ def test_status_says_when_all_is_well():
     ]
     jobs, counts = JobCount(3, 1, 0), {"Open incidents": 0, "Pending requests": 2}
     said = gatehouse.status(Status("1.2", 90, "SQLite", True, seen, jobs, counts)).text
-    assert said.startswith("*All is well.*\n*Gatehouse 1.2*")
-    assert "(too many calls)" in said
-    assert "Flow: not called since this process started" in said
+    assert said.startswith(":white_check_mark: *Everything is working.*\nGatehouse 1.2")
+    assert "(rate limited)" in said
+    assert "Flow: not used yet" in said
+    assert "Background jobs: on time (1 due, 0 late)" in said
 
 
 @pytest.mark.parametrize(
@@ -268,7 +277,9 @@ def test_status_says_when_all_is_well():
 )
 def test_status_says_what_needs_a_look(jobs, incidents, thing):
     status = Status("1.2", 90, "SQLite", True, (), jobs, {"Open incidents": incidents})
-    assert gatehouse.status(status).text.startswith(f"*1 thing needs a look:* {thing}.")
+    assert gatehouse.status(status).text.startswith(
+        f":warning: *1 thing needs attention:* {thing}."
+    )
 
 
 def _kinds(kind):
@@ -279,15 +290,75 @@ def test_every_failure_of_a_service_has_its_words():
     assert {one.outcome for one in _kinds(ServiceError)} == set(gatehouse.FAILURES)
 
 
-def test_the_audit_names_people_with_their_ids():
-    said = gatehouse.audit([entry(1, "x")], "f", {"U0ADA": "Ada Approver"}).text
-    assert "*Ada Approver (U0ADA)* request.approved" in said
+def recorded(action, subject="bf98ce60cf6ef7ea", actor="U0ADA", **detail):
+    return RecordedEntry(1, AT, actor, action, subject, json.dumps(detail), "0", "f")
+
+
+WELCOME = "FW00000000000000000000000000000001"
+NAMES = audit.Names({"U0ADA": "Ada", "U0OTTO": "Otto"}, {WELCOME: "welcome"})
+CHANGE = {"flow": WELCOME, "additions": ["+1", "+2", "+3", "+4"], "removals": []}
+
+
+@pytest.mark.parametrize(
+    ("entry", "sentence"),
+    [
+        (
+            recorded("request.created", actor="U0OTTO", **CHANGE, reason="demo"),
+            (
+                "*Otto* asked to add `+1`, `+2`, `+3` and 1 more to *welcome* (request"
+                " `bf98ce60`): demo"
+            ),
+        ),
+        (
+            recorded("request.approved", flow=WELCOME, reason=""),
+            "*Ada* approved a change to *welcome* (request `bf98ce60`)",
+        ),
+        (
+            recorded("request.applied", actor="gatehouse", **CHANGE, approvers=["U0ADA"]),
+            "Gatehouse added `+1`, `+2`, `+3` and 1 more to *welcome*, approved by *Ada* (request",
+        ),
+        (recorded("request.expired", actor="gatehouse"), "A request expired without a decision"),
+        (
+            recorded("request.refused", act="approve", reason="own_request"),
+            "*Ada* couldn't approve a request",
+        ),
+        (
+            recorded("flow.changed", WELCOME, actor="gatehouse", before=[], after=["+1"]),
+            "The list of *welcome* changed: 0 → 1 test user",
+        ),
+        (
+            recorded("grant.ended", flow=WELCOME, identity="+1", was_gone=True),
+            "Access of `+1` to *welcome* ended (already removed)",
+        ),
+        (
+            recorded("permission.refused", "set_plan", reason="role_too_low"),
+            "*Ada* was refused permission to change a plan (role too low)",
+        ),
+        (
+            recorded("plan.set", "eu/7", plan="premium", before="free"),
+            "*Ada* changed the plan of eu/7 from free to premium",
+        ),
+        (recorded("alert.unmuted", "eu/7"), "*Ada* unmuted alerts about eu/7"),
+        (recorded("alert.muted", "eu/7", seconds=3600), "*Ada* muted alerts about eu/7 for 1 h"),
+        (recorded("thing.happened", "eu/7", a=1), '*Ada*: thing.happened eu/7 `{"a": 1}`'),
+    ],
+    ids=lambda one: getattr(one, "action", ""),
+)
+def test_an_entry_of_the_audit_is_one_sentence(entry, sentence):
+    message = audit.audit([entry], "f", NAMES)
+    check(message)
+    assert f"– {sentence}" in message.text
+
+
+def test_the_audit_needs_the_names_of_approvers_too():
+    entries = [recorded("request.applied", actor="gatehouse", approvers=["U1", "U2"])]
+    assert audit.people_in(entries) == {"gatehouse", "U1", "U2"}
 
 
 def test_the_help_of_testusers_names_the_flows_to_who_may_know_them():
-    said = help_ui.of_testusers(lambda _: True, ["survey", "wel<come"], "/testusers add x y").text
-    assert "Flows: survey, wel&lt;come, or a SID." in said
-    assert "Example: `/testusers add x y`" in said
-    assert "survey" not in help_ui.of_testusers(lambda _: False, ["survey"], "x").text
-    many = help_ui.of_testusers(lambda _: True, [f"{n:040}" for n in range(99)], "x")
+    said = help_ui.of_testusers(lambda _: True, ["survey", "wel<come"]).text
+    assert "Flows: survey, wel&lt;come (or paste a SID)." in said
+    assert "Example: `/testusers add welcome +15550100" in said
+    assert "survey" not in help_ui.of_testusers(lambda _: False, ["survey"]).text
+    many = help_ui.of_testusers(lambda _: True, [f"{n:040}" for n in range(99)])
     check(many)

@@ -4,9 +4,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from bot.model.directory import DataCenterReport, Directory, Listing
-from bot.model.organization import Organization
+from bot.model.organizations.directory import DataCenterReport, Directory, Listing
+from bot.model.organizations.organization import Organization
+from bot.ui.data_centers import problems
 from bot.ui.orgs import Pages, View, listing
+from bot.ui.testusers import pages
 
 AT = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 
@@ -44,9 +46,37 @@ def test_each_data_center_that_fails_is_named_even_if_all_do(was_listed):
         reports.append(DataCenterReport(center, known, "It has not answered. " * 14))
     message = listing(Directory(tuple(reports)), View(), may_refresh=True)
     shown = [block["text"]["text"] for block in message.slack_blocks if block["type"] == "section"]
-    for center in CENTERS:
-        assert any(f":warning: *{center}*" in one for one in shown)
-        assert f":warning: *{center}*" in message.text
+    named = f":warning: *{', '.join(CENTERS)}* {'are out of date' if was_listed else 'could'}"
+    assert [named in one for one in shown] == [False, True]
+    assert named in message.text
+
+
+@pytest.mark.parametrize("words", ["", "EUR"])
+def test_nothing_that_could_be_loaded_is_not_nothing_that_matches(words):
+    reports = tuple(DataCenterReport(one, None, "The database is away.") for one in CENTERS)
+    message = listing(Directory(reports), View(words), may_refresh=True)
+    assert message.text.startswith("*No organizations could be loaded.*\n:warning: *com")
+    assert "match" not in message.text
+    assert " 0 " not in message.text
+
+
+def test_data_centers_with_the_same_problem_share_a_line():
+    known = Listing("com", (), AT)
+    lines = problems(
+        [
+            DataCenterReport("com", known, "The inventory service (com) is down."),
+            DataCenterReport("eu", None, "The inventory service (eu) is down."),
+            DataCenterReport("in", None, "The inventory service (in) is down."),
+            DataCenterReport("jp", None, "It is late."),
+            DataCenterReport("sa", None),
+        ]
+    )
+    assert [line.partition("*: ")[0] for line in lines][1:] == [
+        ":warning: *eu, in* couldn't be loaded: The inventory service is down.",
+        ":warning: *jp* couldn't be loaded: It is late.",
+        ":warning: *sa* couldn't be loaded.",
+    ]
+    assert lines[0].startswith(":warning: *com* is out of date (from <!date^")
 
 
 def test_no_angle_bracket_of_ours_is_left_to_slack_to_read():
@@ -59,3 +89,12 @@ def test_what_is_filtered_is_made_anew():
     pages.listing(directory, View(), may_refresh=True)
     found = pages.listing(directory, View("tail"), may_refresh=True)
     assert "Northwind" not in found.text
+
+
+PAGES = ["1e400", "Infinity", "1" + "0" * 30, "-1", "[]", '"x"', "[" * 9000]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=range(len(PAGES)))
+def test_page_that_a_forged_button_asks_for_is_one_there_may_be(page):
+    assert 0 <= View.of(f'{{"q": "", "p": {page}}}').page < 1_000_000
+    assert 0 <= pages.View.of(f'{{"f": "x", "p": {page}}}').page < 1_000_000

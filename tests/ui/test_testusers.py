@@ -6,14 +6,26 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bot.model.approval import State
-from bot.model.requests import Approval, Done, Ended, Grant, Progress, Request, Who, Wish
-from bot.model.testuser_pages import HistoryPage, ListPage, PendingPage, PendingRow
-from bot.model.testusers import Change, Effect, Flow, identities_problem
-from bot.parsing.testusers import ChangeRequest, parse_testusers
+from bot.model.testusers.approval import State
+from bot.model.testusers.changes import Change, Effect, Flow, identities_problem
+from bot.model.testusers.pages import HistoryPage, ListPage, PendingPage, PendingRow
+from bot.model.testusers.requests import (
+    Approval,
+    Done,
+    Ended,
+    Grant,
+    Progress,
+    Request,
+    RequestedChange,
+    Who,
+)
+from bot.ui import text
+from bot.ui.ids import TESTUSERS_EXTEND
+from bot.ui.message import Message
 from bot.ui.testusers import forms, notes, pages
-from bot.ui.testusers.card import card
-from bot.ui.testusers.wording import in_full
+from bot.ui.testusers.buttons import Prefilled
+from bot.ui.testusers.card import GIVEN_UP, card
+from bot.ui.testusers.phrases import in_full
 from sandbox.slack.validation import UPDATE_TEXT, check_message, check_view
 
 NOW = datetime(2026, 3, 2, 9, tzinfo=UTC)
@@ -44,7 +56,7 @@ def requests(draw: st.DrawFn) -> Request:
         superseded=draw(few),
     )
     ends = {one: NOW + timedelta(hours=draw(st.integers(0, 99))) for one in change.additions}
-    wish = Wish(
+    requested = RequestedChange(
         change,
         ("old",),
         0,
@@ -53,7 +65,7 @@ def requests(draw: st.DrawFn) -> Request:
         reason=reason,
     )
     expires_at = NOW + timedelta(hours=24)
-    return Request("1", FLOW, OTTO, wish, NOW, expires_at, state, progress, ADA, NOW)
+    return Request("1", FLOW, OTTO, requested, NOW, expires_at, state, progress, ADA, NOW)
 
 
 def texts_of(message) -> list[str]:
@@ -61,8 +73,9 @@ def texts_of(message) -> list[str]:
         if isinstance(value, str):
             yield value
         elif isinstance(value, dict):
-            for one in value.values():
-                yield from within(one)
+            # What a button holds is never shown.
+            for name, one in value.items():
+                yield from within(one) if name != "value" else ()
         elif isinstance(value, list | tuple):
             for one in value:
                 yield from within(one)
@@ -73,14 +86,14 @@ def texts_of(message) -> list[str]:
 def hold(message, *, may_mention: bool = False) -> None:
     payload = message.payload()
     check_message(payload["text"], payload.get("blocks"), most_text=UPDATE_TEXT)
-    for text in texts_of(message):
-        assert "<!" not in text.replace("<!date^", "").replace("<!subteam^S", "")
-        assert may_mention or ("<@" not in text and "<!subteam" not in text)
+    for shown in texts_of(message):
+        assert "<!" not in shown.replace("<!date^", "").replace("<!subteam^S", "")
+        assert may_mention or ("<@" not in shown and "<!subteam" not in shown)
 
 
 def everybody(request: Request) -> list[str]:
     ended = [one.identity for one in request.progress.ended]
-    return [*request.wish.change.additions, *request.wish.change.removals, *ended]
+    return [*request.requested.change.additions, *request.requested.change.removals, *ended]
 
 
 def shown_in_full(identities, message) -> list[str]:
@@ -106,7 +119,7 @@ def test_every_page_and_note_fits(some) -> None:
     for sees in (True, False):
         history = pages.history(HistoryPage(FLOW, tuple(some), (), 0, 2, 9), sees_identities=sees)
         rows = tuple(PendingRow(one, decides=True, cancels=True) for one in some)
-        pending = pages.pending(PendingPage(rows, 2, 0, 2, len(rows)), "C0A", sees_identities=sees)
+        pending = pages.pending(PendingPage(rows, 0, 2, len(rows)), "C0A", sees_identities=sees)
         for message in (history, pending):
             hold(message)
             assert FLOW.name in message.text or not some
@@ -115,9 +128,9 @@ def test_every_page_and_note_fits(some) -> None:
         hold(notes.reminder(one))
         for event in ("applied", "denied", "expired", "failed", "ended"):
             payload = {"event": event, "reason": "<!here>", "identities": ["<!here>"] * 9}
-            told = notes.told(one, payload)
-            hold(told)
-            assert FLOW.name in told.text
+            outcome = notes.outcome(one, payload)
+            hold(outcome)
+            assert FLOW.name in outcome.text
 
 
 @settings(max_examples=30, deadline=None)
@@ -143,15 +156,21 @@ MANY_PEOPLE = {
 LONG = Who("W" + "0" * 20, "&" * 90)
 
 
-@pytest.mark.parametrize("state", State)
-@pytest.mark.parametrize("people", MANY_PEOPLE.values(), ids=MANY_PEOPLE)
-@pytest.mark.parametrize("ends", [1, 3, 1000])
-@pytest.mark.parametrize("words", ["", "a demo", "&" * 500])
+ENDS, WORDS = (1, 3, 1000), ("", "a demo", "&" * 500)
+# Every state with each of the people, the ends and the words, and over the states with each pair.
+LARGEST = [
+    (state, people, ENDS[(row + turn) % 3], WORDS[(row + 2 * turn) % 3])
+    for turn, state in enumerate(State)
+    for row, people in enumerate(MANY_PEOPLE.values())
+]
+
+
+@pytest.mark.parametrize(("state", "people", "ends", "words"), LARGEST)
 def test_the_largest_request_names_everybody_in_every_state(state, people, ends, words) -> None:
     assert identities_problem(people) is None
     assert identities_problem((*people, people[0] + "x")) is not None
     until = {one: NOW + timedelta(hours=number % ends) for number, one in enumerate(people)}
-    wish = Wish(Change(people), people, 0, people[9:], ends=until, reason=words)
+    requested = RequestedChange(Change(people), people, 0, people[9:], ends=until, reason=words)
     done = Done(NOW, Change(people[:9]), Change(people[9:]), Change(people), 1, 2, until, until)
     by = LONG if len(words) > 9 else ADA
     progress = Progress(
@@ -166,46 +185,51 @@ def test_the_largest_request_names_everybody_in_every_state(state, people, ends,
         undone_by="2",
     )
     expires_at = NOW + timedelta(hours=24)
-    request = Request("1", FLOW, by, wish, NOW, expires_at, state, progress, by, NOW)
+    request = Request("1", FLOW, by, requested, NOW, expires_at, state, progress, by, NOW)
     approvers = tuple(f"U{number:020}" for number in range(30))
     message = card(request, approvers, 20)
     hold(message, may_mention=state is State.PENDING)
+    sections = [block for block in message.slack_blocks if block["type"] == "section"]
+    # Else Slack may show a part of it, and somebody approves what they did not see.
+    assert all(section["expand"] is True for section in sections)
     everything = "\n".join(texts_of(message))
-    assert all(f"• {in_full(one)}" in everything for one in people)
-    if ends == 1:
-        assert "*There already; change the end of (" in everything
-        assert everything.count("• ") == len(people)
+    if state in GIVEN_UP:
+        return
+    assert all(in_full(one) in everything for one in people)
+    if ends == 1 and state is not State.APPLIED:
+        assert "*Already on the list; will be removed <!date^" in everything
     if state is State.PENDING:
-        assert "and 10 more" in everything
+        assert all(f"<@{one}>" in everything for one in approvers)
 
 
 @pytest.mark.parametrize(
     ("change", "ends", "duration", "words"),
     [
-        ((("+1", "+2"), ()), {"+1": 1, "+2": 1}, None, "*Add (1):* until <!date^1772445600^"),
-        ((("+1", "+2"), ()), {"+1": 1}, None, "change the end of (1):* from now on without an end"),
-        ((("+1", "+2"), ()), {}, 60, "change the end of (1):*\n• `+2`"),
+        ((("+1", "+2"), ()), {"+1": 1, "+2": 1}, None, "will be removed <!date^1772445600^"),
+        ((("+1", "+2"), ()), {"+1": 1}, None, "*Add until <!date^1772445600^"),
+        ((("+1", "+2"), ()), {"+1": 1}, None, "list; will stay with no end date (1):*\n`+2`"),
+        ((("+1", "+2"), ()), {}, 60, "list; will be removed 1 min after approval (1):*\n`+2`"),
     ],
 )
 def test_who_decides_reads_the_end_beside_the_names(change, ends, duration, words) -> None:
     until = {one: NOW + timedelta(hours=hours) for one, hours in ends.items()}
-    wish = Wish(Change(*change), (), 0, ("+2",), duration, until)
-    request = Request("1", FLOW, OTTO, wish, NOW, NOW)
+    requested = RequestedChange(Change(*change), (), 0, ("+2",), duration, until)
+    request = Request("1", FLOW, OTTO, requested, NOW, NOW)
     assert words in "\n".join(texts_of(card(request, (), 1)))
 
 
 def test_a_card_says_how_many_grants_ended_and_who_can_approve() -> None:
     ended = tuple(Ended(f"+{number}", NOW, was_gone=False) for number in range(12))
-    wish = Wish(Change(("+1",)), (), 0, duration_seconds=7200)
-    request = Request("1", FLOW, OTTO, wish, NOW, NOW, progress=Progress(ended=ended))
+    requested = RequestedChange(Change(("+1",)), (), 0, duration_seconds=7200)
+    request = Request("1", FLOW, OTTO, requested, NOW, NOW, progress=Progress(ended=ended))
     everything = "\n".join(texts_of(card(request, ("*",), 1)))
-    assert "*Ended (12), the last 5 of them:*\n*Ended:* `+7`" in everything
-    assert "Can approve: every full member, except who asked" in everything
-    assert "*For:* 2 h, starting when it takes effect" in everything
+    assert "*Access ended (12), most recent 5:*\n*Access ended:* `+7`" in everything
+    assert "Approvers: any full member except the requester" in everything
+    assert "2 h from approval" in everything
     named = "\n".join(texts_of(card(request, ("U0ADA", "*"), 1)))
-    assert "Can approve: <@U0ADA> and every full member, except who asked" in named
+    assert "Approvers: <@U0ADA> and any full member except the requester" in named
     all_of_them = "\n".join(texts_of(card(request, ("U0OTTO", "*"), 1, allows_self=True)))
-    assert "Can approve: <@U0OTTO> and every full member\n" in f"{all_of_them}\n"
+    assert "Approvers: <@U0OTTO> and any full member\n" in f"{all_of_them}\n"
 
 
 def test_a_viewer_sees_no_more_than_four_characters() -> None:
@@ -216,22 +240,24 @@ def test_a_viewer_sees_no_more_than_four_characters() -> None:
 
 
 def test_a_viewer_sees_the_last_four_characters_of_a_long_identity_too() -> None:
-    wish = Wish(Change(("x" * 56 + "MIDDLE" + "y" * 90 + "last",)), (), 0)
-    request = Request("1", FLOW, OTTO, wish, NOW, NOW)
+    requested = RequestedChange(Change(("x" * 56 + "MIDDLE" + "y" * 90 + "last",)), (), 0)
+    request = Request("1", FLOW, OTTO, requested, NOW, NOW)
     page = HistoryPage(FLOW, (request,), (), 0, 1, 1)
     said = pages.history(page, sees_identities=False).text
-    assert "add `…last`:" in said
+    assert "add `…last` ·" in said
 
 
 def test_a_viewer_finds_no_identity_in_a_reason_either() -> None:
-    wish = Wish(Change(("+15550100", "b"), ("ada",)), (), 0, reason="+15550100 is a bad Ada")
+    requested = RequestedChange(
+        Change(("+15550100", "b"), ("ada",)), (), 0, reason="+15550100 is a bad Ada"
+    )
     progress = Progress(denial_reason="not for +15550100")
-    request = Request("1", FLOW, OTTO, wish, NOW, NOW, State.DENIED, progress, ADA, NOW)
-    waiting = Request("2", FLOW, OTTO, wish, NOW, NOW)
+    request = Request("1", FLOW, OTTO, requested, NOW, NOW, State.DENIED, progress, ADA, NOW)
+    waiting = Request("2", FLOW, OTTO, requested, NOW, NOW)
     shown = [
         pages.history(HistoryPage(FLOW, (request,), (), 0, 1, 1), sees_identities=sees).text
         + pages.pending(
-            PendingPage((PendingRow(waiting, False, False),), 1, 0, 1, 1),
+            PendingPage((PendingRow(waiting, False, False),), 0, 1, 1),
             "C0A",
             sees_identities=sees,
         ).text
@@ -258,156 +284,169 @@ def test_a_viewer_finds_no_identity_in_a_reason_either() -> None:
 )
 def test_buttons_go_with_the_first_transition(state, buttons) -> None:
     done = Done(NOW, Change(("+1",)), Change(), Change(), 0, 1) if state is State.APPLIED else None
-    wish = Wish(Change(("+1",)), (), 0)
+    requested = RequestedChange(Change(("+1",)), (), 0)
     request = Request(
-        "1", FLOW, OTTO, wish, NOW, NOW, state, Progress(done=done), decided_by=ADA, decided_at=NOW
+        "1",
+        FLOW,
+        OTTO,
+        requested,
+        NOW,
+        NOW,
+        state,
+        Progress(done=done),
+        decided_by=ADA,
+        decided_at=NOW,
     )
     blocks = card(request, ("U0ADA",), 1).slack_blocks
-    shown = [one["text"]["text"] for block in blocks for one in block.get("elements", [])]
-    assert shown == buttons
-    assert all(one["value"] == "1" for block in blocks for one in block.get("elements", []))
+    shown = [one for block in blocks if block["type"] == "actions" for one in block["elements"]]
+    assert [one["text"]["text"] for one in shown] == buttons
+    assert all(one["value"] == "1" for one in shown)
+    asks = [one["text"]["text"] for one in shown if "confirm" in one]
+    assert asks == [one for one in buttons if one in {"Cancel", "Undo", "Retry"}]
 
 
 @pytest.mark.parametrize(
     "words",
     [
-        f"*Flow:* *welcome* (`{FLOW.sid}`)",
-        "*Requested by:* Otto &lt;!here&gt; (U0OTTO)",
-        "*Add (2):*\n• `+1`\n• `+2`",
-        "*Remove (1):*\n• `+3`",
-        "*There already; change the end of (1):*\n• `+4`",
-        "*List:* 3 → 4 identities",
-        "*Reason:* a demo",
-        "*For:* 2 h",
-        "*Expires:* <!date^",
+        ":hourglass: *Otto &lt;!here&gt;* wants to add *2 test users* to *welcome* for 2 h; ",
+        "*Add (2):*\n`+1`  `+2`",
+        "*Remove (1):*\n`+3`",
+        "*Already on the list; will be removed 2 h after approval (1):*\n`+4`",
+        "3 → 4 test users · 2 h from approval · expires <!date^",
+        f"`{FLOW.sid}` · requester U0OTTO",
+        "> a demo",
     ],
 )
 def test_who_decides_reads_all_that_is_asked(words) -> None:
     change = Change(("+1", "+2", "+4"), ("+3",))
-    wish = Wish(change, ("old", "+3", "+4"), 0, ("+4",), duration_seconds=7200, reason="a demo")
-    request = Request("1", FLOW, OTTO, wish, NOW, NOW + timedelta(hours=24))
+    requested = RequestedChange(
+        change, ("old", "+3", "+4"), 0, ("+4",), duration_seconds=7200, reason="a demo"
+    )
+    request = Request("1", FLOW, OTTO, requested, NOW, NOW + timedelta(hours=24))
     blocks = card(request, ("U0ADA",), 1).slack_blocks
-    assert words in "\n".join(block["text"]["text"] for block in blocks if "text" in block)
+    assert words in "\n".join(texts_of(Message("x", blocks)))
 
 
 def test_a_failure_is_shown_and_told_with_the_services_reason() -> None:
     reason = "The flow service refused: <no> such number."
-    wish, progress = Wish(Change(("+1",)), (), 0), Progress(failure=reason)
-    request = Request("1", FLOW, OTTO, wish, NOW, NOW, State.FAILED, progress, ADA, NOW)
-    told = notes.told(request, {"event": "failed", "reason": reason})
-    assert "It was approved by Ada *Approver* (U0ADA)".replace("*A", "\u2060*A") in told.text
-    for message in (card(request, ("U0ADA",), 1), told):
+    requested, progress = RequestedChange(Change(("+1",)), (), 0), Progress(failure=reason)
+    request = Request("1", FLOW, OTTO, requested, NOW, NOW, State.FAILED, progress, ADA, NOW)
+    outcome = notes.outcome(request, {"event": "failed", "reason": reason})
+    assert "approved by Ada *Approver*".replace("*A", "\u2060*A") in outcome.text
+    for message in (card(request, ("U0ADA",), 1), outcome):
         assert "refused: &lt;no&gt; such number." in "\n".join(texts_of(message))
 
 
 def test_who_approved_a_failure_is_told_whoever_they_are() -> None:
     abel = Who("U0ABEL", "Abel")
     both = Progress(approvals=(Approval(abel, NOW), Approval(Who("U0AMY", "Amy"), NOW)))
-    for wish, progress, words in (
-        (Wish(Change(("+1",)), (), 0), both, "approved by Abel (U0ABEL), Amy (U0AMY). An"),
-        (Wish(Change(("+1",)), (), 0, without_approval=True), Progress(), "started without"),
+    for requested, progress, words in (
+        (RequestedChange(Change(("+1",)), (), 0), both, "approved by Abel, Amy.\nNo. An"),
+        (
+            RequestedChange(Change(("+1",)), (), 0, without_approval=True),
+            Progress(),
+            "without approval by Abel",
+        ),
     ):
-        request = Request("1", FLOW, OTTO, wish, NOW, NOW, State.FAILED, progress, abel, NOW)
-        assert words in notes.told(request, {"event": "failed", "reason": "No."}).text
+        request = Request("1", FLOW, OTTO, requested, NOW, NOW, State.FAILED, progress, abel, NOW)
+        assert words in notes.outcome(request, {"event": "failed", "reason": "No."}).text
 
 
 def test_history_names_everybody_who_approved() -> None:
     amy = Who("U0AMY", "Amy")
     progress = Progress(approvals=(Approval(amy, NOW), Approval(Who("U0ABEL", "Abel"), NOW)))
-    wish = Wish(Change(("+1",)), (), 0)
-    request = Request("1", FLOW, OTTO, wish, NOW, NOW, State.FAILED, progress, amy, NOW)
+    requested = RequestedChange(Change(("+1",)), (), 0)
+    request = Request("1", FLOW, OTTO, requested, NOW, NOW, State.FAILED, progress, amy, NOW)
     page = HistoryPage(FLOW, (request,), (), 0, 1, 1)
-    assert (
-        "approved by Amy (U0AMY), Abel (U0ABEL)" in pages.history(page, sees_identities=True).text
-    )
+    assert "approved by Amy, Abel" in pages.history(page, sees_identities=True).text
 
 
 @pytest.mark.parametrize(
-    ("identities", "duration", "command"),
+    ("identities", "duration", "shown"),
     [
-        (["+15550100"], 7200, "/testusers add welcome +15550100 for 2h"),
-        (["+1", "2"], 90, "/testusers add welcome +1 2 for 90s"),
-        (["+1"], 3 * 86_400, "/testusers add welcome +1 for 3d"),
-        (["two words"], 60, '/testusers add welcome "two words" for 1m'),
-        (["because"], 60, '/testusers add welcome "because" for 1m'),
-        (["a\u2060b"], 60, None),
-        (["+1"], None, None),
-        ([f"+{number}" for number in range(9)], 60, None),
+        (["+15550100"], 7200, "2h"),
+        (["+1", "two words"], 90, "90s"),
+        (["because"], None, ""),
+        ([f"+{number}" for number in range(9)], 3 * 86_400, "3d"),
     ],
 )
-def test_who_asked_is_told_of_the_end_and_what_to_type(identities, duration, command) -> None:
-    wish = Wish(Change(tuple(identities)), (), 0, duration_seconds=duration)
-    request = Request("1", FLOW, OTTO, wish, NOW, NOW, State.APPLIED)
-    said = notes.told(request, {"event": "ended", "identities": identities}).text
-    assert said.startswith(in_full(identities[0]))
-    assert "can no longer test *welcome*" in said
-    assert "is over" in said
-    assert ("To grant it again" in said) is (command is not None)
-    if command:
-        assert f"`{command}`" in said
-        assert parse_testusers(command.removeprefix("/testusers ")) == ChangeRequest(
-            "add", "welcome", tuple(identities), duration_seconds=duration
-        )
+def test_who_asked_is_told_of_the_end_and_can_ask_again(identities, duration, shown) -> None:
+    requested = RequestedChange(Change(tuple(identities)), (), 0, duration_seconds=duration)
+    request = Request("1", FLOW, OTTO, requested, NOW, NOW, State.APPLIED)
+    message = notes.outcome(request, {"event": "ended", "identities": identities})
+    lasted = f" after {text.duration(duration)}" if duration else ""
+    assert message.text.startswith(
+        f"Access to *welcome* has ended{lasted}: {in_full(identities[0])}"
+    )
+    (again,) = [block for block in message.slack_blocks if block["type"] == "actions"]
+    (button,) = again["elements"]
+    assert (button["text"]["text"], button["action_id"]) == ("Give access again", TESTUSERS_EXTEND)
+    assert Prefilled.of(button["value"]) == Prefilled(FLOW.sid, "add", tuple(identities), shown)
 
 
 def test_a_denial_is_told_with_who_and_why() -> None:
-    wish, progress = Wish(Change(("+1",)), (), 0), Progress(denial_reason="not <!here> now")
+    requested, progress = (
+        RequestedChange(Change(("+1",)), (), 0),
+        Progress(denial_reason="not <!here> now"),
+    )
     abel = Who("U0ABEL", "Abel Approver")
-    request = Request("1", FLOW, OTTO, wish, NOW, NOW, State.DENIED, progress, abel, NOW)
-    told = notes.told(request, {"event": "denied"}).text
-    assert "was denied by Abel Approver (U0ABEL)." in told
-    assert "Reason: not &lt;!here&gt; now" in told
+    request = Request("1", FLOW, OTTO, requested, NOW, NOW, State.DENIED, progress, abel, NOW)
+    outcome = notes.outcome(request, {"event": "denied"}).text
+    assert outcome.startswith(":no_entry: *Denied* by Abel Approver: your request to add `+1`")
+    assert "\n> not &lt;!here&gt; now" in outcome
 
 
 @pytest.mark.parametrize("is_all", [True, False])
 def test_what_is_true_already_is_named_to_who_asks(is_all) -> None:
-    wish = Wish(Change(("+3",)), (), 0)
-    request = None if is_all else Request("1", FLOW, OTTO, wish, NOW, NOW)
+    requested = RequestedChange(Change(("+3",)), (), 0)
+    request = None if is_all else Request("1", FLOW, OTTO, requested, NOW, NOW)
     dropped = Change(("+1",), ("+2",))
     said = notes.asked(FLOW, Effect(Change(), dropped), request, "C0APPROVALS").text
-    assert "There already: `+1`" in said
-    assert "Not there: `+2`" in said
-    assert ("nothing was requested" in said) is is_all
+    assert "Already on the list: `+1`" in said
+    assert "Not on the list: `+2`" in said
+    assert ("I didn't ask anyone" in said) is is_all
 
 
 def test_nobody_decides_from_the_list_on_what_it_does_not_show_in_full() -> None:
     for people, buttons in ((("+1", "+2"), 3), (tuple(f"{n:0300}" for n in range(9)), 1)):
-        request = Request("1", FLOW, OTTO, Wish(Change(people), (), 0), NOW, NOW)
+        request = Request("1", FLOW, OTTO, RequestedChange(Change(people), (), 0), NOW, NOW)
         rows = (PendingRow(request, decides=True, cancels=True),)
-        message = pages.pending(PendingPage(rows, 1, 0, 1, 1), "C0A", sees_identities=True)
+        message = pages.pending(PendingPage(rows, 0, 1, 1), "C0A", sees_identities=True)
         assert len(message.slack_blocks[-1]["elements"]) == buttons
-        told = "Not all of it fits here: its card in <#C0A> shows it. Decide there."
-        assert (told in message.text) is (buttons == 1)
+        outcome = "Too long to show here. Decide on its card in <#C0A>."
+        assert (outcome in message.text) is (buttons == 1)
         viewed = (PendingRow(request, decides=False, cancels=False),)
-        message = pages.pending(PendingPage(viewed, 1, 0, 1, 1), "C0A", sees_identities=False)
-        assert "Decide there." not in message.text
+        message = pages.pending(PendingPage(viewed, 0, 1, 1), "C0A", sees_identities=False)
+        assert "Decide on" not in message.text
 
 
 @pytest.mark.parametrize(
     ("duration", "hours", "words"),
     [
-        (7200, {}, "add `+1`, `+2` for 2 h on *welcome*"),
-        (None, {"+1": 1, "+2": 1}, "add `+1`, `+2` until <!date^"),
-        (None, {}, "add `+1`, `+2` on *welcome*"),
-        (None, {"+1": 1}, "Not all of it fits here"),
-        (None, {"+1": 1, "+2": 2}, "Not all of it fits here"),
+        (7200, {}, "add `+1`, `+2` to *welcome* for 2 h"),
+        (None, {"+1": 1, "+2": 1}, "add `+1`, `+2` to *welcome* until <!date^"),
+        (None, {}, "add `+1`, `+2` to *welcome* ·"),
+        (None, {"+1": 1}, "Too long to show here"),
+        (None, {"+1": 1, "+2": 2}, "Too long to show here"),
     ],
 )
 def test_nobody_decides_from_the_list_without_the_ends(duration, hours, words) -> None:
     ends = {one: NOW + timedelta(hours=number) for one, number in hours.items()}
-    wish = Wish(Change(("+1", "+2")), (), 0, (), duration, ends)
-    rows = (PendingRow(Request("1", FLOW, OTTO, wish, NOW, NOW), decides=True, cancels=False),)
-    message = pages.pending(PendingPage(rows, 1, 0, 1, 1), "C0A", sees_identities=True)
+    requested = RequestedChange(Change(("+1", "+2")), (), 0, (), duration, ends)
+    rows = (PendingRow(Request("1", FLOW, OTTO, requested, NOW, NOW), decides=True, cancels=False),)
+    message = pages.pending(PendingPage(rows, 0, 1, 1), "C0A", sees_identities=True)
     assert words in message.text
     has_buttons = any(block["type"] == "actions" for block in message.slack_blocks)
-    assert has_buttons is not words.startswith("Not all")
+    assert has_buttons is not words.startswith("Too long")
 
 
 def test_the_modals_fit() -> None:
-    wish = Wish(Change(("+1",)), (), 0)
+    requested = RequestedChange(Change(("+1",)), (), 0)
     change = forms.change_form("https://hooks.example/" + "x" * 200)
     check_view(change)
     labels = [block["label"]["text"] for block in change["blocks"]]
-    assert labels == ["Flow", "Change", "Identities", "For", "Reason"]
+    assert labels == ["Flow", "Change", "Identities", "For", "From", "Reason"]
     assert change["blocks"][1]["element"]["initial_option"]["value"] == "add"
-    check_view(forms.denial_form(Request("1", FLOW, OTTO, wish, NOW, NOW), "https://x.example"))
+    check_view(
+        forms.denial_form(Request("1", FLOW, OTTO, requested, NOW, NOW), "https://x.example")
+    )

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from bot.ui import blocks, text
+from bot.ui import block_kit, text
 
 ANYTHING = st.text(max_size=400)
 HOSTILE = st.lists(
@@ -151,7 +151,7 @@ def test_plain_text_keeps_to_its_limit_and_is_never_empty(value, limit):
 )
 def test_plain_text_is_no_emoji_and_nothing_in_it_is_decoded(value, shown):
     assert text.plain(value) == shown
-    header = blocks.header(value)["text"]
+    header = block_kit.header(value)["text"]
     assert (header["text"], header["emoji"]) == (shown, False)
 
 
@@ -229,3 +229,18 @@ def test_what_cannot_be_copied_as_it_is_is_not_shown(value):
 
 def test_what_is_to_be_copied_keeps_what_would_format():
     assert text.exact("/x *a* _b_ <c> :d: &", 90) == "`/x *a* _b_ &lt;c&gt; :d: &amp;`"
+
+
+@pytest.mark.parametrize("shown", [text.escape, text.sentence, text.code, text.plain])
+def test_remembered_texts_are_no_larger_than_what_is_shown(shown):
+    remembered = getattr(text, f"_{shown.__name__}")
+    remembered.cache_clear()
+    assert shown("x" * 200_000, 100) == shown("x" * 400_000, 100)
+    assert remembered.cache_info().currsize == 1
+
+
+def test_identity_is_a_code_span_and_says_how_other_alphabets_read():
+    assert text.identity("chat:ada") == "`chat:ada`"
+    assert text.identity("<!channel>") == "`&lt;!channel&gt;`"
+    assert text.identity("chat:\u0430da") == "`chat:⟨U+0430⟩da` (chat:\u0430da)"
+    assert text.identity("chat:ada\u200d") == "`chat:ada⟨U+200D⟩`"

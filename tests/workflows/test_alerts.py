@@ -8,32 +8,25 @@ from datetime import timedelta
 
 import pytest
 
-from bot.errors import (
-    DatabaseUnavailable,
-    NotConfigured,
-    NotFound,
-    NotJson,
-    OrganizationBlocked,
-    RateLimited,
-    ServiceFailed,
-    ServiceTimeout,
-)
-from bot.model.calls import PROBE, CallCause
-from bot.model.directory import Directory
-from bot.model.organization import OrganizationKey
-from bot.model.plans import Plan
-from bot.model.quota import Terms
+from bot.background.outbox import CardNow
+from bot.background.tasks import Tasks
+from bot.errors import DatabaseUnavailable, NotConfigured, NotFound, OrganizationBlocked
+from bot.model.organizations.directory import DataCenterReport, Directory, Listing
+from bot.model.organizations.organization import Organization, OrganizationKey
+from bot.model.quotas.calls import PROBE, CallCause
+from bot.model.quotas.plans import Plan
+from bot.model.quotas.quota import Terms
 from bot.permissions import Person
+from bot.service_errors import NotJson, RateLimited, ServiceFailed, ServiceRefused, ServiceTimeout
 from bot.store import incidents, jobs, outbox
 from bot.store.audit import AuditStore
 from bot.store.engine import Database
 from bot.store.jobs import Job
-from bot.store.outbox import Letter, SentCard
-from bot.tasks import Tasks
-from bot.workflows.alerts import Alerts, Probes
-from bot.workflows.guard import Guard
-from bot.workflows.incidents import Incidents
-from bot.workflows.outbox import CardNow
+from bot.store.outbox import OutboxMessage, SentCard
+from bot.ui import incidents as ui
+from bot.workflows.quotas.alerts import Alerts, Probes
+from bot.workflows.quotas.guard import Guard
+from bot.workflows.quotas.incidents import Incidents
 
 KEY = OrganizationKey("eu", "10")
 TERMS = Terms(lambda _key: Plan.FREE, timeout_seconds=10.0)
@@ -52,9 +45,10 @@ class FakeLease:
 class FakeDirectory:
     def __init__(self) -> None:
         self.accepted = []
+        self.listings = ()
 
     async def known(self) -> Directory:
-        return Directory(())
+        return Directory(self.listings)
 
     async def accept(self, key, found) -> None:
         self.accepted.append((key, found))
@@ -142,17 +136,17 @@ async def is_due(database) -> bool:
 
 
 async def next_try(database) -> float | None:
-    async with database.reading() as tx:
+    async with database.read_only() as tx:
         return await INCIDENTS.next_try(tx, KEY)
 
 
 async def letters(database) -> int:
-    async with database.reading() as tx:
+    async with database.read_only() as tx:
         return len(await outbox.waiting(tx, "incident:1"))
 
 
 async def count_open(database) -> int:
-    async with database.reading() as tx:
+    async with database.read_only() as tx:
         return await incidents.count_open(tx)
 
 
@@ -174,7 +168,7 @@ async def test_a_probe_that_passes_ends_it_and_brings_a_listing(
     assert [cause.kind for cause in inventory.calls] == ["list", PROBE]
     assert directory.accepted == [(KEY, ["the listing"])]
     assert await count_open(database) == 0
-    async with database.reading() as tx:
+    async with database.read_only() as tx:
         letters = await outbox.waiting(tx, "incident:1")
     assert [letter.kind for letter in letters][-2:] == ["incident_card", "incident_note"]
 
@@ -235,15 +229,39 @@ async def test_where_the_bots_own_limit_is_used_up_the_later_try_is_told_everywh
     assert await count_open(database) == 0
 
 
-async def test_a_data_center_that_is_gone_is_asked_for_now_and_then(
+async def test_data_center_that_is_gone_is_not_blocked_for_ever(
     database, clock, inventory, directory
 ):
     await be_refused(inventory)
     clock.advance(60)
     inventory.unsigned = NotConfigured("the inventory service", ["INVENTORY_DATA_CENTERS"])
     assert await probe(database, inventory, directory) is None
-    assert await next_try(database) == clock.now().timestamp() + 3600
-    assert not await is_due(database)
+    assert await next_try(database) is None
+    assert await count_open(database) == 0
+    async with database.read_only() as tx:
+        incident = await incidents.load(tx, 1)
+    assert "not in the settings any more" in ui.card(incident, "Acme").text
+    assert "Cleared" not in ui.card(incident, "Acme").text + ui.cleared_note(incident, "Acme").text
+
+
+async def test_organization_that_is_gone_is_not_blocked_for_ever(
+    database, clock, inventory, directory
+):
+    await be_refused(inventory)
+    inventory.error = ServiceRefused("inventory", "Unknown.", status=404)
+    clock.advance(60)
+    # The listing is not known: it may be there still.
+    await probe_in_vain(database, inventory, directory, inventory.error)
+    other = Organization(organization_id="11", name="Other")
+    listing = Listing("eu", (other,), clock.now())
+    directory.listings = (DataCenterReport("eu", listing),)
+    clock.advance(120)
+    assert await probe(database, inventory, directory) is None
+    assert await next_try(database) is None
+    async with database.read_only() as tx:
+        incident = await incidents.load(tx, 1)
+    assert "*Closed*" in ui.card(incident, "Acme").text
+    assert "not listed by the service any more" in ui.cleared_note(incident, "Acme").text
 
 
 async def test_a_probe_whose_answer_cannot_be_read_ends_nothing_and_is_made_once_a_pause(
@@ -353,7 +371,7 @@ async def test_an_open_card_is_edited_every_ten_seconds_at_most_and_the_end_told
     database, clock, inventory, directory, alerts
 ):
     await be_refused(inventory)
-    letter = Letter("incident:1", "incident_card", "1")
+    letter = OutboxMessage("incident:1", "incident_card", "1")
     card = await alerts.card(letter)
     assert isinstance(card, CardNow)
     assert (card.channel_id, card.edit_seconds) == ("C0ALERTS", 10.0)
@@ -374,13 +392,39 @@ async def test_during_a_mute_a_new_alert_is_held_back_until_its_end(
     clock.advance(60)
     await probe(database, inventory, directory)
     await be_refused(inventory, 45)
-    assert await alerts.card(Letter("incident:2", "incident_card", "2")) is None
+    assert await alerts.card(OutboxMessage("incident:2", "incident_card", "2")) is None
     clock.advance(3600)
     job = await the_job(database, "alert:2")
     await alerts.after_mute(job, FakeLease(database))
-    async with database.reading() as tx:
+    async with database.read_only() as tx:
         assert [one.subject for one in await outbox.waiting(tx, "incident:2")] == ["2"]
-    assert await alerts.card(Letter("incident:2", "incident_card", "2")) is not None
+    assert await alerts.card(OutboxMessage("incident:2", "incident_card", "2")) is not None
+
+
+async def test_unmuting_tells_what_the_mute_held_back(
+    database, clock, inventory, directory, alerts
+):
+    await be_refused(inventory)
+    await posted(database, clock)
+    await alerts.mute(OTTO, 1)
+    assert "by Otto" in (await alerts.card(card_of(1))).message.text
+    clock.advance(60)
+    await probe(database, inventory, directory)
+    await be_refused(inventory, 45)
+    assert await alerts.card(card_of(2)) is None
+    async with database.transaction() as tx:
+        await outbox.mark_sent(tx, [one.id for one in await outbox.waiting(tx, "incident:2")])
+    assert await alerts.unmute(OTTO, 1) == "10"
+    async with database.read_only() as tx:
+        assert [one.subject for one in await outbox.waiting(tx, "incident:2")] == ["2"]
+        [entry] = await AuditStore(None).latest(tx, 1)
+    assert (entry.actor, entry.action, entry.subject) == ("U0OPERATOR", "alert.unmuted", "eu/10")
+    assert "muted" not in (await alerts.card(card_of(1))).message.text
+    assert await alerts.card(card_of(2)) is not None
+
+
+def card_of(number: int) -> OutboxMessage:
+    return OutboxMessage(f"incident:{number}", "incident_card", str(number))
 
 
 async def test_what_is_over_when_the_mute_ends_is_not_told(
@@ -390,10 +434,10 @@ async def test_what_is_over_when_the_mute_ends_is_not_told(
     await alerts.mute(OTTO, 1)
     clock.advance(60)
     await probe(database, inventory, directory)
-    async with database.reading() as tx:
+    async with database.read_only() as tx:
         before = len(await outbox.waiting(tx, "incident:1"))
     await alerts.after_mute(replace(await a_job(clock), subject="1"), FakeLease(database))
-    async with database.reading() as tx:
+    async with database.read_only() as tx:
         assert len(await outbox.waiting(tx, "incident:1")) == before
 
 
@@ -405,7 +449,7 @@ async def test_a_mute_is_audited(database, clock, inventory, alerts):
     await be_refused(inventory)
     name, until = await alerts.mute(OTTO, 1)
     assert (name, until) == ("10", clock.now() + timedelta(hours=1))
-    async with database.reading() as tx:
+    async with database.read_only() as tx:
         [entry] = await AuditStore(None).latest(tx, 5)
     assert (entry.actor, entry.action, entry.subject) == ("U0OPERATOR", "alert.muted", "eu/10")
 
@@ -415,4 +459,4 @@ async def test_an_alert_that_is_not_known_says_so(alerts):
         await alerts.mute(OTTO, 99)
     with pytest.raises(NotFound):
         await alerts.key_of(99)
-    assert await alerts.card(Letter("incident:99", "incident_card", "99")) is None
+    assert await alerts.card(OutboxMessage("incident:99", "incident_card", "99")) is None

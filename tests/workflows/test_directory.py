@@ -6,20 +6,15 @@ from datetime import timedelta
 import pytest
 from aiohttp import web
 from pydantic import SecretStr
+from sqlalchemy import event
 from yarl import URL
 
 from bot.clients.credentials import QueryToken
 from bot.clients.inventory import DataCenterAccess, InventoryClient
-from bot.errors import (
-    Ambiguous,
-    DatabaseUnavailable,
-    NotConfigured,
-    NotFound,
-    QuotaExhausted,
-    ServiceFailed,
-)
-from bot.model.calls import CallCause
-from bot.model.organization import Organization, OrganizationKey
+from bot.errors import Ambiguous, DatabaseUnavailable, NotConfigured, NotFound, QuotaExhausted
+from bot.model.organizations.organization import Organization, OrganizationKey
+from bot.model.quotas.calls import CallCause
+from bot.service_errors import ServiceFailed
 from bot.store.engine import Database
 from bot.store.migrations import migrate
 from bot.workflows import directory as directory_module
@@ -139,6 +134,70 @@ async def test_another_process_s_listing_is_used_while_it_is_fresh_and_no_longer
     assert len(inventory.calls) == 4
 
 
+class SkewedClock:
+    """The clock of a process whose wall time is wrong."""
+
+    def __init__(self, clock, seconds: float) -> None:
+        self._clock, self._skew = clock, timedelta(seconds=seconds)
+        self.monotonic, self.sleep = clock.monotonic, clock.sleep
+
+    def now(self):
+        return self._clock.now() + self._skew
+
+
+@pytest.mark.parametrize("seconds", [-3600, -290, -120, 120, 600, 3600])
+async def test_age_of_a_listing_is_told_by_the_database(database, clock, inventory, seconds):
+    skewed = SkewedClock(clock, seconds)
+    directory = OrganizationDirectory(inventory, database, skewed, 300, {})
+    for _ in range(20):
+        await directory.directory(CAUSE)
+        clock.advance(30)
+    assert len(inventory.calls) == 2 * 2
+
+
+async def test_listing_from_the_future_is_asked_for_again(make, inventory, database, clock):
+    await make().directory(CAUSE)
+    clock.advance(-3600)
+    directory = make()
+    await directory.directory(CAUSE)
+    assert len(inventory.calls) == 4
+
+
+async def test_refresh_of_one_process_is_seen_by_the_others(make, inventory, clock):
+    one, other = make(), make()
+    for directory in (one, other):
+        await directory.directory(CAUSE)
+    inventory.centers["eu"][0] = organization(3, "Renamed")
+    await one.directory(ANEW, fresh=True)
+    clock.advance(1)
+    assert "Renamed" in names(await other.directory(CAUSE))
+    assert len(inventory.calls) == 4
+
+
+async def test_listing_that_says_the_same_is_not_stored_again(make, inventory, database, clock):
+    saved = []
+
+    def note(_connection, _cursor, statement, parameters, *_):
+        if "INSERT INTO listings" in statement:
+            saved.append(parameters)
+
+    event.listen(database.engine.sync_engine, "before_cursor_execute", note)
+    first, second = make(), make()
+    await first.directory(CAUSE)
+    places = (await second.directory(CAUSE)).places
+    clock.advance(200)
+    await second.directory(ANEW, fresh=True)
+    clock.advance(200)
+    assert len((await first.directory(CAUSE)).places) == 4
+    assert (await second.directory(CAUSE)).places is places
+    assert (len(saved), len(inventory.calls)) == (2, 4)
+    inventory.centers["eu"].append(organization(5, "Delta"))
+    await second.directory(ANEW, fresh=True)
+    assert len(saved) == 3
+    clock.advance(1)
+    assert "Delta" in names(await first.directory(CAUSE))
+
+
 async def test_a_refresh_does_not_take_another_process_s_listing(make, inventory):
     await make().directory(CAUSE)
     await make().directory(ANEW, fresh=True)
@@ -199,7 +258,7 @@ async def test_a_data_center_that_takes_too_long_is_not_waited_for(make, invento
     inventory.go_on.clear()
     found = await directory.directory(CAUSE)
     assert [report.data_center for report in found.failures] == ["com", "eu"]
-    assert "has not answered" in found.failures[0].failure
+    assert "It didn't respond" in found.failures[0].failure
     inventory.go_on.set()
     monkeypatch.setattr(directory_module, "PATIENCE_SECONDS", 10)
     # The call went on, and the next asker has its answer.
@@ -210,7 +269,7 @@ async def test_a_data_center_that_takes_too_long_is_not_waited_for(make, invento
 async def test_a_database_that_is_away_costs_no_listing(make, inventory, database, monkeypatch):
     directory = make()
     monkeypatch.setattr(type(database), "transaction", _away)
-    monkeypatch.setattr(type(database), "reading", _away)
+    monkeypatch.setattr(type(database), "read_only", _away)
     found = await directory.directory(CAUSE)
     assert len(found.places) == 4
     assert len((await directory.known()).places) == 4
@@ -266,7 +325,7 @@ async def test_look_ups(make):
 
 async def test_a_look_up_in_vain_says_where_it_could_not_look(make, inventory):
     inventory.errors["eu"] = ServiceFailed("inventory", "x", status=500)
-    with pytest.raises(NotFound, match="could not be listed now: eu"):
+    with pytest.raises(NotFound, match="couldn't be loaded: eu"):
         await make().find("Gamma", CAUSE)
 
 
@@ -280,18 +339,18 @@ async def test_a_place_that_is_gone_is_told(make, value):
 
 # Each fault of a data center, over real HTTP, and a word of what is said of it.
 FAULTS = {
-    "slow": (FaultKind.HANG, "no whole answer within"),
-    "dripping": (FaultKind.DRIP, "no whole answer within"),
-    "down": (FaultKind.RESET, "broke the connection"),
-    "cut": (FaultKind.CUT_BODY, "broke the connection"),
+    "slow": (FaultKind.HANG, "didn't respond within"),
+    "dripping": (FaultKind.DRIP, "didn't respond within"),
+    "down": (FaultKind.RESET, "closed the connection early"),
+    "cut": (FaultKind.CUT_BODY, "closed the connection early"),
     "html": (FaultKind.HTML, "not JSON"),
     "truncated": (FaultKind.TRUNCATED, "not JSON"),
-    "wrong types": (FaultKind.WRONG_TYPES, "of another form than expected"),
-    "code": (FaultKind.CODE, "declines the request (code 9)"),
-    "redirect": (FaultKind.REDIRECT, "which is never followed"),
-    "500": (FaultKind.STATUS, "has a problem of its own (HTTP 500)"),
-    "huge": (FaultKind.HUGE, "more than 10 MiB"),
-    "bomb": (FaultKind.BOMB, "more than 10 MiB"),
+    "wrong types": (FaultKind.WRONG_TYPES, "sent an unexpected response"),
+    "code": (FaultKind.CODE, "rejected the request (code 9)"),
+    "redirect": (FaultKind.REDIRECT, "redirected the request"),
+    "500": (FaultKind.STATUS, "is having problems (HTTP 500)"),
+    "huge": (FaultKind.HUGE, "over 10 MiB"),
+    "bomb": (FaultKind.BOMB, "over 10 MiB"),
 }
 
 
@@ -351,3 +410,38 @@ async def test_a_data_center_that_never_answered_is_missing_and_named(real):
     found = await directory.directory(CAUSE)
     assert [(one.data_center, one.listing) for one in found.failures] == [("eu", None)]
     assert {place.data_center for place in found.places} == {"com", "jp"}
+
+
+async def test_buttons_call_no_data_center_that_has_just_failed(make, inventory, clock):
+    directory, broken = make(), ServiceFailed("inventory", "It broke.", status=500)
+    inventory.errors = {"com": broken}
+    for _ in range(60):
+        found = await directory.directory(CAUSE, is_typed=False)
+        assert [one.data_center for one in found.failures] == ["com"]
+    assert inventory.calls.count(("com", "")) == 1
+    clock.advance(5)
+    await directory.directory(CAUSE, is_typed=False)
+    assert inventory.calls.count(("com", "")) == 2
+
+
+async def test_typed_listing_after_a_failure_is_tried_anew(make, inventory):
+    directory = make()
+    inventory.errors = {"com": ServiceFailed("inventory", "It broke.", status=500)}
+    await directory.directory(CAUSE)
+    inventory.errors.clear()
+    assert (await directory.directory(CAUSE)).failures == []
+    assert (await directory.directory(CAUSE, is_typed=False)).failures == []
+
+
+async def test_refresh_button_pressed_on_and_on_makes_a_call_in_five_seconds(
+    make, inventory, clock
+):
+    directory = make()
+    for _ in range(120):
+        await directory.directory(ANEW, fresh=True, is_typed=False)
+    assert len(inventory.calls) == 2
+    await directory.directory(ANEW, fresh=True)
+    assert len(inventory.calls) == 4
+    clock.advance(5)
+    await directory.directory(ANEW, fresh=True, is_typed=False)
+    assert len(inventory.calls) == 6

@@ -2,28 +2,24 @@
 
 import asyncio
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 
 import pytest
 
-from bot.errors import (
-    DatabaseUnavailable,
-    OrganizationBlocked,
-    QuotaExhausted,
-    RateLimited,
-    ServiceFailed,
-    ServiceTimeout,
-    ServiceUnreachable,
-)
-from bot.model.calls import PROBE, CallCause
-from bot.model.organization import OrganizationKey
-from bot.model.plans import Plan
-from bot.model.quota import Terms
-from bot.model.told import ToldLimits
+from bot.background.tasks import Tasks
+from bot.errors import DatabaseUnavailable, OrganizationBlocked, QuotaExhausted
+from bot.model.organizations.organization import OrganizationKey
+from bot.model.quotas.calls import PROBE, CallCause
+from bot.model.quotas.plans import Plan
+from bot.model.quotas.quota import Terms
+from bot.model.quotas.reported import ReportedLimits
+from bot.ops.clock import since_boot
+from bot.service_errors import RateLimited, ServiceFailed, ServiceTimeout, ServiceUnreachable
 from bot.store import accounts, incidents, jobs, outbox, quota_use, quotas
-from bot.tasks import Tasks
-from bot.workflows.alerts import Probes
-from bot.workflows.guard import Guard
-from bot.workflows.incidents import Incidents
+from bot.workflows.quotas import guard as guard_module
+from bot.workflows.quotas.alerts import Probes
+from bot.workflows.quotas.guard import Guard
+from bot.workflows.quotas.incidents import Incidents
 from tests.support.clock import JumpingClock
 
 KEY = OrganizationKey("eu", "10")
@@ -58,7 +54,7 @@ async def make(guard, cause=PERSON, key=KEY, *, told=None) -> None:
     async with guard.call(key, cause) as grant:
         await grant.responded()
         if told is not None:
-            await grant.told(told)
+            await grant.reported(told)
 
 
 async def use_up(guard, count, **wanted) -> None:
@@ -78,7 +74,7 @@ async def go_wrong(guard, error, cause=PERSON, *, headers=True, at_the_end=lambd
 
 
 def a_429(code=44, message="blocked", told=None) -> RateLimited:
-    return RateLimited("inventory", "Declined.", code=code, message=message, told=told)
+    return RateLimited("inventory", "Declined.", code=code, message=message, reported=told)
 
 
 async def be_refused(guard, code=44, cause=PERSON, message="blocked", told=None) -> None:
@@ -92,7 +88,7 @@ def break_down(database, monkeypatch) -> None:
         raise DatabaseUnavailable
         yield
 
-    for way in ("transaction", "statements"):
+    for way in ("transaction", "autocommit"):
         monkeypatch.setattr(database, way, broken)
 
 
@@ -106,8 +102,8 @@ async def in_flight(guard, count):
 
 
 async def standing(database):
-    async with database.reading() as tx:
-        return (await quota_use.standings(tx, TERMS))[0]
+    async with database.read_only() as tx:
+        return quota_use.standing(await accounts.load(tx, KEY, TERMS))
 
 
 async def test_a_call_that_passed_holds_its_slot_and_no_line(guard, database):
@@ -128,7 +124,7 @@ async def test_a_person_is_told_at_once_when_the_minute_is_used_up(guard, clock)
 async def test_a_person_waits_two_seconds_for_a_line_and_not_longer(guard, clock):
     async with in_flight(guard, 5):
         began = clock.monotonic()
-        with pytest.raises(QuotaExhausted, match="5 calls are running") as caught:
+        with pytest.raises(QuotaExhausted, match=r"5 calls of .* are already running") as caught:
             await make(guard)
         assert clock.monotonic() - began == pytest.approx(2.0)
         assert caught.value.limit_kind == "concurrent"
@@ -149,17 +145,17 @@ async def test_a_person_gets_the_line_that_is_free_meanwhile(guard, clock):
 
 async def test_nobody_waits_longer_than_that_for_who_is_ahead(guard, database, clock, monkeypatch):
     stuck, go_on = asyncio.Event(), asyncio.Event()
-    statements = database.statements
+    autocommit = database.autocommit
 
     @asynccontextmanager
     async def slow_once():
         monkeypatch.undo()
         stuck.set()
         await go_on.wait()
-        async with statements() as tx:
+        async with autocommit() as tx:
             yield tx
 
-    monkeypatch.setattr(database, "statements", slow_once)
+    monkeypatch.setattr(database, "autocommit", slow_once)
     ahead = asyncio.create_task(make(guard))
     await stuck.wait()
     await make(guard)
@@ -231,12 +227,25 @@ async def test_what_may_still_be_at_work_holds_slot_and_line(
     assert (await standing(database)).in_use.minute == 0
 
 
-async def test_a_call_that_was_never_sent_gives_its_line_back(guard, database):
+async def test_a_call_that_was_never_sent_gives_all_back(guard, database):
     error = ServiceUnreachable("inventory", "No connection.", sent=False)
     with pytest.raises(ServiceUnreachable):
         await go_wrong(guard, error, headers=False)
     now = await standing(database)
-    assert (now.in_use.minute, now.in_use.concurrent) == (1, 0)
+    assert (now.in_use.minute, now.in_use.concurrent) == (0, 0)
+
+
+async def test_grant_may_be_sent_while_the_call_would_end_before_it_asleep_or_not(
+    guard, monkeypatch
+):
+    async with guard.call(KEY, PERSON) as grant:
+        asked_at = since_boot()
+        assert grant.may_send()
+        monkeypatch.setattr(guard_module, "since_boot", lambda: asked_at + 4.0)
+        assert grant.may_send()
+        monkeypatch.setattr(guard_module, "since_boot", lambda: asked_at + 5.1)
+        assert not grant.may_send()
+        await grant.responded()
 
 
 async def test_a_bad_answer_is_an_answer(guard, database):
@@ -253,11 +262,11 @@ async def test_without_a_database_nothing_is_granted(guard, database, monkeypatc
 
 @pytest.mark.parametrize("cause", [PERSON, BACKGROUND])
 async def test_a_grant_that_came_too_late_is_not_used(guard, database, monkeypatch, cause):
-    monkeypatch.setattr("bot.workflows.guard.LATEST_SECONDS", 0.0)
+    monkeypatch.setattr("bot.workflows.quotas.guard.LATEST_SECONDS", 0.0)
     with pytest.raises(DatabaseUnavailable, match="took too long to answer"):
         await make(guard, cause)
     now = await standing(database)
-    assert (now.in_use.minute, now.in_use.concurrent) == (1, 0)
+    assert (now.in_use.minute, now.in_use.concurrent) == (0, 0)
 
 
 async def test_a_call_passes_though_the_database_is_gone_at_its_end(guard, database, monkeypatch):
@@ -305,7 +314,7 @@ async def test_only_the_probe_ends_a_block(guard, clock, database):
         await make(guard)
     await make(guard, THE_PROBE)
     await make(guard)
-    async with database.reading() as tx:
+    async with database.read_only() as tx:
         assert await incidents.count_open(tx) == 0
 
 
@@ -352,7 +361,7 @@ async def test_a_refusal_that_could_not_be_written_is_written_though_nobody_asks
         await go_wrong(guard, a_429(), at_the_end=lambda: break_down(database, monkeypatch))
     monkeypatch.undo()
     await tasks.drain(10)
-    async with database.reading() as tx:
+    async with database.read_only() as tx:
         [incident] = await incidents.all_open(tx)
     assert incident.refusals == 1
 
@@ -395,7 +404,7 @@ async def test_many_refusals_are_one_incident_with_what_the_bot_itself_used(guar
             raise refusal
 
     await asyncio.gather(*(one() for _ in range(4)), return_exceptions=True)
-    async with database.reading() as tx:
+    async with database.read_only() as tx:
         [incident] = await incidents.all_open(tx)
         letters = await outbox.waiting(tx, f"incident:{incident.id}")
     assert incident.refusals == 4
@@ -408,16 +417,16 @@ async def test_many_refusals_are_one_incident_with_what_the_bot_itself_used(guar
 async def test_a_block_at_the_bots_own_limit_is_not_anothers(guard, database):
     async with in_flight(guard, 4):
         await be_refused(guard, 1070)
-    async with database.reading() as tx:
+    async with database.read_only() as tx:
         [incident] = await incidents.all_open(tx)
     assert incident.detail["own"]["concurrent"] == [5, 5]
     assert incident.detail["is_foreign"] is False
 
 
 async def test_an_alert_tells_the_bots_own_calls_and_the_limit_that_was_named(guard, database):
-    await make(guard, told=ToldLimits(limit=500, remaining=1, reset_seconds=100))
+    await make(guard, told=ReportedLimits(limit=500, remaining=1, reset_seconds=100))
     await be_refused(guard, 45, message="exceeded the limit of 400 calls")
-    async with database.reading() as tx:
+    async with database.read_only() as tx:
         [incident] = await incidents.all_open(tx)
     assert incident.detail["own"]["day"] == [2, 400]
     assert incident.detail["is_foreign"] is True
@@ -431,16 +440,51 @@ async def test_a_45_lowers_the_day(guard, database):
     assert (await standing(database)).day.limit == 700
 
 
+async def test_id_in_the_message_of_a_45_is_no_limit(guard, database):
+    await make(guard)
+    before = (await standing(database)).day.limit
+    await be_refused(guard, 45, message=f"Organization {KEY.organization_id} has no calls left")
+    assert (await standing(database)).day.limit == before
+
+
 async def test_what_the_service_tells_is_used(guard, database):
-    await make(guard, told=ToldLimits(limit=500, remaining=499, reset_seconds=100))
-    await make(guard, told=ToldLimits(limit=500, remaining=300, reset_seconds=90))
+    await make(guard, told=ReportedLimits(limit=500, remaining=499, reset_seconds=100))
+    await make(guard, told=ReportedLimits(limit=500, remaining=300, reset_seconds=90))
     now = await standing(database)
     assert (now.day.used, now.day.limit, now.day.source) == (200, 500, "told")
-    await make(guard, told=ToldLimits(limit=0, remaining=0, reset_seconds=0))
+    await make(guard, told=ReportedLimits(limit=0, remaining=0, reset_seconds=0))
     assert (await standing(database)).day.used == 201
 
 
 async def test_the_45s_own_headers_do_not_undo_what_its_message_lowered(guard, database):
-    told = ToldLimits(limit=2000, remaining=0, reset_seconds=100)
+    told = ReportedLimits(limit=2000, remaining=0, reset_seconds=100)
     await be_refused(guard, 45, message="the limit is 1000", told=told)
     assert (await standing(database)).day.limit == 1000
+
+
+@pytest.fixture
+def sharing_guard(database, clock, tasks) -> Guard:
+    terms = replace(TERMS, person_minute=50)
+    return Guard(database, clock, terms, Incidents(terms, lambda: None), tasks)
+
+
+async def test_one_person_leaves_half_of_the_minute_to_others(sharing_guard, clock):
+    await use_up(sharing_guard, 49)
+    clock.advance(10)
+    await make(sharing_guard)
+    with pytest.raises(
+        QuotaExhausted, match=r"used 50 calls per minute of .* free in 51 s"
+    ) as caught:
+        await make(sharing_guard)
+    assert caught.value.limit_kind == "minute"
+    await make(sharing_guard, key=OTHER)
+    await use_up(sharing_guard, 50, cause=CallCause("list", "U2"))
+    with pytest.raises(QuotaExhausted, match="used all 100 calls"):
+        await make(sharing_guard, cause=CallCause("list", "U3"))
+    clock.advance(51)
+    await make(sharing_guard)
+
+
+async def test_share_of_one_person_does_not_bind_the_bot_itself(sharing_guard):
+    await use_up(sharing_guard, 80, cause=BACKGROUND)
+    await use_up(sharing_guard, 20)

@@ -4,19 +4,20 @@ import asyncio
 
 import pytest
 
-from bot.clock import SystemClock
-from bot.errors import OrganizationBlocked, QuotaExhausted, RateLimited
-from bot.model.blocks import BlockCode
-from bot.model.calls import PROBE, CallCause
-from bot.model.organization import OrganizationKey
-from bot.model.plans import Plan
-from bot.model.quota import Terms
+from bot.background.tasks import Tasks
+from bot.errors import OrganizationBlocked, QuotaExhausted
+from bot.model.organizations.organization import OrganizationKey
+from bot.model.quotas.blocks import BlockCode
+from bot.model.quotas.calls import PROBE, CallCause
+from bot.model.quotas.plans import Plan
+from bot.model.quotas.quota import Terms
+from bot.ops.clock import SystemClock
+from bot.service_errors import RateLimited
 from bot.store import accounts, incidents, quotas
 from bot.store.engine import Database
 from bot.store.migrations import migrate
-from bot.tasks import Tasks
-from bot.workflows.guard import Guard
-from bot.workflows.incidents import Incidents
+from bot.workflows.quotas.guard import Guard
+from bot.workflows.quotas.incidents import Incidents
 
 pytestmark = pytest.mark.postgres
 
@@ -27,7 +28,7 @@ PERSON = CallCause("list", "U1")
 
 @pytest.fixture(autouse=True)
 def nobody_waits(monkeypatch) -> None:
-    monkeypatch.setattr("bot.workflows.guard.PERSON_WAITS_SECONDS", 0.0)
+    monkeypatch.setattr("bot.workflows.quotas.guard.PERSON_WAITS_SECONDS", 0.0)
 
 
 @pytest.fixture
@@ -70,7 +71,7 @@ async def test_together_they_grant_a_hundred_in_a_minute_and_ten_at_once(guards,
     assert results.count("granted") == 100
     assert results[-1] == "minute"
     assert counter["peak"] <= 10
-    async with databases[0].reading() as tx:
+    async with databases[0].read_only() as tx:
         account = await accounts.load(tx, KEY, TERMS)
     assert (account.made, account.in_use.minute, account.in_use.concurrent) == (100, 100, 0)
 
@@ -90,7 +91,7 @@ async def test_what_four_meet_at_once_is_one_incident(guards, databases):
         *(be_refused(guard, together) for guard in guards * 2), return_exceptions=True
     )
     assert {type(one) for one in met} == {RateLimited}
-    async with databases[0].reading() as tx:
+    async with databases[0].read_only() as tx:
         [incident] = await incidents.all_open(tx)
     assert incident.refusals == 8
 
@@ -109,5 +110,5 @@ async def test_while_one_probes_the_others_do_not(guards, databases):
         others = await asyncio.gather(*map(probe, guards[1:]), return_exceptions=True)
         assert {type(one) for one in others} == {OrganizationBlocked}
         await grant.responded()
-    async with databases[0].reading() as tx:
+    async with databases[0].read_only() as tx:
         assert not (await accounts.load(tx, KEY, TERMS)).blocks

@@ -1,14 +1,23 @@
 """People: looked up once in a while, refused when in doubt, every refusal on record."""
 
 import asyncio
+import json
 from dataclasses import dataclass, field
 
 import pytest
 
-from bot.errors import DatabaseUnavailable, Refused, SlackUnreachable, UnknownPerson
+from bot.errors import (
+    DatabaseUnavailable,
+    Refused,
+    SlackRateLimited,
+    SlackRefused,
+    SlackUnreachable,
+    UnknownPerson,
+)
 from bot.permissions import Permission, Person, Policy, Role
 from bot.store.audit import AuditStore
 from bot.workflows.people import People
+from bot.workflows.refusal_record import RefusalRecord
 
 TEAM = "T0HOME"
 FLOW = "FW0123456789ABCDEF0123456789ABCDEF"
@@ -22,6 +31,8 @@ class User:
     is_guest: bool = False
     is_bot: bool = False
     is_deleted: bool = False
+    is_stranger: bool = False
+    time_zone: str = "UTC"
 
 
 @dataclass
@@ -31,6 +42,7 @@ class FakeSlack:
     users: dict[str, User] = field(default_factory=dict)
     groups: dict[str, frozenset[str]] = field(default_factory=dict)
     down: set[str] = field(default_factory=set)
+    limited: set[str] = field(default_factory=set)
     calls: list[str] = field(default_factory=list)
 
     async def user(self, slack_user_id):
@@ -47,6 +59,8 @@ class FakeSlack:
 
     def _look_up(self, what):
         self.calls.append(what)
+        if what in self.limited:
+            raise SlackRateLimited(29.5)
         if what in self.down:
             raise SlackUnreachable
 
@@ -60,13 +74,13 @@ def slack():
 def people(slack, database, clock):
     roles = {Role.VIEWER: ("*",), Role.OPERATOR: ("S0TEAM",), Role.ADMIN: ("U0ADAM",)}
     policy = Policy(roles, {FLOW: ("S0FLOW", "U0BOB")})
-    people = People(slack, policy, database, AuditStore(None), clock)
+    people = People(slack, policy, RefusalRecord(database, AuditStore(None), clock), clock)
     people.meet(TEAM, "U0BOT")
     return people
 
 
 async def refusals(database):
-    async with database.reading() as tx:
+    async with database.read_only() as tx:
         entries = await AuditStore(None).latest(tx, 50)
     return [(one.actor, one.action, one.subject) for one in entries]
 
@@ -133,8 +147,8 @@ async def test_a_group_that_cannot_be_looked_up_is_a_doubt_and_not_kept(people, 
     slack.down.add("S0TEAM")
     person = await people.find("U0MEMBER")
     assert person.doubt
-    with pytest.raises(UnknownPerson, match="did not tell which groups"):
-        await people.admit(person, Permission.REFRESH)
+    with pytest.raises(UnknownPerson, match="couldn't check your groups"):
+        await people.require(person, Permission.REFRESH)
     slack.down.clear()
     assert (await people.find("U0MEMBER")).doubt is None
 
@@ -143,22 +157,28 @@ async def test_a_doubt_takes_nothing_that_is_certain(people, slack, database):
     slack.down.add("S0TEAM")
     person = await people.find("U0ADAM")
     assert person.doubt
-    await people.admit(person, Permission.SET_PLAN)
+    await people.require(person, Permission.SET_PLAN)
     assert await refusals(database) == []
 
 
 async def test_a_person_that_slack_does_not_tell_of_is_refused_on_record(people, slack, database):
     slack.down.add("U0X")
-    with pytest.raises(UnknownPerson, match="nothing was done"):
+    with pytest.raises(UnknownPerson, match="I did nothing"):
         await people.find("U0X")
     assert await refusals(database) == [("U0X", "permission.refused", "anything")]
 
 
+async def test_refusal_for_slacks_limit_says_when_to_try_again(people, slack):
+    slack.limited.add("U0X")
+    with pytest.raises(UnknownPerson, match="again in 30 s"):
+        await people.find("U0X")
+
+
 async def test_every_refusal_is_on_record_and_no_grant_is(people, database):
     person = await people.find("U0X")
-    await people.admit(person, Permission.READ)
+    await people.require(person, Permission.READ)
     with pytest.raises(Refused):
-        await people.admit(person, Permission.SET_PLAN)
+        await people.require(person, Permission.SET_PLAN)
     assert await refusals(database) == [("U0X", "permission.refused", "set_plan")]
 
 
@@ -174,8 +194,8 @@ async def test_a_refusal_stands_when_it_cannot_be_recorded(people, database, mon
         raise DatabaseUnavailable
 
     monkeypatch.setattr(type(database), "transaction", away)
-    with pytest.raises(Refused, match="You may not set a plan"):
-        await people.admit(person, Permission.SET_PLAN)
+    with pytest.raises(Refused, match="admin role to change a plan"):
+        await people.require(person, Permission.SET_PLAN)
     printed = capsys.readouterr().out
     assert "refusal_not_recorded" in printed
     assert "Traceback" not in printed
@@ -184,23 +204,24 @@ async def test_a_refusal_stands_when_it_cannot_be_recorded(people, database, mon
 async def test_a_refusal_names_who_may_with_their_groups(people):
     person = Person("U0X", "X", frozenset({Role.VIEWER}))
     with pytest.raises(Refused) as caught:
-        await people.admit(person, Permission.REFRESH)
-    assert "needs the role operator or a higher one" in caught.value.sentence
-    assert "Ask the group @s0team (S0TEAM), Name of U0ADAM (U0ADAM)." in caught.value.sentence
+        await people.require(person, Permission.REFRESH)
+    assert "You need the operator role (or a higher one) to refresh" in caught.value.sentence
+    assert "People who can: @s0team, Name of U0ADAM." in caught.value.sentence
 
 
 async def test_names_that_cannot_be_looked_up_are_ids(people, slack):
     slack.down |= {"handles", "U0ADAM"}
-    decision = await people.decide(Person("U0X", "X"), Permission.REFRESH)
-    sentence = await people.explain(Person("U0X", "X"), decision)
-    assert "Ask the group S0TEAM, U0ADAM (U0ADAM)." in sentence
+    viewer = Person("U0X", "X", frozenset({Role.VIEWER}))
+    decision = await people.decide(viewer, Permission.REFRESH)
+    sentence = await people.explain(viewer, decision)
+    assert "People who can: the group S0TEAM, U0ADAM." in sentence
 
 
 async def test_a_permission_that_nobody_has_says_so(database, slack, clock):
-    people = People(slack, Policy(), database, AuditStore(None), clock)
+    people = People(slack, Policy(), RefusalRecord(database, AuditStore(None), clock), clock)
     people.meet(TEAM, "U0BOT")
-    with pytest.raises(Refused, match="Nobody has it yet"):
-        await people.admit(await people.find("U0X"), Permission.READ)
+    with pytest.raises(Refused, match="Nobody has this permission yet"):
+        await people.require(await people.find("U0X"), Permission.READ)
 
 
 @pytest.mark.parametrize(
@@ -210,47 +231,83 @@ async def test_who_alone_decides_is_told_that_nobody_else_does_and_which_setting
     database, slack, clock, approvers, setting
 ):
     policy = Policy({Role.APPROVER: ("U0ADA",)}, approvers)
-    people = People(slack, policy, database, AuditStore(None), clock)
+    people = People(slack, policy, RefusalRecord(database, AuditStore(None), clock), clock)
     people.meet(TEAM, "U0BOT")
     with pytest.raises(Refused) as caught:
-        await people.admit(
+        await people.require(
             await people.find("U0ADA"), Permission.DECIDE, flow_sid="FW1", requester="U0ADA"
         )
     assert caught.value.sentence == (
-        "This is your own request: somebody else has to decide on it. Nobody else may decide yet:"
-        f" ask the operator of Gatehouse to name somebody in {setting}."
+        "You can't approve, deny or retry your own request. Nobody else can yet."
+        f" Whoever runs Gatehouse can add somebody (setting {setting})."
     )
 
 
 async def test_who_asked_is_told_that_every_other_full_member_may_decide(database, slack, clock):
-    people = People(slack, Policy({Role.APPROVER: ("*",)}), database, AuditStore(None), clock)
+    people = People(
+        slack,
+        Policy({Role.APPROVER: ("*",)}),
+        RefusalRecord(database, AuditStore(None), clock),
+        clock,
+    )
     people.meet(TEAM, "U0BOT")
     with pytest.raises(Refused) as caught:
-        await people.admit(
+        await people.require(
             await people.find("U0ADA"), Permission.DECIDE, flow_sid="FW1", requester="U0ADA"
         )
     assert caught.value.sentence == (
-        "This is your own request: somebody else has to decide on it."
-        " Every other full member of this workspace may; guests may not."
+        "You can't approve, deny or retry your own request."
+        " Any other full member of this workspace can; guests can't."
     )
 
 
+@pytest.mark.parametrize(
+    ("contact", "said"),
+    [
+        (None, "Name of U0ADAM manages access."),
+        ("S0TEAM", "@s0team manages access."),
+    ],
+)
+async def test_who_has_no_role_is_sent_to_who_manages_access(database, slack, clock, contact, said):
+    policy = Policy({Role.ADMIN: ("U0ADAM",)}, access_contact=contact)
+    people = People(slack, policy, RefusalRecord(database, AuditStore(None), clock), clock)
+    people.meet(TEAM, "U0BOT")
+    nora = await people.find("U0NORA")
+    assert await people.lacks_access(nora) == f"You don't have access to Gatehouse yet. {said}"
+    assert await people.lacks_access(await people.find("U0ADAM")) is None
+    with pytest.raises(Refused) as caught:
+        await people.require(nora, Permission.REFRESH)
+    assert caught.value.sentence == (
+        "You don't have access to Gatehouse yet (you need the operator role to refresh, check or"
+        f" mute). {said}"
+    )
+
+
+async def test_who_only_approves_for_a_flow_does_not_lack_access(people):
+    assert await people.lacks_access(await people.find("U0BOB")) is None
+
+
 async def test_above_the_highest_role_there_is_none(people):
-    with pytest.raises(Refused, match=r"that needs the role admin\. Ask"):
-        await people.admit(Person("U0X", "X", frozenset({Role.APPROVER})), Permission.SET_PLAN)
+    with pytest.raises(Refused, match=r"You need the admin role to change a plan\. People who can"):
+        await people.require(Person("U0X", "X", frozenset({Role.APPROVER})), Permission.SET_PLAN)
 
 
 @pytest.mark.parametrize(("role", "helps"), [(Role.VIEWER, False), (Role.OPERATOR, True)])
 async def test_who_may_not_do_without_approval_is_told_how_to_ask_for_it(people, role, helps):
     with pytest.raises(Refused) as caught:
-        await people.admit(Person("U0X", "X", frozenset({role})), Permission.OVERRIDE)
+        await people.require(Person("U0X", "X", frozenset({role})), Permission.OVERRIDE)
     assert ("Leave out “now” to ask for approval." in caught.value.sentence) is helps
 
 
 async def test_who_asks_while_the_bot_starts_waits_until_it_knows_its_workspace(
     database, slack, clock
 ):
-    people = People(slack, Policy({Role.VIEWER: ("*",)}), database, AuditStore(None), clock)
+    people = People(
+        slack,
+        Policy({Role.VIEWER: ("*",)}),
+        RefusalRecord(database, AuditStore(None), clock),
+        clock,
+    )
     asking = asyncio.create_task(people.find("U0X", [TEAM]))
     await asyncio.sleep(0)
     assert not asking.done()
@@ -262,33 +319,38 @@ async def test_who_asks_a_bot_that_cannot_learn_its_workspace_is_refused(
     database, slack, clock, monkeypatch
 ):
     monkeypatch.setattr("bot.workflows.people.MEET_SECONDS", 0.01)
-    people = People(slack, Policy({Role.VIEWER: ("*",)}), database, AuditStore(None), clock)
-    with pytest.raises(Refused, match="does not know its own workspace yet"):
-        await people.admit(await people.find("U0X", [TEAM]), Permission.READ)
+    people = People(
+        slack,
+        Policy({Role.VIEWER: ("*",)}),
+        RefusalRecord(database, AuditStore(None), clock),
+        clock,
+    )
+    with pytest.raises(Refused, match="still starting"):
+        await people.require(await people.find("U0X", [TEAM]), Permission.READ)
 
 
 async def test_a_long_list_of_holders_is_cut_short(database, slack, clock):
     policy = Policy({Role.ADMIN: tuple(f"U{number}" for number in range(20))})
-    people = People(slack, policy, database, AuditStore(None), clock)
+    people = People(slack, policy, RefusalRecord(database, AuditStore(None), clock), clock)
     people.meet(TEAM, "U0BOT")
     with pytest.raises(Refused, match="and 12 more"):
-        await people.admit(await people.find("U0X"), Permission.READ)
+        await people.require(await people.find("U0X"), Permission.READ)
 
 
 async def test_the_approvers_of_a_flow_alone_decide_on_it(people):
     flora, bob, adam = [await people.find(one) for one in ("U0FLORA", "U0BOB", "U0ADAM")]
-    await people.admit(flora, Permission.DECIDE, flow_sid=FLOW.lower())
-    await people.admit(bob, Permission.DECIDE, flow_sid=FLOW)
+    await people.require(flora, Permission.DECIDE, flow_sid=FLOW.lower())
+    await people.require(bob, Permission.DECIDE, flow_sid=FLOW)
     with pytest.raises(Refused, match="for this flow"):
-        await people.admit(adam, Permission.DECIDE, flow_sid=FLOW)
-    await people.admit(adam, Permission.DECIDE, flow_sid="FW" + "0" * 32)
-    assert people.deciders(FLOW) == ("S0FLOW", "U0BOB")
+        await people.require(adam, Permission.DECIDE, flow_sid=FLOW)
+    await people.require(adam, Permission.DECIDE, flow_sid="FW" + "0" * 32)
+    assert people.policy.rules_of(FLOW).approvers == ("S0FLOW", "U0BOB")
 
 
 async def test_nobody_decides_on_their_own_request(people):
     adam = await people.find("U0ADAM")
     with pytest.raises(Refused, match="your own request"):
-        await people.admit(adam, Permission.DECIDE, requester="U0ADAM")
+        await people.require(adam, Permission.DECIDE, requester="U0ADAM")
 
 
 async def test_names(people, slack):
@@ -296,3 +358,77 @@ async def test_names(people, slack):
     assert await people.name("U0X") == "Xenia"
     slack.down.add("U0Y")
     assert await people.name("U0Y") == "U0Y"
+
+
+async def test_person_whom_slack_does_not_know_is_asked_about_once_a_minute(people, slack, clock):
+    async def unknown(slack_user_id):
+        slack.calls.append(slack_user_id)
+        raise SlackRefused("user_not_found")
+
+    slack.user = unknown
+    for _ in range(200):
+        with pytest.raises(UnknownPerson):
+            await people.find("U0GHOST")
+    assert slack.calls == ["U0GHOST"]
+    clock.advance(60)
+    with pytest.raises(UnknownPerson):
+        await people.find("U0GHOST")
+    assert len(slack.calls) == 2
+
+
+async def test_group_that_is_deleted_is_asked_about_once_a_minute(people, slack, clock):
+    members = slack.members
+
+    async def one_is_gone(group_id):
+        if group_id == "S0FLOW":
+            slack.calls.append(group_id)
+            raise SlackRefused("no_such_subteam")
+        return await members(group_id)
+
+    slack.members = one_is_gone
+    for _ in range(50):
+        assert "S0TEAM" in (await people.find("U0MEMBER")).groups
+    assert slack.calls.count("S0FLOW") == 1
+    clock.advance(60)
+    await people.find("U0MEMBER")
+    assert slack.calls.count("S0FLOW") == 2
+
+
+async def test_refusals_of_a_person_are_one_entry_a_minute_with_a_count(people, database, clock):
+    async def refused(times):
+        for _ in range(times):
+            with pytest.raises(Refused):
+                await people.require(Person("U0NOBODY", "Nobody"), Permission.READ)
+
+    async def counts():
+        async with database.read_only() as tx:
+            entries = await AuditStore(None).latest(tx, 50)
+        return [json.loads(entry.detail).get("times", 1) for entry in reversed(entries)]
+
+    await refused(600)
+    assert await counts() == [1]
+    clock.advance(61)
+    await refused(3)
+    assert await counts() == [1, 600]
+    await people.write_down_refusals()
+    assert await counts() == [1, 600, 2]
+    await people.write_down_refusals()
+    assert await counts() == [1, 600, 2]
+
+
+async def test_refusals_of_others_and_of_other_things_are_entries_of_their_own(people, database):
+    for who in ("U0NOBODY", "U0OTHER"):
+        for permission in (Permission.READ, Permission.DECIDE):
+            with pytest.raises(Refused):
+                await people.require(Person(who, who), permission)
+    assert len(await refusals(database)) == 4
+
+
+async def test_stranger_of_a_shared_channel_is_refused(people, slack):
+    slack.users["U0ADAM"] = User(is_stranger=True)
+    assert (await people.find("U0ADAM", (TEAM,))).stranger is not None
+
+
+async def test_id_of_a_group_is_nobody(people, slack):
+    person = await people.find("S0TEAM")
+    assert Role.OPERATOR not in person.roles

@@ -6,27 +6,21 @@ from datetime import timedelta
 
 import pytest
 
-from bot.errors import (
-    Ambiguous,
-    DatabaseUnavailable,
-    NotFound,
-    QuotaExhausted,
-    RateLimited,
-    ServiceTimeout,
-)
-from bot.model.calls import CallCause
-from bot.model.directory import DataCenterReport, Directory, Listing
-from bot.model.organization import Organization, OrganizationKey
-from bot.model.plans import Plan
-from bot.model.quota import LimitKind, Terms
-from bot.model.told import ToldLimits
+from bot.background.tasks import Tasks
+from bot.errors import Ambiguous, DatabaseUnavailable, NotFound, QuotaExhausted
+from bot.model.organizations.directory import DataCenterReport, Directory, Listing
+from bot.model.organizations.organization import Organization, OrganizationKey
+from bot.model.quotas.calls import CallCause
+from bot.model.quotas.plans import Plan
+from bot.model.quotas.quota import LimitKind, Terms
+from bot.model.quotas.reported import ReportedLimits
 from bot.permissions import Person
+from bot.service_errors import RateLimited, ServiceTimeout
 from bot.store import jobs
 from bot.store.audit import AuditStore
-from bot.tasks import Tasks
-from bot.workflows.guard import Guard
-from bot.workflows.incidents import Incidents
-from bot.workflows.ratelimits import RateLimits
+from bot.workflows.quotas.guard import Guard
+from bot.workflows.quotas.incidents import Incidents
+from bot.workflows.quotas.ratelimits import RateLimits
 from tests.support.clock import JumpingClock
 
 KEY = OrganizationKey("eu", "10")
@@ -77,7 +71,7 @@ class FakeInventory:
 
     def __init__(self, guard) -> None:
         self._guard = guard
-        self.told: ToldLimits | None = None
+        self.reported: ReportedLimits | None = None
         self.asked = 0
         # Raised before the guard is asked, as by a credential that cannot be renewed.
         self.unsigned: Exception | None = None
@@ -94,8 +88,8 @@ class FakeInventory:
             if self.refusal is not None:
                 await grant.refused(self.refusal)
                 raise self.refusal
-            if self.told is not None:
-                await grant.told(self.told)
+            if self.reported is not None:
+                await grant.reported(self.reported)
         return []
 
 
@@ -144,6 +138,14 @@ async def test_the_pace_is_that_of_the_last_hour(ratelimits, inventory, clock):
     assert sum(calls for _, calls in detail.by_hour()) == 140
 
 
+async def test_steady_pace_at_which_old_calls_leave_has_no_end(ratelimits, inventory, clock):
+    for _ in range(26):
+        await call(inventory, 30)
+        clock.advance(HOUR - 1)
+    detail = await ratelimits.one(OTTO, "Acme")
+    assert (detail.forecast.calls_an_hour, detail.forecast.ends_at) == (30, None)
+
+
 async def test_the_names_that_are_shown_are_looked_up_at_once_and_no_others(
     ratelimits, inventory, people
 ):
@@ -181,7 +183,7 @@ async def call_in_vain(inventory, limit_kind) -> None:
 
 
 async def test_calls_of_others_are_told_where_the_service_tells(ratelimits, inventory):
-    inventory.told = ToldLimits(limit=1000, remaining=900, reset_seconds=3600)
+    inventory.reported = ReportedLimits(limit=1000, remaining=900, reset_seconds=3600)
     await call(inventory, 1)
     detail = await ratelimits.one(OTTO, "10")
     assert detail.others_used == 99
@@ -220,7 +222,7 @@ async def test_a_token_address_that_declines_is_not_a_refused_call(ratelimits, i
         await ratelimits.check(OTTO, "10")
 
 
-@pytest.mark.parametrize(("refusal", "became"), [(None, "has passed"), (a_429(), "was refused")])
+@pytest.mark.parametrize(("refusal", "became"), [(None, "succeeded"), (a_429(), "was blocked")])
 async def test_a_check_after_which_the_database_is_away_says_that_the_call_was_made(
     ratelimits, inventory, database, monkeypatch, refusal, became
 ):
@@ -230,13 +232,13 @@ async def test_a_check_after_which_the_database_is_away_says_that_the_call_was_m
         yield
 
     def break_down():
-        for way in ("transaction", "statements", "reading"):
+        for way in ("transaction", "autocommit", "read_only"):
             monkeypatch.setattr(database, way, broken)
 
     inventory.refusal, inventory.during = refusal, break_down
-    with pytest.raises(DatabaseUnavailable, match=f"The call was made and {became}") as caught:
+    with pytest.raises(DatabaseUnavailable, match=rf"The call {became}\.") as caught:
         await ratelimits.check(OTTO, "10")
-    assert "Nothing was done" not in caught.value.sentence
+    assert "Nothing was changed" not in caught.value.sentence
 
 
 async def test_a_plan_that_is_set_is_in_force_at_once(ratelimits):
@@ -256,10 +258,10 @@ async def test_another_plan_brings_a_try_that_was_put_off_forward(
     await ratelimits.check(OTTO, "10")
     told = Incidents(TERMS, lambda: None)
     async with database.transaction() as tx:
-        await told.put_off(tx, KEY, clock.now() + timedelta(hours=20))
+        await told.postpone(tx, KEY, clock.now() + timedelta(hours=20))
     clock.advance(HOUR)
     await ratelimits.set_plan(OTTO, "10", Plan.PREMIUM)
-    async with database.reading() as tx:
+    async with database.read_only() as tx:
         assert await told.next_try(tx, KEY) == clock.now().timestamp() + 60
     clock.advance(60)
     async with database.transaction() as tx:
@@ -268,7 +270,7 @@ async def test_another_plan_brings_a_try_that_was_put_off_forward(
 
 async def test_a_whole_name_that_is_listed_since_is_no_part_of_an_old_one(ratelimits):
     directory = ratelimits._directory
-    with pytest.raises(Ambiguous, match="only a part of a name"):
+    with pytest.raises(Ambiguous, match="only part of a name"):
         await ratelimits.set_plan(OTTO, "two", Plan.PREMIUM)
     two = Organization(organization_id="12", name="Two")
     now = directory._known.reports[0].listing.fetched_at

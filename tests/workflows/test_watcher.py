@@ -5,13 +5,14 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from bot.errors import QuotaExhausted, ServiceFailed
-from bot.model.directory import DataCenterReport, Directory, Listing
-from bot.model.organization import Organization, OrganizationKey
-from bot.model.plans import Plan
-from bot.model.quota import Terms
+from bot.errors import QuotaExhausted
+from bot.model.organizations.directory import DataCenterReport, Directory, Listing
+from bot.model.organizations.organization import Organization, OrganizationKey
+from bot.model.quotas.plans import Plan
+from bot.model.quotas.quota import Terms
+from bot.service_errors import ServiceFailed
 from bot.store import jobs
-from bot.workflows.watcher import WATCH_KIND, Watcher
+from bot.workflows.quotas.watcher import WATCH_KIND, Watcher
 
 DAY = 86_400.0
 PLANS = {"1": Plan.FREE, "2": Plan.PREMIUM}
@@ -172,6 +173,18 @@ async def test_a_data_center_that_was_never_listed_is_called_without_an_organiza
     directory = FakeDirectory([DataCenterReport("eu", None)])
     await watch(a_watcher(database, inventory, directory), clock, 10)
     assert [key for key, _ in inventory.calls] == [OrganizationKey("eu")]
+
+
+async def test_large_listings_cost_less_than_a_gigabyte_a_day(database, clock, inventory):
+    size, at = 4_700_000, clock.now()
+    everybody = tuple(organization(number) for number in range(10, 510))
+    large = Listing("eu", everybody, at, size=size)
+    small = Listing("com", (organization(4),), at, size=500)
+    directory = FakeDirectory([DataCenterReport("eu", large), DataCenterReport("com", small)])
+    await watch(a_watcher(database, inventory, directory), clock, DAY / 4)
+    made = Counter(key.data_center for key, _ in inventory.calls)
+    assert 10 <= made["eu"] * 4 <= 1_000_000_000 / size
+    assert made["com"] >= 2
 
 
 async def test_it_can_be_off(database, clock, inventory, directory):

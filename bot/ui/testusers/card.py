@@ -1,227 +1,296 @@
 """The card of a request: it says what is stored, and nothing else."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
-from bot.model.approval import State
-from bot.model.requests import Request
-from bot.model.testusers import Change, apply_change
-from bot.ui import blocks, ids, text
+from bot.model.testusers.approval import State
+from bot.model.testusers.changes import Change, apply_change
+from bot.model.testusers.requests import Request
+from bot.ui import text
 from bot.ui.message import Message, SlackBlock
-from bot.ui.testusers.wording import (
+from bot.ui.testusers.buttons import request_buttons
+from bot.ui.testusers.people import people_of
+from bot.ui.testusers.phrases import (
     approvers,
     brief,
+    change_of,
+    counted,
+    decider,
     flow_name,
+    how_many,
     in_full,
+    mention,
+    quote,
     sections,
     size_of,
+    small_print,
     who,
-    wish_of,
 )
 
 # Slack refuses messages of about 12,000 characters in all.
 MESSAGE_CHARACTERS = 11_000
-MENTIONS = 20
 TRIES = 3
 ENDED_SHOWN = 5
+LINE_OF_MENTIONS = 1000
 EVERY_FULL_MEMBER = "*"
+GIVEN_UP = frozenset({State.DENIED, State.CANCELLED, State.EXPIRED})
 
 
 @dataclass(frozen=True)
 class _Style:
     """How much is said besides who comes and goes, who is named in any.
 
-    `words` are the characters of a reason, `names` are approvers.
+    `reason_characters` are those of a reason, `names` are approvers, `mentions` who may approve.
     """
 
     tells_edits: bool = True
     tells_each_end: bool = True
-    words: int = 500
+    reason_characters: int = 500
     names: int = 20
+    mentions: int = 1000
 
 
 @dataclass(frozen=True)
-class _Able:
-    """Who may approve: users and groups, less the one who asked and may not, where that is so."""
+class _Mentioned:
+    """Users and groups, less the one who asked and may not approve, where that is so."""
 
     ids: Sequence[str]
     excepted: str | None
+    title: str
 
 
 _STYLES = (
     _Style(),
     _Style(tells_edits=False),
-    _Style(tells_edits=False, words=100, names=3),
-    _Style(tells_edits=False, tells_each_end=False, words=100, names=3),
+    _Style(tells_edits=False, reason_characters=100, names=3),
+    _Style(tells_edits=False, tells_each_end=False, reason_characters=100, names=3, mentions=50),
 )
 
 
 def card(
-    request: Request, approver_ids: Sequence[str], needed: int, *, allows_self: bool = False
+    request: Request,
+    mentioned: Sequence[str],
+    needed: int,
+    *,
+    allows_self: bool = False,
+    notifies: bool = False,
 ) -> Message:
     """The request as it stands, with the buttons that it has now.
 
     Args:
         request: As stored.
-        approver_ids: Users and groups who may approve; mentioned while it waits.
+        mentioned: Users and groups that are mentioned while it waits.
         needed: How many have to.
         allows_self: Whether who asked may approve too.
+        notifies: Whether a policy names them, and not their right to approve.
     """
-    able = _Able(approver_ids, None if allows_self else request.requester.slack_user_id)
+    excepted = None if allows_self else request.requester.slack_user_id
+    able = _Mentioned(mentioned, excepted, "Notified:" if notifies else "Approvers:")
     for style in _STYLES:
         body = _blocks(request, able, needed, style)
         if size_of(body) <= MESSAGE_CHARACTERS:
             break
-    title = f"{_asked_by(request)} to {wish_of(request)} on {flow_name(request.flow)}"
-    return Message(text.cut(f"{_status(request, needed, _STYLES[0])} {title}", 3000), body)
+    return Message(text.cut(_fallback(request, needed), 3000), body)
 
 
-def _blocks(request: Request, able: _Able, needed: int, style: _Style) -> tuple[SlackBlock, ...]:
+def _blocks(
+    request: Request, able: _Mentioned, needed: int, style: _Style
+) -> tuple[SlackBlock, ...]:
+    if request.state in GIVEN_UP:
+        return (*sections(_given_up(request, needed, style)), *small_print(_facts(request)))
+    top = [
+        *_headline(request, needed, style),
+        *people_of(request, tells_each_end=style.tells_each_end),
+    ]
     return (
-        *sections([_status(request, needed, style)]),
-        *sections(_facts(request, style)),
-        *sections(_people(request, style)),
+        *sections([*top, *quote(request.requested.reason, style.reason_characters)]),
+        *small_print([*_facts(request), _until_spread(request, style)]),
         *sections(_news(request, style)),
-        *_mention(request, able),
-        *_buttons(request),
+        *_mention(request, able, style),
+        *request_buttons(request),
     )
 
 
-def _asked_by(request: Request) -> str:
-    return f"Request of {who(request.requester)}"
-
-
-def _status(request: Request, needed: int, style: _Style) -> str:
-    by = who(request.decided_by) if request.decided_by else "nobody"
-    at = text.time(request.decided_at) if request.decided_at else ""
-    without = request.wish.without_approval
-    approved = f"Without approval, by {by}" if without else f"Approved by {by}"
-    failure = text.sentence(request.progress.failure, style.words)
-    return {
-        State.PENDING: f":hourglass: *Waiting for approval*{_count(request, needed, style)}",
-        State.APPLYING: f":gear: *{approved}* {at}, on its way{_trying(request, failure)}",
-        State.APPLIED: f":white_check_mark: *{_applied(request, style)}* {_done_at(request)}",
-        State.FAILED: f":x: *Failed.* {approved} {at}. {failure}",
-        State.DENIED: f":no_entry: *Denied* by {by} {at}{_denial(request, style)}",
-        State.CANCELLED: f":wastebasket: *Cancelled* by {by} {at}",
-        State.EXPIRED: f":alarm_clock: *Expired* {at}: nobody decided in time",
-    }[request.state]
-
-
-def _count(request: Request, needed: int, style: _Style) -> str:
-    given = request.progress.approvals
-    if needed == 1 and not given:
-        return ""
-    names = f" ({approvers(request, style.names)})" if given else ""
-    return f": {len(given)} of {needed} approvals{names}"
-
-
-def _trying(request: Request, failure: str) -> str:
-    tries = request.progress.tries
-    if not tries:
-        return ""
-    if tries >= TRIES:
-        return f". No answer came, so the list is looked at: {failure}"
-    return f". Try {tries} of {TRIES} failed: {failure}"
-
-
-def _applied(request: Request, style: _Style) -> str:
-    by = approvers(request, style.names)
-    if request.wish.without_approval:
-        return f"Applied without approval, by {who(request.requester)}"
-    return f"Applied, approved by {by}" if by else "Applied"
-
-
-def _done_at(request: Request) -> str:
-    done = request.progress.done
-    return text.time(done.at) if done else ""
-
-
-def _denial(request: Request, style: _Style) -> str:
-    reason = request.progress.denial_reason
-    return f"\n*Why:* {text.escape(reason, style.words)}" if reason else ""
-
-
-def _facts(request: Request, style: _Style) -> list[str]:
-    wish = request.wish
-    lines = [
-        f"*Flow:* {flow_name(request.flow)}",
-        f"*Requested by:* {who(request.requester)} {text.time(request.created_at)}",
-        f"*List:* {_sizes(request)}",
-    ]
-    if wish.reason:
-        lines.append(f"*Reason:* {text.escape(wish.reason, style.words)}")
-    if wish.duration_seconds:
-        lines.append(f"*For:* {text.duration(wish.duration_seconds)}{_until(request)}")
-    elif wish.ends and not style.tells_each_end:
-        first, last = (text.time(pick(wish.ends.values())) for pick in (min, max))
-        who_has = text.count(len(wish.ends), "person", "people")
-        lines.append(f"*Until:* the end from before, of {who_has}: from {first} to {last}")
+def _fallback(request: Request, needed: int) -> str:
+    """What a notification shows."""
+    asked = f"{who(request.requester)} wants to {change_of(request)}"
     if request.state is State.PENDING:
-        lines.append(f"*Expires:* {text.time(request.expires_at)}")
-    return lines
+        reason = (
+            f" ({text.escape(request.requested.reason, 150)})" if request.requested.reason else ""
+        )
+        return f"{asked}{reason}. Approve or deny?"
+    if request.state in GIVEN_UP:
+        return _given_up(request, needed, _STYLES[0])[0]
+    first = _headline(request, needed, _STYLES[0])[0]
+    return f"{first} {who(request.requester)} asked to {change_of(request)}."
+
+
+def _headline(request: Request, needed: int, style: _Style) -> list[str]:
+    """Who wants what, or what became of it, and what is missing for it."""
+    if request.state is State.APPLIED:
+        return [_applied(request)]
+    if request.state is State.SCHEDULED:
+        return [f":calendar: {_granted(request, style)}{_starts(request)}", _wanted(request)]
+    if request.state is State.APPLYING:
+        return [f":gear: {_granted(request, style)} {_trying(request, style)}", _wanted(request)]
+    if request.state is State.FAILED:
+        return [f"{_failed(request, style)} {_granted(request, style)}", _wanted(request)]
+    return [f":hourglass: {_wanted(request)}", *_count(request, needed, style)]
+
+
+def _wanted(request: Request) -> str:
+    return f"*{who(request.requester)}* wants to {change_of(request, name=counted)}"
+
+
+def _count(request: Request, needed: int, style: _Style) -> list[str]:
+    given = request.progress.approvals
+    if not given:
+        return [f"{needed} approvals needed."] if needed > 1 else []
+    left = needed - len(given)
+    more = "One more needed." if left == 1 else f"{left} more needed."
+    return [f"*{len(given)} of {needed} approvals* ({approvers(request, style.names)}). {more}"]
+
+
+def _granted(request: Request, style: _Style) -> str:
+    if request.requested.without_approval:
+        return f"*Without approval*, by {decider(request)}."
+    return f"*Approved by {approvers(request, style.names) or decider(request)}.*"
+
+
+def _starts(request: Request) -> str:
+    starts_at = request.requested.starts_at
+    return f" Starts {text.time(starts_at)}." if starts_at else ""
+
+
+def _trying(request: Request, style: _Style) -> str:
+    tries = request.progress.tries
+    failure = text.sentence(request.progress.failure, style.reason_characters)
+    if not tries:
+        return "Updating the list …"
+    if tries >= TRIES:
+        return f"Checking whether the change went through: {failure}"
+    return f"Attempt {tries} of {TRIES} failed: {failure} Trying again."
+
+
+def _failed(request: Request, style: _Style) -> str:
+    failure = text.sentence(request.progress.failure, style.reason_characters)
+    if request.progress.is_unsure:
+        return f":grey_question: *Failed: not sure whether the change went through.* {failure}"
+    return f":x: *Failed: nothing was changed.* {failure}"
+
+
+def _given_up(request: Request, needed: int, style: _Style) -> list[str]:
+    """Two lines: what became of it, and why."""
+    mark, outcome = {
+        State.DENIED: (":no_entry:", f"*Denied* by {decider(request)}"),
+        State.CANCELLED: (":wastebasket:", f"*Cancelled* by {decider(request)}"),
+        State.EXPIRED: (":alarm_clock:", f"*Expired*: {_lapse(request, needed)}"),
+    }[request.state]
+    asked = f"{who(request.requester)} wanted to {change_of(request)}"
+    reason = quote(request.progress.denial_reason, style.reason_characters)
+    return [f"{mark} {outcome}. {asked}.", *reason]
+
+
+def _lapse(request: Request, needed: int) -> str:
+    given = len(request.progress.approvals)
+    if not given:
+        return "nobody approved it in time"
+    return f"not enough approvals in time ({given} of {needed})"
+
+
+def _applied(request: Request) -> str:
+    """What is so now, as far as this change goes."""
+    if request.requested.without_approval:
+        outcome = f":warning: *Applied without approval* by {who(request.requester)}"
+    else:
+        outcome = ":white_check_mark: *Applied*"
+    return f"{outcome}: {effect_of_change(request)}."
+
+
+def effect_of_change(request: Request) -> str:
+    """The effect of an applied change: `+1 can test welcome until 3:57 PM`."""
+    change, flow = request.requested.change, flow_name(request.flow)
+    if change.additions and not change.removals:
+        can = "could" if request.is_over else "can"
+        return f"{_subject(change.additions)} {can} test {flow}{_until(request)}"
+    if change.removals and not change.additions:
+        return f"{_subject(change.removals)} can no longer test {flow}"
+    added, removed = len(change.additions), len(change.removals)
+    return f"{flow} has changed: {added} added, {removed} removed"
+
+
+def _subject(identities: Sequence[str]) -> str:
+    return in_full(identities[0]) if len(identities) == 1 else how_many(len(identities))
+
+
+def _until(request: Request) -> str:
+    ends = _ends(request)
+    return f" until {text.time(ends.pop())}" if len(ends) == 1 else ""
+
+
+def _ends(request: Request) -> set[datetime]:
+    done = request.progress.done
+    return set((done.ends_at if done else request.requested.ends).values())
+
+
+def _facts(request: Request) -> Iterator[str]:
+    """The small print: sizes, times, and the ids that are exact."""
+    yield _sizes(request)
+    if request.state is State.PENDING:
+        if request.requested.duration_seconds is not None:
+            begins = "start" if request.requested.starts_at else "approval"
+            yield f"{text.duration(request.requested.duration_seconds)} from {begins}"
+        yield f"expires {text.time(request.expires_at)}"
+    else:
+        yield f"asked by {who(request.requester)}"
+        yield _decided(request)
+    yield text.code(request.flow.sid)
+    yield f"requester {request.requester.slack_user_id}"
+
+
+def _decided(request: Request) -> str:
+    done = request.progress.done
+    at = text.time(done.at if done else request.decided_at or request.created_at)
+    if request.state is State.APPLIED and not request.requested.without_approval:
+        return f"approved by {approvers(request, 3) or decider(request)} {at}"
+    return at
 
 
 def _sizes(request: Request) -> str:
     done = request.progress.done
     if done is not None:
-        return f"{done.size_before} → {done.size_after} identities"
-    seen = request.wish.seen
-    return f"{len(seen)} → {len(apply_change(seen, request.wish.change))} identities"
+        return f"{done.size_before} → {how_many(done.size_after)}"
+    if request.state in GIVEN_UP:
+        return ""
+    seen = request.requested.seen
+    return f"{len(seen)} → {how_many(len(apply_change(seen, request.requested.change)))}"
 
 
-def _until(request: Request) -> str:
-    ends = set(request.progress.done.ends_at.values()) if request.progress.done else set()
-    return f", until {text.clock_time(min(ends))}" if ends else ", starting when it takes effect"
-
-
-def _people(request: Request, style: _Style) -> list[str]:
-    """Exactly who: none is left out, so that nobody approves what they did not see."""
-    wish = request.wish
-    added = [one for one in wish.change.additions if one not in wish.end_changes]
-    lines: list[str] = []
-    for title, some in (
-        ("Add", added),
-        ("Remove", wish.change.removals),
-        ("There already; change the end of", wish.end_changes),
-    ):
-        for end, names in _by_end(request, some, style).items():
-            lines.append(f"*{title} ({len(names)}):*{end}")
-            lines += [f"• {in_full(one)}" for one in names]
-    return lines
-
-
-def _by_end(request: Request, some: Sequence[str], style: _Style) -> Mapping[str, list[str]]:
-    """People by the words about their end, which many share."""
-    groups: dict[str, list[str]] = {}
-    for one in some:
-        groups.setdefault(_end(request, one, style), []).append(one)
-    return groups
-
-
-def _end(request: Request, identity: str, style: _Style) -> str:
-    wish = request.wish
-    if identity in wish.ends:
-        return f" until {text.time(wish.ends[identity])}" if style.tells_each_end else ""
-    if identity in wish.end_changes and wish.duration_seconds is None:
-        return " from now on without an end"
-    return ""
+def _until_spread(request: Request, style: _Style) -> str:
+    """From when to when people go, where each end is too much to say."""
+    ends = request.requested.ends
+    if style.tells_each_end or not ends:
+        return ""
+    first, last = (text.time(pick(ends.values())) for pick in (min, max))
+    return f"until their previous end dates ({len(ends)}, from {first} to {last})"
 
 
 def _news(request: Request, style: _Style) -> list[str]:
-    progress, lines = request.progress, []
+    progress = request.progress
+    lines: list[str] = []
     if progress.done is not None:
-        already = progress.done.already.without(request.wish.end_changes)
+        already = progress.done.already.without(request.requested.end_changes)
         lines += _done_lines(already, progress.done.outside, style)
     lines += _ended(request, style)
     if progress.superseded:
         names = brief(progress.superseded) if style.tells_edits else len(progress.superseded)
-        lines.append(f"*Changed by a later request:* {names}")
+        lines.append(f"*Replaced by a later request:* {names}")
     if progress.overdue:
-        why = text.sentence(progress.overdue, min(300, style.words))
-        lines.append(f"*Over, but still on the list:* {why} It is tried again every few seconds.")
+        why = text.sentence(progress.overdue, min(300, style.reason_characters))
+        lines.append(f"*Expired but not removed yet:* {why} Retrying until it works.")
     if progress.undone_by:
-        lines.append("*Undone* since." if progress.is_undone else "*Undo* was requested.")
+        lines.append("*Undone*" if progress.is_undone else "*Undo requested*")
     return lines
 
 
@@ -230,23 +299,26 @@ def _ended(request: Request, style: _Style) -> Iterator[str]:
     ended = request.progress.ended
     shown = ended[-ENDED_SHOWN if style.tells_edits else -1 :]
     if len(ended) > len(shown):
-        yield f"*Ended ({len(ended)}), the last {len(shown)} of them:*"
+        yield f"*Access ended ({len(ended)}), most recent {len(shown)}:*"
     for one in shown:
-        gone = ", who was gone already" if one.was_gone else ""
-        yield f"*Ended:* {in_full(one.identity)} {text.clock_time(one.at)}{gone}"
+        gone = " (already removed)" if one.was_gone else ""
+        yield f"*Access ended:* {in_full(one.identity)} {text.time(one.at)}{gone}"
 
 
-def _done_lines(already: Change, outside: Change, style: _Style) -> list[str]:
-    lines = []
-    if not already.is_empty:
-        lines.append(f"*Was true already:* {_told(already, style)}")
+def _done_lines(already: Change, outside: Change, style: _Style) -> Iterator[str]:
+    if already.additions:
+        yield f"*Already on the list:* {_named(already.additions, style)}"
+    if already.removals:
+        yield f"*Already gone:* {_named(already.removals, style)}"
     if not outside.is_empty:
-        edits = _told(outside, style)
-        lines.append(f"*Edited by others since the request, and kept:* {edits}")
-    return lines
+        yield f"*Changed by someone else in the meantime (kept):* {_edits(outside, style)}"
 
 
-def _told(change: Change, style: _Style) -> str:
+def _named(identities: Sequence[str], style: _Style) -> str:
+    return brief(identities) if style.tells_edits else str(len(identities))
+
+
+def _edits(change: Change, style: _Style) -> str:
     if not style.tells_edits:
         return f"{len(change.additions)} added, {len(change.removals)} removed"
     parts = [
@@ -257,46 +329,26 @@ def _told(change: Change, style: _Style) -> str:
     return "; ".join(parts)
 
 
-def _mention(request: Request, able: _Able) -> list[SlackBlock]:
+def _mention(request: Request, able: _Mentioned, style: _Style) -> list[SlackBlock]:
     """Address who may approve: the one mention that the bot makes."""
     if request.state is not State.PENDING:
         return []
-    marks = [
-        f"<!subteam^{one}>" if one.startswith("S") else f"<@{one}>"
-        for one in able.ids
-        if one not in {able.excepted, EVERY_FULL_MEMBER}
-    ]
-    named = [" ".join(marks[:MENTIONS])] if marks else []
+    marks = [mention(one) for one in able.ids if one not in {able.excepted, EVERY_FULL_MEMBER}]
+    more = len(marks) - style.mentions
+    named = marks[: style.mentions] + ([f"and {more} more"] if more > 0 else [])
     if EVERY_FULL_MEMBER in able.ids:
-        named.append(f"every full member{', except who asked' if able.excepted else ''}")
-    elif len(marks) > MENTIONS:
-        named.append(f"{len(marks) - MENTIONS} more")
-    return [blocks.section(f"Can approve: {' and '.join(named)}")] if named else []
+        also = "and " if marks else ""
+        excepted = " except the requester" if able.excepted else ""
+        named.append(f"{also}any full member{excepted}")
+    return sections(_wrapped(able.title, named)) if named else []
 
 
-def _buttons(request: Request) -> list[SlackBlock]:
-    buttons = {
-        State.PENDING: decision_buttons(request),
-        State.FAILED: [_button(request, "Retry", ids.TESTUSERS_RETRY)],
-        State.APPLIED: [_button(request, "Undo", ids.TESTUSERS_UNDO)],
-    }.get(request.state, [])
-    if request.progress.undone_by:
-        return []
-    return [blocks.actions(*buttons)] if buttons else []
-
-
-def decision_buttons(
-    request: Request, *, decides: bool = True, cancels: bool = True
-) -> list[SlackBlock]:
-    """`Approve` and `Deny` for approvers, `Cancel` for the requester."""
-    deciding = [
-        _button(request, "Approve", ids.TESTUSERS_APPROVE, "primary"),
-        _button(request, "Deny", ids.TESTUSERS_DENY, "danger"),
-    ]
-    cancelling = [_button(request, "Cancel", ids.TESTUSERS_CANCEL)]
-    return [*(deciding if decides else []), *(cancelling if cancels else [])]
-
-
-def _button(request: Request, label: str, action_id: str, style: str | None = None) -> SlackBlock:
-    spoken = f"{label} the request of {request.requester.name} on {request.flow.name}"
-    return blocks.button(label, action_id, request.id, style=style, spoken=spoken)
+def _wrapped(first: str, items: Sequence[str]) -> list[str]:
+    """Items in lines that fit a section each."""
+    lines = [first]
+    for item in items:
+        if len(lines[-1]) + len(item) < LINE_OF_MENTIONS:
+            lines[-1] += f" {item}"
+        else:
+            lines.append(item)
+    return lines

@@ -4,17 +4,36 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bot.model.requests import Request
-from bot.model.testusers import MAX_REASON_CHARS
+from bot.model.testusers.changes import MAX_REASON_CHARS, Flow
+from bot.model.testusers.requests import Request
 from bot.ui import ids, text
 
 # docs.slack.dev, plain_text_input: max_length at most 3000.
 INPUT_CHARACTERS = 3000
 OPTION_CHARACTERS = 75
+# docs.slack.dev, static_select: at most 100 options.
+PRESETS_SHOWN = 90
 
 
-def change_form(reply_to: str) -> dict[str, Any]:
-    """The form that `/testusers` alone opens; `reply_to` is where the answer goes."""
+def change_form(
+    reply_to: str,
+    identities: Sequence[str] = (),
+    *,
+    presets: Sequence[str] = (),
+    flow: Flow | None = None,
+    kind: str = "add",
+    duration: str = "",
+) -> dict[str, Any]:
+    """The form that `/testusers` alone opens.
+
+    Args:
+        reply_to: Where the answer goes.
+        identities: What is filled in already, as many as fit.
+        presets: The names of presets that there are.
+        flow: Which one is chosen from the start.
+        kind: `add` or `remove`, likewise.
+        duration: For how long, likewise.
+    """
     return {
         "type": "modal",
         "callback_id": ids.TESTUSERS_FORM,
@@ -23,19 +42,32 @@ def change_form(reply_to: str) -> dict[str, Any]:
         "submit": _plain("Request"),
         "close": _plain("Close"),
         "blocks": [
-            _input(ids.TESTUSERS_FLOW, "Flow", _flow_select(), hint="An alias, or paste a SID."),
-            _input(ids.TESTUSERS_CHANGE, "Change", _change_select()),
+            _input(
+                ids.TESTUSERS_FLOW,
+                "Flow",
+                _flow_select(flow),
+                hint="Pick a flow, or paste its SID (FW…).",
+            ),
+            _input(ids.TESTUSERS_CHANGE, "Change", _change_select(presets, kind)),
             _input(
                 ids.TESTUSERS_IDENTITIES,
                 "Identities",
-                _text_input(ids.TESTUSERS_IDENTITIES, INPUT_CHARACTERS, is_multiline=True),
-                hint="One a line, such as +15550100 or whatsapp:+15550100.",
+                _identities_input(identities),
+                hint="One per line, e.g. +15550100 or whatsapp:+15550100.",
+                is_optional=bool(presets),
             ),
             _input(
                 ids.TESTUSERS_FOR,
                 "For",
-                _text_input(ids.TESTUSERS_FOR, 20),
-                hint="30m, 2h or 3d; without it there is no end.",
+                _filled_in(_text_input(ids.TESTUSERS_FOR, 20), duration),
+                hint="e.g. 30m, 2h or 3d. Leave empty for no end date.",
+                is_optional=True,
+            ),
+            _input(
+                ids.TESTUSERS_FROM,
+                "From",
+                _text_input(ids.TESTUSERS_FROM, 30),
+                hint="e.g. 9:00, tomorrow 9:00 or 2026-12-01 09:00. Leave empty to start at once.",
                 is_optional=True,
             ),
             _input(
@@ -48,12 +80,12 @@ def change_form(reply_to: str) -> dict[str, Any]:
     }
 
 
-def denial_form(request: Request, reply_to: str) -> dict[str, Any]:
-    """Asks why a request is denied."""
+def denial_form(request: Request, reply_to: str, page: str = "") -> dict[str, Any]:
+    """Asks why a request is denied; `page` of the list that it was pressed in, if it was."""
     return {
         "type": "modal",
         "callback_id": ids.TESTUSERS_DENIAL,
-        "private_metadata": json.dumps({"reply_to": reply_to, "request": request.id}),
+        "private_metadata": json.dumps({"reply_to": reply_to, "request": request.id, "page": page}),
         "title": _plain("Deny the request"),
         "submit": _plain("Deny"),
         "close": _plain("Back"),
@@ -62,7 +94,7 @@ def denial_form(request: Request, reply_to: str) -> dict[str, Any]:
                 ids.TESTUSERS_REASON,
                 "Reason",
                 _text_input(ids.TESTUSERS_REASON, MAX_REASON_CHARS, is_multiline=True),
-                hint=text.plain(f"{request.requester.name} gets it with the denial.", 150),
+                hint=text.plain(f"{request.requester.name} will see this reason.", 150),
             ),
         ],
     }
@@ -94,25 +126,38 @@ def _input(
     return {**block, "hint": _plain(hint)} if hint else block
 
 
-def _flow_select() -> dict[str, Any]:
-    return {
+def _identities_input(identities: Sequence[str]) -> dict[str, Any]:
+    element = _text_input(ids.TESTUSERS_IDENTITIES, INPUT_CHARACTERS, is_multiline=True)
+    lines = list(identities)
+    while len("\n".join(lines)) > INPUT_CHARACTERS:
+        lines.pop()
+    return _filled_in(element, "\n".join(lines))
+
+
+def _flow_select(flow: Flow | None) -> dict[str, Any]:
+    select = {
         "type": "external_select",
         "action_id": ids.TESTUSERS_FLOW,
         "min_query_length": 0,
         "placeholder": _plain("Which flow?"),
     }
+    chosen = flow_options([(flow.name, flow.name)]) if flow else []
+    return {**select, "initial_option": chosen[0]} if chosen else select
 
 
-def _change_select() -> dict[str, Any]:
-    options = [
-        {"text": _plain("Add"), "value": "add"},
-        {"text": _plain("Remove"), "value": "remove"},
-    ]
+def _filled_in(element: dict[str, Any], value: str) -> dict[str, Any]:
+    return {**element, "initial_value": value} if value else element
+
+
+def _change_select(presets: Sequence[str], kind: str) -> dict[str, Any]:
+    """`Add`, `Add @preset` for each preset, and `Remove`."""
+    adding = [(f"Add @{name}", f"add@{name}") for name in presets[:PRESETS_SHOWN]]
+    options = flow_options([("Add", "add"), *adding, ("Remove", "remove")])
     return {
         "type": "static_select",
         "action_id": ids.TESTUSERS_CHANGE,
         "options": options,
-        "initial_option": options[0],
+        "initial_option": options[-1] if kind == "remove" else options[0],
     }
 
 

@@ -1,115 +1,213 @@
 """What people are told about requests: answers to who clicked, messages to who asked."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import Any
 
-from bot.model.approval import Act, Reason, State
-from bot.model.requests import Request
-from bot.model.testusers import Effect, Flow
+from bot.model.testusers.approval import Act, Reason, State
+from bot.model.testusers.changes import Effect, Flow
+from bot.model.testusers.requests import Request
 from bot.parsing.testusers import ChangeRequest, as_command
-from bot.ui import blocks, text
-from bot.ui.message import Message
-from bot.ui.testusers.wording import BRIEF_COUNT, approvers, brief, flow_name, who, wish_of
+from bot.ui import block_kit, ids, text
+from bot.ui.message import Message, SlackBlock
+from bot.ui.testusers.buttons import decision_buttons, extend_button
+from bot.ui.testusers.card import effect_of_change
+from bot.ui.testusers.phrases import (
+    approvers,
+    brief,
+    change_of,
+    decider,
+    effect_after,
+    flow_name,
+    mention,
+    quote,
+    who,
+)
 
-COMMAND_CHARACTERS = 500
-UNDER_WAY = "Gatehouse changes the list now; the card says when that is done."
+# docs.slack.dev, button: value at most 2000.
+VALUE_CHARACTERS = 2000
+JUST_NOW = timedelta(minutes=1)
+UNDER_WAY = "Updating the list now. The card will show when it's done."
 
 
 def asked(flow: Flow, effect: Effect, request: Request | None, channel_id: str) -> Message:
     """The answer to who asked: what was requested, what was left out, where it stands."""
     lines = []
     if request is None:
-        lines.append(f"Nothing to do on {flow_name(flow)}, so nothing was requested.")
-    elif request.wish.without_approval:
-        lines.append(f"On its way without approval: {wish_of(request)} on {flow_name(flow)}.")
+        lines.append(f"Nothing to change on {flow_name(flow)}, so I didn't ask anyone.")
+    elif request.requested.without_approval:
+        lines.append(f"Applying now, without approval: {change_of(request)}.")
     else:
-        lines.append(f"Requested in <#{channel_id}>: {wish_of(request)} on {flow_name(flow)}.")
-        lines.append("You get a message when somebody decides.")
+        lines.append(f"Sent to <#{channel_id}>: {change_of(request)}.")
+        lines += _end_changes(request)
+        lines.append("You'll get a DM when someone decides.")
     if effect.dropped.additions:
-        lines.append(f"There already: {brief(effect.dropped.additions)}")
+        lines.append(f"Already on the list: {brief(effect.dropped.additions)}")
     if effect.dropped.removals:
-        lines.append(f"Not there: {brief(effect.dropped.removals)}")
+        lines.append(f"Not on the list: {brief(effect.dropped.removals)}")
     return _message(lines)
+
+
+def asked_before(
+    earlier: Request, age: timedelta, command: ChangeRequest, channel_id: str
+) -> Message:
+    """The answer to who asks for what somebody has asked for already, with `Ask anyway`."""
+    when = "just now" if age < JUST_NOW else f"{text.duration(age // JUST_NOW * 60)} ago"
+    waits = "for its start" if earlier.state is State.SCHEDULED else f"in <#{channel_id}>"
+    line = f"{who(earlier.requester)} already asked for this {when}: {change_of(earlier)}."
+    button = block_kit.button("Ask anyway", ids.TESTUSERS_ASK_ANYWAY, value_of(command))
+    markup = f"{line} It's waiting {waits}."
+    return Message(markup, (block_kit.section(markup), block_kit.actions(button)))
+
+
+def value_of(command: ChangeRequest) -> str:
+    """The command as a button holds it; "" where it does not fit, or cannot be typed."""
+    typed = as_command(command)
+    return typed if len(typed) <= VALUE_CHARACTERS else ""
+
+
+def _end_changes(request: Request) -> list[str]:
+    """What the request means for people who are on the list already."""
+    requested = request.requested
+    if not requested.end_changes:
+        return []
+    names = brief(requested.end_changes)
+    ends = {requested.current_ends.get(one) for one in requested.end_changes}
+    end = ends.pop() if len(ends) == 1 else None
+    there = f" until {text.time(end)}" if end else ""
+    if requested.duration_seconds is not None:
+        becomes = f"will be removed {effect_after(request)}"
+    else:
+        becomes = "will stay with no end date" if not requested.ends else "will get a new end date"
+    return [f"Already on the list{there}: {names}, who {becomes}."]
 
 
 def decided(act: Act, reason: Reason, request: Request, needed: int) -> Message:
     """The answer to who clicked."""
-    change = f"{wish_of(request)} on {flow_name(request.flow)}"
+    change = change_of(request)
     if reason is Reason.QUORUM_OPEN:
         given = len(request.progress.approvals)
-        return _message([f"Your approval counts: {given} of {needed} to {change}."])
-    word = {
+        return _message([f"Thanks! That's {given} of {needed} approvals to {change}."])
+    outcome = {
         Act.APPROVE: "You approved",
         Act.DENY: "You denied",
         Act.CANCEL: "You cancelled",
-        Act.RETRY: "It is tried again",
+        Act.RETRY: "Trying again",
     }[act]
-    becomes = {State.APPLYING: [UNDER_WAY], State.APPLIED: ["It is applied."]}
-    return _message([f"{word}: {change}.", *becomes.get(request.state, [])])
+    becomes = {
+        State.SCHEDULED: ["It starts later; the card says when."],
+        State.APPLYING: [UNDER_WAY],
+        State.APPLIED: ["It has been applied."],
+    }
+    return _message([f"{outcome}: {change}.", *becomes.get(request.state, [])])
 
 
-def told(request: Request, payload: Mapping[str, Any]) -> Message:
+def outcome(request: Request, payload: Mapping[str, Any]) -> Message:
     """The message to the requester about what has become of the request."""
-    change = f"Your request to {wish_of(request)} on {flow_name(request.flow)}"
     event = str(payload["event"])
     if event == "ended":
-        return _message(_ended(request, [str(one) for one in payload["identities"]]))
+        return _ended(request, [str(one) for one in payload["identities"]])
     if event == "failed":
-        reason = text.sentence(str(payload["reason"]), 500)
-        return _message(
-            [f"{change} failed: {reason}", f"It was {_decided(request)}. An approver can retry it."]
-        )
-    return _message([f"{change} {_outcome(event, request)}", *_reason(event, request)])
+        return _message(_failed(request, str(payload["reason"])))
+    return _message(_outcome(event, request))
 
 
-def _outcome(event: str, request: Request) -> str:
-    by = who(request.decided_by) if request.decided_by else "nobody"
+def _outcome(event: str, request: Request) -> list[str]:
+    """The outcome first, then who decided, then what it is about."""
+    asked_for = f"your request to {change_of(request)}"
     if event == State.DENIED:
-        return f"was denied by {by}."
+        reason = quote(request.progress.denial_reason, 500)
+        return [f":no_entry: *Denied* by {decider(request)}: {asked_for}.", *reason]
+    if event == "unposted":
+        return [
+            f":warning: *Nobody has been asked yet*: Slack hasn't taken the card of {asked_for}.",
+            "I'll post it as soon as Slack does. `/gatehouse status` says what is wrong.",
+        ]
     if event == State.EXPIRED:
-        return "has expired: nobody decided in time."
-    if request.wish.without_approval:
-        return "is applied, without approval."
-    return f"is applied. It was {_decided(request)}."
+        return [f":alarm_clock: *Expired*, nobody approved it in time: {asked_for}."]
+    if event == State.SCHEDULED:
+        return [f":calendar: *Starts later*, {_granted(request)}: {asked_for}."]
+    return [f":white_check_mark: *Applied*, {_granted(request)}: {effect_of_change(request)}."]
 
 
-def _decided(request: Request) -> str:
-    by = who(request.decided_by) if request.decided_by else "nobody"
-    if request.wish.without_approval:
-        return f"started without approval by {by}"
-    return f"approved by {approvers(request) or by}"
+def _granted(request: Request) -> str:
+    if request.requested.without_approval:
+        return f"without approval by {decider(request)}"
+    return f"approved by {approvers(request) or decider(request)}"
 
 
-def _ended(request: Request, identities: list[str]) -> list[str]:
-    """What is so now, why, and what to type."""
-    names, flow, wish = brief(identities), flow_name(request.flow), request.wish
-    lasted = f" of {text.duration(wish.duration_seconds)}" if wish.duration_seconds else ""
-    lines = [f"{names} can no longer test {flow}: the time{lasted} is over."]
-    command = _again(request, identities)
-    return [*lines, f"To grant it again: {command}"] if command else lines
+def _failed(request: Request, reason: str) -> list[str]:
+    is_unsure = request.progress.is_unsure
+    changed = "not sure whether the change went through" if is_unsure else "nothing was changed"
+    about = f"your request to {change_of(request)}, {_granted(request)}"
+    return [
+        f":x: *Failed*, {changed}: {about}.",
+        f"{text.sentence(reason, 500)} An approver can press Retry on the card.",
+    ]
 
 
-def _again(request: Request, identities: list[str]) -> str | None:
-    """The command that asks for the same again, where it is short and can be shown exactly."""
-    seconds = request.wish.duration_seconds
-    if len(identities) > BRIEF_COUNT or seconds is None:
-        return None
-    wish = ChangeRequest("add", request.flow.name, tuple(identities), seconds)
-    return text.exact(as_command(wish), COMMAND_CHARACTERS)
+def ending(request: Request, identities: list[str], at: datetime) -> Message:
+    """The announcement that access ends soon, with `Extend`."""
+    line = f"Access of {brief(identities)} to {flow_name(request.flow)} ends {text.time(at)}."
+    extend = extend_button(request.flow, identities, request.requested.duration_seconds)
+    body = (block_kit.section(line), *([block_kit.actions(extend)] if extend else []))
+    return Message(line, body)
 
 
-def _reason(event: str, request: Request) -> list[str]:
-    if event == State.DENIED and request.progress.denial_reason:
-        return [f"Reason: {text.escape(request.progress.denial_reason, 500)}"]
-    return []
+def with_next_steps(message: Message, request: Request, card: str | None) -> Message:
+    """The answer to who asked, with `Cancel` and a link to the card."""
+    (cancel,) = decision_buttons(request, decides=False)
+    shown: list[SlackBlock] = [*message.slack_blocks, block_kit.actions(cancel)]
+    if card is None:
+        return Message(message.text, shown)
+    link = f"<{card}|View the card>"
+    return Message(f"{message.text}\n{link}", [*shown[:-1], block_kit.section(link), shown[-1]])
+
+
+def failed_in_thread(request: Request) -> Message:
+    """The message in the card's thread, so that who approved hears of a failure."""
+    reason = text.sentence(request.progress.failure, 500)
+    return _message([f":x: This failed: {change_of(request)}. {reason}"])
+
+
+def _ended(request: Request, identities: list[str]) -> Message:
+    """What is so now and why, with a button that asks for the same again."""
+    seconds = request.requested.duration_seconds
+    lasted = f" after {text.duration(seconds)}" if seconds is not None else ""
+    said = f"Access to {flow_name(request.flow)} has ended{lasted}: {brief(identities)}"
+    again = extend_button(request.flow, identities, seconds, "Give access again")
+    body = (block_kit.section(said), *([block_kit.actions(again)] if again else []))
+    return Message(text.cut(said, 3800), body)
 
 
 def reminder(request: Request) -> Message:
     """The one reminder in the thread of a card that waits."""
     until = text.time(request.expires_at)
-    return _message([f"This still waits for a decision: {wish_of(request)}. It expires {until}."])
+    asker = who(request.requester)
+    return _message(
+        [f"Still waiting for approval: {asker} wants to {change_of(request)}. Expires {until}."]
+    )
+
+
+def escalation(request: Request, escalate_to: Sequence[str]) -> Message:
+    """The one escalation in the thread of a card that waits; it mentions those it is for."""
+    until = text.time(request.expires_at)
+    asker = who(request.requester)
+    waiting = f"Still waiting: {asker} wants to {change_of(request)}. Expires {until}."
+    return _message([" ".join([*map(mention, escalate_to), waiting])])
+
+
+def no_longer_waiting(request: Request) -> Message:
+    """What takes the place of a reminder and an escalation once the request is decided."""
+    became = {
+        State.DENIED: f"{decider(request)} denied it",
+        State.CANCELLED: f"{decider(request)} cancelled it",
+        State.EXPIRED: "it expired",
+    }.get(request.state, f"approved by {approvers(request) or decider(request)}")
+    asker = who(request.requester)
+    return _message([f"No longer waiting, {became}: {asker} wanted to {change_of(request)}."])
 
 
 def _message(lines: list[str]) -> Message:
     markup = "\n".join(lines)
-    return Message(text.cut(markup, 3800), (blocks.section(markup),))
+    return Message(text.cut(markup, 3800), (block_kit.section(markup),))

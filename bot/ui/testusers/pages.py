@@ -4,164 +4,218 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bot.model.approval import State
-from bot.model.requests import Grant, RecordedChange, Request
-from bot.model.testuser_pages import HistoryPage, ListPage, PendingPage
-from bot.ui import blocks, ids, paging, text
+from bot.model.testusers.approval import State
+from bot.model.testusers.pages import HistoryPage, ListPage, PendingPage, PendingRow
+from bot.model.testusers.requests import Grant, RecordedChange, Request
+from bot.ui import block_kit, ids, paging, text
 from bot.ui.message import Message, SlackBlock
-from bot.ui.testusers.card import decision_buttons
-from bot.ui.testusers.wording import (
+from bot.ui.testusers.buttons import change_button, decision_buttons, person_menu
+from bot.ui.testusers.phrases import (
     Show,
     approvers,
     brief,
-    exact_wish_of,
+    change_of,
+    decider,
+    exact,
     flow_name,
+    has_one_term,
+    how_many,
     in_full,
+    lines_of,
     masked,
+    quote,
     reason_of,
     sections,
     size_of,
     who,
-    wish_of,
 )
 
 MESSAGE_CHARACTERS = 11_000
 EXACT_CHARACTERS = 900
+LIST_BLOCK = "testusers.requests."
 
 
 @dataclass(frozen=True)
 class View:
-    """Which page of which flow a button turns to."""
+    """Which page of which flow a button turns to, and which text all on it have in them."""
 
     flow: str = ""
     page: int = 0
+    text: str = ""
 
     def value(self) -> str:
         """Return it as a button's value."""
-        return json.dumps({"f": self.flow, "p": self.page})
+        return json.dumps({"f": self.flow, "p": self.page, "t": self.text})
 
     @classmethod
     def of(cls, value: str) -> "View":
         """Read a button's value; anything unreadable is the first page."""
         try:
             data = json.loads(value)
-            return cls(str(data["f"]), max(0, int(data["p"])))
-        except (ValueError, KeyError, TypeError):
+            return cls(str(data["f"]), paging.page_in(data), str(data.get("t", "")))
+        except (ValueError, KeyError, TypeError, RecursionError):
             return cls()
 
 
-def listing(page: ListPage, *, sees_identities: bool) -> Message:
-    """Who may test a flow, granted by whom, until when."""
+def listing(page: ListPage, *, sees_identities: bool, asks: bool = False) -> Message:
+    """Who may test a flow, granted by whom, until when; with the ways to change it, who asks."""
     show = in_full if sees_identities else masked
-    title = f"*{text.count(page.total, 'test user')}* of {flow_name(page.flow)}"
-    lines = [_listed(one, page.grants.get(one), show) for one in page.identities]
-    turn = _turning(ids.TESTUSERS_LIST_PAGE, page.flow.name, page.page, page.pages)
-    return _message([title, *lines], turn)
+    matching = f" with {text.code(page.text, 60)} in them" if page.text else ""
+    later = [f"Starts later: {change_of(one, show)}" for one in page.scheduled]
+    if not page.total:
+        none = f"no test users{matching or ' yet'}"
+        return _message([f"{flow_name(page.flow)} has {none}.", *later], _change(page, asks=asks))
+    title = f"{flow_name(page.flow)} has *{how_many(page.total)}*{matching}"
+    granted = [
+        _listed(one, page.grants[one], show) for one in page.identities if one in page.grants
+    ]
+    others = lines_of([one for one in page.identities if one not in page.grants], show)
+    heading = [f"*Added outside Gatehouse* ({page.outside:,})"] if others else []
+    view = View(page.flow.name, page.page, page.text)
+    below = [*_change(page, asks=asks), *_turning(ids.TESTUSERS_LIST_PAGE, view, page.pages)]
+    message = _message([title, *granted, *heading, *others, *later], below)
+    menus = [person_menu(page.flow, one) for one in page.identities if one in page.grants]
+    if not asks or not all(menus):
+        return message
+    people = [block_kit.section(*one) for one in zip(granted, menus, strict=True)]
+    rest = sections([*heading, *others, *later])
+    return Message(message.text, (block_kit.section(title), *people, *rest, *below))
 
 
-def _listed(identity: str, grant: Grant | None, show: Show) -> str:
-    if grant is None:
-        return f"• {show(identity)} not granted by Gatehouse"
+def _change(page: ListPage, *, asks: bool) -> list[SlackBlock]:
+    return [block_kit.actions(change_button(page.flow))] if asks else []
+
+
+def _listed(identity: str, grant: Grant, show: Show) -> str:
     approved = ", ".join(who(one) for one in grant.approved_by)
-    by = f"granted by {approved}" if approved else "granted without approval"
-    until = f"until {text.time(grant.ends_at)}" if grant.ends_at else "without an end"
-    return f"• {show(identity)} asked by {who(grant.granted_by)}, {by}, {until}"
+    by = f"approved by {approved}" if approved else "applied without approval"
+    until = f"until {text.time(grant.ends_at)}" if grant.ends_at else "no end date"
+    return f"• {show(identity)} {until} · requested by {who(grant.granted_by)}, {by}"
 
 
 def history(page: HistoryPage, *, sees_identities: bool) -> Message:
     """What was asked on a flow and what became of it, newest first."""
     show = in_full if sees_identities else masked
-    title = f"*{text.count(page.total, 'request')}* on {flow_name(page.flow)}, newest first"
+    if not page.total and not page.endings:
+        return _message([f"No requests for {flow_name(page.flow)} yet."], [])
+    title = f"*{text.count(page.total, 'request')}* for {flow_name(page.flow)}, newest first"
     lines = [_remembered(one, show) for one in page.requests]
     endings = [_ending(one, show) for one in page.endings]
-    turn = _turning(ids.TESTUSERS_HISTORY_PAGE, page.flow.name, page.page, page.pages)
+    turn = _turning(ids.TESTUSERS_HISTORY_PAGE, View(page.flow.name, page.page), page.pages)
     return _message([title, *lines, *endings], turn)
 
 
 def _remembered(request: Request, show: Show) -> str:
-    words = reason_of(request, request.wish.reason, show)
-    reason = f" _Reason:_ {text.escape(words, 200)}" if words else ""
-    outcome = _outcome(request, show)
-    created = text.time(request.created_at)
+    reason = reason_of(request, request.requested.reason, show)
+    because = f" · _{text.escape(reason, 200)}_" if reason else ""
+    change = change_of(request, show, in_flow=False)
     return (
-        f"• {created} {who(request.requester)} asked to {wish_of(request, show)}:"
-        f" *{request.state}*{outcome}{reason}"
+        f"• {text.time(request.created_at)} · {who(request.requester)}: {change}"
+        f" · *{request.state}*{_outcome(request, show)}{because}"
     )
 
 
 def _outcome(request: Request, show: Show) -> str:
-    """Who decided, in the words of the state that stands before it."""
+    """Who decided, after the state."""
     if request.state in {State.PENDING, State.EXPIRED} or request.decided_by is None:
         return ""
-    by, at = who(request.decided_by), text.time(request.decided_at or request.created_at)
-    if request.wish.without_approval:
-        return f" without approval by {by} {at}"
+    if request.requested.without_approval:
+        return f" without approval by {decider(request)}"
     if request.state in {State.DENIED, State.CANCELLED}:
         why = text.escape(reason_of(request, request.progress.denial_reason, show), 200)
-        return f" by {by} {at}{f' ({why})' if why else ''}"
-    return f", approved by {approvers(request, 3) or by} {at}"
+        return f" by {decider(request)}{f' ({why})' if why else ''}"
+    return f", approved by {approvers(request, 3) or decider(request)}"
 
 
 def _ending(change: RecordedChange, show: Show) -> str:
-    return f"• {text.time(change.at)} The time of {brief(change.ended, show)} was over"
+    return f"• {text.time(change.at)} · Access of {brief(change.ended, show)} ended"
 
 
 def pending(page: PendingPage, channel_id: str, *, sees_identities: bool) -> Message:
     """What waits for a decision, with the buttons of who may; the cards are in the channel."""
-    if not page.total:
-        return _message(["No request waits for a decision."], [])
     show = in_full if sees_identities else masked
-    title = f"*{text.count(page.total, 'request')}* waiting for a decision, oldest first"
-    body: list[SlackBlock] = [blocks.section(title)]
+    later = [_later(row, show) for row in page.scheduled]
+    if not page.total:
+        title = "Nothing is waiting for approval. :tada:"
+        lines = [title, *(line for line, _ in later)]
+        shown = [block_kit.section(title), *(one for _, some in later for one in some)]
+        return Message(text.cut("\n".join(lines), 3800), tuple(shown))
+    verb = "needs" if page.total == 1 else "need"
+    title = f"*{text.count(page.total, 'request')}* {verb} a decision, oldest first"
+    body: list[SlackBlock] = [block_kit.section(title)]
     lines = [title]
-    for row in page.rows:
-        wish = exact_wish_of(row.request, show)
-        term = _term(row.request)
-        is_exact = len(wish) <= EXACT_CHARACTERS and term is not None
-        if not is_exact:
-            wish = wish_of(row.request, show)
-        line = _waiting(row.request, wish + (term or ""), page.needed, show)
-        if not is_exact:
-            line += f"\nNot all of it fits here: its card in <#{channel_id}> shows it."
-            line += " Decide there." if row.decides else ""
+    for number, row in enumerate(page.rows):
+        line, shown = waiting(row, channel_id, show)
         lines.append(line)
-        # Nobody decides on what they do not see in full.
-        decides = row.decides and is_exact
-        buttons = decision_buttons(row.request, decides=decides, cancels=row.cancels)
-        body += [*sections([line]), *([blocks.actions(*buttons)] if buttons else [])]
-    turn = _turning(ids.TESTUSERS_REQUESTS_PAGE, "", page.page, page.pages)
+        body += [_in_list(block, number, page.page) for block in shown]
+    lines += [line for line, _ in later]
+    body += [one for _, some in later for one in some]
+    turn = _turning(ids.TESTUSERS_REQUESTS_PAGE, View("", page.page), page.pages)
     return Message(text.cut("\n".join(lines), 3800), (*body, *turn))
 
 
-def _term(request: Request) -> str | None:
-    """For how long, in a few words; None when that is not the same for all who come."""
-    wish = request.wish
-    if wish.duration_seconds:
-        return f" for {text.duration(wish.duration_seconds)}"
-    ends = {wish.ends.get(one) for one in wish.change.additions}
-    if len(ends) > 1:
-        return None
-    end = next(iter(ends), None)
-    return f" until {text.time(end)}" if end else ""
+def _in_list(block: SlackBlock, number: int, page: int) -> SlackBlock:
+    """Name the buttons of the list, so that a click in it can renew it."""
+    if block["type"] != "actions":
+        return block
+    return {**block, "block_id": f"{LIST_BLOCK}{page}.{number}"}
 
 
-def _waiting(request: Request, wish: str, needed: int, show: Show) -> str:
+def page_of_block(block_id: str) -> str:
+    """The page of the list of requests whose button was pressed; "" for any other block."""
+    is_listed = block_id.startswith(LIST_BLOCK)
+    return block_id.removeprefix(LIST_BLOCK).partition(".")[0] if is_listed else ""
+
+
+def renewed(decided: Message, pending_now: Message) -> Message:
+    """The list as it is after a click in it, under what the click did."""
+    shown = decided.slack_blocks or (block_kit.section(decided.text),)
+    text_of_both = text.cut(f"{decided.text}\n{pending_now.text}", 3800)
+    return Message(text_of_both, (*shown, block_kit.divider(), *pending_now.slack_blocks))
+
+
+def _later(row: PendingRow, show: Show) -> tuple[str, list[SlackBlock]]:
+    """An approved request that starts later, with the button to cancel it."""
+    line = f":calendar: Approved, starts later: {change_of(row.request, show)}"
+    buttons = decision_buttons(row.request, decides=False, cancels=row.cancels)
+    return line, [*sections([line]), *([block_kit.actions(*buttons)] if buttons else [])]
+
+
+def waiting(row: PendingRow, channel_id: str, show: Show) -> tuple[str, list[SlackBlock]]:
+    """A request that waits, as a line and as blocks with its buttons."""
+    change = change_of(row.request, show, exact)
+    is_exact = len(change) <= EXACT_CHARACTERS and has_one_term(row.request)
+    if not is_exact:
+        change = change_of(row.request, show)
+    line = _waiting(row.request, change, row.needed, show)
+    if not is_exact:
+        line += f"\nToo long to show here. {_see_card(channel_id, decides=row.decides)}"
+    # Nobody decides on what they do not see in full.
+    decides = row.decides and is_exact
+    buttons = decision_buttons(row.request, decides=decides, cancels=row.cancels)
+    return line, [*sections([line]), *([block_kit.actions(*buttons)] if buttons else [])]
+
+
+def _see_card(channel_id: str, *, decides: bool) -> str:
+    return f"{'Decide on' if decides else 'See'} its card in <#{channel_id}>."
+
+
+def _waiting(request: Request, change: str, needed: int, show: Show) -> str:
     given = len(request.progress.approvals)
     count = f" · {given} of {needed} approvals" if needed > 1 else ""
-    words = reason_of(request, request.wish.reason, show)
-    reason = f"\n_Reason:_ {text.escape(words, 150)}" if words else ""
-    return (
-        f"*{who(request.requester)}* asks to {wish}"
-        f" on {flow_name(request.flow)}{count}"
-        f" · expires {text.time(request.expires_at)}{reason}"
+    wanted = f"*{who(request.requester)}* wants to {change}"
+    expires = f"expires {text.time(request.expires_at)}"
+    reason = quote(reason_of(request, request.requested.reason, show), 150)
+    return "\n".join([f"{wanted}{count} · {expires}", *reason])
+
+
+def _turning(action_id: str, view: View, pages: int) -> list[SlackBlock]:
+    buttons = paging.turns(
+        action_id, view.page, pages, lambda to: View(view.flow, to, view.text).value()
     )
-
-
-def _turning(action_id: str, flow: str, page: int, pages: int) -> list[SlackBlock]:
-    buttons = paging.turns(action_id, page, pages, lambda to: View(flow, to).value())
     if not buttons:
         return []
-    return [blocks.context(f"Page {page + 1} of {pages}"), blocks.actions(*buttons)]
+    return [block_kit.context(f"Page {view.page + 1} of {pages}"), block_kit.actions(*buttons)]
 
 
 def _message(lines: Sequence[str], turning: Sequence[SlackBlock]) -> Message:

@@ -1,40 +1,37 @@
 """Applying: one at a time per flow over all processes, and never a list that was not just read.
 
-The lease of the job `apply:<flow>` is the flow's lock. A run reads the list, gathers everything
-that is approved or over by then, stores the list that it is about to send, sends it, compares the
-answer, and writes all that follows in one transaction. What a crash leaves half done is the stored
-plan: the next run sees in the list whether it arrived.
+The lease of the job `apply:<flow>` is the flow's lock. A run reads the list, takes from it what has
+become of earlier POSTs in doubt, gathers everything that is approved or over by then, stores the
+list that it is about to send, sends it, compares the answer, and writes all that follows in one
+transaction. What is in doubt is looked at again until it is not.
 """
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from http import HTTPStatus
 
 import structlog
 
-from bot.errors import NotConfigured, ResponseUnreadable, ServiceError, ServiceRefused
-from bot.model.applying import Plan, has_landed, make_plan
-from bot.model.audit import BOT, AuditEntry
-from bot.model.requests import Request
-from bot.model.testusers import Flow, difference, is_sendable, same_people
-from bot.store import flows, grants, jobs, requests
+from bot.background.jobs import Again, Lease
+from bot.errors import GatehouseError, NotConfigured
+from bot.model.pause import pause_seconds
+from bot.model.testusers.applying import Plan, Work, make_plan
+from bot.model.testusers.changes import Flow, is_sendable, same_people
+from bot.ops.deliveries import following_again, now_following
+from bot.service_errors import PermissionMissing, ResponseUnreadable, ServiceError, ServiceRefused
+from bot.store import flows, grants, requests
 from bot.store.engine import Transaction
 from bot.store.jobs import Job
-from bot.workflows.jobs import Lease, LeaseLost
-from bot.workflows.testusers.failing import (
-    fail_spent,
-    is_spent,
-    note_failure,
-    note_overdue,
-)
-from bot.workflows.testusers.finishing import finish
+from bot.workflows.testusers import failing
+from bot.workflows.testusers.finishing import ChangeSet
+from bot.workflows.testusers.settling import Settling, Waiting
 from bot.workflows.testusers.setup import Setup
+from bot.workflows.testusers.transitions import is_allowed
 
 log = structlog.get_logger(__name__)
 
-ENDING_RETRY_SECONDS = 10
-# A call takes at most 10 s, so what is sent by then has arrived or failed before the lease lapses.
-SEND_WITHIN_SECONDS = 5.0
+LOOK_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +43,9 @@ class _Attempt:
 
     @property
     def is_refused_together(self) -> bool:
-        """Whether one of several wishes may be what the service refuses."""
-        refused = isinstance(self.error, ServiceRefused)
-        return refused and self.plan is not None and self.plan.parts > 1
+        """Whether one of several changes may be what the service refuses."""
+        is_refused = isinstance(self.error, (ServiceRefused, PermissionMissing))
+        return is_refused and self.plan is not None and self.plan.parts > 1
 
 
 class Applying:
@@ -57,34 +54,44 @@ class Applying:
     def __init__(self, setup: Setup) -> None:
         self._setup = setup
 
-    async def run(self, job: Job, lease: Lease) -> datetime | None:
+    async def run(self, job: Job, lease: Lease) -> Again | None:
         """Apply what is approved or over; return when there is something to do again."""
-        flow = await self._waiting_flow(job.subject)
-        if flow is not None:
-            await self._apply(flow, lease)
+        waiting, failures = await self._waiting(job.subject), 0
+        if waiting.is_anything:
+            with following_again(*_deliveries(waiting)):
+                is_well = await self._apply(waiting.flow, lease, waiting.at)
+            # The tries of requests are counted on their own, and are soon over.
+            failures = 0 if is_well else max(1, job.tries + (not waiting.ready))
             self._setup.wake()
-        return await self._next(job.subject)
+        return await self._next(job, failures)
 
-    async def _waiting_flow(self, flow_key: str) -> Flow | None:
-        """Return the flow if anything waits on it."""
-        async with self._setup.database.reading() as tx:
-            ready = await _ready(tx, flow_key)
-            if ready:
-                return ready[0].flow
-            return await grants.flow_of(tx, flow_key) if await grants.due(tx, flow_key) else None
+    async def _waiting(self, flow_key: str) -> Waiting:
+        async with self._setup.database.read_only() as tx:
+            return await self._load(tx, flow_key)
 
-    async def _apply(self, flow: Flow, lease: Lease) -> None:
-        """All together; when the service refuses that, each alone, so that one spoils no other."""
-        attempt = await self._attempt(flow, lease)
+    async def _load(self, tx: Transaction, flow_key: str) -> Waiting:
+        """Read what waits; of the requests those whose approval is in the audit too."""
+        waiting, audit = await Waiting.load(tx, flow_key), self._setup.audit
+        allowed = [one for one in waiting.requests if await is_allowed(audit, tx, one)]
+        return replace(waiting, requests=allowed)
+
+    async def _apply(self, flow: Flow, lease: Lease, at: datetime) -> bool:
+        """All together; when the service refuses that, each alone, so that one spoils no other.
+
+        Return whether all went well with what is nobody's request any more. `at` is a time before.
+        """
+        attempt = await self._attempt(flow, lease, at)
         if not (attempt.is_refused_together and attempt.plan):
-            await self._note(flow, attempt)
-            return
+            await self._note(flow, lease, attempt)
+            return attempt.error is None
         alone = [(step.request_id,) for step in attempt.plan.steps]
         for ids in (*alone, ()):
-            await self._note(flow, await self._attempt(flow, lease, ids), ids)
+            attempt = await self._attempt(flow, lease, at, ids)
+            await self._note(flow, lease, attempt, ids)
+        return attempt.error is None
 
     async def _note(
-        self, flow: Flow, attempt: _Attempt, only: Collection[str] | None = None
+        self, flow: Flow, lease: Lease, attempt: _Attempt, only: Collection[str] | None = None
     ) -> None:
         """Write down a failure, if it was one, for all whom the attempt was for."""
         if attempt.error is None:
@@ -94,143 +101,128 @@ class Applying:
         if ids is None and attempt.plan is not None:
             ids = [step.request_id for step in attempt.plan.steps]
         elif ids is None:
-            async with self._setup.database.reading() as tx:
-                ids = requests.ids(await _ready(tx, flow.key))
-        await note_failure(self._setup, flow, ids, error)
-        if not only:
-            await note_overdue(self._setup, flow, error)
+            ids = requests.ids((await self._waiting(flow.key)).ready)
+        is_gone = _is_gone(error)
+        is_overdue = not only and not is_gone
+        await failing.note_failure(self._setup, flow, ids, error, is_overdue=is_overdue)
+        if is_gone:
+            await self._let_go(flow, lease)
+
+    async def _let_go(self, flow: Flow, lease: Lease) -> None:
+        """The flow is deleted: nobody is on its list, and nothing in doubt will be."""
+        async with self._setup.database.transaction() as tx:
+            changes = await ChangeSet.begin(tx, flow)
+            waiting = await self._load(tx, flow.key)
+            work = Work(waiting.at, due=waiting.over)
+            await changes.carry_out(make_plan(self._setup.new_id(), (), work))
+            for request in waiting.doubtful:
+                await changes.say_what_is_known(request, failing.known(request))
+            for post in waiting.posts:
+                await flows.drop_post(tx, post.plan.id)
+            await changes.write(self._setup.audit)
+            await lease.hold(tx)
 
     async def _attempt(
-        self, flow: Flow, lease: Lease, only: Collection[str] | None = None
+        self, flow: Flow, lease: Lease, at: datetime, only: Collection[str] | None = None
     ) -> _Attempt:
         """One GET and one POST for everything, or for the requests in `only` and nothing else."""
         plan = None
         try:
-            listed = await self._read(flow, lease)
-            renewing_at = self._setup.monotonic()
-            plan = await self._plan(flow, listed, lease, only)
-            if plan is not None and not plan.changes_nothing:
-                if self._setup.monotonic() - renewing_at > SEND_WITHIN_SECONDS:
-                    raise LeaseLost(f"The lease of {lease.job.key} is too old to send with.")
-                await self._send(flow, plan)
+            plan = await self._look(flow, lease, at, only)
+            if plan is not None:
+                await self._send(flow, lease, plan)
         except (ServiceError, NotConfigured) as error:
             return _Attempt(plan, error)
         return _Attempt(plan)
 
-    async def _read(self, flow: Flow, lease: Lease) -> tuple[str, ...]:
-        """Read the list, and settle what a crash or a lost answer left open.
-
-        Raises:
-            LeaseLost: Another process may be at it, and what is open may be its own.
-        """
-        listed = tuple(await self._setup.service().read(flow.sid))
-        if not all(map(is_sendable, listed)):
-            raise ResponseUnreadable(
-                "flow",
-                "The list holds an identity that cannot be sent back as it is,"
-                " so the list was not touched.",
-            )
-        async with self._setup.database.transaction() as tx:
-            plan = await flows.plan_of(tx, flow.key)
-            if plan is not None and has_landed(plan, listed):
-                await self._finish(tx, flow, plan, listed)
-            elif plan is not None:
-                await self._give_up(tx, flow, plan)
-            spent = [one.id for one in await _ready(tx, flow.key) if is_spent(one)]
-            await _hold(tx, lease)
-        if spent:
-            await fail_spent(self._setup, spent)
-        return listed
-
-    async def _give_up(self, tx: Transaction, flow: Flow, plan: Plan) -> None:
-        """Drop a plan that was sent, as far as is known, in vain; it is audited all the same."""
-        if await flows.drop_plan(tx, flow.key, plan.id):
-            detail = {"before": plan.before, "after": plan.after}
-            entry = AuditEntry(BOT, "flow.change_not_found", flow.sid, detail)
-            await self._setup.audit.append(tx, entry)
-
-    async def _plan(
-        self, flow: Flow, listed: Sequence[str], lease: Lease, only: Collection[str] | None
+    async def _look(
+        self, flow: Flow, lease: Lease, at: datetime, only: Collection[str] | None
     ) -> Plan | None:
-        """Store what is to be sent, if the lease still holds; None when nothing is to be done.
+        """Read the list, settle what it tells, and store what is to be sent, if anything is.
 
-        What is true already is finished here: nothing need be sent for it.
+        `at` is a time before: with an earlier one a POST is only in doubt for longer.
 
         Raises:
             LeaseLost: Another process may be at it.
         """
+        listed = await self._read(flow)
         async with self._setup.database.transaction() as tx:
-            plan = await self._make_plan(tx, flow, listed, only)
-            if plan.parts == 0:
-                return None
-            await flows.put_plan(tx, flow.key, plan)
-            if plan.changes_nothing:
-                await self._finish(tx, flow, plan, listed)
-            await _hold(tx, lease)
+            waiting = await self._load(tx, flow.key)
+            # Others may have been approved while the list was read.
+            now_following(*_deliveries(waiting))
+            settling = Settling(self._setup, tx, flow, waiting, listed, at)
+            plan = await settling.run(only)
+            await lease.hold(tx)
         return plan
 
-    async def _make_plan(
-        self, tx: Transaction, flow: Flow, listed: Sequence[str], only: Collection[str] | None
-    ) -> Plan:
-        ready = await _ready(tx, flow.key)
-        chosen = [one for one in ready if only is None or one.id in only]
-        due = [] if only else await grants.due(tx, flow.key)
-        own = {
-            one.id: await flows.changes_after(tx, flow.key, one.wish.seen_change_id)
-            for one in chosen
-        }
-        return make_plan(self._setup.new_id(), listed, chosen, own, due)
+    async def _read(self, flow: Flow) -> tuple[str, ...]:
+        listed = tuple(await self._setup.service().read(flow.sid))
+        if not all(map(is_sendable, listed)):
+            raise ResponseUnreadable(
+                "flow",
+                "The list contains an entry I can't send back unchanged, so I left it alone.",
+            )
+        return listed
 
-    async def _send(self, flow: Flow, plan: Plan) -> None:
+    async def _send(self, flow: Flow, lease: Lease, plan: Plan) -> None:
         """Send the list, and write all that follows from it.
 
         Raises:
-            ServiceError: It was refused, or it is not known whether it arrived: the plan then
-                stays, and the next run sees.
+            ServiceError: It was refused, or it is in doubt: then it stays stored, and the next run
+                sees what the list tells.
+            LeaseLost: Another process may be at it.
         """
+        lease.check()
         try:
             answered = await self._setup.service().replace(flow.sid, plan.after)
-        except ServiceRefused:
-            async with self._setup.database.transaction() as tx:
-                await flows.drop_plan(tx, flow.key, plan.id)
+        except (ServiceError, NotConfigured) as error:
+            if failing.is_certain(error):
+                async with self._setup.database.transaction() as tx:
+                    await flows.drop_post(tx, plan.id)
             raise
         if not same_people(plan.after, answered):
             raise ResponseUnreadable(
-                "flow", "The flow service answered with another list than the one it was sent."
+                "flow",
+                "The flow service stored a different list than the one sent. Please check it.",
             )
+        await self._finish(flow, lease, plan)
+
+    async def _finish(self, flow: Flow, lease: Lease, plan: Plan) -> None:
+        """Write what follows from a list that the service has taken."""
         async with self._setup.database.transaction() as tx:
-            await self._finish(tx, flow, plan, plan.after)
+            changes = await ChangeSet.begin(tx, flow)
+            changes.replaced(plan)
+            await changes.carry_out(plan)
+            await flows.drop_post(tx, plan.id)
+            for post in await flows.posts(tx, flow.key):
+                await flows.put_post(tx, flow.key, post.decided(changes.decided, plan.after))
+            await changes.write(self._setup.audit)
+            await lease.hold(tx)
 
-    async def _finish(self, tx: Transaction, flow: Flow, plan: Plan, found: Sequence[str]) -> None:
-        """Write what follows, unless another process has done so."""
-        if await flows.drop_plan(tx, flow.key, plan.id):
-            later = difference(plan.after, found)
-            await finish(tx, self._setup.audit, flow, plan, later)
+    async def _next(self, job: Job, failures: int) -> Again | None:
+        """Return when the next try or look is due, or the next grant is over.
 
-    async def _next(self, flow_key: str) -> datetime | None:
-        """Return when the next try is due, or the next grant is over."""
-        async with self._setup.database.reading() as tx:
-            now = await tx.now()
-            times = [one.progress.retry_at or now for one in await requests.applying(tx, flow_key)]
-            next_end = await grants.next_end(tx, flow_key)
-        if next_end is not None:
-            retry_at = now + timedelta(seconds=ENDING_RETRY_SECONDS)
-            times.append(next_end if next_end > now else retry_at)
-        return min(times, default=None)
-
-
-async def _hold(tx: Transaction, lease: Lease) -> None:
-    """Let the transaction count only if the lease still holds: rows of jobs are locked last.
-
-    Raises:
-        LeaseLost: It does not.
-    """
-    if not await jobs.renew(tx, lease.owner, [lease.job.key]):
-        raise LeaseLost(f"The lease of {lease.job.key} was lost.")
+        What fails again and again is tried more and more slowly.
+        """
+        async with self._setup.database.read_only() as tx:
+            waiting = await self._load(tx, job.subject)
+            next_end = await grants.next_end(tx, job.subject)
+        times = [at for at in (waiting.next_try_at, next_end) if at is not None]
+        if waiting.posts or (waiting.over and failures):
+            pause = pause_seconds(failures) if failures else LOOK_SECONDS
+            times.append(waiting.at + timedelta(seconds=pause))
+        elif waiting.over:
+            times.append(waiting.at)
+        return Again(min(times), failures) if times else None
 
 
-async def _ready(tx: Transaction, flow_key: str) -> list[Request]:
-    """Return the approved requests of a flow whose next try is due."""
-    now = await tx.now()
-    waiting = await requests.applying(tx, flow_key)
-    return [one for one in waiting if (one.progress.retry_at or now) <= now]
+def _deliveries(waiting: Waiting) -> list[str]:
+    """The clicks and commands that had this run happen, as the log names them."""
+    return [one.progress.delivery_id for one in waiting.ready]
+
+
+def _is_gone(error: GatehouseError) -> bool:
+    """Whether the service itself says that there is no such flow; a page of a proxy's may not."""
+    if not isinstance(error, ServiceRefused) or error.status != HTTPStatus.NOT_FOUND:
+        return False
+    return error.code is not None or bool(error.message)

@@ -1,38 +1,55 @@
-"""Asking: a wish is checked against the list as it stands, stored, and put before the approvers."""
+"""Asking: a change is checked against the list as it stands, stored, and put to approvers."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from hashlib import sha256
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from bot.errors import Conflict, NotFound
-from bot.model.applying import inverse_of
-from bot.model.approval import State
+from bot.errors import Conflict, NotFound, RecordEdited
 from bot.model.audit import AuditEntry
-from bot.model.requests import Done, Grant, Request, Wish
-from bot.model.testusers import Change, Effect, Flow, effect_of
-from bot.parsing.testusers import ChangeRequest
+from bot.model.durations import spell_duration
+from bot.model.policies import duration_problem
+from bot.model.start_times import StartTime, moment_of
+from bot.model.testusers.applying import inverse_of
+from bot.model.testusers.approval import State
+from bot.model.testusers.changes import Change, Effect, Flow, effect_of, identities_problem
+from bot.model.testusers.requests import Done, Grant, Request, RequestedChange
+from bot.ops.deliveries import delivery_id
+from bot.parsing.testusers_requests import ChangeRequest, misuse
 from bot.permissions import Permission, Person
-from bot.store import flows, grants, requests
+from bot.store import flows, grants, presets, requests
 from bot.store.engine import Transaction
-from bot.workflows.testusers.moves import put_apply_job, put_deadlines, write_card
+from bot.ui import text
+from bot.workflows.testusers.presets import unknown_preset
 from bot.workflows.testusers.setup import Setup, who
-from bot.workflows.testusers.words import state_sentence
+from bot.workflows.testusers.state_text import state_sentence
+from bot.workflows.testusers.transitions import put_apply_job, put_deadlines, write_card
 
-_WAITING = frozenset({State.PENDING, State.APPLYING})
+MOST_PENDING = 20
+# Each undo posts a card that mentions the approvers: who cancels one cannot ask again at once.
+UNDO_PAUSE = timedelta(minutes=1)
+_WAITING = frozenset({State.PENDING, State.SCHEDULED, State.APPLYING})
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What became of a wish: the request, or None when all of it is true already."""
+    """What became of a requested change: the request, or None when all of it is true already.
+
+    `earlier` is an open request for the same, because of which nothing was requested; `age` is how
+    old it is.
+    """
 
     flow: Flow
     effect: Effect
     request: Request | None
+    earlier: Request | None = None
+    age: timedelta = timedelta()
 
 
 @dataclass(frozen=True, slots=True)
-class _Ground:
+class Snapshot:
     """What is known of a flow when a request is made."""
 
     change_id: int
@@ -46,46 +63,84 @@ class Asking:
     def __init__(self, setup: Setup) -> None:
         self._setup = setup
 
-    async def admit(self, person: Person, permission: Permission = Permission.REQUEST) -> None:
+    async def require(self, person: Person, permission: Permission = Permission.REQUEST) -> None:
         """Return if the person may ask, and there is a service to ask for.
 
         Raises:
             Refused: The person may not.
             NotConfigured: The flow service lacks settings.
         """
-        await self._setup.people.admit(person, permission)
+        await self._setup.people.require(person, permission)
         self._setup.service()
 
-    async def ask(self, person: Person, wish: ChangeRequest, delivery: str = "") -> Asked:
+    def flow(self, typed: str) -> Flow:
+        """Return the flow of that alias or SID.
+
+        Raises:
+            NotConfigured, NotFound: There is none.
+        """
+        return self._setup.flow(typed)
+
+    async def ask(
+        self,
+        person: Person,
+        requested: ChangeRequest,
+        delivery: str = "",
+        *,
+        anyway: bool = True,
+    ) -> Asked:
         """Make a request of what was typed, or apply it at once when it says `now`.
 
         Args:
             person: Who asks.
-            wish: What was typed.
+            requested: What was typed.
             delivery: What only this delivery of Slack's has; one that comes again, as happens
                 when a connection breaks, asks for the same request and not for another one.
+            anyway: Whether to ask although an open request asks for the same.
 
         Raises:
             Refused: The person may not ask, or not apply without approval.
             NotFound: There is no such flow.
             NotConfigured, ServiceError: The list cannot be read.
         """
-        await self.admit(person, Permission.OVERRIDE if wish.now else Permission.REQUEST)
-        flow = self._setup.flow(wish.flow)
-        ground = await self._ground(flow)
-        change = _change(wish)
-        timed = change.additions if wish.duration_seconds else ()
-        effect = effect_of(change, set(ground.listed), grants.timed(ground.grants), timed=timed)
+        await self.require(person, Permission.OVERRIDE if requested.now else Permission.REQUEST)
+        flow = self._setup.flow(requested.flow)
+        starts_at = await self._start(person, requested.start)
+        identities = await self._identities(requested)
+        snapshot = await self._snapshot(flow)
+        change = Change(identities) if requested.kind == "add" else Change(removals=identities)
+        timed = change.additions if requested.duration_seconds else ()
+        effect = effect_of(change, set(snapshot.listed), grants.timed(snapshot.grants), timed=timed)
         if effect.change.is_empty:
             return Asked(flow, effect, None)
-        stored = self._wish(ground, effect)
+        if effect.change.additions and (
+            problem := self._too_long(flow, requested.duration_seconds)
+        ):
+            raise misuse("add", problem)
+        stored = self._requested(snapshot, effect)
         stored = replace(
             stored,
-            duration_seconds=wish.duration_seconds,
-            reason=wish.reason,
-            without_approval=wish.now,
+            duration_seconds=requested.duration_seconds,
+            reason=requested.reason,
+            without_approval=requested.now,
+            starts_at=starts_at,
         )
+        if not (anyway or requested.now):
+            earlier, age = await self._earlier(flow, stored, delivery)
+            if earlier is not None:
+                return Asked(flow, effect, None, earlier, age)
         return Asked(flow, effect, await self._open_once(person, flow, stored, delivery))
+
+    async def _earlier(
+        self, flow: Flow, wanted: RequestedChange, delivery: str
+    ) -> tuple[Request | None, timedelta]:
+        """Return an open request for the same and its age, if it is not of this very delivery."""
+        async with self._setup.database.read_only() as tx:
+            now = await tx.now()
+            waiting = await requests.waiting(tx, flow.key)
+        own = _id_of(delivery)
+        same = [one for one in waiting if one.id != own and one.requested.effect == wanted.effect]
+        return (same[0], now - same[0].created_at) if same else (None, timedelta())
 
     async def undo(self, person: Person, request_id: str) -> Asked:
         """Make a request of its own that takes an applied one back.
@@ -95,20 +150,27 @@ class Asking:
         Raises:
             Refused: The person may not ask.
             NotFound: There is no such request.
-            Conflict: It is not applied, or its undo is asked already.
+            Conflict: It is not applied, its undo is asked already, or the last one was given up
+                less than a minute ago.
         """
-        await self._setup.people.admit(person, Permission.REQUEST)
+        await self._setup.people.require(person, Permission.REQUEST)
         undone, done = await self._applied(request_id)
         if undone.progress.undone_by is not None:
             return await self._undo_before(person, undone.progress.undone_by)
-        ground = await self._ground(undone.flow)
-        wished, ends = inverse_of(done, set(ground.listed), await self._now())
-        timed = grants.timed(ground.grants)
-        effect = effect_of(wished, set(ground.listed), timed, timed=ends.keys())
+        _require_pause(undone, await self._now())
+        snapshot = await self._snapshot(undone.flow)
+        wanted, ends = inverse_of(done, set(snapshot.listed), await self._now())
+        timed = grants.timed(snapshot.grants)
+        effect = effect_of(wanted, set(snapshot.listed), timed, timed=ends.keys())
         if effect.change.is_empty:
             return Asked(undone.flow, effect, None)
+        for identity in effect.change.additions:
+            end = ends.get(identity)
+            left = (end - await self._now()).total_seconds() if end else None
+            if problem := self._too_long(undone.flow, left):
+                raise Conflict(f"This can't be undone with a button. {problem}")
         stored = replace(
-            self._wish(ground, effect),
+            self._requested(snapshot, effect),
             ends={one: end for one, end in ends.items() if one in effect.change.additions},
             undo_of=undone.id,
             reason=f"Undo of the request of {undone.requester.name}",
@@ -116,49 +178,106 @@ class Asking:
         return Asked(undone.flow, effect, await self._open(person, undone.flow, stored, undone))
 
     async def _applied(self, request_id: str) -> tuple[Request, Done]:
-        async with self._setup.database.reading() as tx:
+        async with self._setup.database.read_only() as tx:
             request = await requests.load(tx, request_id)
         if request is None:
-            raise NotFound("There is no such request any more.")
+            raise NotFound("That request no longer exists.")
+        if not request.is_genuine:
+            raise RecordEdited("request", request.id)
         if request.state is not State.APPLIED or request.progress.done is None:
-            raise Conflict(f"Only an applied change can be undone. {state_sentence(request)}")
+            state = state_sentence(request, await self._now())
+            raise Conflict(f"Only an applied change can be undone. {state}")
         return request, request.progress.done
 
     async def _undo_before(self, person: Person, request_id: str) -> Asked:
         """Return the undo that was asked before, if it was the person who asked and it waits."""
-        async with self._setup.database.reading() as tx:
+        async with self._setup.database.read_only() as tx:
             undo = await requests.load(tx, request_id)
         if (
             undo is None
             or undo.requester.slack_user_id != person.slack_user_id
             or undo.state is not State.PENDING
         ):
-            raise Conflict("The undo of this change was asked before.")
-        return Asked(undo.flow, Effect(undo.wish.change, Change(), undo.wish.end_changes), undo)
+            raise Conflict("Someone has already asked to undo this.")
+        return Asked(
+            undo.flow, Effect(undo.requested.change, Change(), undo.requested.end_changes), undo
+        )
 
     async def _now(self) -> datetime:
-        async with self._setup.database.reading() as tx:
+        async with self._setup.database.read_only() as tx:
             return await tx.now()
 
-    async def _ground(self, flow: Flow) -> _Ground:
+    def _too_long(self, flow: Flow, duration_seconds: float | None) -> str | None:
+        """Return why nobody can be added to the flow for so long, or None."""
+        rules = self._setup.flow_rules(flow.sid)
+        longest = spell_duration(rules.longest_seconds) if rules.longest_seconds else ""
+        return duration_problem(rules, duration_seconds, longest)
+
+    async def _start(self, person: Person, start: StartTime | None) -> datetime | None:
+        """Return when the change is to be applied, read in the zone of who asks.
+
+        Raises:
+            UsageError: It has passed, or the zone is not known here.
+        """
+        if start is None:
+            return None
+        try:
+            zone = ZoneInfo(person.time_zone)
+        except (ZoneInfoNotFoundError, ValueError):
+            problem = f"I don't know your time zone ({person.time_zone}), so I can't read the time."
+            raise misuse("add", problem) from None
+        moment = moment_of(start, await self._now(), zone)
+        if moment is None:
+            raise misuse("add", f"“{start}” has passed, or is more than a year away.")
+        return moment
+
+    async def _identities(self, requested: ChangeRequest) -> tuple[str, ...]:
+        """Return everybody who is named, those of presets at this moment among them.
+
+        Raises:
+            NotFound: There is no such preset.
+            UsageError: Together they are too many.
+        """
+        if not requested.presets:
+            return requested.identities
+        async with self._setup.database.read_only() as tx:
+            saved = await presets.load(tx, requested.presets)
+            missing = [name for name in requested.presets if name not in saved]
+            if missing:
+                raise NotFound(unknown_preset(missing[0], await presets.names(tx)))
+        named = [one for name in requested.presets for one in saved[name].identities]
+        identities = tuple(dict.fromkeys((*requested.identities, *named)))
+        if problem := identities_problem(identities):
+            raise misuse(requested.kind, problem)
+        return identities
+
+    async def _snapshot(self, flow: Flow) -> Snapshot:
         """The bot's own changes are looked at first, so that none is later taken for another's."""
-        service = self._setup.service()
-        async with self._setup.database.reading() as tx:
+        async with self._setup.database.read_only() as tx:
             change_id = await flows.latest_change_id(tx, flow.key)
             granted = await grants.of_flow(tx, flow.key)
-        return _Ground(change_id, granted, tuple(await service.read(flow.sid)))
+        return Snapshot(change_id, granted, tuple(await self._setup.read(flow.sid)))
 
-    def _wish(self, ground: _Ground, effect: Effect) -> Wish:
-        return Wish(effect.change, ground.listed, ground.change_id, effect.end_changes)
+    def _requested(self, snapshot: Snapshot, effect: Effect) -> RequestedChange:
+        ends = grants.timed(snapshot.grants)
+        return RequestedChange(
+            effect.change,
+            snapshot.listed,
+            snapshot.change_id,
+            effect.end_changes,
+            current_ends={one: ends[one] for one in effect.end_changes if one in ends},
+        )
 
-    async def _open_once(self, person: Person, flow: Flow, wish: Wish, delivery: str) -> Request:
+    async def _open_once(
+        self, person: Person, flow: Flow, requested: RequestedChange, delivery: str
+    ) -> Request:
         """Open a request, unless this delivery has one that still waits."""
-        request_id = sha256(delivery.encode()).hexdigest()[:16] if delivery else None
+        request_id = _id_of(delivery)
         while True:
-            request = await self._open(person, flow, wish, request_id=request_id)
+            request = await self._open(person, flow, requested, request_id=request_id)
             if request is not None:
                 return request
-            async with self._setup.database.reading() as tx:
+            async with self._setup.database.read_only() as tx:
                 there = await requests.load(tx, request_id or "")
             if there is not None and there.state in _WAITING:
                 return there
@@ -168,59 +287,92 @@ class Asking:
         self,
         person: Person,
         flow: Flow,
-        wish: Wish,
+        requested: RequestedChange,
         undone: Request | None = None,
         request_id: str | None = None,
     ) -> Request | None:
         """Store a request with all that follows from it; None when there is one of its id."""
         async with self._setup.database.transaction() as tx:
             new_id = request_id or self._setup.new_id()
-            request = self._request(new_id, person, flow, wish, await tx.now())
+            request = self._request(new_id, person, flow, requested, await tx.now())
             if not await requests.insert(tx, request):
                 return None
             if undone is not None:
                 await _mark_undone(tx, undone, request.id)
             await self._setup.audit.append(tx, _entry(request))
+            await _decline_too_many(tx, request)
             if undone is not None:
                 await write_card(tx, undone.id)
-            if wish.without_approval:
+            if requested.without_approval:
                 await put_apply_job(tx, flow.key)
             else:
-                await put_deadlines(tx, request, self._setup.rules.remind_hours)
+                escalate_after = self._setup.flow_rules(flow.sid).escalate_after_seconds
+                remind_hours = self._setup.rules.remind_hours
+                await put_deadlines(tx, request, remind_hours, escalate_after)
                 await write_card(tx, request.id)
         self._setup.wake()
         return request
 
     def _request(
-        self, request_id: str, person: Person, flow: Flow, wish: Wish, at: datetime
+        self, request_id: str, person: Person, flow: Flow, requested: RequestedChange, at: datetime
     ) -> Request:
         expires_at = at + timedelta(hours=self._setup.rules.request_hours)
-        request = Request(request_id, flow, who(person), wish, at, expires_at)
-        if wish.without_approval:
-            return request.moved(State.APPLYING, who(person), at, request.progress)
+        request = Request(request_id, flow, who(person), requested, at, expires_at)
+        if requested.without_approval:
+            progress = replace(request.progress, delivery_id=delivery_id())
+            return request.moved(State.APPLYING, who(person), at, progress)
         return request
 
 
+async def _decline_too_many(tx: Transaction, request: Request) -> None:
+    """Keep one person's requests from filling the approvals channel.
+
+    They are counted when the audit is locked, so that two at once are not both the last.
+    """
+    if request.state is not State.PENDING:
+        return
+    if await requests.count_pending_of(tx, request.requester.slack_user_id) > MOST_PENDING:
+        raise Conflict(
+            f"{MOST_PENDING} requests of yours wait for a decision already. Cancel one of them,"
+            " or wait until some are decided: /testusers requests"
+        )
+
+
+def _id_of(delivery: str) -> str | None:
+    """The id of the request that a delivery opens, so that it opens one only."""
+    return sha256(delivery.encode()).hexdigest()[:16] if delivery else None
+
+
+def _require_pause(undone: Request, now: datetime) -> None:
+    given_up_at = undone.progress.undo_given_up_at
+    if given_up_at is not None and now < given_up_at + UNDO_PAUSE:
+        seconds = math.ceil((given_up_at + UNDO_PAUSE - now).total_seconds())
+        raise Conflict(
+            "The last request to undo this has only just ended."
+            f" You can ask again in {text.duration(seconds)}."
+        )
+
+
 async def _mark_undone(tx: Transaction, undone: Request, request_id: str) -> None:
-    progress = replace(undone.progress, undone_by=request_id)
-    if not await requests.replace(tx, replace(undone, progress=progress)):
-        raise Conflict("Somebody else was faster with this change; please look at its card.")
-
-
-def _change(wish: ChangeRequest) -> Change:
-    return Change(wish.identities) if wish.kind == "add" else Change(removals=wish.identities)
+    """What else has changed meanwhile, such as a grant that ended, is in nobody's way."""
+    stored = await requests.load(tx, undone.id, lock=True)
+    if stored is None or stored.state is not State.APPLIED or stored.progress.undone_by:
+        raise Conflict("Someone else just changed this. See the card.")
+    progress = replace(stored.progress, undone_by=request_id)
+    await requests.replace(tx, replace(stored, progress=progress))
 
 
 def _entry(request: Request) -> AuditEntry:
-    wish = request.wish
+    requested = request.requested
     detail = {
         "flow": request.flow.sid,
-        "additions": wish.change.additions,
-        "removals": wish.change.removals,
-        "end_changes": wish.end_changes,
-        "duration_seconds": wish.duration_seconds,
-        "reason": wish.reason,
-        "undo_of": wish.undo_of,
+        "additions": requested.change.additions,
+        "removals": requested.change.removals,
+        "end_changes": requested.end_changes,
+        "duration_seconds": requested.duration_seconds,
+        "starts_at": requested.starts_at and requested.starts_at.isoformat(),
+        "reason": requested.reason,
+        "undo_of": requested.undo_of,
     }
-    action = "request.created_without_approval" if wish.without_approval else "request.created"
+    action = "request.created_without_approval" if requested.without_approval else "request.created"
     return AuditEntry(request.requester.slack_user_id, action, request.id, detail)

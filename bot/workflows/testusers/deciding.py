@@ -2,17 +2,19 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from datetime import datetime
 
-from bot.errors import Conflict, NotFound, Refused, UnknownPerson
-from bot.model.approval import Act, Decision, Reason, State, decide
+from bot.errors import Conflict, NotFound, RecordEdited, Refused, UnknownPerson
 from bot.model.audit import BOT, AuditEntry
-from bot.model.requests import Approval, Progress, Request, Who
+from bot.model.testusers.approval import Act, Decision, Reason, Rules, State, decide
+from bot.model.testusers.requests import Approval, Progress, Request, Who
+from bot.ops.deliveries import delivery_id
 from bot.permissions import Permission, Person
 from bot.store import requests
 from bot.store.engine import Transaction
-from bot.workflows.testusers.moves import move
 from bot.workflows.testusers.setup import Setup, who
-from bot.workflows.testusers.words import state_sentence
+from bot.workflows.testusers.state_text import state_sentence
+from bot.workflows.testusers.transitions import apply_transition
 
 ROUNDS = 10
 THE_BOT = Who(BOT, "Gatehouse")
@@ -22,8 +24,9 @@ _ACTION = {
     Act.CANCEL: "request.cancelled",
     Act.RETRY: "request.retried",
 }
+GIVEN_UP = frozenset({State.DENIED, State.CANCELLED, State.EXPIRED})
 _MADE_BY = {
-    Act.APPROVE: {State.APPLYING, State.APPLIED},
+    Act.APPROVE: {State.SCHEDULED, State.APPLYING, State.APPLIED},
     Act.DENY: {State.DENIED},
     Act.CANCEL: {State.CANCELLED},
 }
@@ -52,19 +55,28 @@ class Deciding:
         request_id: str,
         denial_reason: str = "",
         click_id: str = "",
+        known: Request | None = None,
     ) -> Decided:
         """Do what a click says, if it may be done and nobody was faster.
 
-        Asked again by the same person it says the same, so a click is safe to repeat.
+        Asked again by the same person it says the same, so a click is safe to repeat. `known` is
+        the request as it was read before. It saves a look; only a write follows from it, which
+        fails if anybody wrote since.
 
         Raises:
             Refused: The person may not.
             NotFound: There is no such request.
             Conflict: It is decided already; the sentence says by whom and when.
         """
+        if known is not None and known.is_genuine:
+            decided = await self._try_known(person, act, known, denial_reason, click_id)
+            if decided is not None:
+                return decided
         for _ in range(ROUNDS):
             request = await self.look(person, act, request_id)
             if _did_so_before(person, act, request, denial_reason, click_id):
+                if act is Act.APPROVE and request.state in GIVEN_UP:
+                    raise _refusal(Reason.WRONG_STATE, request, await self._now())
                 is_open = request.state is State.PENDING
                 reason = Reason.QUORUM_OPEN if is_open else Reason.ALLOWED
                 return self._decided(act, reason, request)
@@ -72,7 +84,22 @@ class Deciding:
             if decided is not None:
                 self._setup.wake()
                 return decided
-        raise Conflict("Too many people are deciding on this request at once; please try again.")
+        raise Conflict("Someone else is deciding right now. Please try again.")
+
+    async def _try_known(
+        self, person: Person, act: Act, known: Request, denial_reason: str, click_id: str
+    ) -> Decided | None:
+        await self._require(person, act, known)
+        if _did_so_before(person, act, known, denial_reason, click_id):
+            return None
+        decided = await self._try(person, act, known, denial_reason, click_id, is_old=True)
+        if decided is not None:
+            self._setup.wake()
+        return decided
+
+    async def _now(self) -> datetime:
+        async with self._setup.database.read_only() as tx:
+            return await tx.now()
 
     async def look(self, person: Person, act: Act, request_id: str) -> Request:
         """Return the request if the person may do this with it, whatever its state is.
@@ -81,26 +108,52 @@ class Deciding:
             Refused: They may not.
             NotFound: There is no such request.
         """
-        async with self._setup.database.reading() as tx:
+        async with self._setup.database.read_only() as tx:
             request = await requests.load(tx, request_id)
+        await self._require(person, act, request)
+        if request is not None and not request.is_genuine:
+            raise RecordEdited("request", request.id)
+        if request is None:
+            raise NotFound("That request no longer exists.")
+        return request
+
+    async def _require(self, person: Person, act: Act, request: Request | None) -> None:
         people, sid = self._setup.people, request.flow.sid if request else None
         if act is Act.CANCEL:
-            await people.admit(person, Permission.REQUEST)
-        else:
-            requester = request.requester.slack_user_id if request and act is Act.APPROVE else None
-            await people.admit(person, Permission.DECIDE, flow_sid=sid, requester=requester)
-        if request is None:
-            raise NotFound("There is no such request any more.")
+            await people.require(person, Permission.REQUEST)
+            return
+        requester = request.requester.slack_user_id if request and act is Act.APPROVE else None
+        await people.require(person, Permission.DECIDE, flow_sid=sid, requester=requester)
+
+    async def look_to_deny(self, person: Person, request_id: str) -> Request:
+        """Return the request if the person may deny it now, to ask them why.
+
+        Raises:
+            Refused: They may not.
+            NotFound: There is no such request.
+            Conflict: It is decided already; the sentence says by whom.
+        """
+        request = await self.look(person, Act.DENY, request_id)
+        if request.state is not State.PENDING:
+            async with self._setup.database.read_only() as tx:
+                raise Conflict(state_sentence(request, await tx.now()))
         return request
 
     async def _try(
-        self, person: Person, act: Act, request: Request, denial_reason: str, click_id: str
+        self,
+        person: Person,
+        act: Act,
+        request: Request,
+        denial_reason: str,
+        click_id: str,
+        *,
+        is_old: bool = False,
     ) -> Decided | None:
-        """Try once; None when somebody wrote in between."""
+        """Try once; None when somebody wrote in between, or an old request says no."""
         entitled = await self._entitled(request) if act is Act.APPROVE else ()
         async with self._setup.database.transaction() as tx:
             at = await tx.now()
-            rules = self._setup.rules.approval
+            rules = Rules(self._setup.flow_rules(request.flow.sid).approvals_needed)
             actor_id = person.slack_user_id
             decision = decide(act, request.facts, actor_id, rules, entitled_ids=entitled, at=at)
             moved = _moved(
@@ -108,16 +161,19 @@ class Deciding:
             )
             if moved is not None:
                 entry = _entry(person, act, request, moved, decision)
-                if not await move(tx, self._setup.audit, request, moved, entry):
+                if not await apply_transition(tx, self._setup.audit, request, moved, entry):
                     return None
+            elif is_old:
+                return None
             else:
                 await self._audit_refusal(tx, person, act, request, decision)
         if not decision.is_followed:
-            raise _refusal(decision.reason, moved or request)
+            raise _refusal(decision.reason, moved or request, at)
         return self._decided(act, decision.reason, moved or request)
 
     def _decided(self, act: Act, reason: Reason, request: Request) -> Decided:
-        return Decided(act, reason, request, self._setup.rules.approval.approvals_needed)
+        needed = self._setup.flow_rules(request.flow.sid).approvals_needed
+        return Decided(act, reason, request, needed)
 
     async def _entitled(self, request: Request) -> frozenset[str]:
         """Return who of the earlier approvers may still approve.
@@ -149,7 +205,7 @@ class Deciding:
         await self._setup.audit.append(tx, entry)
 
 
-_UNSURE = "Slack did not tell whether an earlier approver still may approve; please try again."
+_UNSURE = "I couldn't re-check an earlier approver with Slack. Please try again."
 
 
 def _did_so_before(
@@ -160,7 +216,8 @@ def _did_so_before(
     A process may have died before it could say so, or before Slack had its acknowledgement: then
     the person presses again.
     """
-    if click_id and click_id in {one.click_id for one in request.progress.approvals}:
+    approvals = (one.click_id for one in request.progress.approvals)
+    if click_id and click_id in {*approvals, *request.progress.retries}:
         return True
     by = request.decided_by and request.decided_by.slack_user_id
     return (
@@ -179,6 +236,7 @@ def _moved(
     if not decision.is_followed:
         return None
     progress = _progress(request.progress, act, decision, given, denial_reason)
+    progress = replace(progress, delivery_id=delivery_id())
     if decision.next_state is None:
         return replace(request, progress=progress)
     if act is Act.RETRY:  # the approval stands, and with it who gave it
@@ -190,10 +248,14 @@ def _progress(
     progress: Progress, act: Act, decision: Decision, given: Approval, denial_reason: str
 ) -> Progress:
     if act is Act.APPROVE:
-        approvals = (*progress.approvals, given)
-        return replace(progress, approvals=_standing(approvals, decision.approver_ids))
+        standing = _standing(progress.approvals, decision.approver_ids)
+        is_new = given.who.slack_user_id not in {one.who.slack_user_id for one in standing}
+        return replace(progress, approvals=(*standing, given) if is_new else standing)
     if act is Act.RETRY:
-        return replace(progress, tries=0, retry_at=None, failure="")
+        retries = (*progress.retries, given.click_id) if given.click_id else progress.retries
+        return replace(
+            progress, tries=0, retry_at=None, failure="", is_unsure=False, retries=retries
+        )
     return replace(progress, denial_reason=denial_reason)
 
 
@@ -220,11 +282,11 @@ def _entry(
     return AuditEntry(person.slack_user_id, _ACTION[act], request.id, detail)
 
 
-def _refusal(reason: Reason, request: Request) -> Conflict | Refused:
+def _refusal(reason: Reason, request: Request, now: datetime) -> Conflict | Refused:
     if reason is Reason.NOT_THE_REQUESTER:
-        return Refused(f"Only {request.requester.name}, who asked, may cancel this request.")
+        return Refused(f"Only {request.requester.name} can cancel this request.")
     if reason is Reason.APPROVED_BEFORE:
-        return Conflict("You approved this before; it waits for somebody else.")
+        return Conflict("You've already approved this. Someone else has to approve it too.")
     if reason is Reason.TOO_LATE:
-        return Conflict(f"This came too late. {state_sentence(request)}")
-    return Conflict(state_sentence(request))
+        return Conflict(f"Too late. {state_sentence(request, now)}")
+    return Conflict(state_sentence(request, now))

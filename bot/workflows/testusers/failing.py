@@ -1,21 +1,27 @@
 """A try that failed: the next one later, or the request failed with the service's reason.
 
-A request whose last answer was lost has perhaps taken effect. It is not called failed before the
-list has been read again; only when that fails too, the card says that it is not known.
+A request whose POST is in doubt has perhaps taken effect. It is not called failed before the list
+has been read again; and when it is, the list is looked at until it is known.
 """
 
 from collections.abc import Collection
 from dataclasses import replace
 from datetime import datetime, timedelta
+from http import HTTPStatus
 
-from bot.errors import GatehouseError
-from bot.model.approval import State
-from bot.model.audit import BOT, AuditEntry
-from bot.model.requests import Request
-from bot.model.testusers import Flow
+from bot.errors import GatehouseError, NotConfigured
+from bot.model.testusers.approval import State
+from bot.model.testusers.changes import Flow
+from bot.model.testusers.requests import Progress, Request
+from bot.service_errors import (
+    CredentialsRefused,
+    PermissionMissing,
+    RateLimited,
+    ServiceRefused,
+    ServiceUnreachable,
+)
 from bot.store import flows, grants, requests
-from bot.store.engine import Transaction
-from bot.workflows.testusers.moves import tell_requester, write_card
+from bot.workflows.testusers.finishing import ChangeSet
 from bot.workflows.testusers.setup import Setup
 
 # Contract, section 6: three tries, growing pauses. What follows are looks, not tries.
@@ -23,9 +29,20 @@ TRIES = 3
 LOOKS = 2
 PAUSES_SECONDS = (1.0, 3.0, 0.5, 4.0)
 UNKNOWN = (
-    " It is not known whether the change arrived: please look at the list, then retry;"
-    " what is there already is not sent again."
+    " I don't know whether the change went through. I keep checking the list and will say so here."
+    " You can also press Retry (it's safe)."
 )
+LATE = " If the service still carries it out, this card will say so."
+_REFUSALS = (CredentialsRefused, PermissionMissing, RateLimited, NotConfigured)
+
+
+def is_certain(error: GatehouseError) -> bool:
+    """Return whether a POST that ended so has certainly changed nothing, and never will."""
+    if isinstance(error, ServiceUnreachable):
+        return not error.sent
+    if isinstance(error, ServiceRefused):
+        return error.status != HTTPStatus.REQUEST_TIMEOUT
+    return isinstance(error, _REFUSALS)
 
 
 def is_spent(request: Request) -> bool:
@@ -34,72 +51,54 @@ def is_spent(request: Request) -> bool:
 
 
 async def note_failure(
-    setup: Setup, flow: Flow, request_ids: Collection[str], error: GatehouseError
+    setup: Setup,
+    flow: Flow,
+    request_ids: Collection[str],
+    error: GatehouseError,
+    *,
+    is_overdue: bool,
 ) -> None:
-    """Count a failed try of these requests; after the third a request has failed."""
+    """Count a failed try of these requests; after the third a request has failed.
+
+    With `is_overdue` the cards of grants that are over say that they could not be ended.
+    """
     async with setup.database.transaction() as tx:
-        plan = await flows.plan_of(tx, flow.key)
-        unsure = {step.request_id for step in plan.steps} if plan else set()
-        at = await tx.now()
-        tried = [
-            _tried(request, error.sentence, at, is_unsure=request.id in unsure)
-            for request in await _applying(tx, request_ids)
-        ]
-        await _write(tx, setup, tried)
+        changes = await ChangeSet.begin(tx, flow)
+        posts = await flows.posts(tx, flow.key)
+        for request_id in sorted(request_ids):
+            request = await requests.load(tx, request_id, lock=True)
+            if request is not None:
+                unsure = any(post.is_of(request_id) for post in posts)
+                tried = _tried(request, error.sentence, await tx.now(), is_unsure=unsure)
+                await changes.write_failed_try(request_id, tried)
+        over = await grants.due(tx, flow.key) if is_overdue else []
+        for request_id in sorted({grant.request_id for grant in over}):
+            await changes.say_overdue(request_id, error.sentence)
+        await changes.write(setup.audit)
 
 
-async def fail_spent(setup: Setup, request_ids: Collection[str]) -> None:
-    """The list was read: what is not in it by now, and has no try left, has failed."""
-    async with setup.database.transaction() as tx:
-        spent = [one for one in await _applying(tx, request_ids) if is_spent(one)]
-        await _write(tx, setup, [_failed(one, one.progress.failure) for one in spent])
+def failed(request: Request, *, is_in_doubt: bool) -> Request:
+    """The request, failed: the list was read, and what it asks for is not true."""
+    return _failed(request, request.progress.failure + (LATE if is_in_doubt else ""))
 
 
-async def note_overdue(setup: Setup, flow: Flow, error: GatehouseError) -> None:
-    """Say once, on the card and in the audit, that grants that are over could not be ended."""
-    async with setup.database.transaction() as tx:
-        over = sorted({grant.request_id for grant in await grants.due(tx, flow.key)})
-        found = [await requests.load(tx, one, lock=True) for one in over]
-        fresh = [one for one in found if one is not None and not one.progress.overdue]
-        for request in fresh:
-            progress = replace(request.progress, overdue=error.sentence)
-            await requests.replace(tx, replace(request, progress=progress))
-        for request in fresh:
-            detail = {"flow": flow.sid, "reason": error.sentence}
-            await setup.audit.append(tx, AuditEntry(BOT, "grant.end_failed", request.id, detail))
-        for request in fresh:
-            await write_card(tx, request.id)
-
-
-async def _applying(tx: Transaction, request_ids: Collection[str]) -> list[Request]:
-    found = [await requests.load(tx, one, lock=True) for one in sorted(request_ids)]
-    return [one for one in found if one is not None and one.state is State.APPLYING]
-
-
-async def _write(tx: Transaction, setup: Setup, changed: Collection[Request]) -> None:
-    for request in changed:
-        await requests.replace(tx, request)
-    failed = [request for request in changed if request.state is State.FAILED]
-    for request in failed:
-        detail = {"flow": request.flow.sid, "reason": request.progress.failure}
-        await setup.audit.append(tx, AuditEntry(BOT, "request.failed", request.id, detail))
-    for request in changed:
-        # The card of a change without approval is first seen when it is decided.
-        if request in failed or not request.wish.without_approval:
-            await write_card(tx, request.id)
-    for request in failed:
-        await tell_requester(tx, request, "failed", {"reason": request.progress.failure})
+def known(request: Request) -> Progress:
+    """The progress of a request that has failed, without the doubt that there was."""
+    failure = request.progress.failure.removesuffix(LATE).removesuffix(UNKNOWN)
+    return replace(request.progress, failure=failure, is_unsure=False)
 
 
 def _tried(request: Request, reason: str, at: datetime, *, is_unsure: bool) -> Request:
     tries = request.progress.tries + 1
     if tries >= TRIES + (LOOKS if is_unsure else 0):
-        return _failed(request, reason + (UNKNOWN if is_unsure else ""))
+        return _failed(request, reason + (UNKNOWN if is_unsure else ""), is_unsure=is_unsure)
     retry_at = at + timedelta(seconds=PAUSES_SECONDS[tries - 1])
     progress = replace(request.progress, tries=tries, failure=reason, retry_at=retry_at)
     return replace(request, progress=progress)
 
 
-def _failed(request: Request, reason: str) -> Request:
-    progress = replace(request.progress, tries=TRIES, failure=reason, retry_at=None)
+def _failed(request: Request, reason: str, *, is_unsure: bool = False) -> Request:
+    progress = replace(
+        request.progress, tries=TRIES, failure=reason, is_unsure=is_unsure, retry_at=None
+    )
     return replace(request, state=State.FAILED, progress=progress)

@@ -1,39 +1,36 @@
-"""What follows when a list has been replaced: states, grants, audit and news, all or nothing."""
+"""What follows from a look at a list, or from a new one: all of it, in one transaction, or nothing.
 
+States, grants, the audit and what people are told are collected first and written in one order:
+rows of requests, the audit, then jobs and messages; see `moves.move`.
+"""
+
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from typing import Any
 
-from bot.model.applying import Ending, Plan, Step
-from bot.model.approval import State
 from bot.model.audit import BOT, AuditEntry
-from bot.model.requests import Ended, Grant, Request, Who
-from bot.model.testusers import Change, Flow
+from bot.model.doubt import DoubtfulPost, latest
+from bot.model.testusers.applying import Ending, Plan, Step
+from bot.model.testusers.approval import State, can_move
+from bot.model.testusers.changes import Change, Flow, apply_change, difference
+from bot.model.testusers.requests import Ended, Grant, Progress, Request, Who
 from bot.store import flows, grants, requests
 from bot.store.audit import AuditStore
 from bot.store.engine import Transaction
-from bot.workflows.testusers.moves import tell_requester, write_card
+from bot.workflows.testusers.endings import put_announcements
+from bot.workflows.testusers.transitions import tell_requester, tell_thread_of_failure, write_card
 
 
-async def finish(tx: Transaction, audit: AuditStore, flow: Flow, plan: Plan, later: Change) -> None:
-    """Write all that follows from a plan that is true now.
+class ChangeSet:
+    """Collects what changes on a flow; `write` writes it.
 
     Args:
         tx: The transaction of it all.
-        audit: The chain.
         flow: Whose list it is.
-        plan: What was sent, or needed no sending.
-        later: What others did to the list since it was sent, when it is settled later.
+        at: The time of the transaction.
+        granted: The grants of the flow by identity; those that are made and dropped are kept up.
     """
-    sheet = _Sheet(tx, flow, await tx.now(), await grants.of_flow(tx, flow.key))
-    for step in plan.steps:
-        await sheet.apply(step, later)
-    for ending in plan.endings:
-        await sheet.end(ending)
-    await sheet.write(audit, plan)
-
-
-class _Sheet:
-    """Collects what changes, so that rows are locked before the audit is: see `moves.move`."""
 
     def __init__(
         self, tx: Transaction, flow: Flow, at: datetime, granted: dict[str, Grant]
@@ -43,31 +40,145 @@ class _Sheet:
         self._at = at
         self._granted = granted
         self._requests: dict[str, Request] = {}
+        self._shown: dict[str, None] = {}
+        self._changes: list[tuple[Change, Sequence[str], Sequence[str]]] = []
         self._entries: list[AuditEntry] = []
-        self._told: list[Request] = []
+        self._decided: list[tuple[Request, str, dict[str, Any]]] = []
         self._over: dict[str, list[str]] = {}
+        self._made: dict[str, list[Grant]] = {}
+        self.decided = Change()
+        """Who was let in or removed by all of it."""
 
-    async def apply(self, step: Step, later: Change) -> None:
-        """The request of a step is applied, and its grants begin or go."""
-        request = await self._request(step.request_id)
+    @classmethod
+    async def begin(cls, tx: Transaction, flow: Flow) -> "ChangeSet":
+        """Return an empty one."""
+        return cls(tx, flow, await tx.now(), await grants.of_flow(tx, flow.key))
+
+    async def carry_out(self, plan: Plan, sent_at: Mapping[str, datetime] | None = None) -> None:
+        """Everything that the plan is for is true now.
+
+        `sent_at` has when the change of a request was sent that was found on the list later: that
+        is when it took effect.
+        """
+        self.decided = latest(self.decided, plan.repair)
+        for step in plan.steps:
+            await self._apply(step, (sent_at or {}).get(step.request_id, self._at))
+        for ending in plan.endings:
+            await self._end(ending)
+
+    def replaced(self, plan: Plan, change: Change | None = None) -> None:
+        """The bot replaced the list; `change` is how much of the plan's is seen, if not all."""
+        change = difference(plan.before, plan.after) if change is None else change
+        ids = [step.request_id for step in plan.steps]
+        ended = [ending.identity for ending in plan.endings]
+        self._changes.append((change, ids, ended))
+        self._entries.append(_change_entry(self._flow, plan, change))
+
+    async def arrived(self, post: DoubtfulPost, part: Change) -> None:
+        """A part of what was in doubt was found on the list."""
+        self.replaced(post.plan, part)
+        for step in post.plan.steps:
+            mine = step.change.without(set(step.change.identities) - set(part.identities))
+            request = await self._request(step.request_id)
+            if request is not None and not mine.is_empty:
+                landed = latest(request.progress.landed, mine)
+                self._put(request, replace(request.progress, landed=landed), is_shown=False)
+
+    def never_arrived(self, post: DoubtfulPost) -> None:
+        """A POST in doubt has not arrived and is not expected to any more; `times` as often."""
+        change = post.own
+        detail = {
+            "additions": change.additions,
+            "removals": change.removals,
+            "requests": [step.request_id for step in post.plan.steps],
+            "times": post.times,
+        }
+        self._entries.append(AuditEntry(BOT, "flow.change_not_found", self._flow.sid, detail))
+
+    async def write_failed_try(self, request_id: str, tried: Request) -> None:
+        """A request's next try is later, or it has failed."""
+        request = await self._request(request_id)
         if request is None or request.state is not State.APPLYING:
             return
-        done = step.done(self._at, request, later, self._granted)
-        progress = replace(request.progress, done=done, failure="", retry_at=None)
-        applied = replace(request, state=State.APPLIED, progress=progress)
-        self._requests[request.id] = applied
-        for identity in request.wish.change.identities:
+        is_failed = tried.state is State.FAILED
+        # The card of a change without approval is first seen when it is decided.
+        is_shown = is_failed or not request.requested.without_approval
+        self._put(replace(request, state=tried.state), tried.progress, is_shown=is_shown)
+        if is_failed:
+            detail = {"flow": self._flow.sid, "reason": tried.progress.failure}
+            self._entries.append(AuditEntry(BOT, "request.failed", request_id, detail))
+            reason = {"reason": tried.progress.failure}
+            self._decided.append((self._requests[request_id], "failed", reason))
+
+    async def say_what_is_known(self, request: Request, progress: Progress) -> None:
+        """More is known of a request that has failed."""
+        stored = await self._request(request.id)
+        if stored and stored.state is State.FAILED and stored.progress != progress:
+            self._put(stored, progress)
+
+    async def say_overdue(self, request_id: str, reason: str) -> None:
+        """Grants of a request that are over cannot be ended; on record once, why whenever new."""
+        request = await self._request(request_id)
+        if request is None or request.progress.overdue == reason:
+            return
+        if not request.progress.overdue:
+            detail = {"flow": self._flow.sid, "reason": reason}
+            self._entries.append(AuditEntry(BOT, "grant.end_failed", request_id, detail))
+        self._put(request, replace(request.progress, overdue=reason))
+
+    async def write(self, audit: AuditStore) -> None:
+        """Write requests, then the audit, then what is told of it."""
+        for request in self._requests.values():
+            await requests.replace(self._tx, request)
+        for change in self._changes:
+            await flows.record_change(self._tx, self._flow.key, *change)
+        for entry in self._entries:
+            await audit.append(self._tx, entry)
+        for request_id in self._shown:
+            await write_card(self._tx, request_id)
+        for request, event, detail in self._decided:
+            await tell_requester(self._tx, request, event, detail)
+            if event == "failed":
+                await tell_thread_of_failure(self._tx, request)
+        for request_id, identities in self._over.items():
+            detail = {"identities": identities}
+            await tell_requester(self._tx, self._requests[request_id], "ended", detail)
+        await put_announcements(self._tx, self._made)
+
+    async def _apply(self, step: Step, at: datetime) -> None:
+        """The request of a step is applied, and its grants begin or go."""
+        request = await self._request(step.request_id)
+        if request is None or not can_move(request.state, State.APPLIED):
+            return
+        self.decided = latest(self.decided, step.wanted)
+        done = step.done(at, request, self._granted)
+        ended = tuple(Ended(one, request.requested.ends[one], was_gone=True) for one in step.over)
+        all_ended = (*request.progress.ended, *ended)
+        progress = replace(
+            request.progress,
+            done=done,
+            failure="",
+            is_unsure=False,
+            retry_at=None,
+            ended=all_ended,
+        )
+        self._put(replace(request, state=State.APPLIED), progress)
+        applied = self._requests[request.id]
+        for identity in request.requested.change.identities:
             await self._end_grant(identity, request.id)
-        for identity in request.wish.change.additions:
-            grant = self._grant(applied, identity, done.ends_at.get(identity))
+        for identity in step.wanted.additions:
+            grant = self._grant(applied, identity, done.ends_at.get(identity), at)
             await grants.put(self._tx, self._flow, grant)
             self._granted[identity] = grant
-        await self._mark_undone(request)
+            self._made.setdefault(applied.id, []).append(grant)
+        await self._mark_undone(applied)
         self._entries.append(_applied_entry(applied, step))
-        self._told.append(applied)
+        self._decided.append((applied, "applied", {}))
 
-    async def end(self, ending: Ending) -> None:
+    async def _end(self, ending: Ending) -> None:
         """A grant is over."""
+        self.decided = latest(self.decided, Change(removals=(ending.identity,)))
+        self._granted.pop(ending.identity, None)
         await grants.drop(self._tx, self._flow.key, ending.identity)
         detail = {
             "flow": self._flow.sid,
@@ -79,44 +190,30 @@ class _Sheet:
         if request is None:
             return
         ended = Ended(ending.identity, self._at, ending.was_gone)
-        all_ended = (*request.progress.ended, ended)
-        progress = replace(request.progress, ended=all_ended, overdue="")
-        changed = replace(request, progress=progress)
-        self._requests[request.id] = changed
+        progress = replace(request.progress, ended=(*request.progress.ended, ended))
+        self._put(request, self._not_overdue(request.id, progress))
         self._over.setdefault(request.id, []).append(ending.identity)
-
-    async def write(self, audit: AuditStore, plan: Plan) -> None:
-        """Write requests, then the audit, then what is told of it."""
-        for request in self._requests.values():
-            await requests.replace(self._tx, request)
-        if not plan.changes_nothing:
-            await flows.record_change(self._tx, self._flow.key, plan)
-            await audit.append(self._tx, _change_entry(self._flow, plan))
-        for entry in self._entries:
-            await audit.append(self._tx, entry)
-        for request_id in self._requests:
-            await write_card(self._tx, request_id)
-        for request in self._told:
-            await tell_requester(self._tx, request, "applied")
-        for request_id, identities in self._over.items():
-            detail = {"identities": identities}
-            await tell_requester(self._tx, self._requests[request_id], "ended", detail)
 
     async def _request(self, request_id: str) -> Request | None:
         if request_id not in self._requests:
-            found = await requests.load(self._tx, request_id, lock=True)
-            if found is None:
+            request = await requests.load(self._tx, request_id, lock=True)
+            if request is None:
                 return None
-            self._requests[request_id] = found
+            self._requests[request_id] = request
         return self._requests[request_id]
+
+    def _put(self, request: Request, progress: Progress, *, is_shown: bool = True) -> None:
+        self._requests[request.id] = replace(request, progress=progress)
+        if is_shown:
+            self._shown[request.id] = None
 
     async def _mark_undone(self, undo: Request) -> None:
         """What an undo takes back is undone, and what that had taken back is in force again."""
         is_undone = True
-        while undo.wish.undo_of and (undone := await self._request(undo.wish.undo_of)):
+        while undo.requested.undo_of and (undone := await self._request(undo.requested.undo_of)):
             undone_by = undo.id if is_undone else None
             progress = replace(undone.progress, is_undone=is_undone, undone_by=undone_by)
-            self._requests[undone.id] = replace(undone, progress=progress)
+            self._put(undone, progress)
             undo, is_undone = undone, not is_undone
 
     async def _end_grant(self, identity: str, request_id: str) -> None:
@@ -130,11 +227,19 @@ class _Sheet:
             return
         superseded = (*earlier.progress.superseded, identity)
         progress = replace(earlier.progress, superseded=superseded)
-        self._requests[earlier.id] = replace(earlier, progress=progress)
+        self._put(earlier, self._not_overdue(earlier.id, progress))
 
-    def _grant(self, request: Request, identity: str, ends_at: datetime | None) -> Grant:
+    def _not_overdue(self, request_id: str, progress: Progress) -> Progress:
+        """The same, nothing overdue any more unless another grant of the request is."""
+        mine = [one for one in self._granted.values() if one.request_id == request_id]
+        is_overdue = any(one.ends_at is not None and one.ends_at <= self._at for one in mine)
+        return progress if is_overdue else replace(progress, overdue="")
+
+    def _grant(
+        self, request: Request, identity: str, ends_at: datetime | None, at: datetime
+    ) -> Grant:
         approvers: tuple[Who, ...] = tuple(one.who for one in request.progress.approvals)
-        return Grant(identity, request.id, request.requester, approvers, self._at, ends_at)
+        return Grant(identity, request.id, request.requester, approvers, at, ends_at)
 
 
 def _applied_entry(request: Request, step: Step) -> AuditEntry:
@@ -151,11 +256,12 @@ def _applied_entry(request: Request, step: Step) -> AuditEntry:
     return AuditEntry(BOT, "request.applied", request.id, detail)
 
 
-def _change_entry(flow: Flow, plan: Plan) -> AuditEntry:
+def _change_entry(flow: Flow, plan: Plan, change: Change) -> AuditEntry:
     detail = {
         "before": plan.before,
-        "after": plan.after,
+        "after": apply_change(plan.before, change),
         "requests": [step.request_id for step in plan.steps],
         "ended": [ending.identity for ending in plan.endings],
+        "repaired": plan.repair.identities,
     }
     return AuditEntry(BOT, "flow.changed", flow.sid, detail)

@@ -1,19 +1,35 @@
 """The parts of the approvals, put together: what listeners ask, what jobs run, what is sent."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from bot.workflows.jobs import Runner
-from bot.workflows.outbox import Renderer
+from bot.background.jobs import Runner
+from bot.background.outbox import Renderer
+from bot.store.engine import Transaction
 from bot.workflows.testusers.applying import Applying
 from bot.workflows.testusers.asking import Asking
-from bot.workflows.testusers.clicks import CLICK, Clicks, ReplyPort
+from bot.workflows.testusers.card_links import CardLinks
 from bot.workflows.testusers.deadlines import Deadlines
 from bot.workflows.testusers.deciding import Deciding
-from bot.workflows.testusers.letters import Letters
-from bot.workflows.testusers.moves import APPLY, CARD, EXPIRE, REMIND, REMINDER, TOLD
+from bot.workflows.testusers.endings import ENDING, Endings
+from bot.workflows.testusers.interactions import INTERACTION, ReplyPort, StoredInteractions
+from bot.workflows.testusers.presets import Presets
 from bot.workflows.testusers.reading import Reading
+from bot.workflows.testusers.rendering import RequestMessages
 from bot.workflows.testusers.setup import Setup
+from bot.workflows.testusers.transitions import (
+    APPLY,
+    CARD,
+    ESCALATE,
+    ESCALATION,
+    EXPIRE,
+    FAILURE,
+    OUTCOME,
+    REMIND,
+    REMINDER,
+    START,
+    UNPOSTED_JOB,
+)
 
 
 @dataclass(frozen=True)
@@ -26,37 +42,61 @@ class Testusers:
     asking: Asking
     deciding: Deciding
     reading: Reading
-    clicks: Clicks
+    interactions: StoredInteractions
+    presets: Presets
+    card_links: CardLinks
 
 
 @dataclass(frozen=True)
 class TestusersParts:
-    """All of it: `runners` go to the job loop by kind, `renderers` to the outbox by kind."""
+    """All of it: `runners` go to the job loop by kind, `renderers` to the outbox by kind.
+
+    `plans` see to what a start changes, and to the jobs that have to be there.
+    """
 
     __test__ = False
 
-    desk: Testusers
+    workflows: Testusers
     runners: Mapping[str, Runner]
     renderers: Mapping[str, Renderer]
+    plans: Sequence[Callable[[Transaction], Awaitable[None]]]
 
 
 def testusers_parts(
-    setup: Setup, replies: ReplyPort, count: Callable[[str, str], None]
+    setup: Setup, replies: ReplyPort, count: Callable[[str, str], None], card_links: CardLinks
 ) -> TestusersParts:
     """Put the parts together; `count` takes a click's name and its outcome."""
-    clicks, deadlines, letters = Clicks(setup, replies, count), Deadlines(setup), Letters(setup)
-    desk = Testusers(
-        setup.rules.approvals_channel, Asking(setup), Deciding(setup), Reading(setup), clicks
+    interactions, deadlines, messages, endings = (
+        StoredInteractions(setup, replies, count),
+        Deadlines(setup),
+        RequestMessages(setup),
+        Endings(setup),
+    )
+    workflows = Testusers(
+        setup.rules.approvals_channel,
+        Asking(setup),
+        Deciding(setup),
+        Reading(setup),
+        interactions,
+        Presets(setup),
+        card_links,
     )
     runners: dict[str, Runner] = {
         APPLY: Applying(setup).run,
-        CLICK: clicks.run,
+        INTERACTION: interactions.run,
         EXPIRE: deadlines.expire,
         REMIND: deadlines.remind,
+        UNPOSTED_JOB: deadlines.unposted,
+        START: deadlines.start,
+        ENDING: endings.run,
+        ESCALATE: deadlines.escalate,
     }
     renderers: dict[str, Renderer] = {
-        CARD: letters.card,
-        REMINDER: letters.reminder,
-        TOLD: letters.told,
+        CARD: messages.card,
+        REMINDER: messages.reminder,
+        ESCALATION: messages.escalation,
+        FAILURE: messages.failure,
+        OUTCOME: messages.outcome,
+        ENDING: endings.message,
     }
-    return TestusersParts(desk, runners, renderers)
+    return TestusersParts(workflows, runners, renderers, (messages.plan, endings.plan))

@@ -1,8 +1,19 @@
 """Reading: who is on a list, what was done to it, what waits."""
 
-from bot.model.requests import Request
-from bot.model.testuser_pages import HistoryPage, ListPage, PendingPage, PendingRow, page_count
-from bot.model.testusers import Flow, is_flow_sid
+from datetime import timedelta
+
+from bot.model.spelling import folded
+from bot.model.testusers.changes import Flow, is_flow_sid, mask
+from bot.model.testusers.pages import (
+    HistoryPage,
+    ListPage,
+    OwnGrant,
+    OwnPage,
+    PendingPage,
+    PendingRow,
+    page_count,
+)
+from bot.model.testusers.requests import Request
 from bot.permissions import Permission, Person
 from bot.store import flows, grants, requests
 from bot.store.engine import Transaction
@@ -10,6 +21,9 @@ from bot.workflows.testusers.setup import Setup
 
 LIST_PAGE, HISTORY_PAGE, PENDING_PAGE = 20, 5, 5
 ENDINGS_SHOWN = 5
+SCHEDULED_SHOWN = 5
+OWN_REQUESTS, OWN_GRANTS = 10, 20
+DECIDED_FOR = timedelta(days=7)
 # docs.slack.dev, block_suggestion: at most 100 options.
 SUGGESTIONS = 100
 
@@ -29,22 +43,46 @@ class Reading:
         """The short names of flows, in order."""
         return sorted(self._setup.rules.aliases)
 
-    async def listed(self, person: Person, typed: str, page: int = 0) -> ListPage:
+    @property
+    def flow_names(self) -> dict[str, str]:
+        """The alias of each flow by its SID in capitals."""
+        return {sid.upper(): alias for alias, sid in self._setup.rules.aliases.items()}
+
+    async def listed(
+        self, person: Person, typed: str, page: int = 0, text: str = "", *, is_typed: bool = True
+    ) -> ListPage:
         """Return a page of a flow's list as the service has it now, with the grants.
+
+        With a `text` only those are shown that have it in what the person may see of them.
 
         Raises:
             Refused, NotFound, NotConfigured, ServiceError: It cannot be shown.
         """
-        await self._setup.people.admit(person, Permission.READ)
+        await self._setup.people.require(person, Permission.READ)
         flow = self._setup.flow(typed)
-        listed = await self._setup.service().read(flow.sid)
-        async with self._setup.database.reading() as tx:
+        seen = (lambda one: one) if self.sees_identities(person) else mask
+        wanted, whole = folded(text), await self._setup.read(flow.sid, is_typed=is_typed)
+        listed = [one for one in whole if wanted in folded(seen(one))]
+        async with self._setup.database.read_only() as tx:
             granted = await grants.of_flow(tx, flow.key)
+            scheduled = [] if text or page else await requests.scheduled(tx, flow.key)
         pages = page_count(len(listed), LIST_PAGE)
         page = min(page, pages - 1)
-        shown = tuple(listed[page * LIST_PAGE : (page + 1) * LIST_PAGE])
-        known = {one: granted[one] for one in shown if one in granted}
-        return ListPage(flow, shown, known, page, pages, len(listed))
+        known = [one for one in listed if one in granted]
+        others = [one for one in listed if one not in granted]
+        shown = (*known, *others)[page * LIST_PAGE : (page + 1) * LIST_PAGE]
+        grants_shown = {one: granted[one] for one in shown if one in granted}
+        return ListPage(
+            flow,
+            shown,
+            grants_shown,
+            page,
+            pages,
+            len(listed),
+            len(others),
+            text,
+            tuple(scheduled[:SCHEDULED_SHOWN]),
+        )
 
     async def history(self, person: Person, typed: str, page: int = 0) -> HistoryPage:
         """Return a page of a flow's requests, newest first.
@@ -52,9 +90,9 @@ class Reading:
         Raises:
             Refused, NotFound: It cannot be shown.
         """
-        await self._setup.people.admit(person, Permission.READ)
+        await self._setup.people.require(person, Permission.READ)
         flow = self._setup.flow(typed)
-        async with self._setup.database.reading() as tx:
+        async with self._setup.database.read_only() as tx:
             found, total = await _requests_of(tx, flow, page)
             pages = page_count(total, HISTORY_PAGE)
             if page >= pages:
@@ -70,14 +108,33 @@ class Reading:
         Raises:
             Refused: The person may not look.
         """
-        await self._setup.people.admit(person, Permission.READ)
-        async with self._setup.database.reading() as tx:
+        await self._setup.people.require(person, Permission.READ)
+        async with self._setup.database.read_only() as tx:
             total = await requests.count_pending(tx)
             pages = page_count(total, PENDING_PAGE)
             page = min(page, pages - 1)
             found = await requests.pending(tx, limit=PENDING_PAGE, offset=page * PENDING_PAGE)
+            later = [] if page else (await requests.scheduled(tx))[:SCHEDULED_SHOWN]
         rows = tuple(self._row(person, one) for one in found)
-        return PendingPage(rows, self._setup.rules.approval.approvals_needed, page, pages, total)
+        scheduled = tuple(self._row(person, one) for one in later)
+        return PendingPage(rows, page, pages, total, scheduled)
+
+    async def own(self, person: Person) -> OwnPage:
+        """Return the person's own requests and the access that they gave, what ends first first.
+
+        Raises:
+            Refused: The person may not look.
+        """
+        await self._setup.people.require(person, Permission.READ)
+        async with self._setup.database.read_only() as tx:
+            since = await tx.now() - DECIDED_FOR
+            own = await requests.of_requester(
+                tx, person.slack_user_id, decided_since=since, limit=OWN_REQUESTS
+            )
+            granted = await grants.of_requester(
+                tx, person.slack_user_id, limit=OWN_GRANTS, with_endless=True
+            )
+        return OwnPage(tuple(own), tuple(OwnGrant(flow, grant) for flow, grant in granted))
 
     def _row(self, person: Person, request: Request) -> PendingRow:
         requester = request.requester.slack_user_id
@@ -86,6 +143,7 @@ class Reading:
             request,
             decides=people.may(person, Permission.DECIDE, sid, requester),
             cancels=person.slack_user_id == requester and people.may(person, Permission.REQUEST),
+            needed=self._setup.flow_rules(sid).approvals_needed,
         )
 
     def suggestions(self, typed: str) -> list[tuple[str, str]]:

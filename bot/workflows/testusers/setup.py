@@ -1,20 +1,25 @@
 """What every step of a request works with."""
 
 import secrets
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from bot.errors import NotConfigured, NotFound
-from bot.model.approval import Rules
-from bot.model.requests import Who
-from bot.model.testusers import Flow, find_flow
+from bot.errors import Meant, NotConfigured, NotFound
+from bot.model.policies import FlowRules
+from bot.model.spelling import closest
+from bot.model.testusers.approval import Rules
+from bot.model.testusers.changes import Flow, find_flow
+from bot.model.testusers.requests import Who
+from bot.ops.clock import SystemClock
 from bot.permissions import Person
 from bot.store.audit import AuditStore
 from bot.store.engine import Database
+from bot.workflows.lane import Lane
 from bot.workflows.people import People
 
+FLOWS_NAMED = 20
+FLOWS_MEANT = 3
 FLOW_SETTINGS = ("FLOW_BASE_URL", "FLOW_ACCOUNT_SID", "FLOW_AUTH_TOKEN")
 
 
@@ -32,13 +37,17 @@ class FlowService(Protocol):
 
 @dataclass(frozen=True)
 class RequestRules:
-    """What the settings say about requests; `aliases` maps short names to flow SIDs."""
+    """What the settings say about requests.
+
+    `aliases` maps short names to flow SIDs; `missing` are the settings that the flow service lacks.
+    """
 
     aliases: Mapping[str, str] = field(default_factory=dict)
     approval: Rules = field(default_factory=Rules)
     request_hours: float = 24
     remind_hours: float = 4
     approvals_channel: str = ""
+    missing: Sequence[str] = FLOW_SETTINGS
 
 
 def _new_id() -> str:
@@ -49,7 +58,7 @@ def _new_id() -> str:
 class Setup:
     """The parts that the steps share.
 
-    `wake` tells the job loop to look at once; `monotonic` has seconds that never go backwards.
+    `wake` tells the job loop to look at once.
     """
 
     database: Database
@@ -59,7 +68,20 @@ class Setup:
     rules: RequestRules
     wake: Callable[[], None]
     new_id: Callable[[], str] = _new_id
-    monotonic: Callable[[], float] = time.monotonic
+    lane: Lane = field(default_factory=lambda: Lane(SystemClock()))
+
+    def flow_rules(self, flow_sid: str) -> FlowRules:
+        """Return what holds for a flow's requests."""
+        return self.people.policy.rules_of(flow_sid, self.rules.approval.approvals_needed)
+
+    async def read(self, flow_sid: str, *, is_typed: bool = True) -> Sequence[str]:
+        """Return a flow's list for a person; jobs read it themselves. See `Lane`.
+
+        Raises:
+            NotConfigured, ServiceError: It cannot be read.
+        """
+        service = self.service()
+        return await self.lane.call(flow_sid, lambda: service.read(flow_sid), is_typed=is_typed)
 
     def service(self) -> FlowService:
         """Return the flow service.
@@ -68,7 +90,7 @@ class Setup:
             NotConfigured: Its settings are missing.
         """
         if self.flow_service is None:
-            raise NotConfigured("the flow service", FLOW_SETTINGS)
+            raise NotConfigured("the flow service", self.rules.missing)
         return self.flow_service
 
     def flow(self, typed: str) -> Flow:
@@ -81,17 +103,21 @@ class Setup:
         found = find_flow(typed, self.rules.aliases)
         if found is None:
             self.service()
-            aliases = sorted(self.rules.aliases)[:20]
-            known = (
-                f"The aliases are: {', '.join(aliases)}. Example: /testusers list {aliases[0]}"
-                if aliases
-                else f"No aliases are set. Example: /testusers list FW{'0' * 32}"
-            )
-            raise NotFound(
-                f"“{typed[:80]}” is neither an alias of a flow nor a SID"
-                f" (FW and 32 hexadecimal digits). {known}"
-            )
+            aliases = sorted(self.rules.aliases)
+            near = closest(typed, aliases, FLOWS_MEANT)
+            meant = (Meant(typed, alias) for alias in near)
+            raise NotFound(_unknown_flow(typed, aliases)).or_rather(*meant)
         return found
+
+
+def _unknown_flow(typed: str, aliases: Sequence[str]) -> str:
+    unknown = f"I don't know a flow “{typed[:80]}”."
+    if not aliases:
+        return f"{unknown} Use its SID: FW and 32 hexadecimal digits."
+    close = closest(typed, aliases)
+    guess = f" Did you mean “{close[0]}”?" if close else ""
+    more = ", …" if len(aliases) > FLOWS_NAMED else ""
+    return f"{unknown}{guess} (Flows: {', '.join(aliases[:FLOWS_NAMED])}{more})"
 
 
 def who(person: Person) -> Who:

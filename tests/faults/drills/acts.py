@@ -10,7 +10,7 @@ from tests.support.story import ADMIN, ALERTS, APPROVER, MARKS, REQUESTER, SECON
 
 MOST_PRESSES = 60
 AGAIN_SECONDS = 0.5
-# A little less than handlers.entry waits for a click to be stored.
+# A little less than handlers.listeners waits for a click to be stored.
 KEPT_SECONDS = 1.4
 # Work of a dead process is taken over within 30 s, and then it is written.
 CARD_SECONDS = 60.0
@@ -144,6 +144,27 @@ async def cancel(story: Story, card: Message) -> None:
     story.becomes(card, "cancelled")
 
 
+async def opened(story: Story, user: str) -> None:
+    """Open the Home tab until the bot takes the event."""
+    for _ in range(MOST_PRESSES):
+        if (await story.fleet.slack.open_home(user)).status == OK:
+            break
+        await asyncio.sleep(AGAIN_SECONDS)
+
+
+async def pending_at_home(story: Story) -> Message:
+    """A request that waits, and that its requester sees at home."""
+    await opened(story, REQUESTER)
+    return await story.request()
+
+
+async def open_and_cancel(story: Story, card: Message) -> None:
+    """Another one opens the Home tab, and the request is cancelled."""
+    story.has_homes = True
+    await opened(story, APPROVER)
+    await cancel(story, card)
+
+
 async def expire(story: Story, card: Message) -> None:
     """Let the request be remembered, and end."""
     story.becomes(card, "expired")
@@ -167,7 +188,7 @@ async def alert(story: Story, _: Message | None) -> None:
     for _ in range(MOST_PRESSES):
         with suppress(NoAnswerError):
             answer = await story.fleet.ask(REQUESTER, "/ratelimits", f"check {at[1]}")
-            if "refused a call" in answer.all_text:
+            if "was blocked" in answer.all_text:
                 break
         if story.fleet.slack.workspace.messages(ALERTS):
             break

@@ -203,7 +203,7 @@ async def refused(notes: Notes, story: Story) -> None:
         identity = story.new_identity()
         wish = f"add survey {identity} because {'of the drill ' * 35}"
         answer = await story.fleet.ask(REQUESTER, "/testusers", wish)
-        if "Requested in" not in answer.all_text:
+        if "Sent to" not in answer.all_text:
             notes.saw(answer, *SORRY)
             return
         story.wishes[identity] = Wish(identity, "survey")

@@ -126,6 +126,7 @@ SCENES = (
         (("request_hours", "0.0015"), ("remind_hours", "0.0007")),
     ),
     Scene("alert and clear", acts.listed, acts.alert),
+    Scene("Home tabs are open", acts.pending_at_home, acts.open_and_cancel),
     Scene("end a grant", partial(acts.applied, extra="for 5s"), acts.end),
 )
 PROMISE = (

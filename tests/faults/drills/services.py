@@ -4,12 +4,15 @@ import time
 from functools import partial
 
 from sandbox.services.faults import Fault, FaultKind
+from sandbox.slack.messages import Message
 from tests.faults.drill import Drill, Notes, lasts
-from tests.support.fleet import running_fleet
+from tests.support.fleet import Fleet, running_fleet
 from tests.support.kinds import database_of
-from tests.support.story import APPROVER, MARKS, REQUESTER, Story
+from tests.support.story import ADMIN, APPROVER, MARKS, REQUESTER, Story
 
 FLOW_WORDS = ("flow service",)
+FLOWS, CLICKS = 200, 12
+CLICK_SECONDS = 1.0
 
 
 async def flow(notes: Notes, kind: FaultKind) -> None:
@@ -28,7 +31,7 @@ async def flow(notes: Notes, kind: FaultKind) -> None:
             story.becomes(waiting, "applied")
             await settled(story, waiting.ts)
             if MARKS["failed"] in waiting.text:
-                notes.seen.append(waiting.text.split(" Request of")[0])
+                notes.seen.append(waiting.text.split("*Approved by")[0])
                 await story.press(APPROVER, waiting, "Retry")
             await story.comes_true()
         await notes.all_holds(story)
@@ -80,6 +83,49 @@ async def email(notes: Notes, kind: FaultKind) -> None:
         assert not fleet.tracebacks, fleet.tracebacks[0]
 
 
+async def many_flows(notes: Notes) -> None:
+    """Changes of many flows hang, while people decide on another one."""
+    async with (
+        database_of(notes.database, notes.folder) as url,
+        running_fleet(url, commands_per_minute="0") as fleet,
+    ):
+        story, state = Story(fleet), fleet.services.state
+        cards = [await story.request() for _ in range(CLICKS)]
+        faults = []
+        for number in range(FLOWS):
+            sid = f"FW{1000 + number:032X}"
+            state.edit_flow(sid, [])
+            faults.append(
+                state.faults.add(Fault(FaultKind.HANG, "flow", flow_sid=sid, method="POST"))
+            )
+            text = f"add {sid} guest now because of the drill"
+            await fleet.slack.command(ADMIN, "C0GENERAL", "/testusers", text)
+        await fleet.slack.until(lambda: len(applying(fleet)) >= FLOWS, timeout=60)
+        took = [await seconds_of(story, card) for card in cards]
+        notes.seen.append(f"a click is answered after {max(took):.1f} s at most")
+        assert any(fault.struck for fault in faults), "nothing hangs"
+        assert max(took) < CLICK_SECONDS, took
+        for fault in faults:
+            fault.lift()
+        async with notes.recovery():
+            await story.comes_true()
+        await notes.all_holds(story)
+
+
+def applying(fleet: Fleet) -> list[Message]:
+    """The answers to those who asked for a change without approval."""
+    return [one for one in fleet.seen_by(ADMIN) if "Applying now" in one.all_text]
+
+
+async def seconds_of(story: Story, card: Message) -> float:
+    """Approve; return after how many seconds the approver has the answer."""
+    began = time.monotonic()
+    answer = await story.press(APPROVER, card, "Approve", "applied")
+    took = time.monotonic() - began
+    assert "You approved" in answer.all_text, answer.all_text
+    return took
+
+
 FLOW_PROMISE = (
     "Who asks gets the reason in a sentence; an approved change is retried, then `failed` with"
     " `Retry`; afterwards it is applied once."
@@ -93,6 +139,12 @@ KINDS = {
     "stores and loses the answer": FaultKind.CUT,
 }
 DRILLS = (
+    Drill(
+        "200 flows hang",
+        "A click on another flow is answered within a second, and its change made within 30 s of"
+        " the service's return.",
+        many_flows,
+    ),
     *(
         Drill(f"the flow service {name}", FLOW_PROMISE, partial(flow, kind=kind))
         for name, kind in KINDS.items()

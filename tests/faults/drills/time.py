@@ -100,9 +100,9 @@ async def frozen(notes: Notes) -> None:
 
 
 JUMP_PROMISE = (
-    "Nothing expires, reminds or ends early or late: the bot reads the clock at its start and"
-    " counts on. While the clock is off by more than five minutes, Slack's requests look stale and"
-    " are refused."
+    "Nothing expires, reminds or ends early or late: the bot counts on from its start, and follows"
+    " the machine's clock only where Slack's agrees with it. While the clock is off by more than"
+    " five minutes, Slack's requests look stale and are refused."
 )
 FREEZE_PROMISE = "The change is applied once, whoever ends it; what woke up late changes nothing."
 DRILLS = (

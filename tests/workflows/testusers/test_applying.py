@@ -5,17 +5,17 @@ import json
 
 import pytest
 
-from bot.errors import ServiceFailed, ServiceRefused, ServiceTimeout
-from bot.model.approval import Act, State
-from bot.model.testusers import Change
+from bot.background.jobs import Lease, LeaseLost
+from bot.model.testusers.approval import Act, State
+from bot.model.testusers.changes import Change
+from bot.service_errors import ServiceFailed, ServiceRefused, ServiceTimeout
 from bot.store import flows, jobs
-from bot.workflows.jobs import Lease, LeaseLost
 from bot.workflows.testusers.applying import Applying
 from tests.support.testusers import ABEL, ADA, ADAM, WELCOME, World
 
 
 def failed(status: int = 500) -> ServiceFailed:
-    return ServiceFailed("flow", "The flow service has a problem of its own.", status=status)
+    return ServiceFailed("flow", "The flow service is having problems.", status=status)
 
 
 def refused() -> ServiceRefused:
@@ -44,7 +44,7 @@ async def test_an_approved_change_is_applied_to_what_stands_and_in_order(world):
     assert (await world.stored(request)).state is State.APPLIED
     assert (await world.stored(removal)).state is State.APPLIED
     assert len(world.service.posts) == 1
-    assert world.told() == ["applied", "applied"]
+    assert world.reported() == ["applied", "applied"]
 
 
 async def test_nothing_is_sent_without_approval(world):
@@ -161,8 +161,8 @@ async def test_three_tries_with_growing_pauses_then_failed_with_the_reason(world
     await world.pass_time(0.1)
     stored = await world.stored(request)
     assert stored.state is State.FAILED
-    assert "problem of its own" in stored.progress.failure
-    assert world.told() == ["failed"]
+    assert "having problems" in stored.progress.failure
+    assert world.reported() == ["failed"]
     await world.pass_time(3600)
     assert world.service.posts == []
 
@@ -177,7 +177,7 @@ async def test_a_retry_stands_on_the_first_approval(world):
     stored = await world.stored(request)
     assert stored.state is State.APPLIED
     assert stored.decided_by.slack_user_id == ADA
-    assert world.told() == ["failed", "applied"]
+    assert world.reported() == ["failed", "applied"]
 
 
 async def test_a_lost_answer_is_not_sent_again(world):
@@ -201,7 +201,7 @@ async def test_a_change_whose_last_answer_was_lost_has_not_failed(world):
         await world.pass_time(10)
     assert world.service.lists[WELCOME] == ["+1"]
     assert (await world.stored(request)).state is State.APPLIED
-    assert world.told() == ["applied"]
+    assert world.reported() == ["applied"]
     assert len(world.service.posts) == 1
 
 
@@ -213,7 +213,7 @@ async def test_a_change_that_was_tried_three_times_and_is_not_there_has_failed(w
     stored = await world.stored(request)
     assert stored.state is State.FAILED
     assert "no answer in time" in stored.progress.failure
-    assert "not known" not in stored.progress.failure
+    assert "know whether" not in stored.progress.failure
     assert world.service.posts == []
 
 
@@ -234,7 +234,7 @@ async def test_when_nobody_can_know_whether_it_arrived_that_is_said(world):
         await world.pass_time(10)
     stored = await world.stored(request)
     assert stored.state is State.FAILED
-    assert "not known whether the change arrived" in stored.progress.failure
+    assert "don't know whether the change went through" in stored.progress.failure
     world.service.on_call = None
     await world.decide(Act.RETRY, request)
     await world.work()
@@ -260,7 +260,7 @@ async def test_an_answer_with_another_list_is_not_believed(world):
     await world.work()
     stored = await world.stored(request)
     assert stored.state is State.APPLYING
-    assert "another list" in stored.progress.failure
+    assert "a different list" in stored.progress.failure
 
 
 async def test_one_bad_identity_does_not_fail_the_others(world):
@@ -315,14 +315,15 @@ async def test_who_wakes_while_another_process_sends_leaves_its_plan_alone(world
     assert "flow.change_not_found" not in actions
 
 
-async def test_a_process_that_was_stopped_just_before_sending_does_not_send(world):
+async def test_a_process_that_slept_just_before_sending_does_not_send(world):
     await approved(world, "add welcome +1")
+    async with world.database.transaction() as tx:
+        (job,) = [one for one in await jobs.claim(tx, "slow", 9) if one.kind == "testusers.apply"]
     seconds = iter((0.0, 6.0))
-    object.__setattr__(world.setup, "monotonic", lambda: next(seconds))
+    lease = Lease(world.database, "slow", job, lambda: next(seconds))
     with pytest.raises(LeaseLost):
-        await world.work()
+        await Applying(world.setup).run(job, lease)
     assert world.service.posts == []
-    object.__setattr__(world.setup, "monotonic", lambda: 0.0)
     world.clock.advance(jobs.LEASE_SECONDS)
     await world.work()
     assert world.service.posts == [("+1",)]
@@ -347,8 +348,8 @@ async def test_what_is_stored_before_sending_settles_a_crash_after_it(world):
     assert stored.state is State.APPLIED
     assert world.service.posts == []
     assert stored.progress.done.change == Change(("+1",))
-    async with world.database.reading() as tx:
-        assert await flows.plan_of(tx, WELCOME) is None
+    async with world.database.read_only() as tx:
+        assert await flows.posts(tx, WELCOME) == []
 
 
 async def test_now_applies_without_approval_and_shows_one_card(world):
@@ -377,7 +378,7 @@ async def test_the_audit_has_the_list_before_and_after_every_change(world):
     world.clock.advance(60)
     at = world.clock.now()
     await world.work()
-    async with world.database.reading() as tx:
+    async with world.database.read_only() as tx:
         entries = await world.audit.latest(tx, 9)
     (changed,) = [one for one in entries if one.action == "flow.changed"]
     detail = json.loads(changed.detail)

@@ -1,17 +1,18 @@
-"""A wish is checked before anyone is asked, and what is asked is stored."""
+"""A request is checked before anyone is asked, and what is asked is stored."""
 
 import asyncio
 from datetime import timedelta
 
 import pytest
 
-from bot.errors import Conflict, NotConfigured, NotFound, Refused, ServiceFailed
-from bot.model.approval import Act, State
-from bot.model.testusers import Change
+from bot.errors import Conflict, NotConfigured, NotFound, Refused
+from bot.model.testusers.approval import Act, State
+from bot.model.testusers.changes import Change
 from bot.parsing.testusers import parse_testusers
+from bot.service_errors import ServiceFailed
 from bot.store import requests
 from bot.workflows.testusers.asking import Asking
-from bot.workflows.testusers.moves import CARD
+from bot.workflows.testusers.transitions import CARD
 from tests.support.testusers import (
     ABEL,
     ADA,
@@ -30,7 +31,7 @@ async def asked(world: World, text: str, by: str = OTTO):
 
 
 async def pending(world: World):
-    async with world.database.reading() as tx:
+    async with world.database.read_only() as tx:
         return await requests.pending(tx, limit=10)
 
 
@@ -40,10 +41,10 @@ async def test_a_request_is_stored_with_exactly_what_was_asked(world):
     stored = await world.stored(request)
     assert stored == request
     assert stored.state is State.PENDING
-    assert stored.wish.change == Change(("+1 555", "b@x.example"))
-    assert stored.wish.duration_seconds == 7200
-    assert stored.wish.reason == "it’s a demo"
-    assert stored.wish.seen == ("old",)
+    assert stored.requested.change == Change(("+1 555", "b@x.example"))
+    assert stored.requested.duration_seconds == 7200
+    assert stored.requested.reason == "it’s a demo"
+    assert stored.requested.seen == ("old",)
     assert stored.flow.name == "welcome"
     assert stored.expires_at - stored.created_at == timedelta(hours=24)
 
@@ -52,7 +53,7 @@ async def test_what_is_true_already_is_dropped_and_named(world):
     world.service.lists[WELCOME] = ["+1"]
     result = await asked(world, "add welcome +1 +2")
     assert result.effect.dropped == Change(("+1",))
-    assert result.request.wish.change == Change(("+2",))
+    assert result.request.requested.change == Change(("+2",))
 
 
 async def test_when_all_is_true_already_no_request_is_made(world):
@@ -78,7 +79,7 @@ async def test_only_an_admin_may_skip_the_approval(world, by):
 
 
 async def test_an_unknown_flow_is_said_with_those_that_there_are(world):
-    with pytest.raises(NotFound, match=r"survey, welcome\. Example: /testusers list survey"):
+    with pytest.raises(NotFound, match=r"I don't know a flow “other”. \(Flows: survey, welcome\)"):
         await asked(world, "add other +1")
 
 
@@ -121,8 +122,8 @@ async def test_an_undo_is_a_request_of_its_own_that_needs_approval(world):
     world.service.lists[WELCOME] = ["old"]
     request = await applied(world, "add welcome +1")
     inverse = (await undo(world, request)).request
-    assert inverse.wish.change == Change((), ("+1",))
-    assert inverse.wish.undo_of == request.id
+    assert inverse.requested.change == Change((), ("+1",))
+    assert inverse.requested.undo_of == request.id
     assert world.service.lists[WELCOME] == ["old", "+1"]
     await world.decide(Act.APPROVE, inverse)
     await world.work()
@@ -135,7 +136,7 @@ async def test_an_undo_takes_back_only_what_was_really_done(world):
     world.service.lists[WELCOME] = ["+1"]
     await world.decide(Act.APPROVE, request)
     await world.work()
-    assert (await undo(world, request)).request.wish.change == Change((), ("+2",))
+    assert (await undo(world, request)).request.requested.change == Change((), ("+2",))
 
 
 async def test_an_undo_gives_a_removed_person_the_time_that_was_left(world):
@@ -165,14 +166,14 @@ async def test_an_undo_of_an_extension_that_came_after_the_end_takes_the_person_
     await applied(world, "add welcome +1 for 2h")
     world.clock.advance(7000)
     late = await world.ask("add welcome +1 for 2h")
-    assert late.wish.end_changes == ("+1",)
+    assert late.requested.end_changes == ("+1",)
     await world.pass_time(300)
     assert world.service.lists[WELCOME] == []
     await world.decide(Act.APPROVE, late)
     await world.work()
     assert world.service.lists[WELCOME] == ["+1"]
     inverse = (await undo(world, late)).request
-    assert inverse.wish.change == Change((), ("+1",))
+    assert inverse.requested.change == Change((), ("+1",))
     await world.decide(Act.APPROVE, inverse)
     await world.work()
     assert world.service.lists[WELCOME] == []
@@ -188,7 +189,7 @@ async def test_an_undo_restores_an_end_that_nobody_knew_when_it_was_asked(world,
     await world.decide(Act.APPROVE, longer)
     await world.work()
     inverse = (await undo(world, longer)).request
-    assert inverse.wish.end_changes == ("+1",)
+    assert inverse.requested.end_changes == ("+1",)
     await world.decide(Act.APPROVE, inverse)
     await world.work()
     assert world.service.lists[WELCOME] == ["+1"]
@@ -207,7 +208,7 @@ async def test_an_undo_of_what_gave_an_end_takes_the_end_away(world):
     world.service.lists[WELCOME] = ["+1"]
     timed = await applied(world, "add welcome +1 for 2h")
     inverse = (await undo(world, timed)).request
-    assert (inverse.wish.end_changes, inverse.wish.ends) == (("+1",), {})
+    assert (inverse.requested.end_changes, inverse.requested.ends) == (("+1",), {})
     await world.decide(Act.APPROVE, inverse)
     await world.pass_time(7201)
     assert world.service.lists[WELCOME] == ["+1"]
@@ -249,17 +250,33 @@ async def test_an_undo_that_is_given_up_leaves_another_ones_mark(world):
 async def test_a_change_is_undone_once_unless_the_undo_is_given_up(world):
     request = await applied(world, "add welcome +1")
     inverse = (await undo(world, request)).request
-    with pytest.raises(Conflict, match="asked before"):
+    with pytest.raises(Conflict, match="already asked to undo"):
         await undo(world, request, ADA)
     assert (await undo(world, request)).request == inverse
     assert len(await pending(world)) == 1
     await world.decide(Act.DENY, inverse, ADA, "no")
+    await world.pass_time(60)
+    assert (await undo(world, request)).request is not None
+
+
+@pytest.mark.parametrize(("act", "by"), [(Act.CANCEL, OTTO), (Act.DENY, ADA)])
+async def test_undo_that_was_given_up_is_asked_again_after_a_minute(world, act, by):
+    request = await applied(world, "add welcome +1")
+    inverse = (await undo(world, request)).request
+    world.clock.advance(5)
+    await world.decide(act, inverse, by, "no" if act is Act.DENY else "")
+    world.clock.advance(42.5)
+    for somebody in (OTTO, ADA):
+        with pytest.raises(Conflict, match="You can ask again in 18 s"):
+            await undo(world, request, somebody)
+    assert await pending(world) == []
+    world.clock.advance(17.5)
     assert (await undo(world, request)).request is not None
 
 
 async def test_only_an_applied_change_is_undone(world):
     request = await world.ask("add welcome +1")
-    with pytest.raises(Conflict, match="waits for a decision"):
+    with pytest.raises(Conflict, match="still waiting for approval"):
         await undo(world, request)
 
 
@@ -276,26 +293,45 @@ async def test_an_undo_that_finds_nothing_to_take_back_says_so(world):
 
 
 async def test_a_delivery_that_comes_again_asks_for_the_same_request(world):
-    person, wish = await world.person(OTTO), parse_testusers("add welcome +1")
+    person, command = await world.person(OTTO), parse_testusers("add welcome +1")
     first, again = await asyncio.gather(
-        world.asking.ask(person, wish, "one"), world.asking.ask(person, wish, "one")
+        world.asking.ask(person, command, "one"), world.asking.ask(person, command, "one")
     )
     assert first.request is not None
     assert again.request is not None
     assert first.request.id == again.request.id
     assert len(await pending(world)) == 1
     assert [action for _, action in await world.audited()] == ["request.created"]
-    await world.asking.ask(person, wish, "two")
+    await world.asking.ask(person, command, "two")
     assert len(await pending(world)) == 2
 
 
 async def test_a_delivery_is_followed_again_once_its_request_is_decided(world):
     """Somebody else's Slack may give the same ids to different deliveries."""
-    person, wish = await world.person(OTTO), parse_testusers("add welcome +1")
-    first = await world.asking.ask(person, wish, "one")
+    person, command = await world.person(OTTO), parse_testusers("add welcome +1")
+    first = await world.asking.ask(person, command, "one")
     assert first.request is not None
     await world.decide(Act.CANCEL, first.request, OTTO)
-    again = await world.asking.ask(person, wish, "one")
+    again = await world.asking.ask(person, command, "one")
     assert again.request is not None
     assert again.request.id != first.request.id
     assert again.request.state is State.PENDING
+
+
+async def test_one_person_has_twenty_requests_waiting_at_most(world):
+    for number in range(20):
+        await world.ask(f"add welcome +1{number:03}")
+    with pytest.raises(Conflict, match="20 requests of yours wait"):
+        await asked(world, "add welcome +2")
+    await world.ask("add welcome +2", by=ADA)
+    mine = next(one for one in await pending(world) if one.requester.slack_user_id == OTTO)
+    await world.decide(Act.CANCEL, mine, by=OTTO)
+    await world.ask("add welcome +2")
+
+
+async def test_twenty_at_once_beside_nineteen_are_one_more(world):
+    for number in range(19):
+        await world.ask(f"add welcome +1{number:03}")
+    at_once = [asked(world, f"add welcome +2{number:03}") for number in range(20)]
+    results = await asyncio.gather(*at_once, return_exceptions=True)
+    assert sum(isinstance(one, Conflict) for one in results) == 19

@@ -5,7 +5,8 @@ import asyncio
 import pytest
 
 from bot.errors import Conflict, NotFound, Refused, SlackUnreachable
-from bot.model.approval import Act, Reason, State
+from bot.model.testusers.approval import Act, Reason, State
+from bot.service_errors import ServiceRefused
 from bot.ui.testusers import notes
 from tests.support.testusers import (
     ABEL,
@@ -95,7 +96,7 @@ async def test_only_the_requester_cancels(world):
     assert (await world.stored(request)).state is State.CANCELLED
     await world.pass_time(3600 * 48)
     assert world.service.posts == []
-    assert world.told() == []
+    assert world.reported() == []
 
 
 async def test_one_denial_ends_it_and_the_requester_gets_the_reason(two_needed):
@@ -106,14 +107,14 @@ async def test_one_denial_ends_it_and_the_requester_gets_the_reason(two_needed):
     stored = await world.stored(request)
     assert (stored.state, stored.progress.denial_reason) == (State.DENIED, "not now")
     await world.work()
-    assert world.told() == ["denied"]
+    assert world.reported() == ["denied"]
     assert world.service.posts == []
 
 
 async def test_a_stale_button_says_who_decided_and_when(world):
     request = await world.ask("add welcome +1")
     await world.decide(Act.DENY, request, ADA, "no")
-    with pytest.raises(Conflict, match="denied by Ada Approver at 09:00 UTC on 2 March"):
+    with pytest.raises(Conflict, match="Ada Approver already denied this just now: add"):
         await world.decide(Act.APPROVE, request, ABEL)
 
 
@@ -137,8 +138,8 @@ async def test_who_approves_again_what_is_applied_by_then_hears_the_same_of_it(w
     await world.work()
     again = await world.decide(Act.APPROVE, request, ADA)
     said = notes.decided(again.act, again.reason, again.request, again.needed).text
-    assert (said.startswith("You approved"), said.endswith("It is applied.")) == (True, True)
-    with pytest.raises(Conflict, match="approved by"):
+    assert (said.startswith("You approved"), said.endswith("It has been applied.")) == (True, True)
+    with pytest.raises(Conflict, match="already approved this"):
         await world.decide(Act.APPROVE, request, ABEL)
     assert [action for _, action in await world.audited()].count("request.approved") == 1
 
@@ -148,7 +149,7 @@ async def test_a_quorum_needs_distinct_people(two_needed):
     request = await world.ask("add welcome +1")
     first = await world.decide(Act.APPROVE, request, ADA)
     assert first.reason is Reason.QUORUM_OPEN
-    with pytest.raises(Conflict, match="approved this before"):
+    with pytest.raises(Conflict, match="already approved this"):
         await world.decide(Act.APPROVE, request, ADA)
     await world.work()
     assert world.service.posts == []
@@ -204,7 +205,7 @@ async def test_an_approval_whose_right_cannot_be_looked_up_decides_nothing(two_n
         raise SlackUnreachable
 
     people.slack.user = unknown
-    with pytest.raises(Conflict, match="Slack did not tell"):
+    with pytest.raises(Conflict, match="couldn't re-check"):
         await people.deciding.decide(ada, Act.APPROVE, request.id)
     assert (await world.stored(request)).state is State.PENDING
 
@@ -224,5 +225,63 @@ async def test_a_retry_is_an_approvers(world):
     request = await world.ask("add welcome +1")
     with pytest.raises(Refused):
         await world.decide(Act.RETRY, request, OTTO)
-    with pytest.raises(Conflict, match="waits for a decision"):
+    with pytest.raises(Conflict, match="still waiting for approval"):
         await world.decide(Act.RETRY, request, ADA)
+
+
+async def test_lowered_quorum_lets_who_approved_before_move_it(database, clock):
+    before = World(database, clock, rules=default_rules(approvals_needed=2))
+    request = await before.ask("add welcome +1")
+    await before.decide(Act.APPROVE, request, ADA)
+    after = World(database, clock, before.service, rules=default_rules(approvals_needed=1))
+    await after.decide(Act.APPROVE, request, ADA)
+    stored = await after.stored(request)
+    assert stored.state is State.APPLYING
+    assert [one.who.slack_user_id for one in stored.progress.approvals] == [ADA]
+
+
+async def test_approval_that_is_followed_again_tells_of_a_denial(database, clock):
+    world = World(database, clock, rules=default_rules(approvals_needed=2))
+    request = await world.ask("add welcome +1")
+    ada = await world.person(ADA)
+    await world.deciding.decide(ada, Act.APPROVE, request.id, click_id="click:1")
+    await world.decide(Act.DENY, request, ABEL)
+    with pytest.raises(Conflict, match=r"(?i)denied"):
+        await world.deciding.decide(ada, Act.APPROVE, request.id, click_id="click:1")
+
+
+async def test_retry_that_is_followed_again_retries_once(world):
+    request = await world.ask("add welcome +1")
+    await world.decide(Act.APPROVE, request)
+    world.service.refuses = lambda identities: ServiceRefused("flow", "No.", status=400)
+    for _ in range(4):
+        await world.pass_time(5)
+    ada = await world.person(ADA)
+    for _ in range(2):
+        await world.deciding.decide(ada, Act.RETRY, request.id, click_id="click:1")
+        for _ in range(4):
+            await world.pass_time(5)
+    assert [action for _, action in await world.audited()].count("request.retried") == 1
+
+
+async def test_what_was_known_before_refuses_nobody(world):
+    waiting = await world.ask("add welcome +1")
+    ada, abel = await world.person(ADA), await world.person(ABEL)
+    decided = await world.deciding.decide(ada, Act.APPROVE, waiting.id, known=waiting)
+    assert decided.request.state is State.APPLYING
+    with pytest.raises(Conflict, match="Ada Approver"):
+        await world.deciding.decide(abel, Act.DENY, waiting.id, "no", known=waiting)
+    # By then it has failed: what was read before would say that there is nothing to retry.
+    world.service.refuses = lambda identities: ServiceRefused("flow", "No.", status=400)
+    for _ in range(4):
+        await world.pass_time(5)
+    again = await world.deciding.decide(abel, Act.RETRY, waiting.id, known=decided.request)
+    assert again.request.state is State.APPLYING
+    assert [action for _, action in await world.audited()].count("request.refused") == 1
+
+
+async def test_what_was_known_before_lets_in_nobody(world):
+    request = await world.ask("add welcome +1", ADA)
+    with pytest.raises(Refused, match="own request"):
+        await world.deciding.decide(await world.person(ADA), Act.APPROVE, request.id, known=request)
+    assert (await world.stored(request)).state is State.PENDING

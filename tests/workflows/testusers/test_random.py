@@ -3,6 +3,8 @@
 import asyncio
 import shutil
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -10,14 +12,16 @@ from pathlib import Path
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bot.errors import GatehouseError, ServiceFailed, ServiceTimeout
-from bot.model.approval import Act, State
-from bot.model.requests import Request
-from bot.model.testusers import apply_change, difference
+from bot.errors import GatehouseError
+from bot.model.testusers.approval import Act, State
+from bot.model.testusers.changes import apply_change, difference
+from bot.model.testusers.requests import Request
 from bot.parsing.testusers import parse_testusers
+from bot.service_errors import ServiceFailed, ServiceTimeout
 from bot.store import grants, jobs
 from bot.store.engine import Database
 from bot.store.migrations import migrate
+from bot.workflows.testusers.asking import UNDO_PAUSE
 from tests.support.clock import FakeClock
 from tests.support.testusers import ADA, OTTO, WELCOME, FakeFlowService, World
 
@@ -91,10 +95,10 @@ class Random:
         assert apply_change(standing, change) == sent
         stored = [await self.world.stored(one) for one in self.asked]
         approved = [one for one in stored if one.state is State.APPLYING]
-        async with self.database.reading() as tx:
+        async with self.database.read_only() as tx:
             over = [one.identity for one in await grants.due(tx, WELCOME)]
-        assert set(change.additions) <= {p for r in approved for p in r.wish.change.additions}
-        removed = {p for r in approved for p in r.wish.change.removals}
+        assert set(change.additions) <= {p for r in approved for p in r.requested.change.additions}
+        removed = {p for r in approved for p in r.requested.change.removals}
         assert set(change.removals) <= removed | set(over)
 
     async def follow(self, operation: tuple) -> None:
@@ -117,8 +121,8 @@ class Random:
 
     async def ask(self, kind: str, who: str, seconds: int) -> None:
         more = f" for {seconds}s" if seconds and kind == "add" else ""
-        wish = parse_testusers(f"{kind} welcome {who}{more}")
-        asked = await self.world.asking.ask(await self.world.person(OTTO), wish)
+        command = parse_testusers(f"{kind} welcome {who}{more}")
+        asked = await self.world.asking.ask(await self.world.person(OTTO), command)
         self.asked += [asked.request] if asked.request else []
 
     async def click(self, act: Act, number: int) -> None:
@@ -127,6 +131,8 @@ class Random:
         request = self.asked[-1 - number % len(self.asked)]
         person = await self.world.person(OTTO if act in (Act.CANCEL, Act.UNDO) else ADA)
         if act is Act.UNDO:
+            if (await self.world.stored(request)).progress.undo_given_up_at:
+                self.clock.advance(UNDO_PAUSE.total_seconds())
             asked = await self.world.asking.undo(person, request.id)
             if asked.request is None or asked.request.id not in {one.id for one in self.asked}:
                 self.asked += [asked.request] if asked.request else []
@@ -144,9 +150,9 @@ class Random:
     def take_back(self, undone: Request, undo: Request | None) -> None:
         """An undo asks for nobody to be left of whom was added, and for everybody else's end."""
         done, listed = undone.progress.done, tuple(self.service.lists[WELCOME])
-        after = apply_change(listed, undo.wish.change) if undo else listed
+        after = apply_change(listed, undo.requested.change) if undo else listed
         assert not set(done.change.additions) & set(after)
-        for one in undone.wish.change.identities:
+        for one in undone.requested.change.identities:
             earlier = self.earlier[undone.id].get(one)
             is_over = earlier is not None and earlier <= self.clock.now()
             is_back = one in done.change.removals and one not in listed
@@ -163,9 +169,9 @@ class Random:
         return was_there and self.earlier[request.id].get(one) != end
 
     def end_after(self, undo: Request | None, one: str) -> datetime | None:
-        if undo is None or one not in undo.wish.change.additions:
+        if undo is None or one not in undo.requested.change.additions:
             return self.ends.get(one)
-        return undo.wish.ends.get(one)
+        return undo.requested.ends.get(one)
 
     async def edit(self, adds: bool, who: str) -> None:
         for some in (self.service.lists[WELCOME], self.expected):
@@ -199,11 +205,11 @@ class Random:
         ):
             if one.state is State.APPLIED and one.id not in self.applied:
                 self.applied.add(one.id)
-                self.expected = list(apply_change(self.expected, one.wish.change))
+                self.expected = list(apply_change(self.expected, one.requested.change))
                 self.earlier[one.id] = dict(self.ends)
-                for who in one.wish.change.identities:
+                for who in one.requested.change.identities:
                     self.ends.pop(who, None)
-                for who in one.wish.change.additions:
+                for who in one.requested.change.additions:
                     self.ends[who] = one.end_for(who, one.progress.done.at)
             for end in one.progress.ended:
                 if (one.id, end.at.isoformat() + end.identity) not in self.ended:
@@ -224,7 +230,7 @@ class Random:
         for one in self.asked:
             assert (await self.world.stored(one)).state is not State.APPLYING
         assert set(self.service.lists[WELCOME]) == set(self.expected)
-        async with self.database.reading() as tx:
+        async with self.database.read_only() as tx:
             granted = await grants.of_flow(tx, WELCOME)
         assert {one: grant.ends_at for one, grant in granted.items()} == self.ends
         actions = [action for _, action in await self.world.audited()]
@@ -232,19 +238,16 @@ class Random:
         assert len(self.service.posts) <= explained
 
 
-async def run(template: Path, steps: list[tuple]) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "random.db"
-        shutil.copy(template, path)
-        clock = FakeClock()
-        database = Database(f"sqlite:///{path}", clock)
-        try:
-            random = Random(database, clock)
-            for step in steps:
-                await random.follow(step)
-            await random.settle()
-        finally:
-            await database.close()
+async def run(url: str, steps: list[tuple]) -> None:
+    clock = FakeClock()
+    database = Database(url, clock)
+    try:
+        random = Random(database, clock)
+        for step in steps:
+            await random.follow(step)
+        await random.settle()
+    finally:
+        await database.close()
 
 
 async def empty(path: Path) -> None:
@@ -258,11 +261,21 @@ unhurried = settings(
 )
 
 
-def run_from_empty(tmp_path: Path, steps: list[tuple]) -> None:
+@contextmanager
+def migrated_copy(tmp_path: Path) -> Iterator[str]:
+    """Yield the address of an empty database; the first one is copied for all others."""
     template = tmp_path / "empty.db"
     if not template.exists():
         asyncio.run(empty(template))
-    asyncio.run(run(template, steps))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "random.db"
+        shutil.copy(template, path)
+        yield f"sqlite:///{path}"
+
+
+def run_from_empty(tmp_path: Path, steps: list[tuple]) -> None:
+    with migrated_copy(tmp_path) as url:
+        asyncio.run(run(url, steps))
 
 
 @unhurried

@@ -1,22 +1,23 @@
-"""Audit, jobs, letters, cards and listings."""
+"""Audit, jobs, the outbox, cards and listings."""
 
 import sqlalchemy as sa
 from alembic import op
 
-from bot.store.engine import UtcDateTime
+from bot.store.types import UtcDateTime
 
 revision = "0001"
 down_revision = None
 branch_labels = None
 depends_on = None
 
+OUTBOX = "letters"  # revision 0005 renames it
 ROW_ID = sa.BigInteger().with_variant(sa.Integer, "sqlite")
 
 
 def upgrade() -> None:
     _audit()
     _jobs()
-    _letters()
+    _outbox()
     op.create_table(
         "listings",
         sa.Column("data_center", sa.String(16), nullable=False),
@@ -68,9 +69,9 @@ def _jobs() -> None:
     op.create_index("ix_jobs_due_at", "jobs", ["due_at"])
 
 
-def _letters() -> None:
+def _outbox() -> None:
     op.create_table(
-        "letters",
+        OUTBOX,
         sa.Column("id", ROW_ID, autoincrement=True, nullable=False),
         sa.Column("key", sa.String(255), nullable=False),
         sa.Column("kind", sa.String(32), nullable=False),
@@ -80,10 +81,10 @@ def _letters() -> None:
         sa.Column("tries", sa.Integer, nullable=False),
         sa.Column("sent_at", UtcDateTime),
         sa.Column("failure", sa.Text),
-        sa.PrimaryKeyConstraint("id", name="pk_letters"),
+        sa.PrimaryKeyConstraint("id", name=f"pk_{OUTBOX}"),
     )
-    op.create_index("ix_letters_key_sent_at", "letters", ["key", "sent_at"])
-    op.create_index("ix_letters_sent_at", "letters", ["sent_at"])
+    op.create_index(f"ix_{OUTBOX}_key_sent_at", OUTBOX, ["key", "sent_at"])
+    op.create_index(f"ix_{OUTBOX}_sent_at", OUTBOX, ["sent_at"])
     op.create_table(
         "cards",
         sa.Column("key", sa.String(255), nullable=False),

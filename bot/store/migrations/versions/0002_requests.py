@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-from bot.store.engine import ExactText, UtcDateTime
+from bot.store.types import ExactText, UtcDateTime
 
 revision = "0002"
 down_revision = "0001"

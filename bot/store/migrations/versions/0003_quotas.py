@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-from bot.store.engine import EpochSeconds, UtcDateTime
+from bot.store.types import EpochSeconds, UtcDateTime
 
 revision = "0003"
 down_revision = "0002"

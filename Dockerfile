@@ -1,0 +1,45 @@
+# Gatehouse in a container: a virtual environment is built in one stage and copied into another,
+# so that neither pip nor a compiler is in what runs. BASE is any Debian; it needs no Python.
+ARG BASE=debian:12-slim
+
+FROM ${BASE} AS base
+RUN apt-get update \
+    && apt-get install -y --no-install-recommends ca-certificates python3 tzdata \
+    && rm -rf /var/lib/apt/lists/* /var/cache/apt /var/log/*
+
+FROM base AS build
+RUN apt-get update && apt-get install -y --no-install-recommends python3-venv
+WORKDIR /build
+RUN python3 -m venv /opt/gatehouse
+# First what seldom changes, from the lock, with its hashes.
+COPY requirements.txt ./
+RUN /opt/gatehouse/bin/pip install --no-cache-dir --require-hashes --no-deps -r requirements.txt
+COPY pyproject.toml README.md LICENSE ./
+COPY bot bot
+COPY handlers handlers
+COPY sandbox sandbox
+RUN /opt/gatehouse/bin/pip install --no-cache-dir "setuptools>=77" \
+    && /opt/gatehouse/bin/pip install --no-cache-dir --no-deps --no-build-isolation . \
+    && /opt/gatehouse/bin/pip uninstall --yes setuptools \
+    && /opt/gatehouse/bin/pip uninstall --yes pip \
+    && /opt/gatehouse/bin/python3 -m compileall -q /opt/gatehouse/lib
+
+FROM base
+COPY --from=build /opt/gatehouse /opt/gatehouse
+# The only place that is written to: the database, where it is a file.
+RUN install -d -o 65532 -g 65532 -m 0700 /data
+USER 65532:65532
+WORKDIR /data
+VOLUME /data
+# Slack's library asks for a home, which this user has not otherwise.
+ENV HOME=/data \
+    PATH=/opt/gatehouse/bin:/usr/local/bin:/usr/bin:/bin \
+    PYTHONDONTWRITEBYTECODE=1 \
+    PYTHONUNBUFFERED=1 \
+    DATABASE_URL=sqlite:////data/gatehouse.db \
+    PORT=3000
+EXPOSE 3000
+STOPSIGNAL SIGTERM
+HEALTHCHECK --interval=30s --timeout=5s --start-period=20s \
+    CMD ["python3", "-c", "import os, urllib.request as r; r.urlopen(f'http://127.0.0.1:{os.environ[\"PORT\"]}/healthz', timeout=4)"]
+ENTRYPOINT ["gatehouse"]

@@ -1,0 +1,74 @@
+"""Posting to Slack: without charts and tables, or in plain text, rather than not at all."""
+
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from typing import Any, TypeVar
+
+import structlog
+
+from bot.errors import SlackRefused
+from bot.ui.block_kit import section
+from bot.ui.message import Message, SlackBlock
+from bot.ui.text import cut, escape
+
+log = structlog.get_logger(__name__)
+
+T = TypeVar("T")
+
+# Names by which Slack says that the blocks, not the place, are what is wrong.
+BAD_BLOCKS = frozenset(
+    {
+        *("invalid_blocks", "invalid_blocks_format", "msg_blocks_too_long"),
+        *("only_one_table_allowed", "invalid_attachments"),
+    }
+)
+
+
+# New kinds of blocks, which Slack may not take everywhere yet.
+CHART, TABLES = "data_visualization", frozenset({"table", "data_table"})
+SECTION_CHARACTERS = 2900
+
+
+async def in_plain_if_need_be(message: Message, send: Callable[[Message], Awaitable[T]]) -> T:
+    """Send; when Slack refuses the blocks, send it without charts and tables, else its text alone.
+
+    Raises:
+        SlackError: Slack takes none of them.
+    """
+    for version in _versions(message):
+        try:
+            return await send(version)
+        except SlackRefused as error:
+            if error.error not in BAD_BLOCKS or not message.slack_blocks:
+                raise
+            log.warning("slack.bad_blocks", error=error.sentence)
+    return await send(Message(message.text))
+
+
+def _versions(message: Message) -> Iterator[Message]:
+    """Each is written when it is wanted: a table has a hundred cells, and most go as they are."""
+    yield message
+    plain = _without_charts_and_tables(message)
+    if plain is not None:
+        yield plain
+
+
+def _without_charts_and_tables(message: Message) -> Message | None:
+    """The message with its buttons, tables in lines of text; None where it is no other message."""
+    kinds = {block["type"] for block in message.slack_blocks}
+    if kinds.isdisjoint({CHART, *TABLES}):
+        return None
+    shown = [
+        _as_text(block) if block["type"] in TABLES else block
+        for block in message.slack_blocks
+        if block["type"] != CHART
+    ]
+    return Message(message.text, shown)
+
+
+def _as_text(table: SlackBlock) -> SlackBlock:
+    lines = [" · ".join(filter(None, map(_cell, row))) for row in table["rows"]]
+    return section(cut("\n".join(lines), SECTION_CHARACTERS))
+
+
+def _cell(cell: Mapping[str, Any]) -> str:
+    return escape(str(cell.get("text", cell.get("value", ""))), 100)

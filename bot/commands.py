@@ -1,0 +1,258 @@
+"""Every form of every slash command, described once.
+
+What people are shown and held to follows from here: help, the usage in an error, Slack's usage
+hint in the manifest, and the permission that the listener requires before the command is answered.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from bot.errors import UsageError
+from bot.permissions import Permission
+
+HELP = "help"
+# What is typed to fill in a form: nothing is done before that is sent.
+FORM = "form"
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """One way to type a command.
+
+    Attributes:
+        kind: What the parser calls it.
+        arguments: What follows the command, as usage shows it: `show <id or name>`.
+        does: What one gets, as help says it: a verb first, no full stop.
+        permission: What the listener requires.
+        example: Arguments that work as they are.
+        hint: The form in Slack's usage hint, where it is not `arguments`; "" leaves it out.
+    """
+
+    kind: str
+    arguments: str
+    does: str
+    permission: Permission
+    example: str = ""
+    hint: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A slash command: `name` with its slash, and Slack's description of it."""
+
+    name: str
+    description: str
+    forms: tuple[Form, ...]
+
+    @property
+    def usage_hint(self) -> str:
+        """All forms in one line, as Slack shows it while one types."""
+        hints = [form.arguments if form.hint is None else form.hint for form in self.forms]
+        return f"[{' | '.join([*filter(None, hints), HELP])}]"
+
+    @property
+    def subcommands(self) -> list[str]:
+        """The words that may follow it first."""
+        first = [form.arguments.split()[:1] for form in self.forms]
+        return [*dict.fromkeys(word for words in first for word in words if word.isalpha()), HELP]
+
+    def usage(self, kind: str | None = None) -> str:
+        """How a form is typed; without a kind, how all of them are."""
+        if kind is None:
+            return f"{self.name} {self.usage_hint[1:-1]}"
+        return f"{self.name} {self._form(kind).arguments}".rstrip()
+
+    def example(self, kind: str | None = None) -> str:
+        """A line that works, of that form or of the first form that has one."""
+        known = [self._form(kind)] if kind else [form for form in self.forms if form.example]
+        return f"{self.name} {known[0].example}".rstrip()
+
+    def permission(self, kind: str) -> Permission:
+        """What it takes to type this form.
+
+        Raises:
+            KeyError: There is no such form. What is not described is not granted.
+        """
+        return Permission.ASK_FOR_HELP if kind == HELP else self._form(kind).permission
+
+    def misuse(self, sentence: str, kind: str | None = None) -> UsageError:
+        """The error that says what is wrong, and shows the form with an example."""
+        return UsageError(sentence, self.usage(kind), self.example(kind), kind)
+
+    def only(self, may: Callable[[Permission], bool]) -> "Command":
+        """The command with the forms that somebody may use, or all where that is none."""
+        forms = tuple(form for form in self.forms if may(form.permission))
+        return replace(self, forms=forms or self.forms)
+
+    def _form(self, kind: str) -> Form:
+        return {form.kind: form for form in self.forms}[kind]
+
+
+ORGS = Command(
+    "/orgs",
+    "List, search and show organizations",
+    (
+        Form("list", "", "list all organizations", Permission.READ),
+        Form(
+            "search",
+            "<text>",
+            "search by name, ID, contact or currency",
+            Permission.READ,
+            example="EUR",
+        ),
+        Form(
+            "show",
+            "show <id or name>",
+            "show one organization's details",
+            Permission.READ,
+            example="show 10234695",
+        ),
+        Form("refresh", "refresh", "reload the list", Permission.REFRESH),
+    ),
+)
+
+RATELIMITS = Command(
+    "/ratelimits",
+    "See API usage and limits per organization",
+    (
+        Form(
+            "all",
+            "",
+            "API usage of every organization, closest to the limit first",
+            Permission.READ,
+        ),
+        Form(
+            "one",
+            "<org>",
+            "one organization's usage over the last 24 h",
+            Permission.READ,
+            example="10234695",
+        ),
+        Form(
+            "check",
+            "check <org>",
+            "make one test call",
+            Permission.REFRESH,
+            example="check 10234695",
+        ),
+        Form(
+            "plan",
+            "plan <org> <plan>",
+            "change its plan",
+            Permission.SET_PLAN,
+            example="plan 10234695 standard",
+        ),
+    ),
+)
+
+TESTUSERS = Command(
+    "/testusers",
+    "See, add or remove a flow's test users",
+    (
+        Form(FORM, "", "open a form to add or remove test users", Permission.REQUEST),
+        Form(
+            "list",
+            "list <flow> [<text>]",
+            "who can test it, who approved them, until when",
+            Permission.READ,
+            example="list welcome",
+            hint="list <flow>",
+        ),
+        Form(
+            "add",
+            "add <flow> <identity or @preset>… [for <duration>] [from <time>] [because <reason>]",
+            "ask to add people",
+            Permission.REQUEST,
+            example="add welcome +15550100 for 2h because Friday's demo",
+            hint="add <flow> <identity>…",
+        ),
+        Form(
+            "remove",
+            "remove <flow> <identity or @preset>… [because <reason>]",
+            "ask to remove people",
+            Permission.REQUEST,
+            example="remove welcome +15550100 because the test is over",
+            hint="remove …",
+        ),
+        Form(
+            "now",
+            "… now because <reason>",
+            "apply without approval",
+            Permission.OVERRIDE,
+            example="add welcome +15550100 now because the demo has begun",
+            hint="",
+        ),
+        Form(
+            "history",
+            "history <flow>",
+            "past requests and who decided",
+            Permission.READ,
+            example="history welcome",
+            hint="history …",
+        ),
+        Form("requests", "requests", "requests waiting for approval", Permission.READ, "requests"),
+        Form("mine", "mine", "your requests, and whom you gave access", Permission.READ, "mine"),
+        Form(
+            "presets",
+            "presets",
+            "names that stand for several people",
+            Permission.READ,
+            example="presets",
+        ),
+        Form(
+            "save_preset",
+            "preset save <name> <identity>…",
+            "save people under a name, for `@name` in add and remove",
+            Permission.REQUEST,
+            example="preset save demo-team +15550100 +15550101",
+            hint="preset …",
+        ),
+        Form(
+            "delete_preset",
+            "preset delete <name>",
+            "delete a preset",
+            Permission.REQUEST,
+            example="preset delete demo-team",
+            hint="",
+        ),
+    ),
+)
+
+EMAILKEY = Command(
+    "/emailkey",
+    "Test the email API key and list templates",
+    (
+        Form(
+            "check",
+            "check [resource]",
+            "test the key",
+            Permission.READ,
+            example="check templates",
+        ),
+        Form("templates", "templates", "list templates", Permission.READ, example="templates"),
+    ),
+)
+
+GATEHOUSE = Command(
+    "/gatehouse",
+    "Help, your permissions, bot status, audit log",
+    (
+        Form("whoami", "whoami", "your role and what you can do", Permission.ASK_FOR_HELP),
+        Form(
+            "status",
+            "status",
+            "check that everything is working",
+            Permission.READ,
+            example="status",
+        ),
+        Form(
+            "audit",
+            "audit [n]",
+            "recent audit log entries",
+            Permission.READ_AUDIT,
+            example="audit 20",
+        ),
+    ),
+)
+
+COMMANDS = (ORGS, RATELIMITS, TESTUSERS, EMAILKEY, GATEHOUSE)

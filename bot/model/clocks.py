@@ -1,0 +1,44 @@
+"""What another machine's clock tells of ours."""
+
+from dataclasses import dataclass
+from datetime import UTC
+from email.utils import parsedate_to_datetime
+
+# Slack's signatures are refused when they are five minutes old.
+WRONG_SECONDS = 60.0
+# Less than this is no step of a clock: it is slewed, or read a moment later.
+LEAST_STEP_SECONDS = 1.0
+# Two clocks that are kept right differ by less.
+AGREES_SECONDS = 2.0
+# The `Date` of an answer has whole seconds.
+_ROUNDING_SECONDS = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class ToldTime:
+    """What another clock said between two moments of ours; all in seconds since 1970."""
+
+    asked_at: float
+    told: float
+    answered_at: float
+
+    @property
+    def ahead(self) -> float:
+        """The seconds that our clock is ahead of the other, at the least; behind if negative."""
+        if self.told > self.answered_at:
+            return self.answered_at - self.told
+        return max(0.0, self.asked_at - self.told - _ROUNDING_SECONDS)
+
+
+def told_by(date: str) -> float | None:
+    """The time in an HTTP `Date` header, in seconds since 1970; None without one."""
+    try:
+        told = parsedate_to_datetime(date)
+    except ValueError:
+        return None
+    return (told if told.tzinfo else told.replace(tzinfo=UTC)).timestamp()
+
+
+def ahead_or_behind(seconds: float) -> str:
+    """As in "is 75 s ahead of Slack's"."""
+    return f"{abs(round(seconds))} s {'ahead of' if seconds > 0 else 'behind'}"

@@ -1,0 +1,1 @@
+"""Organizations of the inventory service, and how they are found."""

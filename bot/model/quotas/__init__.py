@@ -1,0 +1,1 @@
+"""Limits of the inventory service: windows, plans, blocks and forecasts."""

@@ -1,0 +1,161 @@
+"""The day's allowance: any 25 hours, unless the service tells its own day.
+
+When the service's day begins is not documented, and a local day is 25 hours long once a year.
+Calls are numbered as they are reserved, so that "how many since" is a difference of two numbers.
+Times are seconds since the epoch by the database's clock.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from bot.model.quotas.blocks import BlockCode
+from bot.model.quotas.reported import ReportedLimits
+
+DAY_SECONDS = 25 * 3600.0
+REPORTED_DAY_SECONDS = 24 * 3600.0
+# The reset is told in whole seconds.
+_TOLD_ROUNDING_SECONDS = 1.0
+SMALLEST_DAY = 100
+_LONGEST_RESET_SECONDS = 90_000  # the 25 hours of the longest day
+
+
+class DaySource(StrEnum):
+    """Where the day's limit in force comes from."""
+
+    PLAN = "plan"
+    REPORTED = "told"
+    MESSAGE = "message"
+
+
+@dataclass(frozen=True, slots=True)
+class ReportedDay:
+    """What the service told with the answer of call `number`.
+
+    `unsure` calls were unanswered when that call was reserved: it may or may not count them.
+    """
+
+    limit: int
+    remaining: int
+    resets_at: float
+    number: int
+    unsure: int = 0
+
+    @property
+    def used(self) -> int:
+        """Calls of anybody that the service had counted."""
+        return self.limit - self.remaining
+
+
+@dataclass(frozen=True, slots=True)
+class DayUse:
+    """Calls of the day in force; `resets_at` only where the service told it."""
+
+    used: int
+    limit: int
+    source: DaySource
+    resets_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DayLedger:
+    """What is remembered of an organization's calls, as far as its day needs it.
+
+    `made` is the number of the newest call, `made_before` that of the newest one before the day.
+    The day begins 25 hours ago, or with a told reset since then; and as long before as a call can
+    go on without an answer, because the service may have counted it that much later. `lowered` is
+    the limit that the message of a 45 named.
+    """
+
+    made: int
+    made_before: int
+    reported: ReportedDay | None = None
+    lowered: int | None = None
+
+
+def sane(limits: ReportedLimits) -> bool:
+    """If told numbers mean something: deployments were seen to send zeros on other answers.
+
+    A limit as small as the minute's is the minute's: no day is documented that is so small.
+    """
+    return (
+        limits.limit > SMALLEST_DAY
+        and 0 <= limits.remaining <= limits.limit
+        and 0 < limits.reset_seconds <= _LONGEST_RESET_SECONDS
+    )
+
+
+def reported_day(
+    limits: ReportedLimits, headers_at: float, number: int, unsure: int
+) -> ReportedDay | None:
+    """The day that the headers of call `number` tell, or None when they tell nonsense."""
+    if not sane(limits):
+        return None
+    resets_at = headers_at + limits.reset_seconds + _TOLD_ROUNDING_SECONDS
+    return ReportedDay(limits.limit, limits.remaining, resets_at, number, unsure)
+
+
+def leaves_day_at(reserved_at: float, hold_seconds: float) -> float:
+    """When a call is of no day any more, where nothing was told."""
+    return reserved_at + hold_seconds + DAY_SECONDS
+
+
+def day_use(ledger: DayLedger, plan_limit: int, now: float) -> DayUse:
+    """The day in force: told by the service while that is fresh, any 25 hours otherwise."""
+    reported = ledger.reported
+    since = ledger.made - ledger.made_before
+    if reported is None or now >= reported.resets_at + REPORTED_DAY_SECONDS:
+        return _lowered(DayUse(since, plan_limit, DaySource.PLAN), ledger.lowered)
+    if now >= reported.resets_at:
+        # A new day has begun and nothing was told of it yet.
+        return _lowered(DayUse(since, reported.limit, DaySource.REPORTED), ledger.lowered)
+    used = reported.used + reported.unsure + ledger.made - reported.number
+    return _lowered(
+        DayUse(used, reported.limit, DaySource.REPORTED, reported.resets_at), ledger.lowered
+    )
+
+
+def _lowered(day: DayUse, lowered: int | None) -> DayUse:
+    if lowered is None or lowered >= day.limit:
+        return day
+    return DayUse(day.used, lowered, DaySource.MESSAGE, day.resets_at)
+
+
+# Nobody has a day of so many calls: it is an address, or another number of somebody's.
+_NO_LIMIT = 1_000_000_000
+# Thousands may be separated; a number with a unit of time, or after when, is a duration.
+_NUMBER = re.compile(
+    r"(?<![\d.,])(\d{1,3}(?:[,.'\u2019 \u00a0\u202f]\d{3})+|\d{1,9})(?![\d.,]*\d)"
+    r"(?!\s*(?:s|sec|second|m|min|minute|h|hour|hr)s?\b)",
+    re.IGNORECASE,
+)
+_OF_TIME = re.compile(
+    r"\d{4}-\d\d?-\d\d?(?:[T ]\d\d?:\d\d(?::\d\d)?)?|\d\d?:\d\d(?::\d\d)?"
+    r"|\b(?:after|in|within|for|wait)\s+\d+",
+    re.IGNORECASE,
+)
+_NAMED = re.compile(r"\blimit\s*(?:of|is|was|:|=)\s*$", re.IGNORECASE)
+
+
+def limit_in_message(message: str, organization_id: str = "") -> int | None:
+    """The limit that the message of a 45 names, as in "exceeded ... of 1,000"; None without one.
+
+    Thousands separators are read. A number after "limit of" is the one; of others the largest is
+    taken, and neither the code itself, nor the organization's id, a time or a duration: a lower
+    number read by mistake would cost people their calls.
+    """
+    words = _OF_TIME.sub(" ", message)
+    found = [(_limit(one[0]), bool(_NAMED.search(words[: one.start()]))) for one in _numbers(words)]
+    limits = [one for one in found if one[0] is not None and str(one[0]) != organization_id]
+    named = [number for number, is_named in limits if is_named and number is not None]
+    return max(named or [number for number, _ in limits if number is not None], default=None)
+
+
+def _numbers(words: str) -> Iterator[re.Match[str]]:
+    return _NUMBER.finditer(words)
+
+
+def _limit(written: str) -> int | None:
+    number = int(re.sub(r"\D", "", written))
+    return number if number not in {0, BlockCode.DAY} and number < _NO_LIMIT else None

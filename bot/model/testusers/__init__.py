@@ -1,0 +1,1 @@
+"""Test users of flows: changes, approvals and what applying a change means."""

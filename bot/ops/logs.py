@@ -1,0 +1,106 @@
+"""Logs: structlog, one line an event, no secret in any."""
+
+import logging
+import sys
+from collections.abc import Callable, MutableMapping
+from typing import Any
+
+import structlog
+
+from bot.ops.redaction import Redactor
+
+# Libraries that tell more than anybody wants to know; of Bolt see `bolt_logger`.
+QUIETER = {
+    "slack_bolt": logging.ERROR,
+    "slack_sdk": logging.WARNING,
+    "aiohttp.access": logging.WARNING,
+    "alembic": logging.WARNING,
+    "aiosqlite": logging.WARNING,
+}
+
+
+def bolt_logger() -> logging.Logger:
+    """Return the logger for Bolt, which tells of nothing but errors."""
+    logger = logging.getLogger("bolt")
+    logger.setLevel(logging.ERROR)
+    return logger
+
+
+def configure_logs(level: str, style: str, redactor: Redactor) -> None:
+    """Send our own and the libraries' records through one chain that removes secrets.
+
+    Args:
+        level: As `LOG_LEVEL`.
+        style: `json`, or `console` for people.
+        redactor: Knows what must never be seen.
+    """
+    shared: list[structlog.typing.Processor] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_logger_name,
+        structlog.stdlib.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        structlog.processors.format_exc_info,
+        without_secrets(redactor),
+    ]
+    render: structlog.typing.Processor = (
+        structlog.dev.ConsoleRenderer()
+        if style == "console"
+        else structlog.processors.JSONRenderer()
+    )
+    if style == "console":
+        shared.append(printable)
+    structlog.configure(
+        processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        wrapper_class=structlog.stdlib.BoundLogger,
+        cache_logger_on_first_use=False,
+    )
+    handler = logging.StreamHandler(sys.stderr)
+    formatter = structlog.stdlib.ProcessorFormatter(
+        foreign_pre_chain=shared,
+        processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, render],
+    )
+    handler.setFormatter(formatter)
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(level)
+    # A library's warnings are lines of the log too.
+    logging.captureWarnings(capture=True)
+    # What cannot be formatted would be printed as it is, with what must not be seen.
+    logging.raiseExceptions = False
+    for name, least in QUIETER.items():
+        logging.getLogger(name).setLevel(max(least, root.level))
+
+
+def printable(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> Any:  # noqa: ANN401
+    """Keep each record on its line, and a terminal's commands out of it; JSON does so by itself."""
+    return {
+        key: _escaped(value) if isinstance(value, str) and key != "exception" else value
+        for key, value in event.items()
+    }
+
+
+def _escaped(text: str) -> str:
+    return "".join(one if one.isprintable() else repr(one)[1:-1] for one in text)
+
+
+def without_secrets(
+    redactor: Redactor,
+) -> Callable[[Any, str, MutableMapping[str, Any]], MutableMapping[str, Any]]:
+    """Return a processor that takes every secret out, wherever in the record it stands."""
+
+    def clean(value: object) -> object:
+        if isinstance(value, str):
+            return redactor.clean(value)
+        if isinstance(value, dict):
+            return {clean(key): clean(one) for key, one in value.items()}
+        if isinstance(value, list | tuple):
+            return [clean(one) for one in value]
+        return value if isinstance(value, int | float | None) else redactor.clean(repr(value))
+
+    def process(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> Any:  # noqa: ANN401
+        meta = {key: event[key] for key in ("_record", "_from_structlog") if key in event}
+        rest = {key: clean(value) for key, value in event.items() if key not in meta}
+        return {**rest, **meta}
+
+    return process

@@ -1,0 +1,191 @@
+"""`/testusers add` and `remove`: what stands after the flow."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise, takewhile
+
+from bot.model.durations import MOST_PARTS, parse_duration
+from bot.model.spelling import tidy_identity
+from bot.model.start_times import StartTime, parse_start
+from bot.model.testusers.changes import MAX_REASON_CHARS, identities_problem, is_sendable
+from bot.parsing.testusers_doubts import doubt
+from bot.parsing.testusers_requests import KEYWORDS, ChangeKind, ChangeRequest, misuse
+from bot.parsing.words import Word, rest_of_line
+
+PRESET = re.compile(r"@([A-Za-z0-9][A-Za-z0-9._-]{0,39})")
+_COUNTRY_CODE = re.compile(r"\+[0-9]{1,3}")
+_AREA_CODE = re.compile(r"\(?[0-9]{2,5}\)?(?:-[0-9]+)*")
+
+
+@dataclass
+class _Options:
+    """What the words after the flow said so far."""
+
+    people: list[Word] = field(default_factory=list)
+    presets: list[str] = field(default_factory=list)
+    duration_seconds: int | None = None
+    start: StartTime | None = None
+    now: bool = False
+    reason: str = ""
+
+
+def parse_change(kind: ChangeKind, words: Sequence[Word], text: str) -> ChangeRequest:
+    """The change that the words after `add` or `remove` ask for; `text` is the whole command.
+
+    Raises:
+        UsageError: They are not understood, or one of them is probably no person.
+    """
+    if not words:
+        raise misuse(kind, "Which flow, and who? Put the flow first, then phone numbers or IDs.")
+    if words[0].keyword in KEYWORDS:
+        raise misuse(kind, f"Put the flow first, e.g. {kind} welcome …")
+    _refuse_split_numbers(kind, words[1:], text)
+    options = _options(kind, list(words[1:]), text)
+    identities = people(kind, options.people, has_presets=bool(options.presets))
+    if options.now and not options.reason:
+        raise misuse("now", "“now” needs a reason. Add “because …” at the end.")
+    if options.now and options.start:
+        raise misuse(kind, "“now” and “from” don't go together: leave one of them out.")
+    return ChangeRequest(
+        kind,
+        words[0].text,
+        identities,
+        options.duration_seconds,
+        options.now,
+        options.reason,
+        tuple(dict.fromkeys(options.presets)),
+        options.start,
+    )
+
+
+def people(action: str, words: Sequence[Word], *, has_presets: bool = False) -> tuple[str, ...]:
+    """The identities that were typed, without what phones put around them.
+
+    Raises:
+        UsageError: Something is wrong with one, or it is probably none.
+    """
+    tidied = [word if word.is_quoted else replace(word, text=tidied_word(word)) for word in words]
+    for word in tidied:
+        if word.opens_quote:
+            raise misuse(action, f"The quote before “{word.text[1:81]}” isn't closed.")
+    if question := doubt(tidied):
+        raise misuse(action, question)
+    identities = tuple(word.text for word in tidied)
+    if not identities and has_presets:
+        return ()
+    if problem := identities_problem(identities):
+        raise misuse(action, problem)
+    return identities
+
+
+def tidied_word(word: Word) -> str:
+    """An unquoted identity; a mark alone stays what it is."""
+    return tidy_identity(word.text) or word.text
+
+
+def _options(kind: ChangeKind, words: list[Word], text: str) -> _Options:
+    options = _Options()
+    while words:
+        _take(kind, words, options, text)
+    return options
+
+
+def _take(kind: ChangeKind, words: list[Word], options: _Options, text: str) -> None:
+    """Take the next word, and what belongs to it."""
+    word = words.pop(0)
+    if word.keyword == "because":
+        options.reason = _reason(kind, rest_of_line(text, word.end))
+        words.clear()
+    elif word.keyword == "for":
+        _take_duration(kind, words, options)
+    elif word.keyword == "from":
+        _take_start(kind, words, options)
+    elif word.keyword == "now":
+        options.now = True
+    elif not word.is_quoted and (preset := PRESET.fullmatch(tidied_word(word))):
+        options.presets.append(preset.group(1).casefold())
+    else:
+        options.people.append(word)
+
+
+def _take_duration(kind: ChangeKind, words: list[Word], options: _Options) -> None:
+    if kind == "remove":
+        raise misuse(kind, "“for” only works with add. If it is a test user, put it in quotes.")
+    if options.duration_seconds is not None:
+        raise misuse(kind, "You used “for” twice.")
+    typed = [tidied_word(word) for word in takewhile(_is_plain, words[: 2 * MOST_PARTS])]
+    for count in range(len(typed), 0, -1):
+        options.duration_seconds = parse_duration(" ".join(typed[:count]))
+        if options.duration_seconds is not None:
+            del words[:count]
+            return
+    raise misuse(kind, duration_problem(_unread(typed) or (words[0].text if words else "")))
+
+
+def _unread(typed: Sequence[str]) -> str:
+    """What probably was to be a duration: a number and its unit, or one word."""
+    return " ".join(typed[: 2 if typed and typed[0].isdigit() else 1])
+
+
+def _take_start(kind: ChangeKind, words: list[Word], options: _Options) -> None:
+    if kind == "remove":
+        raise misuse(kind, "“from” only works with add. If it is a test user, put it in quotes.")
+    if options.start is not None:
+        raise misuse(kind, "You used “from” twice.")
+    typed = [tidied_word(word) for word in takewhile(_is_plain, words)]
+    found = parse_start(typed)
+    if found is None:
+        raise misuse(kind, start_problem(" ".join(typed[:2])))
+    options.start = found[0]
+    del words[: found[1]]
+
+
+def _is_plain(word: Word) -> bool:
+    return not word.is_quoted and word.keyword not in KEYWORDS
+
+
+def duration_problem(typed: str) -> str:
+    """What is wrong with a duration that was typed."""
+    if not typed:
+        return "Add a duration after “for”, e.g. 30m, 2h or 3d."
+    return f"I can't read “{typed[:80]}” as a duration. Try 30m, 2h or 3d."
+
+
+def start_problem(typed: str) -> str:
+    """What is wrong with a start time that was typed."""
+    example = "9:00, tomorrow 9:00 or 2026-12-01 09:00"
+    if not typed:
+        return f"Add a time after “from”, e.g. {example}."
+    return f"I can't read “{typed[:80]}” as a time. Try {example}."
+
+
+def _reason(kind: ChangeKind, reason: str) -> str:
+    if not reason:
+        raise misuse(kind, "Add a reason after “because”.")
+    if problem := reason_problem(reason):
+        raise misuse(kind, problem)
+    return reason
+
+
+def reason_problem(reason: str) -> str | None:
+    """Why the reason cannot be taken, as a sentence; None when it can."""
+    if len(reason) > MAX_REASON_CHARS:
+        return f"The reason is too long ({len(reason)} of {MAX_REASON_CHARS} characters)."
+    if reason and not is_sendable(reason):
+        return "The reason contains a character I can't store. Please retype it."
+    return None
+
+
+def _refuse_split_numbers(kind: ChangeKind, words: Sequence[Word], text: str) -> None:
+    """`+1 (555) 0100`, as phones paste it, is one person and not three."""
+    for first, second in pairwise(takewhile(lambda word: word.keyword != "because", words)):
+        start, rest = tidied_word(first), tidied_word(second)
+        is_split = _COUNTRY_CODE.fullmatch(start) and _AREA_CODE.fullmatch(rest)
+        between = text[first.end : second.end]
+        if is_split and not (first.is_quoted or second.is_quoted or "," in between):
+            raise misuse(
+                kind,
+                f"“{start} {rest}” looks like one number."
+                " Type it without spaces, or put a comma between two people.",
+            )

@@ -1,0 +1,339 @@
+"""The settings: the only reader of the environment; `settings_problems` says what is wrong."""
+
+import json
+from collections.abc import Mapping
+from typing import Annotated, Literal
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationError,
+    model_validator,
+)
+from yarl import URL
+
+from bot.database_url import server_address
+from bot.model.durations import parse_duration
+from bot.model.policies import EVERY_FLOW, FlowPolicy
+from bot.permissions import EVERY_FULL_MEMBER, Policy, Role
+from bot.settings.gateway import ClientName, ClientSettings
+from bot.settings.problems import (
+    EXAMPLES,
+    SettingsError,
+    mistyped_problems,
+    problem_of,
+    problems_between,
+)
+from bot.settings.secrets import is_loopback
+
+__all__ = ["DATA_CENTERS", "EXAMPLES", "Settings", "SettingsError", "read_settings", "revealed"]
+
+DATA_CENTERS = ("com", "eu", "in", "com.au", "jp", "ca", "com.cn", "sa")
+LONGEST_CACHE_SECONDS = 7 * 24 * 3600
+LONGEST_RETAIN_DAYS = 100 * 365
+# As in a listing.
+LONGEST_ORGANIZATION_ID = 64
+FLOW_SID = r"^FW[0-9a-fA-F]{32}$"
+DataCenter = Literal["com", "eu", "in", "com.au", "jp", "ca", "com.cn", "sa"]
+
+
+def _from_json(value: object) -> object:
+    """Read JSON where the environment has a text; an error says where."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value, object_pairs_hook=_without_repetitions)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"is not JSON ({error.msg} at character {error.pos + 1})") from None
+    except RecursionError:
+        raise ValueError("is not JSON (too deep)") from None
+
+
+def _without_repetitions(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """Refuse a name that is there twice: the last one would win unseen."""
+    names = [name for name, _ in pairs]
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"has “{name}” twice")
+    return dict(pairs)
+
+
+def _safe_address(value: str) -> str:
+    """Take https anywhere, http only on this machine: a credential travels in the address."""
+    try:
+        url = URL(value)
+    except ValueError:
+        raise ValueError("is not an address") from None
+    if url.scheme not in {"http", "https"} or not url.host:
+        raise ValueError("is not an address that starts with https://")
+    if url.scheme == "http" and not is_loopback(url.host):
+        raise ValueError("must be https:// (http:// is taken for this machine only)")
+    if url.user or url.password or url.query_string or url.fragment:
+        raise ValueError("must have no user, password, query or fragment")
+    return value
+
+
+def _slack_ids(value: str) -> str:
+    if value == EVERY_FULL_MEMBER or (value[:1] in {"U", "W", "S"} and value.isidentifier()):
+        return value
+    raise ValueError("is not a user id (U…, W…), a group id (S…) or *")
+
+
+def _named_ids(value: str) -> str:
+    if value == EVERY_FULL_MEMBER:
+        raise ValueError("* is not taken here: name people and groups")
+    return _slack_ids(value)
+
+
+def _hours(value: float) -> float:
+    if not 0 < value < 24 * 366:
+        raise ValueError("must be more than 0 hours and less than a year")
+    return value
+
+
+def _seconds(value: object) -> int:
+    seconds = parse_duration(value) if isinstance(value, str) else None
+    if seconds is None:
+        raise ValueError('must be a duration such as "2h" or "7d"')
+    return seconds
+
+
+def _organization_id(value: str) -> str:
+    is_short = 0 < len(value) <= LONGEST_ORGANIZATION_ID
+    if not is_short or not value.isprintable() or " " in value:
+        raise ValueError('must be an organization id such as "10234695"')
+    return value
+
+
+def _in_small_letters(value: object) -> object:
+    return value.lower() if isinstance(value, str) else value
+
+
+# As the specification writes plans: "Free", "Standard".
+Plan = Annotated[
+    Literal["free", "standard", "professional", "premium", "enterprise"],
+    BeforeValidator(_in_small_letters),
+]
+OrganizationId = Annotated[str, AfterValidator(_organization_id)]
+Address = Annotated[str, AfterValidator(_safe_address)]
+Hours = Annotated[float, AfterValidator(_hours)]
+ChannelId = Annotated[str, Field(pattern=r"^[CGD][A-Za-z0-9_]+$")]
+SlackId = Annotated[str, AfterValidator(_slack_ids)]
+NamedId = Annotated[str, AfterValidator(_named_ids)]
+NamedIds = Annotated[tuple[NamedId, ...], Field(min_length=1)]
+Duration = Annotated[int, BeforeValidator(_seconds)]
+Json = BeforeValidator(_from_json)
+Secret = Annotated[SecretStr, Field(min_length=1)]
+
+
+def revealed(secret: SecretStr | None) -> str | None:
+    """Return the value of a secret, for the one place that needs it."""
+    return None if secret is None else secret.get_secret_value()
+
+
+class OAuthSettings(BaseModel):
+    """A refresh-token grant (RFC 6749) for one data center."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    client_id: str = Field(min_length=1)
+    client_secret: Secret
+    refresh_token: Secret
+    token_url: Address
+
+
+class DataCenterSettings(BaseModel):
+    """How one data center is reached: one of the two credentials, and its own address if any."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    authtoken: Secret | None = None
+    oauth: OAuthSettings | None = None
+    base_url: Address | None = None
+    organization_id: OrganizationId | None = None
+
+    @model_validator(mode="after")
+    def _one_credential(self) -> "DataCenterSettings":
+        if (self.authtoken is None) == (self.oauth is None):
+            raise ValueError("needs exactly one of authtoken and oauth")
+        return self
+
+    def secrets(self) -> list[str]:
+        """Return the values of its credential."""
+        found: list[str] = []
+        _collect(self, found)
+        return found
+
+
+class FlowPolicySettings(BaseModel):
+    """What holds for the requests of a flow; each key is optional."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    approvers: NamedIds | None = None
+    approvals_needed: int | None = Field(default=None, ge=1, le=20)
+    notify: NamedIds | None = None
+    longest: Duration | None = None
+    escalate_after: Duration | None = None
+    escalate_to: NamedIds | None = None
+
+    @property
+    def policy(self) -> FlowPolicy:
+        """The same, as the rules take it."""
+        return FlowPolicy(
+            self.approvers,
+            self.approvals_needed,
+            self.notify,
+            self.longest,
+            self.escalate_after,
+            self.escalate_to,
+        )
+
+
+class Settings(BaseModel):
+    """Every setting, by its name in the environment (in lower case here)."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    slack_bot_token: SecretStr
+    slack_signing_secret: SecretStr | None = None
+    slack_app_token: SecretStr | None = None
+    slack_api_url: Address = "https://slack.com/api/"
+    host: str = "0.0.0.0"  # noqa: S104 - a server; HOST narrows it
+    port: int = Field(default=3000, ge=0, le=65535)
+    metrics_token: SecretStr | None = None
+    database_url: SecretStr = SecretStr("sqlite:///gatehouse.db")
+    database_pool: int = Field(default=10, ge=1, le=1000)
+    roles: Annotated[dict[Role, tuple[SlackId, ...]], Json] = Field(default_factory=dict)
+    alerts_channel: ChannelId
+    approvals_channel: ChannelId
+    inventory_data_centers: Annotated[dict[DataCenter, DataCenterSettings], Json] = Field(
+        default_factory=dict
+    )
+    inventory_base_url: Address | None = None
+    inventory_auth: Literal["query", "header"] = "query"
+    inventory_auth_header: str = "Bearer {token}"
+    inventory_default_plan: Plan = "free"
+    inventory_plans: Annotated[dict[str, Plan], Json] = Field(default_factory=dict)
+    inventory_cache_seconds: float = Field(default=300, ge=0, le=LONGEST_CACHE_SECONDS)
+    inventory_watch: bool = True
+    flow_base_url: Address | None = None
+    flow_account_sid: str | None = None
+    flow_auth_token: SecretStr | None = None
+    flow_form_field: str = Field(default="testUsers", pattern=r"^[A-Za-z][A-Za-z0-9_]*$")
+    flow_aliases: Annotated[
+        dict[
+            Annotated[str, Field(pattern=r"^[^\s\"',]{1,50}$")],
+            Annotated[str, Field(pattern=FLOW_SID)],
+        ],
+        Json,
+    ] = Field(default_factory=dict)
+    flow_approvers: Annotated[dict[str, tuple[NamedId, ...]], Json] = Field(default_factory=dict)
+    flow_policies: Annotated[dict[str, FlowPolicySettings], Json] = Field(default_factory=dict)
+    access_contact: NamedId | None = None
+    approvals_needed: int = Field(default=1, ge=1, le=20)
+    allow_self_approval: bool = False
+    request_hours: Hours = 24
+    remind_hours: Hours = 4
+    email_base_url: Address | None = None
+    email_api_key: SecretStr | None = None
+    email_auth: Literal["bearer", "basic"] = "bearer"
+    commands_per_minute: int = Field(default=30, ge=0)
+    gateway_port: int | None = Field(default=None, ge=0, le=65535)
+    gateway_host: str = "127.0.0.1"
+    gateway_clients: Annotated[dict[ClientName, ClientSettings], Json] = Field(default_factory=dict)
+    audit_key: SecretStr | None = None
+    audit_witness: bool = True
+    retain_days: float = Field(default=400, gt=0, le=LONGEST_RETAIN_DAYS)
+    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
+    log_format: Literal["json", "console"] = "json"
+
+    @property
+    def audit_key_bytes(self) -> bytes | None:
+        """The key of the audit chain."""
+        key = revealed(self.audit_key)
+        return None if key is None else key.encode()
+
+    @property
+    def named_organizations(self) -> dict[str, str]:
+        """The `organization_id` of each data center that has one configured."""
+        centers = self.inventory_data_centers.items()
+        return {str(name): one.organization_id for name, one in centers if one.organization_id}
+
+    @property
+    def policy(self) -> Policy:
+        """What the settings say about permissions; flows by SID in capitals, as case is nothing."""
+        aliases, approvers = self.flow_aliases, self.flow_approvers
+        by_sid = {aliases.get(name, name).upper(): ids for name, ids in approvers.items()}
+        policies = {
+            (name if name == EVERY_FLOW else aliases.get(name, name)).upper(): one.policy
+            for name, one in self.flow_policies.items()
+        }
+        return Policy(self.roles, by_sid, self.allow_self_approval, self.access_contact, policies)
+
+    def missing_for(self, service: Literal["inventory", "flow", "email"]) -> tuple[str, ...]:
+        """Return the names of the settings that a service still needs; none when it can be used."""
+        needed: dict[str, dict[str, object]] = {
+            "inventory": {"INVENTORY_DATA_CENTERS": self.inventory_data_centers},
+            "flow": {
+                "FLOW_BASE_URL": self.flow_base_url,
+                "FLOW_ACCOUNT_SID": self.flow_account_sid,
+                "FLOW_AUTH_TOKEN": self.flow_auth_token,
+            },
+            "email": {"EMAIL_BASE_URL": self.email_base_url, "EMAIL_API_KEY": self.email_api_key},
+        }
+        return tuple(name for name, value in needed[service].items() if not value)
+
+    def secrets(self) -> list[str]:
+        """Return every configured secret value, for whoever must keep it out of sight."""
+        found: list[str] = []
+        _collect(self, found)
+        return [one for one in (*found, self._database_password()) if one]
+
+    def _database_password(self) -> str | None:
+        url = self.database_url.get_secret_value()
+        return None if url.startswith("sqlite:") else server_address(url).password
+
+
+def _collect(value: object, found: list[str]) -> None:
+    if isinstance(value, SecretStr):
+        found.append(value.get_secret_value())
+    elif isinstance(value, BaseModel):
+        for name in type(value).model_fields:
+            if name != "database_url":
+                _collect(getattr(value, name), found)
+    elif isinstance(value, Mapping):
+        for one in value.values():
+            _collect(one, found)
+
+
+# Stands in for a required setting that is missing or wrong, while the others are looked at.
+PLACEHOLDERS = {"slack_bot_token": "xoxb-", "alerts_channel": "C0", "approvals_channel": "C0"}
+
+
+def read_settings(environment: Mapping[str, str]) -> Settings:
+    """Return the settings of the environment; an empty value is as none.
+
+    Raises:
+        SettingsError: Some are wrong or missing; all of them are named at once.
+    """
+    given = {
+        name: environment[name.upper()].strip()
+        for name in Settings.model_fields
+        if environment.get(name.upper(), "").strip()
+    }
+    try:
+        settings, wrong, problems = Settings.model_validate(given), set[str](), list[str]()
+    except ValidationError as error:
+        wrong = {str(one["loc"][0]) for one in error.errors()}
+        problems = [problem_of(one) for one in error.errors(include_input=False)]
+        right = {name: value for name, value in given.items() if name not in wrong}
+        settings = Settings.model_validate({**PLACEHOLDERS, **right})
+    problems += problems_between(given, settings, wrong) + mistyped_problems(environment)
+    if problems:
+        raise SettingsError(list(dict.fromkeys(problems)))
+    return settings

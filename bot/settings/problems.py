@@ -1,0 +1,309 @@
+"""What is said of settings that are wrong: the name, what is wrong, an example; never the value."""
+
+import re
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from yarl import URL
+
+from bot.database_url import SCHEMES, TRUSTED_BY_THE_SYSTEM, AddressError, server_address
+from bot.model.policies import EVERY_FLOW
+from bot.settings.gateway import gateway_problems
+from bot.settings.names import mistyped
+from bot.settings.secrets import secret_problems
+
+if TYPE_CHECKING:
+    from bot.settings import Settings
+
+FLOW_SID = r"FW[0-9a-fA-F]{32}"
+
+EXAMPLES: Mapping[str, str] = {
+    "SLACK_BOT_TOKEN": "xoxb-1234-abcd",
+    "SLACK_SIGNING_SECRET": "8f742231b10e8888abcd99yyyzzz85a5",
+    "SLACK_APP_TOKEN": "xapp-1-A012-3456-abcd",
+    "SLACK_API_URL": "https://slack.com/api/",
+    "HOST": "0.0.0.0",  # noqa: S104 - an example
+    "PORT": "3000",
+    "METRICS_TOKEN": "a-long-random-word",
+    "DATABASE_URL": "postgresql://gatehouse@db.example.com/gatehouse",
+    "DATABASE_POOL": "10",
+    "ROLES": '{"viewer": ["*"], "operator": ["S0TEAM"], "approver": ["U0ADA"]}',
+    "ACCESS_CONTACT": "U0ADAM",
+    "ALERTS_CHANNEL": "C0123ALERTS",
+    "APPROVALS_CHANNEL": "C0123APPROVE",
+    "INVENTORY_DATA_CENTERS": '{"eu": {"authtoken": "…"}}',
+    "INVENTORY_BASE_URL": "https://inventory.example.com/inventory/v1",
+    "INVENTORY_AUTH": "query",
+    "INVENTORY_AUTH_HEADER": "Bearer {token}",
+    "INVENTORY_DEFAULT_PLAN": "free",
+    "INVENTORY_PLANS": '{"10234695": "premium"}',
+    "INVENTORY_CACHE_SECONDS": "300",
+    "INVENTORY_WATCH": "on",
+    "FLOW_BASE_URL": "https://flows.example.com",
+    "FLOW_ACCOUNT_SID": "AC0123456789abcdef0123456789abcdef",
+    "FLOW_AUTH_TOKEN": "a1b2c3",
+    "FLOW_FORM_FIELD": "testUsers",
+    "FLOW_ALIASES": '{"welcome": "FW0123456789abcdef0123456789abcdef"}',
+    "FLOW_APPROVERS": '{"welcome": ["U0ADA", "S0TEAM"]}',
+    "FLOW_POLICIES": '{"welcome": {"approvers": ["U0ADA"], "longest": "7d"}}',
+    "APPROVALS_NEEDED": "1",
+    "ALLOW_SELF_APPROVAL": "false",
+    "REQUEST_HOURS": "24",
+    "REMIND_HOURS": "4",
+    "EMAIL_BASE_URL": "https://email.example.com",
+    "EMAIL_API_KEY": "SG.abc",
+    "EMAIL_AUTH": "bearer",
+    "COMMANDS_PER_MINUTE": "30",
+    "GATEWAY_PORT": "3001",
+    "GATEWAY_HOST": "127.0.0.1",
+    "GATEWAY_CLIENTS": (
+        '{"nightly": {"token_sha256":'
+        ' "e6267729024129bcb9f8ca4911ff7ff135181e5c637b4114650c5d8d54c148d6",'
+        ' "organizations": ["eu/10234695"], "methods": ["GET"], "share": 0.5}}'
+    ),
+    "AUDIT_KEY": "32 random bytes in hex",
+    "AUDIT_WITNESS": "on",
+    "RETAIN_DAYS": "400",
+    "LOG_LEVEL": "INFO",
+    "LOG_FORMAT": "json",
+}
+
+
+class SettingsError(Exception):
+    """Some settings are wrong; `problems` has one line each, with the name and an example."""
+
+    def __init__(self, problems: list[str]) -> None:
+        super().__init__("\n".join(problems))
+        self.problems = problems
+
+
+# pydantic's kinds of errors, in the words of who sets an environment variable.
+WORDS = {
+    "missing": "is required",
+    "bool_parsing": "must be on or off",
+    "int_parsing": "must be a whole number",
+    "int_from_float": "must be a whole number",
+    "float_parsing": "must be a number",
+    "finite_number": "must be a number",
+    "tuple_type": "must be a list",
+    "dict_type": "must be a JSON object",
+    "model_type": "must be a JSON object",
+    "string_type": "must be a text",
+    "string_pattern_mismatch": "is not of the form of the example",
+    "string_too_short": "must not be empty",
+    "too_short": "must not be empty",
+    "extra_forbidden": "is not known here",
+}
+
+
+def problem_of(error: Any) -> str:  # noqa: ANN401 - pydantic's ErrorDetails
+    """Say what is wrong without the value, which may be a secret."""
+    name = str(error["loc"][0]).upper()
+    where = " → ".join(str(part) for part in error["loc"][1:] if part != "[key]")
+    what = WORDS.get(error["type"]) or _in_our_words(error["msg"])
+    if name == "EMAIL_AUTH":
+        what = "must be bearer or basic with an API key: account passwords ended in Q4 2020"
+    return problem_line(name, f"{where}: {what}" if where else what)
+
+
+def _in_our_words(message: str) -> str:
+    plain = message.removeprefix("Value error, ")
+    for theirs in ("Input should be", "String should", "Value should"):
+        if plain.startswith(theirs):
+            ours = "must be" if theirs.endswith("be") else "must"
+            return ours + plain.removeprefix(theirs)
+    return plain[:1].lower() + plain[1:]
+
+
+def problem_line(name: str, what: str) -> str:
+    """Return one line about one setting: its name, what is wrong, an example."""
+    return f"{name} {what} (example: {name}={EXAMPLES[name]})"
+
+
+def problems_between(
+    given: Mapping[str, str], settings: "Settings", wrong: Collection[str]
+) -> list[str]:
+    """Return what no single setting can see.
+
+    Args:
+        given: What the environment has, by the settings' names.
+        settings: Those that are right; the defaults of the others.
+        wrong: The names of those that are wrong by themselves, which have had their line.
+    """
+    problems = _slack_problems(given) + _database_problems(given) + _character_problems(given)
+    if {"inventory_data_centers", "inventory_base_url"}.isdisjoint(wrong):
+        problems += _inventory_problems(settings)
+    if "{token}" not in settings.inventory_auth_header:
+        problems.append(problem_line("INVENTORY_AUTH_HEADER", "must have {token} in it"))
+    problems += _version_problems(settings)
+    if "flow_aliases" not in wrong:
+        problems += _alias_problems(settings)
+    if {"slack_api_url", "inventory_data_centers"}.isdisjoint(wrong):
+        told = {problem.partition(" ")[0] for problem in problems}
+        weak = [one for one in secret_problems(given, settings) if one[0] not in told]
+        problems += [problem_line(*one) for one in weak]
+    if {"flow_aliases", "flow_approvers"}.isdisjoint(wrong):
+        problems += _flow_problems("FLOW_APPROVERS", settings.flow_approvers, settings)
+    if {"flow_aliases", "flow_policies"}.isdisjoint(wrong):
+        named = [name for name in settings.flow_policies if name != EVERY_FLOW]
+        problems += _flow_problems("FLOW_POLICIES", named, settings) + _policy_problems(settings)
+    if {"gateway_clients", "gateway_port", "port", "inventory_data_centers"}.isdisjoint(wrong):
+        problems += [problem_line(*one) for one in gateway_problems(given, settings)]
+    return problems
+
+
+def mistyped_problems(environment: Mapping[str, str]) -> list[str]:
+    """Return a line for each name that is nearly a setting's: what it was meant to say is lost."""
+    return [
+        problem_line(meant, f"is probably meant by {name}, which is no setting: correct the name")
+        for name, meant in mistyped(environment, EXAMPLES).items()
+    ]
+
+
+# Of which a value may have several lines.
+JSON_SETTINGS = frozenset(
+    {
+        *("roles", "inventory_data_centers", "inventory_plans", "flow_aliases", "flow_approvers"),
+        *("flow_policies", "gateway_clients"),
+    }
+)
+
+
+def _character_problems(given: Mapping[str, str]) -> list[str]:
+    return [
+        problem_line(name.upper(), "has a line break or another character that cannot be seen")
+        for name, value in given.items()
+        if name not in JSON_SETTINGS and not value.isprintable()
+    ]
+
+
+def _version_problems(settings: "Settings") -> list[str]:
+    """The program puts the version into the path by itself."""
+    addresses = {
+        "FLOW_BASE_URL": (settings.flow_base_url, "/v2"),
+        "EMAIL_BASE_URL": (settings.email_base_url, "/v3"),
+    }
+    return [
+        problem_line(name, f"must be without {version}")
+        for name, (address, version) in addresses.items()
+        if address and URL(address).path.rstrip("/").endswith(version)
+    ]
+
+
+def _alias_problems(settings: "Settings") -> list[str]:
+    """Aliases that lead to another flow than they seem to."""
+    aliases = settings.flow_aliases
+    problems = [
+        problem_line("FLOW_ALIASES", f"has the alias “{alias}”, which is another flow's SID")
+        for alias, sid in aliases.items()
+        if re.fullmatch(FLOW_SID, alias) and alias.upper() != sid.upper()
+    ]
+    by_name: dict[str, set[str]] = {}
+    for alias, sid in aliases.items():
+        by_name.setdefault(alias.casefold(), set()).add(sid.upper())
+    both = [alias for alias in aliases if len(by_name[alias.casefold()]) > 1]
+    if both:
+        named = " and ".join(f"“{alias}”" for alias in both)
+        what = f"has {named}, which only case tells apart, for different flows"
+        problems.append(problem_line("FLOW_ALIASES", what))
+    return problems
+
+
+def _slack_problems(given: Mapping[str, str]) -> list[str]:
+    problems = []
+    if not given.get("slack_signing_secret") and not given.get("slack_app_token"):
+        problems.append(
+            problem_line("SLACK_SIGNING_SECRET", "is required unless SLACK_APP_TOKEN is set")
+        )
+    secret = given.get("slack_signing_secret", "")
+    if secret.startswith(("xox", "xapp-")) or " " in secret:
+        problems.append(
+            problem_line("SLACK_SIGNING_SECRET", "is no signing secret: see Basic Information")
+        )
+    for name, prefix in (("slack_bot_token", "xoxb-"), ("slack_app_token", "xapp-")):
+        if given.get(name, prefix).startswith(('"', "'")):
+            what = f"must start with {prefix}, and starts with a quote: take the quotes away"
+            problems.append(problem_line(name.upper(), what))
+        elif not given.get(name, prefix).startswith(prefix):
+            problems.append(problem_line(name.upper(), f"must start with {prefix}"))
+    return problems
+
+
+def _database_problems(given: Mapping[str, str]) -> list[str]:
+    url = given.get("database_url", "sqlite:///gatehouse.db")
+    problem = _database_problem(url)
+    return [problem_line("DATABASE_URL", problem)] if problem else []
+
+
+def _database_problem(url: str) -> str | None:
+    scheme, separator, rest = url.partition("://")
+    if separator and scheme.lower() in SCHEMES:
+        return _server_problem(url)
+    if scheme != "sqlite" or not rest.startswith("/") or rest == "/" or ":memory:" in rest:
+        return "must start with postgresql:// or be sqlite:///<file>"
+    if "?" in rest:
+        return "has parameters, which a SQLite file has not"
+    return None
+
+
+def _server_problem(url: str) -> str | None:
+    try:
+        address = server_address(url)
+    except AddressError as error:
+        return str(error)
+    for name in ("sslrootcert", "sslcert", "sslkey", "sslcrl"):
+        path = address.options.get(name)
+        if path and path != TRUSTED_BY_THE_SYSTEM and not Path(path).is_file():
+            return f"names a file in {name} that is not there"
+    return None
+
+
+def _inventory_problems(settings: "Settings") -> list[str]:
+    centers = settings.inventory_data_centers
+    dependent: list[str] = [name for name, one in centers.items() if one.base_url is None]
+    return _base_url_problems(settings.inventory_base_url, dependent) if dependent else []
+
+
+def _base_url_problems(base_url: str | None, dependent: list[str]) -> list[str]:
+    name = "INVENTORY_BASE_URL"
+    if base_url is None:
+        needed = "is required unless every data center has its own base_url"
+        return [problem_line(name, needed)]
+    host = URL(base_url).host or ""
+    if host.endswith(".com") or dependent == ["com"]:
+        return []
+    return [problem_line(name, "must be on the com host, so that its suffix can be replaced")]
+
+
+def _flow_problems(setting: str, names: Collection[str], settings: "Settings") -> list[str]:
+    """What is wrong with the flows that a setting names, by alias or SID."""
+    sids = [settings.flow_aliases.get(name, name) for name in names]
+    unknown = [
+        problem_line(setting, f"names “{sid}”, which is neither an alias nor a flow SID")
+        for sid in sids
+        if not re.fullmatch(FLOW_SID, sid)
+    ]
+    # Case does not tell flows apart.
+    same = [sid.upper() for sid in sids]
+    twice = dict.fromkeys(sid for sid in sids if same.count(sid.upper()) > 1)
+    return unknown + [
+        problem_line(setting, f"names the flow {sid} twice, by alias and SID") for sid in twice
+    ]
+
+
+def _policy_problems(settings: "Settings") -> list[str]:
+    """What cannot be kept: an escalation to nobody, more approvals than there are approvers."""
+    policy, problems = settings.policy, []
+    for name in settings.flow_policies:
+        sid = name if name == EVERY_FLOW else settings.flow_aliases.get(name, name)
+        rules = policy.rules_of(sid, settings.approvals_needed)
+        if rules.escalate_after_seconds is not None and not rules.escalate_to:
+            problems.append(f"{name}: escalate_after needs escalate_to")
+        if rules.escalate_to and rules.escalate_after_seconds is None:
+            problems.append(f"{name}: escalate_to needs escalate_after")
+        approvers = rules.approvers or ()
+        are_people = approvers and not any(one.startswith("S") for one in approvers)
+        if are_people and len(set(approvers)) < rules.approvals_needed:
+            problems.append(f"{name}: needs more approvals than it has approvers")
+    return [problem_line("FLOW_POLICIES", problem) for problem in problems]

@@ -1,0 +1,139 @@
+"""What every part is made of: the database, the clients, the people, and the loop of jobs."""
+
+import secrets
+from dataclasses import dataclass
+
+import aiohttp
+from slack_sdk.web.async_client import AsyncWebClient
+
+from bot.background.jobs import Crowd, JobLoop, Runner
+from bot.background.outbox import SEND_KIND
+from bot.background.tasks import Tasks
+from bot.clients.calls import Observed, Observer
+from bot.clients.http import ServiceHttp
+from bot.clients.proxies import slack_web_client
+from bot.clients.replies import Replies
+from bot.clients.slack import SlackClient, SlackObserver
+from bot.model.health import Part
+from bot.ops.clock import Clock
+from bot.ops.metrics import Metrics
+from bot.ops.redaction import Redactor
+from bot.settings import Settings
+from bot.store import (
+    home_views,
+)
+from bot.store.audit import AuditStore
+from bot.store.engine import Database
+from bot.workflows.health import Health
+from bot.workflows.people import People
+from bot.workflows.quotas.incidents import PROBE_JOB
+from bot.workflows.refusal_record import RefusalRecord
+from bot.workflows.status import ServiceLog
+from bot.workflows.testusers.interactions import INTERACTION
+from bot.workflows.testusers.transitions import APPLY
+
+# Jobs that wait for others as long as these like: what hangs there takes no other's place.
+CROWDS = (
+    Crowd(frozenset({SEND_KIND, INTERACTION, home_views.PUBLISH}), 24),
+    Crowd(frozenset({APPLY}), 12),
+    Crowd(frozenset({PROBE_JOB}), 8),
+)
+
+
+@dataclass(frozen=True)
+class Shared:
+    """What every part is made of.
+
+    `runners` is filled when the parts are made: they want to wake the loop that runs them.
+    """
+
+    settings: Settings
+    clock: Clock
+    database: Database
+    session: aiohttp.ClientSession
+    observer: Observer
+    http: ServiceHttp
+    web: AsyncWebClient
+    slack: SlackClient
+    replies: Replies
+    audit: AuditStore
+    people: People
+    metrics: Metrics
+    services: ServiceLog
+    health: Health
+    jobs: JobLoop
+    tasks: Tasks
+    runners: dict[str, Runner]
+
+
+def shared_parts(
+    settings: Settings,
+    redactor: Redactor,
+    clock: Clock,
+    database: Database,
+    session: aiohttp.ClientSession,
+) -> Shared:
+    """Return what every part is made of, with nothing called or connected yet."""
+    metrics = Metrics()
+    services = ServiceLog(clock, _configured_services(settings))
+    observer, web = _observer(metrics, services), _web_client(settings, session)
+    health = Health(clock, channels_of(settings))
+    slack = SlackClient(web, clock, _slack_observer(metrics, health))
+    audit = AuditStore(settings.audit_key_bytes)
+    runners: dict[str, Runner] = {}
+    return Shared(
+        settings=settings,
+        clock=clock,
+        database=database,
+        session=session,
+        observer=observer,
+        http=ServiceHttp(session, redactor, observer, clock),
+        web=web,
+        slack=slack,
+        replies=Replies(session, clock, slack, settings.slack_api_url),
+        audit=audit,
+        people=People(slack, settings.policy, RefusalRecord(database, audit, clock), clock),
+        metrics=metrics,
+        services=services,
+        health=health,
+        jobs=JobLoop(database, clock, secrets.token_hex(8), runners, CROWDS),
+        tasks=Tasks(),
+        runners=runners,
+    )
+
+
+def _web_client(settings: Settings, session: aiohttp.ClientSession) -> AsyncWebClient:
+    token = settings.slack_bot_token.get_secret_value()
+    return slack_web_client(token, settings.slack_api_url, session)
+
+
+def channels_of(settings: Settings) -> dict[Part, str]:
+    """Return the channels that the bot writes to by itself."""
+    return {
+        Part.APPROVALS_CHANNEL: settings.approvals_channel,
+        Part.ALERTS_CHANNEL: settings.alerts_channel,
+    }
+
+
+def _slack_observer(metrics: Metrics, health: Health) -> SlackObserver:
+    def observe(method: str, error: str | None, channel_id: str | None) -> None:
+        metrics.count_slack(method, error)
+        health.note_slack(method, error, channel_id)
+
+    return observe
+
+
+def _configured_services(settings: Settings) -> list[str]:
+    centers = [f"inventory ({name})" for name in settings.inventory_data_centers]
+    others = [name for name in ("flow", "email") if not settings.missing_for(name)]
+    return [*centers, *others]
+
+
+def _observer(metrics: Metrics, services: ServiceLog) -> Observer:
+    def observe(observed: Observed) -> None:
+        metrics.count_call(observed.service, str(observed.status or observed.outcome))
+        center = f" ({observed.data_center})" if observed.data_center else ""
+        failure = None if observed.outcome == "ok" else observed.outcome
+        services.note(f"{observed.service}{center}", failure)
+
+    return observe

@@ -1,0 +1,234 @@
+"""The gateway's line: who waits for an organization, in any process, and what clients have used.
+
+A row is a call that waits. It is renewed while its process lives, and counts for nothing a moment
+after that has died.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+from sqlalchemy import ColumnElement, Select, bindparam, delete, func, literal, select
+
+from bot.model.organizations.organization import OrganizationKey
+from bot.model.quotas.calls import caller_of, client_named
+from bot.model.quotas.days import DAY_SECONDS, REPORTED_DAY_SECONDS, leaves_day_at
+from bot.model.quotas.plans import Limits
+from bot.model.quotas.quota import Full, Granted, HeldCall, Holdings, LimitKind, Terms
+from bot.model.turns import (
+    ClientCall,
+    ClientTurn,
+    ClientUse,
+    LineStanding,
+    OthersWait,
+    Waiting,
+    may_go,
+    within_share,
+)
+from bot.store import accounts
+from bot.store.accounts import Account
+from bot.store.engine import Transaction
+from bot.store.inserts import insert_into
+from bot.store.tables import gateway_waits as waits
+from bot.store.tables import quota_calls as calls
+from bot.store.tables import quota_organizations as organizations
+
+# A row of a process that died is out of everybody's way after this long.
+LEASE_SECONDS = 2.0
+# Rows that nobody renews any more are removed after this long.
+KEEP_SECONDS = 10.0
+
+
+async def load(
+    tx: Transaction, key: OrganizationKey, terms: Terms, turn: ClientTurn
+) -> tuple[Account, ClientUse]:
+    """The organization as it is now and what a client holds of it, in one statement."""
+    caller = caller_of(turn.client)
+    row = await accounts.load_row(tx, key, terms, _with_use(tx.clock), caller=caller)
+    if row is None:
+        return await accounts.load_or_add(tx, key, terms), ClientUse(0, 0)
+    use = ClientUse(row.its_minute, row.its_concurrent, bool(row.others_wait))
+    return accounts.account_of(row, terms), use
+
+
+@cache
+def _with_use(clock: ColumnElement[float]) -> Select[Any]:
+    its = calls.c.organization == organizations.c.id
+    minute = (
+        select(func.count())
+        .where(its, calls.c.slot_free_at > clock, calls.c.slack_user_id == bindparam("caller"))
+        .correlate(organizations)
+    )
+    line = (
+        select(literal(1))
+        .where(waits.c.organization == organizations.c.id, waits.c.until > clock)
+        .correlate(organizations)
+    )
+    return accounts.one(clock).add_columns(
+        minute.scalar_subquery().label("its_minute"),
+        minute.where(calls.c.permit_until > clock).scalar_subquery().label("its_concurrent"),
+        line.exists().label("others_wait"),
+    )
+
+
+async def decide(
+    tx: Transaction,
+    account: Account,
+    turn: ClientTurn,
+    use: ClientUse,
+    granted: Granted,
+    terms: Terms,
+) -> Granted | Full | OthersWait:
+    """Whether a call that fits beside all others is this client's to make now."""
+    # All of its calls are among the organization's, so a share of 1 needs no count of the day.
+    day = await count_day(tx, account, turn.client) if turn.share < 1 else 0
+    full = within_share(limits_in_force(account), turn, use, day)
+    if full is not None:
+        return await _with_time(tx, account, turn, full, terms)
+    return may_go(granted, turn, use)
+
+
+def limits_in_force(account: Account) -> Limits:
+    """The plan's limits, with the day's as the service told it."""
+    return replace(account.limits, day=account.day.limit)
+
+
+async def _with_time(
+    tx: Transaction, account: Account, turn: ClientTurn, full: Full, terms: Terms
+) -> Full:
+    """The same with the time when the client's share has room again."""
+    its = (calls.c.organization == account.id) & (calls.c.slack_user_id == caller_of(turn.client))
+    if full.kind is LimitKind.DAY:
+        query = select(calls.c.reserved_at).where(its, calls.c.reserved_at > _day_began_at(account))
+        nth = query.order_by(calls.c.reserved_at).offset(full.returning - 1).limit(1)
+        reserved_at = (await tx.connection.execute(nth)).scalar()
+        leaves_at = leaves_day_at(reserved_at or account.now, terms.hold_seconds)
+        return replace(full, free_at=account.day.resets_at or leaves_at)
+    query = select(calls.c.slot_free_at, calls.c.permit_until)
+    rows = await tx.connection.execute(query.where(its, calls.c.slot_free_at > account.now))
+    held = Holdings.of([HeldCall(*row) for row in rows], account.now)
+    return replace(full, free_at=held.free_at(full.kind, full.allowed) or account.now)
+
+
+def _day_began_at(account: Account) -> float:
+    """When the day began that calls count against now, as far as that can be told."""
+    any_day = account.now - DAY_SECONDS
+    resets_at = account.day.resets_at
+    return any_day if resets_at is None else max(any_day, resets_at - REPORTED_DAY_SECONDS)
+
+
+async def count_day(tx: Transaction, account: Account, client: str) -> int:
+    """A client's calls of the day."""
+    return (await count_days(tx, account, [client]))[client]
+
+
+async def count_days(
+    tx: Transaction, account: Account, clients: Collection[str] = ()
+) -> Counter[str]:
+    """Calls of the day by client; of these clients, or of all."""
+    who = calls.c.slack_user_id
+    named = who.in_(map(caller_of, clients)) if clients else who.startswith(caller_of(""))
+    query = (
+        select(who, func.count())
+        .where(calls.c.organization == account.id, calls.c.reserved_at > _day_began_at(account))
+        .where(named)
+        .group_by(who)
+    )
+    rows = await tx.connection.execute(query)
+    return Counter({client_named(caller) or "": count for caller, count in rows})
+
+
+async def count_minute(tx: Transaction, account: Account) -> Counter[str]:
+    """Slots of the minute by the client that holds them."""
+    rows = await _calls_held(tx, account)
+    return Counter(one.client for one in rows if one.client is not None)
+
+
+async def use_by_client(tx: Transaction, account: Account) -> dict[str, list[int]]:
+    """What each client has used of the minute and of the day, by its name; most first."""
+    minute, day = await count_minute(tx, account), await count_days(tx, account)
+    names = sorted({*minute, *day}, key=lambda name: (-minute[name], -day[name], name))
+    return {name: [minute[name], day[name]] for name in names}
+
+
+async def count_held(tx: Transaction) -> int:
+    """Slots of the minute that clients hold, of all organizations."""
+    now = (await tx.now()).timestamp()
+    query = (
+        select(func.count())
+        .select_from(calls)
+        .where(calls.c.slot_free_at > now, calls.c.slack_user_id.startswith(caller_of("")))
+    )
+    return (await tx.connection.execute(query)).scalar_one()
+
+
+async def _calls_held(tx: Transaction, account: Account) -> list[ClientCall]:
+    query = select(calls.c.slot_free_at, calls.c.permit_until, calls.c.slack_user_id)
+    held = query.where(calls.c.organization == account.id, calls.c.slot_free_at > account.now)
+    return [
+        ClientCall(HeldCall(row.slot_free_at, row.permit_until), client_named(row.slack_user_id))
+        for row in await tx.connection.execute(held)
+    ]
+
+
+async def join(tx: Transaction, key: OrganizationKey, client: str, now: float) -> int:
+    """Take a place at the end of the line; return its ticket."""
+    organization = await _id_of(tx, key)
+    old = (waits.c.organization == organization) & (waits.c.until < now - KEEP_SECONDS)
+    await tx.connection.execute(delete(waits).where(old))
+    values = {"organization": organization, "client": client, "until": now + LEASE_SECONDS}
+    taken = await tx.connection.execute(waits.insert().values(**values).returning(waits.c.ticket))
+    return int(taken.scalar_one())
+
+
+async def _id_of(tx: Transaction, key: OrganizationKey) -> int:
+    query = select(organizations.c.id).where(
+        organizations.c.data_center == key.data_center,
+        organizations.c.organization_id == key.organization_id,
+    )
+    # Whoever waits has asked before, and so the organization has a row.
+    return int((await tx.connection.execute(query)).scalar_one())
+
+
+async def renew(tx: Transaction, key: OrganizationKey, mine: Mapping[int, str], now: float) -> None:
+    """Keep the places of this process for a while, by their tickets; put back what was removed."""
+    organization = await _id_of(tx, key)
+    insert = insert_into(waits, is_postgres=tx.is_postgres)
+    rows = [
+        {
+            "ticket": ticket,
+            "organization": organization,
+            "client": client,
+            "until": now + LEASE_SECONDS,
+        }
+        for ticket, client in mine.items()
+    ]
+    statement = insert.values(rows)
+    kept = statement.on_conflict_do_update(
+        index_elements=[waits.c.ticket], set_={"until": statement.excluded.until}
+    )
+    await tx.connection.execute(kept)
+
+
+async def leave(tx: Transaction, tickets: Collection[int]) -> None:
+    """Give places up."""
+    await tx.connection.execute(delete(waits).where(waits.c.ticket.in_(tickets)))
+
+
+async def standing(tx: Transaction, account: Account) -> LineStanding:
+    """What the line is judged by now."""
+    query = select(waits.c.ticket, waits.c.client)
+    line = query.where(waits.c.organization == account.id, waits.c.until > account.now)
+    waiting = [Waiting(row.ticket, row.client) for row in await tx.connection.execute(line)]
+    held = await _calls_held(tx, account)
+    limits = limits_in_force(account)
+    return LineStanding(account.now, limits, account.day.used, held, waiting)
+
+
+async def count_waiting(tx: Transaction) -> int:
+    """How many calls wait, in all processes."""
+    now = (await tx.now()).timestamp()
+    query = select(func.count()).select_from(waits).where(waits.c.until > now)
+    return (await tx.connection.execute(query)).scalar_one()

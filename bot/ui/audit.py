@@ -1,0 +1,204 @@
+"""`/gatehouse audit`: each entry of the audit as one sentence."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from bot.model.audit import BOT, RecordedEntry
+from bot.permissions import Permission
+from bot.ui import block_kit, text
+from bot.ui.message import TEXT_CHARACTERS, Message
+
+ENTRY_CHARACTERS = 600
+DETAIL_CHARACTERS = 200
+IDENTITIES_SHOWN = 3
+CHUNK_CHARACTERS = 2900
+MOST_CHUNKS = 3
+_PERMISSIONS = {permission.name.lower(): permission for permission in Permission}
+
+
+@dataclass(frozen=True)
+class Names:
+    """What to call whom: people by Slack user ID, flows by SID in capitals."""
+
+    people: Mapping[str, str] = field(default_factory=dict)
+    flows: Mapping[str, str] = field(default_factory=dict)
+
+    def person(self, actor: str) -> str:
+        """Return who did it, in bold."""
+        name = "Gatehouse" if actor == BOT else self.people.get(actor, actor)
+        return f"*{text.escape(name, 80)}*"
+
+    def flow(self, sid: object) -> str:
+        """Return a flow by its alias, or else its SID."""
+        return f"*{text.escape(self.flows.get(str(sid).upper(), str(sid)), 60)}*"
+
+
+def people_in(entries: Sequence[RecordedEntry]) -> set[str]:
+    """Return everybody whose name the sentences need: who acted, and who approved."""
+    return {one for entry in entries for one in (entry.actor, *_approvers(entry))}
+
+
+def _approvers(entry: RecordedEntry) -> list[str]:
+    try:
+        return [str(one) for one in json.loads(entry.detail)["approvers"]]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return []
+
+
+def audit(entries: Sequence[RecordedEntry], head: str, names: Names) -> Message:
+    """The latest entries, newest first, and the hash to keep for `audit verify --head`."""
+    if not entries:
+        return _plain("The audit log is empty.")
+    lines = [_line(entry, names) for entry in entries]
+    footer = (
+        f"Latest hash: `{head}`. Keep it: `python -m bot audit verify --head` then detects deleted"
+        " entries."
+    )
+    chunks = _chunks(lines)
+    shown = sum(chunk.count("\n") + 1 for chunk in chunks)
+    title = f"*Last {text.count(shown, 'audit entry', 'audit entries')}*"
+    if shown < len(lines):
+        title += " (the most that fits in one message)"
+    fallback = text.cut("\n".join((title, *chunks)), TEXT_CHARACTERS - len(footer) - 1)
+    sections = [block_kit.section(one) for one in (title, *chunks)]
+    return Message(f"{fallback}\n{footer}", (*sections, block_kit.context(footer)))
+
+
+def _plain(markup: str) -> Message:
+    return Message(markup, (block_kit.section(markup),))
+
+
+def _line(entry: RecordedEntry, names: Names) -> str:
+    line = f"• #{entry.position} {text.time(entry.at)} – {_sentence(entry, names)}"
+    return text.cut(line, ENTRY_CHARACTERS)
+
+
+def _sentence(entry: RecordedEntry, names: Names) -> str:
+    """What happened; an entry of another form is shown as it stands."""
+    try:
+        return _known(entry, json.loads(entry.detail), names) or _as_it_stands(entry, names)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return _as_it_stands(entry, names)
+
+
+def _as_it_stands(entry: RecordedEntry, names: Names) -> str:
+    what = f"{text.escape(entry.action, 64)} {text.escape(entry.subject, 80)}"
+    return f"{names.person(entry.actor)}: {what} {text.code(entry.detail, DETAIL_CHARACTERS)}"
+
+
+def _known(entry: RecordedEntry, detail: Mapping[str, Any], names: Names) -> str | None:
+    who, topic = names.person(entry.actor), entry.action.partition(".")[0]
+    if topic == "request":
+        return _request(entry, detail, who, names)
+    if topic in {"flow", "grant"}:
+        return _list(entry, detail, names)
+    if topic == "preset":
+        return _preset(entry, detail, who)
+    return _other(entry, detail, who)
+
+
+def _preset(entry: RecordedEntry, detail: Mapping[str, Any], who: str) -> str:
+    name = text.code(f"@{entry.subject}", 60)
+    if entry.action == "preset.deleted":
+        return f"{who} deleted the preset {name} ({_identities(detail['before'])})"
+    before = f" (before: {_identities(detail['before'])})" if detail["before"] else ""
+    return f"{who} saved the preset {name}: {_identities(detail['after'])}{before}"
+
+
+def _request(entry: RecordedEntry, detail: Mapping[str, Any], who: str, names: Names) -> str | None:
+    reference = f"(request {text.code(entry.subject[:8])})"
+    reason = f": {text.escape(detail['reason'], 160)}" if detail.get("reason") else ""
+    verb = entry.action.partition(".")[2]
+    if verb == "expired":
+        return f"A request expired without a decision {reference}"
+    if verb == "refused":
+        return f"{who} couldn't {text.escape(detail['act'], 20)} a request {reference}{reason}"
+    change = _request_change(verb, detail, who, names)
+    return f"{change} {reference}{reason}" if change else None
+
+
+BY_ITSELF = {
+    "failed": "failed",
+    "started": "started at its time",
+    "escalated": "waited too long and was escalated",
+}
+
+
+def _request_change(verb: str, detail: Mapping[str, Any], who: str, names: Names) -> str | None:
+    flow = names.flow(detail["flow"])
+    if verb in BY_ITSELF:
+        return f"A change to {flow} {BY_ITSELF[verb]}"
+    if verb == "applied":
+        approvers = [names.person(one) for one in detail["approvers"]]
+        by = f"approved by {', '.join(approvers)}" if approvers else "without approval"
+        change = _change(detail, flow, ("added", "removed")) or f"had nothing to change on {flow}"
+        return f"Gatehouse {change}, {by}"
+    if verb in {"created", "created_without_approval"}:
+        change = _change(detail, flow, ("add", "remove")) or f"change end dates on {flow}"
+        return f"{who} asked to {change}{'' if verb == 'created' else ' without approval'}"
+    if verb in {"approved", "denied", "cancelled", "retried"}:
+        return f"{who} {verb} a change to {flow}"
+    return None
+
+
+def _change(detail: Mapping[str, Any], flow: str, verbs: tuple[str, str]) -> str:
+    parts = []
+    if detail["additions"]:
+        parts.append(f"{verbs[0]} {_identities(detail['additions'])} to {flow}")
+    if detail["removals"]:
+        parts.append(f"{verbs[1]} {_identities(detail['removals'])} from {flow}")
+    return " and ".join(parts)
+
+
+def _identities(identities: Sequence[str]) -> str:
+    shown = ", ".join(text.identity(one, 60) for one in identities[:IDENTITIES_SHOWN])
+    rest = len(identities) - IDENTITIES_SHOWN
+    return f"{shown} and {rest:,} more" if rest > 0 else shown
+
+
+def _list(entry: RecordedEntry, detail: Mapping[str, Any], names: Names) -> str | None:
+    if entry.action == "grant.ended":
+        gone = " (already removed)" if detail["was_gone"] else ""
+        flow = names.flow(detail["flow"])
+        return f"Access of {text.identity(detail['identity'], 60)} to {flow} ended{gone}"
+    if entry.action == "grant.end_failed":
+        flow, reason = names.flow(detail["flow"]), text.escape(detail["reason"], 160)
+        return f"Access to {flow} expired but couldn't be removed: {reason}"
+    sizes = f"{len(detail['before']):,} → {text.count(len(detail['after']), 'test user')}"
+    flow = names.flow(entry.subject)
+    if entry.action == "flow.changed":
+        return f"The list of {flow} changed: {sizes}"
+    if entry.action == "flow.change_not_found":
+        return f"A change to the list of {flow} didn't arrive: {sizes}"
+    return None
+
+
+def _other(entry: RecordedEntry, detail: Mapping[str, Any], who: str) -> str | None:
+    subject = text.escape(entry.subject, 80)
+    if entry.action == "permission.refused":
+        permission = _PERMISSIONS.get(entry.subject)
+        wanted = f"permission to {permission}" if permission else "access"
+        return f"{who} was refused {wanted} ({text.escape(detail['reason'], 60).replace('_', ' ')})"
+    if entry.action == "plan.set":
+        before, plan = text.escape(detail["before"], 30), text.escape(detail["plan"], 30)
+        return f"{who} changed the plan of {subject} from {before} to {plan}"
+    if entry.action == "alert.muted":
+        return f"{who} muted alerts about {subject} for {text.duration(detail['seconds'])}"
+    if entry.action == "alert.unmuted":
+        return f"{who} unmuted alerts about {subject}"
+    return None
+
+
+def _chunks(lines: Sequence[str]) -> list[str]:
+    """Return the lines in sections, as many as a whole message may hold (about 12,000)."""
+    chunks: list[str] = []
+    for line in lines:
+        if chunks and len(chunks[-1]) + len(line) < CHUNK_CHARACTERS:
+            chunks[-1] += f"\n{line}"
+        elif len(chunks) < MOST_CHUNKS:
+            chunks.append(line)
+        else:
+            break
+    return chunks

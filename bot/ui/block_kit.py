@@ -1,0 +1,134 @@
+"""The Block Kit blocks that we use, each within its limits (docs.slack.dev, Block Kit)."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from bot.ui import text
+from bot.ui.message import SlackBlock
+
+SECTION_CHARACTERS = 3000
+FIELD_CHARACTERS = 2000
+HEADER_CHARACTERS = 150
+BUTTON_CHARACTERS = 75
+OPTION_CHARACTERS = 75
+FIELDS_A_SECTION = 10
+CONTEXT_CHARACTERS = 2000
+CONFIRM_TITLE_CHARACTERS = 100
+CONFIRM_TEXT_CHARACTERS = 300
+CONFIRM_LABEL_CHARACTERS = 30
+
+
+def header(title: str) -> SlackBlock:
+    """A heading; `title` may hold text from outside."""
+    return {"type": "header", "text": _plain(title, HEADER_CHARACTERS)}
+
+
+def section(markup: str, accessory: SlackBlock | None = None) -> SlackBlock:
+    """A paragraph of finished markup, which Slack shows whole: nobody decides on half of it."""
+    text_object = _markup(markup, SECTION_CHARACTERS)
+    block: dict[str, Any] = {"type": "section", "text": text_object, "expand": True}
+    return {**block, "accessory": accessory} if accessory else block
+
+
+def fields(pairs: Iterable[tuple[str, str]]) -> list[SlackBlock]:
+    """Label and markup in two columns, ten to a section."""
+    cells = [_markup(f"*{label}*\n{value}", FIELD_CHARACTERS) for label, value in pairs]
+    starts = range(0, len(cells), FIELDS_A_SECTION)
+    return [{"type": "section", "fields": cells[at : at + FIELDS_A_SECTION]} for at in starts]
+
+
+def context(*markup: str) -> SlackBlock:
+    """Small print."""
+    return {"type": "context", "elements": [_markup(one, CONTEXT_CHARACTERS) for one in markup]}
+
+
+def divider() -> SlackBlock:
+    """A line."""
+    return {"type": "divider"}
+
+
+def confirm(title: str, question: str, label: str) -> SlackBlock:
+    """A dialog that asks before a button works; `label` is what is pressed to go on."""
+    return {
+        "title": _plain(title, CONFIRM_TITLE_CHARACTERS),
+        "text": _plain(question, CONFIRM_TEXT_CHARACTERS),
+        "confirm": _plain(label, CONFIRM_LABEL_CHARACTERS),
+        "deny": _plain("Go back", CONFIRM_LABEL_CHARACTERS),
+    }
+
+
+def button(
+    label: str,
+    action_id: str,
+    value: str,
+    *,
+    style: str | None = None,
+    spoken: str | None = None,
+    sure: SlackBlock | None = None,
+) -> SlackBlock:
+    """A button; `spoken` is read out instead of a label that does not speak for itself.
+
+    `sure` is a `confirm`, for what should not happen by mistake.
+    """
+    block: dict[str, Any] = {
+        "type": "button",
+        "text": _plain(label, BUTTON_CHARACTERS),
+        "action_id": action_id,
+        "value": value,
+    }
+    if style:
+        block["style"] = style
+    if sure:
+        block["confirm"] = dict(sure)
+    if spoken:
+        block["accessibility_label"] = text.plain(spoken, BUTTON_CHARACTERS)
+    return block
+
+
+def select(placeholder: str, action_id: str, options: Sequence[tuple[str, str]]) -> SlackBlock:
+    """A menu of (text, value)."""
+    return {
+        "type": "static_select",
+        "action_id": action_id,
+        "placeholder": _plain(placeholder, HEADER_CHARACTERS),
+        "options": [
+            {"text": _plain(label, OPTION_CHARACTERS), "value": value} for label, value in options
+        ],
+    }
+
+
+def overflow(action_id: str, options: Sequence[tuple[str, str]]) -> SlackBlock:
+    """A small menu of (text, value)."""
+    return {
+        "type": "overflow",
+        "action_id": action_id,
+        "options": [
+            {"text": _plain(label, OPTION_CHARACTERS), "value": value} for label, value in options
+        ],
+    }
+
+
+def actions(*elements: SlackBlock) -> SlackBlock:
+    """Buttons and menus in a row."""
+    return {"type": "actions", "elements": list(elements)}
+
+
+def table(rows: Sequence[Sequence[str]], *, right: frozenset[int] = frozenset()) -> SlackBlock:
+    """A table of plain texts, the first row its heading; columns in `right` align right.
+
+    The first column holds names, and wraps.
+    """
+    settings = [
+        {"align": "right" if at in right else "left", "is_wrapped": at == 0}
+        for at in range(len(rows[0]))
+    ]
+    cells = [[{"type": "raw_text", "text": text.plain(cell, 90)} for cell in row] for row in rows]
+    return {"type": "table", "column_settings": settings, "rows": cells}
+
+
+def _plain(value: str, limit: int) -> dict[str, Any]:
+    return {"type": "plain_text", "text": text.plain(value, limit), "emoji": False}
+
+
+def _markup(markup: str, limit: int) -> dict[str, Any]:
+    return {"type": "mrkdwn", "text": text.cut(markup, limit) or "–", "verbatim": True}

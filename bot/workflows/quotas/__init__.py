@@ -1,0 +1,1 @@
+"""Organizations and their limits: reserving, watching, incidents and alerts."""

@@ -1,0 +1,223 @@
+"""Alerts: the message of an incident, what its buttons do, and the jobs behind it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from bot.background.jobs import Lease
+from bot.background.outbox import CardNow, Note
+from bot.errors import NotConfigured, NotFound, OrganizationBlocked, QuotaExhausted
+from bot.model.audit import AuditEntry
+from bot.model.organizations.organization import OrganizationKey
+from bot.model.quotas.calls import PROBE, CallCause
+from bot.model.quotas.incidents import Incident
+from bot.permissions import Person
+from bot.service_errors import CredentialsRefused, PermissionMissing, ServiceError, ServiceRefused
+from bot.store import incidents, outbox, quotas
+from bot.store.audit import AuditStore
+from bot.store.engine import Database, Transaction
+from bot.store.jobs import Job
+from bot.store.outbox import OutboxMessage
+from bot.ui import incidents as ui
+from bot.workflows.directory import InventoryListings, OrganizationDirectory
+from bot.workflows.quotas.incidents import (
+    MUTE_SECONDS,
+    Incidents,
+    card_message,
+    mute_job,
+    probe_job,
+)
+
+EDIT_SECONDS = 10.0
+# With these the service says that it does not know whom a call names, or not as ours.
+_DECLINED = (ServiceRefused, CredentialsRefused, PermissionMissing)
+
+
+class Probes:
+    """Runs the jobs `probe`: the one call at the end of a pause, by whichever process lives.
+
+    Args:
+        inventory: Makes the call; its guard grants one, to nobody else, and writes what it shows.
+        directory: Takes the listing that a passing call brings along.
+        incidents: Told of a call that was not made, and why.
+    """
+
+    def __init__(
+        self,
+        inventory: InventoryListings,
+        directory: OrganizationDirectory,
+        incidents: Incidents,
+    ) -> None:
+        self._inventory = inventory
+        self._directory = directory
+        self._incidents = incidents
+
+    async def plan(self, tx: Transaction) -> None:
+        """See that there is such a job for every organization that is blocked."""
+        for incident in await incidents.all_open(tx):
+            await probe_job(tx, incident.organization, incident.key, incident.blocks, ensure=True)
+
+    async def run(self, job: Job, lease: Lease) -> datetime | None:
+        """Make the call, if the organization is blocked still; return when to look again.
+
+        Where the call was made, or cannot be made before a later time, the next job is set with
+        what the organization's alerts tell of it.
+        """
+        key = OrganizationKey.of_path(job.subject)
+        async with lease.database.read_only() as tx:
+            due = await self._incidents.next_try(tx, key)
+        if due is None:
+            return None
+        await lease.confirm()
+        try:
+            found = await self._inventory.organizations(key, CallCause(PROBE))
+        except OrganizationBlocked as blocked:
+            # Another call is under way, or was when its process died.
+            return blocked.until
+        except QuotaExhausted as full:
+            await self._postpone(lease.database, key, full.free_at)
+        except NotConfigured:
+            # The data center was taken out of the settings.
+            await self._end(lease.database, key, "is not in the settings any more")
+        except ServiceError as error:
+            if isinstance(error, _DECLINED) and await self._is_gone(key):
+                await self._end(lease.database, key, "is not listed by the service any more")
+                return None
+            # It may have failed before the guard was asked, as a renewal of the credential does.
+            async with lease.database.transaction() as tx:
+                await self._incidents.not_reached(tx, key, due)
+            raise
+        else:
+            await self._directory.accept(key, found)
+        return None
+
+    async def _is_gone(self, key: OrganizationKey) -> bool:
+        """Whether the data center's last good listing is without the organization."""
+        listing = (await self._directory.known()).report_on(key.data_center).listing
+        is_listed = listing is None or listing.place_of(key.organization_id) is not None
+        return bool(key.organization_id) and not is_listed
+
+    async def _end(self, database: Database, key: OrganizationKey, why: str) -> None:
+        async with database.transaction() as tx:
+            await self._incidents.gone(tx, key, why)
+        self._incidents.wake()
+
+    async def _postpone(self, database: Database, key: OrganizationKey, until: datetime) -> None:
+        async with database.transaction() as tx:
+            await self._incidents.postpone(tx, key, until)
+        self._incidents.wake()
+
+
+@dataclass(frozen=True)
+class Alerts:
+    """The messages in `ALERTS_CHANNEL`.
+
+    Args:
+        database: Where incidents stand.
+        audit: Remembers who muted what.
+        directory: Knows the organizations' names.
+        channel_id: `ALERTS_CHANNEL`.
+        wake: Makes the job loop of this process look at once.
+    """
+
+    database: Database
+    audit: AuditStore
+    directory: OrganizationDirectory
+    channel_id: str
+    wake: Callable[[], None]
+
+    async def card(self, outbox_message: OutboxMessage) -> CardNow | None:
+        """The incident's message as it should stand now; None while it is muted and not posted."""
+        incident = await self._load(int(outbox_message.subject))
+        if incident is None:
+            return None
+        if incident.muted_until is not None and not await self._is_posted(outbox_message.key):
+            return None
+        seconds = EDIT_SECONDS if incident.closed_at is None else 0.0
+        message = ui.card(incident, await self._name(incident.key))
+        return CardNow(self.channel_id, message, seconds)
+
+    async def note(self, outbox_message: OutboxMessage) -> Note | None:
+        """The word in the incident's thread that it is over."""
+        incident = await self._load(int(outbox_message.subject))
+        if incident is None or not await self._is_posted(outbox_message.key):
+            return None
+        message = ui.cleared_note(incident, await self._name(incident.key))
+        return Note(self.channel_id, message, in_thread=True)
+
+    async def after_mute(self, job: Job, _lease: Lease) -> None:
+        """Run the jobs `alert`: tell of what began during a mute and is not over."""
+        incident = await self._load(int(job.subject))
+        if incident is None or incident.closed_at is not None:
+            return
+        async with self.database.transaction() as tx:
+            await outbox.put(tx, card_message(incident.id))
+        self.wake()
+
+    async def mute(self, person: Person, incident_id: int) -> tuple[str, datetime]:
+        """Post no new alert about the incident's organization for an hour.
+
+        Return the organization's name, and until when.
+
+        Raises:
+            NotFound: There is no such incident.
+        """
+        async with self.database.transaction() as tx:
+            incident = await _existing(tx, incident_id)
+            until = (await tx.now()).timestamp() + MUTE_SECONDS
+            organization = await quotas.mute(tx, incident.key, until, person.name)
+            for open_id in await incidents.open_ids(tx, organization):
+                await mute_job(tx, open_id, until)
+            await outbox.put(tx, card_message(incident_id))
+            detail = {"incident": incident_id, "seconds": MUTE_SECONDS}
+            entry = AuditEntry(person.slack_user_id, "alert.muted", str(incident.key), detail)
+            await self.audit.append(tx, entry)
+        self.wake()
+        return await self._name(incident.key), datetime.fromtimestamp(until, UTC)
+
+    async def unmute(self, person: Person, incident_id: int) -> str:
+        """Post alerts about the incident's organization again; return its name.
+
+        Raises:
+            NotFound: There is no such incident.
+        """
+        async with self.database.transaction() as tx:
+            incident = await _existing(tx, incident_id)
+            organization = await quotas.mute(tx, incident.key, 0.0, None)
+            # What the mute held back is told now.
+            for open_id in {incident_id, *await incidents.open_ids(tx, organization)}:
+                await outbox.put(tx, card_message(open_id))
+            detail = {"incident": incident_id}
+            entry = AuditEntry(person.slack_user_id, "alert.unmuted", str(incident.key), detail)
+            await self.audit.append(tx, entry)
+        self.wake()
+        return await self._name(incident.key)
+
+    async def key_of(self, incident_id: int) -> OrganizationKey:
+        """The organization that an incident is about.
+
+        Raises:
+            NotFound: There is no such incident.
+        """
+        incident = await self._load(incident_id)
+        if incident is None:
+            raise NotFound("That alert no longer exists.")
+        return incident.key
+
+    async def _load(self, incident_id: int) -> Incident | None:
+        async with self.database.read_only() as tx:
+            return await incidents.load(tx, incident_id)
+
+    async def _is_posted(self, key: str) -> bool:
+        async with self.database.read_only() as tx:
+            return await outbox.sent_card(tx, key) is not None
+
+    async def _name(self, key: OrganizationKey) -> str:
+        return (await self.directory.known()).name_of(key)
+
+
+async def _existing(tx: Transaction, incident_id: int) -> Incident:
+    incident = await incidents.load(tx, incident_id)
+    if incident is None:
+        raise NotFound("That alert no longer exists.")
+    return incident

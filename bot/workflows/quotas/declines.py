@@ -1,0 +1,84 @@
+"""Why the bot declines to call the inventory service now, in a sentence that says until when."""
+
+import math
+from datetime import UTC, datetime
+
+from bot.errors import OrganizationBlocked, QuotaError, QuotaExhausted
+from bot.model.organizations.organization import OrganizationKey
+from bot.model.quotas.quota import Blocked, Full, LimitKind
+from bot.model.turns import OthersWait
+from bot.store.quotas import NotNow
+from bot.ui import text
+
+LEAST_WAIT_SECONDS = 1.0
+
+_USED_UP = {
+    LimitKind.MINUTE: "Gatehouse has used all {allowed:,} calls per minute of {whose}.",
+    LimitKind.DAY: "Gatehouse has used all {allowed:,} calls per day of {whose}.",
+    LimitKind.CONCURRENT: "{allowed:,} calls of {whose} are already running, the most allowed.",
+}
+
+_OWN_USED_UP = "You've used {allowed:,} calls per minute of {whose}, the most for one person."
+
+
+def as_error(not_now: NotNow, key: OrganizationKey) -> QuotaError:
+    """The error to raise for a call that was not granted."""
+    if isinstance(not_now.reason, Blocked):
+        return _blocked(not_now.reason, key, not_now.now)
+    if isinstance(not_now.reason, OthersWait):
+        return _others_wait(not_now.reason, key, not_now.now)
+    return _exhausted(not_now.reason, key, not_now.now)
+
+
+def whose(key: OrganizationKey) -> str:
+    """The organization in words."""
+    if not key.organization_id:
+        return f"the data center {key.data_center}"
+    return f"organization {key.organization_id} ({key.data_center})"
+
+
+def _exhausted(full: Full, key: OrganizationKey, now: float) -> QuotaExhausted:
+    free_at = full.free_at if full.free_at is not None else now
+    sentence = _OWN_USED_UP if full.is_of_person else _USED_UP[full.kind]
+    used = sentence.format(allowed=full.allowed, whose=whose(key))
+    latest = " at the latest" if full.kind is LimitKind.CONCURRENT else ""
+    sentence = f"{used} Nothing was sent. The next slot is free {_when(free_at, now)}{latest}."
+    return _quota_exhausted(sentence, full.kind, free_at, now)
+
+
+def _others_wait(others: OthersWait, key: OrganizationKey, now: float) -> QuotaExhausted:
+    free_at = max(others.free_at or now, now + LEAST_WAIT_SECONDS)
+    sentence = (
+        f"Other clients are waiting for {whose(key)}. Nothing was sent."
+        f" Your turn may come {_when(free_at, now)}."
+    )
+    return _quota_exhausted(sentence, LimitKind.MINUTE, free_at, now)
+
+
+def _quota_exhausted(sentence: str, kind: LimitKind, free_at: float, now: float) -> QuotaExhausted:
+    return QuotaExhausted(
+        sentence, limit_kind=kind.value, free_at=_datetime(free_at), seconds=free_at - now
+    )
+
+
+def _blocked(blocked: Blocked, key: OrganizationKey, now: float) -> OrganizationBlocked:
+    code = int(blocked.code)
+    again = (
+        f"tries again {_when(blocked.until, now)}" if blocked.until > now else "is trying again now"
+    )
+    subject = whose(key)
+    sentence = (
+        f"{subject[:1].upper()}{subject[1:]} is blocked by the inventory service (code {code})."
+        f" Gatehouse {again} and makes no calls until then."
+    )
+    return OrganizationBlocked(
+        sentence, code=code, until=_datetime(blocked.until), seconds=blocked.until - now
+    )
+
+
+def _when(at: float, now: float) -> str:
+    return f"in {text.duration(math.ceil(at - now))}"
+
+
+def _datetime(at: float) -> datetime:
+    return datetime.fromtimestamp(at, UTC)

@@ -1,0 +1,75 @@
+"""The parts that see to quotas, put together: for the workflows, the job loop and the outbox."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from bot.background.jobs import Runner
+from bot.background.outbox import Renderer
+from bot.model.quotas.quota import Terms
+from bot.ops.clock import Clock
+from bot.store.audit import AuditStore
+from bot.store.engine import Database, Transaction
+from bot.workflows.directory import InventoryListings, OrganizationDirectory
+from bot.workflows.people import People
+from bot.workflows.quotas.alerts import Alerts, Probes
+from bot.workflows.quotas.incidents import ALERT_JOB, CARD, NOTE, PROBE_JOB, Incidents
+from bot.workflows.quotas.ratelimits import RateLimits
+from bot.workflows.quotas.tidying import TIDY_KIND, Tidying
+from bot.workflows.quotas.watcher import WATCH_KIND, Watcher
+
+
+@dataclass(frozen=True)
+class QuotaSetup:
+    """What the parts are made from; `wake` makes the job loop of this process look at once."""
+
+    database: Database
+    clock: Clock
+    audit: AuditStore
+    people: People
+    inventory: InventoryListings
+    directory: OrganizationDirectory
+    terms: Terms
+    alerts_channel: str
+    is_watching: bool
+    wake: Callable[[], None]
+
+
+@dataclass(frozen=True)
+class QuotaParts:
+    """`plans` see to the jobs that are always there."""
+
+    ratelimits: RateLimits
+    alerts: Alerts
+    runners: Mapping[str, Runner]
+    renderers: Mapping[str, Renderer]
+    plans: Sequence[Callable[[Transaction], Awaitable[None]]]
+
+
+def quota_parts(setup: QuotaSetup) -> QuotaParts:
+    """Put the parts together."""
+    database, inventory, directory = setup.database, setup.inventory, setup.directory
+    alerts = Alerts(database, setup.audit, directory, setup.alerts_channel, setup.wake)
+    watcher = Watcher(database, inventory, directory, setup.terms, is_on=setup.is_watching)
+    probes = Probes(inventory, directory, Incidents(setup.terms, setup.wake))
+    tidying = Tidying(database, setup.clock)
+    ratelimits = RateLimits(
+        database=database,
+        audit=setup.audit,
+        inventory=inventory,
+        directory=directory,
+        people=setup.people,
+        terms=setup.terms,
+        clock=setup.clock,
+    )
+    return QuotaParts(
+        ratelimits=ratelimits,
+        alerts=alerts,
+        runners={
+            PROBE_JOB: probes.run,
+            ALERT_JOB: alerts.after_mute,
+            WATCH_KIND: watcher.run,
+            TIDY_KIND: tidying.run,
+        },
+        renderers={CARD: alerts.card, NOTE: alerts.note},
+        plans=(probes.plan, watcher.plan, tidying.plan),
+    )

@@ -1,0 +1,47 @@
+"""Sums old calls into their hours, every hour, by whichever process comes first."""
+
+from datetime import datetime, timedelta
+
+import structlog
+
+from bot.background.jobs import Lease
+from bot.ops.clock import Clock, SystemClock, boot_id
+from bot.store import accounts, jobs, quota_clock, quota_use
+from bot.store.engine import Database, Transaction
+from bot.store.jobs import Job
+
+log = structlog.get_logger(__name__)
+
+TIDY_KIND = "quota_tidy"
+EVERY = timedelta(hours=1)
+
+
+class Tidying:
+    """Runs the job `quota_tidy`.
+
+    Args:
+        database: The ledger.
+        clock: By which the ledger is written where the database has none of its own.
+    """
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock
+
+    async def plan(self, tx: Transaction) -> None:
+        """See that there is such a job, and that the ledger goes by the clock of this process."""
+        boot = boot_id()
+        if self._database.is_sqlite and boot and isinstance(self._clock, SystemClock):
+            step = await quota_clock.follow(tx, boot, self._clock.offset)
+            if step:
+                log.warning("quota.clock_was_set", seconds=round(step, 3))
+        await jobs.ensure(tx, Job(TIDY_KIND, TIDY_KIND, TIDY_KIND, await tx.now() + EVERY))
+
+    async def run(self, _job: Job, _lease: Lease) -> datetime:
+        """Sum, an organization a transaction, so that nobody waits long; return when again."""
+        async with self._database.read_only() as tx:
+            keys, now = await quota_use.keys_to_tidy(tx), await tx.now()
+        for key in keys:
+            async with self._database.transaction() as tx:
+                await quota_use.tidy(tx, await accounts.lock(tx, key))
+        return now + EVERY

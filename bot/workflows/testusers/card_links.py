@@ -1,0 +1,42 @@
+"""Where the card of a request stands, as a link."""
+
+from typing import Protocol
+
+from bot.errors import DatabaseUnavailable, SlackError
+from bot.ops.clock import Clock
+from bot.store import outbox
+from bot.store.engine import Database
+from bot.workflows.testusers.transitions import card_key
+
+TRIES, PAUSE_SECONDS = 8, 0.05
+
+
+class Permalinks(Protocol):
+    """Makes links to messages. Raises `SlackError`s."""
+
+    async def permalink(self, channel_id: str, message_ts: str) -> str:
+        """Return the address of a message."""
+        ...
+
+
+class CardLinks:
+    """Knows the links; a card is posted a moment after its request is made."""
+
+    def __init__(self, database: Database, slack: Permalinks, clock: Clock) -> None:
+        self._database = database
+        self._slack = slack
+        self._clock = clock
+
+    async def link(self, request_id: str) -> str | None:
+        """Return the link to a request's card; None where it is not posted at once."""
+        try:
+            for _ in range(TRIES):
+                async with self._database.read_only() as tx:
+                    card = await outbox.sent_card(tx, card_key(request_id))
+                if card is not None:
+                    return await self._slack.permalink(card.channel_id, card.message_ts)
+                await self._clock.sleep(PAUSE_SECONDS)
+        except (DatabaseUnavailable, SlackError):
+            # The request is made; the answer says in which channel its card will be.
+            return None
+        return None

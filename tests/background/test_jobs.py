@@ -1,0 +1,479 @@
+"""The job loop: whatever is due is run, once, by whoever lives, until it is stopped."""
+
+import asyncio
+from contextlib import asynccontextmanager
+from datetime import timedelta
+
+import pytest
+
+from bot.background.jobs import AT_ONCE, RENEW_SECONDS, Again, Crowd, JobLoop, LeaseLost
+from bot.background.outbox import SEND_KIND
+from bot.errors import DatabaseUnavailable, NotFound
+from bot.shared import CROWDS
+from bot.store import jobs
+from bot.store.engine import Database
+from bot.store.jobs import LEASE_SECONDS, Job
+from bot.workflows.quotas.incidents import PROBE_JOB
+from bot.workflows.testusers.interactions import INTERACTION
+from bot.workflows.testusers.transitions import APPLY
+
+PATIENCE = 10
+# Each may wait long for another program.
+WAITING_KINDS = (SEND_KIND, INTERACTION, APPLY, PROBE_JOB)
+
+
+class Work:
+    """A runner that a test holds, and the runs that it saw."""
+
+    def __init__(self, *results: object) -> None:
+        self.runs: list[Job] = []
+        self.leases = []
+        self.results = list(results)
+        self.go_on = asyncio.Event()
+        self.go_on.set()
+        self._seen = asyncio.Event()
+
+    async def __call__(self, job, lease):
+        self.runs.append(job)
+        self.leases.append(lease)
+        self._seen.set()
+        await self.go_on.wait()
+        result = self.results.pop(0) if self.results else None
+        if isinstance(result, Exception):
+            raise result
+        return result
+
+    async def seen(self, count: int) -> None:
+        async with asyncio.timeout(PATIENCE):
+            while len(self.runs) < count:
+                self._seen.clear()
+                await self._seen.wait()
+
+
+CROWD_AT_ONCE = 24
+
+
+async def put(database, key="a", *, after=0.0, kind="work"):
+    async with database.transaction() as tx:
+        due_at = await tx.now() + timedelta(seconds=after)
+        await jobs.put(tx, Job(key, kind, "subject", due_at, {"n": 1}))
+
+
+async def rows(database):
+    async with database.read_only() as tx:
+        return list(await tx.connection.execute(jobs.jobs.select()))
+
+
+async def until(loop, is_true):
+    """Let the loop go on until something is true of the jobs that stand."""
+    async with asyncio.timeout(PATIENCE):
+        while not is_true(await rows(loop._database)):  # noqa: ASYNC110
+            await asyncio.sleep(0.005)
+
+
+@asynccontextmanager
+async def running(database, clock, work, owner="me", **more):
+    loop = JobLoop(
+        database,
+        clock,
+        owner,
+        {"work": work, **more},
+        crowds=[Crowd(frozenset(more), CROWD_AT_ONCE)],
+    )
+    task = asyncio.create_task(loop.run())
+    try:
+        yield loop
+    finally:
+        await loop.stop(PATIENCE)
+        await task
+
+
+async def test_a_due_job_is_run_and_removed(database, clock):
+    work = Work()
+    await put(database)
+    async with running(database, clock, work) as loop:
+        await work.seen(1)
+        await until(loop, lambda found: found == [])
+    (job,) = work.runs
+    assert (job.key, job.subject, dict(job.payload)) == ("a", "subject", {"n": 1})
+
+
+async def test_a_job_that_is_put_is_run_at_once_when_the_loop_is_woken(database, clock):
+    work = Work()
+    async with running(database, clock, work) as loop:
+        await until_asleep(clock)
+        await put(database)
+        loop.wake()
+        await work.seen(1)
+    assert [job.key for job in work.runs] == ["a"]
+
+
+async def test_a_job_of_another_process_is_seen_within_a_second(database, clock):
+    work = Work()
+    async with running(database, clock, work):
+        await until_asleep(clock)
+        await put(database)
+        assert work.runs == []
+        clock.advance(1)
+        await work.seen(1)
+
+
+async def until_asleep(clock, count=2):
+    """Until so many sleep: the loop between two looks, and who renews."""
+    async with asyncio.timeout(PATIENCE):
+        while len(clock._sleepers) < count:  # noqa: ASYNC110
+            await asyncio.sleep(0.005)
+
+
+async def test_a_job_is_not_run_before_its_time(database, clock):
+    work = Work()
+    await put(database, after=5)
+    await put(database, "b")
+    async with running(database, clock, work) as loop:
+        await work.seen(1)
+        clock.advance(5)
+        loop.wake()
+        await work.seen(2)
+    assert [job.key for job in work.runs] == ["b", "a"]
+
+
+async def test_a_job_may_say_when_to_run_again(database, clock):
+    work = Work(clock.now() + timedelta(seconds=60), None)
+    await put(database)
+    async with running(database, clock, work) as loop:
+        await work.seen(1)
+        await until(loop, lambda found: found[0].owner is None)
+        assert len(work.runs) == 1
+        clock.advance(60)
+        loop.wake()
+        await work.seen(2)
+        await until(loop, lambda found: found == [])
+
+
+@pytest.mark.parametrize("error", [NotFound("gone"), KeyError("x")])
+async def test_a_job_that_fails_is_tried_again_with_growing_pauses(database, clock, error):
+    work = Work(*[error] * 7)
+    await put(database)
+    pauses = []
+    async with running(database, clock, work) as loop:
+        for tries in range(1, 8):
+            await work.seen(tries)
+            await until(loop, lambda found, tries=tries: found[0].tries == tries)
+            (row,) = await rows(database)
+            assert row.owner is None
+            pauses.append((row.due_at - clock.now()).total_seconds())
+            clock.advance(pauses[-1])
+            loop.wake()
+        await until(loop, lambda found: found == [])
+    assert pauses == [1, 2, 4, 8, 16, 20, 20]
+
+
+async def test_a_job_that_failed_for_days_is_still_tried(database, clock):
+    work = Work(NotFound("gone"))
+    await put(database)
+    async with database.transaction() as tx:
+        await tx.connection.execute(jobs.jobs.update().values(tries=5000))
+    async with running(database, clock, work) as loop:
+        await work.seen(1)
+        await until(loop, lambda found: found[0].tries == 5001)
+    (row,) = await rows(database)
+    assert (row.due_at - clock.now()).total_seconds() == 20
+
+
+async def test_an_expected_failure_is_one_line_without_a_traceback(database, clock, capsys):
+    work = Work(NotFound("It is gone."))
+    await put(database)
+    async with running(database, clock, work) as loop:
+        await until(loop, lambda found: found[0].tries == 1)
+    printed = capsys.readouterr().out
+    assert printed.count("It is gone.") == 1
+    assert "Traceback" not in printed
+
+
+async def test_one_failing_job_holds_no_other_up(database, clock):
+    ran = []
+
+    async def work(job, lease):
+        ran.append(job.key)
+        if job.key == "failing":
+            raise KeyError(job.key)
+
+    await put(database, "good")
+    await put(database, "failing", after=-1)
+    async with running(database, clock, work) as loop:
+        await until(loop, lambda found: [(row.key, row.tries) for row in found] == [("failing", 1)])
+    assert ran == ["failing", "good"]
+
+
+async def test_jobs_run_beside_each_other(database, clock):
+    work = Work()
+    work.go_on.clear()
+    for number in range(40):
+        await put(database, f"job {number}")
+    async with running(database, clock, work) as loop:
+        await work.seen(32)
+        work.go_on.set()
+        await work.seen(40)
+        await until(loop, lambda found: found == [])
+    assert len({job.key for job in work.runs}) == 40
+
+
+async def test_a_job_put_again_while_it_runs_runs_again(database, clock):
+    work = Work()
+    work.go_on.clear()
+    await put(database)
+    async with running(database, clock, work) as loop:
+        await work.seen(1)
+        await put(database)
+        work.go_on.set()
+        await work.seen(2)
+        await until(loop, lambda found: found == [])
+    assert [job.generation for job in work.runs] == [1, 2]
+
+
+async def test_a_long_run_keeps_its_lease(database, clock):
+    work, other = Work(), Work()
+    work.go_on.clear()
+    other.go_on.clear()
+    await put(database)
+    async with (
+        running(database, clock, work) as loop,
+        running(database, clock, other, "other") as second,
+    ):
+        await work_of_either(work, other)
+        for _ in range(8):
+            await until_asleep(clock, 4)
+            before = (await rows(database))[0].leased_until
+            clock.advance(RENEW_SECONDS)
+            await until(loop, lambda found, before=before: found[0].leased_until > before)
+            loop.wake()
+            second.wake()
+        assert len(work.runs) + len(other.runs) == 1
+        work.go_on.set()
+        other.go_on.set()
+
+
+async def work_of_either(*works):
+    async with asyncio.timeout(PATIENCE):
+        while not any(work.runs for work in works):  # noqa: ASYNC110
+            await asyncio.sleep(0.005)
+
+
+async def test_work_of_a_dead_process_is_taken_over_within_thirty_seconds(database, clock):
+    await put(database)
+    async with database.transaction() as tx:
+        assert await jobs.claim(tx, "dead", 1)
+    work = Work()
+    async with running(database, clock, work) as loop:
+        clock.advance(LEASE_SECONDS - 1)
+        loop.wake()
+        await until_asleep(clock)
+        assert work.runs == []
+        clock.advance(2)
+        loop.wake()
+        await work.seen(1)
+    assert LEASE_SECONDS + 1 <= 30
+
+
+async def test_who_lost_the_lease_changes_nothing(database, clock):
+    work = Work()
+    work.go_on.clear()
+    await put(database)
+    async with running(database, clock, work):
+        await work.seen(1)
+        async with database.transaction() as tx:
+            await tx.connection.execute(jobs.jobs.update().values(owner="another"))
+        with pytest.raises(LeaseLost):
+            await work.leases[0].confirm()
+        work.go_on.set()
+    (row,) = await rows(database)
+    assert row.owner == "another"
+
+
+async def test_a_lease_that_lapsed_is_not_confirmed(database, clock):
+    work = Work()
+    work.go_on.clear()
+    await put(database)
+    async with running(database, clock, work):
+        await work.seen(1)
+        async with database.transaction() as tx:
+            lapsed = await tx.now() - timedelta(seconds=1)
+            await tx.connection.execute(jobs.jobs.update().values(leased_until=lapsed))
+        with pytest.raises(LeaseLost):
+            await work.leases[0].confirm()
+        work.go_on.set()
+
+
+async def test_a_run_that_slept_through_its_lease_has_lost_it_to_the_next_run_of_its_own_process(
+    database, clock
+):
+    work = Work()
+    work.go_on.clear()
+    await put(database)
+    async with running(database, clock, work) as loop:
+        await work.seen(1)
+        async with database.transaction() as tx:
+            lapsed = await tx.now() - timedelta(seconds=1)
+            await tx.connection.execute(jobs.jobs.update().values(leased_until=lapsed))
+        loop.wake()
+        await work.seen(2)
+        with pytest.raises(LeaseLost):
+            await work.leases[0].confirm()
+        await work.leases[1].confirm()
+        work.go_on.set()
+
+
+async def test_stopping_finishes_what_runs_and_claims_nothing_more(database, clock):
+    work = Work()
+    work.go_on.clear()
+    await put(database)
+    loop = JobLoop(database, clock, "me", {"work": work})
+    task = asyncio.create_task(loop.run())
+    await work.seen(1)
+    stopping = asyncio.create_task(loop.stop(PATIENCE))
+    await asyncio.sleep(0)
+    await put(database, "later")
+    work.go_on.set()
+    await stopping
+    await task
+    assert [job.key for job in work.runs] == ["a"]
+    assert [row.key for row in await rows(database)] == ["later"]
+
+
+async def test_stopping_does_not_wait_for_ever(database, clock):
+    work = Work()
+    work.go_on.clear()
+    await put(database)
+    loop = JobLoop(database, clock, "me", {"work": work})
+    task = asyncio.create_task(loop.run())
+    await work.seen(1)
+    await loop.stop(0.05)
+    await asyncio.wait_for(task, PATIENCE)
+    # It stays, with its lease: another process takes it over.
+    assert [row.owner for row in await rows(database)] == ["me-1"]
+
+
+async def test_a_database_that_is_away_for_a_moment_ends_nothing(database, clock, monkeypatch):
+    work = Work()
+    broken = True
+    claim = jobs.is_any_due
+
+    async def is_any_due(tx):
+        if broken:
+            raise DatabaseUnavailable
+        return await claim(tx)
+
+    monkeypatch.setattr(jobs, "is_any_due", is_any_due)
+    await put(database)
+    async with running(database, clock, work) as loop:
+        await until_asleep(clock)
+        assert work.runs == []
+        broken = False
+        loop.wake()
+        await work.seen(1)
+
+
+async def test_what_the_database_broke_off_is_begun_anew_without_waiting_for_the_lease(
+    database, clock, monkeypatch
+):
+    async def fail(*_) -> None:
+        raise DatabaseUnavailable
+
+    monkeypatch.setattr(jobs, "fail", fail)
+    work = Work(DatabaseUnavailable(), None)
+    await put(database)
+    async with running(database, clock, work) as loop:
+        await work.seen(1)
+        await until(loop, lambda _: loop._broken_off)
+        clock.advance(RENEW_SECONDS)
+        await until(loop, lambda found: found == [])
+    assert len(work.runs) == 2
+    assert RENEW_SECONDS < LEASE_SECONDS
+
+
+def leases(found):
+    return {row.key: row.leased_until for row in found}
+
+
+@pytest.mark.postgres
+async def test_a_renewal_waits_for_nobody_who_may_wait_for_it(postgres_url, clock):
+    database, work = Database(postgres_url, clock, own_clock=False), Work()
+    try:
+        for key in ("a", "b"):
+            await put(database, key)
+        work.go_on.clear()
+        async with running(database, clock, work) as loop:
+            await work.seen(2)
+            await until_asleep(clock)
+            async with database.transaction() as tx:
+                lock = jobs.jobs.select().where(jobs.jobs.c.key == "b").with_for_update()
+                await tx.connection.execute(lock)
+                clock.advance(RENEW_SECONDS)
+                renewed = clock.now() + timedelta(seconds=LEASE_SECONDS)
+                await until(loop, lambda found: leases(found)["a"] == renewed)
+                assert leases(await rows(database))["b"] < renewed
+            work.go_on.set()
+    finally:
+        await database.close()
+
+
+async def test_a_crowd_that_waits_leaves_room_for_what_else_is_due(database, clock):
+    work, crowd = Work(), Work()
+    crowd.go_on.clear()
+    for number in range(AT_ONCE + 1):
+        await put(database, f"send:{number}", kind="crowd")
+    clock.advance(1)
+    await put(database, "apply")
+    async with running(database, clock, work, crowd=crowd):
+        await crowd.seen(CROWD_AT_ONCE)
+        await work.seen(1)
+        assert len(crowd.runs) == CROWD_AT_ONCE
+        crowd.go_on.set()
+        await crowd.seen(AT_ONCE + 1)
+
+
+async def test_what_failed_before_leaves_room_for_what_is_new(database, clock):
+    work, crowd = Work(), Work()
+    crowd.go_on.clear()
+    async with database.transaction() as tx:
+        for number in range(AT_ONCE):
+            await jobs.put(tx, jobs.Job(f"apply:{number}", "crowd", "x", clock.now()))
+        await tx.connection.execute(jobs.jobs.update().values(tries=3))
+    clock.advance(1)
+    await put(database, "apply:new", kind="crowd")
+    async with running(database, clock, work, crowd=crowd):
+        await crowd.seen(CROWD_AT_ONCE // 2 + 1)
+        assert [job.key for job in crowd.runs if job.tries == 0] == ["apply:new"]
+        crowd.go_on.set()
+        await crowd.seen(AT_ONCE + 1)
+
+
+@pytest.mark.parametrize("kind", WAITING_KINDS)
+async def test_jobs_that_hang_leave_room_for_clicks_cards_and_changes(database, clock, kind):
+    hanging, others = Work(), Work()
+    hanging.go_on.clear()
+    for number in range(2 * AT_ONCE):
+        await put(database, f"hangs:{number}", kind=kind)
+    clock.advance(1)
+    mine = {SEND_KIND, INTERACTION} if kind in {SEND_KIND, INTERACTION} else {kind}
+    rest = [one for one in WAITING_KINDS if one not in mine]
+    for other in rest:
+        await put(database, other, kind=other)
+    runners = {kind: hanging, **dict.fromkeys(rest, others)}
+    loop = JobLoop(database, clock, "me", runners, CROWDS)
+    task = asyncio.create_task(loop.run())
+    await others.seen(len(rest))
+    assert sorted(job.kind for job in others.runs) == sorted(rest)
+    assert len(hanging.runs) < 2 * AT_ONCE
+    hanging.go_on.set()
+    await loop.stop(PATIENCE)
+    await task
+
+
+async def test_run_that_says_it_failed_counts_its_tries(database, clock):
+    async def fails(job, lease):
+        return Again(clock.now() + timedelta(seconds=10), job.tries + 1)
+
+    await put(database, "apply")
+    async with running(database, clock, fails) as loop:
+        await until(loop, lambda found: bool(found) and found[0].tries == 1)

@@ -1,0 +1,511 @@
+"""The outbox's sender against the stand-in Slack: in order, once, until Slack has taken it."""
+
+import asyncio
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+import aiohttp
+import pytest
+from slack_sdk.web.async_client import AsyncWebClient
+
+from bot.background.jobs import Lease, LeaseLost
+from bot.background.outbox import SEND_KIND, CardNow, Note, Sender
+from bot.clients.slack import SlackClient
+from bot.errors import SlackError, SlackUnreachable
+from bot.store import jobs, outbox
+from bot.store.engine import Database
+from bot.store.outbox import OutboxMessage
+from bot.ui import block_kit
+from bot.ui.message import Message
+from sandbox.slack.server import RunningSlack, running_slack
+from tests.support.clock import FakeClock
+
+CHANNEL = "C0ALERTS"
+KEY = "incident:1"
+
+
+@dataclass
+class Rig:
+    """A sender, the state that its card shows, and the channel."""
+
+    database: Database
+    clock: FakeClock
+    slack: RunningSlack
+    sender: Sender
+    state: dict[str, str] = field(default_factory=dict)
+    edit_seconds: float = 0.0
+    slack_blocks: tuple = ()
+    channel: str = CHANNEL
+    follows: bool = False
+
+    async def card(self, message: OutboxMessage) -> CardNow | None:
+        words = self.state.get(message.subject)
+        if words is None:
+            return None
+        shown = Message(words, self.slack_blocks)
+        under = message.payload.get("under", "")
+        return CardNow(self.channel, shown, self.edit_seconds, self.follows, under=under)
+
+    async def note(self, message: OutboxMessage) -> Note:
+        payload = message.payload
+        return Note(
+            payload.get("to", CHANNEL),
+            Message(payload["text"]),
+            in_thread=payload.get("in_thread", False),
+        )
+
+    async def change(self, words: str, key: str = KEY, **payload: object) -> None:
+        """A card is out of date."""
+        self.state[key] = words
+        await self.put(OutboxMessage(key, "some_card", key, payload))
+
+    async def put(self, message: OutboxMessage) -> None:
+        async with self.database.transaction() as tx:
+            await outbox.put(tx, message)
+
+    async def say(self, text: str, key: str = KEY, **payload: object) -> None:
+        await self.put(OutboxMessage(key, "note", key, {"text": text, **payload}))
+
+    async def work(self) -> list[SlackError]:
+        """Run every due job once, as the loop does; what they raised."""
+        async with self.database.transaction() as tx:
+            claimed = await jobs.claim(tx, "me", 99)
+        raised = []
+        for job in claimed:
+            try:
+                again_at = await self.sender.run(job, Lease(self.database, "me", job))
+            except SlackError as error:
+                raised.append(error)
+                async with self.database.transaction() as tx:
+                    await jobs.fail(tx, "me", job, await tx.now(), "x")
+            else:
+                async with self.database.transaction() as tx:
+                    await jobs.finish(tx, "me", job, again_at)
+        return raised
+
+    async def due_in(self) -> float | None:
+        """Seconds until something is to be sent; None when all is."""
+        async with self.database.read_only() as tx:
+            now = await tx.now()
+            rows = await tx.connection.execute(jobs.jobs.select())
+            times = [(row.due_at - now) / timedelta(seconds=1) for row in rows]
+        return min(times, default=None)
+
+    def texts(self, channel: str = CHANNEL) -> list[str]:
+        return [message.text for message in self.slack.workspace.messages(channel)]
+
+    def posts(self) -> list[dict]:
+        return [call.args for call in self.slack.workspace.calls_of("chat.postMessage")]
+
+    def edits(self) -> int:
+        return len(self.slack.workspace.calls_of("chat.update"))
+
+
+@pytest.fixture
+async def rig(database, clock):
+    # Slack's client has no timeout of its own when it is given a session.
+    timeout = aiohttp.ClientTimeout(total=1)
+    async with running_slack() as slack, aiohttp.ClientSession(timeout=timeout) as session:
+        web = AsyncWebClient(
+            token="xoxb-sandbox",
+            base_url=slack.api_url,
+            session=session,
+            retry_handlers=[],
+        )
+        rig = Rig(database, clock, slack, None)
+        rig.sender = Sender(
+            database, SlackClient(web, clock), {"some_card": rig.card, "note": rig.note}
+        )
+        yield rig
+
+
+async def test_a_card_is_posted_and_then_edited(rig):
+    await rig.change("open")
+    await rig.work()
+    await rig.change("closed")
+    await rig.work()
+    assert rig.texts() == ["closed"]
+    assert (len(rig.posts()), rig.edits()) == (1, 1)
+    assert await rig.due_in() is None
+
+
+async def in_thread(rig, words: str) -> list[str]:
+    """Have what stands under the card shown; return the thread."""
+    await rig.change(words, "reminder:1", under=KEY)
+    assert await rig.work() == []
+    card = rig.slack.workspace.messages(CHANNEL)[0]
+    return [one.text for one in rig.slack.workspace.thread(CHANNEL, card.ts)]
+
+
+async def test_card_under_another_stands_in_its_thread_and_is_edited_there(rig):
+    await rig.change("open")
+    await rig.work()
+    assert await in_thread(rig, "still open") == ["still open"]
+    assert await in_thread(rig, "closed by now") == ["closed by now"]
+    assert (len(rig.posts()), rig.edits()) == (2, 1)
+
+
+async def test_card_under_another_that_somebody_deleted_stays_away(rig):
+    await rig.change("open")
+    await rig.work()
+    await in_thread(rig, "still open")
+    card = rig.slack.workspace.messages(CHANNEL)[0]
+    rig.slack.workspace.delete(rig.slack.workspace.thread(CHANNEL, card.ts)[-1])
+    assert await in_thread(rig, "closed by now") == []
+    assert await rig.due_in() is None
+
+
+async def test_card_under_another_is_given_up_where_its_channel_is_gone(rig):
+    await rig.change("open")
+    await rig.work()
+    rig.slack.workspace.faults.error("chat.postMessage", "is_archived")
+    assert await in_thread(rig, "still open") == []
+    assert await rig.due_in() is None
+
+
+async def test_changes_that_wait_are_one_message(rig):
+    for words in ("one", "two", "three"):
+        await rig.change(words)
+    await rig.work()
+    assert rig.texts() == ["three"]
+    assert (len(rig.posts()), rig.edits()) == (1, 0)
+
+
+async def test_a_card_that_says_the_same_is_not_edited(rig):
+    await rig.change("open")
+    await rig.work()
+    await rig.change("open")
+    await rig.work()
+    assert rig.edits() == 0
+    assert await rig.due_in() is None
+
+
+async def test_the_letters_of_a_card_are_sent_in_order(rig):
+    await rig.change("open")
+    await rig.say("it began", in_thread=True)
+    await rig.change("closed")
+    await rig.say("it ended", in_thread=True)
+    await rig.work()
+    (card,) = rig.slack.workspace.messages(CHANNEL)
+    assert card.text == "closed"
+    thread = rig.slack.workspace.thread(CHANNEL, card.ts)
+    assert [message.text for message in thread] == ["it began", "it ended"]
+
+
+async def test_edits_keep_their_distance(rig):
+    rig.edit_seconds = 10
+    await rig.change("1")
+    await rig.work()
+    rig.clock.advance(3)
+    await rig.change("2")
+    await rig.work()
+    await rig.change("3")
+    await rig.work()
+    assert rig.texts() == ["1"]
+    assert await rig.due_in() == pytest.approx(7)
+    rig.clock.advance(7)
+    await rig.work()
+    assert rig.texts() == ["3"]
+    assert rig.edits() == 1
+
+
+async def test_a_deleted_card_is_posted_again(rig):
+    await rig.change("open")
+    await rig.work()
+    rig.slack.workspace.delete(rig.slack.workspace.messages(CHANNEL)[0])
+    await rig.change("closed")
+    await rig.work()
+    assert rig.texts() == ["closed"]
+    await rig.change("closed for good")
+    await rig.work()
+    assert rig.texts() == ["closed for good"]
+
+
+async def test_a_card_that_is_gone_meanwhile_needs_no_sending(rig):
+    await rig.put(OutboxMessage(KEY, "some_card", "nothing"))
+    await rig.work()
+    assert rig.texts() == []
+    assert await rig.due_in() is None
+
+
+FAULTS = {
+    "500": lambda faults: faults.status("chat.postMessage", 500),
+    "html": lambda faults: faults.html("chat.postMessage"),
+    "html and 200": lambda faults: faults.html("chat.postMessage", status=200),
+    "an error that passes": lambda faults: faults.error("chat.postMessage", "internal_error"),
+    "a broken connection": lambda faults: faults.drop("chat.postMessage"),
+    "accepted, then cut": lambda faults: faults.cut("chat.postMessage"),
+    "no answer": lambda faults: faults.hang("chat.postMessage"),
+    "not in the channel yet": lambda faults: faults.error("chat.postMessage", "not_in_channel"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+async def test_whatever_slack_does_there_is_one_message_in_the_end(rig, fault):
+    FAULTS[fault](rig.slack.workspace.faults)
+    await rig.change("open")
+    await rig.say("it began", in_thread=True)
+    assert len(await rig.work()) == 1
+    assert await rig.work() == []
+    (card,) = rig.slack.workspace.messages(CHANNEL)
+    thread = rig.slack.workspace.thread(CHANNEL, card.ts)
+    assert (card.text, [message.text for message in thread]) == ("open", ["it began"])
+    first, again, _ = rig.posts()
+    assert first["client_msg_id"] == again["client_msg_id"]
+    assert await rig.due_in() is None
+
+
+async def test_a_card_whose_posting_was_not_answered_is_brought_up_to_date(rig):
+    rig.slack.workspace.faults.cut("chat.postMessage")
+    await rig.change("pending")
+    assert [type(error) for error in await rig.work()] == [SlackUnreachable]
+    await rig.change("applied")
+    await rig.work()
+    await rig.work()
+    assert rig.texts() == ["applied"]
+    assert await rig.due_in() is None
+
+
+async def test_an_edit_that_fails_after_a_lost_answer_does_not_post_once_more(rig):
+    rig.slack.workspace.faults.cut("chat.postMessage")
+    rig.slack.workspace.faults.drop("chat.update", times=2)
+    await rig.change("pending")
+    for _ in range(3):
+        assert [type(error) for error in await rig.work()] == [SlackUnreachable]
+        await rig.change("applied")
+    assert await rig.work() == []
+    assert rig.texts() == ["applied"]
+    assert (len(rig.posts()), rig.edits()) == (2, 3)
+
+
+async def test_a_job_whose_letters_were_all_sent_by_a_killed_process_is_done(rig):
+    job = jobs.Job(f"send:{KEY}", SEND_KIND, KEY, rig.clock.now())
+    assert await rig.sender.run(job, Lease(rig.database, "me", job)) is None
+    assert rig.posts() == []
+
+
+async def test_a_note_that_was_accepted_is_not_repeated(rig):
+    rig.slack.workspace.faults.cut("chat.postMessage")
+    await rig.say("once")
+    assert [type(error) for error in await rig.work()] == [SlackUnreachable]
+    await rig.work()
+    assert rig.texts() == ["once"]
+
+
+async def test_two_notes_with_the_same_words_are_two(rig):
+    await rig.say("again")
+    await rig.say("again")
+    await rig.work()
+    assert rig.texts() == ["again", "again"]
+
+
+async def test_slack_asking_to_wait_is_obeyed_for_every_card(rig):
+    rig.slack.workspace.faults.ratelimit("chat.postMessage", retry_after=30)
+    await rig.change("first", "incident:1")
+    assert await rig.work() == []
+    await rig.change("second", "incident:2")
+    await rig.work()
+    rig.clock.advance(29)
+    await rig.work()
+    assert len(rig.posts()) == 1
+    assert await rig.due_in() == pytest.approx(1)
+    rig.clock.advance(1)
+    await rig.work()
+    assert sorted(rig.texts()) == ["first", "second"]
+
+
+async def test_blocks_that_slack_refuses_give_way_to_the_text(rig):
+    rig.slack_blocks = (block_kit.section("x"), {"type": "nonsense"})
+    await rig.change("the text says it all")
+    assert await rig.work() == []
+    (card,) = rig.slack.workspace.messages(CHANNEL)
+    assert (card.text, card.blocks) == ("the text says it all", [])
+    await rig.change("and again")
+    await rig.work()
+    assert rig.texts() == ["and again"]
+
+
+async def test_another_refusal_leaves_it_waiting(rig):
+    rig.slack.workspace.faults.error("chat.postMessage", "is_archived", times=3)
+    await rig.change("open")
+    for _ in range(3):
+        assert len(await rig.work()) == 1
+    assert await rig.work() == []
+    assert rig.texts() == ["open"]
+
+
+async def test_a_person_who_cannot_be_written_to_holds_nothing_up(rig):
+    rig.slack.workspace.faults.error("chat.postMessage", "user_disabled")
+    await rig.say("for nobody", to="U0VIEWER")
+    await rig.say("for all")
+    assert await rig.work() == []
+    assert rig.texts() == ["for all"]
+    assert await rig.due_in() is None
+
+
+async def test_a_message_to_a_person_goes_to_their_direct_messages(rig):
+    await rig.say("for you", to="U0VIEWER")
+    await rig.work()
+    assert [message.text for message in rig.slack.workspace.dm("U0VIEWER")] == ["for you"]
+
+
+async def test_nothing_is_sent_without_the_lease(rig):
+    await rig.change("open")
+    async with rig.database.transaction() as tx:
+        (job,) = await jobs.claim(tx, "me", 1)
+    rig.clock.advance(jobs.LEASE_SECONDS + 1)
+    async with rig.database.transaction() as tx:
+        await jobs.claim(tx, "another", 1)
+    with pytest.raises(LeaseLost):
+        await rig.sender.run(job, Lease(rig.database, "me", job))
+    assert rig.posts() == []
+
+
+async def test_a_change_while_a_card_is_sent_is_sent_after_it(rig):
+    hold = rig.slack.workspace.faults.hold("chat.postMessage", after=True)
+    await rig.change("open")
+    working = asyncio.create_task(rig.work())
+    await hold.reached()
+    await rig.change("closed")
+    hold.release()
+    assert await working == []
+    await rig.work()
+    assert rig.texts() == ["closed"]
+    assert await rig.due_in() is None
+
+
+async def test_what_is_being_made_while_slack_asks_to_wait_waits_too(rig):
+    made, may_go_on = asyncio.Event(), asyncio.Event()
+
+    async def slow_card(message: OutboxMessage) -> CardNow | None:
+        if message.subject == "incident:2":
+            made.set()
+            await may_go_on.wait()
+        return await rig.card(message)
+
+    rig.sender = Sender(rig.database, rig.sender._slack, {"some_card": slow_card})
+    await rig.change("second", "incident:2")
+    second = asyncio.create_task(rig.work())
+    await made.wait()
+    rig.slack.workspace.faults.ratelimit("chat.postMessage", retry_after=30)
+    await rig.change("first")
+    await rig.work()
+    may_go_on.set()
+    assert await second == []
+    assert len(rig.posts()) == 1
+    rig.clock.advance(31)
+    await rig.work()
+    assert sorted(rig.texts()) == ["first", "second"]
+
+
+OTHER = "C0APPROVALS"
+
+
+@pytest.mark.parametrize("end", ["deleted", "archived"])
+async def test_card_whose_channel_is_gone_is_posted_where_it_belongs_now(rig, end):
+    await rig.change("open")
+    await rig.work()
+    if end == "deleted":
+        del rig.slack.workspace.channels[CHANNEL]
+    else:
+        rig.slack.workspace.channels[CHANNEL].is_archived = True
+    rig.channel = OTHER
+    await rig.change("closed")
+    await rig.work()
+    assert rig.texts(OTHER) == ["closed"]
+    assert await rig.due_in() is None
+    await rig.change("closed for good")
+    await rig.work()
+    assert rig.texts(OTHER) == ["closed for good"]
+
+
+async def test_open_card_follows_the_settings_to_another_channel(rig):
+    rig.follows = True
+    await rig.change("open")
+    await rig.work()
+    rig.channel = OTHER
+    await rig.change("open")
+    await rig.work()
+    assert rig.texts(OTHER) == ["open"]
+    assert rig.texts() == [f"This request is now in <#{OTHER}>."]
+
+
+async def test_reminder_in_a_vanished_thread_holds_up_no_card(rig):
+    await rig.change("open")
+    await rig.work()
+    del rig.slack.workspace.channels[CHANNEL]
+    rig.channel = OTHER
+    await rig.say("still waiting", in_thread=True)
+    await rig.change("closed")
+    await rig.work()
+    assert rig.texts(OTHER) == ["closed"]
+
+
+@pytest.mark.parametrize("what", ["card", "edit", "note"])
+async def test_sender_that_slept_since_its_lease_sends_nothing(rig, what):
+    if what == "edit":
+        await rig.change("first")
+        await rig.work()
+    sent = rig.texts()
+    await (rig.say("a note") if what == "note" else rig.change("old"))
+    async with rig.database.transaction() as tx:
+        (job,) = await jobs.claim(tx, "slow", 9)
+    seconds = iter((0.0, 6.0))
+    with pytest.raises(LeaseLost):
+        await rig.sender.run(job, Lease(rig.database, "slow", job, lambda: next(seconds)))
+    assert rig.texts() == sent
+
+
+async def test_late_edit_is_corrected_by_the_next_one(rig):
+    await rig.change("first")
+    await rig.work()
+    await rig.change("old")
+    update, others = rig.sender._slack.update, []
+
+    async def overtaken(channel_id: str, message_ts: str, message: Message) -> None:
+        if not others:
+            others.append(message)
+            rig.state[KEY] = "new"
+            async with rig.database.transaction() as tx:
+                await jobs.release_all(tx)
+            await rig.work()
+        await update(channel_id, message_ts, message)
+
+    rig.sender._slack.update = overtaken
+    await rig.work()
+    assert rig.texts() == ["old"]
+    await rig.work()
+    assert rig.texts() == ["new"]
+    assert await rig.due_in() is None
+
+
+async def test_messages_of_another_database_are_others(rig, sqlite_url):
+    await rig.say("to somebody")
+    await rig.work()
+    rig.clock.advance(1)
+    async with rig.database.transaction() as tx:
+        await tx.connection.execute(outbox.outbox_messages.delete())
+    await rig.say("to somebody else")
+    await rig.work()
+    assert rig.texts() == ["to somebody", "to somebody else"]
+    await rig.change("a card of the old database")
+    await rig.work()
+    rig.clock.advance(1)
+    async with rig.database.transaction() as tx:
+        await tx.connection.execute(outbox.outbox_messages.delete())
+        await tx.connection.execute(outbox.cards.delete())
+    await rig.change("a card of the new one")
+    await rig.work()
+    assert rig.texts()[2:] == ["a card of the old database", "a card of the new one"]
+    ids = [post["client_msg_id"] for post in rig.posts()]
+    assert len(set(ids)) == 4
+
+
+async def test_post_that_slack_declined_is_no_post_and_edit(rig):
+    rig.slack.workspace.faults.ratelimit("chat.postMessage", retry_after=1)
+    await rig.change("open")
+    await rig.work()
+    rig.clock.advance(2)
+    await rig.work()
+    assert rig.texts() == ["open"]
+    assert rig.edits() == 0

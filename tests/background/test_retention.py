@@ -1,0 +1,231 @@
+"""What is old is forgotten; what waits is not."""
+
+from datetime import timedelta
+
+import pytest
+from sqlalchemy import event, text
+
+from bot.background.jobs import Lease
+from bot.background.retention import Retention
+from bot.model.testusers.approval import Act, State
+from bot.service_errors import ServiceFailed
+from bot.store import flows, incidents, jobs, outbox, requests, tables
+from bot.store.engine import Database
+from bot.store.jobs import Job
+from bot.store.outbox import OutboxMessage, SentCard
+from bot.workflows.testusers.transitions import card_key
+from tests.support.testusers import WELCOME, FakeFlowService, World, default_rules
+
+DAY = 86_400
+MANY_MESSAGES = text(
+    "INSERT INTO outbox_messages (key, kind, subject, payload, created_at, tries)"
+    " SELECT 'request:' || n, 'note', n || repeat('x', 24), '{}', 0, 0"
+    " FROM generate_series(1, 5000) AS n"
+)
+
+
+async def send(database, key):
+    async with database.transaction() as tx:
+        await outbox.put(tx, OutboxMessage(key, "note", "1"))
+        (message,) = await outbox.waiting(tx, key)
+        await outbox.mark_sent(tx, [message.id])
+        await outbox.remember_card(tx, SentCard(key, "C1", "1.1", "f", await tx.now()))
+
+
+async def forget(database, days):
+    retention = Retention(database, days, [requests.forget, incidents.forget, outbox.prune])
+    async with database.read_only() as tx:
+        job = Job("retain", "retain", "retain", await tx.now())
+    return await retention.run(job, Lease(database, "a", job))
+
+
+async def cards(database, *keys):
+    async with database.read_only() as tx:
+        return [key for key in keys if await outbox.sent_card(tx, key)]
+
+
+async def test_old_messages_go_and_newer_ones_stay(database, clock):
+    await send(database, "old")
+    clock.advance(3 * DAY)
+    await send(database, "new")
+    clock.advance(3 * DAY)
+    await forget(database, days=4)
+    assert await cards(database, "old", "new") == ["new"]
+
+
+async def test_an_unsent_letter_stays_whatever_its_age(database, clock):
+    async with database.transaction() as tx:
+        await outbox.put(tx, OutboxMessage("card", "note", "1"))
+    clock.advance(1000 * DAY)
+    await forget(database, days=4)
+    async with database.read_only() as tx:
+        assert len(await outbox.waiting(tx, "card")) == 1
+
+
+async def test_it_is_done_again_a_day_later(database, clock):
+    assert (await forget(database, days=4) - clock.now()).total_seconds() == DAY
+
+
+async def test_planning_twice_keeps_one_job_at_its_time(database, clock):
+    retention = Retention(database, 4, [])
+    async with database.transaction() as tx:
+        await retention.plan(tx)
+    clock.advance(10)
+    async with database.transaction() as tx:
+        await retention.plan(tx)
+        (job,) = await jobs.claim(tx, "a", 10)
+    assert (clock.now() - job.due_at).total_seconds() == 10
+
+
+async def remember_card(world, request):
+    """As the sender does once it has posted the card."""
+    async with world.database.transaction() as tx:
+        card = SentCard(card_key(request.id), "C1", "1.1", "f", await tx.now())
+        await outbox.remember_card(tx, card)
+
+
+async def is_stored(world, request):
+    async with world.database.read_only() as tx:
+        return await requests.load(tx, request.id) is not None
+
+
+async def test_a_decided_request_goes_with_its_card(database, clock):
+    world = World(database, clock)
+    request = await world.ask("add welcome +1")
+    await world.decide(Act.DENY, request, reason="no")
+    await world.work()
+    await remember_card(world, request)
+    await world.pass_time(5 * DAY)
+    await forget(database, days=4)
+    assert not await is_stored(world, request)
+    assert await cards(database, card_key(request.id)) == []
+
+
+async def test_a_request_stays_until_its_last_grant_has_ended_and_that_is_told(database, clock):
+    world = World(database, clock)
+    request = await world.ask("add welcome +1 for 3d")
+    await world.decide(Act.APPROVE, request)
+    await world.work()
+    await remember_card(world, request)
+    for _ in range(2):
+        await world.pass_time(DAY)
+        await forget(database, days=1)
+    assert await cards(database, card_key(request.id)) == [card_key(request.id)]
+    await world.pass_time(DAY)
+    await forget(database, days=1)
+    assert world.reported() == ["applied", "ended"]
+    assert (await world.stored(request)).progress.ended
+    await world.pass_time(2 * DAY)
+    await forget(database, days=1)
+    assert not await is_stored(world, request)
+
+
+async def test_what_nobody_wants_back_does_not_keep_its_request(database, clock):
+    world = World(database, clock)
+    request = await world.ask("add welcome +1")
+    await world.decide(Act.APPROVE, request)
+    await world.work()
+    await world.pass_time(2 * DAY)
+    await forget(database, days=1)
+    assert not await is_stored(world, request)
+
+
+async def test_a_request_that_is_retried_late_is_kept_for_as_long_from_then(database, clock):
+    trouble = ServiceFailed("flow", "The flow service is having problems.", status=500)
+    world = World(database, clock, FakeFlowService(post_faults=[trouble] * 3))
+    request = await world.ask("add welcome +1")
+    await world.decide(Act.APPROVE, request)
+    for _ in range(5):
+        await world.pass_time(30)
+    assert (await world.stored(request)).state is State.FAILED
+    clock.advance(5 * DAY)
+    await world.decide(Act.RETRY, request)
+    await world.work()
+    await forget(database, days=4)
+    assert (await world.stored(request)).state is State.APPLIED
+    await world.pass_time(5 * DAY)
+    await forget(database, days=4)
+    assert not await is_stored(world, request)
+
+
+async def test_a_request_whose_outcome_is_not_told_yet_stays(database, clock):
+    world = World(database, clock)
+    request = await world.ask("add welcome +1")
+    await world.decide(Act.DENY, request, reason="no")
+    clock.advance(5 * DAY)
+    await forget(database, days=4)
+    assert await is_stored(world, request)
+
+
+async def test_the_card_of_an_open_incident_stays_and_goes_with_it(database, clock):
+    async with database.transaction() as tx:
+        at = (await tx.now()).timestamp()
+        incident_id, _ = await incidents.count_one(tx, 1, 44, {}, at, at)
+    await send(database, key := f"{outbox.INCIDENT_CARD}{incident_id}")
+    clock.advance(5 * DAY)
+    await forget(database, days=4)
+    assert await cards(database, key) == [key]
+    async with database.transaction() as tx:
+        assert await incidents.close_all(tx, 1) == [incident_id]
+    clock.advance(5 * DAY)
+    await forget(database, days=4)
+    assert await cards(database, key) == []
+
+
+async def test_the_card_of_a_request_that_waits_stays_however_long_that_is(database, clock):
+    world = World(database, clock, rules=default_rules(request_hours=24 * 10, remind_hours=24 * 9))
+    request = await world.ask("add welcome +1")
+    await world.work()
+    await remember_card(world, request)
+    await world.pass_time(5 * DAY)
+    await forget(database, days=4)
+    assert await cards(database, card_key(request.id)) == [card_key(request.id)]
+
+
+async def test_everything_old_goes_however_many_times_that_takes(database, clock, monkeypatch):
+    world = World(database, clock)
+    monkeypatch.setattr("bot.store.requests.BATCH", 2)
+    monkeypatch.setattr("bot.store.outbox.BATCH", 2)
+    for number in range(5):
+        request = await world.ask(f"add welcome +{number}")
+        await world.decide(Act.DENY, request)
+    await world.work()
+    world.clock.advance(500 * 86400)
+    prunes = [requests.forget, flows.forget, outbox.prune]
+    await Retention(world.database, 400, prunes).run(None, None)
+    async with world.database.read_only() as tx:
+        for table in (tables.requests, tables.outbox_messages, tables.cards):
+            assert (await tx.connection.execute(table.select())).all() == []
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize("prune", [requests.forget, outbox.prune])
+async def test_nothing_is_looked_through_again_for_each_row(postgres_url, clock, prune):
+    """PostgreSQL does so for NOT IN as soon as the hash of what it compares with is too large."""
+    database = Database(postgres_url, clock)
+    plans = []
+
+    def explain(connection, _cursor, statement, parameters, *_):
+        if statement.startswith("DELETE"):
+            found = connection.exec_driver_sql(f"EXPLAIN {statement}", parameters)
+            plans.append("\n".join(row[0] for row in found))
+
+    event.listen(database.engine.sync_engine, "before_cursor_execute", explain)
+    async with database.transaction() as tx:
+        await tx.connection.execute(text("SET LOCAL work_mem = '64kB'"))
+        await tx.connection.execute(MANY_MESSAGES)
+        await tx.connection.execute(text("ANALYZE outbox_messages"))
+        await prune(tx, clock.now())
+    await database.close()
+    assert plans
+    assert not [plan for plan in plans if "SubPlan" in plan], plans
+
+
+async def test_newest_change_of_all_keeps_its_number(database, clock):
+    world = World(database, clock)
+    for number in range(3):
+        await world.decide(Act.APPROVE, await world.ask(f"add welcome +{number}"))
+        await world.work()
+    async with world.database.transaction() as tx:
+        assert await flows.forget(tx, world.clock.now() + timedelta(days=1)) == 2
+        assert len(await flows.changes_after(tx, WELCOME, 0)) == 1

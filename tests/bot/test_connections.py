@@ -1,0 +1,181 @@
+"""Whoever reaches the port holds up nobody: large bodies, silent connections, what is no HTTP."""
+
+import asyncio
+import gzip
+import logging
+import subprocess
+import sys
+import time
+from contextlib import asynccontextmanager
+
+import pytest
+from aiohttp import web
+
+from bot import connections
+from bot.connections import Connections, Site, connections_for
+from bot.server import make_server
+from tests.support.processes import ROOT
+
+BOMB = gzip.compress(b"\0" * (300 << 20), 9)
+
+
+@asynccontextmanager
+async def listening(most: int = 500):
+    """A listener as the bot has it, without Slack; its port, and what it counted."""
+    counted: list[str] = []
+
+    async def ready():
+        return None
+
+    async def scrape():
+        return b"x 1\n"
+
+    runner = web.AppRunner(make_server(None, ready, scrape, None), access_log=None)
+    await runner.setup()
+    await Site(runner, "127.0.0.1", 0, Connections(most, counted.append)).start()
+    try:
+        yield runner.addresses[0][1], counted
+    finally:
+        await runner.cleanup()
+
+
+async def exchange(port: int, sent: bytes) -> bytes:
+    """Send raw bytes; everything that comes back until the other side hangs up."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    try:
+        writer.write(sent)
+        await writer.drain()
+        return await reader.read()
+    except ConnectionError:
+        return b""
+    finally:
+        writer.close()
+
+
+def request(path: str, body: bytes, *headers: str, method: str = "POST") -> bytes:
+    lines = [f"{method} {path} HTTP/1.1", "Host: 127.0.0.1", f"Content-Length: {len(body)}"]
+    return "\r\n".join([*lines, *headers, "", ""]).encode() + body
+
+
+@pytest.mark.parametrize("path", ["/slack/events", "/healthz", "/metrics", "/nowhere"])
+async def test_compressed_body_is_declined_and_never_unpacked(path):
+    async with listening() as (port, _):
+        started = time.process_time()
+        method = "POST" if path == "/slack/events" else "GET"
+        sent = request(path, BOMB, "Content-Encoding: gzip", "Connection: close", method=method)
+        answer = await exchange(port, sent)
+        assert answer.startswith(b"HTTP/1.1 415") or answer == b""
+        assert time.process_time() - started < 0.2
+
+
+async def test_unwanted_body_is_read_for_a_second_at_most(monkeypatch):
+    monkeypatch.setattr(connections, "DRAIN_SECONDS", 0.1)
+    async with listening() as (port, _), asyncio.timeout(3):
+        head = "GET /healthz HTTP/1.1\r\nHost: x\r\nContent-Length: 99\r\n\r\nx"
+        assert (await exchange(port, head.encode())).startswith(b"HTTP/1.1 200")
+
+
+async def test_identity_encoding_is_taken():
+    async with listening() as (port, _):
+        sent = request("/healthz", b"", "Content-Encoding: identity", "Connection: close")
+        answer = await exchange(port, sent.replace(b"POST", b"GET"))
+        assert answer.startswith(b"HTTP/1.1 200")
+
+
+@pytest.mark.parametrize("part", [b"", b"GET /hea", b"GET /healthz HTTP/1.1\r\nHost: x\r\n"])
+async def test_silent_connection_is_closed(part, monkeypatch):
+    monkeypatch.setattr(connections, "FIRST_REQUEST_SECONDS", 0.1)
+    async with listening() as (port, _), asyncio.timeout(3):
+        assert await exchange(port, part) == b""
+
+
+async def test_answered_connection_outlives_the_first_deadline(monkeypatch):
+    monkeypatch.setattr(connections, "FIRST_REQUEST_SECONDS", 0.1)
+    async with listening() as (port, _):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        for _ in range(2):
+            writer.write(request("/healthz", b"", method="GET"))
+            assert (await reader.readuntil(b"\r\n\r\nok")).startswith(b"HTTP/1.1 200")
+            await asyncio.sleep(0.15)
+        writer.close()
+
+
+async def test_many_silent_connections_leave_room_for_others():
+    async with listening(most=20) as (port, _):
+        silent = [await asyncio.open_connection("127.0.0.1", port) for _ in range(60)]
+        sent = request("/healthz", b"", "Connection: close", method="GET")
+        assert (await exchange(port, sent)).startswith(b"HTTP/1.1 200")
+        gone = [reader for reader, _ in silent if reader.at_eof()]
+        assert len(gone) >= 40
+        for _, writer in silent:
+            writer.close()
+
+
+def test_bound_leaves_files_to_the_rest_of_the_process():
+    assert connections_for(200, print)._most == 100
+    assert connections_for(1_000_000, print)._most == 500
+
+
+MALFORMED = [
+    b"nonsense\r\n\r\n",
+    b"GET / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: xchunked secret-words\r\n\r\n",
+    b"POST /slack/events HTTP/1.1\r\nHost: x\r\nContent-Length: -5\r\n\r\n",
+    b"GET /healthz HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz secret-words\r\n",
+    b"GET / HTTP/1.1\r\nbad header\x00 secret-words\r\n\r\n",
+]
+
+
+@pytest.mark.parametrize("sent", MALFORMED, ids=range(len(MALFORMED)))
+async def test_malformed_http_is_counted_and_not_repeated(sent, caplog):
+    with caplog.at_level(logging.INFO):
+        async with listening() as (port, counted), asyncio.timeout(5):
+            answer = await exchange(port, sent)
+    assert b"secret-words" not in answer
+    assert [one for one in caplog.records if one.levelno > logging.DEBUG] == []
+    assert counted in (["malformed"], ["malformed", "malformed"])
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/nowhere"])
+async def test_answers_name_no_version(path):
+    async with listening() as (port, _):
+        answer = await exchange(port, request(path, b"", "Connection: close", method="GET"))
+        assert b"Server: Gatehouse\r\n" in answer
+        assert b"aiohttp" not in answer
+        assert b"aiohttp" not in await exchange(port, b"nonsense\r\n\r\n")
+
+
+AT_THE_LIMIT = """
+import asyncio, resource, socket
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+from bot.connections import tell_of_no_files_once_in_a_while
+
+async def main():
+    tell_of_no_files_once_in_a_while(asyncio.get_running_loop())
+    server = await asyncio.start_server(lambda r, w: None, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    mine = []
+    try:
+        while True:
+            one = socket.socket(); one.setblocking(False); mine.append(one)
+            one.connect_ex(("127.0.0.1", port))
+    except OSError:
+        pass
+    await asyncio.sleep(2.5)
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.slow
+async def test_file_limit_is_logged_once_and_not_for_ever():
+    run = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-c",
+        AT_THE_LIMIT,
+        cwd=ROOT,
+        stderr=subprocess.STDOUT,
+        stdout=subprocess.PIPE,
+    )
+    printed, _ = await run.communicate()
+    assert printed.count(b"http.no_files_left") == 1
+    assert len(printed) < 2_000

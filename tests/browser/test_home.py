@@ -1,0 +1,126 @@
+"""Home, shortcuts, and the conversation with the bot."""
+
+import pytest
+from playwright.async_api import Browser, Locator, expect
+
+from sandbox.launch import Sandbox
+from sandbox.services.state import SURVEY_FLOW, WELCOME_FLOW
+from tests.browser.looking import violations
+from tests.browser.person import Person, person_at
+
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
+SCREENS = [
+    (scheme, {"width": width, "height": 800})
+    for scheme in ("light", "dark")
+    for width in (375, 1280)
+]
+
+
+def home_of(person: Person) -> Locator:
+    return person.page.get_by_role("region", name="Home")
+
+
+async def fill_in(form: Locator, flow: str, identities: str) -> None:
+    await form.get_by_label("Flow").fill(flow)
+    await form.get_by_role("option", name=flow).click()
+    await form.get_by_label("Identities").fill(identities)
+    await form.get_by_role("button", name="Request").click()
+    await expect(form).to_have_count(0)
+
+
+async def test_a_newcomer_approves_in_four_clicks_and_a_form(
+    person: Person, sandbox: Sandbox
+) -> None:
+    page = person.page
+    await page.get_by_role("link", name="Home").click()
+    await home_of(person).get_by_role("button", name="Change test users").click()
+    await fill_in(page.get_by_role("dialog", name="Test users"), "welcome", "+15550188")
+    await expect(home_of(person)).to_contain_text("Waiting for approval")
+    await person.act_as("Ada")
+    await home_of(person).get_by_role("button", name="Approve").click()
+    flow = sandbox.services.state.flows[WELCOME_FLOW]
+    await sandbox.services.state.until(lambda: "+15550188" in flow.identities)
+    await expect(home_of(person).get_by_role("button", name="Approve")).to_have_count(0)
+    await person.act_as("Otto")
+    await expect(home_of(person)).to_contain_text("approved by Ada Approver")
+
+
+@pytest.mark.parametrize(("scheme", "size"), SCREENS)
+async def test_home_passes_axe(
+    browser: Browser, sandbox: Sandbox, scheme: str, size: dict[str, int]
+) -> None:
+    await sandbox.slack.command(
+        "U0OPERATOR", "C0GENERAL", "/testusers", "add survey axe@example.com"
+    )
+    async with person_at(
+        browser, f"{sandbox.url}/#home", color_scheme=scheme, viewport=size
+    ) as someone:
+        await someone.act_as("Ada")
+        approve = home_of(someone).get_by_role("button", name="Approve")
+        await expect(approve.first).to_be_visible()
+        assert await violations(someone) == []
+        wide = await someone.page.evaluate("document.documentElement.scrollWidth")
+        assert wide <= size["width"]
+
+
+async def test_cancel_on_home_asks_first(person: Person, sandbox: Sandbox) -> None:
+    await sandbox.slack.command("U0ADMIN", "C0GENERAL", "/testusers", "add survey sure@example.com")
+    await person.act_as("Adam")
+    await person.page.get_by_role("link", name="Home").click()
+    own = home_of(person).locator("[data-block]").filter(has_text="sure@example.com").last
+    await own.get_by_role("button", name="Cancel").click()
+    question = person.page.get_by_role("dialog", name="Cancel this request?")
+    await expect(question).to_have_accessible_description("Nobody can approve it then.")
+    assert await violations(person) == []
+    await person.page.keyboard.press("Escape")
+    await expect(own.get_by_role("button", name="Cancel")).to_be_focused()
+    await own.get_by_role("button", name="Cancel").click()
+    await question.get_by_role("button", name="Cancel it").click()
+    await expect(home_of(person)).to_contain_text("Cancelled")
+
+
+async def test_home_without_a_role_says_who_helps(person: Person) -> None:
+    await person.act_as("Nora")
+    await person.page.get_by_role("link", name="Home").click()
+    await expect(home_of(person)).to_contain_text("Adam Admin")
+    await expect(home_of(person).get_by_role("button")).to_have_count(0)
+
+
+async def test_global_shortcut_opens_the_form_by_keyboard(person: Person, sandbox: Sandbox) -> None:
+    await person.page.get_by_role("button", name="Shortcuts").focus()
+    await person.page.keyboard.press("ArrowDown")
+    entry = person.page.get_by_role("menuitem", name="Change test users")
+    await expect(entry).to_be_focused()
+    assert await violations(person) == []
+    await person.page.keyboard.press("Enter")
+    form = person.page.get_by_role("dialog", name="Test users")
+    await expect(form).to_be_visible()
+    await fill_in(form, "survey", "shortcut@example.com")
+    workspace = sandbox.slack.workspace
+    card = await sandbox.slack.until(
+        lambda: "shortcut@example.com" in workspace.messages("C0APPROVALS")[-1].all_text
+    )
+    assert card
+
+
+async def test_message_shortcut_fills_the_form_in(person: Person, sandbox: Sandbox) -> None:
+    await person.type("please add +1 555 015 5501 and lin@example.com")
+    await expect(person.newest).to_contain_text("lin@example.com")
+    await person.newest.hover()
+    await person.newest.get_by_role("button", name="More actions").click()
+    await person.page.get_by_role("menuitem", name="Add as test users").click()
+    form = person.page.get_by_role("dialog", name="Test users")
+    await expect(form.get_by_label("Identities")).to_have_value("+15550155501\nlin@example.com")
+    await form.get_by_role("button", name="Dismiss").click()
+    await expect(form).to_have_count(0)
+    assert "lin@example.com" not in sandbox.services.state.flows[SURVEY_FLOW].identities
+
+
+async def test_direct_message_is_answered_as_a_command(person: Person) -> None:
+    await person.go_to("Gatehouse")
+    await person.type("testusers list welcome")
+    await expect(person.newest).to_contain_text("welcome has")
+    await expect(person.newest).not_to_contain_text("Only visible to you")
+    await person.type("good morning")
+    await expect(person.newest).to_contain_text("/testusers")
+    assert await violations(person) == []

@@ -1,0 +1,20 @@
+"""What the tests of every client stand on."""
+
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+
+from tests.support.aioresponses_compat import FakeServices
+from tests.support.http import Bench, open_bench
+
+
+@pytest.fixture
+async def bench() -> AsyncIterator[Bench]:
+    async with open_bench() as bench:
+        yield bench
+
+
+@pytest.fixture
+def services() -> Iterator[FakeServices]:
+    with FakeServices() as services:
+        yield services

@@ -1,0 +1,69 @@
+"""A proxy of the environment is used for all calls, or by NO_PROXY for none."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import suppress
+
+import aiohttp
+import pytest
+from slack_sdk.errors import SlackClientError
+
+from bot.clients.http import open_session
+from bot.clients.proxies import proxy_for, slack_web_client
+
+ELSEWHERE = "http://127.0.0.1:9"
+
+
+@pytest.fixture
+async def asked() -> AsyncIterator[list[str]]:
+    """What a proxy was asked for; it answers nothing."""
+    lines: list[str] = []
+
+    async def hear(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        lines.append((await reader.readline()).decode().split()[1])
+        writer.close()
+
+    server = await asyncio.start_server(hear, "127.0.0.1", 0)
+    host, port = server.sockets[0].getsockname()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HTTP_PROXY", f"http://{host}:{port}")
+        patch.setenv("HTTPS_PROXY", f"http://{host}:{port}")
+        yield lines
+    server.close()
+
+
+async def call_everybody() -> None:
+    """One call to a service, and one to Slack."""
+    async with open_session() as session:
+        with suppress(aiohttp.ClientError):
+            await session.get(f"{ELSEWHERE}/v2/Flows")
+        client = slack_web_client("xoxb-1", f"{ELSEWHERE}/api/", session)
+        with suppress(aiohttp.ClientError, SlackClientError):
+            await client.auth_test()
+
+
+async def test_services_and_slack_are_called_through_the_proxy(asked) -> None:
+    await call_everybody()
+    # A GET that gets no answer is sent a second time.
+    assert list(dict.fromkeys(asked)) == [f"{ELSEWHERE}/v2/Flows", f"{ELSEWHERE}/api/auth.test"]
+
+
+async def test_no_proxy_holds_for_all(asked, monkeypatch) -> None:
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1,slack.com")
+    await call_everybody()
+    assert asked == []
+    assert proxy_for("wss-primary.slack.com") is None
+
+
+async def test_socket_takes_the_proxy_too(asked) -> None:
+    assert (proxy_for("wss-primary.slack.com") or "").startswith("http://127.0.0.1:")
+
+
+async def test_nothing_is_looked_for_where_no_proxy_is_set() -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy", "ALL_PROXY"):
+            patch.delenv(name, raising=False)
+        for name in ("all_proxy", "NO_PROXY", "no_proxy"):
+            patch.delenv(name, raising=False)
+        async with open_session() as session:
+            assert not session.trust_env

@@ -1,0 +1,178 @@
+"""Build the image and run it: `make image-test`, as root, on Debian.
+
+No registry is needed: the base is made with mmdebstrap, unless the environment names one in BASE.
+The image runs unprivileged on a read-only root, on PostgreSQL, beside a stand-in of Slack; it must
+get ready, answer a signed command, and stop within ten seconds.
+"""
+
+import asyncio
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import aiohttp
+
+from sandbox.slack.server import RunningSlack, running_slack
+from tests.support.postgres import own_database, server_url
+
+ROOT = Path(__file__).parents[2]
+IMAGE, BASE = "localhost/gatehouse-test", "localhost/gatehouse-test-base"
+USER = "65532:65532"
+MOST_MEGABYTES, STOP_SECONDS, READY_SECONDS = 200, 10, 60
+PORT = 18_765
+ENVIRONMENT = {**os.environ, "BUILDAH_ISOLATION": "chroot", "STORAGE_DRIVER": "vfs"}
+CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
+
+
+def run(*command: str | Path) -> str:
+    """Run a command and return what it printed; what goes wrong is printed, and ends all."""
+    print("$", *command, flush=True)
+    done = subprocess.run(
+        list(map(str, command)), env=ENVIRONMENT, stdout=subprocess.PIPE, text=True, check=True
+    )
+    return done.stdout.strip()
+
+
+def base_image(folder: Path) -> str:
+    """The image to build on: the one named, or a Debian made here."""
+    named = os.environ.get("BASE")
+    if named:
+        return named
+    archive = folder / "base.tar"
+    run("mmdebstrap", "--variant=minbase", "--quiet", "bookworm", archive)
+    container = run("buildah", "from", "scratch")
+    run("buildah", "add", "--quiet", container, archive, "/")
+    run("buildah", "commit", "--quiet", "--rm", container, BASE)
+    return BASE
+
+
+def build(folder: Path, base: str) -> None:
+    """Build the image; pip trusts what this machine trusts."""
+    pip = folder / "pip.conf"
+    pip.write_text("[global]\ncert = /run/certificates.crt\ntimeout = 180\n", encoding="utf-8")
+    run(
+        *("buildah", "bud", "--quiet", "--format", "docker", "--tag", IMAGE),
+        *("--build-arg", f"BASE={base}"),
+        *("--volume", f"{CERTIFICATES}:/run/certificates.crt:ro"),
+        *("--volume", f"{pip}:/etc/pip.conf:ro"),
+        ROOT,
+    )
+
+
+@contextmanager
+def mounted(image: str) -> Iterator[Path]:
+    """The root of a container of the image."""
+    container = run("buildah", "from", image)
+    try:
+        yield Path(run("buildah", "mount", container))
+    finally:
+        run("buildah", "rm", container)
+
+
+@contextmanager
+def read_only(tree: Path, folder: Path) -> Iterator[Path]:
+    """The tree as a read-only root, with /data and /tmp writable."""
+    root = folder / "root"
+    root.mkdir()
+    with ExitStack() as mounts:
+
+        def mount(*arguments: str | Path) -> None:
+            run("mount", *arguments)
+            mounts.callback(run, "umount", arguments[-1])
+
+        mount("--bind", tree, root)
+        run("mount", "-o", "remount,ro,bind", root)
+        mount("-t", "tmpfs", "-o", "uid=65532,gid=65532,mode=700", "tmpfs", root / "data")
+        mount("-t", "tmpfs", "tmpfs", root / "tmp")
+        mount("-t", "proc", "proc", root / "proc")
+        mount("--bind", "/dev", root / "dev")
+        yield root
+
+
+def megabytes(tree: Path) -> int:
+    """The size of everything in a tree."""
+    return int(run("du", "--summarize", "--block-size=1M", "--one-file-system", tree).split()[0])
+
+
+async def serve(root: Path, slack: RunningSlack, database_url: str) -> asyncio.subprocess.Process:
+    """Start what the image starts, with nothing but its settings."""
+    settings = {
+        "PATH": "/opt/gatehouse/bin:/usr/bin:/bin",
+        "HOME": "/data",
+        "HOST": "127.0.0.1",
+        "PORT": str(PORT),
+        "DATABASE_URL": database_url,
+        "SLACK_API_URL": slack.api_url,
+        "SLACK_BOT_TOKEN": "xoxb-sandbox",
+        "SLACK_SIGNING_SECRET": slack.signing_secret,
+        "ALERTS_CHANNEL": "C0ALERTS",
+        "APPROVALS_CHANNEL": "C0APPROVALS",
+    }
+    pairs = [f"{name}={value}" for name, value in settings.items()]
+    return await asyncio.create_subprocess_exec(
+        *(shutil.which("chroot") or "chroot", f"--userspec={USER}", str(root)),
+        *("/usr/bin/env", "-i", "-C", "/data", *pairs, "gatehouse"),
+    )
+
+
+async def until_ready() -> None:
+    """Return when `/readyz` says so."""
+    async with aiohttp.ClientSession() as session, asyncio.timeout(READY_SECONDS):
+        while True:
+            try:
+                async with session.get(f"http://127.0.0.1:{PORT}/readyz") as answer:
+                    if answer.status == 200:
+                        return
+            except aiohttp.ClientConnectionError:
+                pass
+            await asyncio.sleep(0.1)
+
+
+async def try_it(root: Path) -> float:
+    """Run the image until it has answered a command; return the seconds that its end took."""
+    async with own_database(server_url()) as url, running_slack() as slack:
+        process = await serve(root, slack, url)
+        try:
+            await until_ready()
+            slack.bot_url = f"http://127.0.0.1:{PORT}"
+            delivery = await slack.command("U0ADMIN", "C0GENERAL", "/gatehouse", "whoami")
+            assert (delivery.status, delivery.error) == (200, None)
+            await slack.until(lambda: slack.workspace.ephemerals("U0ADMIN"))
+            started = time.monotonic()
+            process.send_signal(signal.SIGTERM)
+            async with asyncio.timeout(2 * STOP_SECONDS):
+                status = await process.wait()
+            assert status == 0, f"it ended with {status}"
+            return time.monotonic() - started
+        finally:
+            if process.returncode is None:
+                process.kill()
+
+
+def main() -> int:
+    """Build, measure, run; 0 when all of it holds."""
+    with tempfile.TemporaryDirectory(prefix="gatehouse-image-") as name:
+        folder = Path(name)
+        base = base_image(folder)
+        build(folder, base)
+        with mounted(base) as tree:
+            below = megabytes(tree)
+        with mounted(IMAGE) as tree:
+            above = megabytes(tree) - below
+            assert not list(tree.glob("opt/gatehouse/bin/pip*")), "pip is in the image"
+            assert not (tree / "usr/bin/gcc").exists(), "a compiler is in the image"
+            with read_only(tree, folder) as root:
+                seconds = asyncio.run(try_it(root))
+    print(f"{above} MB above its base; ready, answered, stopped in {seconds:.1f} s")
+    return int(above > MOST_MEGABYTES or seconds > STOP_SECONDS)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

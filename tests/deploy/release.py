@@ -1,0 +1,46 @@
+"""What a release needs, besides a green `make check`: `make release-check`."""
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from bot import __version__
+
+ROOT = Path(__file__).parents[2]
+
+
+def problems() -> list[str]:
+    """Everything that stands in the way of a release."""
+    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    newest = re.search(r"^## (\S+)", changelog, re.MULTILINE)
+    manifests = (ROOT / "deploy/kubernetes/gatehouse.yaml").read_text(encoding="utf-8")
+    found = []
+    if newest is None or newest[1] != __version__:
+        found.append(f"CHANGELOG.md does not begin with {__version__}")
+    if f"gatehouse:{__version__}" not in manifests:
+        found.append(f"deploy/kubernetes does not name the image gatehouse:{__version__}")
+    if _git("status", "--porcelain"):
+        found.append("the tree is not clean")
+    if __version__ in _git("tag").removeprefix("v").split():
+        found.append(f"{__version__} is tagged already")
+    return found
+
+
+def _git(*arguments: str) -> str:
+    git = shutil.which("git") or "git"
+    done = subprocess.run([git, *arguments], cwd=ROOT, capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+def main() -> int:
+    """Print what is missing; 0 when nothing is."""
+    found = problems()
+    for problem in found:
+        print(f"release-check: {problem}")
+    return int(bool(found))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,166 @@
+"""Each file under deploy/ is read by the program that it is for."""
+
+import json
+import os
+import re
+import shutil
+import ssl
+import subprocess
+from pathlib import Path
+
+import kubernetes_validate
+import pytest
+import yaml
+
+from bot.ops.metrics import Metrics
+from bot.settings import EXAMPLES
+
+ROOT = Path(__file__).parents[2]
+DEPLOY = ROOT / "deploy"
+SELF_SIGNED = ROOT / "tests/support/self_signed.pem"
+
+
+def program(name: str) -> str:
+    """The path of a program; a test that lacks it is skipped, but not in CI."""
+    path = shutil.which(name) or shutil.which(name, path="/usr/sbin")
+    if path is None and not os.environ.get("CI"):
+        pytest.skip(f"{name} is not installed")
+    assert path is not None, f"{name} is not installed"
+    return path
+
+
+def run(*command: str | Path, expect: int = 0) -> str:
+    done = subprocess.run(
+        list(map(str, command)), capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.returncode == expect, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+def test_systemd_takes_the_unit(tmp_path):
+    analyze = program("systemd-analyze")
+    text = (DEPLOY / "systemd/gatehouse.service").read_text(encoding="utf-8")
+    # The program that it starts is not installed here; what systemd verifies is the rest.
+    unit = tmp_path / "gatehouse.service"
+    unit.write_text(text.replace("/opt/gatehouse/bin/gatehouse", "/bin/true"), encoding="utf-8")
+    assert run(analyze, "verify", "--man=no", unit).strip() == ""
+
+
+def test_unit_is_hardened():
+    said = run(
+        program("systemd-analyze"),
+        *("security", "--no-pager", "--offline=true", "--threshold=25"),
+        DEPLOY / "systemd/gatehouse.service",
+    )
+    exposure = float(re.findall(r"exposure level for \S+: ([0-9.]+)", said)[0])
+    assert exposure <= 2.5
+
+
+def test_caddy_takes_its_file():
+    caddyfile = DEPLOY / "caddy/Caddyfile"
+    said = run(program("caddy"), "validate", "--adapter", "caddyfile", "--config", caddyfile)
+    assert "Valid configuration" in said
+
+
+def test_nginx_takes_its_file(tmp_path):
+    nginx = program("nginx")
+    text = (DEPLOY / "nginx/gatehouse.conf").read_text(encoding="utf-8")
+    certificate = tmp_path / "bot.crt"
+    shutil.copy(SELF_SIGNED, certificate)
+    text = re.sub(r"/etc/nginx/tls/\S+\.(?:crt|key)", str(certificate), text)
+    whole = tmp_path / "nginx.conf"
+    places = f"pid {tmp_path}/nginx.pid; error_log stderr;"
+    whole.write_text(f"{places} events {{}} http {{ access_log off; {text} }}", encoding="utf-8")
+    ssl.create_default_context().load_cert_chain(certificate)
+    assert "test is successful" in run(nginx, "-t", "-p", tmp_path, "-c", whole)
+
+
+@pytest.mark.parametrize("name", ["caddy/Caddyfile", "nginx/gatehouse.conf"])
+def test_proxies_pass_on_slacks_path_alone(name):
+    text = (DEPLOY / name).read_text(encoding="utf-8")
+    passed_on = re.findall(r"(?m)^\s*(?:handle|location(?: =)?) (/\S+) \{", text)
+    assert [path for path in passed_on if path != "/"] == ["/slack/events"]
+    assert "404" in text
+
+
+def manifests() -> list[dict]:
+    text = (DEPLOY / "kubernetes/gatehouse.yaml").read_text(encoding="utf-8")
+    return list(yaml.safe_load_all(text))
+
+
+def test_kubernetes_takes_the_manifests():
+    for manifest in manifests():
+        kubernetes_validate.validate(manifest, kubernetes_validate.latest_version(), strict=True)
+        with pytest.raises(kubernetes_validate.ValidationError):
+            kubernetes_validate.validate(
+                {**manifest, "spec": {"unknown": 1}},
+                kubernetes_validate.latest_version(),
+                strict=True,
+            )
+
+
+def test_kubernetes_has_two_replicas_probes_and_no_rights():
+    by_kind = {manifest["kind"]: manifest["spec"] for manifest in manifests()}
+    assert set(by_kind) == {"Deployment", "Service", "PodDisruptionBudget", "Ingress"}
+    assert by_kind["Deployment"]["replicas"] == 2
+    pod = by_kind["Deployment"]["template"]["spec"]
+    (container,) = pod["containers"]
+    assert container["readinessProbe"]["httpGet"]["path"] == "/readyz"
+    assert container["livenessProbe"]["httpGet"]["path"] == "/healthz"
+    assert container["securityContext"]["readOnlyRootFilesystem"] is True
+    assert pod["securityContext"]["runAsNonRoot"] is True
+    paths = [path["path"] for path in by_kind["Ingress"]["rules"][0]["http"]["paths"]]
+    assert paths == ["/slack/events"]
+
+
+def test_dashboard_asks_for_metrics_that_are_there():
+    dashboard = json.loads((DEPLOY / "grafana/gatehouse.json").read_text(encoding="utf-8"))
+    asked = {
+        name
+        for panel in dashboard["panels"]
+        for target in panel["targets"]
+        for name in re.findall(r"\b(?:gatehouse|process)_[a-z_]+", target["expr"])
+    }
+    told = set()
+    for metric in Metrics().registry.collect():
+        suffixes = {"counter": ["_total"], "histogram": ["_bucket"]}.get(metric.type, [""])
+        told |= {metric.name + suffix for suffix in suffixes}
+    assert asked - told == {"gatehouse_quota_used", "gatehouse_quota_limit"}
+
+
+def test_compose_file_names_settings_that_are_there():
+    compose = yaml.safe_load((ROOT / "compose.yaml").read_text(encoding="utf-8"))
+    named = compose["services"]["gatehouse"]["environment"]
+    assert set(named) <= set(EXAMPLES)
+    missing = [value for value in named.values() if ":?" in value]
+    assert len(missing) == 4
+    assert compose["services"]["gatehouse"]["read_only"] is True
+
+
+def test_image_holds_nothing_of_the_checkout_but_the_program():
+    lines = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
+    rules = [line for line in lines if line and not line.startswith("#")]
+    assert rules[0] == "*"
+    dockerfile = (ROOT / "Dockerfile").read_text(encoding="utf-8")
+    copied = re.findall(r"(?m)^COPY (?!--from)(.+) \S+$", dockerfile)
+    assert {name for names in copied for name in names.split()} <= {
+        rule.removeprefix("!") for rule in rules if rule.startswith("!")
+    }
+    assert "USER 65532" in dockerfile
+    assert "--require-hashes" in dockerfile
+
+
+@pytest.mark.parametrize(
+    ("name", "is_ignored"),
+    [("gatehouse.env", True), ("production.env", True), (".env", True), ("env.example", False)],
+)
+def test_file_of_settings_is_never_committed(name, is_ignored):
+    if not (ROOT / ".git").exists():
+        pytest.skip("no checkout")
+    check = (program("git"), "-C", ROOT, "check-ignore", "--no-index", "--quiet", name)
+    run(*check, expect=0 if is_ignored else 1)
+
+
+def test_make_run_takes_a_port():
+    said = run(program("make"), "--dry-run", "--directory", ROOT, "run", "PORT=8800")
+    assert "-m sandbox --port 8800" in said

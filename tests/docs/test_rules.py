@@ -1,0 +1,56 @@
+"""The alert rules are good, fire on the first event, and are all in the page."""
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+
+from bot.ops.metrics import Metrics
+
+ROOT = Path(__file__).parents[2]
+RULES = ROOT / "deploy/prometheus/gatehouse.rules.yml"
+
+
+def rules() -> list[dict[str, str]]:
+    (group,) = yaml.safe_load(RULES.read_text("utf-8"))["groups"]
+    return group["rules"]
+
+
+def promtool(*arguments: str) -> str:
+    program = shutil.which("promtool")
+    if program is None:
+        if os.environ.get("CI"):
+            raise FileNotFoundError("promtool is not installed")
+        pytest.skip("promtool is not installed")
+    ran = subprocess.run(
+        [program, *arguments], cwd=RULES.parent, capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    return ran.stdout
+
+
+def test_rules_are_rules() -> None:
+    assert f"{len(rules())} rules found" in promtool("check", "rules", RULES.name)
+
+
+def test_rules_fire_when_they_should_and_only_then() -> None:
+    assert "SUCCESS" in promtool("test", "rules", "gatehouse.test.yml")
+
+
+def test_each_rule_is_tried_and_is_in_the_page() -> None:
+    names = [rule["alert"] for rule in rules()]
+    tried = (RULES.parent / "gatehouse.test.yml").read_text("utf-8")
+    page = (ROOT / "docs/operations.md").read_text("utf-8")
+    assert re.findall(r"^\| `(Gatehouse\w+)` \|", page, re.MULTILINE) == names
+    assert all(f"alertname: {name}" in tried for name in names)
+
+
+def test_rules_look_at_metrics_that_there_are() -> None:
+    known = {metric.name for metric in Metrics().registry.collect()}
+    for rule in rules():
+        for name in re.findall(r"gatehouse_\w+", rule["expr"]):
+            assert re.sub(r"_(total|bucket)$", "", name) in known

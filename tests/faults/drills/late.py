@@ -1,0 +1,161 @@
+"""What comes late, or to where nothing is any more."""
+
+import asyncio
+import random
+import time
+
+import asyncpg
+
+from sandbox.services.faults import Fault, FaultKind
+from tests.faults.drill import Drill, Notes, lasts
+from tests.support.fleet import Fleet, running_fleet
+from tests.support.kinds import database_of
+from tests.support.processes import BotProcess
+from tests.support.story import APPROVER, REQUESTER, Story
+
+# The bot gives up on a POST after 10 s.
+LANDS_AFTER_SECONDS = 14.0
+SECOND_AFTER_SECONDS = 10.5
+FROZEN_SECONDS = 25.0
+OLD_CHANNEL, NEW_CHANNEL = "C0APPROVALS", "C0ALERTS"
+
+
+async def frozen_with_a_row(notes: Notes) -> None:
+    """One of two processes stands still while it holds the row that all who write need."""
+    async with database_of("postgres", notes.folder) as url, running_fleet(url) as fleet:
+        (first,) = fleet.processes
+        story = Story(fleet)
+        waiting = await story.request()
+        await freeze_inside_a_transaction(fleet, first, url)
+        began = time.monotonic()
+        fleet.processes.remove(first)
+        try:
+            async with notes.recovery():
+                await fleet.add()
+                await pressed(notes, story)
+            await story.press(APPROVER, waiting, "Approve", "applied")
+            await story.comes_true()
+            await lasts(began, FROZEN_SECONDS)
+        finally:
+            fleet.processes.append(first)
+            first.thaw()
+        await notes.all_holds(story)
+
+
+async def pressed(notes: Notes, story: Story) -> None:
+    """Ask for something as soon as anything can be written."""
+
+    async def is_written() -> bool:
+        answer = await story.fleet.ask("U0VIEWER", "/testusers", "add welcome nobody")
+        return "operator" in answer.all_text
+
+    await notes.until(is_written)
+
+
+async def freeze_inside_a_transaction(fleet: Fleet, process: BotProcess, url: str) -> None:
+    """Stop the process again and again while it writes, until it has the row when it stops."""
+    watcher = await asyncpg.connect(url)
+    try:
+        for number in range(300):
+            texts = [f"preset save p{number}-{one} +{one}" for one in range(4)]
+            asking = [
+                asyncio.create_task(fleet.slack.command(REQUESTER, OLD_CHANNEL, "/testusers", text))
+                for text in texts
+            ]
+            await asyncio.sleep(random.uniform(0.0, 0.06))
+            process.freeze()
+            if await is_locked(watcher):
+                # Slack gives up on them after three seconds.
+                await asyncio.gather(*asking, return_exceptions=True)
+                return
+            process.thaw()
+            await asyncio.gather(*asking, return_exceptions=True)
+    finally:
+        await watcher.close()
+    raise AssertionError("the process never stopped inside a transaction")
+
+
+async def is_locked(watcher: asyncpg.Connection) -> bool:
+    """Whether somebody holds the row, now and in a moment: a commit on its way is over by then."""
+    for _ in range(2):
+        try:
+            await watcher.execute("SELECT 1 FROM audit_head FOR UPDATE NOWAIT")
+        except asyncpg.LockNotAvailableError:
+            await asyncio.sleep(0.2)
+            continue
+        return False
+    return True
+
+
+async def late_post(notes: Notes) -> None:
+    """A POST is carried out four seconds after its time-out, and would undo what came since."""
+    async with database_of(notes.database, notes.folder) as url, running_fleet(url) as fleet:
+        story = Story(fleet)
+        first, second = await story.request(), await story.request()
+        hold = Fault(FaultKind.HOLD, "flow", method="POST", times=1)
+        fleet.services.state.faults.add(hold)
+        flow = fleet.services.state.flows[story.sid("welcome")]
+        await story.press(APPROVER, first, "Approve", "applied")
+        await hold.reached()
+        began = time.monotonic()
+        await lasts(began, SECOND_AFTER_SECONDS)
+        await story.press(APPROVER, second, "Approve", "applied")
+        await story.comes_true()
+        await lasts(began, LANDS_AFTER_SECONDS)
+        posts = len(flow.history)
+        hold.lift()
+        await fleet.services.state.until(lambda: len(flow.history) > posts)
+        lacking = story.problems()
+        assert lacking, "the late POST undid nothing"
+        notes.seen.append(f"for a moment, {lacking[0].replace('|', ' ')}")
+        async with notes.recovery():
+            await story.comes_true()
+        await notes.all_holds(story)
+
+
+async def channel_deleted(notes: Notes) -> None:
+    """The approvals channel is deleted while a request waits, and the settings name another."""
+    async with database_of(notes.database, notes.folder) as url, running_fleet(url) as fleet:
+        story = Story(fleet)
+        waiting = await story.request()
+        (first,) = fleet.processes
+        del fleet.slack.workspace.channels[OLD_CHANNEL]
+        await first.stop()
+        fleet.processes.remove(first)
+        workspace = fleet.slack.workspace
+        async with notes.recovery():
+            await fleet.add(approvals_channel=NEW_CHANNEL)
+            card = await fleet.slack.until(
+                lambda: next((m for m in workspace.messages(NEW_CHANNEL) if m.buttons), None),
+                timeout=30,
+            )
+        notes.seen.append("the card, with its buttons, in the new channel")
+        identity = story.of(waiting).identity
+        assert identity in card.text, card.text
+        await fleet.slack.click(APPROVER, card, "Approve")
+        flow = fleet.services.state.flows[story.sid("welcome")]
+        await fleet.services.state.until(lambda: identity in flow.identities)
+        await fleet.slack.until(lambda: "Applied" in card.text)
+        notes.holds("approved from there, applied once")
+        assert len(flow.history) == 1, flow.history
+        assert not fleet.tracebacks, fleet.tracebacks[0]
+
+
+DRILLS = (
+    Drill(
+        "a process freezes while it holds a row",
+        "The others write again within 30 s; what it had not committed did not happen.",
+        frozen_with_a_row,
+        ("postgres",),
+    ),
+    Drill(
+        "a POST lands 4 s after its time-out",
+        "What was applied since is put right, and the cards tell the truth.",
+        late_post,
+    ),
+    Drill(
+        "the approvals channel is deleted",
+        "Open requests appear where the settings say, and can be decided there.",
+        channel_deleted,
+    ),
+)

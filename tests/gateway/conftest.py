@@ -1,0 +1,123 @@
+"""The real bot with its gateway, in this process, among stand-ins."""
+
+import asyncio
+import json
+from contextlib import asynccontextmanager
+
+import aiohttp
+import pytest
+from aiohttp import web
+
+from bot.model.gateway import token_hash
+from bot.model.organizations.organization import OrganizationKey
+from bot.model.quotas.plans import Plan
+from bot.model.quotas.quota import Terms
+from bot.store import accounts
+from bot.store.accounts import Account
+from tests.gateway.upstream import Upstream, running_upstream
+from tests.support.world import World, running_world
+
+TOKENS = {"script": "script-token", "nightly": "nightly-token", "quarter": "quarter-token"}
+CLIENTS = {
+    "script": {"organizations": "*", "methods": ["GET", "HEAD", "POST"]},
+    "nightly": {"organizations": ["eu/20061234"]},
+    "quarter": {"organizations": "*", "share": 0.25},
+}
+EU = "20061234"
+ITEMS = f"/eu/items?organization_id={EU}"
+
+
+def gateway_clients(**changed) -> str:
+    entries = {
+        name: {"token_sha256": token_hash(TOKENS[name]), **entry, **changed.get(name, {})}
+        for name, entry in CLIENTS.items()
+    }
+    return json.dumps(entries)
+
+
+class Caller:
+    """A script: calls through the gateway with a client's token."""
+
+    def __init__(self, world: World, session: aiohttp.ClientSession, upstream: Upstream) -> None:
+        self.world = world
+        self.session = session
+        self.upstream = upstream
+
+    @property
+    def url(self) -> str:
+        return self.world.bot.gateway.addresses[0]
+
+    def call(self, path: str, client: str | None = "script", *, method="GET", **rest):
+        headers = dict(rest.pop("headers", {}))
+        if client is not None:
+            headers["Authorization"] = f"Bearer {TOKENS[client]}"
+        return self.session.request(method, f"{self.url}{path}", headers=headers, **rest)
+
+    async def status(self, path: str, client: str | None = "script", **rest) -> int:
+        async with self.call(path, client, **rest) as answer:
+            await answer.read()
+            return answer.status
+
+    async def used(self) -> Account:
+        """How the organization stands in the ledger."""
+        database = self.world.bot.database
+        async with database.read_only() as tx:
+            terms = Terms(lambda _key: Plan.FREE, 10.0)
+            return await accounts.load(tx, OrganizationKey("eu", EU), terms)
+
+
+def data_centers(url: str) -> str:
+    """Two data centers of the same upstream, each with a credential of its own."""
+    return json.dumps(
+        {
+            name: {
+                "authtoken": f"inventory-{name}-secret",
+                "base_url": f"{url}/{name}/inventory/v1",
+            }
+            for name in ("eu", "com")
+        }
+    )
+
+
+@asynccontextmanager
+async def running_gateway(database_url, **settings):
+    """Everything, until the block ends; settings are environment variables in small letters."""
+    async with running_upstream() as upstream:
+        own = {
+            "gateway_port": "0",
+            "gateway_clients": gateway_clients(),
+            "inventory_watch": "off",
+            "inventory_data_centers": data_centers(upstream.url),
+        }
+        async with (
+            running_world(database_url, **{**own, **settings}) as world,
+            aiohttp.ClientSession() as session,
+        ):
+            yield Caller(world, session, upstream)
+
+
+@pytest.fixture
+async def gateway(sqlite_url):
+    async with running_gateway(sqlite_url) as caller:
+        yield caller
+
+
+@pytest.fixture
+async def gateway_on_each(database_url):
+    async with running_gateway(database_url) as caller:
+        yield caller
+
+
+async def hold_all(gateway) -> tuple[asyncio.Event, list[asyncio.Task]]:
+    """Four calls that run until the event is set: as many as clients may have at once."""
+    go_on = asyncio.Event()
+
+    async def answer(_request, _body):
+        await go_on.wait()
+        return web.json_response({"code": 0})
+
+    gateway.upstream.answer = answer
+    calls = [asyncio.create_task(gateway.status(ITEMS)) for _ in range(4)]
+    while gateway.upstream.running < 4:
+        await asyncio.wait(calls, timeout=0.01)
+    return go_on, calls

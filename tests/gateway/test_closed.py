@@ -1,0 +1,297 @@
+"""What must not go through: no call is made, no credential leaves, nothing is a fault of ours."""
+
+import asyncio
+import itertools
+import json
+import random
+from collections.abc import AsyncIterator, Iterator
+from contextlib import closing
+from urllib.parse import quote
+
+import pytest
+
+from tests.gateway.conftest import EU, TOKENS
+
+ITEMS = f"/eu/items?organization_id={EU}"
+TOKEN = TOKENS["script"]
+INVENTORY_SECRETS = ("inventory-eu-secret", "inventory-com-secret")
+FORGED = 10_000
+
+
+async def raw(gateway, *requests: bytes) -> bytes:
+    """Send bytes as they are; return all that comes back until the connection ends."""
+    host, port = gateway.url.removeprefix("http://").split(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    for request in requests:
+        writer.write(request)
+    try:
+        async with asyncio.timeout(20):
+            return await reader.read()
+    finally:
+        writer.close()
+
+
+async def kept(gateway, requests: Iterator[bytes]) -> AsyncIterator[tuple[bytes, bytes]]:
+    """Each request with its answer, on one connection for as long as the gateway keeps it."""
+    host, port = gateway.url.removeprefix("http://").split(":")
+    while request := next(requests, None):
+        reader, writer = await asyncio.open_connection(host, int(port))
+        with closing(writer):
+            while request:
+                writer.write(request.replace(b"Connection: close", b"Connection: keep-alive"))
+                head = await reader.readuntil(b"\r\n\r\n")
+                length = head.partition(b"Content-Length: ")[2].partition(b"\r\n")[0]
+                yield request, head + await reader.readexactly(int(length))
+                is_kept = head.startswith(b"HTTP/1.1") and b"Connection: close" not in head
+                request = next(requests, None) if is_kept else None
+
+
+def request_of(
+    target: str, method="GET", token=TOKEN, host="gateway", headers=(), body=b""
+) -> bytes:
+    lines = [f"{method} {target} HTTP/1.1", f"Host: {host}"]
+    lines += [f"Authorization: Bearer {token}"] if token else []
+    lines += [f"{name}: {value}" for name, value in headers]
+    head = "\r\n".join([*lines, f"Content-Length: {len(body)}", "Connection: close", "", ""])
+    return head.encode("latin-1") + body
+
+
+def status_of(answer: bytes) -> int:
+    return int(answer.split(b" ", 2)[1])
+
+
+@pytest.mark.parametrize(
+    ("authorization", "query"),
+    [
+        (None, ""),
+        ("Bearer ", ""),
+        ("Bearer wrong", ""),
+        (f"Basic {TOKEN}", ""),
+        (TOKEN, ""),
+        (None, "&authtoken=wrong"),
+        (f"Bearer {TOKEN}", "&authtoken=wrong"),
+        (f"Bearer {TOKEN}", f"&authtoken={TOKENS['nightly']}"),
+        (None, f"&AUTHTOKEN={TOKEN}"),
+    ],
+)
+async def test_request_without_one_known_token_is_unauthorized(gateway, authorization, query):
+    headers = {"Authorization": authorization} if authorization else {}
+    url = f"{gateway.url}{ITEMS}{query}"
+    async with gateway.session.get(url, headers=headers) as answer:
+        assert answer.status == 401
+        assert "token" in (await answer.json())["message"]
+        assert answer.headers["WWW-Authenticate"].startswith("Bearer")
+    assert gateway.upstream.got == []
+
+
+@pytest.mark.parametrize(
+    ("path", "method", "status"),
+    [
+        ("/eu/items?organization_id=999", "GET", 403),
+        ("/com/items?organization_id=" + EU, "GET", 403),
+        ("/eu/organizations/999?organization_id=" + EU, "GET", 403),
+        ("/eu/organizations", "GET", 403),
+        (ITEMS, "POST", 403),
+        (ITEMS, "DELETE", 403),
+        ("/in/items?organization_id=" + EU, "GET", 404),
+        ("/nowhere", "GET", 404),
+    ],
+)
+async def test_client_reaches_nothing_but_its_own(gateway, path, method, status):
+    async with gateway.call(path, "nightly", method=method) as answer:
+        assert answer.status == status
+        assert (await answer.json())["message"]
+    assert gateway.upstream.got == []
+
+
+FORMS = [
+    *(
+        "/eu/../com/items",
+        "/eu/%2e%2e/x",
+        "/eu/..%2f..%2fx",
+        "/eu/a%2Fb",
+        "/eu//x",
+        "/eu/a%5c..%5cb",
+    ),
+    *("http://evil.example/eu/items", "//evil.example/eu/items", "/eu/..;/x", "/eu/%252e%252e/x"),
+    *(f"{ITEMS}&organization_id=2", f"{ITEMS}&organization%5Fid=2", f"{ITEMS};organization_id=2"),
+    *("*", "/eu", "/eu/", "/", "/eu/x#y", "/eu/\xff", "/eu/%00", "/eu/x?organization_id[]=1"),
+]
+
+
+@pytest.mark.parametrize("target", FORMS)
+async def test_forged_target_makes_no_call(gateway, target):
+    answer = await raw(gateway, request_of(target))
+    assert status_of(answer) in {400, 403, 404}
+    assert gateway.upstream.got == []
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ([("X-HTTP-Method-Override", "DELETE")], 403),
+        ([("X-com-zoho-inventory-organizationid", "2")], 400),
+        ([("X-Original-URL", "/admin")], 400),
+        ([("Content-Encoding", "gzip")], 415),
+        ([("Transfer-Encoding", "chunked")], 400),
+        ([("Authorization", "Bearer other")], 401),
+        ([("X-Bad", "a\x01b")], 400),
+    ],
+)
+async def test_smuggled_header_makes_no_call(gateway, headers, status):
+    answer = await raw(gateway, request_of(ITEMS, "POST", headers=headers, body=b"x"))
+    assert status_of(answer) == status
+    assert gateway.upstream.got == []
+
+
+async def test_host_of_the_client_goes_nowhere(gateway):
+    assert status_of(await raw(gateway, request_of(ITEMS, host="evil.example"))) == 200
+    assert gateway.upstream.got[0].header("Host") == [gateway.upstream.url.removeprefix("http://")]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"organization_id=2",
+        b'{"organization\\u005fid": "2"}',
+        b"a=1&organization%5fid=2",
+        b"authtoken=" + TOKEN.encode(),
+    ],
+)
+async def test_body_that_names_an_organization_makes_no_call(gateway, body):
+    answer = await raw(gateway, request_of(ITEMS, "POST", body=body))
+    assert status_of(answer) == 400
+    assert gateway.upstream.got == []
+
+
+async def test_second_request_in_a_body_is_a_body(gateway):
+    inner = request_of("/eu/items?organization=2", "POST")
+    answer = await raw(gateway, request_of(ITEMS, "POST", body=inner))
+    assert (status_of(answer), len(gateway.upstream.got)) == (200, 1)
+    assert gateway.upstream.got[0].body == inner
+
+
+def junk(dice: random.Random) -> str:
+    return quote("".join(chr(dice.randrange(0x21, 0x7F)) for _ in range(dice.randrange(1, 12))), "")
+
+
+# Each has at least one thing wrong with it, whatever else it says.
+FORGERIES = {
+    "no token": lambda dice: request_of(ITEMS, token=dice.choice([None, "", " "])),
+    "wrong token": lambda dice: request_of(
+        dice.choice([ITEMS, *FORMS]), token=dice.choice([junk(dice), TOKEN[:-1], TOKEN.upper()])
+    ),
+    "two tokens": lambda dice: request_of(f"{ITEMS}&authtoken={junk(dice)}"),
+    "another organization": lambda dice: request_of(
+        dice.choice(
+            [
+                f"/eu/{junk(dice)}?organization_id={dice.randrange(10**8)}",
+                f"/eu/organizations/{dice.randrange(10**8)}?organization_id={EU}",
+                f"/eu/{junk(dice)}",
+            ]
+        ),
+        token=TOKENS["nightly"],
+    ),
+    "another method": lambda dice: request_of(
+        ITEMS, dice.choice(["PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT", "get", "BREW"])
+    ),
+    "another data center": lambda dice: request_of(
+        dice.choice(["/in/x", "/EU/x", f"/{junk(dice)}/x", "/com%2f/x", "/com;/x"])
+    ),
+    "another path": lambda dice: request_of(dice.choice(FORMS)),
+    "dots and slashes": lambda dice: request_of(
+        f"/eu/{junk(dice)}/"
+        + "/".join(
+            dice.choice(["..", "%2e%2e", ".%2E", "..;x", "a%2Fb", "%5c..", "%252e"])
+            for _ in range(dice.randrange(1, 5))
+        )
+    ),
+    "absolute address": lambda dice: request_of(
+        dice.choice(["http:", "https:", "ftp:", ""]) + f"//{junk(dice)}.example/eu/items"
+    ),
+    "host": lambda dice: request_of(ITEMS, token=junk(dice), host=f"{junk(dice)}.example"),
+    "smuggled header": lambda dice: request_of(
+        ITEMS,
+        "POST",
+        headers=[
+            dice.choice(
+                [
+                    ("X-HTTP-Method-Override", "DELETE"),
+                    ("X-Inventory-Organization-Id", junk(dice)),
+                    ("X-Original-URL", f"/{junk(dice)}"),
+                    ("Content-Encoding", "gzip"),
+                    ("Transfer-Encoding", "chunked"),
+                    ("Content-Length", "0"),
+                    ("Authorization", f"Bearer {junk(dice)}"),
+                    ("X-Bad", "a\x01b"),
+                    ("X-Bad ", "a"),
+                ]
+            )
+        ],
+        body=b"x",
+    ),
+    "organization twice": lambda dice: request_of(
+        f"{ITEMS}{dice.choice('&;')}"
+        + dice.choice(["organization_id", "organization%5Fid", "Organization_Id", "organizationid"])
+        + f"={junk(dice)}"
+    ),
+    "organization in the body": lambda dice: request_of(
+        ITEMS,
+        "POST",
+        body=dice.choice([b"a=1&organization_id=", b'{"organization\\u005fid": ', b"%61uthtoken="])
+        + junk(dice).encode(),
+    ),
+}
+
+
+@pytest.mark.slow
+async def test_forged_requests_make_no_call(gateway, capsys, caplog):
+    dice = random.Random(17)
+    kinds = itertools.cycle(FORGERIES)
+    made: dict[bytes, str] = {}
+    seen: dict[str, set[int]] = {kind: set() for kind in FORGERIES}
+
+    def forged() -> Iterator[bytes]:
+        while len(made) < FORGED:
+            kind = next(kinds)
+            request = FORGERIES[kind](dice).replace(b"Host:", b"X-Number: %d\r\nHost:" % len(made))
+            made[request] = kind
+            yield request
+
+    async def forge() -> None:
+        async for request, answer in kept(gateway, forged()):
+            assert 400 <= status_of(answer) < 500, (request, answer[:200])
+            assert not any(secret.encode() in answer for secret in INVENTORY_SECRETS)
+            seen[made[request]].add(status_of(answer))
+
+    await asyncio.gather(*(forge() for _ in range(20)))
+    assert gateway.upstream.got == []
+    assert (await gateway.used()) is None
+    assert seen["no token"] == {401}
+    assert 401 in seen["wrong token"] & seen["host"]
+    assert seen["another organization"] <= {400, 403}
+    assert {400, 401, 403, 404} <= set().union(*seen.values())
+    logged = capsys.readouterr().out + caplog.text
+    assert not any(secret in logged for secret in (*TOKENS.values(), *INVENTORY_SECRETS))
+
+
+async def test_no_credential_is_in_a_log_or_a_metric(gateway, capsys, caplog):
+    caplog.set_level("DEBUG")
+    await gateway.status(ITEMS)
+    await gateway.status(f"/eu/items?organization_id={EU}&authtoken={TOKEN}", None)
+    await gateway.status(f"/eu/items?organization_id={EU}&x=1&x=2", "nightly", method="POST")
+    await raw(gateway, f"GET {ITEMS}&authtoken={TOKEN} HTTP/9.9\r\n\r\n".encode())
+    metrics = gateway.world.bot.metrics.page()
+    told = capsys.readouterr().out + caplog.text + metrics.decode()
+    assert "gateway request" in told
+    assert not any(secret in told for secret in (*TOKENS.values(), *INVENTORY_SECRETS))
+    assert 'gatehouse_gateway_requests_total{client="script",data_center="eu",outcome="ok"}' in told
+
+
+async def test_client_with_many_open_requests_is_told_so(gateway, monkeypatch):
+    monkeypatch.setattr("bot.gateway.server.MOST_AT_ONCE", 0)
+    async with gateway.call(ITEMS) as answer:
+        assert answer.status == 429
+        assert answer.headers["Gatehouse-Declined"] == "concurrent"
+        assert json.loads(await answer.read())["code"] == 1070
+    assert gateway.upstream.got == []

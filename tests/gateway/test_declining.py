@@ -1,0 +1,142 @@
+"""No room: who is declined, in which form, and who waits; and what the service itself declines."""
+
+import asyncio
+import gzip
+import json
+
+import pytest
+from aiohttp import web
+
+from bot.model.quotas.blocks import BlockCode
+from bot.store import incidents
+from tests.gateway.conftest import EU, ITEMS, hold_all, running_gateway
+
+
+async def declined(gateway, client="script", **rest) -> tuple[str, int, int]:
+    """What a decline says: its kind, its code, and when to come again."""
+    async with gateway.call(ITEMS, client, **rest) as answer:
+        assert answer.status == 429
+        body = await answer.json()
+        assert set(body) == {"code", "message"}
+        retry = answer.headers["Retry-After"]
+        assert retry.isdigit()
+        return answer.headers["Gatehouse-Declined"], body["code"], int(retry)
+
+
+async def use_up(gateway, calls: int, client="script") -> None:
+    for _ in range(calls):
+        assert await gateway.status(ITEMS, client) == 200
+
+
+@pytest.mark.slow
+async def test_minute_of_clients_is_four_fifths(gateway_on_each):
+    gateway = gateway_on_each
+    await use_up(gateway, 80)
+    kind, code, seconds = await declined(gateway)
+    assert (kind, code) == ("minute", 44)
+    assert 50 <= seconds <= 61
+    assert len(gateway.upstream.got) == 80
+
+
+async def test_share_is_declined_in_the_same_form(gateway):
+    await use_up(gateway, 20, "quarter")
+    assert (await declined(gateway, "quarter"))[:2] == ("minute", 44)
+    assert await gateway.status(ITEMS, "nightly") == 200
+
+
+async def test_fifth_call_at_once_is_declined(gateway_on_each):
+    gateway = gateway_on_each
+    go_on, calls = await hold_all(gateway)
+    kind, code, seconds = await declined(gateway)
+    # The calls that run may take 15 s, and seldom do.
+    assert (kind, code, seconds <= 2) == ("concurrent", 1070, True)
+    go_on.set()
+    assert await asyncio.gather(*calls) == [200] * 4
+    assert gateway.upstream.most_running == 4
+
+
+async def test_client_that_waits_goes_when_a_call_ends(gateway_on_each):
+    gateway = gateway_on_each
+    go_on, calls = await hold_all(gateway)
+    waiting = asyncio.create_task(gateway.status(ITEMS, headers={"Prefer": "wait=20"}))
+    done, _ = await asyncio.wait({waiting}, timeout=0.3)
+    assert not done
+    go_on.set()
+    assert await waiting == 200
+    assert await asyncio.gather(*calls) == [200] * 4
+
+
+async def test_client_waits_no_longer_than_it_said(gateway):
+    go_on, calls = await hold_all(gateway)
+    began = asyncio.get_running_loop().time()
+    assert (await declined(gateway, headers={"Prefer": "wait=1"}))[:2] == ("concurrent", 1070)
+    assert 1.0 <= asyncio.get_running_loop().time() - began < 4.0
+    go_on.set()
+    await asyncio.gather(*calls)
+
+
+def refusing(code: int, *, packed=False, retry: str | None = None):
+    async def answer(_request, _body):
+        body = json.dumps({"code": code, "message": "Too many, says the service."}).encode()
+        headers = {"Content-Type": "application/json"}
+        if packed:
+            body, headers["Content-Encoding"] = gzip.compress(body), "gzip"
+        if retry:
+            headers["Retry-After"] = retry
+        return web.Response(status=429, body=body, headers=headers)
+
+    return answer
+
+
+async def open_incidents(gateway):
+    async with gateway.world.bot.database.read_only() as tx:
+        return await incidents.all_open(tx)
+
+
+@pytest.mark.parametrize(
+    ("code", "known", "seconds"),
+    [(44, 44, 60), (45, 45, 900), (1070, 1070, 2), (9, 44, 60)],
+)
+async def test_refusal_by_the_service_is_passed_on(gateway, code, known, seconds):
+    gateway.upstream.answer = refusing(code)
+    async with gateway.call(ITEMS) as answer:
+        assert answer.status == 429
+        assert await answer.json() == {"code": code, "message": "Too many, says the service."}
+        assert "Gatehouse-Declined" not in answer.headers
+        assert int(answer.headers["Retry-After"]) == pytest.approx(seconds, abs=1)
+    (incident,) = await open_incidents(gateway)
+    assert incident.code == known
+    assert incident.detail["words"] == "Too many, says the service."
+
+
+async def test_nobody_calls_while_the_service_blocks(gateway):
+    gateway.upstream.answer = refusing(44)
+    await gateway.status(ITEMS)
+    kind, code, seconds = await declined(gateway, "nightly")
+    assert (kind, code) == ("blocked", 44)
+    assert 50 <= seconds <= 60
+    assert len(gateway.upstream.got) == 1
+
+
+async def test_compressed_refusal_is_understood(gateway):
+    gateway.upstream.answer = refusing(1070, packed=True)
+    assert await gateway.status(ITEMS) == 429
+    assert (await open_incidents(gateway))[0].code == BlockCode.CONCURRENT
+
+
+async def test_longer_pause_of_the_service_is_passed_on(gateway):
+    gateway.upstream.answer = refusing(44, retry="300")
+    async with gateway.call(ITEMS) as answer:
+        assert answer.headers["Retry-After"] == "300"
+
+
+async def test_plan_decides_for_clients_too(sqlite_url):
+    plans = json.dumps({EU: "premium"})
+    async with running_gateway(sqlite_url, inventory_plans=plans) as gateway:
+        go_on, calls = await hold_all(gateway)
+        more = [asyncio.create_task(gateway.status(ITEMS)) for _ in range(4)]
+        while gateway.upstream.running < 8:
+            await asyncio.wait(more, timeout=0.01)
+        assert (await declined(gateway))[0] == "concurrent"
+        go_on.set()
+        assert await asyncio.gather(*calls, *more) == [200] * 8

@@ -1,0 +1,345 @@
+"""Database or service away, clients that go: nothing is counted twice, and nothing forgotten."""
+
+import asyncio
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+
+import aiohttp
+import pytest
+from aiohttp import web
+
+from bot.errors import DatabaseUnavailable
+from bot.workflows.quotas import guard as guard_module
+from tests.gateway.conftest import ITEMS, TOKENS, hold_all
+from tests.gateway.test_closed import raw, request_of, status_of
+
+
+def break_down(gateway, monkeypatch) -> None:
+    @asynccontextmanager
+    async def broken():
+        raise DatabaseUnavailable
+        yield
+
+    for way in ("transaction", "autocommit", "read_only"):
+        monkeypatch.setattr(gateway.world.bot.database, way, broken)
+
+
+@asynccontextmanager
+async def connected(gateway):
+    host, port = gateway.url.removeprefix("http://").split(":")
+    reader, writer = await asyncio.open_connection(host, int(port), limit=1024)
+    try:
+        yield reader, writer
+    finally:
+        writer.transport.abort()
+        with suppress(ConnectionError):
+            await writer.wait_closed()
+
+
+async def until(condition) -> None:
+    async with asyncio.timeout(20):
+        while not await condition():
+            await asyncio.wait([asyncio.ensure_future(asyncio.sleep(0.02))])
+
+
+async def in_use(gateway) -> tuple[int, int]:
+    account = await gateway.used()
+    return (0, 0) if account is None else (account.in_use.minute, account.in_use.concurrent)
+
+
+async def test_no_call_without_the_database(gateway, monkeypatch):
+    break_down(gateway, monkeypatch)
+    async with gateway.call(ITEMS) as answer:
+        assert answer.status == 503
+        assert int(answer.headers["Retry-After"]) >= 1
+        assert set(await answer.json()) == {"message"}
+    async with gateway.call(ITEMS, headers={"Prefer": "wait=5"}) as answer:
+        assert answer.status == 503
+    assert gateway.upstream.got == []
+
+
+async def test_database_that_breaks_meanwhile_costs_nobody_an_answer(gateway, monkeypatch):
+    async def answer(_request, _body):
+        break_down(gateway, monkeypatch)
+        return web.json_response({"code": 0})
+
+    gateway.upstream.answer = answer
+    assert await gateway.status(ITEMS) == 200
+    monkeypatch.undo()
+    # Never settled, so it is held as a call without an answer is.
+    assert await in_use(gateway) == (1, 1)
+
+
+async def test_call_of_a_process_that_stood_still_is_not_sent(gateway, monkeypatch):
+    # As if it was frozen between its grant and the first byte: the slot may be somebody else's.
+    readings = iter([0.0, 0.0])
+    monkeypatch.setattr(guard_module, "since_boot", lambda: next(readings, 61.0))
+    async with gateway.call(ITEMS) as answer:
+        assert answer.status == 502
+        assert "held up" in (await answer.json())["message"]
+    assert gateway.upstream.got == []
+    assert await in_use(gateway) == (0, 0)
+
+
+async def test_service_that_takes_too_long_is_a_timeout(gateway, monkeypatch):
+    monkeypatch.setattr("bot.gateway.forward.TOTAL_SECONDS", 0.3)
+
+    async def answer(_request, _body):
+        await asyncio.sleep(5)
+
+    gateway.upstream.answer = answer
+    async with gateway.call(ITEMS) as response:
+        assert response.status == 504
+        assert "didn't respond" in (await response.json())["message"]
+    assert await in_use(gateway) == (1, 1)
+
+
+async def test_service_that_hangs_up_is_a_bad_gateway(gateway):
+    async def answer(request, _body):
+        request.transport.abort()
+        return web.Response()
+
+    gateway.upstream.answer = answer
+    assert await gateway.status(ITEMS) == 502
+    assert len(gateway.upstream.got) == 1
+    assert await in_use(gateway) == (1, 1)
+
+
+async def test_kept_connection_that_breaks_is_not_sent_again(gateway):
+    assert await gateway.status(ITEMS) == 200
+    count = len(gateway.upstream.got)
+
+    async def answer(request, _body):
+        request.transport.abort()
+        return web.Response()
+
+    gateway.upstream.answer = answer
+    assert await gateway.status(ITEMS) == 502
+    assert len(gateway.upstream.got) == count + 1
+
+
+async def test_answer_that_breaks_off_is_not_taken_for_a_whole_one(gateway):
+    async def answer(request, _body):
+        response = web.StreamResponse()
+        response.content_length = 1000
+        await response.prepare(request)
+        await response.write(b"x" * 10)
+        request.transport.close()
+        return response
+
+    gateway.upstream.answer = answer
+    with pytest.raises(aiohttp.ClientError):
+        await gateway.status(ITEMS)
+    assert await in_use(gateway) == (1, 1)
+
+
+async def test_client_that_sends_half_a_body_holds_nothing(gateway):
+    async def is_over() -> bool:
+        return await in_use(gateway) == (1, 0)
+
+    async with connected(gateway) as (_, writer):
+        whole = request_of(ITEMS, "POST", body=b"x" * 1000)
+        writer.write(whole[:-500])
+        await writer.drain()
+        assert await gateway.status(ITEMS) == 200
+        await until(is_over)
+    assert await gateway.status(ITEMS) == 200
+    assert len(gateway.upstream.got) == 2
+
+
+async def test_half_a_body_is_not_waited_for_without_end(gateway, monkeypatch):
+    monkeypatch.setattr("bot.gateway.bodies.BODY_SECONDS", 0.2)
+    answer = await raw(gateway, request_of(ITEMS, "POST", body=b"x" * 1000)[:-500])
+    assert status_of(answer) == 408
+    assert gateway.upstream.got == []
+
+
+async def test_client_that_goes_while_it_waits_takes_no_slot(gateway):
+    go_on, calls = await hold_all(gateway)
+    turns = gateway.world.bot.gateway._parts.turns
+
+    async def is_waiting() -> bool:
+        return turns.waiting["script"] == 1
+
+    async def has_left() -> bool:
+        return turns.waiting["script"] == 0
+
+    async with connected(gateway) as (_, writer):
+        writer.write(request_of(ITEMS, headers=[("Prefer", "wait=30")]))
+        await until(is_waiting)
+    await until(has_left)
+    go_on.set()
+    await asyncio.gather(*calls)
+    assert (await gateway.used()).made == 4
+
+
+async def test_client_that_goes_during_its_call_is_counted_once(gateway):
+    go_on = asyncio.Event()
+
+    async def answer(_request, _body):
+        await go_on.wait()
+        return web.Response(body=b"x" * 1_000_000)
+
+    gateway.upstream.answer = answer
+    async with connected(gateway) as (_, writer):
+        writer.write(request_of(ITEMS))
+        await gateway.upstream.arrived.wait()
+    go_on.set()
+
+    async def is_over() -> bool:
+        return await in_use(gateway) == (1, 0)
+
+    # The answer was read to its end, so the place among the calls that run is free at once.
+    await until(is_over)
+    assert len(gateway.upstream.got) == 1
+
+
+class Leaver:
+    """A client that sends a request and hangs up at the step of that number, counted from 1.
+
+    Steps are the looks at the database on the way, before and after, and the pieces of the answer.
+    """
+
+    def __init__(self, gateway, monkeypatch) -> None:
+        self.count = 0
+        self._leaves_at = 0
+        self._gateway = gateway
+        self._connected = gateway.world.bot.database._connected
+        monkeypatch.setattr(gateway.world.bot.database, "_connected", self._watched)
+        gateway.upstream.answer = self._answer
+
+    async def call(self, leaves_at: int) -> None:
+        self.count, self._leaves_at = 0, leaves_at
+        async with connected(self._gateway) as (reader, self._writer):
+            self._writer.write(request_of(ITEMS, "POST", body=b"x" * 1000))
+            with suppress(ConnectionError):
+                await reader.read()
+
+    async def _step(self) -> None:
+        self.count += 1
+        if self.count == self._leaves_at:
+            self._writer.transport.abort()
+            await until(self._is_gone)
+
+    async def _is_gone(self) -> bool:
+        connections = self._gateway.world.bot.gateway._runner.server.connections
+        return all(connection.transport is None for connection in connections)
+
+    @asynccontextmanager
+    async def _watched(self):
+        # Jobs of the bot look at the database too.
+        is_request = "RequestHandler" in repr(asyncio.current_task())
+        if is_request:
+            await self._step()
+        async with self._connected() as connection:
+            yield connection
+        if is_request:
+            await self._step()
+
+    async def _answer(self, request, _body) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await self._step()
+        await response.prepare(request)
+        for _ in range(3):
+            await response.write(b"x" * 100_000)
+            await self._step()
+        return response
+
+
+async def test_client_that_goes_at_any_step_is_counted_once(gateway_on_each, monkeypatch):
+    gateway = gateway_on_each
+    leaver = Leaver(gateway, monkeypatch)
+    await leaver.call(0)
+    steps, made = leaver.count, 1
+    assert steps >= 8
+
+    async def is_settled() -> bool:
+        if gateway.world.bot.gateway._running.total():
+            return False
+        # What was granted and never sent holds nothing; of the day it counts.
+        return await in_use(gateway) == (len(gateway.upstream.got), 0)
+
+    for step in range(1, steps + 1):
+        await leaver.call(step)
+        await until(is_settled)
+        before, made = made, (await gateway.used()).made
+        assert made - before <= 1, step
+    # Whoever goes before their call was sent has none made.
+    assert 1 < len(gateway.upstream.got) < 1 + steps
+    await leaver.call(0)
+    assert leaver.count == steps
+
+
+async def test_client_that_never_reads_costs_others_nothing(gateway):
+    async def answer(_request, _body):
+        return web.Response(body=b"x" * (8 << 20))
+
+    gateway.upstream.answer = answer
+
+    async def all_over() -> bool:
+        return len(gateway.upstream.got) >= 4 and (await in_use(gateway))[1] == 0
+
+    async with AsyncExitStack() as stack:
+        for _ in range(6):
+            _, writer = await stack.enter_async_context(connected(gateway))
+            writer.transport.pause_reading()
+            writer.write(request_of(ITEMS))
+        await until(all_over)
+        assert await gateway.status(ITEMS, "nightly") == 200
+
+
+async def test_slow_reader_gets_all_of_its_answer(gateway):
+    async def answer(_request, _body):
+        return web.Response(body=b"x" * (4 << 20))
+
+    gateway.upstream.answer = answer
+
+    async def is_over() -> bool:
+        return await in_use(gateway) == (1, 0)
+
+    async with connected(gateway) as (reader, writer):
+        writer.write(request_of(ITEMS))
+        await reader.readuntil(b"\r\n\r\n")
+        await until(is_over)
+        assert len(await reader.readexactly(4 << 20)) == 4 << 20
+
+
+async def test_refused_access_token_is_renewed_for_the_next_call(gateway, monkeypatch):
+    renewed = []
+
+    class Credential:
+        async def sign(self):
+            return signed
+
+        async def renewed(self, refused):
+            renewed.append(refused)
+
+    access = gateway.world.bot.gateway._parts.forwarder._parts.access["eu"]
+    signed = await access.credential.sign()
+    monkeypatch.setattr(type(access), "credential", Credential(), raising=False)
+
+    async def answer(_request, _body):
+        return web.json_response({"code": 57, "message": "no"}, status=401)
+
+    gateway.upstream.answer = answer
+    assert [await gateway.status(ITEMS) for _ in range(3)] == [401] * 3
+    assert renewed == [signed]
+    assert len(gateway.upstream.got) == 3
+
+
+async def test_stop_sends_away_who_waits_and_finishes_what_runs(gateway):
+    go_on, calls = await hold_all(gateway)
+    waiting = asyncio.create_task(gateway.status(ITEMS, headers={"Prefer": "wait=30"}))
+    turns = gateway.world.bot.gateway._parts.turns
+    while not turns.waiting:
+        await asyncio.wait({waiting}, timeout=0.01)
+    stopping = asyncio.create_task(gateway.world.bot.gateway.stop(5))
+    assert await waiting == 503
+    go_on.set()
+    await stopping
+    assert await asyncio.gather(*calls) == [200] * 4
+
+
+async def test_token_never_reaches_the_service(gateway):
+    await gateway.status(ITEMS)
+    await gateway.status(f"{ITEMS}&authtoken={TOKENS['script']}", None)
+    assert not any(TOKENS["script"] in got.text for got in gateway.upstream.got)

@@ -1,0 +1,248 @@
+"""What goes through the gateway, and what stays here, over real connections."""
+
+import asyncio
+import gzip
+import io
+
+import aiohttp
+import pytest
+from aiohttp import web
+
+from tests.gateway.conftest import EU, TOKENS, running_gateway
+
+ITEMS = f"/eu/items?organization_id={EU}"
+SECRETS = [*TOKENS.values(), "inventory-eu-secret"]
+
+
+async def test_call_goes_to_the_same_path_under_the_root(gateway):
+    async with gateway.call(f"/eu/items/a%20b?x=%7B1&organization_id={EU}&y=") as answer:
+        assert (answer.status, await answer.json()) == (200, {"code": 0, "message": "success"})
+    (got,) = gateway.upstream.got
+    assert got.target == (
+        f"/eu/inventory/v1/items/a%20b?x=%7B1&organization_id={EU}&y=&authtoken=inventory-eu-secret"
+    )
+
+
+async def test_token_in_the_query_is_replaced(gateway):
+    url = f"{gateway.url}/eu/items?authtoken={TOKENS['script']}&organization_id={EU}"
+    async with gateway.session.get(url) as answer:
+        assert answer.status == 200
+    (got,) = gateway.upstream.got
+    assert got.target.endswith(f"?organization_id={EU}&authtoken=inventory-eu-secret")
+    assert TOKENS["script"] not in got.text
+
+
+async def test_credential_goes_into_the_header_where_it_belongs(sqlite_url):
+    auth = {"inventory_auth": "header", "inventory_auth_header": "Zoho-oauthtoken {token}"}
+    async with running_gateway(sqlite_url, **auth) as gateway:
+        headers = {"Authorization": f"Zoho-oauthtoken {TOKENS['script']}"}
+        assert await gateway.status(ITEMS, None, headers=headers) == 200
+        (got,) = gateway.upstream.got
+        assert got.header("Authorization") == ["Zoho-oauthtoken inventory-eu-secret"]
+        assert "authtoken" not in got.target
+
+
+async def test_headers_pass_but_for_those_of_one_connection(gateway):
+    headers = {
+        "X-Custom": "1",
+        "Accept": "text/csv",
+        "Cookie": "session=1",
+        "Prefer": "wait=1",
+        "Connection": "X-Hop",
+        "X-Hop": "1",
+        "User-Agent": "nightly/1",
+    }
+    await gateway.status(ITEMS, headers=headers)
+    (got,) = gateway.upstream.got
+    assert (got.header("X-Custom"), got.header("Accept")) == (["1"], ["text/csv"])
+    assert got.header("User-Agent") == ["nightly/1"]
+    for name in ("Cookie", "Prefer", "X-Hop", "Authorization"):
+        assert got.header(name) == []
+    assert got.header("Host") == [gateway.upstream.url.removeprefix("http://")]
+
+
+@pytest.mark.parametrize("size", [0, 10, 300_000, 10 * 1024 * 1024])
+async def test_body_passes_whole(gateway, size):
+    body = b"x" * size
+    assert await gateway.status(ITEMS, method="POST", data=io.BytesIO(body)) == 200
+    (got,) = gateway.upstream.got
+    assert (got.method, got.body) == ("POST", body)
+    assert got.header("Content-Length") == [str(size)]
+
+
+async def test_body_in_chunks_passes_whole(gateway):
+    async def pieces():
+        for number in range(100):
+            yield b"%d," % number
+
+    assert await gateway.status(ITEMS, method="POST", data=pieces()) == 200
+    assert gateway.upstream.got[0].body.startswith(b"0,1,2,")
+
+
+async def test_body_that_is_too_large_makes_no_call(gateway):
+    body = b"x" * (10 * 1024 * 1024 + 1)
+    assert await gateway.status(ITEMS, method="POST", data=io.BytesIO(body)) == 413
+
+    async def pieces():
+        for _ in range(170):
+            yield b"x" * 65536
+
+    assert await gateway.status(ITEMS, method="POST", data=pieces()) == 413
+    assert gateway.upstream.got == []
+
+
+async def test_answer_passes_as_it_comes(gateway):
+    async def answer(_request, _body):
+        headers = {"X-Page": "1", "Set-Cookie": "a=1", "Content-Type": "text/csv"}
+        return web.Response(status=404, reason="Not There", body=b"a,b", headers=headers)
+
+    gateway.upstream.answer = answer
+    async with gateway.call(ITEMS) as response:
+        assert (response.status, response.reason) == (404, "Not There")
+        assert await response.read() == b"a,b"
+        assert response.headers["X-Page"] == "1"
+        assert response.headers["Content-Type"] == "text/csv"
+        assert response.headers["Content-Length"] == "3"
+        assert "Set-Cookie" not in response.headers
+
+
+async def test_compressed_answer_stays_compressed(gateway):
+    packed = gzip.compress(b"hello" * 100)
+
+    async def answer(_request, _body):
+        return web.Response(body=packed, headers={"Content-Encoding": "gzip"})
+
+    gateway.upstream.answer = answer
+    async with gateway.call(ITEMS, headers={"Accept-Encoding": "gzip"}) as response:
+        assert response.headers["Content-Encoding"] == "gzip"
+        assert await response.text() == "hello" * 100
+    assert gateway.upstream.got[0].header("Accept-Encoding") == ["gzip"]
+
+
+async def test_redirect_is_passed_on_and_not_followed(gateway):
+    async def answer(request, _body):
+        raise web.HTTPFound(f"{gateway.upstream.url}/elsewhere?{request.query_string}")
+
+    gateway.upstream.answer = answer
+    async with gateway.call(ITEMS, allow_redirects=False) as response:
+        assert response.status == 302
+        assert "inventory-eu-secret" not in response.headers["Location"]
+    assert len(gateway.upstream.got) == 1
+
+
+async def test_head_has_no_body(gateway):
+    async def answer(_request, _body):
+        return web.Response(body=b"12345")
+
+    gateway.upstream.answer = answer
+    async with gateway.call(ITEMS, method="HEAD") as response:
+        assert (response.status, await response.read()) == (200, b"")
+        assert response.headers["Content-Length"] == "5"
+
+
+@pytest.mark.parametrize("length", [True, False])
+async def test_ten_mebibytes_come_back_whole(gateway, length):
+    async def answer(request, _body):
+        response = web.StreamResponse()
+        if length:
+            response.content_length = 10 * 1024 * 1024
+        await response.prepare(request)
+        for _ in range(160):
+            await response.write(b"y" * 65536)
+        return response
+
+    gateway.upstream.answer = answer
+    async with gateway.call(ITEMS) as response:
+        assert len(await response.read()) == 10 * 1024 * 1024
+
+
+async def test_larger_answer_is_not_taken_for_a_whole_one(gateway):
+    async def told(_request, _body):
+        return web.Response(body=b"y" * (10 * 1024 * 1024 + 1))
+
+    gateway.upstream.answer = told
+    assert await gateway.status(ITEMS) == 502
+
+    async def untold(request, _body):
+        response = web.StreamResponse()
+        await response.prepare(request)
+        for _ in range(170):
+            await response.write(b"y" * 65536)
+        return response
+
+    gateway.upstream.answer = untold
+    with pytest.raises(aiohttp.ClientError):
+        await gateway.status(ITEMS)
+
+
+async def test_credential_in_an_answer_is_starred(gateway):
+    async def answer(request, _body):
+        response = web.StreamResponse(headers={"X-Echo": request.raw_path})
+        await response.prepare(request)
+        for piece in (b"a inventory-eu-", b"secret b inventory", b"-eu-secret"):
+            await response.write(piece)
+            await asyncio.sleep(0)
+        return response
+
+    gateway.upstream.answer = answer
+    async with gateway.call(ITEMS) as response:
+        stars = "*" * len("inventory-eu-secret")
+        assert await response.text() == f"a {stars} b {stars}"
+        assert "inventory-eu-secret" not in response.headers["X-Echo"]
+
+
+async def test_call_without_organization_counts_as_a_listing(gateway):
+    assert await gateway.status("/eu/organizations") == 200
+    assert "organization_id" not in gateway.upstream.got[0].target
+    assert await gateway.status("/eu/organizations", "nightly") == 403
+
+
+async def test_configured_organization_is_named_by_a_call_that_names_none(sqlite_url):
+    async with running_gateway(sqlite_url) as gateway:
+        centers = gateway.world.environment["INVENTORY_DATA_CENTERS"]
+    named = centers.replace('"eu": {', f'"eu": {{"organization_id": "{EU}", ')
+    async with running_gateway(sqlite_url) as other:
+        named = named.replace(gateway.upstream.url, other.upstream.url)
+    async with running_gateway(sqlite_url, inventory_data_centers=named) as gateway:
+        await gateway.status("/eu/organizations?page=2", "nightly")
+        used = await gateway.used()
+    assert used.made == 1
+
+
+async def test_service_that_is_away_is_a_bad_gateway(sqlite_url):
+    centers = '{"eu": {"authtoken": "xyz-secret", "base_url": "http://127.0.0.1:9/v1"}}'
+    async with running_gateway(sqlite_url, inventory_data_centers=centers) as gateway:
+        async with gateway.call(ITEMS) as answer:
+            assert answer.status == 502
+            assert "can't be reached" in (await answer.json())["message"]
+        # Nothing was sent, so nothing is held.
+        assert (await gateway.used()).in_use.concurrent == 0
+
+
+async def test_healthz_needs_no_token(gateway):
+    assert await gateway.status("/healthz", None) == 200
+
+
+async def test_gateway_is_not_on_the_port_of_slack(gateway):
+    url = f"{gateway.world.slack.bot_url}{ITEMS}"
+    headers = {"Authorization": f"Bearer {TOKENS['script']}"}
+    async with gateway.session.get(url, headers=headers) as answer:
+        assert answer.status == 404
+
+
+async def test_client_that_asks_first_is_told_to_go_on(gateway):
+    headers = {"Expect": "100-continue"}
+    body = io.BytesIO(b"x" * 1000)
+    async with asyncio.timeout(5):
+        assert await gateway.status(ITEMS, method="POST", data=body, headers=headers) == 200
+    (got,) = gateway.upstream.got
+    assert (got.body, got.header("Expect")) == (b"x" * 1000, [])
+
+
+async def test_client_that_asks_first_and_may_not_is_told_before_its_body(gateway):
+    headers = {"Expect": "100-continue"}
+    body = io.BytesIO(b"x" * 1000)
+    async with asyncio.timeout(5):
+        assert (
+            await gateway.status(ITEMS, "nightly", method="POST", data=body, headers=headers) == 403
+        )

@@ -1,0 +1,113 @@
+"""Clients are named beside people: in `/ratelimits`, in alerts, in `status` and by `check`."""
+
+import json
+
+import pytest
+from aiohttp import web
+
+from bot.model.gateway import token_hash
+from bot.model.organizations.directory import Listing
+from bot.model.organizations.organization import Organization, OrganizationKey
+from bot.model.quotas.calls import CallCause
+from bot.ops.doctor.gateway import examine_gateway
+from bot.service_errors import RateLimited
+from bot.settings import read_settings
+from tests.gateway.conftest import EU, gateway_clients
+from tests.gateway.test_declining import ITEMS, refusing, use_up
+from tests.support.clock import START
+
+LISTING = {"code": 0, "organizations": [{"organization_id": EU, "name": "Bergmann"}]}
+
+
+async def listing(_request, _body):
+    return web.json_response(LISTING)
+
+
+async def test_alert_says_how_much_each_client_used(gateway):
+    await use_up(gateway, 3, "nightly")
+    gateway.upstream.answer = refusing(44)
+    await gateway.status(ITEMS)
+    slack = gateway.world.slack
+    card = await slack.until(lambda: next(iter(slack.workspace.messages("C0ALERTS")), None))
+    assert "nightly 3 this minute, 3 this day" in card.all_text
+    assert "script 1 this minute, 1 this day" in card.all_text
+    assert "another client" in card.all_text
+
+
+@pytest.mark.slow
+async def test_alert_blames_nobody_else_for_what_clients_used(gateway):
+    await use_up(gateway, 80, "nightly")
+    guard = gateway.world.bot.gateway._parts.forwarder._parts.guard
+    for number in range(20):
+        async with guard.call(OrganizationKey("eu", EU), CallCause("check", "U1")) as grant:
+            await grant.responded()
+            if number == 19:
+                await grant.refused(RateLimited("inventory", "Declined.", code=44))
+    slack = gateway.world.slack
+    card = await slack.until(lambda: next(iter(slack.workspace.messages("C0ALERTS")), None))
+    assert "another client" not in card.all_text
+    assert "nightly 80 this minute" in card.all_text
+
+
+async def test_ratelimits_names_clients_beside_people(gateway):
+    gateway.upstream.answer = listing
+    await use_up(gateway, 2, "nightly")
+    await gateway.world.ask("U0OPERATOR", "/orgs", "refresh")
+    answer = await gateway.world.ask("U0OPERATOR", "/ratelimits", f"eu/{EU}")
+    assert "`nightly` (gateway) 2" in answer.all_text
+    assert "gateway 2" in answer.all_text
+
+
+async def test_status_and_metrics_tell_of_the_gateway(gateway):
+    await use_up(gateway, 2)
+    answer = await gateway.world.ask("U0ADMIN", "/gatehouse", "status")
+    assert "Gateway calls in the last minute" in answer.all_text
+    page = gateway.world.bot.metrics.page().decode()
+    labels = 'client="script",data_center="eu",outcome="ok"'
+    assert f"gatehouse_gateway_requests_total{{{labels}}} 2.0" in page
+    assert 'gatehouse_gateway_wait_seconds_count{client="script"} 2.0' in page
+
+
+def settings_of(**changed):
+    least = {
+        "SLACK_BOT_TOKEN": "xoxb-1",
+        "SLACK_SIGNING_SECRET": "a-long-signing-secret",
+        "ALERTS_CHANNEL": "C0A",
+        "APPROVALS_CHANNEL": "C0B",
+        "INVENTORY_DATA_CENTERS": '{"eu": {"authtoken": "xyz", "base_url": "https://eu.example/v1"}}',
+        "GATEWAY_PORT": "3001",
+        "GATEWAY_CLIENTS": gateway_clients(),
+    }
+    return read_settings({**least, **changed})
+
+
+def codes(settings, listings=None) -> dict[str, str]:
+    return {one.subject: one.code for one in examine_gateway(settings, listings or {})}
+
+
+def test_check_says_what_each_client_may_do():
+    findings = examine_gateway(settings_of(), {})
+    assert {one.code for one in findings} == {"ok"}
+    assert [one.subject for one in findings] == [
+        *("gateway", "gateway script", "gateway nightly", "gateway quarter"),
+    ]
+    assert "may use GET for 1 organization, with a share of 1." in findings[2].sentence
+
+
+def test_check_is_silent_where_there_is_no_gateway():
+    assert examine_gateway(settings_of(GATEWAY_PORT="", GATEWAY_CLIENTS=""), {}) == []
+
+
+def test_check_names_half_a_gateway():
+    assert codes(settings_of(GATEWAY_PORT=""))["gateway"] == "gateway_off"
+    assert codes(settings_of(GATEWAY_CLIENTS=""))["gateway"] == "gateway_empty"
+    everything = json.dumps({"a": {"token_sha256": token_hash("a"), "organizations": "*"}})
+    idle = settings_of(INVENTORY_DATA_CENTERS="", GATEWAY_CLIENTS=everything)
+    assert codes(idle)["gateway a"] == "gateway_idle"
+
+
+def test_check_names_an_organization_that_is_not_listed():
+    other = Organization(organization_id="1", name="Other")
+    found = codes(settings_of(), {"eu": Listing("eu", (other,), START)})
+    assert found["gateway nightly"] == "organization_not_listed"
+    assert found["gateway script"] == "ok"

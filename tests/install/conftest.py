@@ -1,0 +1,38 @@
+"""One installation for all tests here: by the first step of docs/install.md."""
+
+import fcntl
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.install.page import PROGRAM, Machine, blocks, make_repository
+
+
+@pytest.fixture(scope="session")
+def first_step(tmp_path_factory) -> Path:
+    """The folder in which the first step was done; `said` in it has what it printed."""
+    base = tmp_path_factory.getbasetemp()
+    # Processes that share the tests share the installation, which takes 20 s.
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "first-step"
+    folder.mkdir(exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / "said").exists():
+            make_repository(folder / "repository/gatehouse")
+            machine = Machine(folder, folder)
+            said = [machine.follow(block) for block in blocks("1")]
+            (folder / "said").write_text("".join(said), encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+def machine(first_step, tmp_path) -> Machine:
+    """A machine on which the first step was done, and no other."""
+    return Machine(tmp_path, first_step)
+
+
+@pytest.fixture(scope="session")
+def installed(first_step) -> Path:
+    """The `bin` of an environment that holds the program and the locked runtime dependencies."""
+    return first_step / PROGRAM.strip("/") / "bin"

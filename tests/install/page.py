@@ -1,0 +1,134 @@
+"""docs/install.md as something to be followed: its blocks, and what stands in for a machine."""
+
+import os
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs/install.md"
+SECONDS = 300
+
+# What the page cannot know, or what a test must not write to: everything else is run as it stands.
+ADDRESS = "https://git.example.com/gatehouse.git"
+PROGRAM = "/opt/gatehouse"
+FOLDERS = ("/etc/gatehouse", "/etc/systemd/system", "/var/lib/gatehouse")
+LISTENS = "127.0.0.1:3000"
+
+# Programs that would change the machine, or wait for a person.
+STAND_INS = {
+    "sudo": '[ "$1" = -u ] && shift 2; exec "$@"',
+    "sudoedit": 'cat "$EDITED" > "$1"',
+    "systemctl": 'echo "$@" >> "$SYSTEMCTL_LOG"',
+}
+
+
+@dataclass(frozen=True)
+class Block:
+    """A block of the page: the number of its step, its language, and what is in it."""
+
+    step: str
+    language: str
+    text: str
+
+
+def blocks(step: str, language: str = "sh") -> list[Block]:
+    """The blocks of one step, in their order."""
+    section = re.split(r"^## ", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    chosen = next(part for part in section if part.startswith(f"{step}. "))
+    found = re.findall(r"^```(\w*)\n(.*?)^```$", chosen, re.MULTILINE | re.DOTALL)
+    return [Block(step, kind, text) for kind, text in found if kind == language]
+
+
+def settings_of(step: str) -> list[dict[str, str]]:
+    """The settings in each `ini` block of a step, by their names, as they stand."""
+    return [
+        dict(re.findall(r"^([A-Z_]+)='(.*)'$", block.text, re.MULTILINE))
+        for block in blocks(step, "ini")
+    ]
+
+
+class Machine:
+    """A folder that is followed in as if it were a whole machine.
+
+    Args:
+        folder: What takes the place of `/`.
+        program: What takes the place of `/` for the program and its checkout.
+    """
+
+    def __init__(self, folder: Path, program: Path) -> None:
+        self.folder = folder
+        self.filled = {
+            ADDRESS: f"{program}/repository/gatehouse",
+            PROGRAM: f"{program}{PROGRAM}",
+            **{one: f"{folder}{one}" for one in FOLDERS},
+        }
+        self.systemctl_log = folder / "systemctl.log"
+        self.edited = folder / "edited"
+        self._here = program / "work"
+        self._programs = folder / "programs"
+        for place in (self._here, self._programs, *(folder / one[1:] for one in FOLDERS)):
+            place.mkdir(parents=True, exist_ok=True)
+        if (self._here / "gatehouse").exists():
+            self._here /= "gatehouse"
+        for name, does in STAND_INS.items():
+            stand_in = self._programs / name
+            stand_in.write_text(f"#!/bin/sh\n{does}\n", encoding="utf-8")
+            stand_in.chmod(0o755)
+
+    def fill(self, text: str) -> str:
+        """The text with what is declared above in its place."""
+        for stands, real in self.filled.items():
+            text = text.replace(stands, real)
+        return text
+
+    def follow(self, block: Block, environment: dict[str, str] | None = None) -> str:
+        """Run a block as a person would who pastes it, and return what it prints.
+
+        Raises:
+            AssertionError: One of its commands failed.
+        """
+        script = f"set -eu\n{self.fill(block.text)}"
+        done = subprocess.run(
+            [shutil.which("bash") or "bash", "-c", script],
+            cwd=self._here,
+            env=self.environment(environment),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=SECONDS,
+        )
+        told = f"step {block.step}:\n{block.text}\n{done.stdout}{done.stderr}"
+        assert done.returncode == 0, told
+        return done.stdout
+
+    def environment(self, more: dict[str, str] | None = None) -> dict[str, str]:
+        """What a shell on that machine has, and `more`."""
+        outside = {k: v for k, v in os.environ.items() if k.startswith(("PIP_", "SSL_", "LANG"))}
+        return {
+            **outside,
+            "PATH": f"{self._programs}{os.pathsep}{os.environ['PATH']}",
+            "HOME": os.environ.get("HOME", "/"),
+            "TMPDIR": str(self.folder),
+            "EDITED": str(self.edited),
+            "SYSTEMCTL_LOG": str(self.systemctl_log),
+            **(more or {}),
+        }
+
+
+def make_repository(folder: Path) -> Path:
+    """A repository whose one commit is what is tracked here, as it is in the working tree."""
+    folder.mkdir(parents=True)
+    git = shutil.which("git") or "git"
+    ask = [git, "ls-files", "-z"]
+    listed = subprocess.run(ask, cwd=ROOT, capture_output=True, text=True, check=True)
+    for name in filter(None, listed.stdout.split("\0")):
+        if (ROOT / name).is_file():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, folder / name)
+    someone = ["-c", "user.name=Somebody", "-c", "user.email=somebody@example.com"]
+    for arguments in (["init", "--quiet"], ["add", "--all"], ["commit", "--quiet", "-m", "all"]):
+        subprocess.run([git, *someone, *arguments], cwd=folder, check=True)
+    return folder

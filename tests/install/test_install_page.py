@@ -1,0 +1,186 @@
+"""docs/install.md, followed: its commands as they stand, up to a bot that is ready."""
+
+import asyncio
+import json
+import os
+import re
+import uuid
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import asyncpg
+import pytest
+import yaml
+from dotenv import dotenv_values
+
+from bot import __version__
+from sandbox.people import ROLES
+from sandbox.services.running import running_services
+from sandbox.slack.server import SIGNING_SECRET, RunningSlack, running_slack
+from tests.conftest import BOTH
+from tests.install.page import LISTENS, ROOT, Machine, blocks, settings_of
+from tests.support.postgres import free_port, server_url
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
+
+STOP_SECONDS = 15
+
+
+@pytest.fixture
+async def slack() -> AsyncIterator[RunningSlack]:
+    async with running_slack() as slack:
+        yield slack
+
+
+def test_first_step_ends_in_the_version(first_step):
+    said = (first_step / "said").read_text(encoding="utf-8")
+    assert said.splitlines()[-1] == f"gatehouse {__version__}"
+
+
+def test_first_step_installs_nothing_for_development(installed):
+    packages = {path.name for path in installed.parent.glob("lib/python3*/site-packages/*")}
+    assert "aiohttp" in packages
+    assert not packages & {"playwright", "mypy", "pytest", "ruff", "uv"}
+
+
+def test_manifests_of_the_page_are_manifests(machine):
+    by_http, by_socket = (yaml.safe_load(machine.follow(one)) for one in blocks("3"))
+    assert by_http["settings"]["socket_mode_enabled"] is False
+    assert by_socket["settings"]["socket_mode_enabled"] is True
+
+
+@pytest.mark.parametrize("kind", BOTH)
+async def test_page_leads_to_a_bot_that_is_ready(machine, slack, kind):
+    async with choice(machine, kind) as chosen, running_services() as services:
+        filled = {**chosen, **required(slack), **services.bot_settings()}
+        # Nothing that the page tells to set is left as it stands, and nothing else is set.
+        told = {name for one in settings_of("5") for name in one}
+        assert set(filled) - set(chosen) | {"INVENTORY_BASE_URL"} == told
+        port = free_port()
+        around = {"SLACK_API_URL": slack.api_url, "PORT": str(port)}
+        machine.filled[LISTENS] = f"127.0.0.1:{port}"
+        machine.edited.write_text(edited(filled), encoding="utf-8")
+        for block in blocks("5"):
+            machine.follow(block)
+        [check] = blocks("6")
+        said = await asyncio.to_thread(machine.follow, check, around)
+        assert "All is well." in said
+        assert ("PostgreSQL" in said) is (kind == "postgres")
+        start, is_ready = blocks("7")
+        machine.follow(start)
+        assert machine.systemctl_log.read_text().split("\n")[:2] == [
+            "daemon-reload",
+            "enable --now gatehouse",
+        ]
+        async with running(installed_service(machine), around):
+            assert await asyncio.to_thread(machine.follow, is_ready) == "ready"
+            slack.bot_url = f"http://127.0.0.1:{port}"
+            told = await slack.command("U0ADMIN", "C0GENERAL", "/gatehouse", "whoami")
+            assert told.error is None
+            await slack.until(lambda: "admin" in slack.workspace.ephemerals("U0ADMIN")[-1].all_text)
+
+
+def required(slack: RunningSlack) -> dict[str, str]:
+    """What takes the place of the page's `…`: what the stand-in takes."""
+    return {
+        "AUDIT_KEY": "0b" * 32,
+        "SLACK_BOT_TOKEN": slack.workspace.bot_token,
+        "SLACK_SIGNING_SECRET": SIGNING_SECRET,
+        "ALERTS_CHANNEL": "C0ALERTS",
+        "APPROVALS_CHANNEL": "C0APPROVALS",
+        "HOST": "127.0.0.1",
+        "ROLES": json.dumps(
+            {"viewer": ["*"], **{k: ROLES[k] for k in ("operator", "approver", "admin")}}
+        ),
+    }
+
+
+@asynccontextmanager
+async def choice(machine: Machine, kind: str) -> AsyncIterator[dict[str, str]]:
+    """Do what step 4 says for one of the databases, and yield the settings for it."""
+    if kind == "sqlite":
+        yield {}
+        return
+    [block], [told] = blocks("4"), settings_of("4")
+    try:
+        admin = await asyncpg.connect(server_url(), timeout=5)
+    except OSError as error:
+        if os.environ.get("CI"):
+            raise
+        pytest.skip(f"no PostgreSQL at TEST_DATABASE_URL: {error}")
+    # Others use the server as well: a name of our own.
+    name = f"gatehouse_page_{uuid.uuid4().hex[:12]}"
+    try:
+        machine.follow(
+            replace(block, text=block.text.replace("gatehouse", name)),
+            postgres_environment(server_url()),
+        )
+        address = urlsplit(server_url()).netloc.rpartition("@")[2]
+        url = told["DATABASE_URL"].replace("gatehouse", name)
+        yield {"DATABASE_URL": url.replace("127.0.0.1:5432", address)}
+    finally:
+        await admin.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
+        await admin.execute(f'DROP ROLE IF EXISTS "{name}"')
+        await admin.close()
+
+
+def postgres_environment(server: str) -> dict[str, str]:
+    """What makes `psql` speak to the server of the tests."""
+    parts = urlsplit(server)
+    return {
+        "PGHOST": parts.hostname or "",
+        "PGPORT": str(parts.port or 5432),
+        "PGUSER": parts.username or "",
+        "PGPASSWORD": parts.password or "",
+        "PGDATABASE": parts.path.strip("/"),
+    }
+
+
+def edited(settings: dict[str, str]) -> str:
+    """`env.example` as it is after these settings were set in it."""
+    text = (ROOT / "env.example").read_text(encoding="utf-8")
+    for name, value in settings.items():
+        text, count = re.subn(rf"(?m)^#?{name}=.*$", lambda _, n=name, v=value: f"{n}='{v}'", text)
+        assert count == 1, f"env.example has no line for {name}"
+    return text
+
+
+@dataclass(frozen=True)
+class Service:
+    """What systemd makes of the unit's `[Service]`."""
+
+    command: list[str]
+    folder: Path
+    environment: dict[str, str]
+
+
+def installed_service(machine: Machine) -> Service:
+    """The unit that the page installed."""
+    unit = Path(machine.fill("/etc/systemd/system/gatehouse.service")).read_text(encoding="utf-8")
+    lines = re.findall(r"(?m)^(\w+)=(.*)$", machine.fill(unit))
+    one = dict(lines)
+    folder = Path(one["WorkingDirectory"])
+    given = dict(value.split("=", 1) for name, value in lines if name == "Environment")
+    from_file = dotenv_values(one["EnvironmentFile"], interpolate=False)
+    settings = {name: value for name, value in from_file.items() if value is not None}
+    return Service(one["ExecStart"].split(), folder, {**given, **settings})
+
+
+@asynccontextmanager
+async def running(service: Service, around: dict[str, str]) -> AsyncIterator[None]:
+    """Start it as systemd does, and stop it by SIGTERM."""
+    process = await asyncio.create_subprocess_exec(
+        *service.command,
+        cwd=service.folder,
+        env={**service.environment, **around},
+        stdout=asyncio.subprocess.DEVNULL,
+    )
+    try:
+        yield
+    finally:
+        process.terminate()
+        async with asyncio.timeout(STOP_SECONDS):
+            assert await process.wait() == 0

@@ -1,0 +1,97 @@
+"""The wheel in an empty environment, outside of the checkout: the command, and an approval."""
+
+import asyncio
+import os
+import re
+import socket
+import subprocess
+from pathlib import Path
+
+import pytest
+from playwright.async_api import expect
+
+from bot import __version__
+from tests.browser.person import CHROMIUM, chromium, person_at
+
+pytestmark = [pytest.mark.slow, pytest.mark.browser, pytest.mark.timeout(400)]
+
+ROOT = Path(__file__).parents[2]
+PATIENCE_SECONDS = 60
+
+
+def run(*command: str | Path, cwd: Path, env: dict[str, str] | None = None) -> tuple[int, str]:
+    done = subprocess.run(
+        list(map(str, command)),
+        cwd=cwd,
+        env=env,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_gatehouse_says_its_version_from_any_folder(installed, tmp_path):
+    status, said = run(installed / "gatehouse", "--version", cwd=tmp_path)
+    assert (status, said.strip()) == (0, f"gatehouse {__version__}")
+
+
+def test_gatehouse_check_names_what_is_missing(installed, tmp_path):
+    bare = {"PATH": os.environ["PATH"]}
+    status, said = run(installed / "gatehouse", "check", cwd=tmp_path, env=bare)
+    assert status == 2
+    assert "SLACK_BOT_TOKEN is required" in said
+
+
+def test_gatehouse_reads_the_env_file(installed, tmp_path):
+    file = tmp_path / "gatehouse.env"
+    file.write_text("SLACK_BOT_TOKEN=xoxp-1\n", encoding="utf-8")
+    given = {"PATH": os.environ["PATH"], "GATEHOUSE_ENV_FILE": str(file)}
+    status, said = run(installed / "gatehouse", cwd=tmp_path, env=given)
+    assert status == 2
+    assert "SLACK_BOT_TOKEN must start with xoxb-" in said
+
+
+def test_what_is_installed_fits_together(installed, tmp_path):
+    status, said = run(installed / "python", "-m", "pip", "check", cwd=tmp_path)
+    assert status == 0, said
+
+
+async def test_sandbox_of_the_wheel_comes_to_an_approval(installed, tmp_path):
+    if CHROMIUM is None and not os.environ.get("CI"):
+        pytest.skip("no chromium in PATH")
+    process = await asyncio.create_subprocess_exec(
+        installed / "gatehouse",
+        *("sandbox", "--port", str(free_port())),
+        cwd=tmp_path,
+        stdout=asyncio.subprocess.PIPE,
+    )
+    try:
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            line = (await process.stdout.readline()).decode()
+        url = re.findall(r"http://\S+", line)[0]
+        async with chromium() as browser, person_at(browser, url) as someone:
+            await someone.act_as("Otto")
+            await someone.type("/testusers add survey wheel@example.com because the wheel")
+            await expect(someone.newest).to_contain_text("Sent to #approvals")
+            await someone.act_as("Ada")
+            await someone.go_to("#approvals")
+            await someone.button("Approve").click()
+            await expect(someone.log).to_contain_text("approved by Ada Approver")
+    finally:
+        process.terminate()
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            assert await process.wait() in {0, -15}
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def test_version_is_written_in_one_place():
+    assert "version" not in re.findall(
+        r"(?m)^(\w+) = \"", (ROOT / "pyproject.toml").read_text(encoding="utf-8").split("[tool")[0]
+    )

@@ -1,0 +1,32 @@
+"""What the `Date` of an answer tells of a clock."""
+
+import pytest
+
+from bot.model.clocks import ToldTime, ahead_or_behind, told_by
+
+
+@pytest.mark.parametrize(
+    ("asked_at", "told", "answered_at", "ahead"),
+    [
+        (100.0, 100.0, 100.2, 0.0),
+        # Told in whole seconds.
+        (100.9, 100.0, 101.1, 0.0),
+        # Any moment of a slow call.
+        (100.0, 109.0, 110.0, 0.0),
+        (175.0, 100.0, 176.0, 74.0),
+        (25.0, 100.0, 26.0, -74.0),
+    ],
+)
+def test_clock_is_ahead_by_what_no_delay_explains(asked_at, told, answered_at, ahead) -> None:
+    assert ToldTime(asked_at, told, answered_at).ahead == ahead
+
+
+def test_time_is_read_from_a_date_header() -> None:
+    assert told_by("Sat, 21 Nov 2026 19:00:00 GMT") == 1795287600.0
+    assert told_by("") is None
+    assert told_by("soon") is None
+
+
+def test_difference_is_said_with_its_direction() -> None:
+    assert ahead_or_behind(74.4) == "74 s ahead of"
+    assert ahead_or_behind(-300.0) == "300 s behind"

@@ -1,0 +1,82 @@
+"""Who a client is, what it may do, and how much of the limits is its share."""
+
+import pytest
+
+from bot.model.gateway import (
+    GatewayClient,
+    GatewayRefusal,
+    client_of,
+    share_of,
+    token_hash,
+)
+from bot.model.organizations.organization import OrganizationKey
+from bot.model.quotas.calls import caller_of, client_named
+from bot.model.quotas.plans import Limits
+
+TEN = OrganizationKey("eu", "10")
+
+
+def a_client(name="nightly", token="secret", organizations=frozenset({TEN}), **rest):
+    return GatewayClient(name, token_hash(token), organizations, frozenset({"GET"}), **rest)
+
+
+CLIENTS = [a_client(), a_client("weekly", "other", None)]
+
+
+def test_token_names_its_client():
+    assert client_of(CLIENTS, {"secret"}).name == "nightly"
+    assert client_of(CLIENTS, {"other"}).name == "weekly"
+
+
+@pytest.mark.parametrize(
+    "tokens", [set(), {""}, {"Secret"}, {"secret "}, {"secret", "other"}, {"\udcff"}]
+)
+def test_no_other_token_names_anybody(tokens):
+    assert client_of(CLIENTS, tokens) is None
+
+
+def test_token_hash_is_not_printed():
+    assert token_hash("secret") not in repr(a_client())
+
+
+def test_client_may_call_for_its_own_organizations_only():
+    client = a_client()
+    client.require("GET", "eu")
+    client.require_organization(TEN)
+    for key in (OrganizationKey("eu", "11"), OrganizationKey("com", "10"), OrganizationKey("eu")):
+        with pytest.raises(GatewayRefusal) as refusal:
+            client.require_organization(key)
+        assert refusal.value.status == 403
+
+
+@pytest.mark.parametrize(("method", "data_center"), [("POST", "eu"), ("GET", "com")])
+def test_client_may_not_use_another_method_or_data_center(method, data_center):
+    with pytest.raises(GatewayRefusal) as refusal:
+        a_client().require(method, data_center)
+    assert refusal.value.status == 403
+
+
+def test_client_of_everything_may_call_for_everybody():
+    client = a_client(organizations=None)
+    client.require("GET", "sa")
+    client.require_organization(OrganizationKey("sa"))
+    with pytest.raises(GatewayRefusal):
+        client.require("DELETE", "sa")
+
+
+def test_ledger_tells_clients_from_people():
+    assert client_named(caller_of("nightly")) == "nightly"
+    assert client_named("U0OPERATOR") is None
+    assert client_named(None) is None
+
+
+@pytest.mark.parametrize(
+    ("share", "expected"),
+    [
+        (1.0, Limits(80, 800, 4)),
+        (0.25, Limits(20, 200, 1)),
+        (0.001, Limits(1, 1, 1)),
+    ],
+)
+def test_share_is_of_what_people_leave(share, expected):
+    assert share_of(Limits(100, 1000, 5), share) == expected

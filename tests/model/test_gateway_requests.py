@@ -1,0 +1,200 @@
+"""What a request may say: whatever could be read in two ways is refused."""
+
+import re
+from urllib.parse import unquote
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bot.model.gateway import GatewayRefusal
+from bot.model.gateway_requests import (
+    BodyScan,
+    headers_to_send,
+    passed_headers,
+    seconds_to_wait,
+    target_of,
+    tokens_of,
+)
+
+CENTERS = ("com", "eu", "com.au")
+
+
+def refused(raw: str) -> int:
+    with pytest.raises(GatewayRefusal) as refusal:
+        target_of(raw, CENTERS)
+    return int(refusal.value.status)
+
+
+def test_path_and_query_pass_as_they_were_sent():
+    target = target_of("/eu/items/a%20b?x=%7B1%7D&organization_id=10&y=", CENTERS)
+    assert target.path == "items/a%20b"
+    assert target.query == "x=%7B1%7D&organization_id=10&y="
+    assert target.organization_id == "10"
+
+
+def test_token_leaves_the_query():
+    target = target_of("/com.au/items?a=1&authtoken=secret&b=2", CENTERS)
+    assert target.query == "a=1&b=2"
+    assert tokens_of([], "/com.au/items?a=1&authtoken=secr%65t", ["Bearer"]) == {"secret"}
+
+
+def test_token_comes_from_the_header_too():
+    schemes = ["Bearer", "Zoho-oauthtoken"]
+    assert tokens_of(["bearer secret"], "/eu/x", schemes) == {"secret"}
+    assert tokens_of(["Zoho-oauthtoken secret"], "/eu/x", schemes) == {"secret"}
+    assert tokens_of(["Basic c2VjcmV0"], "/eu/x", schemes) == {""}
+    assert tokens_of(["Bearer a", "Bearer b"], "/eu/x?authtoken=c", schemes) == {"a", "b", "c"}
+
+
+def test_path_names_an_organization_too():
+    assert target_of("/eu/organizations/11", CENTERS).path_organization_id == "11"
+    assert target_of("/eu/organizations", CENTERS).path_organization_id is None
+
+
+@pytest.mark.parametrize("raw", ["/", "/us/items", "/EU/items", "/%65u/items", "/healthz"])
+def test_unknown_data_center_is_not_found(raw):
+    assert refused(raw) == 404
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        *("/eu", "/eu/", "/eu//items", "/eu/items//x"),
+        *("/eu/..", "/eu/../com/items", "/eu/items/../../x", "/eu/./items", "/eu/..;/x"),
+        *("/eu/%2e%2e/x", "/eu/%2E./x", "/eu/..%2fx", "/eu/a%2Fb", "/eu/a%5cb", "/eu/a\\b"),
+        *("/eu/%252e%252e/x", "/eu/%00", "/eu/%0d%0aX:1", "/eu/%ff", "/eu/%zz", "/eu/%c0%ae"),
+        *("http://evil.example/eu/items", "//evil.example/eu/items", "*", "eu/items", ""),
+        *("/eu/items#x", "/eu/it ems", "/eu/it\x00ems", "/eu/\udcff", "/eu/ü"),
+    ],
+)
+def test_path_that_may_leave_the_root_is_refused(raw):
+    assert refused(raw) in {400, 404}
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        *("organization_id=1&organization_id=2", "organization_id=1&organization_id=1"),
+        *("organization_id=1&Organization_ID=2", "organization_id=1&organization%5Fid=2"),
+        *("organization%5fid=2", "organization%255fid=2", "organization_id[]=2"),
+        *("organization_id=1&organization_id[]=2", "organization.id=1", "organizationId=1"),
+        *("organization_id=1;organization_id=2", "a=1;organization_id=2", "+organization_id=2"),
+        *("organization_id=", "organization_id", "organization_id=1%002", "organization_id=1%262"),
+        *("organization_id=../1", "organization_id=1%2F2", "organization_id=" + "1" * 65),
+        *("authtoken=a&authtoken=b", "AuthToken=a", "authtoken[]=a", "x=1;authtoken=a"),
+    ],
+)
+def test_query_that_could_name_two_is_refused(query):
+    assert refused(f"/eu/items?{query}") == 400
+
+
+PIECES = st.sampled_from(
+    ["a", ".", "..", "%2e", "%2f", "%5c", "/", "\\", ";", "?", "&", "=", "organization_id", "1"]
+)
+
+
+@given(st.lists(PIECES, max_size=12))
+def test_what_is_taken_stays_under_the_root(pieces):
+    raw = "/eu/" + "".join(pieces)
+    try:
+        target = target_of(raw, CENTERS)
+    except GatewayRefusal:
+        return
+    segments = unquote(target.path).rstrip("/").split("/")
+    assert all(one and one.split(";")[0] not in {".", ".."} for one in segments)
+    assert raw.startswith(f"/eu/{target.path}")
+    names = [re.split("=", part)[0] for part in re.split("[&;]", target.query)]
+    assert names.count("organization_id") <= 1
+
+
+def test_headers_of_one_connection_and_credentials_stay_here():
+    sent = [
+        ("Accept", "application/json"),
+        ("X-Custom", "1"),
+        ("Connection", "keep-alive, X-Hop"),
+        ("X-Hop", "1"),
+        ("Host", "evil.example"),
+        ("Authorization", "Bearer secret"),
+        ("Cookie", "session=1"),
+        ("Prefer", "wait=5"),
+        ("Transfer-Encoding", "chunked"),
+        ("X-Forwarded-For", "10.0.0.1"),
+        ("Gatehouse-Declined", "minute"),
+    ]
+    assert headers_to_send(sent) == [("Accept", "application/json"), ("X-Custom", "1")]
+
+
+def test_cookies_of_an_answer_stay_here():
+    sent = [("Content-Type", "text/plain"), ("Set-Cookie", "a=1"), ("Gatehouse-Declined", "day")]
+    assert passed_headers(sent) == [("Content-Type", "text/plain")]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "status"),
+    [
+        ("X-HTTP-Method-Override", "DELETE", 403),
+        ("X_HTTP_Method_Override", "DELETE", 403),
+        ("X-Original-URL", "/admin", 400),
+        ("X-com-zoho-inventory-organizationid", "11", 400),
+        ("Organization_Id", "11", 400),
+        ("Content-Encoding", "gzip", 415),
+        ("X-Bytes", "\udcff", 400),
+        ("X-Line", "a\nb", 400),
+    ],
+)
+def test_header_that_changes_the_request_is_refused(name, value, status):
+    with pytest.raises(GatewayRefusal) as refusal:
+        headers_to_send([(name, value)])
+    assert refusal.value.status == status
+
+
+@pytest.mark.parametrize(
+    ("preferences", "seconds"),
+    [
+        ([], 0),
+        (["wait=10"], 10),
+        (['respond-async, wait="7"'], 7),
+        (["Wait = 7; x=1"], 7),
+        (["wait=100"], 60),
+        (["wait=-1"], 0),
+        (["wait=x", "wait=3"], 3),
+        (["wait=" + "9" * 5000], 0),
+    ],
+)
+def test_prefer_says_how_long_a_client_waits(preferences, seconds):
+    assert seconds_to_wait(preferences) == seconds
+
+
+NAMED = [
+    b'{"organization_id": 1}',
+    b"a=1&organization_id=2",
+    b"organization%5Fid=2",
+    b'{"organization\\u005fid": 2}',
+    b"JSONString=%7B%22organization%5Cu005fid%22%3A1%7D",
+    "{'organization_id': 1}".encode("utf-16"),
+    b'Content-Disposition: form-data; name="organization_id"',
+    b"ORGANIZATION_ID=1",
+    b"authtoken=secret",
+]
+
+
+def scan_in_pieces(body: bytes, step: int) -> None:
+    scan = BodyScan()
+    for start in range(0, len(body), step):
+        scan.look(body[start : start + step])
+
+
+@pytest.mark.parametrize("body", NAMED)
+@pytest.mark.parametrize("step", [1, 7, 1000])
+def test_body_names_no_organization(body, step):
+    with pytest.raises(GatewayRefusal):
+        scan_in_pieces(b"x" * 50 + body + b"y" * 50, step)
+
+
+def test_body_of_something_else_passes():
+    scan = BodyScan()
+    for piece in (b'{"organization": 1, ', b'"id": "%zz \\u12 organizationid"}', bytes(range(256))):
+        scan.look(piece)
+    with pytest.raises(GatewayRefusal):
+        scan.look(NAMED[0])

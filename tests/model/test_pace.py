@@ -1,0 +1,56 @@
+"""How much one person may do in a minute."""
+
+import pytest
+
+from bot.errors import TooManyCommands
+from bot.model.pace import Deed, Pace
+
+
+def done(pace: Pace, deed: Deed, times: int, at: float = 0.0, who: str = "U1") -> int:
+    """How many of so many deeds at once are admitted."""
+    admitted = 0
+    for _ in range(times):
+        try:
+            pace.require(who, at, deed)
+        except TooManyCommands:
+            continue
+        admitted += 1
+    return admitted
+
+
+@pytest.mark.parametrize(
+    ("deed", "most"), [(Deed.COMMAND, 5), (Deed.INTERACTION, 10), (Deed.TYPING, 10)]
+)
+def test_clicks_may_be_twice_as_many_as_commands(deed, most):
+    pace = Pace(5, {})
+    assert done(pace, deed, 50) == most
+    assert done(pace, deed, 50, at=59.9) == 0
+    assert done(pace, deed, 50, at=60.0) == most
+
+
+def test_deeds_and_people_are_counted_apart():
+    pace = Pace(1, {})
+    assert done(pace, Deed.COMMAND, 2) == 1
+    assert done(pace, Deed.INTERACTION, 3) == 2
+    assert done(pace, Deed.COMMAND, 2, who="U2") == 1
+
+
+def test_zero_is_no_limit():
+    assert done(Pace(0, {}), Deed.INTERACTION, 1_000) == 1_000
+
+
+def test_who_presses_on_is_told_once_in_five_seconds():
+    pace, told = Pace(1, {}), []
+    pace.require("U1", 0.0)
+    for at in (0.1, 0.2, 4.9, 5.2, 6.0):
+        with pytest.raises(TooManyCommands) as declined:
+            pace.require("U1", at)
+        told.append(not declined.value.is_told)
+    assert told == [True, False, False, True, False]
+
+
+def test_decline_names_what_there_is_too_much_of():
+    pace = Pace(1, {})
+    done(pace, Deed.INTERACTION, 2)
+    with pytest.raises(TooManyCommands, match="lot of clicks"):
+        pace.require("U1", 0.0, Deed.INTERACTION)

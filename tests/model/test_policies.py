@@ -1,0 +1,121 @@
+"""Policies: a flow's own comes before that of all flows, and that before the general settings."""
+
+import random
+
+import pytest
+
+from bot.model.policies import FlowPolicy, FlowRules, duration_problem, flow_rules
+from bot.permissions import (
+    EVERY_FULL_MEMBER,
+    Circumstances,
+    Permission,
+    Person,
+    Policy,
+    Role,
+    decide,
+)
+
+FLOW = "FW" + "AB" * 16
+IDS = ("U0A", "U0B", "U0C", "S0X", "S0Y")
+FULL = FlowPolicy(("U0A",), 3, ("S0X",), 3600, 60, ("U0B",))
+
+
+@pytest.mark.parametrize("name", FlowPolicy.__dataclass_fields__)
+def test_each_key_holds_alone_and_its_absence_leaves_the_next_layer(name) -> None:
+    own = FlowPolicy(**{name: getattr(FULL, name)})
+    everywhere = FlowPolicy(("U0C",), 2, ("U0C",), 7200, 120, ("U0C",))
+    approvers = {FLOW: ("S0Y",)}
+    with_own = flow_rules(FLOW, {FLOW: own, "*": everywhere}, approvers, 1)
+    without = flow_rules(FLOW, {"*": everywhere}, approvers, 1)
+    general = flow_rules(FLOW, {}, approvers, 1)
+    assert getattr(with_own, name) == getattr(FULL, name)
+    assert getattr(without, name) == getattr(everywhere, name)
+    assert with_own.sources[name] == "FLOW_POLICIES (this flow)"
+    assert without.sources[name] == "FLOW_POLICIES (every flow)"
+    others = FlowPolicy.__dataclass_fields__.keys() - {name}
+    assert all(getattr(with_own, one) == getattr(everywhere, one) for one in others)
+    assert general.approvers == ("S0Y",)
+    assert (general.approvals_needed, general.longest_seconds) == (1, None)
+    assert general.sources == {
+        "approvers": "FLOW_APPROVERS",
+        "approvals_needed": "APPROVALS_NEEDED",
+    }
+
+
+@pytest.mark.parametrize(
+    ("longest", "seconds", "problem"),
+    [
+        (None, None, None),
+        (None, 10**9, None),
+        (3600, 3600, None),
+        (3600, 3601, "at most 1h"),
+        (3600, None, "needs an end"),
+    ],
+)
+def test_access_lasts_no_longer_than_the_policy_lets_it(longest, seconds, problem) -> None:
+    found = duration_problem(FlowRules(longest_seconds=longest), seconds, "1h")
+    assert found is None if problem is None else problem in found
+
+
+def random_policy(chance: random.Random) -> Policy:
+    def some() -> tuple[str, ...]:
+        return tuple(chance.sample(IDS, chance.randint(1, 3)))
+
+    def flow_policy() -> FlowPolicy:
+        return FlowPolicy(*(chance.choice((None, value)) for value in (some(), 2, some())))
+
+    roles = {role: (*some(), EVERY_FULL_MEMBER)[chance.randint(0, 1) :] for role in Role}
+    policies = {key: flow_policy() for key in (FLOW, "*") if chance.random() < 0.6}
+    approvers = {FLOW: some()} if chance.random() < 0.4 else {}
+    allows = chance.random() < 0.2
+    return Policy(roles, approvers, allows, flow_policies=policies)
+
+
+def random_person(chance: random.Random, policy: Policy) -> Person:
+    slack_user_id = chance.choice(("U0A", "U0B", "U0Z"))
+    groups = frozenset(one for one in ("S0X", "S0Y") if chance.random() < 0.4)
+    belongs = {slack_user_id, *groups, EVERY_FULL_MEMBER}
+    roles = frozenset(role for role, ids in policy.roles.items() if belongs.intersection(ids))
+    return Person(slack_user_id, "Somebody", roles, groups)
+
+
+@pytest.mark.slow
+def test_nobody_approves_their_own_request_unless_that_is_allowed() -> None:
+    chance = random.Random(14)
+    granted = 0
+    for _ in range(100_000):
+        policy = random_policy(chance)
+        person = random_person(chance, policy)
+        approvers = policy.rules_of(FLOW).approvers
+        own = Circumstances(approvers, person.slack_user_id, policy.allow_self_approval)
+        other = Circumstances(approvers, "U0OTHER", policy.allow_self_approval)
+        may_own = decide(person, Permission.DECIDE, policy.roles, own).is_granted
+        may_other = decide(person, Permission.DECIDE, policy.roles, other).is_granted
+        assert not may_own or policy.allow_self_approval
+        assert may_own == (may_other and policy.allow_self_approval)
+        if approvers is not None:
+            named = {person.slack_user_id, *person.groups}.intersection(approvers)
+            assert may_other == bool(named)
+        granted += may_other
+    assert 10_000 < granted < 90_000
+
+
+ROLES = {Role.APPROVER: ("U0A", "S0X"), Role.ADMIN: ("U0B",)}
+
+
+@pytest.mark.parametrize(
+    ("policy", "requester", "mentioned"),
+    [
+        (Policy(ROLES), "U0Z", ("U0A", "S0X")),
+        (Policy({**ROLES, Role.APPROVER: ("U0A",)}), "U0A", ("U0A", "U0B")),
+        (Policy({**ROLES, Role.APPROVER: ("U0A",)}, {}, True), "U0A", ("U0A",)),
+        (Policy({Role.ADMIN: ("U0B",)}), "U0Z", ("U0B",)),
+        (Policy(ROLES, {FLOW: ("U0C",)}), "U0Z", ("U0C",)),
+        (Policy(ROLES, flow_policies={"*": FlowPolicy(notify=("S0Y",))}), "U0Z", ("S0Y",)),
+        (Policy(ROLES, flow_policies={FLOW: FlowPolicy(approvers=("U0C",))}), "U0Z", ("U0C",)),
+    ],
+)
+def test_a_card_mentions_who_can_approve_and_leaves_admins_in_peace(
+    policy, requester, mentioned
+) -> None:
+    assert policy.mentioned(FLOW, requester) == mentioned

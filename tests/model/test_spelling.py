@@ -1,0 +1,82 @@
+"""Exactness: of two identities that differ, no two look the same."""
+
+import re
+import sys
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bot.model.spelling import _SHAPING, UNSEEN, exactly
+
+EVERY = [chr(number) for number in range(sys.maxunicode + 1)]
+# https://www.unicode.org/Public/UCD/latest/ucd/DerivedCoreProperties.txt, Default_Ignorable
+IGNORABLE = [
+    (0x00AD, 0x00AD),
+    (0x034F, 0x034F),
+    (0x061C, 0x061C),
+    (0x115F, 0x1160),
+    (0x17B4, 0x17B5),
+    (0x180B, 0x180F),
+    (0x200B, 0x200F),
+    (0x202A, 0x202E),
+    (0x2060, 0x206F),
+    (0x3164, 0x3164),
+    (0xFE00, 0xFE0F),
+    (0xFEFF, 0xFEFF),
+    (0xFFA0, 0xFFA0),
+    (0xFFF0, 0xFFF8),
+    (0x1BCA0, 0x1BCA3),
+    (0x1D173, 0x1D17A),
+    (0xE0000, 0xE0FFF),
+]
+# Formats that are seen: signs over Arabic and Kaithi numbers.
+SEEN_FORMATS = (
+    "\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u070f\u0890\u0891\u08e2\U000110bd\U000110cd"
+)
+
+
+@pytest.mark.slow
+def test_every_character_of_unicode_is_shown_so_that_it_can_be_told_apart():
+    shown = {exactly(f"chat:a{character}da") for character in EVERY}
+    assert len(shown) == len(EVERY)
+    assert all(re.fullmatch(r"(?:[ -_a-~]|⟨U\+[0-9A-F]{4,6}⟩)+", one) for one in shown)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("place", ["{}chat", "chat{}", "chat {}"])
+def test_unseen_character_is_shown_wherever_it_stands(place):
+    unseen = [c for c in EVERY if unicodedata.category(c)[0] in "CZ" and not c.isascii()]
+    unseen += [chr(n) for first, last in IGNORABLE for n in range(first, last + 1)]
+    assert all(f"U+{ord(c):04X}" in exactly(place.format(c)) for c in unseen)
+
+
+@pytest.mark.slow
+@given(one=st.text(max_size=12), other=st.text(max_size=12))
+def test_identities_that_differ_are_shown_differently(one, other):
+    assert (exactly(one) == exactly(other)) is (one == other)
+
+
+@pytest.mark.parametrize(
+    ("identity", "shown"),
+    [
+        ("+1 555 0100", "+1 555 0100"),
+        ("whatsapp:+15550100", "whatsapp:+15550100"),
+        ("ab  cd", "ab⟨U+0020⟩⟨U+0020⟩cd"),
+        ("ab\u00a0cd", "ab⟨U+00A0⟩cd"),
+        (" a ", "⟨U+0020⟩a⟨U+0020⟩"),
+        ("chat:\u0430da", "chat:⟨U+0430⟩da"),
+        ("a`b", "a⟨U+0060⟩b"),
+        ("⟨U+200D⟩", "⟨U+27E8⟩U+200D⟨U+27E9⟩"),
+    ],
+)
+def test_identity_is_shown_exactly(identity, shown):
+    assert exactly(identity) == shown
+
+
+def test_unseen_characters_of_all_of_unicode_are_known():
+    ignorable = {chr(n) for first, last in IGNORABLE for n in range(first, last + 1)}
+    formats = {c for c in EVERY if unicodedata.category(c) in {"Cc", "Cf", "Cs", "Zl", "Zp"}}
+    wanted = (ignorable | formats | {"\u2800"}) - set(SEEN_FORMATS)
+    assert {c for c in wanted if not UNSEEN.match(c) and not _SHAPING.match(c)} == set()

@@ -1,0 +1,66 @@
+"""A start is a moment in the zone of who asks, on the days of change too."""
+
+from datetime import UTC, datetime, time
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from bot.model.start_times import StartTime, moment_of, parse_start
+
+BERLIN = ZoneInfo("Europe/Berlin")
+
+
+@pytest.mark.parametrize(
+    ("words", "start", "taken"),
+    [
+        ("9:00", "09:00", 1),
+        ("9am +1", "09:00", 1),
+        ("12 am", "00:00", 2),
+        ("12:30 PM", "12:30", 2),
+        ("tomorrow 9:00 for", "tomorrow 09:00", 2),
+        ("Monday 17:05", "monday 17:05", 2),
+        ("2026-12-01 09:00", "2026-12-01 09:00", 2),
+        ("2026-12-01T09:00 x", "2026-12-01 09:00", 1),
+        ("9", None, 0),
+        ("tomorrow", None, 0),
+        ("24:00", None, 0),
+        ("13pm", None, 0),
+        ("2026-13-01 09:00", None, 0),
+        ("", None, 0),
+    ],
+)
+def test_a_start_is_read_as_it_is_typed(words: str, start: str | None, taken: int) -> None:
+    found = parse_start(words.split())
+    assert (str(found[0]), found[1]) == (start, taken) if found else start is None
+    assert found is None or parse_start(start.split()) == (found[0], len(start.split()))
+
+
+@pytest.mark.parametrize(
+    ("now", "start", "moment"),
+    [
+        # An ordinary day: 10:00 in Berlin is 9:00 UTC in winter.
+        ("2026-03-02 08:00", StartTime(time(9, 30)), "2026-03-02 08:30"),
+        ("2026-03-02 09:00", StartTime(time(9, 30)), "2026-03-03 08:30"),
+        ("2026-03-02 23:30", StartTime(time(9), "tomorrow"), "2026-03-04 08:00"),
+        ("2026-03-02 09:00", StartTime(time(9), "today"), None),
+        ("2026-03-02 09:00", StartTime(time(9), "monday"), "2026-03-09 08:00"),
+        ("2026-03-02 07:00", StartTime(time(9), "monday"), "2026-03-02 08:00"),
+        ("2026-03-02 07:00", StartTime(time(9), "2026-12-01"), "2026-12-01 08:00"),
+        ("2026-03-02 07:00", StartTime(time(9), "2026-03-01"), None),
+        ("2026-03-02 07:00", StartTime(time(9), "2027-12-01"), None),
+        # The night of 29 March the clocks go from 2:00 to 3:00.
+        ("2026-03-28 12:00", StartTime(time(9)), "2026-03-29 07:00"),
+        ("2026-03-28 12:00", StartTime(time(2, 30), "tomorrow"), "2026-03-29 01:30"),
+        ("2026-03-28 12:00", StartTime(time(3), "tomorrow"), "2026-03-29 01:00"),
+        # The night of 25 October they go from 3:00 back to 2:00.
+        ("2026-10-24 12:00", StartTime(time(9), "tomorrow"), "2026-10-25 08:00"),
+        ("2026-10-24 12:00", StartTime(time(2, 30), "tomorrow"), "2026-10-25 00:30"),
+        ("2026-10-25 00:45", StartTime(time(2, 30)), "2026-10-25 01:30"),
+        ("2026-10-25 01:45", StartTime(time(2, 30)), "2026-10-26 01:30"),
+    ],
+)
+def test_a_start_is_right_in_a_zone_with_summer_time(now, start, moment) -> None:
+    def utc(text: str) -> datetime:
+        return datetime.fromisoformat(text).replace(tzinfo=UTC)
+
+    assert moment_of(start, utc(now), BERLIN) == (moment and utc(moment))

@@ -1,0 +1,53 @@
+"""`python -m bot policy explain` asks Slack, and says what the bot would decide."""
+
+import json
+
+import pytest
+
+from sandbox.services.running import running_services
+from sandbox.services.state import ServicesState
+from sandbox.slack.server import running_slack
+from tests.ops.doctor.test_command import run
+from tests.support.world import environment_for
+
+
+@pytest.fixture
+async def environment(sqlite_url):
+    async with running_services(ServicesState()) as services, running_slack() as slack:
+        environment = environment_for(slack, services, sqlite_url)
+        policies = {"welcome": {"approvers": ["S0APPROVERS"], "longest": "7d"}}
+        yield {**environment, "FLOW_POLICIES": json.dumps(policies)}
+
+
+async def explained(environment, flow: str, user: str) -> tuple[int, str]:
+    status, out, err = await run(environment, "policy", "explain", flow, user)
+    assert err == ""
+    return status, out
+
+
+async def test_a_member_of_a_named_group_can_approve_by_the_policy(environment) -> None:
+    status, out = await explained(environment, "welcome", "U0APPROVER2")
+    assert status == 0
+    assert "Approvers: S0APPROVERS [FLOW_POLICIES (this flow)]" in out
+    assert (
+        "(U0APPROVER2) can approve: in S0APPROVERS, which FLOW_POLICIES (this flow) names." in out
+    )
+    assert "They can't approve their own requests [ALLOW_SELF_APPROVAL]" in out
+
+
+async def test_an_admin_who_is_not_named_cannot_approve(environment) -> None:
+    status, out = await explained(environment, "welcome", "U0ADMIN")
+    assert status == 0
+    assert "(U0ADMIN) can't approve and would read: You can't approve" in out
+
+
+@pytest.mark.parametrize(
+    ("flow", "user", "said"),
+    [
+        ("nowhere", "U0ADMIN", "There is no flow nowhere."),
+        ("welcome", "U0NOBODY", "Slack knows nobody with the ID U0NOBODY."),
+    ],
+)
+async def test_what_is_not_known_is_exit_status_1(environment, flow, user, said) -> None:
+    status, out = await explained(environment, flow, user)
+    assert (status, said in out) == (1, True)

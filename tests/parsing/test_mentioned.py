@@ -1,0 +1,42 @@
+"""The identities that a message mentions."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bot.model.testusers.changes import is_sendable
+from bot.parsing.mentioned import mentioned_identities
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("", ()),
+        ("hello there", ()),
+        ("call +1 555 0100, please", ("+15550100",)),
+        ("<tel:+15550100|+1 555-0100>", ("+15550100",)),
+        ("+1\u2011555\u20110177 (me)", ("+15550177",)),
+        ("030 1234 5678", ("03012345678",)),
+        ("ada@example.com.", ("ada@example.com",)),
+        ("<mailto:bob@example.org|bob@example.org>", ("bob@example.org",)),
+        ("`whatsapp:+15550142`", ("whatsapp:+15550142",)),
+        ("sip:ada@example.com", ("sip:ada@example.com",)),
+        ("client:alice and messenger:123456", ("client:alice", "messenger:123456")),
+        ("+15550100 +15550100", ("+15550100",)),
+        ("b@example.com then +15550100", ("b@example.com", "+15550100")),
+        # What only looks like one.
+        ("see https://example.com:8080/a and <https://b.example|here>", ()),
+        ("organization 10234695 on 2026-12-01 09:00, from 9:00 to 10:30", ()),
+        ("Note:this is nothing", ()),
+        ("<@U0ADMIN> <#C0GENERAL|general> :wave:", ()),
+    ],
+)
+def test_identities_are_found(text: str, found: tuple[str, ...]) -> None:
+    assert mentioned_identities(text) == found
+
+
+@given(st.text(max_size=300))
+def test_whatever_is_found_can_be_asked_for(text: str) -> None:
+    found = mentioned_identities(text)
+    assert len(set(found)) == len(found)
+    assert all(is_sendable(one) and " " not in one for one in found)

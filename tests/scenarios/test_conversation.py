@@ -1,0 +1,183 @@
+"""Direct messages and shortcuts, from the signed delivery to what people see."""
+
+import pytest
+
+from bot.errors import DatabaseUnavailable
+from bot.ui.conversation import NOT_A_COMMAND
+from tests.support.world import running_world
+
+WELCOME = "FW00000000000000000000000000000001"
+OTTO, ADA, VERA, NORA = "U0OPERATOR", "U0APPROVER", "U0VIEWER", "U0NOROLE"
+
+
+@pytest.fixture
+async def world(database_url):
+    async with running_world(database_url, inventory_watch="off") as world:
+        world.services.state.flows[WELCOME].identities.clear()
+        yield world
+
+
+def answers(world, user: str) -> list[str]:
+    said = world.slack.workspace.dm(user)
+    return [one.all_text for one in said if one.user != user and "Working" not in one.text]
+
+
+async def answer(world, user: str, text: str) -> str:
+    before = len(answers(world, user))
+    delivery = await world.slack.direct_message(user, text)
+    assert (delivery.status, delivery.error) == (200, None)
+    return (await world.slack.until(lambda: answers(world, user)[before:], timeout=15))[0]
+
+
+async def cards(world):
+    return await world.slack.until(lambda: world.slack.workspace.messages("C0APPROVALS"))
+
+
+async def settled(world) -> None:
+    """Wait until nothing is being answered any more."""
+    await world.bot.tasks.drain(10)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("orgs show 10234695", "10234695"),
+        ("/orgs show 10234695", "10234695"),
+        ("ORGS show 10234695", "10234695"),
+        ("`orgs show 10234695`", "10234695"),
+        ("gatehouse whoami", "Vera Viewer"),
+        ("orgs", "organizations"),
+        ("testusers lst", "/testusers"),
+    ],
+)
+async def test_text_is_a_command_without_its_slash(world, text, words):
+    assert words in await answer(world, VERA, text)
+
+
+@pytest.mark.parametrize("text", ["help", "hello", "what can you do?", "🙂", "orgsshow"])
+async def test_anything_else_is_answered_with_what_one_can_do(world, text):
+    said = await answer(world, VERA, text)
+    assert NOT_A_COMMAND in said
+    assert "/orgs show" in said
+
+
+async def test_request_by_direct_message_is_made(world):
+    said = await answer(world, OTTO, "testusers add welcome ada@example.com because why not")
+    assert "Sent to" in said
+    (card,) = await cards(world)
+    assert "ada@example.com" in card.all_text
+
+
+async def test_event_delivered_three_times_is_answered_once(world):
+    await world.slack.direct_message(OTTO, "testusers add welcome +15550100", again=2)
+    await world.slack.until(lambda: answers(world, OTTO), timeout=15)
+    await settled(world)
+    assert len(answers(world, OTTO)) == 1
+    assert len(await cards(world)) == 1
+
+
+async def test_event_that_comes_again_after_a_restart_is_not_answered(database_url):
+    async with running_world(database_url, inventory_watch="off") as world:
+        await world.slack.direct_message(VERA, "orgs")
+        await world.slack.until(lambda: answers(world, VERA), timeout=15)
+    async with running_world(database_url, inventory_watch="off") as world:
+        # The stand-in numbers its events anew, so this one has the same id.
+        await world.slack.direct_message(VERA, "orgs")
+        await settled(world)
+        assert answers(world, VERA) == []
+        assert await answer(world, VERA, "orgs")
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"bot_id": "B0OTHER"},
+        {"subtype": "bot_message"},
+        {"subtype": "message_changed", "hidden": True},
+        {"subtype": "message_deleted", "hidden": True},
+        {"edited": {"user": VERA, "ts": "1.0"}},
+        {"channel_type": "channel", "channel": "C0GENERAL"},
+    ],
+)
+async def test_bots_edits_and_deletions_are_ignored(world, more):
+    event = {
+        "type": "message",
+        "channel": world.slack.workspace.direct(VERA).id,
+        "channel_type": "im",
+        "user": VERA,
+        "text": "orgs",
+        "ts": "1.000001",
+    }
+    delivery = await world.slack.event(VERA, {**event, **more})
+    assert delivery.status == 200
+    await settled(world)
+    assert answers(world, VERA) == []
+
+
+async def test_slow_answer_says_so_and_replaces_that(world):
+    hold = world.slack.workspace.faults.hold("users.info")
+    await world.slack.direct_message(VERA, "orgs")
+    said = await world.slack.until(
+        lambda: [one for one in world.slack.workspace.dm(VERA) if one.user != VERA]
+    )
+    assert "Working on it" in said[0].text
+    hold.release()
+    await world.slack.until(lambda: "organizations" in said[0].all_text, timeout=15)
+
+
+async def test_form_is_offered_as_a_button(world):
+    await answer(world, OTTO, "testusers")
+    message = world.slack.workspace.dm(OTTO)[-1]
+    assert message.buttons == ["Change test users"]
+    await world.slack.click(OTTO, message, "Change test users")
+    form = await world.slack.until(lambda: world.slack.workspace.open_view(OTTO))
+    assert "Identities" in form.labels
+
+
+async def test_database_that_is_away_has_the_event_delivered_again(world, monkeypatch):
+    world.slack.retry_pauses = (0.2, 0.2, 0.2)
+    calls = []
+
+    async def away(event_id):
+        calls.append(event_id)
+        if len(calls) == 1:
+            raise DatabaseUnavailable
+        return await take(event_id)
+
+    take = world.bot.workflows.conversation.take
+    monkeypatch.setattr(world.bot.workflows.conversation, "take", away)
+    assert await answer(world, VERA, "orgs")
+    assert len(set(calls)) == 1
+    assert len(calls) == 2
+
+
+async def test_global_shortcut_opens_the_form(world):
+    await world.slack.shortcut(OTTO, "change_test_users")
+    form = await world.slack.until(lambda: world.slack.workspace.open_view(OTTO))
+    await world.slack.submit(OTTO, form, {"Flow": "welcome", "Identities": "+15550100"})
+    assert "Sent to" in (await world.slack.until(lambda: answers(world, OTTO)))[0]
+
+
+async def test_message_shortcut_fills_in_who_is_mentioned(world):
+    text = "Please add +1 555 0100, whatsapp:+15550142 and ada@example.com & co"
+    message = world.slack.say(ADA, "C0GENERAL", text)
+    await world.slack.message_shortcut(OTTO, message, "add_as_test_users")
+    form = await world.slack.until(lambda: world.slack.workspace.open_view(OTTO))
+    await world.slack.submit(OTTO, form, {"Flow": "welcome"})
+    (card,) = await cards(world)
+    for identity in ("+15550100", "whatsapp:+15550142", "ada@example.com"):
+        assert identity in card.all_text
+    assert "Sent to" in (await world.answer(OTTO)).all_text
+
+
+@pytest.mark.parametrize("callback_id", ["change_test_users", "add_as_test_users"])
+async def test_shortcut_without_a_role_opens_nothing_and_says_who_helps(world, callback_id):
+    message = world.slack.say(NORA, "C0GENERAL", "+15550100")
+    if callback_id == "change_test_users":
+        await world.slack.shortcut(NORA, callback_id)
+        (said,) = await world.slack.until(lambda: answers(world, NORA))
+    else:
+        await world.slack.message_shortcut(NORA, message, callback_id)
+        said = (await world.answer(NORA)).all_text
+    assert "Adam Admin manages access" in said
+    assert world.slack.workspace.open_view(NORA) is None

@@ -1,0 +1,236 @@
+"""The Home tab, from the signed event to what people see, and to what their clicks do."""
+
+import itertools
+from collections import Counter
+
+import pytest
+from slack_bolt.listener_matcher.async_builtins import AsyncBuiltinListenerMatcher
+
+from tests.support.world import running_world
+
+WELCOME = "FW00000000000000000000000000000001"
+OTTO, ADA, ABEL, ADAM = "U0OPERATOR", "U0APPROVER", "U0APPROVER2", "U0ADMIN"
+VERA, NORA, STAN = "U0VIEWER", "U0NOROLE", "U0STRANGER"
+
+
+@pytest.fixture
+async def world(database_url):
+    async with running_world(database_url, inventory_watch="off") as world:
+        world.services.state.flows[WELCOME].identities.clear()
+        yield world
+
+
+async def opened(world, user: str):
+    """Open the Home tab; return its view once it is there."""
+    before = world.slack.workspace.homes.get(user)
+    delivery = await world.slack.open_home(user)
+    assert (delivery.status, delivery.error) == (200, None)
+    return before or await world.slack.until(lambda: world.slack.workspace.homes[user])
+
+
+async def shows(world, home, *words: str, within: float = 10):
+    await world.slack.until(lambda: all(word in home.all_text for word in words), timeout=within)
+
+
+async def asked(world, text: str, by: str = OTTO):
+    cards = world.slack.workspace.messages
+    before = len(cards("C0APPROVALS"))
+    await world.ask(by, "/testusers", text)
+    return await world.slack.until(lambda: cards("C0APPROVALS")[before])
+
+
+def publishes(world, user: str) -> list[float]:
+    """When the person's tab was published."""
+    calls = world.slack.workspace.calls_of("views.publish")
+    return [call.at for call in calls if call.args["user_id"] == user and call.ok]
+
+
+async def test_home_has_the_headings_and_buttons(world):
+    home = await opened(world, OTTO)
+    for heading in ("Waiting for you", "Your requests", "Limits"):
+        assert heading in home.all_text
+    assert home.buttons == ["Change test users", "Organizations", "Rate limits"]
+
+
+async def test_event_is_offered_to_the_listeners_of_events_alone(world, monkeypatch):
+    offered, matches = [], AsyncBuiltinListenerMatcher.async_matches
+
+    async def noted(self, req, resp):
+        offered.append(req)
+        return await matches(self, req, resp)
+
+    monkeypatch.setattr(AsyncBuiltinListenerMatcher, "async_matches", noted)
+    await opened(world, OTTO)
+    # Of more than thirty, three listen to events.
+    assert max(Counter(id(one) for one in offered).values()) <= 3
+
+
+async def test_approving_in_home_changes_the_list(world):
+    ada, otto = await opened(world, ADA), await opened(world, OTTO)
+    await asked(world, "add welcome +15550100 because a demo")
+    await shows(world, ada, "+15550100", "Otto Operator")
+    assert ada.buttons[-2:] == ["Approve", "Deny"]
+    await shows(world, otto, "Waiting for approval")
+    await world.slack.click(ADA, ada, "Approve")
+    await world.slack.until(lambda: world.services.state.flows[WELCOME].history == [["+15550100"]])
+    await shows(world, ada, "Nothing is waiting for you")
+    await shows(world, otto, "Applied, approved by Ada Approver")
+    assert world.slack.workspace.dm(ADA) == []
+
+
+async def test_denying_in_home_asks_for_the_reason(world):
+    ada, otto = await opened(world, ADA), await opened(world, OTTO)
+    await asked(world, "add welcome +15550100")
+    await shows(world, ada, "+15550100")
+    await world.slack.click(ADA, ada, "Deny")
+    form = await world.slack.until(lambda: world.slack.workspace.open_view(ADA))
+    await world.slack.submit(ADA, form, {"Reason": "not today"})
+    await shows(world, otto, "Denied by Ada Approver: not today")
+    await shows(world, ada, "Nothing is waiting for you")
+    assert "Approve" not in ada.buttons
+    assert world.services.state.flows[WELCOME].history == []
+
+
+async def test_cancelling_in_home_withdraws_the_request(world):
+    otto = await opened(world, OTTO)
+    card = await asked(world, "add welcome +15550100")
+    await shows(world, otto, "Waiting for approval")
+    assert otto.buttons[-1] == "Cancel"
+    await world.slack.click(OTTO, otto, "Cancel")
+    await shows(world, otto, "Cancelled")
+    await world.slack.until(lambda: "Cancelled" in card.all_text)
+
+
+async def test_click_that_may_not_be_followed_is_explained_in_a_direct_message(world):
+    ada = await opened(world, ADA)
+    await asked(world, "add welcome +15550100")
+    await shows(world, ada, "+15550100")
+    await world.slack.click(OTTO, ada, "Approve")
+    (told,) = await world.slack.until(lambda: world.slack.workspace.dm(OTTO))
+    assert "You need the approver role" in told.all_text
+
+
+async def test_own_requests_do_not_wait_for_oneself(world):
+    adam = await opened(world, ADAM)
+    await asked(world, "add welcome +15550100", by=ADAM)
+    await shows(world, adam, "Waiting for approval")
+    assert "Nothing is waiting for you" in adam.all_text
+
+
+async def test_person_without_a_role_reads_who_manages_access(world):
+    home = await opened(world, NORA)
+    assert home.all_text.strip() == (
+        "You don't have access to Gatehouse yet: Adam Admin manages access."
+    )
+    assert home.buttons == []
+
+
+async def test_person_of_another_workspace_sees_nothing(world):
+    home = await opened(world, STAN)
+    assert "another workspace" in home.all_text
+    assert home.buttons == []
+
+
+async def test_viewer_sees_identities_masked(world):
+    flow = world.services.state.flows[WELCOME]
+    vera = await opened(world, VERA)
+    assert vera.buttons == ["Organizations", "Rate limits"]
+    await asked(world, "add welcome +15550100")
+    assert "+15550100" not in vera.all_text
+    assert flow.history == []
+
+
+async def test_home_is_published_at_most_every_three_seconds(world):
+    otto = await opened(world, OTTO)
+    for number in range(4):
+        await asked(world, f"add welcome +1555010{number}")
+    await shows(world, otto, *(f"+1555010{number}" for number in range(4)))
+    times = publishes(world, OTTO)
+    assert len(times) < 4
+    assert all(later - earlier >= 3 for earlier, later in itertools.pairwise(times))
+
+
+async def test_block_is_shown_and_gone_when_it_clears(world):
+    home = await opened(world, OTTO)
+    world.services.state.limits.block(("com", "10234695"), 1070, 4)
+    await world.ask(OTTO, "/ratelimits", "check 10234695")
+    await shows(world, home, "is blocked (code 1070)")
+    world.services.state.limits.lift(("com", "10234695"))
+    await world.slack.until(lambda: "is blocked" not in home.all_text, timeout=20)
+
+
+async def test_nothing_is_published_again_that_stands_there(world):
+    home = await opened(world, OTTO)
+    await world.slack.open_home(OTTO)
+    vera = await opened(world, VERA)
+    assert len(publishes(world, OTTO)) == 1
+    assert home.hash != vera.hash
+
+
+async def test_late_publish_never_replaces_a_newer_view(world):
+    otto = await opened(world, OTTO)
+    old = world.slack.workspace.calls_of("views.publish")[-1].args
+    await asked(world, "add welcome +15550100")
+    await shows(world, otto, "+15550100")
+    first, second = publishes(world, OTTO)
+    assert second > first
+    new = world.slack.workspace.calls_of("views.publish")[-1].args
+    assert "hash" not in old
+    assert new["hash"]
+
+
+async def test_publish_whose_answer_is_lost_is_made_good(world):
+    otto = await opened(world, OTTO)
+    world.slack.workspace.faults.cut("views.publish")
+    await asked(world, "add welcome +15550100")
+    await shows(world, otto, "+15550100")
+    await asked(world, "add welcome +15550101")
+    await shows(world, otto, "+15550101", within=15)
+
+
+async def test_slack_asking_to_wait_is_obeyed(world):
+    world.slack.workspace.faults.ratelimit("views.publish", retry_after=1)
+    await world.slack.open_home(OTTO)
+    home = await world.slack.until(lambda: world.slack.workspace.homes[OTTO], timeout=10)
+    assert "Your requests" in home.all_text
+
+
+async def test_home_is_true_again_after_a_restart(database_url):
+    settings = {"inventory_watch": "off"}
+    async with running_world(database_url, **settings) as world:
+        flow = world.services.state.flows[WELCOME]
+        flow.identities.clear()
+        otto = await opened(world, OTTO)
+        # What is decided while Slack takes nothing is not shown.
+        world.slack.workspace.faults.error("views.publish", "internal_error", times=None)
+        await asked(world, "add welcome +15550100")
+        assert "+15550100" not in otto.all_text
+    async with running_world(database_url, **settings) as world:
+        home = await world.slack.until(lambda: world.slack.workspace.homes[OTTO], timeout=20)
+        assert "+15550100" in home.all_text
+
+
+@pytest.mark.parametrize(
+    ("button", "words"), [("Organizations", "Northwind"), ("Rate limits", "Northwind")]
+)
+async def test_buttons_of_home_answer_in_the_conversation(world, button, words):
+    home = await opened(world, OTTO)
+    await world.slack.click(OTTO, home, button)
+    (answer,) = await world.slack.until(lambda: world.slack.workspace.dm(OTTO))
+    assert words in answer.all_text
+
+
+async def test_change_test_users_opens_the_form(world):
+    home = await opened(world, OTTO)
+    await world.slack.click(OTTO, home, "Change test users")
+    form = await world.slack.until(lambda: world.slack.workspace.open_view(OTTO))
+    await world.slack.submit(OTTO, form, {"Flow": "welcome", "Identities": "+15550100"})
+    (answer,) = await world.slack.until(lambda: world.slack.workspace.dm(OTTO))
+    assert "Sent to" in answer.all_text
+
+
+async def test_grants_that_end_soon_are_shown(world):
+    otto = await opened(world, OTTO)
+    card = await asked(world, "add welcome +15550100 for 2h")
+    await world.slack.click(ADA, card, "Approve")
+    await shows(world, otto, "Ending within 24 hours")

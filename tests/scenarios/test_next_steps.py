@@ -1,0 +1,193 @@
+"""What an answer offers to do next, as buttons: what was meant, the same again, what belongs."""
+
+import pytest
+
+from sandbox.services.faults import Fault, FaultKind
+from tests.support.world import running_world
+
+WELCOME = "FW00000000000000000000000000000001"
+OTTO, ADA, VERA, NORA = "U0OPERATOR", "U0APPROVER", "U0VIEWER", "U0NOROLE"
+
+
+@pytest.fixture
+async def world(sqlite_url):
+    async with running_world(sqlite_url, inventory_watch="off") as world:
+        world.services.state.flows[WELCOME].identities.clear()
+        yield world
+
+
+async def pressed(world, user: str, message, button: str, words: str):
+    """Press a button of an answer, whose place the next one takes."""
+    await world.slack.click(user, message, button)
+    await world.slack.until(lambda: words in message.all_text, timeout=15)
+
+
+@pytest.mark.parametrize(
+    ("command", "typed", "button", "words"),
+    [
+        ("/testusers", "lst welcome", "/testusers list welcome", "test users"),
+        ("/testusers", "list welcom", "/testusers list welcome", "test users"),
+        ("/gatehouse", "statuss", "/gatehouse status", "Gatehouse"),
+        ("/emailkey", "chek", "/emailkey check", "key"),
+        ("/orgs", "shwo 10234695", "/orgs show 10234695", "10234695"),
+        ("/orgs", "show Nortwind Traders", "Northwind Traders (com)", "10234695"),
+        ("/orgs", "Nortwind", "Northwind Traders (com)", "10234695"),
+        ("/ratelimits", "chek 10234695", "/ratelimits check 10234695", "at once"),
+        ("/ratelimits", "Nortwind Traders", "Northwind Traders (com)", "Northwind"),
+    ],
+)
+async def test_what_was_meant_is_a_button(world, command, typed, button, words):
+    answer = await world.ask(OTTO, command, typed)
+    assert button in answer.buttons
+    await pressed(world, OTTO, answer, button, words)
+
+
+async def test_button_asks_for_the_permission_of_its_command(world):
+    answer = await world.ask(VERA, "/ratelimits", "chek 10234695")
+    before = len(world.slack.workspace.ephemerals(VERA))
+    await world.slack.click(VERA, answer, "/ratelimits check 10234695")
+    refusal = await world.answer(VERA, after=before)
+    assert "You need the operator role" in refusal.all_text
+
+
+async def test_what_is_like_nothing_offers_nothing(world):
+    assert (await world.ask(OTTO, "/orgs", "show zzzzqqqq")).buttons == []
+
+
+async def test_error_that_passes_can_be_tried_again(world):
+    fault = Fault(FaultKind.STATUS, "flow", status=503, times=3)
+    world.services.state.faults.add(fault)
+    answer = await world.ask(OTTO, "/testusers", "list welcome")
+    assert answer.buttons == ["Try again"]
+    await pressed(world, OTTO, answer, "Try again", "welcome")
+
+
+async def test_form_that_failed_can_be_sent_again(world):
+    await world.slack.command(OTTO, "C0GENERAL", "/testusers", "")
+    form = await world.slack.until(lambda: world.slack.workspace.open_view(OTTO))
+    world.services.state.faults.add(Fault(FaultKind.STATUS, "flow", status=503, times=3))
+    await world.slack.submit(OTTO, form, {"Flow": "welcome", "Identities": "+15550100"})
+    answer = await world.answer(OTTO)
+    await pressed(world, OTTO, answer, "Try again", "Sent to")
+
+
+async def test_error_that_stays_offers_no_second_try(world):
+    answer = await world.ask(OTTO, "/testusers", "list")
+    assert "Try again" not in answer.buttons
+
+
+async def test_organization_leads_to_its_rate_limits(world):
+    answer = await world.ask(OTTO, "/orgs", "show 10234695")
+    assert answer.buttons == ["Rate limits"]
+    before = len(world.slack.workspace.ephemerals(OTTO))
+    await world.slack.click(OTTO, answer, "Rate limits")
+    assert "Check now" in (await world.answer(OTTO, after=before)).buttons
+
+
+async def card(world, nth: int = 0):
+    return await world.slack.until(lambda: world.slack.workspace.messages("C0APPROVALS")[nth])
+
+
+async def test_request_can_be_cancelled_where_it_is_confirmed(world):
+    answer = await world.ask(OTTO, "/testusers", "add welcome +15550100")
+    assert answer.buttons == ["Cancel"]
+    assert "/archives/C0APPROVALS/p" in answer.all_text
+    await world.slack.click(OTTO, answer, "Cancel")
+    posted = await card(world)
+    await world.slack.until(lambda: "Cancelled" in posted.all_text)
+
+
+async def test_request_whose_card_is_not_there_yet_has_no_link(world):
+    world.slack.workspace.faults.ratelimit("chat.postMessage", retry_after=2)
+    answer = await world.ask(OTTO, "/testusers", "add welcome +15550100")
+    assert answer.buttons == ["Cancel"]
+    assert "/archives/" not in answer.all_text
+
+
+async def test_list_of_requests_renews_itself(world):
+    for number in range(2):
+        await world.ask(OTTO, "/testusers", f"add welcome +1555010{number}")
+    answer = await world.ask(ADA, "/testusers", "requests")
+    assert answer.buttons == ["Approve", "Deny"] * 2
+    await world.slack.click(ADA, answer, "Approve")
+    await world.slack.until(lambda: answer.buttons == ["Approve", "Deny"], timeout=15)
+    assert "You approved" in answer.all_text
+    assert "1 request" in answer.all_text
+    await world.slack.click(ADA, answer, "Deny")
+    form = await world.slack.until(lambda: world.slack.workspace.open_view(ADA))
+    await world.slack.submit(ADA, form, {"Reason": "not today"})
+    await world.slack.until(lambda: "Nothing is waiting" in answer.all_text, timeout=15)
+    assert answer.buttons == []
+
+
+async def test_list_of_requests_renews_when_somebody_was_faster(world):
+    await world.ask(OTTO, "/testusers", "add welcome +15550100")
+    answer = await world.ask(ADA, "/testusers", "requests")
+    await world.slack.click("U0APPROVER2", await card(world), "Approve")
+    posted = await card(world)
+    await world.slack.until(lambda: "Applied" in posted.all_text, timeout=15)
+    await world.slack.click(ADA, answer, "Approve")
+    await world.slack.until(lambda: "Nothing is waiting" in answer.all_text, timeout=15)
+    assert "already approved" in answer.all_text
+
+
+async def with_test_users(world):
+    posted_before = len(world.slack.workspace.messages("C0APPROVALS"))
+    await world.ask(OTTO, "/testusers", "add welcome +15550100 for 5h")
+    posted = await card(world, posted_before)
+    await world.slack.click(ADA, posted, "Approve")
+    await world.slack.until(lambda: "Applied" in posted.all_text, timeout=15)
+    return await world.ask(OTTO, "/testusers", "list welcome")
+
+
+async def form_of(world):
+    return await world.slack.until(lambda: world.slack.workspace.open_view(OTTO))
+
+
+async def test_list_leads_to_the_form_with_its_flow(world):
+    answer = await world.ask(OTTO, "/testusers", "list welcome")
+    assert answer.buttons == ["Change…"]
+    await world.slack.click(OTTO, answer, "Change…")
+    await world.slack.submit(OTTO, await form_of(world), {"Identities": "+15550101"})
+    assert "+15550101" in (await card(world)).all_text
+
+
+@pytest.mark.parametrize(
+    ("choice", "words"), [("Remove", "remove"), ("Extend", "9 h after approval")]
+)
+async def test_person_of_a_list_can_be_removed_or_extended(world, choice, words):
+    answer = await with_test_users(world)
+    await world.slack.click(OTTO, answer, "testusers.person", choice)
+    values = {} if choice == "Remove" else {"For": "9h"}
+    await world.slack.submit(OTTO, await form_of(world), values)
+    second = await card(world, 1)
+    assert words in second.all_text
+    assert "+15550100" in second.all_text
+
+
+async def test_viewer_is_offered_no_change(world):
+    await with_test_users(world)
+    answer = await world.ask(VERA, "/testusers", "list welcome")
+    assert answer.elements == []
+
+
+async def test_usage_shows_the_forms_that_the_person_may_use(world):
+    shown = (await world.ask(VERA, "/testusers", "frobnicate")).all_text
+    assert "Usage:" in shown
+    assert "history" in shown
+    assert "add &lt;flow&gt;" not in shown
+    assert "add &lt;flow&gt;" in (await world.ask(OTTO, "/testusers", "frobnicate")).all_text
+
+
+@pytest.mark.parametrize(
+    ("who", "typed", "missing"),
+    [
+        (VERA, "add", "You need the operator role"),
+        (OTTO, "add welcome +1555 now", "You need the admin role"),
+        (NORA, "list", "You don't have access"),
+    ],
+)
+async def test_who_mistypes_what_they_may_not_use_is_told_that(world, who, typed, missing):
+    answer = await world.ask(who, "/testusers", typed)
+    assert missing in answer.all_text
+    assert "Usage:" not in answer.all_text

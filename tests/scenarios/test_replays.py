@@ -1,0 +1,136 @@
+"""What Slack signed is acted on once, whichever process it reaches; one id is in all logs."""
+
+import json
+from contextlib import asynccontextmanager
+
+import pytest
+from sqlalchemy import select
+
+from bot.ops.clock import SystemClock
+from bot.store.engine import Database
+from bot.store.tables import audit_entries, jobs, received_events, requests
+from sandbox.services.state import WELCOME_FLOW
+from tests.support.fleet import Fleet, running_fleet
+
+SETTINGS = {"inventory_watch": "off", "commands_per_minute": "0"}
+WHO = "+15559999"
+
+
+@asynccontextmanager
+async def recorded_fleet(url: str, count: int):
+    """Run the bot, and remember every request that Slack sends it."""
+    async with running_fleet(url, count, **SETTINGS) as fleet:
+        deliverer, sent = fleet.slack._deliverer, []
+        send = deliverer.raw
+
+        async def record(body: str, headers: dict[str, str]):
+            sent.append((body, headers))
+            return await send(body, headers)
+
+        deliverer.raw = record
+        yield fleet, sent
+
+
+async def replay_everywhere(fleet: Fleet, sent: list) -> None:
+    """Send all of it to every process that did not see it: beside the first, or after a restart."""
+    if len(fleet.processes) == 1:
+        await fleet.processes[0].stop()
+        await fleet.add()
+    for process in (one for one in fleet.processes if one.is_running):
+        for body, headers in sent:
+            url = f"{process.address}/slack/events"
+            async with fleet.session.post(url, data=body, headers=headers) as answer:
+                assert answer.status == 200
+
+
+async def rows(url: str, *queries) -> list[list]:
+    database = Database(url, SystemClock())
+    try:
+        async with database.read_only() as tx:
+            return [(await tx.connection.execute(query)).all() for query in queries]
+    finally:
+        await database.close()
+
+
+@pytest.fixture
+async def attacked(database_url):
+    """One process that is started again on SQLite, two processes on PostgreSQL."""
+    count = 1 if database_url.startswith("sqlite") else 2
+    async with recorded_fleet(database_url, count) as (fleet, sent):
+        yield fleet, sent, database_url
+
+
+async def until_answered_everywhere(fleet: Fleet, outcome: str, times: int) -> None:
+    """Wait until so many replays were noticed: then no other one is on its way."""
+
+    def noticed() -> bool:
+        lines = [line for one in fleet.processes for line in one.lines]
+        return sum(f'"{outcome}"' in line for line in lines) >= times
+
+    await fleet.slack.until(noticed, timeout=30)
+
+
+async def test_replayed_now_acts_once_over_all_processes(attacked):
+    fleet, sent, url = attacked
+    flow = fleet.services.state.flows[WELCOME_FLOW]
+    await fleet.ask("U0ADMIN", "/testusers", f"add welcome {WHO} now because urgent")
+    await fleet.slack.until(lambda: WHO in flow.identities, timeout=30)
+    now = list(sent)
+    others = [one for one in flow.identities if one != WHO]
+    fleet.services.state.edit_flow(WELCOME_FLOW, others)
+    await replay_everywhere(fleet, now)
+    await until_answered_everywhere(fleet, "replayed", 1)
+    stored, waiting = await rows(
+        url, select(requests.c.id), select(jobs.c.key).where(jobs.c.kind == "testusers.apply")
+    )
+    assert (len(stored), waiting) == (1, [])
+    assert list(flow.identities) == others
+
+
+async def test_replayed_refresh_makes_no_call(attacked):
+    fleet, sent, _ = attacked
+    await fleet.ask("U0OPERATOR", "/orgs")
+    sent.clear()
+    await fleet.ask("U0OPERATOR", "/ratelimits", "check 10234695")
+    calls = len(fleet.services.state.calls)
+    await replay_everywhere(fleet, sent)
+    await until_answered_everywhere(fleet, "replayed", 1)
+    assert len(fleet.services.state.calls) == calls
+
+
+async def test_replayed_click_is_stored_once(attacked):
+    fleet, sent, url = attacked
+    await fleet.ask("U0OPERATOR", "/testusers", f"add welcome {WHO}")
+    card = (await fleet.slack.until(lambda: fleet.slack.workspace.messages("C0APPROVALS")))[0]
+    sent.clear()
+    await fleet.slack.click("U0OPERATOR", card, "Cancel")
+    await fleet.slack.until(lambda: "Cancelled" in card.all_text, timeout=30)
+    await replay_everywhere(fleet, sent)
+    known, clicks = await rows(
+        url,
+        select(received_events.c.event_id),
+        select(jobs.c.key).where(jobs.c.kind == "testusers.interaction"),
+    )
+    assert (len([one for one in known if one.event_id.startswith("signature:")]), clicks) == (2, [])
+    assert sum("testusers.cancel" in line for one in fleet.processes for line in one.lines) == 1
+
+
+async def test_one_id_leads_from_the_click_to_the_post_and_the_audit(sqlite_url):
+    async with recorded_fleet(sqlite_url, 1) as (fleet, _):
+        await fleet.ask("U0OPERATOR", "/testusers", f"add welcome {WHO}")
+        card = (await fleet.slack.until(lambda: fleet.slack.workspace.messages("C0APPROVALS")))[0]
+        await fleet.slack.click("U0APPROVER", card, "Approve")
+        flow = fleet.services.state.flows[WELCOME_FLOW]
+        await fleet.slack.until(lambda: WHO in flow.identities, timeout=30)
+        await fleet.slack.until(lambda: "*Applied" in card.text, timeout=30)
+        lines = [json.loads(line) for line in fleet.processes[0].lines if line.startswith("{")]
+    click = next(one for one in lines if one.get("name") == "testusers.approve")
+    by_id = [one for one in lines if one.get("request_id") == click["request_id"]]
+    calls = [one["method"] for one in by_id if one["event"] == "service call"]
+    assert calls == ["GET", "POST"]
+    [entries] = await rows(sqlite_url, select(audit_entries.c.action, audit_entries.c.detail))
+    ids = {one.action: json.loads(one.detail).get("request_id") for one in entries}
+    asked = next(one for one in lines if one.get("name") == "/testusers")
+    assert ids["request.created"] == asked["request_id"] != click["request_id"]
+    assert ids["request.approved"] == ids["request.applied"] == click["request_id"]
+    assert ids["flow.changed"] == click["request_id"]

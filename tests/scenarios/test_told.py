@@ -1,0 +1,341 @@
+"""What is broken, and what each instrument says: the table of docs/operations.md is made here.
+
+With `TOLD=1` and `pytest -s` the rows that were seen are printed, to be put into the page.
+"""
+
+import asyncio
+import json
+import os
+import re
+import sqlite3
+import sys
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+import asyncpg
+import pytest
+
+from bot.ops.clock import SystemClock
+from sandbox.services.faults import Fault, FaultKind
+from tests.faults.drill import CannotRunError
+from tests.faults.drills.database import small_disk
+from tests.support.told import Broken, surroundings
+
+ROOT = Path(__file__).parents[2]
+SECONDS = 20.0
+BEGIN = "| what is broken |"
+
+Act = Callable[[Broken, str], Awaitable[None]]
+
+
+@dataclass(frozen=True)
+class Case:
+    """Something that is broken: before the start, or while the bot runs."""
+
+    name: str
+    before: Act | None = None
+    after: Act | None = None
+    database: str = "sqlite"
+    becomes_ready: bool = True
+
+
+async def nothing(_broken: Broken, _url: str) -> None:
+    """Everything works."""
+
+
+def setting(**changed: str) -> Act:
+    async def act(broken: Broken, _url: str) -> None:
+        broken.environment |= changed
+
+    return act
+
+
+def address(change: Callable[[str], str]) -> Act:
+    async def act(broken: Broken, url: str) -> None:
+        broken.environment["DATABASE_URL"] = change(url)
+
+    return act
+
+
+async def ask_for_orgs(broken: Broken, _url: str) -> None:
+    await broken.command("/orgs")
+
+
+async def fast_clock(broken: Broken, _url: str) -> None:
+    class Fast(SystemClock):
+        def now(self):
+            return super().now() + timedelta(minutes=10)
+
+    broken.clock = Fast()
+    pytest.MonkeyPatch().setattr("bot.server.time", _Ahead(600))
+    await broken.command("/orgs")
+
+
+async def set_clock(_broken: Broken, _url: str) -> None:
+    pytest.MonkeyPatch().setattr("bot.ops.clock.time", _Ahead(2 * 86_400))
+
+
+class _Ahead:
+    """The module `time`, so many seconds ahead."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+
+    def time(self) -> float:
+        return time.time() + self._seconds
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(time, name)
+
+
+async def revoke(broken: Broken, _url: str) -> None:
+    broken.slack.workspace.faults.error("*", "token_revoked", times=None)
+
+
+def remove_from(channel: str) -> Act:
+    async def act(broken: Broken, _url: str) -> None:
+        workspace = broken.slack.workspace
+        workspace.channels[channel].members.discard(workspace.bot_user_id)
+
+    return act
+
+
+async def archive(broken: Broken, _url: str) -> None:
+    broken.slack.workspace.channels["C0APPROVALS"].is_archived = True
+
+
+async def deafen(broken: Broken, _url: str) -> None:
+    broken.slack.workspace.faults.error("apps.connections.open", "invalid_auth", times=None)
+    await broken.slack._sockets.close()
+
+
+def slack_answers(status: int) -> Act:
+    async def act(broken: Broken, _url: str) -> None:
+        faults = broken.slack.workspace.faults
+        if status == 429:
+            faults.ratelimit("*", retry_after=1, times=None)
+        else:
+            faults.status("*", status, times=None)
+
+    return act
+
+
+async def old_inventory_key(broken: Broken, _url: str) -> None:
+    centers = json.loads(broken.environment["INVENTORY_DATA_CENTERS"])
+    centers = {"eu": {**centers["eu"], "authtoken": "an-old-token"}}
+    broken.environment["INVENTORY_DATA_CENTERS"] = json.dumps(centers)
+
+
+async def list_users(broken: Broken, _url: str) -> None:
+    await broken.command("/testusers", "list welcome")
+
+
+async def check_key(broken: Broken, _url: str) -> None:
+    await broken.command("/emailkey", "check")
+
+
+async def flow_fails(broken: Broken, _url: str) -> None:
+    broken.services.state.faults.add(Fault(FaultKind.STATUS, "flow", status=500))
+    await broken.command("/testusers", "list welcome")
+
+
+async def block(broken: Broken, _url: str) -> None:
+    await broken.command("/orgs")
+    await asyncio.sleep(0.5)
+    broken.services.state.limits.block(("com", "10234695"), 44, 600)
+    await broken.command("/ratelimits", "check com/10234695")
+
+
+async def make_read_only(broken: Broken, url: str) -> None:
+    connection = await asyncpg.connect(url)
+    name = url.rsplit("/", 1)[1]
+    await connection.execute(f'ALTER DATABASE "{name}" SET default_transaction_read_only = on')
+    await connection.execute(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+        " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+    )
+    await connection.close()
+
+
+async def no_connection_left(broken: Broken, url: str) -> None:
+    name = url.rsplit("/", 1)[1]
+    connection = await asyncpg.connect(url)
+    await connection.execute(f'ALTER DATABASE "{name}" CONNECTION LIMIT 0')
+    await connection.execute(f'CREATE ROLE "{name}" LOGIN')
+    await connection.close()
+    broken.environment["DATABASE_URL"] = url.replace("postgres@", f"{name}@")
+
+
+async def damage(broken: Broken, url: str) -> None:
+    await asyncio.to_thread(
+        Path(url.removeprefix("sqlite:///")).write_text, "no database " * 1000, "utf-8"
+    )
+
+
+async def lock(broken: Broken, url: str) -> None:
+    connection = sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None)
+    connection.execute("BEGIN IMMEDIATE")
+    broken.held = connection  # type: ignore[attr-defined]
+
+
+async def fill(broken: Broken, _url: str) -> None:
+    """Leave no room at all on the disk of the database."""
+    folder = Path(broken.environment["DATABASE_URL"].removeprefix("sqlite:///")).parent
+    with (folder / "ballast").open("wb", buffering=0) as ballast:
+        for size in (65536, 4096, 512):
+            try:
+                while ballast.write(b"0" * size) == size:
+                    pass
+            except OSError:
+                continue
+    await broken.command("/testusers", "add welcome +15550001111")
+
+
+async def without_flow_token(broken: Broken, _url: str) -> None:
+    del broken.environment["FLOW_AUTH_TOKEN"]
+
+
+CASES = (
+    Case("nothing", after=ask_for_orgs),
+    Case(
+        "the signing secret is wrong",
+        before=setting(SLACK_SIGNING_SECRET="0" * 32),
+        after=ask_for_orgs,
+    ),
+    Case("the machine's clock is ten minutes off", after=fast_clock),
+    Case("the machine's clock was set after the start", after=set_clock),
+    Case("the bot token was revoked", after=revoke),
+    Case("the bot was removed from the approvals channel", after=remove_from("C0APPROVALS")),
+    Case("the approvals channel was archived", after=archive),
+    Case("the bot was removed from the alerts channel", after=remove_from("C0ALERTS")),
+    Case(
+        "Socket Mode is deaf: the app token was revoked",
+        before=setting(SLACK_APP_TOKEN="xapp-sandbox"),
+        after=deafen,
+    ),
+    Case("Slack answers 500", after=slack_answers(500)),
+    Case("Slack answers 429", after=slack_answers(429)),
+    Case("the inventory credential was revoked", before=old_inventory_key, after=ask_for_orgs),
+    Case(
+        "the flow token was revoked",
+        before=setting(FLOW_AUTH_TOKEN="an-old-token"),
+        after=list_users,
+    ),
+    Case("the flow service answers 500", after=flow_fails),
+    Case(
+        "the email key was revoked", before=setting(EMAIL_API_KEY="SG.an-old-key"), after=check_key
+    ),
+    Case("another client has an organization blocked", after=block),
+    Case("a service is half set up", before=without_flow_token),
+    Case("one person alone can approve", before=setting(ROLES=json.dumps({"admin": ["U0ADMIN"]}))),
+    Case(
+        "PostgreSQL is not running",
+        before=address(lambda _: "postgresql://gatehouse@127.0.0.1:9/gatehouse"),
+        becomes_ready=False,
+    ),
+    Case(
+        "there is no such database",
+        before=address(lambda url: f"{url}_gone"),
+        database="postgres",
+        becomes_ready=False,
+    ),
+    Case(
+        "PostgreSQL refuses the user",
+        before=address(lambda url: url.replace("postgres@", "nobody_here@")),
+        database="postgres",
+        becomes_ready=False,
+    ),
+    Case(
+        "the database's host cannot be resolved",
+        before=address(lambda _: "postgresql://gatehouse@no-such-host.invalid/gatehouse"),
+        becomes_ready=False,
+    ),
+    Case(
+        "PostgreSQL has no TLS, and it is wanted",
+        before=address(lambda url: f"{url}?sslmode=require"),
+        database="postgres",
+        becomes_ready=False,
+    ),
+    Case(
+        "PostgreSQL has no connection left",
+        before=no_connection_left,
+        database="postgres",
+        becomes_ready=False,
+    ),
+    Case("PostgreSQL has become read-only", after=make_read_only, database="postgres"),
+    Case("the SQLite file is damaged", before=damage, becomes_ready=False),
+    Case("another program locks the SQLite file", after=lock),
+    Case("the disk of the SQLite file is full", after=fill, database="small"),
+)
+
+
+def rows() -> dict[str, list[str]]:
+    """The table of the page: what is broken → its other cells."""
+    page = (ROOT / "docs/operations.md").read_text("utf-8")
+    table = page.split(BEGIN)[1].split("\n\n")[0] if BEGIN in page else ""
+    lines = [line for line in table.splitlines()[2:] if line.startswith("| ")]
+    cells = [[cell.strip() for cell in re.split(r"(?<!\\)\|", line[1:-1])] for line in lines]
+    return {row[0]: row[1:] for row in cells}
+
+
+@pytest.fixture
+def haste(monkeypatch):
+    """Look ten times a second, and tell of what lasts at once."""
+    monkeypatch.setattr("bot.workflows.health_watch.TICK_SECONDS", 0.1)
+    monkeypatch.setattr("bot.workflows.health_alerts.PATIENCE", timedelta(0))
+    monkeypatch.setattr("bot.workflows.health.DEAF_SECONDS", 0.2)
+    monkeypatch.setattr("bot.store.engine.CONNECT_SECONDS", 0.5)
+    monkeypatch.setattr("bot.store.sqlite.BUSY_SECONDS", 0.2)
+    monkeypatch.setattr("bot.server.time", time)
+    monkeypatch.setattr("bot.ops.clock.time", time)
+
+
+@pytest.fixture
+def url(request, tmp_path) -> Iterator[str]:
+    """The address of the database that a case wants."""
+    case: Case = request.node.callspec.params["case"]
+    if case.database != "small":
+        yield request.getfixturevalue(f"{case.database}_url")
+        return
+    with ExitStack() as mounted:
+        try:
+            disk = mounted.enter_context(small_disk(tmp_path / "disk"))
+        except CannotRunError as error:
+            pytest.skip(str(error))
+        yield f"sqlite:///{disk}/gatehouse.db"
+
+
+@pytest.mark.slow
+@pytest.mark.postgres
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+async def test_each_instrument_says_what_the_page_says(case: Case, url: str, haste) -> None:
+    async with surroundings(url) as broken:
+        await (case.before or nothing)(broken, url)
+        async with broken.running(becomes_ready=case.becomes_ready):
+            await (case.after or nothing)(broken, url)
+            await seen(case, broken)
+
+
+async def seen(case: Case, broken: Broken) -> None:
+    """Wait until everything is said that the page says."""
+    if "TOLD" in os.environ:
+        await asyncio.sleep(6)
+        *cells, alerts = await broken.row()
+        log = ", ".join(f"`{event}`" for event in sorted(broken.logged())) or "–"
+        sys.stdout.write(f"| {' | '.join([case.name, *cells, log, alerts])} |\n")
+        return
+    *wanted, log, alerts = rows()[case.name]
+    events = set(re.findall(r"`([^`]+)`", log))
+    deadline = time.monotonic() + SECONDS
+    while (now := await broken.row()) != [*wanted, alerts] or not events <= broken.logged():
+        if time.monotonic() > deadline:
+            assert (now, broken.logged()) == ([*wanted, alerts], events)
+        await asyncio.sleep(0.2)
+
+
+def test_page_has_a_row_for_each_case_and_no_other() -> None:
+    assert list(rows()) == [case.name for case in CASES]

@@ -1,0 +1,211 @@
+"""Three attackers, each for as long as they are let: what they do, and what they got."""
+
+import asyncio
+import contextlib
+import gzip
+import io
+import random
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from urllib.parse import urlencode
+
+import aiohttp
+from sqlalchemy import insert, select, update
+from yarl import URL
+
+from bot.errors import DatabaseUnavailable
+from bot.ops.clock import SystemClock
+from bot.store.engine import Database, Transaction
+from bot.store.tables import grants, jobs, requests
+from sandbox.slack.delivery import sign
+from tests.support.entries import payload_of
+from tests.support.entry_points import EntryPoint
+from tests.support.fleet import Fleet
+
+WELCOME = "FW00000000000000000000000000000001"
+BOMB = gzip.compress(b"\0" * (30 << 20), 9)
+MOST_SILENT = 300
+EVIL = "+19996666"
+PROXIES = ("X-Forwarded-For", "Via", "Forwarded", "CF-Connecting-IP", "X-Forwarded-Host")
+
+
+@dataclass
+class Attack:
+    """One attacker at work; `got` is whatever they should never have got."""
+
+    fleet: Fleet
+    until: float
+    random: random.Random
+    done: Counter[str] = field(default_factory=Counter)
+    got: list[str] = field(default_factory=list)
+    request_ids: list[str] = field(default_factory=list)
+    session: aiohttp.ClientSession | None = None
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether there is time left."""
+        return time.monotonic() < self.until
+
+    @property
+    def address(self) -> URL:
+        """The bot itself, without anything in front."""
+        return URL(self.fleet.processes[0].address)
+
+
+async def unsigned(attack: Attack) -> None:
+    """Somebody who reaches the port, and has no secret."""
+    silent: list[asyncio.StreamWriter] = []
+    deeds = (_forge, _bomb, _nonsense, _metrics, lambda one: _stay_silent(one, silent))
+    async with aiohttp.ClientSession() as session:
+        attack.session = session
+        while attack.goes_on:
+            deed = attack.random.choice(deeds)
+            with contextlib.suppress(OSError, aiohttp.ClientError, TimeoutError):
+                async with asyncio.timeout(5):
+                    await deed(attack)
+            attack.done["unsigned"] += 1
+            await asyncio.sleep(0.005)
+    for writer in silent:
+        writer.close()
+
+
+async def _forge(attack: Attack) -> None:
+    command = {
+        "command": "/testusers",
+        "text": f"add welcome {EVIL} now because",
+        "trigger_id": "1",
+    }
+    body = urlencode({**command, "user_id": "U0ADMIN", "team_id": "T0GATEHOUSE"}).encode()
+    secret = attack.random.choice(["", "secret", "8f742231b10e8888abcd99yyyzzz85a5"])
+    at = str(int(time.time()) + attack.random.choice([0, 59, 400, -400]))
+    headers = {
+        "X-Slack-Request-Timestamp": at,
+        "X-Slack-Signature": sign(secret, at, body.decode()),
+    }
+    await _expect(attack, "POST", "/slack/events", body, headers, {401})
+
+
+async def _bomb(attack: Attack) -> None:
+    path = attack.random.choice(["/slack/events", "/healthz", "/metrics", "/x"])
+    await _expect(attack, "POST", path, BOMB, {"Content-Encoding": "gzip"}, {415, 405, 404})
+
+
+async def _metrics(attack: Attack) -> None:
+    header = attack.random.choice(PROXIES)
+    await _expect(attack, "GET", "/metrics", b"", {header: "203.0.113.9"}, {403})
+
+
+async def _expect(
+    attack: Attack, method: str, path: str, body: bytes, headers: dict[str, str], wanted: set[int]
+) -> None:
+    session = attack.session
+    assert session is not None
+    url = attack.address.with_path(path)
+    async with session.request(method, url, data=io.BytesIO(body), headers=headers) as answer:
+        if answer.status not in wanted:
+            attack.got.append(f"{answer.status} for {method} {path} {headers}")
+
+
+async def _nonsense(attack: Attack) -> None:
+    reader, writer = await asyncio.open_connection(attack.address.host, attack.address.port)
+    head = b"POST /slack/events HTTP/1.1\r\nHost: x\r\n"
+    sent = [b"\x16\x03\x01\x00", b"GET\r\n\r\n", head + b"Transfer-Encoding: xchunked\r\n\r\n"]
+    writer.write(attack.random.choice(sent))
+    writer.close()
+    await reader.read(100)
+
+
+async def _stay_silent(attack: Attack, silent: list[asyncio.StreamWriter]) -> None:
+    _, writer = await asyncio.open_connection(attack.address.host, attack.address.port)
+    writer.write(b"POST /slack/ev"[: attack.random.randrange(14)])
+    silent.append(writer)
+    if len(silent) > MOST_SILENT:
+        silent.pop(0).close()
+
+
+BUTTONS = (
+    *("testusers.approve", "testusers.deny", "testusers.cancel", "testusers.retry"),
+    *("testusers.undo", "orgs.refresh", "orgs.page.next", "testusers.list_page.next"),
+    *("emailkey.page.next", "ratelimits.check", "ratelimits.refresh"),
+)
+COMMANDS = (
+    ("/testusers", f"add welcome {EVIL} now because x"),
+    ("/testusers", f"add welcome {EVIL}"),
+    ("/testusers", "remove welcome +15550100"),
+    ("/orgs", "refresh"),
+    ("/ratelimits", "plan 10234695 premium"),
+    ("/gatehouse", "audit 50"),
+)
+
+
+async def viewer(attack: Attack) -> None:
+    """Somebody who may look, and forges every button and form there is."""
+    slack = attack.fleet.slack
+    while attack.goes_on:
+        if attack.random.random() < 0.2:
+            command, text = attack.random.choice(COMMANDS)
+            await slack.command("U0VIEWER", "C0GENERAL", command, text)
+        else:
+            button = EntryPoint("action", attack.random.choice(BUTTONS), None, "x")
+            value = attack.random.choice([*attack.request_ids, "x", "0"])
+            await slack._deliverer.interaction(payload_of(slack, "U0VIEWER", button, value))
+        attack.done["viewer"] += 1
+        await asyncio.sleep(0.01)
+
+
+async def database_writer(attack: Attack) -> None:
+    """Somebody with the database's password, and without `AUDIT_KEY`."""
+    database = Database(attack.fleet.environment["DATABASE_URL"], SystemClock())
+    try:
+        while attack.goes_on:
+            deed = attack.random.choice((_edit_change, _edit_state, _make_click, _make_grant))
+            with contextlib.suppress(DatabaseUnavailable):
+                await deed(attack, database)
+            attack.done["database writer"] += 1
+            await asyncio.sleep(0.05)
+    finally:
+        await database.close()
+
+
+async def _edit_change(_attack: Attack, database: Database) -> None:
+    async with database.transaction() as tx:
+        row = (await tx.connection.execute(select(requests).limit(1))).one()
+        change = {**row.requested, "change": {"additions": [EVIL], "removals": []}}
+        await tx.connection.execute(update(requests).values(requested=change))
+
+
+async def _edit_state(attack: Attack, database: Database) -> None:
+    async with database.transaction() as tx:
+        await tx.connection.execute(update(requests).values(state="applying"))
+        await _put_job(tx, attack, "testusers.apply", WELCOME, {})
+
+
+async def _make_click(attack: Attack, database: Database) -> None:
+    async with database.transaction() as tx:
+        request_id = await tx.connection.scalar(select(requests.c.id).limit(1))
+        payload = {"act": "approve", "request_id": request_id, "slack_user_id": "U0APPROVER"}
+        more = {"team_ids": ["T0GATEHOUSE"], "reply_to": "", "denial_reason": ""}
+        await _put_job(tx, attack, "testusers.interaction", request_id, {**payload, **more})
+
+
+async def _make_grant(attack: Attack, database: Database) -> None:
+    somebody = {"slack_user_id": "U0OPERATOR", "name": "Otto"}
+    async with database.transaction() as tx:
+        now = await tx.now()
+        values = {"flow_key": WELCOME, "flow_sid": WELCOME, "identity": "+15550100"}
+        more = {"request_id": "x", "granted_by": somebody, "approved_by": []}
+        have = await tx.connection.scalar(select(grants.c.identity))
+        if have is None:
+            times = {"granted_at": now, "ends_at": now}
+            await tx.connection.execute(insert(grants).values(**values, **more, **times))
+        await _put_job(tx, attack, "testusers.apply", WELCOME, {})
+
+
+async def _put_job(
+    tx: Transaction, attack: Attack, kind: str, subject: str, payload: dict[str, object]
+) -> None:
+    key = f"{kind}:{attack.random.randrange(10**9)}"
+    values = {"key": key, "kind": kind, "subject": subject, "payload": payload}
+    times = {"due_at": await tx.now(), "generation": 1, "tries": 0}
+    await tx.connection.execute(insert(jobs).values(**values, **times))

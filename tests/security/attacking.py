@@ -1,0 +1,125 @@
+"""An attack on one process of the real bot, and what must hold: nothing got, others not held up."""
+
+import asyncio
+import random
+import statistics
+import time
+from collections.abc import Awaitable, Callable
+
+from sqlalchemy import select
+
+from bot.ops.clock import SystemClock
+from bot.store.engine import Database
+from bot.store.tables import requests
+from tests.security.attackers import EVIL, WELCOME, Attack, database_writer, unsigned, viewer
+from tests.support.fleet import running_fleet
+
+KEY = "the-key-of-the-audit-in-attacks"
+ATTACKERS: dict[str, Callable[[Attack], Awaitable[None]]] = {
+    "unsigned": unsigned,
+    "viewer": viewer,
+    "database writer": database_writer,
+}
+HONEST = "+15551234"
+ACK_SECONDS = 0.1
+LOOK_SECONDS = 0.01
+
+
+async def attack(
+    name: str, database_url: str, seconds: float, seed: int, *, is_quiet: bool = False
+) -> list[tuple[str, str]]:
+    """Run one attacker; return what was found.
+
+    Of the acknowledgements of others half have to be in time; on a machine that is quiet and does
+    nothing else, 99 of 100.
+
+    Raises:
+        AssertionError: They got something, or held others up.
+    """
+    settings = {"audit_key": KEY, "inventory_watch": "off", "remind_hours": "0.5"}
+    async with running_fleet(database_url, 1, **settings) as fleet:
+        fleet.slack.bot_url = fleet.processes[0].address
+        flow = fleet.services.state.flows[WELCOME]
+        before = list(flow.identities)
+        await fleet.ask("U0OPERATOR", "/testusers", f"add welcome {HONEST}")
+        calm = await _acknowledgements(fleet, time.monotonic() + min(5.0, seconds / 3))
+        until = time.monotonic() + seconds
+        at_work = Attack(fleet, until, random.Random(seed))
+        at_work.request_ids = await _request_ids(database_url)
+        late: list[float] = []
+        working = asyncio.create_task(ATTACKERS[name](at_work))
+        measuring = asyncio.create_task(_measure_lateness(late))
+        acks = await _acknowledgements(fleet, until)
+        measuring.cancel()
+        await working
+        held_up = _p99(acks) if is_quiet else statistics.median(acks)
+        spreads = f"{_spread(calm)}; meanwhile {_spread(acks)}; late by {_spread(late)}"
+        assert held_up < ACK_SECONDS, spreads
+        assert at_work.got == []
+        assert list(flow.identities) == before, flow.identities
+        assert EVIL not in str(flow.history)
+        assert fleet.processes[0].tracebacks == []
+        if name == "database writer":
+            await _is_told(fleet)
+        else:
+            await _honest_change_goes_on(fleet, flow)
+    return [
+        ("attacker", name),
+        ("acts", f"{sum(at_work.done.values()):,} in {seconds:.0f} s"),
+        ("got", "nothing"),
+        ("others' acknowledgements, before", _spread(calm)),
+        ("others' acknowledgements, meanwhile", _spread(acks)),
+        ("of which this program itself was late by", _spread(late)),
+    ]
+
+
+def _p99(seconds: list[float]) -> float:
+    return statistics.quantiles(seconds, n=100, method="inclusive")[98]
+
+
+def _spread(seconds: list[float]) -> str:
+    """Median, 99 % and worst of acknowledgements, in milliseconds."""
+    shown = (statistics.median(seconds), _p99(seconds), max(seconds))
+    return f"{len(seconds)}: " + ", ".join(f"{one * 1e3:.0f} ms" for one in shown)
+
+
+async def _request_ids(database_url: str) -> list[str]:
+    database = Database(database_url, SystemClock())
+    try:
+        async with database.read_only() as tx:
+            return [str(one) for one in await tx.connection.scalars(select(requests.c.id))]
+    finally:
+        await database.close()
+
+
+async def _acknowledgements(fleet, until: float) -> list[float]:  # type: ignore[no-untyped-def]
+    """How long each command of somebody else took to be acknowledged."""
+    acks = []
+    while time.monotonic() < until or len(acks) < 3:
+        delivery = await fleet.slack.command("U0APPROVER", "C0GENERAL", "/gatehouse", "whoami")
+        assert delivery.status == 200, delivery
+        acks.append(delivery.seconds)
+        await asyncio.sleep(0.1)
+    return acks
+
+
+async def _measure_lateness(late: list[float]) -> None:
+    """Note how late this program is, which attacks, is Slack and the services, and measures."""
+    while True:
+        began = time.perf_counter()
+        await asyncio.sleep(LOOK_SECONDS)
+        late.append(time.perf_counter() - began - LOOK_SECONDS)
+
+
+async def _honest_change_goes_on(fleet, flow) -> None:  # type: ignore[no-untyped-def]
+    card = fleet.slack.workspace.messages("C0APPROVALS")[0]
+    await fleet.slack.click("U0APPROVER", card, "Approve")
+    await fleet.slack.until(lambda: HONEST in flow.identities, timeout=30)
+
+
+async def _is_told(fleet) -> None:  # type: ignore[no-untyped-def]
+    def alerts() -> list[str]:
+        texts = [one.all_text for one in fleet.slack.workspace.messages("C0ALERTS")]
+        return [text for text in texts if "edited the database" in text]
+
+    await fleet.slack.until(alerts, timeout=30)

@@ -1,0 +1,123 @@
+"""`python -m tests.simulation.days --seed 4711`, or `--seeds 100`: each in a process of its own."""
+
+import argparse
+import asyncio
+import gc
+import json
+import os
+import sys
+import tempfile
+import time
+import traceback
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import structlog
+
+from bot.store.engine import Database
+from bot.store.migrations import migrate
+from tests.simulation.days import inline_sqlite
+from tests.simulation.days.day import DAY_SECONDS, SETTLE_SECONDS, Day
+from tests.simulation.days.plants import PLANTS
+from tests.support.clock import FakeClock
+
+
+def live(seed: int, template: Path, folder: Path, plant: str | None) -> dict[str, Any]:
+    """A day of that seed, in a child that leaves nothing behind: see `SimulationLoop.graveyard`."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(reading)
+        structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(50))
+        # It lives for seconds; and when garbage is collected is no part of a day.
+        gc.disable()
+        try:
+            if plant:
+                PLANTS[plant]()
+            told = vars(Day(seed, template, folder).run())
+        except BaseException:  # noqa: BLE001 - whatever ends a day is told
+            told = {"seed": seed, "problems": [traceback.format_exc()], "steps": 0, "trace": ""}
+        with os.fdopen(writing, "w") as pipe:
+            json.dump(told, pipe, default=str)
+        os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading) as pipe:
+        told = json.load(pipe)
+    os.waitpid(child, 0)
+    return dict(told)
+
+
+def _memory() -> str | None:
+    """A folder in memory, where there is one: no disk has to be waited for."""
+    return "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108
+
+
+def make_template(folder: Path) -> Path:
+    """A migrated, empty database."""
+    path = folder / "template.db"
+    # A process with threads had better not fork.
+    inline_sqlite.install()
+
+    async def prepare() -> None:
+        database = Database(f"sqlite:///{path}", FakeClock())
+        await migrate(database)
+        await database.close()
+
+    asyncio.run(prepare())
+    return path
+
+
+def main() -> int:
+    """Run the seeds; print what is wrong, and how much was tried. 0 when nothing is wrong."""
+    parser = argparse.ArgumentParser(prog="make simulate", description=__doc__)
+    parser.add_argument("--seed", type=int, help="this one day")
+    parser.add_argument("--seeds", type=int, default=20, help="so many days (%(default)s)")
+    parser.add_argument("--first", type=int, default=1, help="the first of them (%(default)s)")
+    parser.add_argument("--plant", choices=PLANTS, help="with a fault planted into the bot")
+    options = parser.parse_args()
+    if os.environ.get("PYTHONHASHSEED") != "0":
+        # The order of sets of strings is part of a day.
+        os.environ["PYTHONHASHSEED"] = "0"
+        os.execv(sys.executable, [sys.executable, "-m", "tests.simulation.days", *sys.argv[1:]])
+    seeds = (
+        [options.seed]
+        if options.seed is not None
+        else list(range(options.first, options.first + options.seeds))
+    )
+    return report(seeds, options.plant)
+
+
+def report(seeds: list[int], plant: str | None) -> int:
+    """Live the days and print what came of them."""
+    started, faults, states, wrong = time.monotonic(), Counter[str](), Counter[str](), 0
+    with tempfile.TemporaryDirectory(prefix="gatehouse-days-", dir=_memory()) as name:
+        folder = Path(name)
+        template = make_template(folder)
+        for seed in seeds:
+            told = live(seed, template, folder, plant)
+            faults.update(told.get("faults", {}))
+            states.update(told.get("states", {}))
+            if told["problems"]:
+                wrong += 1
+                print(f"make simulate SEED={seed}: {len(told['problems'])} problems")
+                for problem in told["problems"][:5]:
+                    print(f"  {problem}")
+            elif len(seeds) == 1:
+                print(f"seed {seed}: {told['requests']} requests, trace {told['trace']}")
+            if wrong and plant:
+                print(f"found after {seeds.index(seed) + 1} seeds")
+                break
+    seconds = time.monotonic() - started
+    hours = len(seeds) * (DAY_SECONDS + SETTLE_SECONDS) / 3600
+    print(
+        f"{len(seeds)} seeds, {wrong} wrong, {len(seeds) / seconds:.1f} seeds a second,"
+        f" {hours:.0f} virtual hours"
+    )
+    print("faults: " + ", ".join(f"{kind} {count}" for kind, count in sorted(faults.items())))
+    print("requests: " + ", ".join(f"{state} {count}" for state, count in sorted(states.items())))
+    return int(wrong > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,279 @@
+"""A day: people ask, decide and change their minds while all goes wrong; then the oracle."""
+
+import asyncio
+import shutil
+from collections import Counter
+from collections.abc import Coroutine
+from dataclasses import dataclass, field
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import bot.background.jobs
+import bot.background.retention
+import bot.workflows.quotas.guard
+from bot.errors import GatehouseError
+from bot.model.quotas.calls import CallCause
+from bot.model.testusers.approval import Act
+from bot.parsing.testusers import parse_testusers
+from bot.store.engine import Database
+from bot.workflows.testusers.interactions import StoredInteraction
+from tests.simulation.days import inline_sqlite
+from tests.simulation.days.inventory import KEY, Inventory, make_limits_small
+from tests.simulation.days.loop import SharedLock, SimulationLoop, gather_alike
+from tests.simulation.days.oracle import IDENTITIES, Oracle
+from tests.simulation.days.outside import STORMS, Faults, Flows, Slack
+from tests.simulation.days.processes import Outside, Process, VirtualClock
+from tests.support.testusers import ABEL, ADA, ADAM, OTTO, SURVEY, WELCOME
+
+PROCESSES = 3
+DAY_SECONDS = 420
+# After the last fault everything has to be settled within so long.
+SETTLE_SECONDS = 900
+# How often idle processes look for jobs: seldom, as each look costs real time.
+POLL_SECONDS, POLL_AT_REST_SECONDS = 5.0, 30.0
+# Some days forget within minutes what was decided.
+KEPT_DAYS = (400, 180 / 86_400, 400)
+RETAIN_EVERY = timedelta(seconds=45)
+# On how many of the calls something goes wrong: on one day in four on none.
+SHARES = (0.0, 0.1, 0.2, 0.3)
+FLOWS = {"welcome": WELCOME, "survey": SURVEY}
+PRESET = "team"
+EDITED = tuple(f"outside-{n}" for n in range(3))
+DECIDERS = (ADA, ABEL, ADAM, OTTO)
+ACTS = (*[Act.APPROVE] * 6, Act.DENY, Act.CANCEL, Act.RETRY, Act.UNDO, Act.UNDO)
+
+
+@dataclass
+class Result:
+    """What came of a day."""
+
+    seed: int
+    problems: list[str]
+    steps: int
+    requests: int
+    trace: str
+    faults: Counter[str] = field(default_factory=Counter)
+    states: Counter[str] = field(default_factory=Counter)
+
+
+class Day:
+    """One day of one seed on a copy of a migrated, empty database."""
+
+    def __init__(self, seed: int, template: Path, folder: Path) -> None:
+        self.seed = seed
+        self.loop = SimulationLoop(seed)
+        self.random = self.loop.random
+        self.faults = Faults(self.loop, share=SHARES[seed % len(SHARES)])
+        self.flows = Flows(self.loop, self.faults, {WELCOME: ["old-1"], SURVEY: []})
+        self.slack = Slack(self.loop, self.faults)
+        path = folder / f"day-{seed}.db"
+        shutil.copy(template, path)
+        self.outside = Outside(
+            self.loop,
+            self.faults,
+            self.flows,
+            self.slack,
+            Inventory(self.loop, self.faults),
+            f"sqlite:///{path}",
+            SharedLock(self.loop),
+            {"request_hours": self.random.choice((0.05, 0.1))},
+            kept_days=KEPT_DAYS[seed % len(KEPT_DAYS)],
+        )
+        self.processes: list[Process] = []
+        self.started = 0
+        self.deliveries = 0
+        self.known: list[str] = []
+        # Pairs of requests that came of one delivery.
+        self.twice: list[tuple[str, str]] = []
+        self.asked: dict[str, str] = {}
+
+    def run(self) -> Result:
+        """Live through it, and say what is wrong at its end."""
+        inline_sqlite.install()
+        gather_alike()
+        # A lease's age is measured on a clock that counts sleep: here, the loop's.
+        bot.background.jobs.Lease = partial(  # type: ignore[assignment, misc]
+            bot.background.jobs.Lease, since_boot=self.loop.time
+        )
+        bot.background.jobs.POLL_SECONDS = POLL_SECONDS
+        bot.background.retention.EVERY = RETAIN_EVERY
+        bot.workflows.quotas.guard.since_boot = self.loop.time
+        make_limits_small()
+        asyncio.set_event_loop(self.loop)
+        self.loop.set_exception_handler(lambda *_: None)
+        return self.loop.run_until_complete(self._live())
+
+    async def _live(self) -> Result:
+        for _ in range(PROCESSES):
+            self._start()
+        people = [self.loop.create_task(self._person()) for _ in range(6)]
+        trouble = [self.loop.create_task(work) for work in (self._trouble(), self._weather())]
+        await asyncio.sleep(DAY_SECONDS)
+        for task in (*people, *trouble):
+            task.cancel()
+        await self._calm_down()
+        await asyncio.sleep(SETTLE_SECONDS)
+        return await self._judge()
+
+    def _start(self) -> None:
+        self.started += 1
+        process = Process(f"p{self.started}", self.outside)
+        self.processes.append(process)
+        process.start()
+
+    def _alive(self) -> list[Process]:
+        return [
+            process
+            for process in self.processes
+            if not process.is_dead
+            and process.name not in self.loop.frozen
+            and process.parts is not None
+        ]
+
+    async def _calm_down(self) -> None:
+        """Nothing goes wrong any more, and as many processes live as should."""
+        self.faults.share, self.faults.storm = 0.0, ""
+        bot.background.jobs.POLL_SECONDS = POLL_AT_REST_SECONDS
+        for name in sorted(self.loop.frozen):
+            self.loop.wake(name)
+        for _ in range(PROCESSES - len([one for one in self.processes if not one.is_dead])):
+            self._start()
+        await asyncio.sleep(5)
+
+    async def _person(self) -> None:
+        while True:
+            await asyncio.sleep(self.random.uniform(1, 40))
+            alive = self._alive()
+            if alive:
+                process = self.random.choice(alive)
+                process.run(_quietly(self._do_something(process)))
+
+    async def _do_something(self, process: Process) -> None:
+        if self.random.random() < 0.2:
+            self._look_at_organizations()
+        elif self.random.random() < 0.3 or not self.known:
+            await self._ask(process)
+        elif self.random.random() < 0.1:
+            self.flows.edit(self.random.choice(list(FLOWS.values())), self.random.choice(EDITED))
+        else:
+            await self._click(process)
+
+    def _look_at_organizations(self) -> None:
+        """Several people at once, so that there is more to do than may be done."""
+        cause = CallCause("list", OTTO)
+        for process in self.random.choices(self._alive(), k=self.random.choice((1, 3, 6))):
+            process.run(_quietly(process.client.organizations(KEY, cause)))
+
+    async def _ask(self, process: Process) -> None:
+        kind, flow = self.random.choice(("add", "add", "remove")), self.random.choice(list(FLOWS))
+        who = self.random.sample(IDENTITIES, self.random.choice((1, 1, 2, 3)))
+        lasts = self.random.choice(("", " for 40s", " for 5m")) if kind == "add" else ""
+        if kind == "add" and self.random.random() < 0.2:
+            lasts += f" from {self._soon()}"
+        if self.random.random() < 0.2:
+            await self._save_preset(process)
+            who[0] = f"@{PRESET}"
+        asker = self.random.choice((OTTO, OTTO, OTTO, ADA, ADA, ADAM))
+        now = " now because urgent" if asker == ADAM and "from" not in lasts else ""
+        text = f"{kind} {flow} {' '.join(who)}{lasts}{now}"
+        self.loop.trace(f"{asker} {text}")
+        self.deliveries += 1
+        delivery = f"delivery-{self.deliveries}"
+        if self.random.random() < 0.2:
+            # Slack delivers it a second time, to whomever.
+            other = self.random.choice(self._alive() or [process])
+            other.run(_quietly(self._deliver(other, asker, text, delivery)))
+        await self._deliver(process, asker, text, delivery)
+
+    async def _deliver(self, process: Process, asker: str, text: str, delivery: str) -> None:
+        assert process.parts is not None
+        person, command = await process.people.find(asker), parse_testusers(text)
+        asked = await process.parts.workflows.asking.ask(person, command, delivery)
+        if asked.request is not None:
+            first = self.asked.setdefault(delivery, asked.request.id)
+            self.twice.append((first, asked.request.id))
+            self.known.append(asked.request.id)
+
+    def _soon(self) -> str:
+        """A minute or more from now, on a clock in Berlin, where everybody lives."""
+        minutes = self.random.randrange(2, 6)
+        there = VirtualClock(self.loop).now().astimezone(ZoneInfo("Europe/Berlin"))
+        return f"{there + timedelta(minutes=minutes):%H:%M}"
+
+    async def _save_preset(self, process: Process) -> None:
+        assert process.parts is not None
+        people = self.random.sample(IDENTITIES, 2)
+        saved = process.parts.workflows.presets
+        await saved.save(await process.people.find(OTTO), PRESET, people)
+
+    async def _click(self, process: Process) -> None:
+        """Press a button; now and then twice, or all at once, wherever it is taken in."""
+        act, request_id = self.random.choice(ACTS), self.random.choice(self.known[-6:])
+        who = list(DECIDERS) if self.random.random() < 0.2 else [self.random.choice(DECIDERS)]
+        if self.random.random() < 0.2:
+            who.append(who[0])
+        for one in who:
+            click = StoredInteraction(act, request_id, one, (), "https://reply.example", "no")
+            self.loop.trace(f"{one} {act} {request_id}")
+            taken_by = self.random.choice(self._alive() or [process])
+            assert taken_by.parts is not None
+            taken_by.run(_quietly(taken_by.parts.workflows.interactions.store(click)))
+
+    async def _trouble(self) -> None:
+        """Kill and freeze processes, in the midst of whatever they do."""
+        while True:
+            await asyncio.sleep(self.random.uniform(5, 60))
+            alive = self._alive()
+            if not self.faults.share or len(alive) < 2:
+                continue
+            strike = self.random.choice((self._kill, self._freeze))
+            process, steps = self.random.choice(alive), self.random.randrange(400)
+            self.loop.after_steps(process.name, steps, partial(strike, process))
+
+    async def _weather(self) -> None:
+        """Let storms come and go."""
+        while self.faults.share:
+            await asyncio.sleep(self.random.uniform(10, 60))
+            self.faults.storm = self.random.choice(STORMS)
+            self.loop.trace(f"storm of {self.faults.storm}")
+            await asyncio.sleep(self.random.uniform(5, 90))
+            self.faults.storm = ""
+
+    def _kill(self, process: Process) -> None:
+        if self.faults.share and not process.is_dead:
+            self.faults.counts["kill -9"] += 1
+            process.kill()
+            self._start()
+
+    def _freeze(self, process: Process) -> None:
+        if self.faults.share and not process.is_dead:
+            self.faults.counts["freeze"] += 1
+            self.loop.freeze(process.name)
+            self.loop.call_later(self.random.uniform(1, 60), self.loop.wake, process.name)
+
+    async def _judge(self) -> Result:
+        database = Database(self.outside.url, VirtualClock(self.loop))
+        database._writer = self.outside.writer  # type: ignore[assignment]
+        (process, *_) = self._alive()
+        oracle = await Oracle.look(database, self.outside, process)
+        problems = await oracle.problems(self.twice)
+        return Result(
+            self.seed,
+            problems,
+            self.loop.steps,
+            len(oracle.created),
+            self.loop.trace_hash,
+            self.faults.counts,
+            oracle.ends,
+        )
+
+
+async def _quietly(work: Coroutine[Any, Any, Any]) -> None:
+    """People see refusals; here they are what happens on a day."""
+    try:
+        await work
+    except GatehouseError:
+        return

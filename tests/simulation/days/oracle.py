@@ -1,0 +1,269 @@
+"""What has to be true at the end of a day, told from the audit, which forgets nothing."""
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import combinations
+from typing import Any
+
+from sqlalchemy import Table, select
+
+import bot.background.outbox
+from bot.model.testusers.requests import Request
+from bot.store import outbox, requests
+from bot.store.audit import AuditStore
+from bot.store.engine import Database
+from bot.store.outbox import OutboxMessage
+from bot.store.tables import (
+    audit_entries,
+    flow_posts,
+    grants,
+    incidents,
+    jobs,
+    outbox_messages,
+)
+from bot.workflows.quotas.incidents import CARD as ALERT
+from bot.workflows.quotas.incidents import NOTE
+from bot.workflows.testusers.rendering import RequestMessages
+from bot.workflows.testusers.setup import Setup
+from bot.workflows.testusers.transitions import CARD, OUTCOME, card_key
+from tests.simulation.days.processes import ALERTS, APPROVALS_NEEDED, Outside, Process
+from tests.support.testusers import ADAM, default_rules
+
+APPROVALS = default_rules().approvals_channel
+# Whom only the bot adds and removes.
+IDENTITIES = tuple(f"+155501{n:02}" for n in range(8))
+CREATED = ("request.created", "request.created_without_approval")
+ENDS = ("request.applied", "request.failed", "request.denied", "request.cancelled")
+ENDS = (*ENDS, "request.expired")
+MOVES = (*CREATED, "request.approved", "request.retried", *ENDS)
+ONCE = frozenset({*CREATED, "request.escalated", "request.denied", "request.expired"})
+# An idle process looks for what is due now and then.
+SLACKNESS = timedelta(seconds=60)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """An entry of the audit."""
+
+    at: datetime
+    actor: str
+    action: str
+    subject: str
+    detail: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Oracle:
+    """What the audit tells of a day, and what is stored at its end."""
+
+    database: Database
+    outside: Outside
+    process: Process
+    entries: Sequence[Entry]
+    stored: Sequence[Request]
+    now: datetime
+
+    @classmethod
+    async def look(cls, database: Database, outside: Outside, process: Process) -> "Oracle":
+        """Read it all."""
+        async with database.read_only() as tx:
+            rows = await tx.connection.execute(select(audit_entries).order_by("position"))
+            entries = [
+                Entry(row.at, row.actor, row.action, row.subject, json.loads(row.detail))
+                for row in rows
+            ]
+            ids = (await tx.connection.execute(select(requests.requests.c.id))).scalars().all()
+            stored = [request for one in ids if (request := await requests.load(tx, one))]
+            return cls(database, outside, process, entries, stored, await tx.now())
+
+    @property
+    def created(self) -> dict[str, Entry]:
+        """How each request came to be."""
+        return {one.subject: one for one in self.entries if one.action in CREATED}
+
+    @property
+    def ends(self) -> Counter[str]:
+        """How many requests ended in which way."""
+        return Counter(self._moves(one)[-1].action.split(".")[1] for one in self.created)
+
+    def _moves(self, request_id: str) -> list[Entry]:
+        return [one for one in self.entries if one.subject == request_id and one.action in MOVES]
+
+    async def problems(self, twice: Sequence[tuple[str, str]]) -> list[str]:
+        """Everything that should not be; `twice` are the requests that came of one delivery."""
+        return [
+            *self.outside.flows.problems,
+            *self.outside.slack.problems,
+            *self.outside.inventory.problems,
+            *self._wrong_lists(),
+            *(problem for one in self.created for problem in self._wrong_decisions(one)),
+            *self._made_twice(twice),
+            *await self._wrong_cards(),
+            *await self._wrong_alerts(),
+            *await self._wrong_letters(),
+            *await self._left_over(),
+            *await self._wrong_audit(),
+        ]
+
+    def _wrong_lists(self) -> Iterator[str]:
+        """Each person is on a list, or not, as the last thing says that happened to them."""
+        expected: dict[tuple[str, str], tuple[bool, str]] = {}
+        for one in self.entries:
+            detail, flow_sid = one.detail, one.detail.get("flow", "")
+            if one.action == "request.applied":
+                for identity in (*detail["additions"], *detail["already_there"]):
+                    expected[flow_sid, identity] = True, one.subject
+                for identity in (*detail["removals"], *detail["already_gone"]):
+                    expected[flow_sid, identity] = False, one.subject
+            elif one.action == "grant.ended":
+                expected[flow_sid, detail["identity"]] = False, f"the end of {one.subject}"
+        for flow_sid, listed in self.outside.flows.lists.items():
+            for identity in IDENTITIES:
+                is_there, why = expected.get((flow_sid, identity), (False, "nothing"))
+                if (identity in listed) is not is_there:
+                    verb = "is" if identity in listed else "is not"
+                    yield f"{identity} {verb} on {flow_sid[-1]}, and {why} was the last"
+
+    def _wrong_decisions(self, request_id: str) -> Iterator[str]:
+        """Only who may has decided, in time, and often enough."""
+        created, moves = self.created[request_id], self._moves(request_id)
+        if moves[-1].action not in ENDS:
+            yield f"{request_id}: {moves[-1].action} is the last of it"
+        approvals = [one for one in moves if one.action == "request.approved"]
+        if any(one.actor == created.actor for one in approvals):
+            yield f"{request_id}: approved by who asked"
+        hours = timedelta(hours=self.outside.rules["request_hours"])
+        if any(one.at >= created.at + hours for one in approvals):
+            yield f"{request_id}: approved when it was over"
+        if any(one.action == "request.expired" and one.at < created.at + hours for one in moves):
+            yield f"{request_id}: over before its time"
+        applied = [one for one in moves if one.action == "request.applied"]
+        if created.action == CREATED[1]:
+            if created.actor != ADAM:
+                yield f"{request_id}: applied without approval"
+        elif applied and len({one.actor for one in approvals}) < self._needed(applied[0]):
+            yield f"{request_id}: applied with {len(approvals)} approvals"
+        starts_at = created.detail["starts_at"]
+        if starts_at and any(one.at < datetime.fromisoformat(starts_at) for one in applied):
+            yield f"{request_id}: applied before {starts_at}"
+
+    def _needed(self, applied: Entry) -> int:
+        return APPROVALS_NEEDED[applied.detail["flow"]]
+
+    def _made_twice(self, twice: Sequence[tuple[str, str]]) -> Iterator[str]:
+        """A delivery that comes again asks for nothing new while the first waits."""
+        for first, second in twice:
+            if first == second or first not in self.created or second not in self.created:
+                continue
+            decided = [one.at for one in self._moves(first) if one.action in ENDS]
+            if not decided or self.created[second].at < decided[0]:
+                yield f"{first} and {second} are of one delivery"
+
+    async def _wrong_cards(self) -> list[str]:
+        """There is one card for each request, and it tells what is stored."""
+        setup = Setup(
+            self.database,
+            AuditStore(b"key"),
+            self.process.people,
+            self.outside.flows,
+            default_rules(**self.outside.rules),
+            lambda: None,
+        )
+        renderer, problems = RequestMessages(setup), []
+        for request in self.stored:
+            async with self.database.read_only() as tx:
+                sent = await outbox.sent_card(tx, card_key(request.id))
+            now = await renderer.card(OutboxMessage(card_key(request.id), "", request.id))
+            place = ("", "") if sent is None else (sent.channel_id, sent.message_ts)
+            shown = self.outside.slack.messages.get(place)
+            if now is None or shown != now.message.text:
+                problems.append(f"{request.id}: {request.state}, and the card says {shown!r}")
+        cards, created = self._messages_in(APPROVALS), len(self.created)
+        return problems + ([] if cards == created else [f"{cards} cards, {created} requests"])
+
+    def _messages_in(self, channel: str) -> int:
+        return sum(place[0] == channel for place in self.outside.slack.messages)
+
+    async def _wrong_alerts(self) -> list[str]:
+        """Each incident is over, has one message that says so, and one word in its thread."""
+        problems, known = [], await self._rows(incidents)
+        notes = [one for one in await self._rows(outbox_messages) if one.kind == NOTE]
+        for incident in known:
+            key = f"{outbox.INCIDENT_CARD}{incident.id}"
+            async with self.database.read_only() as tx:
+                sent = await outbox.sent_card(tx, key)
+            place = ("", "") if sent is None else (sent.channel_id, sent.message_ts)
+            shown = self.outside.slack.messages.get(place, "")
+            now = await self.process.quotas.alerts.card(OutboxMessage(key, "", str(incident.id)))
+            if incident.closed_at is None or now is None or shown != now.message.text:
+                problems.append(f"{key}: over at {incident.closed_at}, and the alert says {shown}")
+            if not any(note.key == key for note in notes) and self.outside.kept_days > 1:
+                problems.append(f"{key}: its thread has not heard that it is over")
+        for earlier, later in combinations(known, 2):
+            is_over = earlier.closed_at and earlier.closed_at <= later.opened_at
+            if earlier.code == later.code and not is_over:
+                problems.append(f"{earlier.id} and {later.id} are one incident")
+        alerts = self._messages_in(ALERTS)
+        return problems + ([] if alerts == len(known) else [f"{alerts} alerts, {len(known)} began"])
+
+    async def _wrong_letters(self) -> list[str]:
+        """What people are told is in Slack, in the order of what happened."""
+        arrived = {name: at for at, name in enumerate(self.outside.slack.by_client_id)}
+        problems, last = [], dict[str, int]()
+        for row in await self._rows(outbox_messages):
+            if row.kind in {CARD, ALERT}:
+                continue
+            name = f"letter:{row.id}:{row.created_at}"
+            at = arrived.get(bot.background.outbox._client_msg_id(name), -1)
+            if at < 0 and row.kind in {OUTCOME, NOTE}:
+                problems.append(f"{row.key} has not heard of {row.payload}")
+            if 0 <= at < last.get(row.key, -1):
+                problems.append(f"{row.key} has heard too late of {row.payload}")
+            last[row.key] = max(at, last.get(row.key, -1))
+        return problems
+
+    async def _left_over(self) -> list[str]:
+        """Every job ends, every message is sent, and nobody stays longer than granted."""
+        return [
+            *(f"late: {one.key}" for one in await self._rows(jobs) if self._is_past(one.due_at)),
+            *(
+                f"not sent: {one.kind} {one.subject}"
+                for one in await self._rows(outbox_messages)
+                if one.sent_at is None
+            ),
+            *(
+                f"{one.identity} is there though it was over at {one.ends_at}"
+                for one in await self._rows(grants)
+                if one.ends_at and self._is_past(one.ends_at)
+            ),
+            *(
+                f"a POST of {one.sent_at} is in doubt still"
+                for one in await self._rows(flow_posts)
+                if self._is_past(one.sent_at + SLACKNESS)
+            ),
+        ]
+
+    def _is_past(self, at: datetime) -> bool:
+        return at < self.now - SLACKNESS
+
+    async def _rows(self, table: Table) -> Sequence[Any]:
+        async with self.database.read_only() as tx:
+            query = select(table).order_by(*table.primary_key.columns)
+            return (await tx.connection.execute(query)).all()
+
+    async def _wrong_audit(self) -> list[str]:
+        """The chain holds, and has once what happens once."""
+        async with self.database.read_only() as tx:
+            verdict = await AuditStore(b"key").verify(tx)
+        times = Counter((one.subject, one.action) for one in self.entries)
+        return [
+            *([] if verdict.is_intact else [f"the audit: {verdict}"]),
+            *(
+                f"{subject}: {action} {count} times"
+                for (subject, action), count in times.items()
+                if action in ONCE and count > 1
+            ),
+        ]

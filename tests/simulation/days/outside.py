@@ -1,0 +1,191 @@
+"""Slack and the flow service as a seed would have them: slow, late, lost, refused, away."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Coroutine
+from contextvars import Context
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from bot.errors import SlackRateLimited, SlackUnreachable
+from bot.service_errors import ServiceFailed, ServiceRefused, ServiceTimeout
+from bot.ui.message import Message
+from tests.simulation.days.loop import PROCESS, SimulationLoop
+
+TIMEOUT_SECONDS = 10.0
+# What comes in storms: for some time nearly every call has it.
+STORMS = (
+    *("read 500", "read hangs", "post refused", "post 500", "post lands late", "post answer lost"),
+    *("slack answer lost", "slack 429", "slack away", "reply lost"),
+    *("database away", "commit lost", "commit unknown"),
+    *("another client", "call hangs", "call 500"),
+)
+T = TypeVar("T")
+
+
+async def at_their_place(loop: SimulationLoop, work: Coroutine[Any, Any, T]) -> T:
+    """Do the work where it is done: it goes on when who asked is killed or stands still."""
+    return await asyncio.shield(loop.create_task(work, context=Context()))
+
+
+@dataclass
+class Faults:
+    """How often what goes wrong, and how often it did."""
+
+    loop: SimulationLoop
+    share: float = 0.25
+    counts: Counter[str] = field(default_factory=Counter)
+    storm: str = ""
+
+    def happens(self, kind: str, weight: float = 1.0) -> bool:
+        """Whether this goes wrong now: nearly always while there is a `storm` of it."""
+        share = 0.9 if kind == self.storm else self.share * weight
+        if self.loop.random.random() >= share:
+            return False
+        self.counts[kind] += 1
+        self.loop.trace(f"fault {kind}")
+        return True
+
+
+@dataclass
+class Flows:
+    """The flow service: a list a flow, and every list that it ever stored with its reason."""
+
+    loop: SimulationLoop
+    faults: Faults
+    lists: dict[str, list[str]]
+    stored: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
+    edited: list[tuple[str, str, bool]] = field(default_factory=list)
+    posting: dict[str, list[str]] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
+    holds: Callable[[], bool] = lambda: True
+
+    async def read(self, flow_sid: str) -> list[str]:
+        """The list, sooner or later."""
+        return await at_their_place(self.loop, self._read(flow_sid))
+
+    async def replace(self, flow_sid: str, identities: Any) -> list[str]:
+        """Store the list: now, late, or never; two at once are a fault of the bot's."""
+        process = PROCESS.get()
+        others = {one for one in self.posting.get(flow_sid, ()) if one not in self.loop.dead}
+        if others - self.loop.frozen - {process}:
+            self.problems.append(f"{process} and {others} post to {flow_sid} at once")
+        if not self.holds():
+            self.problems.append(f"{process} posts to {flow_sid}, and the lease is another's")
+        self.posting.setdefault(flow_sid, []).append(process)
+        try:
+            return await at_their_place(self.loop, self._replace(flow_sid, tuple(identities)))
+        finally:
+            self.posting[flow_sid].remove(process)
+
+    async def _read(self, flow_sid: str) -> list[str]:
+        await self._pass(0.3)
+        if self.faults.happens("read 500", 0.3):
+            raise ServiceFailed("flow", "Down.", status=500)
+        if self.faults.happens("read hangs", 0.15):
+            await asyncio.sleep(TIMEOUT_SECONDS)
+            raise ServiceTimeout("flow", "No answer.")
+        return list(self.lists[flow_sid])
+
+    async def _replace(self, flow_sid: str, sent: tuple[str, ...]) -> list[str]:
+        await self._pass(0.3)
+        if self.faults.happens("post refused", 0.1):
+            raise ServiceRefused("flow", "No.", status=400, message="No.")
+        if self.faults.happens("post 500", 0.3):
+            raise ServiceFailed("flow", "Down.", status=500)
+        if self.faults.happens("post lands late", 0.3):
+            late = self.loop.random.uniform(0.5, 6.0)
+            # The service goes on, whatever becomes of who asked.
+            self.loop.call_later(TIMEOUT_SECONDS + late, self._store, flow_sid, sent)
+            await asyncio.sleep(TIMEOUT_SECONDS)
+            raise ServiceTimeout("flow", "No answer.")
+        self._store(flow_sid, sent)
+        await self._pass(0.2)
+        if self.faults.happens("post answer lost", 0.3):
+            raise ServiceTimeout("flow", "No answer.")
+        return list(sent)
+
+    def edit(self, flow_sid: str, identity: str) -> None:
+        """Somebody edits the list behind the bot's back."""
+        listed = self.lists[flow_sid]
+        adds = identity not in listed
+        (listed.append if adds else listed.remove)(identity)
+        self.edited.append((flow_sid, identity, adds))
+        self.loop.trace(f"edit {flow_sid[-1]} {identity} {adds}")
+
+    def _store(self, flow_sid: str, identities: tuple[str, ...]) -> None:
+        self.lists[flow_sid] = list(identities)
+        self.stored.append((flow_sid, identities))
+        self.loop.trace(f"stored {flow_sid[-1]} {identities}")
+
+    async def _pass(self, seconds: float) -> None:
+        await asyncio.sleep(self.loop.random.uniform(0, seconds))
+
+
+@dataclass
+class Slack:
+    """Slack: a post is taken once for one `client_msg_id`; `messages` are those of no thread."""
+
+    loop: SimulationLoop
+    faults: Faults
+    messages: dict[tuple[str, str], str] = field(default_factory=dict)
+    by_client_id: dict[str, tuple[str, str]] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
+    holds: Callable[[], bool] = lambda: True
+
+    async def post(
+        self, channel_id: str, message: Message, *, thread_ts: str | None, client_msg_id: str
+    ) -> tuple[str, str]:
+        """Post once."""
+        self._look_at_lease(client_msg_id)
+        post = self._post(channel_id, message, thread_ts, client_msg_id)
+        return await at_their_place(self.loop, post)
+
+    async def _post(
+        self, channel_id: str, message: Message, thread_ts: str | None, client_msg_id: str
+    ) -> tuple[str, str]:
+        await self._trouble()
+        place = self.by_client_id.get(client_msg_id)
+        if place is None:
+            place = (channel_id, f"{len(self.by_client_id)}.0")
+            self.by_client_id[client_msg_id] = place
+            if thread_ts is None and not channel_id.startswith("U"):
+                self.messages[place] = message.text
+            self.loop.trace(f"posted {place}")
+        if self.faults.happens("slack answer lost", 0.3):
+            raise SlackUnreachable
+        return place
+
+    async def update(self, channel_id: str, message_ts: str, message: Message) -> None:
+        """Edit."""
+        self._look_at_lease(message_ts)
+        await at_their_place(self.loop, self._update(channel_id, message_ts, message))
+
+    async def _update(self, channel_id: str, message_ts: str, message: Message) -> None:
+        await self._trouble()
+        if (channel_id, message_ts) in self.messages:
+            self.messages[channel_id, message_ts] = message.text
+        self.loop.trace(f"updated {message_ts}")
+        if self.faults.happens("slack answer lost", 0.3):
+            raise SlackUnreachable
+
+    async def permalink(self, channel_id: str, message_ts: str) -> str:
+        """A link."""
+        return f"https://slack.example/{channel_id}/{message_ts}"
+
+    async def say(self, response_url: str, message: Message, *, to: str, **_: Any) -> bool:
+        """Answer a click; the answer may be lost."""
+        await asyncio.sleep(0)
+        self.loop.trace(f"said to {to}")
+        return not self.faults.happens("reply lost", 0.3)
+
+    def _look_at_lease(self, what: str) -> None:
+        if not self.holds():
+            self.problems.append(f"{PROCESS.get()} sends {what}, and the lease is another's")
+
+    async def _trouble(self) -> None:
+        await asyncio.sleep(self.loop.random.uniform(0, 0.3))
+        if self.faults.happens("slack 429", 0.2):
+            raise SlackRateLimited(self.loop.random.randrange(1, 5))
+        if self.faults.happens("slack away", 0.3):
+            raise SlackUnreachable

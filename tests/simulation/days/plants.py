@@ -1,0 +1,296 @@
+"""Faults to plant into the bot, to see that the days find them: `--plant NAME`."""
+
+import asyncio
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+import sqlalchemy
+
+import bot.background.outbox
+import bot.permissions
+from bot.background.jobs import Lease
+from bot.background.outbox import Sender
+from bot.errors import SlackError
+from bot.model.policies import FlowRules
+from bot.model.quotas.blocks import Blocks
+from bot.model.testusers.approval import Facts, State
+from bot.permissions import Reason
+from bot.store import flows, grants, incidents, jobs, outbox, requests
+from bot.store.audit import AuditStore
+from bot.workflows.quotas.alerts import Alerts, Probes
+from bot.workflows.quotas.guard import _Call
+from bot.workflows.testusers import asking, transitions
+from tests.simulation.days.processes import Server
+
+PLANTS: dict[str, Callable[[], None]] = {}
+
+
+def _plant(function: Callable[[], None]) -> Callable[[], None]:
+    PLANTS[function.__name__.replace("_", "-")] = function
+    return function
+
+
+async def _nothing(*_: Any, **__: Any) -> None:
+    """Do nothing."""
+
+
+@_plant
+def no_compare_and_set() -> None:
+    """A request is written whoever wrote it meanwhile."""
+
+    async def replace(tx: Any, request: Any) -> bool:
+        values = {
+            **requests._values(request),
+            "version": requests.requests.c.version + 1,
+        }
+        table = requests.requests
+        await tx.connection.execute(
+            sqlalchemy.update(table).where(table.c.id == request.id).values(values)
+        )
+        return True
+
+    requests.replace = replace
+
+
+@_plant
+def lease_not_checked() -> None:
+    """Who lost a job goes on with it."""
+    Lease.confirm = _nothing  # type: ignore[method-assign]
+    Lease.hold = _nothing  # type: ignore[method-assign]
+    Lease.check = lambda _: None  # type: ignore[method-assign]
+
+
+@_plant
+def message_named_anew() -> None:
+    """A post that is repeated has another name than before."""
+    bot.background.outbox._client_msg_id = lambda _: str(uuid.uuid4())
+
+
+@_plant
+def message_kept_back() -> None:
+    """The last of several messages is not sent."""
+    real = outbox.waiting
+
+    async def waiting(tx: Any, key: str) -> Any:
+        found = await real(tx, key)
+        return found[:-1] if len(found) > 1 else found
+
+    outbox.waiting = waiting
+
+
+@_plant
+def message_lost_with_slack() -> None:
+    """A message counts as sent when Slack is away."""
+    real = Sender._post_note
+
+    async def post_note(self: Any, message: Any, *arguments: Any) -> None:
+        try:
+            await real(self, message, *arguments)
+        except SlackError:
+            await self._done([message.id])
+
+    Sender._post_note = post_note  # type: ignore[method-assign]
+
+
+@_plant
+def messages_out_of_order() -> None:
+    """The messages of a card are sent the last first."""
+    real = outbox.waiting
+
+    async def waiting(tx: Any, key: str) -> Any:
+        return (await real(tx, key))[::-1]
+
+    outbox.waiting = waiting
+
+
+@_plant
+def delivery_not_recognised() -> None:
+    """What Slack delivers a second time is asked for a second time."""
+    asking._id_of = lambda _: None
+
+
+@_plant
+def job_put_meanwhile_forgotten() -> None:
+    """The end of a run removes the job, though it was put again meanwhile."""
+    real = jobs.finish
+
+    async def finish(tx: Any, owner: str, job: Any, *arguments: Any) -> None:
+        await real(tx, owner, job, *arguments)
+        if arguments[0] is None:
+            await jobs.drop(tx, job.key)
+
+    jobs.finish = finish
+
+
+@_plant
+def post_not_dropped() -> None:
+    """A POST stays in doubt, whatever is known of it."""
+    flows.drop_post = _nothing
+
+
+@_plant
+def retention_too_eager() -> None:
+    """What waits for a decision is forgotten too."""
+    real = requests.forget
+
+    async def forget(tx: Any, before: Any) -> int:
+        table = requests.requests
+        old = (table.c.state == State.PENDING) & (table.c.created_at < before)
+        await tx.connection.execute(sqlalchemy.delete(table).where(old))
+        return await real(tx, before)
+
+    requests.forget = forget
+
+
+@_plant
+def process_clock_trusted() -> None:
+    """A process reads its own clock instead of the database's."""
+    real = Server.__init__
+
+    def init(self: Any, outside: Any, clock: Any) -> None:
+        real(self, outside, clock)
+        self._clock = clock
+
+    Server.__init__ = init  # type: ignore[method-assign]
+
+
+@_plant
+def own_request_approved() -> None:
+    """People approve what they asked for."""
+    real = bot.permissions._reason
+
+    def reason(*arguments: Any) -> Reason:
+        found = real(*arguments)
+        return Reason.GRANTED if found is Reason.OWN_REQUEST else found
+
+    bot.permissions._reason = reason
+
+
+@_plant
+def quorum_ignored() -> None:
+    """One approval is enough."""
+    real = FlowRules.__init__
+
+    def init(self: Any, *arguments: Any, **named: Any) -> None:
+        real(self, *arguments, **{**named, "approvals_needed": 1})
+
+    FlowRules.__init__ = init  # type: ignore[method-assign]
+
+
+@_plant
+def grants_never_end() -> None:
+    """Nobody whose time is over is removed."""
+
+    async def due(*_: Any) -> list[Any]:
+        return []
+
+    grants.due = due
+
+
+@_plant
+def requests_never_expire() -> None:
+    """A pending request has no end."""
+    asking.put_deadlines = _nothing
+
+
+@_plant
+def card_not_brought_up_to_date() -> None:
+    """A transition leaves the card as it was."""
+    transitions.write_card = _nothing
+
+
+@_plant
+def outcome_not_in_the_audit() -> None:
+    """What was applied is not on record."""
+    real = AuditStore.append
+
+    async def append(self: Any, tx: Any, entry: Any) -> None:
+        if entry.action != "request.approved":
+            await real(self, tx, entry)
+
+    AuditStore.append = append  # type: ignore[method-assign]
+
+
+@_plant
+def start_ignored() -> None:
+    """What is to begin later begins at once."""
+    real = Facts.__init__
+
+    def init(self: Any, *arguments: Any, **named: Any) -> None:
+        real(self, *arguments[:4], starts_at=None)
+
+    Facts.__init__ = init  # type: ignore[method-assign]
+
+
+@_plant
+def posts_never_in_doubt() -> None:
+    """A POST without an answer is forgotten."""
+
+    async def no_posts(*_: Any) -> list[Any]:
+        return []
+
+    flows.posts = no_posts
+
+
+@_plant
+def permit_given_back_early() -> None:
+    """A call that got no answer holds nothing any more, though it may be at work still."""
+    _Call.is_whole = lambda *_: True  # type: ignore[method-assign]
+
+
+@_plant
+def slot_freed_early() -> None:
+    """A slot of the minute counts from before the answer."""
+    real = _Call.seconds_since_headers
+    _Call.seconds_since_headers = lambda self: real(self) + 20.0  # type: ignore[method-assign]
+
+
+@_plant
+def pause_ended_by_anybody() -> None:
+    """When the pause is over, whoever comes calls, and not the probe alone."""
+
+    def in_the_way_of(self: Any, _call_class: Any, now: float) -> Any:
+        longest = self.longest
+        return None if longest is None or now >= longest.until else longest
+
+    Blocks.in_the_way_of = in_the_way_of  # type: ignore[method-assign]
+
+
+@_plant
+def probe_doubled() -> None:
+    """The call at the end of a pause is made twice."""
+    Blocks.probing = lambda self, _until: self  # type: ignore[method-assign]
+    real = Probes.run
+
+    async def run(self: Any, job: Any, lease: Any) -> Any:
+        other = asyncio.ensure_future(real(self, job, lease))
+        try:
+            return await real(self, job, lease)
+        finally:
+            await asyncio.gather(other, return_exceptions=True)
+
+    Probes.run = run  # type: ignore[method-assign]
+
+
+@_plant
+def incident_opened_twice() -> None:
+    """Each refusal is an incident of its own."""
+    real = incidents.count_one
+
+    async def count_one(tx: Any, organization: int, code: int, *arguments: Any) -> Any:
+        table = incidents.incidents
+        elsewhere = sqlalchemy.update(table).where(table.c.organization == organization)
+        await tx.connection.execute(elsewhere.values(organization=-organization))
+        counted = await real(tx, organization, code, *arguments)
+        back = sqlalchemy.update(table).where(table.c.organization == -organization)
+        await tx.connection.execute(back.values(organization=organization))
+        return counted
+
+    incidents.count_one = count_one
+
+
+@_plant
+def end_of_incident_not_told() -> None:
+    """The alert's thread does not hear that it is over."""
+    Alerts.note = _nothing  # type: ignore[method-assign]

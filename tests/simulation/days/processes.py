@@ -1,0 +1,261 @@
+"""A process of the bot: its workflows, job loop and outbox, without HTTP and Bolt."""
+
+import asyncio
+import sqlite3
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from contextvars import Context, ContextVar
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from bot.background.jobs import JobLoop, Lease, Outcome, Runner
+from bot.background.outbox import SEND_KIND, Sender
+from bot.background.retention import RETAIN_KIND, Retention
+from bot.background.tasks import Tasks
+from bot.errors import CommitUnknown, DatabaseUnavailable
+from bot.model.policies import FlowPolicy
+from bot.store import flows, outbox, requests
+from bot.store.audit import AuditStore
+from bot.store.engine import Database, Transaction
+from bot.store.jobs import Job
+from bot.store.types import to_microseconds
+from bot.workflows.directory import OrganizationDirectory
+from bot.workflows.lane import Lane
+from bot.workflows.people import People
+from bot.workflows.quotas.guard import Guard
+from bot.workflows.quotas.incidents import Incidents
+from bot.workflows.quotas.parts import QuotaParts, QuotaSetup, quota_parts
+from bot.workflows.refusal_record import RefusalRecord
+from bot.workflows.testusers.card_links import CardLinks
+from bot.workflows.testusers.parts import TestusersParts, testusers_parts
+from bot.workflows.testusers.setup import Setup
+from tests.simulation.days import inline_sqlite
+from tests.simulation.days.inventory import TERMS, Client, Inventory
+from tests.simulation.days.loop import PROCESS, SharedLock, SimulationLoop
+from tests.simulation.days.outside import Faults, Flows, Slack
+from tests.support.clock import START
+from tests.support.testusers import (
+    ABEL,
+    ADAM,
+    SURVEY,
+    TEAM,
+    WELCOME,
+    FakeSlackPeople,
+    default_policy,
+    default_rules,
+)
+
+# The job that runs, and the claim that it runs by.
+RUN: ContextVar[tuple[str, str] | None] = ContextVar("run", default=None)
+ALERTS = "C0ALERTS"
+APPROVALS_NEEDED = {WELCOME: 1, SURVEY: 2}
+
+
+@dataclass
+class VirtualClock:
+    """The loop's time; a process may see it `ahead`."""
+
+    loop: SimulationLoop
+    ahead: float = 0.0
+
+    def now(self) -> datetime:
+        """The date and time."""
+        return START + timedelta(seconds=self.loop.time() + self.ahead)
+
+    def monotonic(self) -> float:
+        """Seconds that never go back."""
+        return self.loop.time()
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait."""
+        await asyncio.sleep(seconds)
+
+
+@dataclass
+class Outside:
+    """What all processes share; decided requests are kept for `kept_days`."""
+
+    loop: SimulationLoop
+    faults: Faults
+    flows: Flows
+    slack: Slack
+    inventory: Inventory
+    url: str
+    writer: SharedLock
+    rules: dict[str, Any]
+    kept_days: float
+    reader: sqlite3.Connection = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.reader = sqlite3.connect(self.url.removeprefix("sqlite:///"))
+        self.flows.holds = self.slack.holds = self.is_lease_held
+
+    def is_lease_held(self) -> bool:
+        """Whether whoever sends something, from within a job, has the job's lease."""
+        run = RUN.get()
+        if run is None:
+            return True
+        query = "SELECT owner, leased_until FROM jobs WHERE key = ?"
+        owner, until = self.reader.execute(query, run[:1]).fetchone() or ("", 0)
+        return bool(owner == run[1] and until > to_microseconds(VirtualClock(self.loop).now()))
+
+
+class Server(Database):
+    """A database on a server, which can be away, and break off before or after a commit."""
+
+    def __init__(self, outside: Outside, clock: VirtualClock) -> None:
+        # It has a clock of its own, whatever the process believes.
+        super().__init__(outside.url, VirtualClock(outside.loop))
+        self._writer = outside.writer  # type: ignore[assignment]
+        self._faults = outside.faults
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[Transaction]:
+        """As the real one."""
+        self._reach(0.02)
+        async with super().transaction() as tx:
+            yield tx
+            self._break_off("commit lost", DatabaseUnavailable)
+        self._break_off("commit unknown", CommitUnknown)
+
+    @asynccontextmanager
+    async def autocommit(self) -> AsyncIterator[Transaction]:
+        """As the real one."""
+        self._reach(0.02)
+        async with super().autocommit() as tx:
+            yield tx
+
+    @asynccontextmanager
+    async def read_only(self) -> AsyncIterator[Transaction]:
+        """As the real one."""
+        self._reach(0.02)
+        async with super().read_only() as tx:
+            yield tx
+
+    def _reach(self, weight: float) -> None:
+        if self._faults.happens("database away", weight):
+            raise DatabaseUnavailable
+
+    def _break_off(self, kind: str, error: type[DatabaseUnavailable]) -> None:
+        if self._faults.happens(kind, 0.02):
+            raise error
+
+
+class Process:
+    """One process; `parts` is None until it has started."""
+
+    def __init__(self, name: str, outside: Outside) -> None:
+        self.name = name
+        self._outside = outside
+        # Machines disagree about the time.
+        self._clock = VirtualClock(outside.loop, ahead=outside.loop.random.uniform(-90, 90))
+        self._context = Context()
+        self._context.run(PROCESS.set, name)
+        self._ids = 0
+        self.people: People
+        self.parts: TestusersParts | None = None
+        self.quotas: QuotaParts
+        self.client: Client
+
+    def start(self) -> None:
+        """Start it; it runs until it is killed."""
+        self.run(self._serve())
+
+    def run(self, work: Any) -> "asyncio.Task[Any]":
+        """Do something in this process."""
+        return self._outside.loop.create_task(work, context=self._context)
+
+    def kill(self) -> None:
+        """End it without a word."""
+        self._outside.loop.kill(self.name)
+        inline_sqlite.close_all(self.name)
+        self._outside.writer.drop(self.name)
+
+    @property
+    def is_dead(self) -> bool:
+        """Whether it was killed."""
+        return self.name in self._outside.loop.dead
+
+    def _new_id(self) -> str:
+        self._ids += 1
+        return f"{self.name}-{self._ids}"
+
+    async def _serve(self) -> None:
+        while self.parts is None:
+            try:
+                await self._start()
+            except DatabaseUnavailable:
+                await asyncio.sleep(1)
+        await self._jobs.run()
+
+    async def _start(self) -> None:
+        outside, clock = self._outside, self._clock
+        database, audit = Server(outside, clock), AuditStore(b"key")
+        directory = FakeSlackPeople({"S0APPROVERS": frozenset({ABEL})})
+        # Settings that may be others at each start.
+        escalate_after, remind_hours = outside.loop.random.choice(((60, 0.03), (None, 0.01)))
+        survey = FlowPolicy(
+            approvals_needed=APPROVALS_NEEDED[SURVEY],
+            longest_seconds=600,
+            escalate_after_seconds=escalate_after,
+            escalate_to=(ADAM,),
+        )
+        policy = default_policy(flow_policies={SURVEY: survey})
+        self.people = People(directory, policy, RefusalRecord(database, audit, clock), clock)
+        self.people.meet(TEAM, "U0BOT")
+        runners: dict[str, Any] = {}
+        self._jobs = JobLoop(database, clock, self.name, runners)
+        setup = Setup(
+            database,
+            audit,
+            self.people,
+            outside.flows,
+            default_rules(**outside.rules, remind_hours=remind_hours),
+            self._jobs.wake,
+            new_id=self._new_id,
+            lane=Lane(clock),
+        )
+        links = CardLinks(database, outside.slack, clock)
+        parts = testusers_parts(setup, outside.slack, lambda *_: None, links)
+        self.client, quotas = self._quotas(database, audit, clock)
+        sender = Sender(database, outside.slack, {**parts.renderers, **quotas.renderers})
+        prunes = [requests.forget, flows.forget, outbox.prune]
+        retention = Retention(database, outside.kept_days, prunes)
+        found = {**parts.runners, **quotas.runners}
+        found |= {SEND_KIND: sender.run, RETAIN_KIND: retention.run}
+        runners |= {kind: _as_run(runner) for kind, runner in found.items()}
+        async with database.transaction() as tx:
+            for plan in (*quotas.plans, *parts.plans, retention.plan):
+                await plan(tx)
+        self.quotas, self.parts = quotas, parts
+
+    def _quotas(
+        self, database: Database, audit: AuditStore, clock: VirtualClock
+    ) -> tuple[Client, QuotaParts]:
+        inventory, wake = self._outside.inventory, self._jobs.wake
+        guard = Guard(database, clock, TERMS, Incidents(TERMS, wake), Tasks())
+        client = Client(guard, inventory, self._outside.reader)
+        setup = QuotaSetup(
+            database=database,
+            clock=clock,
+            audit=audit,
+            people=self.people,
+            inventory=client,
+            directory=OrganizationDirectory(client, database, clock, 300, {}),
+            terms=TERMS,
+            alerts_channel=ALERTS,
+            is_watching=True,
+            wake=wake,
+        )
+        return client, quota_parts(setup)
+
+
+def _as_run(runner: Runner) -> Runner:
+    """The same; what it sends is known to be sent by this job and claim."""
+
+    async def run(job: Job, lease: Lease) -> Outcome:
+        RUN.set((job.key, lease.owner))
+        return await runner(job, lease)
+
+    return run

@@ -1,0 +1,164 @@
+"""Twelve greedy clients on three processes in virtual time, through the real guard and its line."""
+
+import asyncio
+import math
+import random
+from collections import Counter
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+import pytest
+
+from bot.background.tasks import Tasks
+from bot.errors import QuotaError
+from bot.model.organizations.organization import OrganizationKey
+from bot.model.quotas.calls import GATEWAY, CallCause
+from bot.model.quotas.plans import Plan
+from bot.model.quotas.quota import Terms
+from bot.workflows.quotas.guard import Guard
+from bot.workflows.quotas.incidents import Incidents
+from bot.workflows.turns import Turns, Wait
+from tests.simulation.services import Service, SlidingLog
+from tests.simulation.world import Network
+from tests.support.clock import FakeClock
+from tests.support.virtual import CountedDatabase, virtual_time
+
+KEY = OrganizationKey("eu", "10")
+TERMS = Terms(lambda _key: Plan.ENTERPRISE, timeout_seconds=10.0)
+NETWORK = Network()
+SHARES = {"quarter": 0.25}
+
+
+class Process:
+    """What one process of the bot has of the gateway."""
+
+    def __init__(self, database, clock) -> None:
+        self.tasks = Tasks()
+        self.guard = Guard(database, clock, TERMS, Incidents(TERMS, lambda: None), self.tasks)
+        self.turns = Turns(database, clock, TERMS, SHARES, self.tasks)
+
+    def call(self, client: str, seconds: float):
+        wait = Wait(KEY, client, seconds)
+        cause = CallCause(GATEWAY, background=True, client=client)
+        return self.guard.call(KEY, cause, lambda attempt: self.turns.take(wait, attempt))
+
+
+@dataclass
+class Sim:
+    """Clients that always want more, and the service that they call."""
+
+    clock: FakeClock
+    processes: list[Process]
+    service: Service = field(default_factory=lambda: Service([SlidingLog(100)], concurrent=10))
+    dice: random.Random = field(default_factory=lambda: random.Random(17))
+    made: Counter[str] = field(default_factory=Counter)
+    minutes: Counter[tuple[str, int]] = field(default_factory=Counter)
+
+    async def greedy(self, client: str, seconds: float = 60.0) -> None:
+        """Call without end; wait in line, or come again after what one is told."""
+        while True:
+            process = self.dice.choice(self.processes)
+            try:
+                await self.call(process, client, seconds)
+            except QuotaError as declined:
+                await self.clock.sleep(max(1, math.ceil(declined.seconds)))
+
+    async def call(self, process: Process, client: str, seconds: float) -> None:
+        async with process.call(client, seconds) as grant:
+            await self._answered(client)
+            await grant.responded()
+        process.turns.call_ended(KEY)
+
+    async def person(self, waited: list[float]) -> None:
+        """Check every four seconds; how long that took from the grant on."""
+        while True:
+            began = self.clock.monotonic()
+            async with self.processes[0].guard.call(KEY, CallCause("check", "U1")) as grant:
+                waited.append(self.clock.monotonic() - began)
+                await self._answered("a person")
+                await grant.responded()
+            await self.clock.sleep(4.0)
+
+    async def _answered(self, client: str) -> None:
+        out, work, back = NETWORK.trip(self.dice)
+        await self.clock.sleep(out)
+        self.service.arrives(self.clock.monotonic())
+        await self.clock.sleep(work)
+        self.service.leaves()
+        await self.clock.sleep(back)
+        self.made[client] += 1
+        self.minutes[client, int(self.clock.monotonic() // 60)] += 1
+
+    async def run(self, seconds: float, *callers) -> None:
+        tasks = [asyncio.create_task(one) for one in callers]
+        end = asyncio.create_task(self.clock.sleep(seconds))
+        await asyncio.wait([end, *tasks], return_when=asyncio.FIRST_COMPLETED)
+        for task in tasks:
+            task.cancel()
+        for task in (*tasks, end):
+            with suppress(asyncio.CancelledError):
+                await task
+
+
+@pytest.fixture
+async def sim(sqlite_url, clock, monkeypatch):
+    # How long the database took is of no account here: it takes no virtual time.
+    monkeypatch.setattr("bot.workflows.quotas.guard.since_boot", clock.monotonic)
+    database = CountedDatabase(sqlite_url, clock, own_clock=False)
+    async with virtual_time(clock, database):
+        sim = Sim(clock, [Process(database, clock) for _ in range(3)])
+        yield sim
+        for process in sim.processes:
+            process.turns.stop()
+            await process.tasks.drain(10)
+    await database.close()
+
+
+def parts(made: Counter[str]) -> list[float]:
+    """Each client's calls to what would be its equal part."""
+    clients = [calls for name, calls in made.items() if name != "a person"]
+    return [calls * len(clients) / sum(clients) for calls in clients]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+async def test_twelve_clients_that_wait_get_equal_parts(sim):
+    waited: list[float] = []
+    callers = [sim.greedy(f"client-{number}") for number in range(12)]
+    await sim.run(125, *callers, sim.person(waited))
+    assert sim.service.refused == 0
+    assert min(parts(sim.made)) >= 0.9
+    assert max(parts(sim.made)) <= 1.1
+    # 80 a minute are used in all, and people never wait for it.
+    assert sum(sim.made.values()) >= 0.98 * 80 * 2
+    assert max(waited) <= 2.0
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+async def test_many_calls_of_one_client_do_not_starve_another(sim):
+    greedy = [sim.greedy("greedy") for _ in range(9)]
+    await sim.run(70, *greedy, sim.greedy("modest"), sim.greedy("modest"))
+    assert sim.service.refused == 0
+    # Two of eleven callers have more than two elevenths: each of theirs goes first.
+    assert sim.made["modest"] >= 1.3 * sum(sim.made.values()) * 2 / 11
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+async def test_share_is_never_exceeded(sim):
+    quarter = [sim.greedy("quarter") for _ in range(4)]
+    await sim.run(70, *quarter, sim.greedy("other"))
+    assert sim.service.refused == 0
+    assert max(calls for (name, _), calls in sim.minutes.items() if name == "quarter") <= 20
+    assert sim.made["quarter"] >= 20
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+async def test_clients_that_come_again_when_told_are_not_starved(sim):
+    callers = [sim.greedy(f"client-{number}", 0.0) for number in range(12)]
+    await sim.run(125, *callers)
+    assert sim.service.refused == 0
+    assert sum(sim.made.values()) >= 0.9 * 80 * 2
+    assert min(parts(sim.made)) >= 0.5

@@ -1,0 +1,156 @@
+"""PostgreSQL behind a pooler, and PostgreSQL that has no connection left."""
+
+import asyncio
+import os
+import sys
+from collections.abc import AsyncIterator
+
+import asyncpg
+import pytest
+from sqlalchemy import text
+
+from bot.errors import DatabaseUnavailable
+from bot.ops.clock import SystemClock
+from bot.store.engine import Database
+from bot.store.migrations import migrate
+from tests.support.pgbouncer import running_pgbouncer
+from tests.support.world import running_world
+
+pytestmark = pytest.mark.postgres
+
+QUERIES = 600
+# Another process: its statements have the same form, and other constants.
+PROGRAM = """
+import asyncio, sys
+from tests.store.test_pooler import ask
+print(asyncio.run(ask(sys.argv[1], int(sys.argv[2]))))
+"""
+
+
+async def ask(url: str, own: int) -> int:
+    """Ask 600 times for a constant of one's own, in every way; return how many were right."""
+    database = Database(url, SystemClock())
+    right = 0
+
+    async def once(number: int) -> None:
+        nonlocal right
+        kinds = (database.read_only, database.transaction, database.autocommit)
+        async with kinds[number % 3]() as tx:
+            statement = text(f"SELECT {own} + CAST(:n AS integer) * 0 /* {number % 7} */")
+            answer = await tx.connection.scalar(statement, {"n": number})
+        right += answer == own
+
+    try:
+        for start in range(0, QUERIES, 10):
+            await asyncio.gather(*(once(start + number) for number in range(10)))
+        assert database.is_pooled
+    finally:
+        await database.close()
+    return right
+
+
+@pytest.fixture(params=["transaction", "session"])
+async def pooled_url(request, postgres_url) -> AsyncIterator[str]:
+    try:
+        async with running_pgbouncer(postgres_url, request.param) as url:
+            yield url
+    except FileNotFoundError as error:
+        if os.environ.get("CI"):
+            raise
+        pytest.skip(str(error))
+
+
+async def test_no_process_gets_the_row_of_another(pooled_url) -> None:
+    children = [
+        await asyncio.create_subprocess_exec(
+            sys.executable, "-c", PROGRAM, pooled_url, str(own), stdout=asyncio.subprocess.PIPE
+        )
+        for own in (4_711, 815)
+    ]
+    answers = [(await child.communicate())[0].decode().strip() for child in children]
+    assert answers == [str(QUERIES)] * 2
+
+
+async def test_commands_work_behind_a_pooler(pooled_url) -> None:
+    async with running_world(pooled_url, inventory_watch="off") as world:
+        for command, words in (
+            ("/orgs", ""),
+            ("/ratelimits", ""),
+            ("/testusers", "list welcome"),
+            ("/gatehouse", "status"),
+            ("/emailkey", "check"),
+        ):
+            answer = await world.ask("U0ADMIN", command, words)
+            assert "cannot be reached" not in answer.all_text, command
+        await world.ask("U0OPERATOR", "/testusers", "add welcome +15550001111 because pooled")
+
+
+async def test_a_schema_is_made_through_a_pooler(empty_postgres_url) -> None:
+    async with running_pgbouncer(empty_postgres_url) as url:
+        database = Database(url, SystemClock())
+        await migrate(database)
+        await database.close()
+
+
+async def test_a_direct_server_is_not_taken_for_a_pooler(postgres_url) -> None:
+    database = Database(postgres_url, SystemClock())
+    await database.ping()
+    assert not database.is_pooled
+    async with database.read_only() as tx:
+        await tx.connection.execute(text("SELECT 1"))
+        names = await tx.connection.execute(text("SELECT name FROM pg_prepared_statements"))
+        assert all(name.startswith("gatehouse_") for (name,) in names)
+    await database.close()
+
+
+async def test_pool_is_as_large_as_the_setting_says(postgres_url) -> None:
+    database = Database(postgres_url, SystemClock(), pool_size=2)
+    await asyncio.gather(*(database.ping() for _ in range(20)))
+    connection = await asyncpg.connect(postgres_url)
+    opened = await connection.fetchval(
+        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+    )
+    assert opened == 1 + 2
+    await connection.close()
+    await database.close()
+
+
+async def limited(url: str, connections: int) -> str:
+    """Let an ordinary user have so many connections to the database; return their address."""
+    name = url.rsplit("/", 1)[1]
+    connection = await asyncpg.connect(url)
+    await connection.execute(f'CREATE ROLE "{name}" LOGIN CONNECTION LIMIT {connections}')
+    await connection.close()
+    return url.replace("postgres@", f"{name}@")
+
+
+async def drop_role(url: str) -> None:
+    connection = await asyncpg.connect(url)
+    await connection.execute(f'DROP ROLE "{url.rsplit("/", 1)[1]}"')
+    await connection.close()
+
+
+async def test_a_server_without_connections_is_waited_for(postgres_url) -> None:
+    url = await limited(postgres_url, 3)
+    databases = [Database(url, SystemClock()) for _ in range(2)]
+    try:
+        for database in databases:
+            await database.ping()
+        await asyncio.gather(*(database.ping() for database in databases for _ in range(40)))
+    finally:
+        for database in databases:
+            await database.close()
+        await drop_role(postgres_url)
+
+
+async def test_waiting_for_a_connection_ends(postgres_url, monkeypatch) -> None:
+    monkeypatch.setattr("bot.store.engine.CONNECT_SECONDS", 0.2)
+    url = await limited(postgres_url, 1)
+    holder = await asyncpg.connect(url)
+    database = Database(url, SystemClock())
+    with pytest.raises(DatabaseUnavailable):
+        await database.ping()
+    await holder.close()
+    await database.ping()
+    await database.close()
+    await drop_role(postgres_url)

@@ -1,0 +1,50 @@
+"""What Slack delivered is acted on once, and forgotten when it cannot come again."""
+
+import asyncio
+from datetime import timedelta
+
+import pytest
+from sqlalchemy import select
+
+from bot.store import received_events
+from bot.store.tables import received_events as table
+
+
+async def taken(database, digest) -> bool:
+    async with database.transaction() as tx:
+        return await received_events.take_signed(tx, digest)
+
+
+async def kept(database) -> set[str]:
+    async with database.read_only() as tx:
+        return set(await tx.connection.scalars(select(table.c.event_id)))
+
+
+async def test_signature_is_taken_once_by_whoever_comes_first(database):
+    at_once = await asyncio.gather(*(taken(database, "a") for _ in range(5)))
+    assert sorted(at_once) == [False, False, False, False, True]
+    assert await taken(database, "b")
+    assert not await taken(database, "b")
+
+
+async def test_what_was_rolled_back_was_not_taken(database):
+    async def break_off() -> None:
+        async with database.transaction() as tx:
+            assert await received_events.take_signed(tx, "a")
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        await break_off()
+    assert await taken(database, "a")
+
+
+async def test_signatures_are_forgotten_after_a_day_and_events_in_their_time(database, clock):
+    await taken(database, "old")
+    async with database.transaction() as tx:
+        assert await received_events.claim(tx, "Ev1")
+    clock.advance(86_401)
+    await taken(database, "new")
+    for days, left in ((30, {"Ev1", "signature:new"}), (0.5, {"signature:new"})):
+        async with database.transaction() as tx:
+            await received_events.forget(tx, await tx.now() - timedelta(days=days))
+        assert await kept(database) == left

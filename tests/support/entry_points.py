@@ -1,0 +1,194 @@
+"""Every way in, with the permission of the contract and what to send there.
+
+A listener that is not here, or that requires another permission, fails
+`tests/handlers/test_permissions.py`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from bot.permissions import Permission
+from bot.ui import ids
+
+Kind = Literal["command", "action", "view", "options", "event", "shortcut"]
+
+
+@dataclass(frozen=True)
+class EntryPoint:
+    """One way in.
+
+    Attributes:
+        kind: What Slack calls it.
+        name: The command with its slash, the action id, or the callback id.
+        permission: What it takes.
+        sample: Words after the command, a button's value, or a modal's `private_metadata` (with
+            `RESPONSE_URL` where the answer goes): enough to come as far as the permission.
+        form: A command's form in `bot.commands` that this is; "" for what has none.
+        values: A modal's `state.values`.
+    """
+
+    kind: Kind
+    name: str
+    permission: Permission
+    sample: str = ""
+    form: str = ""
+    values: Mapping[str, Any] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name} {self.sample}".strip()
+
+
+Rows = tuple[EntryPoint, ...]
+
+
+def _typed(command: str, sample: str, permission: Permission, form: str = "") -> EntryPoint:
+    return EntryPoint("command", command, permission, sample, form)
+
+
+def _pressed(action_id: str, permission: Permission, value: str = "") -> EntryPoint:
+    return EntryPoint("action", action_id, permission, value)
+
+
+ORGS: Rows = (
+    _typed("/orgs", "", Permission.READ, "list"),
+    _typed("/orgs", "EUR", Permission.READ, "search"),
+    _typed("/orgs", "show 10234695", Permission.READ, "show"),
+    _typed("/orgs", "refresh", Permission.REFRESH, "refresh"),
+    _typed("/orgs", "help", Permission.ASK_FOR_HELP),
+    _pressed(f"{ids.ORGS_PAGE}.next", Permission.READ, '{"q": "", "p": 1}'),
+    _pressed(f"{ids.ORGS_PAGE}.previous", Permission.READ, '{"q": "", "p": 0}'),
+    _pressed(ids.ORGS_REFRESH, Permission.REFRESH, '{"q": "", "p": 0}'),
+    _pressed(ids.ORGS_SHOW, Permission.READ, "com/10234695"),
+)
+
+FLOW_SID = "FW00000000000000000000000000000001"
+
+
+def _input(block_id: str, typed: str) -> dict[str, Any]:
+    return {block_id: {"typed": {"type": "plain_text_input", "value": typed}}}
+
+
+# Changes that are true already, so that asking for them leaves nothing behind.
+TESTUSERS: Rows = (
+    _typed("/testusers", "", Permission.REQUEST, "form"),
+    _typed("/testusers", "help", Permission.ASK_FOR_HELP),
+    _typed("/testusers", "list welcome", Permission.READ, "list"),
+    _typed("/testusers", "history welcome", Permission.READ, "history"),
+    _typed("/testusers", "requests", Permission.READ, "requests"),
+    _typed("/testusers", "mine", Permission.READ, "mine"),
+    _typed("/testusers", "presets", Permission.READ, "presets"),
+    _typed("/testusers", "preset save demo-team +15550100001", Permission.REQUEST, "save_preset"),
+    _typed("/testusers", "preset delete demo-team", Permission.REQUEST, "delete_preset"),
+    _typed("/testusers", "add welcome +15550100001 because a test", Permission.REQUEST, "add"),
+    _typed("/testusers", "remove welcome +15550100009 because done", Permission.REQUEST, "remove"),
+    _typed(
+        "/testusers", "add survey ada@example.com now because urgent", Permission.OVERRIDE, "now"
+    ),
+    _pressed(ids.TESTUSERS_APPROVE, Permission.DECIDE, "none"),
+    _pressed(ids.TESTUSERS_DENY, Permission.DECIDE, "none"),
+    _pressed(ids.TESTUSERS_RETRY, Permission.DECIDE, "none"),
+    _pressed(ids.TESTUSERS_CANCEL, Permission.REQUEST, "none"),
+    _pressed(ids.TESTUSERS_UNDO, Permission.REQUEST, "none"),
+    _pressed(
+        ids.TESTUSERS_ASK_ANYWAY,
+        Permission.REQUEST,
+        "/testusers add welcome +15550100001 because a test",
+    ),
+    _pressed(
+        ids.TESTUSERS_EXTEND,
+        Permission.REQUEST,
+        '{"flow": "welcome", "identity": "+15550100001"}',
+    ),
+    _pressed(f"{ids.TESTUSERS_LIST_PAGE}.next", Permission.READ, '{"flow": "welcome", "page": 1}'),
+    _pressed(f"{ids.TESTUSERS_HISTORY_PAGE}.next", Permission.READ, '{"flow": "welcome"}'),
+    _pressed(f"{ids.TESTUSERS_REQUESTS_PAGE}.next", Permission.READ, '{"page": 1}'),
+    EntryPoint(
+        "view",
+        ids.TESTUSERS_DENIAL,
+        Permission.DECIDE,
+        '{"request": "none", "reply_to": "RESPONSE_URL"}',
+        values=_input(ids.TESTUSERS_REASON, "not today"),
+    ),
+    EntryPoint(
+        "view",
+        ids.TESTUSERS_FORM,
+        Permission.REQUEST,
+        '{"reply_to": "RESPONSE_URL"}',
+        values={
+            **_input(ids.TESTUSERS_FLOW, FLOW_SID),
+            **_input(ids.TESTUSERS_CHANGE, "add"),
+            **_input(ids.TESTUSERS_IDENTITIES, "+15550100001"),
+        },
+    ),
+    EntryPoint("options", ids.TESTUSERS_FLOW, Permission.REQUEST, "wel"),
+)
+
+EMAILKEY: Rows = (
+    _typed("/emailkey", "check", Permission.READ, "check"),
+    _typed("/emailkey", "templates", Permission.READ, "templates"),
+    _typed("/emailkey", "help", Permission.ASK_FOR_HELP),
+    _pressed(f"{ids.EMAILKEY_PAGE}.next", Permission.READ),
+)
+
+GATEHOUSE: Rows = (
+    _typed("/gatehouse", "", Permission.ASK_FOR_HELP),
+    _typed("/gatehouse", "help", Permission.ASK_FOR_HELP),
+    _typed("/gatehouse", "whoami", Permission.ASK_FOR_HELP, "whoami"),
+    _typed("/gatehouse", "status", Permission.READ, "status"),
+    _typed("/gatehouse", "audit", Permission.READ_AUDIT, "audit"),
+)
+
+RATELIMITS: Rows = (
+    _typed("/ratelimits", "", Permission.READ, "all"),
+    _typed("/ratelimits", "10234695", Permission.READ, "one"),
+    _typed("/ratelimits", "check 10234695", Permission.REFRESH, "check"),
+    _typed(
+        "/ratelimits",
+        "plan 10234695 standard",
+        Permission.SET_PLAN,
+        "plan",
+    ),
+    _typed("/ratelimits", "help", Permission.ASK_FOR_HELP),
+    _pressed(f"{ids.RATELIMITS_PAGE}.next", Permission.READ, "1"),
+    _pressed(f"{ids.RATELIMITS_PAGE}.previous", Permission.READ, "0"),
+    _pressed(f"{ids.RATELIMITS_PAGE}.refresh", Permission.READ, "0"),
+    _pressed(ids.RATELIMITS_SHOW, Permission.READ, "com/10234695"),
+    _pressed(ids.RATELIMITS_REFRESH, Permission.READ, "com/10234695"),
+    _pressed(ids.RATELIMITS_CHECK, Permission.REFRESH, "com/10234695"),
+    _pressed(ids.INCIDENT_CHECK, Permission.REFRESH, "1"),
+    _pressed(ids.INCIDENT_MUTE, Permission.REFRESH, "1"),
+    _pressed(ids.INCIDENT_UNMUTE, Permission.REFRESH, "1"),
+)
+
+HOME: Rows = (
+    # Everybody has a Home tab; without a role it says who manages access.
+    EntryPoint("event", "app_home_opened", Permission.ASK_FOR_HELP),
+    _pressed(ids.HOME_TESTUSERS, Permission.REQUEST, "home"),
+    _pressed(ids.HOME_ORGS, Permission.READ, "home"),
+    _pressed(ids.HOME_RATELIMITS, Permission.READ, "home"),
+    _pressed(ids.TESTUSERS_CHANGE_LIST, Permission.REQUEST, "{}"),
+    _pressed(ids.TESTUSERS_PERSON, Permission.REQUEST, "{}"),
+    # For everyone: the command in its value requires what it takes.
+    _pressed(f"{ids.RUN_COMMAND}.0", Permission.ASK_FOR_HELP, "/gatehouse whoami"),
+    EntryPoint("shortcut", ids.CHANGE_TEST_USERS, Permission.REQUEST),
+    EntryPoint("shortcut", ids.ADD_AS_TEST_USERS, Permission.REQUEST, "call +15550100"),
+    # A direct message that is no command; one that is is answered as the command is.
+    EntryPoint("event", "message", Permission.ASK_FOR_HELP, "hello"),
+)
+
+# What nobody listens to any more is explained to whoever is of this workspace.
+UNKNOWN: Rows = (
+    _typed("/gone", "", Permission.ASK_FOR_HELP),
+    _pressed("gone.button", Permission.ASK_FOR_HELP),
+)
+
+ENTRY_POINTS: Rows = (
+    *ORGS,
+    *RATELIMITS,
+    *TESTUSERS,
+    *EMAILKEY,
+    *GATEHOUSE,
+    *HOME,
+    *UNKNOWN,
+)

@@ -1,0 +1,74 @@
+"""PgBouncer in front of the tests' PostgreSQL, each client's transactions on any connection."""
+
+import asyncio
+import os
+import shutil
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import asyncpg
+
+from tests.support.postgres import free_port
+
+USER = "postgres"
+
+
+def find_pgbouncer() -> str | None:
+    """Return the program's path; Debian keeps it where only root looks."""
+    return shutil.which("pgbouncer") or shutil.which("pgbouncer", path="/usr/sbin")
+
+
+@asynccontextmanager
+async def running_pgbouncer(database_url: str, mode: str = "transaction") -> AsyncIterator[str]:
+    """Yield the address of the same database through a pooler with four server connections.
+
+    Raises:
+        FileNotFoundError: PgBouncer is not installed.
+    """
+    program = find_pgbouncer()
+    if program is None:
+        raise FileNotFoundError("PgBouncer is not installed")
+    server = urlsplit(database_url)
+    with tempfile.TemporaryDirectory(prefix="gatehouse-pgb-") as name:
+        folder, port = Path(name), free_port()
+        (folder / "users").write_text(f'"{server.username}" "{server.password or ""}"\n', "utf-8")
+        (folder / "ini").write_text(
+            "[databases]\n"
+            f"* = host={server.hostname} port={server.port or 5432}\n"
+            "[pgbouncer]\n"
+            f"listen_addr = 127.0.0.1\nlisten_port = {port}\nunix_socket_dir =\n"
+            f"auth_type = trust\nauth_file = {folder}/users\npool_mode = {mode}\n"
+            f"default_pool_size = {4 if mode == 'transaction' else 40}\nmax_client_conn = 200\n",
+            "utf-8",
+        )
+        user = {}
+        if os.geteuid() == 0:
+            # It refuses to run as root.
+            user = {"user": USER, "group": USER}
+            for path in (folder, folder / "ini", folder / "users"):
+                shutil.chown(path, USER, USER)
+        process = await asyncio.create_subprocess_exec(
+            program, "-q", str(folder / "ini"), stderr=asyncio.subprocess.DEVNULL, **user
+        )
+        address = server._replace(netloc=f"{server.username}@127.0.0.1:{port}").geturl()
+        try:
+            await _answers(address)
+            yield address
+        finally:
+            process.kill()
+            await process.wait()
+
+
+async def _answers(address: str) -> None:
+    async with asyncio.timeout(10):
+        while True:
+            try:
+                connection = await asyncpg.connect(address, statement_cache_size=0)
+            except OSError:
+                await asyncio.sleep(0.05)
+            else:
+                await connection.close()
+                return

@@ -1,0 +1,116 @@
+"""A bot with something broken around it, and what each of its instruments says of that."""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+import aiohttp
+import structlog
+
+from bot.app import Gatehouse, gatehouse
+from bot.ops.clock import Clock
+from bot.ops.doctor.run import examine
+from bot.serve import Service
+from bot.settings import read_settings
+from sandbox.services.running import RunningServices, running_services
+from sandbox.services.state import ServicesState
+from sandbox.slack.server import RunningSlack, running_slack
+from tests.support.world import environment_for
+
+ALARMS = re.compile(
+    r'gatehouse_working\{part="\w+"\} 0\.0|gatehouse_(?:database_up|socket_connected) 0\.0'
+    r'|gatehouse_slack_refused_total\{cause="\w+"\} [1-9]'
+    r'|gatehouse_service_calls_total\{service="\w+",status="(?:401|403|5\d\d)"\} [1-9]'
+    r'|gatehouse_slack_calls_total\{method="auth\.test",outcome="(?!ok)\w+"\} [1-9]'
+    r'|gatehouse_waiting\{what="open_incidents"\} [1-9]'
+)
+HEADLINE = re.compile(r"\*(.+?)\*")
+
+
+@dataclass
+class Broken:
+    """A bot, its surroundings, and what is spoilt in them."""
+
+    slack: RunningSlack
+    services: RunningServices
+    environment: dict[str, str]
+    clock: Clock | None = None
+    bot: Gatehouse | None = None
+    events: list[Mapping[str, object]] = field(default_factory=list)
+
+    @asynccontextmanager
+    async def running(self, *, becomes_ready: bool = True) -> AsyncIterator[None]:
+        """Run the bot until the block ends, whether or not it gets ready."""
+        with structlog.testing.capture_logs() as events:
+            self.events = events
+            async with gatehouse(read_settings(self.environment)) as self.bot:
+                service, stopping = Service(self.bot), asyncio.Event()
+                serving = asyncio.create_task(service.run(stopping))
+                try:
+                    while not service.addresses or (becomes_ready and await service.missing()):
+                        await asyncio.wait({serving}, timeout=0.01)
+                    self.slack.bot_url = service.addresses[0]
+                    yield
+                finally:
+                    stopping.set()
+                    await serving
+
+    async def command(self, command: str, text: str = "", user: str = "U0ADMIN") -> None:
+        """Type a command, whatever comes of it."""
+        await self.slack.command(user, "C0GENERAL", command, text)
+
+    async def row(self) -> list[str]:
+        """What `/readyz`, status, `check`, metrics and the channels say now."""
+        assert self.bot is not None
+        status = await self.bot.workflows.status.status()
+        findings = await examine(read_settings(self.environment), self.clock)
+        page = await self._get("/metrics")
+        codes = dict.fromkeys(f"`{one.code}`" for one in findings if one.is_problem)
+        return [
+            f"`{await self._get('/readyz')}`",
+            ", ".join(status.troubles) or "working",
+            _cell(codes),
+            _cell(dict.fromkeys(f"`{_alarm(line)}`" for line in ALARMS.findall(page))),
+            _cell(dict.fromkeys(self._headlines())),
+        ]
+
+    def logged(self) -> set[str]:
+        """The events that were logged as warnings or errors."""
+        levels = {"warning", "error"}
+        return {str(one["event"]) for one in self.events if one["log_level"] in levels}
+
+    def _headlines(self) -> list[str]:
+        workspace = self.slack.workspace
+        found = []
+        for channel, where in (("C0ALERTS", ""), ("C0APPROVALS", " (in the approvals channel)")):
+            for message in workspace.messages(channel):
+                headline = HEADLINE.search(message.text)
+                if headline and (channel == "C0ALERTS" or "attention" in headline[1]):
+                    found.append(f"{headline[1]}{where}")
+        return found
+
+    async def _get(self, path: str) -> str:
+        url = f"{self.slack.bot_url}{path}"
+        async with aiohttp.ClientSession() as session, session.get(url) as answer:
+            return await answer.text()
+
+
+def _cell(words: Mapping[str, object]) -> str:
+    return ", ".join(words) or "–"
+
+
+def _alarm(line: str) -> str:
+    """The series; the number only where it is a gauge's 0."""
+    series, _, value = line.rpartition(" ")
+    return f"{series} 0" if value == "0.0" else series
+
+
+@asynccontextmanager
+async def surroundings(database_url: str) -> AsyncIterator[Broken]:
+    """Yield stand-ins of Slack and the services, and the settings of a bot that does not run."""
+    async with running_services(ServicesState()) as services, running_slack() as slack:
+        environment = environment_for(slack, services, database_url)
+        environment |= {"INVENTORY_WATCH": "off"}
+        yield Broken(slack, services, environment)

@@ -1,0 +1,64 @@
+"""Virtual time beside a real database: the clock goes on when nobody has anything to do."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from bot.store.engine import Database, Transaction
+from tests.support.clock import FakeClock
+
+# So many rounds of the event loop without a statement, and everybody is asleep.
+QUIET_ROUNDS = 30
+ROUND_SECONDS = 0.0005
+
+
+class CountedDatabase(Database):
+    """Knows how many transactions are under way, and the most that ever were."""
+
+    under_way = 0
+    most_under_way = 0
+
+    @asynccontextmanager
+    async def _counted(self, opened) -> AsyncIterator[Transaction]:
+        self.under_way += 1
+        self.most_under_way = max(self.most_under_way, self.under_way)
+        try:
+            async with opened as tx:
+                yield tx
+        finally:
+            self.under_way -= 1
+
+    def transaction(self):
+        return self._counted(super().transaction())
+
+    def autocommit(self):
+        return self._counted(super().autocommit())
+
+    def read_only(self):
+        return self._counted(super().read_only())
+
+
+@asynccontextmanager
+async def virtual_time(clock: FakeClock, database: CountedDatabase) -> AsyncIterator[None]:
+    """Let the clock jump to the next thing to do, as long as the block lasts."""
+    driver = asyncio.create_task(_drive(clock, database))
+    try:
+        yield
+    finally:
+        driver.cancel()
+        await asyncio.gather(driver, return_exceptions=True)
+
+
+async def _drive(clock: FakeClock, database: CountedDatabase) -> None:
+    quiet = 0
+    while True:
+        await asyncio.sleep(0)
+        if database.under_way:
+            quiet = 0
+            await asyncio.sleep(ROUND_SECONDS)
+            continue
+        quiet += 1
+        if quiet >= QUIET_ROUNDS:
+            quiet = 0
+            if not clock.jump():
+                await asyncio.sleep(ROUND_SECONDS)

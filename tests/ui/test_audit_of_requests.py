@@ -1,0 +1,45 @@
+"""The audit reads as sentences: presets, starts and escalations too."""
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+
+from bot.model.audit import RecordedEntry
+from bot.ui import audit
+
+NOW = datetime(2026, 3, 2, 9, tzinfo=UTC)
+SID = "FW" + "AB" * 16
+NAMES = audit.Names({"U0OTTO": "Otto"}, {SID: "welcome"})
+
+
+@pytest.mark.parametrize(
+    ("actor", "action", "subject", "detail", "said"),
+    [
+        (
+            "U0OTTO",
+            "preset.saved",
+            "demo",
+            {"before": ["+1"], "after": ["+2"]},
+            "*Otto* saved the preset `@demo`: `+2` (before: `+1`)",
+        ),
+        (
+            "U0OTTO",
+            "preset.deleted",
+            "demo",
+            {"before": ["+1"]},
+            "*Otto* deleted the preset `@demo` (`+1`)",
+        ),
+        ("bot", "request.started", "12345678", {"flow": SID}, "*welcome* started at its time"),
+        (
+            "bot",
+            "request.escalated",
+            "12345678",
+            {"flow": SID, "to": ["U0ADAM"]},
+            "*welcome* waited too long and was escalated",
+        ),
+    ],
+)
+def test_an_entry_of_a_request_or_preset_is_a_sentence(actor, action, subject, detail, said):
+    entry = RecordedEntry(1, NOW, actor, action, subject, json.dumps(detail), "", "")
+    assert said in audit.audit([entry], "head", NAMES).text

@@ -1,0 +1,223 @@
+"""What a 429 is told of, and what is counted, when things come late, twice or not at all."""
+
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
+
+import pytest
+from sqlalchemy import delete
+
+from bot.background.tasks import Tasks
+from bot.errors import CommitUnknown, DatabaseUnavailable, QuotaExhausted
+from bot.model.organizations.organization import OrganizationKey
+from bot.model.quotas.calls import PROBE, CallCause
+from bot.model.quotas.plans import Plan
+from bot.model.quotas.quota import Terms
+from bot.model.quotas.reported import ReportedLimits
+from bot.service_errors import RateLimited
+from bot.store import accounts, incidents, quotas
+from bot.store.tables import quota_calls
+from bot.workflows.quotas.guard import Guard
+from bot.workflows.quotas.incidents import Incidents
+from tests.support.clock import JumpingClock
+
+KEY = OrganizationKey("eu", "10")
+PERSON = CallCause("list", "U1")
+HOUR = 3600.0
+plans = {KEY: Plan.FREE}
+TERMS = Terms(lambda key: plans.get(key, Plan.FREE), timeout_seconds=10.0)
+
+
+@pytest.fixture
+def clock():
+    return JumpingClock()
+
+
+@pytest.fixture
+async def tasks():
+    tasks = Tasks()
+    yield tasks
+    await tasks.drain(5)
+
+
+@pytest.fixture
+def guard(database, clock, tasks) -> Guard:
+    return Guard(database, clock, TERMS, Incidents(TERMS, lambda: None), tasks)
+
+
+async def call(guard, cause=PERSON, *, code=None, reported=None, during=None):
+    """One call; with a code it is refused."""
+    async with guard.call(KEY, cause) as grant:
+        if during is not None:
+            await during()
+        await grant.responded()
+        if reported is not None:
+            await grant.reported(reported)
+        if code is not None:
+            error = RateLimited("inventory", "Declined.", code=code, message="blocked")
+            await grant.refused(error)
+            raise error
+
+
+async def refused(guard, code, **more) -> None:
+    with pytest.raises(RateLimited):
+        await call(guard, code=code, **more)
+
+
+async def the_account(database):
+    async with database.read_only() as tx:
+        return await accounts.load(tx, KEY, TERMS)
+
+
+async def all_incidents(database):
+    async with database.read_only() as tx:
+        found = [await incidents.load(tx, number) for number in range(1, 9)]
+    return [one for one in found if one is not None]
+
+
+async def test_refusal_that_is_written_late_is_judged_by_its_own_time(
+    guard, database, clock, monkeypatch, tasks
+):
+    for _ in range(99):
+        await call(guard)
+    refused_at = clock.now()
+
+    async def go_away():
+        @asynccontextmanager
+        async def away():
+            raise DatabaseUnavailable
+            yield
+
+        monkeypatch.setattr(database, "transaction", away)
+
+        async def come_back(_seconds):
+            if clock.now().timestamp() - refused_at.timestamp() > 180:
+                monkeypatch.undo()
+
+        clock.on_sleep = come_back
+
+    await refused(guard, 44, during=go_away)
+    await tasks.drain(10)
+    (incident,) = await all_incidents(database)
+    assert incident.detail["own"]["minute"] == [100, 100]
+    assert incident.detail["is_foreign"] is False
+    assert incident.opened_at == refused_at
+
+
+async def test_calls_made_after_a_refusal_that_is_written_late_are_not_counted(
+    guard, database, clock, monkeypatch, tasks
+):
+    other = Guard(database, clock, TERMS, Incidents(TERMS, lambda: None), tasks)
+
+    async def go_away():
+        honest = database.transaction
+
+        @asynccontextmanager
+        async def away():
+            raise DatabaseUnavailable
+            yield
+
+        monkeypatch.setattr(database, "transaction", away)
+        clock.on_sleep = partial(come_back, honest, clock.monotonic())
+
+    async def come_back(honest, began, _seconds):
+        if clock.monotonic() - began > 180 and database.transaction is not honest:
+            # Another process is granted calls before this one has written what it knows.
+            monkeypatch.setattr(database, "transaction", honest)
+            for _ in range(99):
+                await call(other)
+
+    await refused(guard, 44, during=go_away)
+    await tasks.drain(10)
+    (incident,) = await all_incidents(database)
+    assert (incident.detail["own"]["minute"], incident.detail["is_foreign"]) == ([1, 100], True)
+
+
+async def test_own_use_of_a_told_day_is_of_that_day(guard, database, clock):
+    for _ in range(40):
+        await call(guard)
+    clock.advance(10 * HOUR)
+    # The day began two hours ago; others have used it up.
+    await call(guard, reported=ReportedLimits(1000, 1, int(22 * HOUR)))
+    await refused(guard, 45)
+    (incident,) = await all_incidents(database)
+    assert incident.detail["own"]["day"] == [2, 1000]
+    assert incident.detail["is_foreign"] is True
+
+
+async def test_more_at_once_than_a_smaller_plan_allows_accuses_nobody(guard, database, monkeypatch):
+    monkeypatch.setitem(plans, KEY, Plan.ENTERPRISE)
+    async with AsyncExitStack() as stack:
+        for _ in range(5):
+            await stack.enter_async_context(guard.call(KEY, PERSON))
+        await refused(guard, 1070)
+    (incident,) = await all_incidents(database)
+    assert incident.detail["own"]["concurrent"] == [6, 10]
+    assert incident.detail["may_be_plan"] is True
+
+
+async def test_larger_plan_ends_a_told_day_that_is_used_up(guard, database, clock):
+    await call(guard, reported=ReportedLimits(1000, 0, int(20 * HOUR)))
+    with pytest.raises(QuotaExhausted):
+        await call(guard)
+    async with database.transaction() as tx:
+        await quotas.set_plan(tx, KEY, Plan.PREMIUM)
+    await call(guard)
+    day = (await the_account(database)).day
+    assert (day.used, day.limit) == (1001, 10_000)
+    async with database.transaction() as tx:
+        await quotas.set_plan(tx, KEY, Plan.STANDARD)
+    # Of a smaller plan the service has the last word.
+    assert (await the_account(database)).day.limit == 10_000
+
+
+async def test_call_that_the_database_lost_is_counted_again(guard, database):
+    await call(guard)
+
+    async def lose_it():
+        async with database.transaction() as tx:
+            await tx.connection.execute(delete(quota_calls).where(quota_calls.c.number == 2))
+
+    await call(guard, during=lose_it)
+    account = await the_account(database)
+    assert (account.in_use.minute, account.in_use.concurrent, account.made) == (2, 0, 2)
+    await refused(guard, 44, during=lose_it)
+    assert (await the_account(database)).made == 3
+
+
+async def test_refusal_whose_commit_is_unknown_is_written_once(guard, database, monkeypatch, tasks):
+    honest = type(database).transaction
+    broken = []
+
+    @asynccontextmanager
+    async def unknown(self):
+        async with honest(self) as tx:
+            yield tx
+        if not broken:
+            broken.append(self)
+            raise CommitUnknown
+
+    monkeypatch.setattr(type(database), "transaction", unknown)
+    await refused(guard, 44)
+    await tasks.drain(10)
+    (incident,) = await all_incidents(database)
+    assert (incident.refusals, len(broken)) == (1, 1)
+
+
+async def test_refusal_of_a_call_from_before_the_probe_opens_no_second_incident(
+    guard, database, clock
+):
+    async def probe_passes():
+        await refused(guard, 1070)
+        clock.advance(2)
+        await call(guard, CallCause(PROBE))
+        (incident,) = await all_incidents(database)
+        assert incident.closed_at is not None
+
+    await refused(guard, 1070, during=probe_passes)
+    (incident,) = await all_incidents(database)
+    assert (incident.closed_at, incident.refusals) == (None, 2)
+    clock.advance(60)
+    await call(guard, CallCause(PROBE))
+    clock.advance(60)
+    await refused(guard, 1070)
+    assert len(await all_incidents(database)) == 2

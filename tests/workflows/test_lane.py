@@ -1,0 +1,69 @@
+"""Calls that people cause: few at once, none by a button of what has just failed."""
+
+import asyncio
+
+import pytest
+
+from bot.service_errors import CredentialsRefused, ServiceFailed
+from bot.workflows.lane import AT_ONCE, Lane
+from tests.support.clock import FakeClock
+
+
+class Service:
+    """Counts calls; each fails with `error`, if there is one."""
+
+    def __init__(self, error=None):
+        self.error, self.calls, self.running, self.most = error, 0, 0, 0
+
+    async def __call__(self):
+        self.calls += 1
+        self.running += 1
+        self.most = max(self.most, self.running)
+        await asyncio.sleep(0)
+        self.running -= 1
+        if self.error:
+            raise self.error
+        return self.calls
+
+
+async def failing(lane, service, key="a", *, is_typed=False):
+    with pytest.raises(type(service.error)):
+        await lane.call(key, service, is_typed=is_typed)
+
+
+async def test_few_calls_run_at_once():
+    lane, service = Lane(FakeClock()), Service()
+    await asyncio.gather(*(lane.call("a", service, is_typed=True) for _ in range(50)))
+    assert (service.calls, service.most) == (50, AT_ONCE)
+
+
+async def test_buttons_make_no_call_right_after_a_failure():
+    clock = FakeClock()
+    lane, service = Lane(clock), Service(ServiceFailed("flow", "It broke.", status=500))
+    for _ in range(300):
+        await failing(lane, service)
+    assert service.calls == 1
+    clock.advance(5)
+    await failing(lane, service)
+    assert service.calls == 2
+
+
+async def test_failure_is_of_its_key_and_refused_credential_of_all():
+    clock = FakeClock()
+    lane, service = Lane(clock), Service(ServiceFailed("flow", "It broke.", status=500))
+    for key in "aab":
+        await failing(lane, service, key)
+    assert service.calls == 2
+    service.error = CredentialsRefused("flow", "Refused.")
+    for key in "cde":
+        await failing(lane, service, key)
+    assert service.calls == 3
+
+
+async def test_typed_command_is_tried_anew():
+    lane, service = Lane(FakeClock()), Service(ServiceFailed("flow", "It broke.", status=500))
+    await failing(lane, service)
+    await failing(lane, service, is_typed=True)
+    service.error = None
+    assert await lane.call("a", service, is_typed=True) == 3
+    assert await lane.call("a", service, is_typed=False) == 4

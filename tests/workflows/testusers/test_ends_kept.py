@@ -1,0 +1,170 @@
+"""What is over ends, whatever the service, people and settings do meanwhile."""
+
+import pytest
+
+from bot.model.testusers.approval import Act, State
+from bot.service_errors import PermissionMissing, RateLimited, ServiceFailed, ServiceRefused
+from bot.store import grants, jobs
+from tests.support.testusers import ADA, OTTO, WELCOME, World
+
+HOUR = 3600
+
+
+async def applied(world: World, text: str):
+    request = await world.ask(text)
+    await world.decide(Act.APPROVE, request, ADA)
+    await world.work()
+    assert (await world.stored(request)).state is State.APPLIED
+    return request
+
+
+async def pass_hours(world: World, hours: float) -> None:
+    for _ in range(int(hours * 60)):
+        await world.pass_time(60)
+
+
+def failed() -> ServiceFailed:
+    return ServiceFailed("flow", "Down.", status=503)
+
+
+def refusing(error):
+    return lambda identities: error
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        PermissionMissing("flow", "403"),
+        RateLimited("flow", "429", code=None),
+        ServiceRefused("flow", "400", status=400),
+        failed(),
+    ],
+    ids=["403", "429", "400", "503"],
+)
+async def test_end_that_is_refused_neither_hammers_nor_fills_the_audit(sqlite_world, error):
+    world = sqlite_world
+    await applied(world, "add welcome +1 for 2h")
+    await applied(world, "add welcome +2")
+    before = len(await world.audited())
+    world.service.refuses = refusing(error)
+    reads = world.service.reads
+    await pass_hours(world, 3)
+    assert len(await world.audited()) - before <= 2
+    assert world.service.reads - reads < 30
+    world.service.refuses = lambda identities: None
+    await pass_hours(world, 0.2)
+    assert world.service.lists[WELCOME] == ["+2"]
+
+
+async def test_extension_of_an_overdue_grant_clears_the_card(world):
+    first = await applied(world, "add welcome +1 for 2h")
+    world.service.refuses = refusing(ServiceRefused("flow", "An empty list.", status=400))
+    await world.pass_time(2 * HOUR)
+    assert (await world.stored(first)).progress.overdue == "An empty list."
+    second = await applied(world, "add welcome +1 for 5h")
+    assert (await world.stored(first)).progress.overdue == ""
+    assert (await world.stored(second)).state is State.APPLIED
+
+
+async def test_card_of_an_overdue_grant_says_the_present_reason(world):
+    request = await applied(world, "add welcome +1 for 2h")
+    world.service.refuses = refusing(ServiceRefused("flow", "First.", status=400))
+    await world.pass_time(2 * HOUR)
+    world.service.refuses = refusing(ServiceRefused("flow", "Second.", status=400))
+    await world.pass_time(10)
+    assert (await world.stored(request)).progress.overdue == "Second."
+
+
+async def test_extension_that_waits_for_its_retry_keeps_the_person(world):
+    await applied(world, "add welcome +1 for 60s")
+    await world.pass_time(58)
+    extension = await world.ask("add welcome +1 for 1h")
+    world.service.read_faults = [failed(), failed()]
+    await world.decide(Act.APPROVE, extension, ADA)
+    # Its third try is due after the end.
+    await world.work()
+    for _ in range(8):
+        await world.pass_time(1)
+        assert world.service.lists[WELCOME] == ["+1"]
+    assert (await world.stored(extension)).state is State.APPLIED
+    assert "ended" not in world.reported()
+
+
+async def test_undo_approved_after_the_end_it_restores_lets_nobody_in(world):
+    await applied(world, "add welcome +1 for 2h")
+    removal = await applied(world, "remove welcome +1")
+    undo = (await world.asking.undo(await world.person(OTTO), removal.id)).request
+    await world.pass_time(3 * HOUR)
+    posts = len(world.service.posts)
+    await world.decide(Act.APPROVE, undo)
+    await world.work()
+    stored = await world.stored(undo)
+    assert (stored.state, len(world.service.posts)) == (State.APPLIED, posts)
+    assert [(one.identity, one.was_gone) for one in stored.progress.ended] == [("+1", True)]
+    async with world.database.read_only() as tx:
+        assert await grants.of_flow(tx, WELCOME) == {}
+
+
+async def test_undo_approved_late_removes_who_is_listed(world):
+    await applied(world, "add welcome +1 for 2h")
+    extension = await applied(world, "add welcome +1 for 9h")
+    undo = (await world.asking.undo(await world.person(OTTO), extension.id)).request
+    await world.pass_time(3 * HOUR)
+    await world.decide(Act.APPROVE, undo)
+    await world.work()
+    assert world.service.lists[WELCOME] == []
+
+
+async def test_grants_of_a_deleted_flow_end(world):
+    request = await applied(world, "add welcome +1 for 2h")
+    del world.service.lists[WELCOME]
+    await world.pass_time(2 * HOUR)
+    stored = await world.stored(request)
+    assert [(one.identity, one.was_gone) for one in stored.progress.ended] == [("+1", True)]
+    assert stored.progress.overdue == ""
+    reads = world.service.reads
+    await pass_hours(world, 0.5)
+    assert world.service.reads == reads
+    async with world.database.read_only() as tx:
+        assert (await grants.of_flow(tx, WELCOME), (await jobs.count(tx)).due) == ({}, 0)
+
+
+async def test_404_that_is_not_the_services_own_ends_no_grant(world):
+    await applied(world, "add welcome +1 for 2h")
+    missing = ServiceRefused("flow", "HTTP 404", status=404)
+    world.service.read_faults = [missing]
+    await world.pass_time(2 * HOUR)
+    async with world.database.read_only() as tx:
+        assert list(await grants.of_flow(tx, WELCOME)) == ["+1"]
+    await world.pass_time(10)
+    assert world.service.lists[WELCOME] == []
+
+
+async def test_later_request_for_a_person_waits_for_the_earlier_ones_retry(world):
+    addition = await world.ask("add welcome +1")
+    world.service.lists[WELCOME] = ["+1"]
+    removal = await world.ask("remove welcome +1")
+    world.service.lists[WELCOME] = []
+    world.service.read_faults = [failed()]
+    await world.decide(Act.APPROVE, addition, ADA)
+    await world.pass_time(0.5)
+    await world.decide(Act.APPROVE, removal, ADA)
+    await world.work()
+    await world.pass_time(1)
+    assert world.service.lists[WELCOME] == []
+    assert (await world.stored(addition)).state is State.APPLIED
+    assert (await world.stored(removal)).state is State.APPLIED
+
+
+async def test_undo_is_asked_while_a_grant_of_the_change_ends(world):
+    request = await applied(world, "add welcome +1 +2 for 1h")
+
+    async def end_meanwhile(call: str) -> None:
+        world.service.on_call = None
+        world.clock.advance(HOUR)
+        await world.work()
+
+    world.service.on_call = end_meanwhile
+    world.service.lists[WELCOME].append("+3")
+    asked = await world.asking.undo(await world.person(OTTO), request.id)
+    assert asked.request is None or asked.request.state is State.PENDING

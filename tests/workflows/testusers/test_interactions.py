@@ -1,0 +1,137 @@
+"""A click is stored, followed by whoever lives, and answered."""
+
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from structlog.testing import capture_logs
+
+from bot.background.jobs import Again, Lease
+from bot.errors import SlackUnreachable
+from bot.model.testusers.approval import Act, State
+from bot.store import jobs
+from bot.ui.message import Message
+from bot.workflows.testusers.interactions import INTERACTION, StoredInteraction, StoredInteractions
+from tests.support.testusers import ADA, World, default_rules
+
+
+@dataclass
+class FakeReplies:
+    """A response_url that takes answers, or does not."""
+
+    takes: bool = True
+    said: list[str] = field(default_factory=list)
+
+    async def say(
+        self, response_url: str, message: Message, *, to: str, replace: bool = False
+    ) -> bool:
+        self.said.append(message.text)
+        return self.takes
+
+
+def clicks_of(world: World, replies: FakeReplies) -> StoredInteractions:
+    return StoredInteractions(world.setup, replies, lambda name, outcome: None)
+
+
+async def kept(world: World, request) -> jobs.Job:
+    """The job of an approval that was clicked in a process that died then."""
+    await world.work()
+    click = StoredInteraction(Act.APPROVE, request.id, ADA, (), "https://hooks.example/1")
+    await clicks_of(world, FakeReplies()).store(click)
+    async with world.database.transaction() as tx:
+        (job,) = await jobs.claim(tx, "one", 9)
+    assert job.kind == INTERACTION
+    return job
+
+
+async def test_another_process_follows_and_answers_a_click(world):
+    request = await world.ask("add welcome +1")
+    job = await kept(world, request)
+    other, replies = World(world.database, world.clock, world.service), FakeReplies()
+    clicks = clicks_of(other, replies)
+    assert await clicks.run(job, Lease(world.database, "one", job)) is None
+    assert (await world.stored(request)).state is State.APPLYING
+    assert replies.said[0].startswith("You approved")
+
+
+async def test_a_click_whose_answer_slack_does_not_take_is_not_decided_again(database, clock):
+    world = World(database, clock, rules=default_rules(approvals_needed=2))
+    request = await world.ask("add welcome +1")
+    job = await kept(world, request)
+    replies = FakeReplies(takes=False)
+    assert await clicks_of(world, replies).run(job, Lease(database, "one", job)) is None
+    assert len(replies.said) == 1
+    assert [one for one in await world.audited() if one[0] == ADA] == [(ADA, "request.approved")]
+
+
+async def test_one_approval_of_several_that_a_crash_has_followed_twice_says_the_same(
+    database, clock
+):
+    world = World(database, clock, rules=default_rules(approvals_needed=2))
+    request = await world.ask("add welcome +1")
+    job = await kept(world, request)
+    replies = FakeReplies()
+    for _ in range(2):
+        await clicks_of(world, replies).run(job, Lease(database, "one", job))
+    assert len(set(replies.said)) == 1
+    assert [one for one in await world.audited() if one[0] == ADA] == [(ADA, "request.approved")]
+
+
+async def test_an_approval_that_is_followed_again_when_it_is_applied_says_the_same(world):
+    request = await world.ask("add welcome +1")
+    job = await kept(world, request)
+    replies = FakeReplies()
+    await clicks_of(world, replies).run(job, Lease(world.database, "one", job))
+    await world.work()
+    assert (await world.stored(request)).state is State.APPLIED
+    await clicks_of(world, replies).run(job, Lease(world.database, "one", job))
+    assert ["You approved" in said for said in replies.said] == [True, True]
+    assert "request.refused" not in [action for _, action in await world.audited()]
+
+
+async def test_a_click_that_raises_what_nobody_expected_is_answered_once_and_ends(
+    world, monkeypatch
+):
+    request = await world.ask("add welcome +1")
+    job = await kept(world, request)
+    replies = FakeReplies()
+    clicks = clicks_of(world, replies)
+
+    async def decide(*_):
+        raise KeyError("x")
+
+    monkeypatch.setattr(clicks._deciding, "decide", decide)
+    with capture_logs() as logs:
+        assert await clicks.run(job, Lease(world.database, "one", job)) is None
+    (broken,) = [line for line in logs if line["event"] == "click.broken"]
+    assert broken["exc_info"]
+    assert f"Reference: `{broken['reference']}`" in replies.said[0]
+
+
+async def test_a_reason_that_no_database_can_store_is_answered_and_not_followed_for_ever(world):
+    request = await world.ask("add welcome +1")
+    await world.work()
+    click = StoredInteraction(Act.DENY, request.id, ADA, (), "https://hooks.example/1", "\ud83d")
+    replies = FakeReplies()
+    clicks = clicks_of(world, replies)
+    await clicks.store(click)
+    async with world.database.transaction() as tx:
+        (job,) = await jobs.claim(tx, "one", 9)
+    assert await clicks.run(job, Lease(world.database, "one", job)) is None
+    assert "Reference" in replies.said[-1]
+    assert (await world.stored(request)).state is State.PENDING
+
+
+async def test_click_that_slack_knows_nothing_of_is_followed_again(world):
+    request = await world.ask("add welcome +1")
+    job = await kept(world, request)
+    user, world.slack.user = world.slack.user, unreachable
+    replies = FakeReplies(takes=False)
+    again = await clicks_of(world, replies).run(job, Lease(world.database, "one", job))
+    assert again == Again(world.clock.now() + timedelta(seconds=10), 1)
+    world.slack.user = user
+    await clicks_of(world, replies).run(job, Lease(world.database, "one", job))
+    assert (await world.stored(request)).state is State.APPLYING
+
+
+async def unreachable(slack_user_id: str) -> None:
+    raise SlackUnreachable

@@ -1,0 +1,227 @@
+"""What a flow's policy says is what happens: who approves, how many, for how long."""
+
+import random
+
+import pytest
+
+from bot.errors import Conflict, Refused, UsageError
+from bot.model.policies import FlowPolicy
+from bot.model.testusers.approval import Act, State
+from bot.model.testusers.changes import Flow
+from bot.permissions import Role
+from bot.store.outbox import OutboxMessage
+from bot.workflows.testusers.explaining import explain
+from bot.workflows.testusers.rendering import RequestMessages
+from tests.support.testusers import (
+    ABEL,
+    ADA,
+    ADAM,
+    NAMES,
+    NORA,
+    OTTO,
+    SURVEY,
+    VERA,
+    WELCOME,
+    World,
+    default_policy,
+    default_rules,
+)
+
+HOUR = 3600
+
+
+def with_policy(database, clock, **keys) -> World:
+    policies = {WELCOME: FlowPolicy(**keys)}
+    return World(database, clock, policy=default_policy(flow_policies=policies))
+
+
+async def test_only_the_approvers_of_the_policy_approve(database, clock):
+    world = with_policy(database, clock, approvers=(VERA,))
+    request = await world.ask("add welcome +1")
+    with pytest.raises(Refused, match="for this flow"):
+        await world.decide(Act.APPROVE, request, ADA)
+    await world.decide(Act.APPROVE, request, VERA)
+    elsewhere = await world.ask("add survey +1")
+    with pytest.raises(Refused):
+        await world.decide(Act.APPROVE, elsewhere, VERA)
+    await world.decide(Act.APPROVE, elsewhere, ADA)
+
+
+async def test_as_many_approve_as_the_policy_needs(database, clock):
+    world = with_policy(database, clock, approvals_needed=2)
+    request = await world.ask("add welcome +1")
+    await world.decide(Act.APPROVE, request, ADA)
+    assert (await world.stored(request)).state is State.PENDING
+    (row,) = (await world.reading.pending(await world.person(ADA))).rows
+    assert row.needed == 2
+    await world.decide(Act.APPROVE, request, ABEL)
+    assert (await world.stored(request)).state is State.APPLYING
+    elsewhere = await world.ask("add survey +1")
+    await world.decide(Act.APPROVE, elsewhere, ADA)
+    assert (await world.stored(elsewhere)).state is State.APPLYING
+
+
+async def test_nobody_is_added_for_longer_than_the_policy_lets_them(database, clock):
+    world = with_policy(database, clock, longest_seconds=24 * HOUR)
+    for text, said in (
+        ("add welcome +1", "needs an end: add “for …”, at most 1d"),
+        ("add welcome +1 for 25h", "lasts at most 1d"),
+    ):
+        with pytest.raises(UsageError, match=said):
+            await world.ask(text)
+    with pytest.raises(UsageError, match="needs an end"):
+        await world.ask("add welcome +1 now because urgent", ADAM)
+    await world.ask("add welcome +1 for 1d")
+    await world.ask("add survey +1")
+    world.service.lists[WELCOME] = ["+9"]
+    await world.ask("remove welcome +9")
+
+
+async def test_an_undo_gives_no_longer_access_than_the_policy_lets_it(database, clock):
+    world = with_policy(database, clock, longest_seconds=24 * HOUR)
+    world.service.lists[WELCOME] = ["+9"]
+    request = await world.ask("remove welcome +9")
+    await world.decide(Act.APPROVE, request)
+    await world.work()
+    with pytest.raises(Conflict, match="needs an end"):
+        await world.asking.undo(await world.person(OTTO), request.id)
+
+
+async def rendered(world: World, request, kind: str):
+    messages = RequestMessages(world.setup)
+    render = {"card": messages.card, "escalation": messages.escalation}[kind]
+    return await render(OutboxMessage(f"{kind}:{request.id}", kind, request.id))
+
+
+async def test_the_card_mentions_whom_the_policy_names(database, clock):
+    world = with_policy(database, clock, notify=("S0ONCALL",))
+    request = await world.ask("add welcome +1")
+    assert "Notified: <!subteam^S0ONCALL>" in str((await rendered(world, request, "card")).message)
+    elsewhere = str((await rendered(world, await world.ask("add survey +1"), "card")).message)
+    assert f"Approvers: <@{ADA}> <!subteam^S0APPROVERS>" in elsewhere
+    assert ADAM not in elsewhere
+
+
+def escalating(database, clock, **more) -> World:
+    policy = FlowPolicy(escalate_after_seconds=2 * HOUR, escalate_to=("S0LEADS", ADAM))
+    return World(database, clock, policy=default_policy(flow_policies={"*": policy}), **more)
+
+
+def escalations(world: World) -> int:
+    return [one.kind for one in world.letters].count("testusers.escalation")
+
+
+async def test_a_request_that_waits_is_escalated_once_and_on_time(database, clock):
+    world = escalating(database, clock)
+    request = await world.ask("add welcome +1")
+    await world.pass_time(2 * HOUR - 1)
+    assert escalations(world) == 0
+    await world.pass_time(1)
+    assert escalations(world) == 1
+    await world.pass_time(8 * HOUR)
+    assert escalations(world) == 1
+    note = await rendered(world, request, "escalation")
+    assert note.under == f"request:{request.id}"
+    assert note.message.text.startswith(
+        f"<!subteam^S0LEADS> <@{ADAM}> Still waiting: Otto Operator"
+    )
+    assert [action for _, action in await world.audited()].count("request.escalated") == 1
+
+
+async def test_a_decided_request_is_not_escalated(database, clock):
+    world = escalating(database, clock)
+    await world.decide(Act.APPROVE, await world.ask("add welcome +1"))
+    await world.decide(Act.DENY, await world.ask("add survey +1"), reason="no")
+    await world.pass_time(3 * HOUR)
+    assert escalations(world) == 0
+
+
+async def test_an_escalation_survives_a_process_that_dies_over_it(database, clock):
+    world = escalating(database, clock)
+    request = await world.ask("add welcome +1")
+    await world.work()
+    clock.advance(2 * HOUR)
+    (job,) = [one for one in await world._claim() if one.kind == "testusers.escalate"]
+    # It dies after the transaction and before the job ends: another process takes over.
+    await world.runners[job.kind](job, None)
+    clock.advance(60)
+    other = escalating(database, clock, owner="two")
+    await other.work()
+    assert escalations(world) + escalations(other) == 1
+    assert [action for _, action in await other.audited()].count("request.escalated") == 1
+    assert (await other.stored(request)).state is State.PENDING
+
+
+PEOPLE = (OTTO, ADA, ABEL, ADAM, VERA, NORA)
+CASES = 1_000
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+async def test_explaining_agrees_with_what_then_happens(database, clock):
+    chance = random.Random(19)
+    ids = (*PEOPLE, "S0APPROVERS")
+    agreed = 0
+    plain = World(database, clock)
+    stored = await plain.ask("add welcome +1")
+    for _ in range(CASES):
+        named = {
+            key: FlowPolicy(approvers=tuple(chance.sample(ids, 2)), approvals_needed=20)
+            for key in (WELCOME, "*")
+            if chance.random() < 0.5
+        }
+        roles = {role: tuple(chance.sample(ids, 2)) for role in Role}
+        policy = default_policy(
+            roles=roles, flow_policies=named, allow_self_approval=chance.random() < 0.3
+        )
+        world = World(database, clock, policy=policy, rules=default_rules(approvals_needed=20))
+        user = chance.choice(PEOPLE)
+        lines = await explain(world.people, Flow(WELCOME, "welcome"), user, 20)
+        told = next(line for line in lines if line.startswith(f"{NAMES[user]} ({user})"))
+        is_own = user == OTTO
+        own_line = [line for line in lines if line.startswith("They ")]
+        expected = " can approve: " in told
+        if is_own and expected:
+            expected = own_line == ["They can approve their own requests [ALLOW_SELF_APPROVAL]"]
+        happened = await is_taken(world, stored, user)
+        assert happened == expected, (lines, policy)
+        agreed += happened
+    assert CASES / 10 < agreed < CASES * 9 / 10
+
+
+async def is_taken(world: World, request, user: str) -> bool:
+    """Whether the click of a person who approves counts, or has counted before."""
+    try:
+        await world.decide(Act.APPROVE, request, user)
+    except Refused:
+        return False
+    except Conflict:
+        return True
+    return True
+
+
+async def test_explaining_names_every_rule_with_its_setting(database, clock):
+    world = with_policy(
+        database,
+        clock,
+        approvers=(ADA, "S0APPROVERS"),
+        longest_seconds=7 * 24 * HOUR,
+        escalate_after_seconds=2 * HOUR,
+        escalate_to=(ADAM,),
+    )
+    flow = Flow(WELCOME, "welcome")
+    abel = f"{NAMES[ABEL]} ({ABEL})"
+    lines = await explain(world.people, flow, ABEL, 1)
+    assert lines == [
+        f"Flow welcome ({WELCOME})",
+        "Approvers: U0ADA, S0APPROVERS [FLOW_POLICIES (this flow)]",
+        "Approvals needed: 1 [APPROVALS_NEEDED]",
+        "Card mentions: U0ADA, S0APPROVERS",
+        "Longest access: 7d [FLOW_POLICIES (this flow)]",
+        "Escalation: after 2h, to U0ADAM [FLOW_POLICIES (this flow)]",
+        f"{abel} can approve: in S0APPROVERS, which FLOW_POLICIES (this flow) names.",
+        "They can't approve their own requests [ALLOW_SELF_APPROVAL]",
+    ]
+    (verdict,) = [one for one in await explain(world.people, flow, ADAM, 1) if "U0ADAM)" in one]
+    assert verdict.startswith("Adam Admin (U0ADAM) can't approve and would read: You can't approve")
+    by_role = await explain(world.people, Flow(SURVEY), ADA, 1)
+    assert "Ada Approver (U0ADA) can approve: has the role approver [ROLES]." in by_role

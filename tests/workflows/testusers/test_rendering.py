@@ -1,0 +1,93 @@
+"""At a start every open card is shown as the settings of now have it."""
+
+import pytest
+
+from bot.model.testusers.approval import Act, State
+from bot.store import jobs, outbox
+from bot.store.outbox import OutboxMessage
+from bot.workflows.testusers import parts
+from bot.workflows.testusers.rendering import RequestMessages
+from tests.support.testusers import ADA, OTTO, WELCOME, World
+
+
+async def test_start_shows_open_cards_anew_and_no_others(world: World) -> None:
+    pending = await world.ask("add welcome +1")
+    failed = await world.ask("add welcome +2")
+    applied = await world.ask("add welcome +3")
+    denied = await world.ask("add welcome +4")
+    await world.decide(Act.DENY, denied)
+    await world.decide(Act.APPROVE, applied)
+    await world.work()
+    del world.service.lists[WELCOME]
+    await world.decide(Act.APPROVE, failed)
+    for _ in range(4):
+        await world.pass_time(5)
+    assert (await world.stored(failed)).state is State.FAILED
+    world.letters.clear()
+    async with world.database.transaction() as tx:
+        await RequestMessages(world.setup).plan(tx)
+    await world.work()
+    assert {one.subject for one in world.letters} == {pending.id, failed.id}
+
+
+async def test_start_of_all_the_parts_shows_open_cards(world: World) -> None:
+    pending = await world.ask("add welcome +1")
+    await world.work()
+    everything = parts.testusers_parts(world.setup, None, lambda *_: None, None)
+    async with world.database.transaction() as tx:
+        for plan in everything.plans:
+            await plan(tx)
+        due = await jobs.claim(tx, "me", 9)
+    assert f"send:request:{pending.id}" in {job.key for job in due}
+
+
+@pytest.mark.parametrize(
+    ("act", "by", "words"),
+    [
+        (Act.APPROVE, ADA, "No longer waiting, approved by Ada Approver"),
+        (Act.DENY, ADA, "No longer waiting, Ada Approver denied it"),
+        (Act.CANCEL, OTTO, "No longer waiting, Otto Operator cancelled it"),
+    ],
+)
+async def test_reminder_is_corrected_once_the_request_is_decided(world: World, act, by, words):
+    request = await world.ask("add welcome +1")
+    await world.pass_time(4 * 3600)
+    reminder = [one for one in world.letters if one.kind == "testusers.reminder"][-1]
+    messages = RequestMessages(world.setup)
+    shown = await messages.reminder(reminder)
+    assert "Still waiting for approval" in shown.message.text
+    await posted(world, reminder.key)
+    world.letters.clear()
+    await world.decide(act, request, by, "no")
+    await world.work()
+    (again,) = [one for one in world.letters if one.kind == "testusers.reminder"]
+    assert words in (await messages.reminder(again)).message.text
+
+
+async def test_reminder_that_was_not_posted_says_nothing_of_a_decision(world: World) -> None:
+    request = await world.ask("add welcome +1")
+    await world.work()
+    await world.decide(Act.DENY, request)
+    late = OutboxMessage(f"testusers.reminder:{request.id}", "testusers.reminder", request.id)
+    assert await RequestMessages(world.setup).reminder(late) is None
+
+
+async def posted(world: World, key: str) -> None:
+    async with world.database.transaction() as tx:
+        await outbox.remember_card(tx, outbox.SentCard(key, "C", "2", "", await tx.now()))
+
+
+async def test_end_that_is_told_late_names_nobody_who_is_let_in_again(world: World) -> None:
+    await world.decide(Act.APPROVE, await world.ask("add welcome +1 +2 for 1h"))
+    await world.work()
+    await world.pass_time(3600)
+    (letter,) = [one for one in world.letters if one.payload.get("event") == "ended"]
+    messages = RequestMessages(world.setup)
+    assert "+1" in (await messages.outcome(letter)).message.text
+    await world.decide(Act.APPROVE, await world.ask("add welcome +1"))
+    await world.work()
+    told = (await messages.outcome(letter)).message.text
+    assert ("+1" in told, "+2" in told) == (False, True)
+    await world.decide(Act.APPROVE, await world.ask("add welcome +2"))
+    await world.work()
+    assert await messages.outcome(letter) is None

@@ -1,0 +1,123 @@
+"""A step and its entry in the audit are written together, or neither is."""
+
+import pytest
+
+from bot.errors import DatabaseUnavailable
+from bot.model.testusers.approval import Act, State
+from bot.service_errors import ServiceFailed
+from bot.store import jobs, outbox, requests
+from bot.store.audit import AuditStore
+from tests.support.testusers import ABEL, ADA, OTTO, WELCOME, World
+
+DAY = 24 * 3600
+DECISIONS = [(Act.APPROVE, ADA), (Act.DENY, ABEL), (Act.CANCEL, OTTO)]
+
+
+class FullAudit(AuditStore):
+    """An audit that takes no more entries of one action, or of any."""
+
+    def __init__(self, key: bytes, action: str | None) -> None:
+        super().__init__(key)
+        self._action = action
+
+    async def append(self, tx, entry) -> None:
+        if self._action in (None, entry.action):
+            raise DatabaseUnavailable
+        await super().append(tx, entry)
+
+
+def fill_audit(world: World, action: str | None = None) -> None:
+    object.__setattr__(world.setup, "audit", FullAudit(b"key", action))
+
+
+def empty_audit(world: World) -> None:
+    object.__setattr__(world.setup, "audit", world.audit)
+    world.clock.advance(jobs.LEASE_SECONDS)
+
+
+async def waiting_letters(world: World, request) -> int:
+    async with world.database.read_only() as tx:
+        return len(await outbox.waiting(tx, f"request:{request.id}"))
+
+
+async def test_no_request_without_its_entry(world):
+    fill_audit(world)
+    with pytest.raises(DatabaseUnavailable):
+        await world.ask("add welcome +1")
+    async with world.database.read_only() as tx:
+        assert await requests.count_pending(tx) == 0
+    await world.pass_time(DAY)
+    assert world.letters == []
+
+
+@pytest.mark.parametrize(("act", "by"), DECISIONS)
+async def test_no_decision_without_its_entry(world, act, by):
+    request = await world.ask("add welcome +1")
+    await world.work()
+    fill_audit(world)
+    with pytest.raises(DatabaseUnavailable):
+        await world.decide(act, request, by, "no")
+    assert (await world.stored(request)).state is State.PENDING
+    assert await waiting_letters(world, request) == 0
+    await world.work()
+    assert world.service.posts == []
+    assert world.reported() == []
+
+
+async def test_no_expiry_without_its_entry(world):
+    request = await world.ask("add welcome +1")
+    fill_audit(world)
+    with pytest.raises(DatabaseUnavailable):
+        await world.pass_time(DAY)
+    assert (await world.stored(request)).state is State.PENDING
+    empty_audit(world)
+    await world.work()
+    assert (await world.stored(request)).state is State.EXPIRED
+    assert world.reported() == ["expired"]
+
+
+@pytest.mark.parametrize("action", ["flow.changed", "request.applied"])
+async def test_no_change_is_called_applied_without_its_entries(world, action):
+    request = await world.ask("add welcome +1")
+    await world.decide(Act.APPROVE, request)
+    fill_audit(world, action)
+    with pytest.raises(DatabaseUnavailable):
+        await world.work()
+    assert (await world.stored(request)).state is State.APPLYING
+    assert world.reported() == []
+    empty_audit(world)
+    await world.work()
+    assert (await world.stored(request)).state is State.APPLIED
+    assert world.service.posts == [("+1",)]
+    assert [action for _, action in await world.audited()][-2:] == [
+        "flow.changed",
+        "request.applied",
+    ]
+
+
+async def test_no_failure_without_its_entry(world):
+    request = await world.ask("add welcome +1")
+    await world.decide(Act.APPROVE, request)
+    down = ServiceFailed("flow", "Down.", status=500)
+    world.service.read_faults = [down] * 3
+    await world.work()
+    await world.pass_time(1)
+    fill_audit(world)
+    with pytest.raises(DatabaseUnavailable):
+        await world.pass_time(3)
+    assert (await world.stored(request)).state is State.APPLYING
+    assert world.reported() == []
+
+
+async def test_no_grant_ends_without_its_entry(world):
+    request = await world.ask("add welcome +1 for 2h")
+    await world.decide(Act.APPROVE, request)
+    await world.work()
+    fill_audit(world, "grant.ended")
+    with pytest.raises(DatabaseUnavailable):
+        await world.pass_time(7200)
+    assert (await world.stored(request)).progress.ended == ()
+    empty_audit(world)
+    await world.work()
+    assert world.service.lists[WELCOME] == []
+    assert [action for _, action in await world.audited()].count("grant.ended") == 1
