@@ -154,6 +154,7 @@ def _why_never_sent(call: ServiceCall, accident: Exception) -> ServiceUnreachabl
     why, may_help = None, False
     if isinstance(accident, HeldUpError):
         why = f"The call to {call.label} was held up before it was sent. Please try again."
+        may_help = True
     elif isinstance(accident, aiohttp.ConnectionTimeoutError):
         # Not tried again: that took as long as a person waits.
         why = f"{call.subject} can't be reached: no connection was made in time."

@@ -448,3 +448,17 @@ async def test_request_that_was_held_up_is_not_written(bench: Bench, is_kept) ->
         with pytest.raises(ServiceUnreachable, match="held up before it was sent") as caught:
             await bench.request(a_call(url), attempts)
     assert (caught.value.sent, len(asked)) == (False, int(is_kept))
+
+
+async def test_get_that_was_held_up_is_made_with_another_grant(bench: Bench) -> None:
+    class HeldUpOnce(FakeAttempts):
+        def may_send(self) -> bool:
+            return self.events.count("open") > 1
+
+    async def answer(_request: web.Request) -> web.Response:
+        return web.Response()
+
+    attempts = HeldUpOnce()
+    async with web_server(answer) as url:
+        await bench.request(a_call(url), attempts)
+    assert attempts.events.count("open") == 2

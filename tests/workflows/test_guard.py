@@ -269,6 +269,18 @@ async def test_a_grant_that_came_too_late_is_not_used(guard, database, monkeypat
     assert (now.in_use.minute, now.in_use.concurrent) == (0, 0)
 
 
+@pytest.mark.parametrize("cause", [PERSON, BACKGROUND])
+async def test_a_process_that_stood_still_asks_again(guard, database, monkeypatch, cause):
+    readings = iter([0.0, 3.7])
+    monkeypatch.setattr(guard_module, "since_boot", lambda: next(readings, 3.7))
+    async with guard.call(KEY, cause) as grant:
+        assert grant.may_send()
+        await grant.responded()
+    now = await standing(database)
+    # Of the day, what was given back counts too.
+    assert (now.in_use.minute, now.in_use.concurrent, now.day.used) == (1, 0, 2)
+
+
 async def test_a_call_passes_though_the_database_is_gone_at_its_end(guard, database, monkeypatch):
     async with guard.call(KEY, PERSON) as grant:
         await grant.responded()

@@ -47,6 +47,8 @@ LOOK_AGAIN_SECONDS = 0.1
 # What a grant holds counts from when the database was asked; a call that begins much later, because
 # the database was slow or this process stood still, would outlast it. Half the grace is the call's.
 LATEST_SECONDS = GRACE_SECONDS / 2
+# A process that stood still asks again, and is answered at once; a slow database is slow again.
+ASKED_TIMES = 2
 TOO_LATE = "The database took too long to answer. Nothing was sent; please try again."
 
 # With these the answer was not whole: the service may be at work on the call still.
@@ -189,18 +191,26 @@ class Guard:
 
     async def _try(self, request: CallRequest) -> Reservation | NotNow:
         is_probe = request.call_class is CallClass.PROBE
-        opened = self._database.transaction() if is_probe else self._database.autocommit()
-        async with opened as tx:
+        # The job of a probe asks again by itself, once nobody takes the first for under way.
+        for _ in range(1 if is_probe else ASKED_TIMES):
             # What counts time asleep, as the database's clock does.
-            began = since_boot()
-            result = await quotas.reserve(tx, request)
-        if isinstance(result, NotNow):
-            return result
-        if since_boot() - began > LATEST_SECONDS:
+            result, began, seconds = await self._reserve(request)
+            if isinstance(result, NotNow):
+                return result
+            if seconds <= LATEST_SECONDS:
+                return replace(result, asked_at=began)
             # It would be free again while the call is at work.
             await self._give_back(result)
-            raise DatabaseUnavailable(TOO_LATE)
-        return replace(result, asked_at=began)
+        raise DatabaseUnavailable(TOO_LATE)
+
+    async def _reserve(self, request: CallRequest) -> tuple[Reservation | NotNow, float, float]:
+        """Ask the ledger; also when by `since_boot` that began, and how long it took."""
+        is_probe = request.call_class is CallClass.PROBE
+        opened = self._database.transaction() if is_probe else self._database.autocommit()
+        async with opened as tx:
+            began = since_boot()
+            result = await quotas.reserve(tx, request)
+        return result, began, since_boot() - began
 
     async def _give_back(self, unused: Reservation) -> None:
         with suppress(DatabaseUnavailable):
