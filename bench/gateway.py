@@ -19,7 +19,8 @@ import aiohttp
 
 from bench.figures import NO_AIM, Aim, Figure
 from bench.peer_proxy import BIG
-from bench.processes import Running, free_port, running, surroundings
+from bench.processes import Running, running, surroundings
+from sandbox.ports import free_port
 from tests.support.postgres import own_database, server_url
 
 PEER = "bare aiohttp proxy"

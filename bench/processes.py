@@ -7,7 +7,6 @@ import asyncio
 import json
 import os
 import re
-import socket
 import sys
 import tempfile
 import time
@@ -19,6 +18,8 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+
+from sandbox.ports import free_port
 
 LOCK = Path(__file__).parent.parent / "requirements.txt"
 READY_SECONDS = 30.0
@@ -114,13 +115,6 @@ async def _answers(session: aiohttp.ClientSession, url: str, *, any_status: bool
             return any_status or response.status == 200
     except aiohttp.ClientError:
         return False
-
-
-def free_port() -> int:
-    """Return a port of loopback that nobody listens on."""
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        return int(listening.getsockname()[1])
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import socket
 import sys
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -10,10 +9,12 @@ from pathlib import Path
 
 import aiohttp
 
+from sandbox.ports import free_port
+
 ROOT = Path(__file__).resolve().parent.parent
 KEPT_FROM_OUTSIDE = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "SYSTEMROOT")
 LAST_LINES = 40
-READY_SECONDS = 30
+READY_SECONDS = 60
 STOP_SECONDS = 12
 ASK_EVERY_SECONDS = 0.05
 
@@ -134,22 +135,3 @@ async def is_ready(session: aiohttp.ClientSession, url: str) -> bool:
             return answer.status == 200
     except aiohttp.ClientError:
         return False
-
-
-def port_near(wanted: int) -> int:
-    """The loopback port that is wanted, or any free one where somebody has that already."""
-    with socket.socket() as listener:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            listener.bind(("127.0.0.1", wanted))
-        except (OSError, OverflowError):
-            return free_port()
-    return wanted
-
-
-def free_port() -> int:
-    """A loopback port that nobody listens on now."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-        return port

@@ -10,10 +10,11 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from sandbox.bot_process import BotProcess, BotStoppedError, port_near
+from sandbox.bot_process import BotProcess, BotStoppedError
 from sandbox.greedy import CLIENT, TOKEN, Greedy
 from sandbox.manifest import read_manifest
 from sandbox.people import ROLES
+from sandbox.ports import free_port, port_near
 from sandbox.services.running import RunningServices, running_services, told_to_stop
 from sandbox.services.state import ServicesState
 from sandbox.slack.server import RunningSlack, running_slack
@@ -70,7 +71,7 @@ async def running_sandbox(port: int = 0, **overrides: str) -> AsyncIterator["San
             running_slack(workspace, port=port, add_routes=page.add_routes) as slack,
         ):
             database = Path(folder) / "gatehouse.db"
-            gateway_port = port_near(int(slack.address.rpartition(":")[2]) + 1)
+            gateway_port = port_near(port + 1) if port else free_port()
             settings = bot_settings(slack, services, database, gateway_port) | overrides
             bot = BotProcess(settings, workspace.changed)
             slack.bot_url = bot.url

@@ -18,11 +18,12 @@ from dotenv import dotenv_values
 
 from bot import __version__
 from sandbox.people import ROLES
+from sandbox.ports import free_port
 from sandbox.services.running import running_services
 from sandbox.slack.server import SIGNING_SECRET, RunningSlack, running_slack
 from tests.conftest import BOTH
 from tests.install.page import LISTENS, ROOT, Machine, blocks, settings_of
-from tests.support.postgres import free_port, server_url
+from tests.support.postgres import server_url
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 

@@ -3,7 +3,6 @@
 import asyncio
 import os
 import re
-import socket
 import subprocess
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import pytest
 from playwright.async_api import expect
 
 from bot import __version__
+from sandbox.ports import free_port
 from tests.browser.person import CHROMIUM, chromium, person_at
 
 pytestmark = [pytest.mark.slow, pytest.mark.browser, pytest.mark.timeout(400)]
@@ -83,12 +83,6 @@ async def test_sandbox_of_the_wheel_comes_to_an_approval(installed, tmp_path):
         process.terminate()
         async with asyncio.timeout(PATIENCE_SECONDS):
             assert await process.wait() in {0, -15}
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def test_version_is_written_in_one_place():

@@ -10,6 +10,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
+from sandbox.ports import free_port
 from sandbox.services.running import told_to_stop
 
 ROOT = Path(__file__).parents[2]
@@ -28,12 +29,6 @@ async def start(port):
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
     )
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 async def test_it_says_where_it_answers_and_stops_on_ctrl_c():

@@ -6,12 +6,12 @@ the next process finishes what was begun.
 
 import asyncio
 import re
-import socket
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
 import pytest
 
+from sandbox.ports import free_port
 from sandbox.services.state import Flow
 from sandbox.slack.server import RunningSlack
 from tests.support.databases import copy_sqlite
@@ -51,7 +51,7 @@ class Mortal:
         before = len(cards("C0APPROVALS"))
         await self.process.ready()
         await self.slack.command(OTTO, "C0GENERAL", "/testusers", f"add welcome {identity}")
-        await self.slack.until(lambda: len(cards("C0APPROVALS")) > before, timeout=30)
+        await self.slack.until(lambda: len(cards("C0APPROVALS")) > before)
         return cards("C0APPROVALS")[before]
 
     async def click(self, card) -> None:
@@ -65,9 +65,7 @@ class Mortal:
 
 @asynccontextmanager
 async def mortal(database_url: str, first: int, every: int):
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        settings = {"port": str(free.getsockname()[1]), "commands_per_minute": "0"}
+    settings = {"port": str(free_port()), "commands_per_minute": "0"}
     launcher = ("-m", "tests.support.killed", str(first), str(every))
     async with running_fleet(database_url, 0, **settings) as fleet:
         fleet.services.state.flows[WELCOME].identities[:] = ["old"]
@@ -85,12 +83,12 @@ async def one_approval(world: Mortal, number: int) -> bool:
     deaths = world.deaths
     card = await world.ask(f"+{number}")
     await world.click(card)
-    await world.slack.until(lambda: "Applied" in card.all_text, timeout=30)
+    await world.slack.until(lambda: "Applied" in card.all_text)
 
     def told():
         return [one for one in world.slack.workspace.dm(OTTO) if f"`+{number}`" in one.all_text]
 
-    await world.slack.until(told, timeout=30)
+    await world.slack.until(told)
     assert world.flow.identities == ["old", *(f"+{n}" for n in range(1, number + 1))]
     assert len(told()) == 1
     cards = world.slack.workspace.messages("C0APPROVALS")

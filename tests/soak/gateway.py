@@ -4,7 +4,6 @@ import asyncio
 import hashlib
 import json
 import random
-import time
 from collections import Counter
 from collections.abc import AsyncIterator, Collection, Iterable
 from contextlib import asynccontextmanager
@@ -13,16 +12,17 @@ from dataclasses import dataclass, field
 import aiohttp
 from sqlalchemy import select
 
-from bench.processes import free_port
 from bot.model.quotas.calls import client_named
 from bot.ops.clock import SystemClock
 from bot.store.engine import Database
 from bot.store.tables import quota_calls
+from sandbox.ports import free_port
 from sandbox.services.calls import Call
 from sandbox.services.faults import Fault, FaultKind
 from sandbox.services.limits import LimitRules
 from sandbox.services.state import ServicesState
 from tests.support.fleet import Fleet, NoAnswerError, running_fleet
+from tests.support.loop_time import seconds_now
 from tests.support.processes import BotProcess
 
 PROCESSES, CLIENTS = 3, 12
@@ -179,7 +179,7 @@ async def person(running: Gateways) -> None:
     while not running.is_over:
         # What the service does to this call is not the gateway's doing.
         running.state.faults.lift(service="inventory")
-        began, kills = time.monotonic(), len(running.killed)
+        began, kills = seconds_now(), len(running.killed)
         try:
             answer = await running.fleet.ask(
                 PERSON, "/ratelimits", f"check {CENTER}/{organization}"
@@ -190,16 +190,16 @@ async def person(running: Gateways) -> None:
             running.lost_checks += 1
         else:
             assert "succeeded (" in answer.all_text, answer.all_text
-            running.checks.append(time.monotonic() - began)
+            running.checks.append(seconds_now() - began)
         await asyncio.sleep(PAUSE_SECONDS)
 
 
 async def killer(running: Gateways, every_seconds: float) -> None:
     """Kill one process after the other, and start it again where it listened."""
-    processes, at = running.fleet.processes, time.monotonic()
+    processes, at = running.fleet.processes, seconds_now()
     while True:
         at += every_seconds
-        await asyncio.sleep(at - time.monotonic())
+        await asyncio.sleep(at - seconds_now())
         number = running.dice.randrange(PROCESSES)
         await processes[number].kill()
         running.killed.append(processes[number])

@@ -1,10 +1,15 @@
-"""For how long the event loop is held at a time: meanwhile nobody is acknowledged."""
+"""What time it is for the event loop, and for how long it is held: nobody is answered meanwhile."""
 
 import asyncio
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+
+
+def seconds_now() -> float:
+    """As timeouts count it; in a test, time in which the whole process stood still is none."""
+    return asyncio.get_running_loop().time()
 
 
 @dataclass

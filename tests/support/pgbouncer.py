@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import asyncpg
 
-from tests.support.postgres import free_port
+from sandbox.ports import free_port
 
 USER = "postgres"
 

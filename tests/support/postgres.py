@@ -3,7 +3,6 @@
 import asyncio
 import os
 import shutil
-import socket
 import tempfile
 import uuid
 from collections.abc import AsyncIterator
@@ -11,6 +10,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import asyncpg
+
+from sandbox.ports import free_port
 
 DEFAULT_SERVER = "postgresql://postgres@127.0.0.1:5432/postgres"
 POSTGRES_USER = "postgres"
@@ -115,10 +116,3 @@ async def _run(name: str, *arguments: str) -> None:
 def _give_away(folder: Path) -> None:
     if os.geteuid() == 0:
         shutil.chown(folder, POSTGRES_USER, POSTGRES_USER)
-
-
-def free_port() -> int:
-    """Return a port that nobody listened on a moment ago."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

@@ -6,7 +6,6 @@ import json
 
 import aiohttp
 
-from bench.processes import free_port
 from bot.model.organizations.organization import OrganizationKey
 from bot.model.quotas.plans import Plan
 from bot.model.quotas.quota import GRACE_SECONDS, Terms
@@ -14,6 +13,7 @@ from bot.ops.clock import SystemClock
 from bot.store import accounts
 from bot.store.accounts import Account
 from bot.store.engine import Database
+from sandbox.ports import free_port
 from sandbox.services.faults import Fault, FaultKind
 from tests.faults.drill import Drill, Notes
 from tests.support.fleet import running_fleet
