@@ -13,6 +13,7 @@ from bot.store.engine import Database
 from tests.support import databases
 from tests.support.clock import FakeClock
 from tests.support.postgres import own_database, server_url
+from tests.support.steady import SteadyLoop
 
 ROOM_BYTES = 2 * 1024**3
 BOTH = ["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)]
@@ -31,6 +32,11 @@ def pytest_configure() -> None:
     memory = Path("/dev/shm")  # noqa: S108 - pytest makes a folder of its own in it
     if memory.is_dir() and shutil.disk_usage(memory).free > ROOM_BYTES:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(memory))
+
+
+def pytest_asyncio_loop_factories() -> dict[str, type[SteadyLoop]]:
+    """Let no timeout be over because the machine had other work: see `tests.support.steady`."""
+    return {"steady": SteadyLoop}
 
 
 @pytest.fixture

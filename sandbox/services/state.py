@@ -3,8 +3,10 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 
+from sandbox.patience import LOOK_SECONDS, PATIENCE_SECONDS
 from sandbox.services.calls import Call, CallLog
 from sandbox.services.faults import Faults
 from sandbox.services.limits import LimitRules, Limits
@@ -87,17 +89,20 @@ class ServicesState:
         for event in self._waiting:
             event.set()
 
-    async def until(self, is_true: Callable[[], bool], seconds: float = 5.0) -> None:
+    async def until(self, is_true: Callable[[], bool], seconds: float = PATIENCE_SECONDS) -> None:
         """Return once something is true of this state; `TimeoutError` names what is there instead.
 
-        It is looked at whenever a call arrives or ends, a fault strikes or a list changes.
+        It is looked at whenever a call arrives or ends, a fault strikes or a list changes; and ten
+        times a second, as it may be about something else too.
         """
         event = asyncio.Event()
         self._waiting.add(event)
         try:
             async with asyncio.timeout(seconds):
                 while not is_true():
-                    await event.wait()
+                    with suppress(TimeoutError):
+                        async with asyncio.timeout(LOOK_SECONDS):
+                            await event.wait()
                     event.clear()
         except TimeoutError:
             raise TimeoutError(f"still not true; the last calls: {self.calls[-5:]}") from None

@@ -3,6 +3,8 @@
 import asyncio
 from dataclasses import dataclass, field
 
+from sandbox.patience import PATIENCE_SECONDS
+
 
 @dataclass
 class Fault:
@@ -35,13 +37,13 @@ class Hold:
         self._reached = asyncio.Event()
         self._released = asyncio.Event()
 
-    async def reached(self, timeout: float = 5) -> None:  # noqa: ASYNC109 - a test's patience
+    async def reached(self) -> None:
         """Wait until a call stands here.
 
         Raises:
             TimeoutError: none came in time.
         """
-        async with asyncio.timeout(timeout):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             await self._reached.wait()
 
     def release(self) -> None:

@@ -37,12 +37,13 @@ one.
 import asyncio
 import itertools
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any, TypeVar
 
 import aiohttp
 from aiohttp import web
 
+from sandbox.patience import LOOK_SECONDS, PATIENCE_SECONDS
 from sandbox.people import Person
 from sandbox.slack.api import WebApi
 from sandbox.slack.control import add_control, add_people
@@ -257,12 +258,16 @@ class RunningSlack:
         message = Message(channel, self.workspace.next_ts(), user, words, thread_ts=thread_ts)
         return self.workspace.post(message)
 
-    async def until(self, predicate: Callable[[], Found], timeout: float = 5) -> Found:  # noqa: ASYNC109
+    async def until(
+        self,
+        predicate: Callable[[], Found],
+        timeout: float = PATIENCE_SECONDS,  # noqa: ASYNC109
+    ) -> Found:
         """Wait for the workspace to change until `predicate()` is true; gives what it returned.
 
         A predicate that looks at something which is not there yet (IndexError, KeyError) counts as
-        false. It is asked again at every message, edit, modal and Web API call; not at changes
-        elsewhere.
+        false. It is asked again at every message, edit, modal and Web API call; and ten times a
+        second, as it may look elsewhere too.
 
         Raises:
             AssertionError: it did not become true in time; says what is there instead.
@@ -270,7 +275,9 @@ class RunningSlack:
         try:
             async with asyncio.timeout(timeout):
                 while not (found := attempt(predicate)):
-                    await self.workspace.change()
+                    with suppress(TimeoutError):
+                        async with asyncio.timeout(LOOK_SECONDS):
+                            await self.workspace.change()
                 return found
         except TimeoutError:
             raise AssertionError(

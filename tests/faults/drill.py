@@ -1,7 +1,6 @@
 """What a drill is, and what it finds."""
 
 import asyncio
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -9,6 +8,7 @@ from dataclasses import dataclass, field
 from sandbox.slack.messages import Message
 from tests.support.fleet import Fleet, is_silence
 from tests.support.kinds import Kind
+from tests.support.loop_time import seconds_now
 from tests.support.story import APPROVER, Story
 
 BOTH: tuple[Kind, ...] = ("sqlite", "postgres")
@@ -62,9 +62,9 @@ class Notes:
         Raises:
             AssertionError: It is not, in time.
         """
-        began = time.monotonic()
+        began = seconds_now()
         while not await is_well():
-            assert time.monotonic() - began < seconds, f"not well after {seconds:.0f} s"
+            assert seconds_now() - began < seconds, f"not well after {seconds:.0f} s"
             await asyncio.sleep(0.1)
 
     @asynccontextmanager
@@ -74,9 +74,9 @@ class Notes:
         Raises:
             AssertionError: It took too long.
         """
-        began = time.monotonic()
+        began = seconds_now()
         yield
-        took = time.monotonic() - began
+        took = seconds_now() - began
         self.recovered_seconds = max(took, self.recovered_seconds or 0.0)
         assert took <= seconds, f"recovered only after {took:.0f} s"
 
@@ -132,4 +132,4 @@ class Drill:
 
 async def lasts(began: float, seconds: float) -> None:
     """Wait until a fault that began then has lasted so long."""
-    await asyncio.sleep(max(0.0, began + seconds - time.monotonic()))
+    await asyncio.sleep(max(0.0, began + seconds - seconds_now()))

@@ -4,12 +4,12 @@ import asyncio
 import re
 import tempfile
 import textwrap
-import time
 import traceback
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from tests.faults.drill import CannotRunError, Drill, Kind, Notes
+from tests.support.loop_time import seconds_now
 
 FULL_SECONDS = 20.0
 DRILL_SECONDS = 600.0
@@ -52,7 +52,7 @@ HEAD = ("drill", "database", "seen meanwhile", "held afterwards", "recovered in 
 
 async def run_drill(drill: Drill, database: Kind, seconds: float = FULL_SECONDS) -> Result:
     """Run one drill on one database, in a folder of its own."""
-    began = time.monotonic()
+    began = seconds_now()
     failure = lacking = ""
     with tempfile.TemporaryDirectory(prefix="gatehouse-drill-") as folder:
         notes = Notes(database, folder, seconds)
@@ -66,7 +66,7 @@ async def run_drill(drill: Drill, database: Kind, seconds: float = FULL_SECONDS)
         except Exception as error:  # noqa: BLE001 - one broken drill must not hide the others
             traceback.print_exc()
             failure = f"{type(error).__name__}: {error}"
-    return Result(drill, notes, failure, lacking, time.monotonic() - began)
+    return Result(drill, notes, failure, lacking, seconds_now() - began)
 
 
 def plain(said: str) -> str:

@@ -71,7 +71,7 @@ async def test_first_event_of_each_kind_fires_its_rule(sqlite_url, tmp_path, mon
             words = ('outcome="broken"', 'status="401"', 'cause="wrong_signature"')
             return all(any(word in name for name in told) for word in words)
 
-        await slack.until(all_counted, timeout=15)
+        await slack.until(all_counted)
         await bot.tasks.drain(5)
         fired(before, counted(bot), tmp_path)
 

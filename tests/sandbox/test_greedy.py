@@ -7,8 +7,9 @@ import pytest
 
 from sandbox.greedy import CLIENT, TOKEN
 from sandbox.launch import running_sandbox
+from sandbox.patience import PATIENCE_SECONDS
 
-READY_SECONDS = 25
+READY_SECONDS = PATIENCE_SECONDS
 
 pytestmark = pytest.mark.slow
 
@@ -40,7 +41,7 @@ async def test_greedy_script_is_refused_directly_and_not_through_the_gateway():
         organization = run["organization_id"]
         await sandbox.slack.command("U0OPERATOR", "C0GENERAL", "/ratelimits", organization)
         seen = sandbox.slack.workspace.ephemerals
-        await sandbox.slack.until(lambda: f"`{CLIENT}`" in seen("U0OPERATOR")[-1].all_text, 20)
+        await sandbox.slack.until(lambda: f"`{CLIENT}`" in seen("U0OPERATOR")[-1].all_text)
         await session.post("/page/greedy", json={"through": "directly", "data_center": "com"})
         await report_when(session, lambda runs: runs["directly"]["refused"].get("44"))
 
@@ -56,7 +57,7 @@ async def test_wrong_order_is_answered_with_a_sentence():
 async def test_gateway_of_the_sandbox_takes_the_demo_token():
     async with running_sandbox() as sandbox:
         await asyncio.wait_for(sandbox.bot.start(), READY_SECONDS)
-        # The page's port + 1, or the next one that is free.
+        # Any that is free, as the page's is.
         port = sandbox.bot._settings["GATEWAY_PORT"]
         url = f"http://127.0.0.1:{port}/eu/organizations"
         async with (

@@ -14,9 +14,10 @@ import pytest
 
 from sandbox.bot_process import ROOT
 from sandbox.launch import running_sandbox
+from sandbox.patience import PATIENCE_SECONDS
 from sandbox.services.state import SURVEY_FLOW
 
-READY_SECONDS = 20
+READY_SECONDS = PATIENCE_SECONDS
 
 pytestmark = pytest.mark.slow
 
@@ -90,7 +91,7 @@ async def test_a_bot_that_dies_is_said_and_can_be_started_again(
         await asyncio.wait_for(sandbox.bot.start(), READY_SECONDS)
         assert sandbox.bot.pid is not None
         os.kill(sandbox.bot.pid, signal.SIGKILL)
-        await sandbox.slack.until(lambda: sandbox.bot.state == "stopped", READY_SECONDS)
+        await sandbox.slack.until(lambda: sandbox.bot.state == "stopped")
         assert "The bot has stopped (exit -9)" in capsys.readouterr().err
         await asyncio.wait_for(sandbox.bot.start(), READY_SECONDS)
         delivery = await sandbox.slack.command("U0VIEWER", "C0GENERAL", "/gatehouse", "whoami")
@@ -101,7 +102,7 @@ async def test_the_bot_works_over_socket_mode_too() -> None:
     async with running_sandbox(SLACK_APP_TOKEN="xapp-sandbox") as sandbox:
         slack, user = sandbox.slack, "U0OPERATOR"
         await asyncio.wait_for(sandbox.bot.start(), READY_SECONDS)
-        await slack.until(lambda: slack.sockets, READY_SECONDS)
+        await slack.until(lambda: slack.sockets)
         await slack.command(user, "C0GENERAL", "/testusers")
         view = await slack.until(lambda: slack.workspace.open_view(user))
         flow = sandbox.services.state.flows[SURVEY_FLOW]

@@ -26,7 +26,7 @@ async def answer(world, user: str, text: str) -> str:
     before = len(answers(world, user))
     delivery = await world.slack.direct_message(user, text)
     assert (delivery.status, delivery.error) == (200, None)
-    return (await world.slack.until(lambda: answers(world, user)[before:], timeout=15))[0]
+    return (await world.slack.until(lambda: answers(world, user)[before:]))[0]
 
 
 async def cards(world):
@@ -70,7 +70,7 @@ async def test_request_by_direct_message_is_made(world):
 
 async def test_event_delivered_three_times_is_answered_once(world):
     await world.slack.direct_message(OTTO, "testusers add welcome +15550100", again=2)
-    await world.slack.until(lambda: answers(world, OTTO), timeout=15)
+    await world.slack.until(lambda: answers(world, OTTO))
     await settled(world)
     assert len(answers(world, OTTO)) == 1
     assert len(await cards(world)) == 1
@@ -79,7 +79,7 @@ async def test_event_delivered_three_times_is_answered_once(world):
 async def test_event_that_comes_again_after_a_restart_is_not_answered(database_url):
     async with running_world(database_url, inventory_watch="off") as world:
         await world.slack.direct_message(VERA, "orgs")
-        await world.slack.until(lambda: answers(world, VERA), timeout=15)
+        await world.slack.until(lambda: answers(world, VERA))
     async with running_world(database_url, inventory_watch="off") as world:
         # The stand-in numbers its events anew, so this one has the same id.
         await world.slack.direct_message(VERA, "orgs")
@@ -122,7 +122,7 @@ async def test_slow_answer_says_so_and_replaces_that(world):
     )
     assert "Working on it" in said[0].text
     hold.release()
-    await world.slack.until(lambda: "organizations" in said[0].all_text, timeout=15)
+    await world.slack.until(lambda: "organizations" in said[0].all_text)
 
 
 async def test_form_is_offered_as_a_button(world):

@@ -215,7 +215,7 @@ async def test_every_command_is_acknowledged_and_answered(world: World, fields, 
         answers = [one for one in new if "Working on it" not in one.all_text]
         return workspace.open_view("U0ADMIN") or next(iter(answers), None)
 
-    answer = await world.slack.until(come, timeout=15)
+    answer = await world.slack.until(come)
     if isinstance(answer, View):
         workspace.close(answer, everything=True)
     else:

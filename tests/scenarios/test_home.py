@@ -28,8 +28,8 @@ async def opened(world, user: str):
     return before or await world.slack.until(lambda: world.slack.workspace.homes[user])
 
 
-async def shows(world, home, *words: str, within: float = 10):
-    await world.slack.until(lambda: all(word in home.all_text for word in words), timeout=within)
+async def shows(world, home, *words: str):
+    await world.slack.until(lambda: all(word in home.all_text for word in words))
 
 
 async def asked(world, text: str, by: str = OTTO):
@@ -156,7 +156,7 @@ async def test_block_is_shown_and_gone_when_it_clears(world):
     await world.ask(OTTO, "/ratelimits", "check 10234695")
     await shows(world, home, "is blocked (code 1070)")
     world.services.state.limits.lift(("com", "10234695"))
-    await world.slack.until(lambda: "is blocked" not in home.all_text, timeout=20)
+    await world.slack.until(lambda: "is blocked" not in home.all_text)
 
 
 async def test_nothing_is_published_again_that_stands_there(world):
@@ -185,13 +185,13 @@ async def test_publish_whose_answer_is_lost_is_made_good(world):
     await asked(world, "add welcome +15550100")
     await shows(world, otto, "+15550100")
     await asked(world, "add welcome +15550101")
-    await shows(world, otto, "+15550101", within=15)
+    await shows(world, otto, "+15550101")
 
 
 async def test_slack_asking_to_wait_is_obeyed(world):
     world.slack.workspace.faults.ratelimit("views.publish", retry_after=1)
     await world.slack.open_home(OTTO)
-    home = await world.slack.until(lambda: world.slack.workspace.homes[OTTO], timeout=10)
+    home = await world.slack.until(lambda: world.slack.workspace.homes[OTTO])
     assert "Your requests" in home.all_text
 
 
@@ -206,7 +206,7 @@ async def test_home_is_true_again_after_a_restart(database_url):
         await asked(world, "add welcome +15550100")
         assert "+15550100" not in otto.all_text
     async with running_world(database_url, **settings) as world:
-        home = await world.slack.until(lambda: world.slack.workspace.homes[OTTO], timeout=20)
+        home = await world.slack.until(lambda: world.slack.workspace.homes[OTTO])
         assert "+15550100" in home.all_text
 
 

@@ -19,7 +19,7 @@ async def world(sqlite_url):
 async def pressed(world, user: str, message, button: str, words: str):
     """Press a button of an answer, whose place the next one takes."""
     await world.slack.click(user, message, button)
-    await world.slack.until(lambda: words in message.all_text, timeout=15)
+    await world.slack.until(lambda: words in message.all_text)
 
 
 @pytest.mark.parametrize(
@@ -110,13 +110,13 @@ async def test_list_of_requests_renews_itself(world):
     answer = await world.ask(ADA, "/testusers", "requests")
     assert answer.buttons == ["Approve", "Deny"] * 2
     await world.slack.click(ADA, answer, "Approve")
-    await world.slack.until(lambda: answer.buttons == ["Approve", "Deny"], timeout=15)
+    await world.slack.until(lambda: answer.buttons == ["Approve", "Deny"])
     assert "You approved" in answer.all_text
     assert "1 request" in answer.all_text
     await world.slack.click(ADA, answer, "Deny")
     form = await world.slack.until(lambda: world.slack.workspace.open_view(ADA))
     await world.slack.submit(ADA, form, {"Reason": "not today"})
-    await world.slack.until(lambda: "Nothing is waiting" in answer.all_text, timeout=15)
+    await world.slack.until(lambda: "Nothing is waiting" in answer.all_text)
     assert answer.buttons == []
 
 
@@ -125,9 +125,9 @@ async def test_list_of_requests_renews_when_somebody_was_faster(world):
     answer = await world.ask(ADA, "/testusers", "requests")
     await world.slack.click("U0APPROVER2", await card(world), "Approve")
     posted = await card(world)
-    await world.slack.until(lambda: "Applied" in posted.all_text, timeout=15)
+    await world.slack.until(lambda: "Applied" in posted.all_text)
     await world.slack.click(ADA, answer, "Approve")
-    await world.slack.until(lambda: "Nothing is waiting" in answer.all_text, timeout=15)
+    await world.slack.until(lambda: "Nothing is waiting" in answer.all_text)
     assert "already approved" in answer.all_text
 
 
@@ -136,7 +136,7 @@ async def with_test_users(world):
     await world.ask(OTTO, "/testusers", "add welcome +15550100 for 5h")
     posted = await card(world, posted_before)
     await world.slack.click(ADA, posted, "Approve")
-    await world.slack.until(lambda: "Applied" in posted.all_text, timeout=15)
+    await world.slack.until(lambda: "Applied" in posted.all_text)
     return await world.ask(OTTO, "/testusers", "list welcome")
 
 

@@ -31,7 +31,7 @@ async def asked(pair, *identities):
     for identity in identities:
         await pair.slack.command(OTTO, "C0GENERAL", "/testusers", f"add welcome {identity}")
     cards = pair.slack.workspace.messages
-    await pair.slack.until(lambda: len(cards("C0APPROVALS")) == len(identities), timeout=30)
+    await pair.slack.until(lambda: len(cards("C0APPROVALS")) == len(identities))
     return cards("C0APPROVALS")
 
 
@@ -50,9 +50,9 @@ def said(pair, user: str) -> str:
 async def test_two_approvers_in_two_processes_are_one_post(pair):
     (card,) = await asked(pair, "+1")
     await asyncio.gather(approve(pair, 0, ADA, card), approve(pair, 1, ABEL, card))
-    await pair.slack.until(lambda: "Applied" in card.all_text, timeout=30)
-    await pair.slack.until(lambda: "pproved" in said(pair, ADA), timeout=30)
-    await pair.slack.until(lambda: "pproved" in said(pair, ABEL), timeout=30)
+    await pair.slack.until(lambda: "Applied" in card.all_text)
+    await pair.slack.until(lambda: "pproved" in said(pair, ADA))
+    await pair.slack.until(lambda: "pproved" in said(pair, ABEL))
     assert flow(pair).history == [["+1"]]
     answers = said(pair, ADA) + said(pair, ABEL)
     assert answers.count("You approved") == 1
@@ -65,7 +65,7 @@ async def test_twenty_approvals_at_once_are_all_there_with_few_calls(pair):
     cards = await asked(pair, *names)
     before = len(pair.services.state.calls)
     await asyncio.gather(*(approve(pair, n % 2, ADA, card) for n, card in enumerate(cards)))
-    await pair.slack.until(lambda: all("Applied" in card.all_text for card in cards), timeout=60)
+    await pair.slack.until(lambda: all("Applied" in card.all_text for card in cards))
     assert sorted(flow(pair).identities) == sorted(names)
     assert len(pair.services.state.calls) - before <= 20
 
@@ -74,11 +74,11 @@ async def test_twenty_approvals_at_once_are_all_there_with_few_calls(pair):
 async def test_home_shows_what_was_decided_in_another_process(pair):
     pair.slack.bot_url = pair.processes[0].address
     await pair.slack.open_home(ADA)
-    home = await pair.slack.until(lambda: pair.slack.workspace.homes[ADA], timeout=30)
+    home = await pair.slack.until(lambda: pair.slack.workspace.homes[ADA])
     (card,) = await asked(pair, "+1")
-    await pair.slack.until(lambda: "`+1`" in home.all_text, timeout=30)
+    await pair.slack.until(lambda: "`+1`" in home.all_text)
     await approve(pair, 1, ABEL, card)
-    await pair.slack.until(lambda: "Nothing is waiting for you" in home.all_text, timeout=30)
+    await pair.slack.until(lambda: "Nothing is waiting for you" in home.all_text)
     calls = pair.slack.workspace.calls_of("views.publish")
     assert [call.ok for call in calls] == [True] * len(calls)
     assert all(later.at - before.at >= 3 for before, later in itertools.pairwise(calls))
@@ -100,11 +100,11 @@ async def test_decision_elsewhere_is_seen_by_fifty_who_have_home_open(postgres_u
             homes = [workspace.homes.get(one.id) for one in crowd]
             return all(home is not None and words in home.all_text for home in homes)
 
-        await fleet.slack.until(lambda: are_shown("Nothing is waiting for you"), timeout=30)
+        await fleet.slack.until(lambda: are_shown("Nothing is waiting for you"))
         (card,) = await asked(fleet, "+1")
-        await fleet.slack.until(lambda: are_shown("+1"), timeout=30)
+        await fleet.slack.until(lambda: are_shown("+1"))
         await approve(fleet, 0, ADA, card)
-        await fleet.slack.until(lambda: are_shown("Nothing is waiting for you"), timeout=30)
+        await fleet.slack.until(lambda: are_shown("Nothing is waiting for you"))
         for one in crowd:
             times = [
                 call.at

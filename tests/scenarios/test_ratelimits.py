@@ -41,7 +41,7 @@ async def check_at_once(world, organization_id, times, user="U0OPERATOR"):
         found = [one for one in ephemerals(user)[before:] if "Working on it" not in one.all_text]
         return found if len(found) == times else None
 
-    return await world.slack.until(answers, timeout=20)
+    return await world.slack.until(answers)
 
 
 async def test_all_organizations_at_a_glance_worst_first(world):

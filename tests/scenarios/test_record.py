@@ -52,7 +52,7 @@ async def alerted(world: World, words: str):
         texts = [one.all_text for one in world.slack.workspace.messages("C0ALERTS")]
         return [text for text in texts if words in text]
 
-    return await world.slack.until(found, timeout=20)
+    return await world.slack.until(found)
 
 
 def listed(world: World) -> list[str]:

@@ -67,14 +67,14 @@ async def until_answered_everywhere(fleet: Fleet, outcome: str, times: int) -> N
         lines = [line for one in fleet.processes for line in one.lines]
         return sum(f'"{outcome}"' in line for line in lines) >= times
 
-    await fleet.slack.until(noticed, timeout=30)
+    await fleet.slack.until(noticed)
 
 
 async def test_replayed_now_acts_once_over_all_processes(attacked):
     fleet, sent, url = attacked
     flow = fleet.services.state.flows[WELCOME_FLOW]
     await fleet.ask("U0ADMIN", "/testusers", f"add welcome {WHO} now because urgent")
-    await fleet.slack.until(lambda: WHO in flow.identities, timeout=30)
+    await fleet.slack.until(lambda: WHO in flow.identities)
     now = list(sent)
     others = [one for one in flow.identities if one != WHO]
     fleet.services.state.edit_flow(WELCOME_FLOW, others)
@@ -104,7 +104,7 @@ async def test_replayed_click_is_stored_once(attacked):
     card = (await fleet.slack.until(lambda: fleet.slack.workspace.messages("C0APPROVALS")))[0]
     sent.clear()
     await fleet.slack.click("U0OPERATOR", card, "Cancel")
-    await fleet.slack.until(lambda: "Cancelled" in card.all_text, timeout=30)
+    await fleet.slack.until(lambda: "Cancelled" in card.all_text)
     await replay_everywhere(fleet, sent)
     known, clicks = await rows(
         url,
@@ -121,8 +121,8 @@ async def test_one_id_leads_from_the_click_to_the_post_and_the_audit(sqlite_url)
         card = (await fleet.slack.until(lambda: fleet.slack.workspace.messages("C0APPROVALS")))[0]
         await fleet.slack.click("U0APPROVER", card, "Approve")
         flow = fleet.services.state.flows[WELCOME_FLOW]
-        await fleet.slack.until(lambda: WHO in flow.identities, timeout=30)
-        await fleet.slack.until(lambda: "*Applied" in card.text, timeout=30)
+        await fleet.slack.until(lambda: WHO in flow.identities)
+        await fleet.slack.until(lambda: "*Applied" in card.text)
         lines = [json.loads(line) for line in fleet.processes[0].lines if line.startswith("{")]
     click = next(one for one in lines if one.get("name") == "testusers.approve")
     by_id = [one for one in lines if one.get("request_id") == click["request_id"]]

@@ -50,14 +50,14 @@ async def click(world, user: str, message, button: str):
 
 
 async def shows(world, message, words: str):
-    await world.slack.until(lambda: words in message.all_text, timeout=15)
+    await world.slack.until(lambda: words in message.all_text)
 
 
 async def told(world, user: str, words: str):
     def found():
         return any(words in message.all_text for message in world.slack.workspace.dm(user))
 
-    await world.slack.until(found, timeout=15)
+    await world.slack.until(found)
 
 
 async def test_a_request_is_approved_and_applied(world):
@@ -449,8 +449,8 @@ async def test_second_card_of_a_lost_answer_becomes_true_when_it_is_clicked(
     world.slack.workspace.faults.cut("chat.postMessage")
     await world.ask(OTTO, "/testusers", "add welcome +15550001111")
     cards = world.slack.workspace.messages
-    await world.slack.until(lambda: len(cards("C0APPROVALS")) == 2, timeout=15)
-    await world.slack.until(lambda: world.slack.workspace.calls_of("chat.update"), timeout=15)
+    await world.slack.until(lambda: len(cards("C0APPROVALS")) == 2)
+    await world.slack.until(lambda: world.slack.workspace.calls_of("chat.update"))
     await click(world, ADA, cards("C0APPROVALS")[clicked], "Approve")
     await shows(world, cards("C0APPROVALS")[1], "Applied")
     if clicked == 0:

@@ -73,4 +73,4 @@ async def test_policies_hold_over_http(sqlite_url):
         message = await card(world)
         assert f"Approvers: <@{VERA}>" in message.all_text
         await world.slack.click(VERA, message, "Approve")
-        await world.slack.until(lambda: "*Applied*" in message.all_text, timeout=15)
+        await world.slack.until(lambda: "*Applied*" in message.all_text)

@@ -20,13 +20,14 @@ import asyncpg
 import pytest
 
 from bot.ops.clock import SystemClock
+from sandbox.patience import PATIENCE_SECONDS
 from sandbox.services.faults import Fault, FaultKind
 from tests.faults.drill import CannotRunError
 from tests.faults.drills.database import small_disk
 from tests.support.told import Broken, surroundings
 
 ROOT = Path(__file__).parents[2]
-SECONDS = 20.0
+SECONDS = PATIENCE_SECONDS
 BEGIN = "| what is broken |"
 
 Act = Callable[[Broken, str], Awaitable[None]]
@@ -330,9 +331,10 @@ async def seen(case: Case, broken: Broken) -> None:
         return
     *wanted, log, alerts = rows()[case.name]
     events = set(re.findall(r"`([^`]+)`", log))
-    deadline = time.monotonic() + SECONDS
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + SECONDS
     while (now := await broken.row()) != [*wanted, alerts] or not events <= broken.logged():
-        if time.monotonic() > deadline:
+        if loop.time() > deadline:
             assert (now, broken.logged()) == ([*wanted, alerts], events)
         await asyncio.sleep(0.2)
 

@@ -92,25 +92,25 @@ async def test_everything_goes_on_after_an_upgrade(url, key, capsys):
 async def check_requests(world: World, cards: dict[str, Message]) -> None:
     """The stored click is followed, the old card's button answers, the grant ends on time."""
     slack, flow = world.slack, world.services.state.flows[WELCOME]
-    await slack.until(lambda: "+15550002" in flow.identities, timeout=20)
-    await slack.until(lambda: "Applied" in cards[CLICKED].all_text, timeout=20)
+    await slack.until(lambda: "+15550002" in flow.identities)
+    await slack.until(lambda: "Applied" in cards[CLICKED].all_text)
     assert (await slack.click("U0APPROVER", cards[PENDING], "Approve")).status == 200
-    await slack.until(lambda: "Applied" in cards[PENDING].all_text, timeout=20)
-    await slack.until(lambda: "+15550001" not in flow.identities, timeout=20)
-    await slack.until(lambda: "Access ended" in cards[GRANTED].all_text, timeout=20)
+    await slack.until(lambda: "Applied" in cards[PENDING].all_text)
+    await slack.until(lambda: "+15550001" not in flow.identities)
+    await slack.until(lambda: "Access ended" in cards[GRANTED].all_text)
     assert flow.identities == ["+15550100001", "+15550002", "+15550005"]
 
 
 async def check_messages(world: World, cards: dict[str, Message]) -> None:
     """What was not sent is sent once, what was posted is edited, the incident is cleared."""
     slack, workspace = world.slack, world.slack.workspace
-    await slack.until(lambda: "Cleared" in cards[INCIDENT].all_text, timeout=20)
+    await slack.until(lambda: "Cleared" in cards[INCIDENT].all_text)
 
     def told(word: str) -> list[str]:
         return [one.all_text for one in workspace.dm("U0OPERATOR") if word in one.all_text]
 
     outcomes = ("not this week", "+15550002", "+15550005", "+15550001")
-    await slack.until(lambda: all(told(word) for word in outcomes), timeout=20)
+    await slack.until(lambda: all(told(word) for word in outcomes))
     old = {message.ts for message in cards.values()}
     (posted,) = [one for one in workspace.messages("C0APPROVALS") if one.ts not in old]
     assert "+15550004" in posted.all_text

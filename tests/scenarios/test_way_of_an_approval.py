@@ -73,5 +73,5 @@ async def test_six_transactions_lie_between_the_click_and_the_post(database_url,
         card = (await world.slack.until(lambda: cards("C0APPROVALS")))[0]
         steps.clear()
         await world.slack.click(ADA, card, "Approve")
-        await world.slack.until(lambda: "Applied" in card.all_text, timeout=15)
+        await world.slack.until(lambda: "Applied" in card.all_text)
     assert len(list(on_the_way(steps))) <= 6, list(on_the_way(steps))

@@ -22,6 +22,7 @@ from sandbox.slack.delivery import sign
 from tests.support.entries import payload_of
 from tests.support.entry_points import EntryPoint
 from tests.support.fleet import Fleet
+from tests.support.loop_time import seconds_now
 
 WELCOME = "FW00000000000000000000000000000001"
 BOMB = gzip.compress(b"\0" * (30 << 20), 9)
@@ -45,7 +46,7 @@ class Attack:
     @property
     def goes_on(self) -> bool:
         """Whether there is time left."""
-        return time.monotonic() < self.until
+        return seconds_now() < self.until
 
     @property
     def address(self) -> URL:

@@ -13,6 +13,7 @@ from bot.store.engine import Database
 from bot.store.tables import requests
 from tests.security.attackers import EVIL, WELCOME, Attack, database_writer, unsigned, viewer
 from tests.support.fleet import running_fleet
+from tests.support.loop_time import seconds_now
 
 KEY = "the-key-of-the-audit-in-attacks"
 ATTACKERS: dict[str, Callable[[Attack], Awaitable[None]]] = {
@@ -42,8 +43,8 @@ async def attack(
         flow = fleet.services.state.flows[WELCOME]
         before = list(flow.identities)
         await fleet.ask("U0OPERATOR", "/testusers", f"add welcome {HONEST}")
-        calm = await _acknowledgements(fleet, time.monotonic() + min(5.0, seconds / 3))
-        until = time.monotonic() + seconds
+        calm = await _acknowledgements(fleet, seconds_now() + min(5.0, seconds / 3))
+        until = seconds_now() + seconds
         at_work = Attack(fleet, until, random.Random(seed))
         at_work.request_ids = await _request_ids(database_url)
         late: list[float] = []
@@ -95,7 +96,7 @@ async def _request_ids(database_url: str) -> list[str]:
 async def _acknowledgements(fleet, until: float) -> list[float]:  # type: ignore[no-untyped-def]
     """How long each command of somebody else took to be acknowledged."""
     acks = []
-    while time.monotonic() < until or len(acks) < 3:
+    while seconds_now() < until or len(acks) < 3:
         delivery = await fleet.slack.command("U0APPROVER", "C0GENERAL", "/gatehouse", "whoami")
         assert delivery.status == 200, delivery
         acks.append(delivery.seconds)

@@ -12,6 +12,7 @@ from sandbox.people import Person
 from sandbox.slack.filling import NotThereError
 from sandbox.slack.messages import Message, View
 from tests.support.fleet import SLACKBOT, Fleet, NoAnswerError, is_silence
+from tests.support.loop_time import seconds_now
 from tests.support.story import APPROVALS, APPROVER, FLOWS, MARKS, REQUESTER, SECOND, Story, Wish
 
 CHECKERS = ("U0CHECK1", "U0CHECK2", "U0CHECK3")
@@ -62,7 +63,7 @@ class Soak:
     @property
     def is_on(self) -> bool:
         """Whether new work begins."""
-        return time.monotonic() < self.ends_at
+        return seconds_now() < self.ends_at
 
     async def pause(self, most: float) -> None:
         """Wait for a moment."""
@@ -70,7 +71,7 @@ class Soak:
 
     async def ask(self, user: str, command: str, text: str) -> Message:
         """Type a command; silence is counted, and not an error where processes are killed."""
-        began = time.monotonic()
+        began = seconds_now()
         try:
             answer = await self.fleet.ask(user, command, text)
         except NoAnswerError:
@@ -80,7 +81,7 @@ class Soak:
         if is_silence(answer):
             self.counts["answers by Slack instead"] += 1
         else:
-            self.answer_seconds.append(time.monotonic() - began)
+            self.answer_seconds.append(seconds_now() - began)
         return answer
 
 

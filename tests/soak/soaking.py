@@ -4,7 +4,6 @@ import asyncio
 import json
 import random
 import statistics
-import time
 
 from sandbox.services.state import ServicesState
 from tests.soak.actors import (
@@ -21,6 +20,7 @@ from tests.soak.actors import (
 )
 from tests.soak.checks import check
 from tests.support.fleet import running_fleet
+from tests.support.loop_time import seconds_now
 from tests.support.story import Story
 from tests.support.world import ROLES
 
@@ -48,7 +48,7 @@ async def soak(database_url: str, pace: Pace, seed: int) -> list[tuple[str, obje
         database_url, PROCESSES, services=services(), **settings(expire)
     ) as fleet:
         more_people(fleet)
-        ends_at = time.monotonic() + pace.seconds
+        ends_at = seconds_now() + pace.seconds
         one = Soak(fleet, Story(fleet), random.Random(seed), pace, ends_at)
         await work(one)
         found = await check(one)

@@ -54,6 +54,7 @@ async def end_connections(url: str) -> None:
 
 async def test_connection_in_use_is_not_asked_whether_it_lives(database, monkeypatch):
     pings = count_pings(database, monkeypatch)
+    monkeypatch.setattr(postgres, "PING_AFTER_SECONDS", 3600.0)
     assert len({await server_process(database) for _ in range(5)}) == 1
     assert pings["ping"] == 0
 

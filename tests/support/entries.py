@@ -43,7 +43,7 @@ async def write(world: World, user: str, text: str) -> Message:
         new = [one for one in world.slack.workspace.dm(user)[before:] if one.user != user]
         return new[-1] if new and "Working on it" not in new[-1].all_text else None
 
-    return await world.slack.until(answer, timeout=15)
+    return await world.slack.until(answer)
 
 
 def _seen(world: World, user: str) -> list[Message]:
@@ -59,7 +59,7 @@ async def _home(world: World, user: str) -> View:
     delivery = await world.slack.open_home(user)
     assert (delivery.status, delivery.error) == (200, None)
     homes = world.slack.workspace.homes
-    return await world.slack.until(lambda: homes[user], timeout=15)
+    return await world.slack.until(lambda: homes[user])
 
 
 async def _outcome(world: World, user: str, before: int) -> Message | View:
@@ -70,7 +70,7 @@ async def _outcome(world: World, user: str, before: int) -> Message | View:
         new = _seen(world, user)[before:]
         return new[-1] if new and "Working on it" not in new[-1].all_text else None
 
-    found = await world.slack.until(seen, timeout=15)
+    found = await world.slack.until(seen)
     if isinstance(found, View):
         world.slack.workspace.close(found, everything=True)
     return found

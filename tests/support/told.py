@@ -17,6 +17,7 @@ from bot.settings import read_settings
 from sandbox.services.running import RunningServices, running_services
 from sandbox.services.state import ServicesState
 from sandbox.slack.server import RunningSlack, running_slack
+from tests.support.steady import SteadyClock
 from tests.support.world import environment_for
 
 ALARMS = re.compile(
@@ -45,7 +46,7 @@ class Broken:
         """Run the bot until the block ends, whether or not it gets ready."""
         with structlog.testing.capture_logs() as events:
             self.events = events
-            async with gatehouse(read_settings(self.environment)) as self.bot:
+            async with gatehouse(read_settings(self.environment), clock=SteadyClock()) as self.bot:
                 service, stopping = Service(self.bot), asyncio.Event()
                 serving = asyncio.create_task(service.run(stopping))
                 try:

@@ -7,6 +7,7 @@ async with running_world(tmp_path) as world:
 
 import asyncio
 import json
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -15,10 +16,12 @@ from bot.app import Gatehouse, gatehouse
 from bot.ops.clock import Clock
 from bot.serve import Service
 from bot.settings import read_settings
+from bot.store.sqlite import is_sqlite
 from sandbox.services.running import RunningServices, running_services
 from sandbox.services.state import ServicesState
 from sandbox.slack.messages import Message
 from sandbox.slack.server import RunningSlack, running_slack
+from tests.support.steady import SteadyClock
 
 ROLES = {
     "viewer": ["U0VIEWER"],
@@ -51,7 +54,7 @@ class World:
             new = self.slack.workspace.ephemerals(user)[after:]
             return new[-1] if new and "Working on it" not in new[-1].all_text else None
 
-        return await self.slack.until(found, timeout=15)
+        return await self.slack.until(found)
 
 
 @asynccontextmanager
@@ -67,19 +70,22 @@ async def running_world(
 
     Args:
         database_url: Of a new database.
-        clock: The bot's; the machine's when left out.
+        clock: The bot's; the machine's, less what it stood still, when left out.
         services: The stand-ins' state; a fresh one when left out.
         prepare: What is done before the bot starts.
         settings: Environment variables in small letters, over the usual ones.
     """
-    async with running_services(services or ServicesState()) as running, running_slack() as slack:
+    steady = SteadyClock()
+    if services is None:
+        services = ServicesState(now=_time_of(database_url, steady))
+    async with running_services(services) as running, running_slack() as slack:
         environment = {
             **environment_for(slack, running, database_url),
             **{name.upper(): value for name, value in settings.items()},
         }
         if prepare is not None:
             await prepare(slack)
-        async with gatehouse(read_settings(environment), clock=clock) as bot:
+        async with gatehouse(read_settings(environment), clock=clock or steady) as bot:
             service = Service(bot)
             stopping = asyncio.Event()
             serving = asyncio.create_task(service.run(stopping))
@@ -90,6 +96,11 @@ async def running_world(
             finally:
                 stopping.set()
                 await serving
+
+
+def _time_of(database_url: str, steady: SteadyClock) -> Callable[[], float]:
+    """The clock by which the bot sees to the limits: a server has its own, which goes on."""
+    return (lambda: steady.now().timestamp()) if is_sqlite(database_url) else time.time
 
 
 def environment_for(

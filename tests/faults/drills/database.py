@@ -5,7 +5,6 @@ import os
 import shutil
 import sqlite3
 import subprocess
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
@@ -15,6 +14,7 @@ import asyncpg
 
 from tests.faults.drill import CannotRunError, Drill, Notes, lasts
 from tests.support.fleet import Fleet, is_silence, running_fleet
+from tests.support.loop_time import seconds_now
 from tests.support.postgres import (
     POSTGRES_USER,
     Cluster,
@@ -177,7 +177,7 @@ async def disturbed(
     story = Story(fleet)
     waiting = await story.request()
     await begin()
-    began = time.monotonic()
+    began = seconds_now()
     await refused(notes, story)
     await notes.click_says(story, waiting, "Approve", *SORRY, *(DONE if writes_only else ()))
     if not writes_only:

@@ -2,7 +2,6 @@
 
 import asyncio
 import random
-import time
 
 import asyncpg
 
@@ -10,6 +9,7 @@ from sandbox.services.faults import Fault, FaultKind
 from tests.faults.drill import Drill, Notes, lasts
 from tests.support.fleet import Fleet, running_fleet
 from tests.support.kinds import database_of
+from tests.support.loop_time import seconds_now
 from tests.support.processes import BotProcess
 from tests.support.story import APPROVER, REQUESTER, Story
 
@@ -27,7 +27,7 @@ async def frozen_with_a_row(notes: Notes) -> None:
         story = Story(fleet)
         waiting = await story.request()
         await freeze_inside_a_transaction(fleet, first, url)
-        began = time.monotonic()
+        began = seconds_now()
         fleet.processes.remove(first)
         try:
             async with notes.recovery():
@@ -97,7 +97,7 @@ async def late_post(notes: Notes) -> None:
         flow = fleet.services.state.flows[story.sid("welcome")]
         await story.press(APPROVER, first, "Approve", "applied")
         await hold.reached()
-        began = time.monotonic()
+        began = seconds_now()
         await lasts(began, SECOND_AFTER_SECONDS)
         await story.press(APPROVER, second, "Approve", "applied")
         await story.comes_true()

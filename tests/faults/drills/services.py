@@ -1,6 +1,5 @@
 """A service hangs, resets, drips a byte a second, or fails."""
 
-import time
 from functools import partial
 
 from sandbox.services.faults import Fault, FaultKind
@@ -8,6 +7,7 @@ from sandbox.slack.messages import Message
 from tests.faults.drill import Drill, Notes, lasts
 from tests.support.fleet import Fleet, running_fleet
 from tests.support.kinds import database_of
+from tests.support.loop_time import seconds_now
 from tests.support.story import ADMIN, APPROVER, MARKS, REQUESTER, Story
 
 FLOW_WORDS = ("flow service",)
@@ -21,7 +21,7 @@ async def flow(notes: Notes, kind: FaultKind) -> None:
         story = Story(fleet)
         waiting = await story.request()
         fault = fleet.services.state.faults.add(Fault(kind, "flow", seconds=1.0))
-        began = time.monotonic()
+        began = seconds_now()
         await notes.click_says(story, waiting, "Approve", "You approved")
         await notes.people_see(fleet, REQUESTER, "/testusers", "add welcome somebody", *FLOW_WORDS)
         await notes.people_see(fleet, "U0VIEWER", "/testusers", "list welcome", *FLOW_WORDS)
@@ -53,7 +53,7 @@ async def inventory(notes: Notes, kind: FaultKind) -> None:
         before = await fleet.ask(REQUESTER, "/orgs")
         fault = Fault(kind, "inventory", data_center="eu", seconds=1.0)
         fleet.services.state.faults.add(fault)
-        began = time.monotonic()
+        began = seconds_now()
         answer = await fleet.ask(REQUESTER, "/orgs", "refresh")
         notes.saw(answer, "organizations")
         failing = [line for line in answer.all_text.splitlines() if "*eu* as of" in line]
@@ -72,7 +72,7 @@ async def email(notes: Notes, kind: FaultKind) -> None:
     """The email service fails while its key is checked."""
     async with database_of(notes.database, notes.folder) as url, running_fleet(url) as fleet:
         fault = fleet.services.state.faults.add(Fault(kind, "email", seconds=1.0))
-        began = time.monotonic()
+        began = seconds_now()
         await notes.people_see(fleet, REQUESTER, "/emailkey", "check", "email service")
         await lasts(began, notes.seconds)
         fault.lift()
@@ -119,9 +119,9 @@ def applying(fleet: Fleet) -> list[Message]:
 
 async def seconds_of(story: Story, card: Message) -> float:
     """Approve; return after how many seconds the approver has the answer."""
-    began = time.monotonic()
+    began = seconds_now()
     answer = await story.press(APPROVER, card, "Approve", "applied")
-    took = time.monotonic() - began
+    took = seconds_now() - began
     assert "You approved" in answer.all_text, answer.all_text
     return took
 

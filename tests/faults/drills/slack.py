@@ -1,6 +1,5 @@
 """Slack's Web API fails in each of its ways; answers by response_url still arrive."""
 
-import time
 from collections.abc import Callable
 from functools import partial
 
@@ -9,6 +8,7 @@ from sandbox.slack.faults import Faults
 from tests.faults.drill import Drill, Notes, lasts
 from tests.support.fleet import running_fleet
 from tests.support.kinds import database_of
+from tests.support.loop_time import seconds_now
 from tests.support.story import APPROVER, REQUESTER, Story, Wish
 
 WRITING = ("chat.postMessage", "chat.update")
@@ -30,7 +30,7 @@ async def disturbed(notes: Notes, fails: Break, methods: tuple[str, ...]) -> Non
         calls_before = len(fleet.slack.workspace.calls_of("chat.postMessage"))
         for method in methods:
             fails(faults, method)
-        began = time.monotonic()
+        began = seconds_now()
         later = story.new_identity()
         answer = await fleet.ask(REQUESTER, "/testusers", f"add welcome {later}")
         notes.saw(answer, "Sent to")

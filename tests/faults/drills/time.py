@@ -1,6 +1,5 @@
 """The clock jumps, and processes stand still."""
 
-import time
 from functools import partial
 from pathlib import Path
 
@@ -8,6 +7,7 @@ from sandbox.services.faults import Fault, FaultKind
 from tests.faults.drill import Drill, Notes, lasts
 from tests.support.fleet import running_fleet
 from tests.support.kinds import database_of
+from tests.support.loop_time import seconds_now
 from tests.support.story import APPROVER, REQUESTER, Story
 
 # Slack's signatures are good for five minutes; beyond, the bot must refuse its requests.
@@ -28,7 +28,7 @@ async def jumps(notes: Notes, seconds: float) -> None:
         await story.comes_true()
         for offset in (seconds, -seconds):
             clock.write_text(str(offset))
-            began = time.monotonic()
+            began = seconds_now()
             answer = await fleet.ask(REQUESTER, "/testusers", "list welcome")
             if abs(seconds) == SMALL_JUMP:
                 notes.saw(answer, "person")
@@ -58,7 +58,7 @@ async def suspended(notes: Notes) -> None:
         await hold.reached()
         fleet.processes[0].freeze()
         hold.lift()
-        began = time.monotonic()
+        began = seconds_now()
         answer = await fleet.ask(REQUESTER, "/testusers", "list welcome")
         assert "operation_timeout" in answer.all_text, answer.all_text
         notes.seen.append("Slack's own error: the bot does not answer")
@@ -81,7 +81,7 @@ async def frozen(notes: Notes) -> None:
         await hold.reached()
         first.freeze()
         hold.lift()
-        began = time.monotonic()
+        began = seconds_now()
         fleet.processes.remove(first)
         try:
             await fleet.add()

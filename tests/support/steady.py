@@ -1,0 +1,107 @@
+"""An event loop whose time stands still while the process does.
+
+A machine with other work stops a process for seconds now and then. Then every timeout is over at
+once when it goes on, though nobody had the time to do anything: which says nothing about the bot,
+its stand-ins or the test that waits for them. So none of that time counts here. What merely takes
+long does count.
+"""
+
+import asyncio
+import selectors
+import threading
+import time
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+from bot.ops.clock import SystemClock
+
+# So much later than it wanted, and a thread was not let on.
+NOTICED_SECONDS = 0.2
+# Whoever sleeps looks at the time this often, to see how long it was stopped.
+LONGEST_SLEEP_SECONDS = 0.1
+
+Events = list[tuple[selectors.SelectorKey, int]]
+
+
+class SteadyTime:
+    """Seconds, less those in which this thread neither worked nor wanted to wait.
+
+    Args:
+        passed: Seconds by the machine's clock.
+        worked: Seconds that this thread had a processor.
+
+    `lost` is how many did not count so far.
+    """
+
+    def __init__(
+        self,
+        passed: Callable[[], float] = time.monotonic,
+        worked: Callable[[], float] = time.thread_time,
+    ) -> None:
+        self._passed = passed
+        self._worked = worked
+        self.lost = 0.0
+        self._seen = passed(), worked()
+        self._thread = threading.get_ident()
+
+    def __call__(self, waited: float = 0.0) -> float:
+        """The time; `waited` is for how long this thread has wanted to sleep since it was asked."""
+        if threading.get_ident() != self._thread:
+            return self._passed() - self.lost
+        passed, worked = self._passed(), self._worked()
+        stood = passed - self._seen[0] - (worked - self._seen[1]) - waited
+        if stood > NOTICED_SECONDS:
+            self.lost += stood
+        self._seen = passed, worked
+        return passed - self.lost
+
+
+class SteadySelector(selectors.DefaultSelector):
+    """Sleeps in short pieces."""
+
+    def __init__(self, steady_time: SteadyTime) -> None:
+        super().__init__()
+        self._time = steady_time
+
+    def select(self, timeout: float | None = None) -> Events:
+        """As ever, but a process that was stopped sleeps for the rest of its time."""
+        until = None if timeout is None else self._time() + timeout
+        while True:
+            left = LONGEST_SLEEP_SECONDS if until is None else until - self._time()
+            piece = max(0.0, min(left, LONGEST_SLEEP_SECONDS))
+            events = super().select(piece)
+            now = self._time(waited=piece)
+            if events or (until is not None and now >= until):
+                return events
+
+
+class SteadyLoop(asyncio.SelectorEventLoop):
+    """The loop of tests."""
+
+    def __init__(self) -> None:
+        self.steady_time = SteadyTime()
+        super().__init__(SteadySelector(self.steady_time))
+
+    def time(self) -> float:
+        """As timeouts and sleeps count it."""
+        return self.steady_time()
+
+
+class SteadyClock(SystemClock):
+    """The machine's clock for a bot in a test's loop, less what the process stood still."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, SteadyLoop)
+        self._steady_time = loop.steady_time
+        self._lost = loop.steady_time.lost
+
+    def now(self) -> datetime:
+        """Return the wall-clock time, aware, in UTC."""
+        self._steady_time()
+        return super().now() - timedelta(seconds=self._steady_time.lost - self._lost)
+
+    def monotonic(self) -> float:
+        """Return seconds that never go backwards."""
+        return self._steady_time()
