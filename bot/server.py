@@ -169,8 +169,8 @@ class SlackEndpoint:
 
     def _refusal(self, request: web.Request, body: str) -> Refusal | None:
         """Why it is not Slack's, or None when it is."""
-        timestamp = request.headers.get("X-Slack-Request-Timestamp", "")
-        signature = request.headers.get("X-Slack-Signature", "")
+        timestamp = _only(request, "X-Slack-Request-Timestamp")
+        signature = _only(request, "X-Slack-Signature")
         if self._verifier is None or not TIMESTAMP.fullmatch(timestamp) or not signature:
             return Refusal.UNSIGNED
         age = time.time() - int(timestamp)
@@ -179,6 +179,15 @@ class SlackEndpoint:
         if not signature.isascii() or not self._verifier.is_valid(body, timestamp, signature):
             return Refusal.WRONG_SIGNATURE
         return None
+
+
+def _only(request: web.Request, name: str) -> str:
+    """Return a header; "" where it is not there, or more than once.
+
+    Of two signatures one could be verified, and the replay be known by the other.
+    """
+    values = request.headers.getall(name, [])
+    return values[0] if len(values) == 1 else ""
 
 
 def _bolt_request(request: web.Request, body: str) -> AsyncBoltRequest | None:

@@ -97,6 +97,14 @@ async def test_an_unsigned_request_is_refused(bot, missing):
     assert await post(bot, COMMAND, headers) == 401
 
 
+@pytest.mark.parametrize("name", ["X-Slack-Signature", "X-Slack-Request-Timestamp"])
+async def test_header_that_is_there_twice_is_refused(bot, name):
+    headers = CIMultiDict(signed(bot.slack.signing_secret, COMMAND))
+    # Whoever replays a request could let one be verified, and be known by the other.
+    headers.add(name, "v0=" + "0" * 64 if name.endswith("Signature") else "1")
+    assert await post(bot, COMMAND, headers) == 401
+
+
 TIMESTAMPS = ["", "x", "12.5", "-1", "1e9", " 1", "١٢٣", "0x10", "9" * 13, "9" * 5000, "nan"]
 
 
