@@ -29,7 +29,7 @@ from bot.service_errors import (
     WrongForm,
 )
 
-LONGEST_REASON = 300
+LONGEST_REASON, READ_OF_WORDS = 300, 3_000
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -128,7 +128,8 @@ def code_and_words(call: ServiceCall, body: bytes, redactor: Redactor) -> tuple[
 
 def plain_words(text: str, redactor: Redactor) -> str:
     """A service's words on one line, short, without control characters and secrets."""
-    clean = redactor.clean(text)
+    # As much as makes a line; before that a secret is not cut in two.
+    clean = redactor.clean(text)[:READ_OF_WORDS]
     visible = (" " if unicodedata.category(sign)[0] in "CZ" else sign for sign in clean)
     line = " ".join("".join(visible).split())
     return line if len(line) <= LONGEST_REASON else line[: LONGEST_REASON - 1] + "…"

@@ -34,7 +34,8 @@ _PLAIN = str.maketrans(
 )
 # Of two words: twice the characters in common over all characters. "lst" and "list" have 0.86.
 LIKENESS = 0.6
-_ENDS = re.compile(rf"^(?:{UNSEEN.pattern}|\s)+|(?:{UNSEEN.pattern}|[\s;])+$")
+_BEFORE = re.compile(rf"^(?:{UNSEEN.pattern}|\s)+")
+_AFTER = re.compile(rf"{UNSEEN.pattern}|[\s;]")
 _NUMBER_DASH = re.compile("(?<=[0-9)])[\u2010\u2011\u2012\u2013\u2212](?=[0-9(])")
 _DASHES = re.compile("-{2,}")
 
@@ -77,8 +78,12 @@ def tidy_identity(text: str) -> str:
     between digits, and a semicolon after it.
     """
     composed = unicodedata.normalize("NFC", text)
-    bare = _ENDS.sub("", composed)
-    return _NUMBER_DASH.sub("-", bare)
+    bare = _BEFORE.sub("", composed)
+    end = len(bare)
+    # Character by character: a pattern that ends in `$` is tried anew at each of them.
+    while end and _AFTER.match(bare, end - 1):
+        end -= 1
+    return _NUMBER_DASH.sub("-", bare[:end])
 
 
 def closest(typed: str, known: Iterable[str], count: int = 1) -> list[str]:

@@ -86,7 +86,10 @@ def moment_of(start: StartTime, now: datetime, zone: tzinfo) -> datetime | None:
 
 
 def _upcoming(day: date, at: time, now: datetime, zone: tzinfo) -> datetime | None:
-    """The moment of that local time, unless it has passed."""
+    """The moment of that local time, unless it has passed, or is too far away."""
+    # A day more than that, as zones differ; the last day there is has no moment in some of them.
+    if abs(day - now.date()) > FURTHEST + timedelta(days=1):
+        return None
     for fold in (0, 1):
         local = datetime.combine(day, at, zone).replace(fold=fold)
         moment = local.astimezone(UTC)

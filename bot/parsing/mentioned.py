@@ -13,7 +13,8 @@ _SCHEME = r"[A-Za-z][A-Za-z0-9+.-]{1,30}:[^\s,;<>\"'()]+"
 _DATE = r"\d{4}-\d{2}-\d{2}"
 _PHONE = r"\+?\(?\d(?:[ ().\-/\u00a0]{0,2}\d){6,}"
 _CANDIDATE = re.compile(
-    rf"(?P<link>{_LINK})|(?<![\w.])(?P<mail>(?:mailto:)?{_MAIL})|(?P<date>{_DATE})"
+    # An address begins where nothing before it can belong to it: each character is read once.
+    rf"(?P<link>{_LINK})|(?<![\w.+-])(?P<mail>(?:mailto:)?{_MAIL})|(?P<date>{_DATE})"
     rf"|(?<!\w)(?P<scheme>{_SCHEME})|(?<![\w.:+])(?P<phone>{_PHONE})(?!\w)"
 )
 _ENDS = ".,;:!?)]}*_~`"

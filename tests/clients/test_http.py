@@ -5,6 +5,7 @@ import gzip
 import json
 import socket
 import threading
+import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
@@ -18,9 +19,11 @@ from yarl import URL
 
 from bot.clients import http
 from bot.clients.calls import Answer, Attempt, ServiceCall
+from bot.clients.failures import plain_words
 from bot.clients.http import LARGE_BYTES, MOST_BYTES, RETRY_PAUSES_SECONDS
 from bot.errors import DatabaseUnavailable, QuotaError
 from bot.model.quotas.reported import ReportedLimits
+from bot.ops.redaction import Redactor
 from bot.service_errors import (
     CredentialsRefused,
     NotJson,
@@ -342,6 +345,14 @@ async def test_words_of_a_refusal_are_one_short_line_without_secrets(bench: Benc
     assert caught.value.message.startswith("bad key [secret] yyy")
     assert len(caught.value.message) == 300
     assert "not for people" not in caught.value.sentence
+
+
+@pytest.mark.parametrize("sign", ["y", " ", "\x07"])
+def test_endless_words_of_a_refusal_hold_nobody_up(sign: str) -> None:
+    started = time.process_time()
+    words = plain_words(sign * (10 << 20), Redactor(["hunter2-token"]))
+    assert len(words) in {0, 300}
+    assert time.process_time() - started < 0.5
 
 
 async def test_each_call_is_one_log_line_with_the_request_id_and_no_address(bench: Bench) -> None:

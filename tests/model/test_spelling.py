@@ -2,13 +2,14 @@
 
 import re
 import sys
+import time
 import unicodedata
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.model.spelling import _SHAPING, UNSEEN, exactly
+from bot.model.spelling import _SHAPING, UNSEEN, exactly, tidy_identity
 
 EVERY = [chr(number) for number in range(sys.maxunicode + 1)]
 # https://www.unicode.org/Public/UCD/latest/ucd/DerivedCoreProperties.txt, Default_Ignorable
@@ -80,3 +81,12 @@ def test_unseen_characters_of_all_of_unicode_are_known():
     formats = {c for c in EVERY if unicodedata.category(c) in {"Cc", "Cf", "Cs", "Zl", "Zp"}}
     wanted = (ignorable | formats | {"\u2800"}) - set(SEEN_FORMATS)
     assert {c for c in wanted if not UNSEEN.match(c) and not _SHAPING.match(c)} == set()
+
+
+@pytest.mark.parametrize("sign", [";", " ", "\u200b", ";\t"])
+def test_long_run_after_an_identity_is_read_in_no_time(sign):
+    run = sign * 50_000
+    started = time.process_time()
+    assert tidy_identity(f"+1{run}") == "+1"
+    assert tidy_identity(f"+1{run}x") == f"+1{run}x"
+    assert time.process_time() - started < 1.0

@@ -48,6 +48,7 @@ def test_a_start_is_read_as_it_is_typed(words: str, start: str | None, taken: in
         ("2026-03-02 07:00", StartTime(time(9), "2026-12-01"), "2026-12-01 08:00"),
         ("2026-03-02 07:00", StartTime(time(9), "2026-03-01"), None),
         ("2026-03-02 07:00", StartTime(time(9), "2027-12-01"), None),
+        ("2026-03-02 07:00", StartTime(time(0), "0001-01-01"), None),
         # The night of 29 March the clocks go from 2:00 to 3:00.
         ("2026-03-28 12:00", StartTime(time(9)), "2026-03-29 07:00"),
         ("2026-03-28 12:00", StartTime(time(2, 30), "tomorrow"), "2026-03-29 01:30"),
