@@ -53,8 +53,8 @@ def audit(entries: Sequence[RecordedEntry], head: str, names: Names) -> Message:
         return _plain("The audit log is empty.")
     lines = [_line(entry, names) for entry in entries]
     footer = (
-        f"Latest hash: `{head}`. Keep it: `python -m bot audit verify --head` then detects deleted"
-        " entries."
+        f"Latest hash: {text.code(head)}. Keep it: `python -m bot audit verify --head` then"
+        " detects deleted entries."
     )
     chunks = _chunks(lines)
     shown = sum(chunk.count("\n") + 1 for chunk in chunks)
@@ -79,7 +79,7 @@ def _sentence(entry: RecordedEntry, names: Names) -> str:
     """What happened; an entry of another form is shown as it stands."""
     try:
         return _known(entry, json.loads(entry.detail), names) or _as_it_stands(entry, names)
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (ValueError, ArithmeticError, KeyError, TypeError, AttributeError, RecursionError):
         return _as_it_stands(entry, names)
 
 

@@ -124,12 +124,14 @@ def _small_print(incident: Incident) -> str:
 
 def _as_sent(incident: Incident) -> str:
     sent = incident.detail.get("sent_code")
-    return "" if sent == incident.code else f" (sent as {'none' if sent is None else sent})"
+    shown = "none" if sent is None else text.escape(str(sent), 40)
+    return "" if sent == incident.code else f" (sent as {shown})"
 
 
 def _own_use(detail: Mapping[str, Any]) -> str:
     own: Mapping[str, Sequence[int]] = detail["own"]
-    return ", ".join(f"{own[kind][0]}/{own[kind][1]} {words}" for kind, words in _OWN.items())
+    uses = (f"{own[kind][0]}/{own[kind][1]} {words}" for kind, words in _OWN.items())
+    return ", ".join(text.escape(use, 60) for use in uses)
 
 
 def _clients(detail: Mapping[str, Any]) -> list[str]:

@@ -17,9 +17,10 @@ def edited(noun: str, name: str) -> Message:
 def head(position: int, head: str) -> Message:
     """The audit's head, once a day: a witness outside the database."""
     entries = text.count(position, "entry", "entries")
+    command = text.code(f"python -m bot audit verify --head {head}")
     return _message(
         f"Audit: {entries}, head {text.code(head)}. To check later that nothing up to here was"
-        f" changed: `python -m bot audit verify --head {head[:64]}`"
+        f" changed: {command}"
     )
 
 

@@ -2,6 +2,7 @@
 
 import html
 import re
+import tracemalloc
 import unicodedata
 from datetime import UTC, datetime
 
@@ -244,3 +245,15 @@ def test_identity_is_a_code_span_and_says_how_other_alphabets_read():
     assert text.identity("<!channel>") == "`&lt;!channel&gt;`"
     assert text.identity("chat:\u0430da") == "`chat:⟨U+0430⟩da` (chat:\u0430da)"
     assert text.identity("chat:ada\u200d") == "`chat:ada⟨U+200D⟩`"
+
+
+@pytest.mark.parametrize("shown", [text.escape, text.sentence, text.code, text.plain])
+def test_what_is_remembered_of_a_long_text_is_short(shown):
+    tracemalloc.start()
+    try:
+        for number in range(100):
+            shown(f"{number} " + "x" * 100_000, 60)
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept < 1_000_000

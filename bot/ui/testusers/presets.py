@@ -19,7 +19,7 @@ def listing(presets: Sequence[Preset], *, sees_identities: bool) -> Message:
     show = in_full if sees_identities else masked
     title = f"*{text.count(len(presets), 'preset')}*, to use as `@name` in `add` and `remove`"
     lines = [
-        f"• `@{one.name}` ({how_many(len(one.identities))}): {brief(one.identities, show)}"
+        f"• {_name(one.name)} ({how_many(len(one.identities))}): {brief(one.identities, show)}"
         f" · saved by {who(one.saved_by)} {text.time(one.saved_at)}"
         for one in presets[:SHOWN]
     ]
@@ -31,12 +31,16 @@ def listing(presets: Sequence[Preset], *, sees_identities: bool) -> Message:
 def saved(name: str, identities: Sequence[str], before: Preset | None) -> Message:
     """What a preset stands for now, and that it stood for something else."""
     replaced = f" It was {brief(before.identities)} before." if before else ""
-    return _line(f"Saved: `@{name}` stands for {brief(identities)}.{replaced}")
+    return _line(f"Saved: {_name(name)} stands for {brief(identities)}.{replaced}")
 
 
 def deleted(preset: Preset) -> Message:
     """What the preset stood for."""
-    return _line(f"Deleted `@{preset.name}`. It stood for {brief(preset.identities)}.")
+    return _line(f"Deleted {_name(preset.name)}. It stood for {brief(preset.identities)}.")
+
+
+def _name(name: str) -> str:
+    return text.code(f"@{name}", 60)
 
 
 def _line(markup: str) -> Message:

@@ -1,0 +1,53 @@
+"""What somebody writes into the database is a text in messages: it mentions and formats nothing."""
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+
+from bot.model.audit import RecordedEntry
+from bot.model.testusers.presets import Preset
+from bot.model.testusers.requests import Who
+from bot.ui import audit, incidents, record
+from bot.ui.testusers import presets
+from tests.ui.test_incidents import OWN, an_incident
+
+AT = datetime(2026, 11, 20, 9, 0, tzinfo=UTC)
+NASTY = "`<!channel> <@U1>"
+NAMED = Preset(NASTY, (NASTY,), Who("U0OTTO", NASTY), AT)
+USE = OWN | {"day": [NASTY, 1000], "concurrent": [1, NASTY]}
+
+
+def an_entry(action: str, detail: str) -> RecordedEntry:
+    return RecordedEntry(1, AT, "U0OTTO", action, NASTY, detail, "", "")
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        record.head(3, NASTY),
+        record.edited(NASTY, NASTY),
+        record.request_edited(NASTY),
+        incidents.card(an_incident(detail={"sent_code": NASTY, "words": NASTY, "own": USE}), "x"),
+        audit.audit(
+            [an_entry("plan.set", json.dumps({"before": NASTY, "plan": NASTY}))],
+            NASTY,
+            audit.Names(),
+        ),
+        presets.listing([NAMED], sees_identities=True),
+        presets.listing([NAMED], sees_identities=False),
+        presets.saved(NASTY, [NASTY], NAMED),
+        presets.deleted(NAMED),
+    ],
+    ids=lambda message: message.text[:20],
+)
+def test_edited_row_mentions_nobody(message):
+    shown = json.dumps(message.payload())
+    assert "<!channel" not in shown
+    assert "<@" not in shown
+
+
+@pytest.mark.parametrize("seconds", ["Infinity", "NaN", "1e999", '"x"', "[]", "{}", "null"])
+def test_edited_entry_leaves_the_others_to_be_read(seconds):
+    entries = [an_entry("alert.muted", f'{{"seconds": {seconds}}}'), an_entry("x", "{}")]
+    assert "*Last 2 audit entries*" in audit.audit(entries, "0", audit.Names()).text
