@@ -8,6 +8,7 @@ from bot.errors import DatabaseInUse, DatabaseUnavailable
 from bot.model.audit import RecordedEntry, Verdict
 from bot.model.signatures import Seal
 from bot.ops.clock import SystemClock
+from bot.ops.terminal import on_one_line
 from bot.settings import Settings
 from bot.settings.secrets import secret_problem
 from bot.store import audit_keys, seals
@@ -147,7 +148,7 @@ def _print_rows(rows: Sequence[EditedRow]) -> None:
         return
     print(f"Not as Gatehouse wrote it, and stopped: {len(rows)} rows of the database.")
     for row in rows[:ROWS_SHOWN]:
-        print(f"  {row.noun} {row.name}")
+        print(f"  {row.noun} {on_one_line(row.name)}")
     if len(rows) > ROWS_SHOWN:
         print(f"  and {len(rows) - ROWS_SHOWN} more")
 

@@ -8,6 +8,7 @@ from typing import Any
 import structlog
 
 from bot.ops.redaction import Redactor
+from bot.ops.terminal import on_one_line
 
 # Libraries that tell more than anybody wants to know; of Bolt see `bolt_logger`.
 QUIETER = {
@@ -75,13 +76,14 @@ def configure_logs(level: str, style: str, redactor: Redactor) -> None:
 def printable(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> Any:  # noqa: ANN401
     """Keep each record on its line, and a terminal's commands out of it; JSON does so by itself."""
     return {
-        key: _escaped(value) if isinstance(value, str) and key != "exception" else value
+        key: _escaped(value, has_lines=key == "exception") if isinstance(value, str) else value
         for key, value in event.items()
     }
 
 
-def _escaped(text: str) -> str:
-    return "".join(one if one.isprintable() else repr(one)[1:-1] for one in text)
+def _escaped(text: str, *, has_lines: bool) -> str:
+    lines = text.split("\n") if has_lines else [text]
+    return "\n".join(map(on_one_line, lines))
 
 
 def without_secrets(

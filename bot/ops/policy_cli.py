@@ -10,6 +10,7 @@ from bot.clients.slack import SlackClient
 from bot.errors import SlackError, UnknownPerson
 from bot.model.testusers.changes import find_flow
 from bot.ops.clock import SystemClock
+from bot.ops.terminal import on_one_line
 from bot.permissions import Person
 from bot.settings import Settings
 from bot.workflows.people import People
@@ -55,5 +56,5 @@ async def explain_policy(settings: Settings, typed_flow: str, slack_user_id: str
         except SlackError as error:
             print(error.sentence)
             return 1
-    print("\n".join(lines))
+    print("\n".join(map(on_one_line, lines)))
     return 0

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from sqlalchemy import delete, make_url, update
+from sqlalchemy import delete, insert, make_url, update
 
 from bot.model.audit import AuditEntry
 from bot.ops.audit_cli import PLAIN, verify_audit
@@ -11,7 +11,7 @@ from bot.ops.clock import SystemClock
 from bot.settings import Settings, read_settings
 from bot.store.audit import AuditStore
 from bot.store.engine import Database
-from bot.store.tables import audit_entries, audit_head
+from bot.store.tables import audit_entries, audit_head, jobs
 
 LEAST = {
     "SLACK_BOT_TOKEN": "xoxb-1",
@@ -70,6 +70,18 @@ async def test_damage_is_said_with_its_place(chain, sqlite_url, capsys, damage):
             await tx.connection.execute(statement)
     assert await verify_audit(settings(sqlite_url, AUDIT_KEY=KEY), None) == 1
     assert f"broken at entry {BROKEN_AT[damage]}" in capsys.readouterr().out
+
+
+async def test_name_of_an_edited_row_stays_on_its_line(chain, sqlite_url, capsys):
+    hidden = "x\x1b[2A\x1b[J\rThe audit is intact\n"
+    async with chain.transaction() as tx:
+        times = {"due_at": await tx.now(), "generation": 1, "tries": 0}
+        values = {"key": hidden, "kind": "retain", "subject": "x", "payload": {}}
+        await tx.connection.execute(insert(jobs).values(**values, **times))
+    assert await verify_audit(settings(sqlite_url, AUDIT_KEY=KEY), None) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert "  job x\\x1b[2A\\x1b[J\\rThe audit is intact\\n" in lines
+    assert all(line.isprintable() for line in lines)
 
 
 async def test_a_cut_tail_is_found_by_a_head_noted_earlier(chain, sqlite_url, capsys):

@@ -166,6 +166,10 @@ def test_what_cannot_be_printed_takes_no_secret_along(logs, capsys):
 
 
 def test_words_of_others_stay_on_their_line_of_the_console():
-    event = {"event": "x", "reason": "a\nb\x1b[31mc\u202ed", "exception": "1\n2", "n": 3}
+    event = {"event": "x", "reason": "a\nb\x1b[31mc\u202ed", "exception": "1\n2\r", "n": 3}
     shown = printable(None, "info", event)
-    assert shown == {**event, "reason": "a\\nb\\x1b[31mc\\u202ed"}
+    assert shown == {
+        **event,
+        "reason": "a\\nb\\x1b[31mc\\u202ed",
+        "exception": "1\n2\\r",
+    }

@@ -1,6 +1,7 @@
 """`python -m bot policy explain` asks Slack, and says what the bot would decide."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -12,8 +13,14 @@ from tests.support.world import environment_for
 
 
 @pytest.fixture
-async def environment(sqlite_url):
-    async with running_services(ServicesState()) as services, running_slack() as slack:
+async def slack():
+    async with running_slack() as running:
+        yield running
+
+
+@pytest.fixture
+async def environment(sqlite_url, slack):
+    async with running_services(ServicesState()) as services:
         environment = environment_for(slack, services, sqlite_url)
         policies = {"welcome": {"approvers": ["S0APPROVERS"], "longest": "7d"}}
         yield {**environment, "FLOW_POLICIES": json.dumps(policies)}
@@ -33,6 +40,13 @@ async def test_a_member_of_a_named_group_can_approve_by_the_policy(environment) 
         "(U0APPROVER2) can approve: in S0APPROVERS, which FLOW_POLICIES (this flow) names." in out
     )
     assert "They can't approve their own requests [ALLOW_SELF_APPROVAL]" in out
+
+
+async def test_a_name_stays_on_its_line(environment, slack) -> None:
+    person = slack.workspace.people["U0APPROVER2"]
+    slack.workspace.people[person.id] = replace(person, name="Ada\x1b[2K\nAdmins")
+    _, out = await explained(environment, "welcome", "U0APPROVER2")
+    assert "Ada\\x1b[2K\\nAdmins (U0APPROVER2) can approve" in out
 
 
 async def test_an_admin_who_is_not_named_cannot_approve(environment) -> None:

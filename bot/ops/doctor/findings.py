@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 from bot.errors import GatehouseError
+from bot.ops.terminal import on_one_line
 
 WELL = "ok"
 # Nothing was tried: there is nothing to try, or something else has to be mended first.
@@ -77,7 +78,7 @@ def as_table(findings: Sequence[Finding]) -> str:
 
 def _line(one: Finding, width: int) -> str:
     code = f" [{one.code}]" if one.is_problem or one.mark == "WARN" else ""
-    return f"{one.mark:<5}  {one.subject:<{width}}  {one.sentence}{code}"
+    return on_one_line(f"{one.mark:<5}  {one.subject:<{width}}  {one.sentence}{code}")
 
 
 def _verdict(findings: Sequence[Finding]) -> str:

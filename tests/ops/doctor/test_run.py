@@ -538,3 +538,8 @@ def test_the_table_and_the_json_say_the_same() -> None:
             {"subject": "email", "code": "x_wrong", "sentence": "No.", "ok": False},
         ],
     }
+
+
+def test_words_of_others_stay_on_their_line_of_the_table() -> None:
+    line = as_table([Finding("slack token", "ok", "of \x1b[2Aa\nb.")]).splitlines()[0]
+    assert line == "ok     slack token  of \\x1b[2Aa\\nb."
