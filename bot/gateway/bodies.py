@@ -123,6 +123,12 @@ class Mask:
         self._tail = text[end:]
         return text[:end]
 
+    def sees(self, piece: bytes) -> bool:
+        """Whether a secret ends in this piece; for what cannot be changed on its way."""
+        text = self._tail + piece
+        self._tail = text[max(0, len(text) - self._kept_back) :]
+        return any(secret in text for secret in self._secrets)
+
     def rest(self) -> bytes:
         """What was kept back."""
         tail, self._tail = self._tail, b""

@@ -30,7 +30,8 @@ from bot.clients.quota_guard import CallPermit
 from bot.errors import DatabaseUnavailable, GatehouseError
 from bot.gateway.answers import whole_seconds
 from bot.gateway.bodies import IN_MEMORY_BYTES, MOST_BYTES, PIECE_BYTES, Delivery, Mask, Spool
-from bot.model.gateway_requests import passed_headers
+from bot.gateway.packed import PackedScan
+from bot.model.gateway_requests import READABLE_CODINGS, passed_headers
 from bot.model.organizations.organization import OrganizationKey
 from bot.model.quotas.blocks import BlockCode, pause_seconds
 from bot.model.quotas.calls import GATEWAY, CallCause
@@ -240,40 +241,63 @@ class _Exchange:
         mask = Mask(_secrets_in(signed))
         if response.status == HTTPStatus.TOO_MANY_REQUESTS:
             await self._read_refusal(response, mask)
+        elif _coding(response):
+            await self._pass_on_packed(response, mask)
         else:
             await self._pass_on(response, mask)
 
-    async def _pass_on(self, response: aiohttp.ClientResponse, mask: Mask) -> None:
+    async def _begin(self, response: aiohttp.ClientResponse, mask: Mask) -> Delivery:
         answer = web.StreamResponse(
             status=response.status, reason=response.reason, headers=_headers(response, mask)
         )
         self._delivery = Delivery(self._request, answer)
         await self._delivery.begin()
+        return self._delivery
+
+    async def _pass_on(self, response: aiohttp.ClientResponse, mask: Mask) -> None:
+        delivery = await self._begin(response, mask)
+        async for piece in self._pieces(response):
+            await delivery.put(mask.clean(piece))
+        await delivery.put(mask.rest())
+
+    async def _pass_on_packed(self, response: aiohttp.ClientResponse, mask: Mask) -> None:
+        """As `_pass_on`, once all of it was looked at: nothing can be starred out of it."""
+        scan, packed = PackedScan(self._service, _coding(response), mask), Spool()
+        try:
+            async for piece in self._pieces(response):
+                scan.look(piece)
+                packed.write(piece)
+            delivery = await self._begin(response, mask)
+            for piece in packed.pieces():
+                await delivery.put(piece)
+        finally:
+            packed.close()
+
+    async def _pieces(self, response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
+        """The body as it comes, up to what is passed on."""
         passed = 0
         async for piece in response.content.iter_any():
             passed += len(piece)
             if passed > MOST_BYTES:
                 response.close()
                 raise too_large(self._service, MOST_BYTES)
-            await self._delivery.put(mask.clean(piece))
-        await self._delivery.put(mask.rest())
+            yield piece
 
     async def _read_refusal(self, response: aiohttp.ClientResponse, mask: Mask) -> None:
         """Read a 429 whole: what it says decides for how long nobody calls."""
-        body = bytearray()
-        async for piece in response.content.iter_any():
-            body += piece
-            if len(body) > MOST_BYTES:
-                response.close()
-                raise too_large(self._service, MOST_BYTES)
-        plain = _decompressed(bytes(body), response.headers.get("Content-Encoding", ""))
+        body = b"".join([piece async for piece in self._pieces(response)])
+        plain = _decompressed(body, _coding(response))
         code, words = code_and_words(self._service, plain, self._parts.redactor)
         sentence = f"{self._service.subject} declines: too many requests."
         limits = ReportedLimits.from_headers(response.headers)
         await self._grant.refused(
             RateLimited("inventory", sentence, code=code, message=words, reported=limits)
         )
-        clean = mask.clean(bytes(body)) + mask.rest()
+        if _coding(response):
+            PackedScan(self._service, _coding(response), mask).look(body)
+            clean = body
+        else:
+            clean = mask.clean(body) + mask.rest()
         answer = web.Response(status=429, body=clean, headers=_headers(response, mask))
         self._refused = answer, BlockCode.known(code)
 
@@ -348,8 +372,14 @@ def _headers(response: aiohttp.ClientResponse, mask: Mask) -> "list[tuple[str, s
     return [(name, mask.text(value)) for name, value in headers]
 
 
-def _decompressed(body: bytes, encoding: str) -> bytes:
-    if encoding.strip().casefold() not in {"gzip", "deflate"}:
+def _coding(response: aiohttp.ClientResponse) -> str:
+    """How the answer is compressed; "" where it is as it is."""
+    coding = response.headers.get("Content-Encoding", "").strip().casefold()
+    return "" if coding == "identity" else coding
+
+
+def _decompressed(body: bytes, coding: str) -> bytes:
+    if coding not in READABLE_CODINGS:
         return body
     with suppress(zlib.error):
         return zlib.decompressobj(_GZIP_OR_ZLIB).decompress(body, PIECE_BYTES)

@@ -13,6 +13,8 @@ from urllib.parse import unquote, unquote_plus
 from bot.model.gateway import GatewayRefusal, forbidden, malformed
 
 LONGEST_WAIT_SECONDS = 60
+# What of the ways to compress an answer can be looked into, so that no credential passes in it.
+READABLE_CODINGS = frozenset({"gzip", "x-gzip", "deflate"})
 ORGANIZATION, TOKEN = "organization_id", "authtoken"
 
 Headers = Sequence[tuple[str, str]]
@@ -165,7 +167,16 @@ def headers_to_send(headers: Headers) -> list[tuple[str, str]]:
     """
     for name, value in headers:
         _require_plain_header(_squashed(name), value)
-    return passed_headers(headers)
+    return [
+        (name, _readable(value) if name.casefold() == "accept-encoding" else value)
+        for name, value in passed_headers(headers)
+    ]
+
+
+def _readable(accepted: str) -> str:
+    """Of the codings that a client takes those that can be looked into."""
+    named = [(one.partition(";")[0].strip().casefold(), one.strip()) for one in accepted.split(",")]
+    return ", ".join(one for name, one in named if name in READABLE_CODINGS) or "identity"
 
 
 def _require_plain_header(name: str, value: str) -> None:

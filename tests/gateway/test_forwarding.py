@@ -3,6 +3,7 @@
 import asyncio
 import gzip
 import io
+import zlib
 
 import aiohttp
 import pytest
@@ -117,6 +118,52 @@ async def test_compressed_answer_stays_compressed(gateway):
         assert response.headers["Content-Encoding"] == "gzip"
         assert await response.text() == "hello" * 100
     assert gateway.upstream.got[0].header("Accept-Encoding") == ["gzip"]
+
+
+async def echo(request, _body):
+    """Answer with the address that was asked for, and so with the credential in it."""
+    packed = {
+        "gzip": gzip.compress,
+        "deflate": zlib.compress,
+        "br": lambda body: body,
+    }[request.headers["X-Coding"]]
+    text = b"x" * int(request.headers["X-Before"]) + request.raw_path.encode()
+    headers = {"Content-Encoding": request.headers["X-Coding"]}
+    return web.Response(body=packed(text), headers=headers, status=int(request.headers["X-Status"]))
+
+
+@pytest.mark.parametrize("coding", ["gzip", "deflate", "br"])
+@pytest.mark.parametrize("before", [0, 65_470])
+@pytest.mark.parametrize("status", [200, 429])
+async def test_credential_in_a_compressed_answer_does_not_pass(gateway, coding, before, status):
+    gateway.upstream.answer = echo
+    headers = {"X-Coding": coding, "X-Before": str(before), "X-Status": str(status)}
+    async with gateway.call(ITEMS, headers=headers, auto_decompress=False) as response:
+        assert response.status == 502
+        assert "Content-Encoding" not in response.headers
+        assert set(await response.json()) == {"message"}
+
+
+async def test_compressed_answer_is_unpacked_no_further_than_it_is_passed_on(gateway):
+    async def answer(_request, _body):
+        bomb = gzip.compress(b"x" * (11 << 20))
+        return web.Response(body=bomb, headers={"Content-Encoding": "gzip"})
+
+    gateway.upstream.answer = answer
+    assert await gateway.status(ITEMS) == 502
+
+
+@pytest.mark.parametrize(
+    ("accepted", "sent"),
+    [
+        ("br, gzip;q=0.5", "gzip;q=0.5"),
+        ("br, zstd, *", "identity"),
+        ("GZIP, deflate", "GZIP, deflate"),
+    ],
+)
+async def test_service_is_asked_for_compressions_that_can_be_read(gateway, accepted, sent):
+    await gateway.status(ITEMS, headers={"Accept-Encoding": accepted})
+    assert gateway.upstream.got[0].header("Accept-Encoding") == [sent]
 
 
 async def test_redirect_is_passed_on_and_not_followed(gateway):
