@@ -32,7 +32,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parts = parser.add_subparsers(dest="part")
     services = parts.add_parser("services", help="the stand-ins of the three services alone")
-    services.add_argument("--port", dest="services_port", type=int, default=9000)
+    services.add_argument("--port", dest="services_port", type=_port, default=9000)
     services.add_argument(
         "--latency-ms",
         type=float,

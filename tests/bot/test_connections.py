@@ -9,7 +9,8 @@ import time
 from contextlib import asynccontextmanager
 
 import pytest
-from aiohttp import web
+from aiohttp import web, web_protocol
+from aiohttp.http_parser import HttpRequestParserPy
 
 from bot import connections
 from bot.connections import Connections, Site, connections_for
@@ -133,6 +134,22 @@ async def test_malformed_http_is_counted_and_not_repeated(sent, caplog):
     assert b"secret-words" not in answer
     assert [one for one in caplog.records if one.levelno > logging.DEBUG] == []
     assert counted in (["malformed"], ["malformed", "malformed"])
+
+
+async def test_malformed_rest_of_a_body_is_counted_and_not_repeated(monkeypatch, caplog):
+    # As aiohttp reads where it has no C extension.
+    monkeypatch.setattr(web_protocol, "HttpRequestParser", HttpRequestParserPy)
+    head = b"GET /healthz HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+    with caplog.at_level(logging.INFO):
+        async with listening() as (port, counted), asyncio.timeout(5):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(head)
+            assert (await reader.readuntil(b"\r\n\r\nok")).startswith(b"HTTP/1.1 200")
+            writer.write(b"zz secret-words\r\n")
+            assert await reader.read() == b""
+            writer.close()
+    assert [one for one in caplog.records if one.levelno > logging.DEBUG] == []
+    assert counted == ["malformed"]
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/nowhere"])

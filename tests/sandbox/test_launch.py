@@ -12,6 +12,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
+from sandbox.__main__ import main
 from sandbox.bot_process import ROOT
 from sandbox.launch import running_sandbox
 from sandbox.patience import PATIENCE_SECONDS
@@ -24,6 +25,13 @@ pytestmark = pytest.mark.slow
 
 def children_of(pid: int) -> list[int]:
     return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+@pytest.mark.parametrize("arguments", [["--port", "99999"], ["services", "--port", "99999"]])
+def test_port_that_is_none_is_said_in_a_sentence(arguments, capsys) -> None:
+    with pytest.raises(SystemExit):
+        main(arguments)
+    assert "'99999' is not a port: choose 1 to 65535" in capsys.readouterr().err
 
 
 @asynccontextmanager
