@@ -4,11 +4,13 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
+from itertools import chain
 from typing import Protocol
 
 import structlog
 from cachetools import TLRUCache, TTLCache
 
+from bot.background.batches import Batches
 from bot.background.single_flight import SingleFlight
 from bot.background.tasks import keep_out_of_collections
 from bot.errors import DatabaseUnavailable, GatehouseError, Meant, NotConfigured, NotFound
@@ -35,8 +37,6 @@ LOOK_AGAIN_SECONDS = 1.0
 REFRESH = "refresh"
 # What was refreshed by anybody so long ago is what a button `Refresh` shows.
 REFRESHED_SECONDS = 5.0
-
-
 # Organizations offered instead of one that is not there.
 MEANT = 3
 
@@ -97,6 +97,8 @@ class OrganizationDirectory:
         self._refreshed: TTLCache[str, Listing] = TTLCache(
             64, REFRESHED_SECONDS, timer=clock.monotonic
         )
+        # Who asks for what other processes have listed while somebody looks is told together.
+        self._looks = Batches(self._look)
         # The newest one: merging ten thousand names takes longer than all else in an answer.
         self._merged = Directory(())
         # The database's time, and when by this process's clock it was that.
@@ -337,6 +339,12 @@ class OrganizationDirectory:
 
     async def _last_good_of(self, centers: Sequence[str]) -> dict[str, Listing]:
         """As `_last_good`, for those that have one, with one look at the database for all."""
+        await self._looks.do(centers)
+        return {center: self._last[center] for center in centers if center in self._last}
+
+    async def _look(self, wanted: Sequence[Sequence[str]]) -> Sequence[None]:
+        """Take over what other processes have listed, of all data centers that are wanted."""
+        centers = sorted(set(chain.from_iterable(wanted)))
         stored: list[StoredListing | None] = []
         with suppress(DatabaseUnavailable):
             async with self._database.read_only() as tx:
@@ -351,7 +359,7 @@ class OrganizationDirectory:
                 # Meanwhile a call of ours may have brought a newer one.
                 if self._is_behind(one.data_center, {one.data_center: one.version}):
                     self._note(listing)
-        return {center: self._last[center] for center in centers if center in self._last}
+        return [None] * len(wanted)
 
     def _confirm(self, newest: Mapping[str, Version]) -> None:
         """Note what this process has and another has found to be so later."""

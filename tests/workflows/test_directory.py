@@ -15,10 +15,11 @@ from bot.errors import Ambiguous, DatabaseUnavailable, NotConfigured, NotFound, 
 from bot.model.organizations.organization import Organization, OrganizationKey
 from bot.model.quotas.calls import CallCause
 from bot.service_errors import ServiceFailed
+from bot.store import listings
 from bot.store.engine import Database
 from bot.store.migrations import migrate
 from bot.workflows import directory as directory_module
-from bot.workflows.directory import REFRESH, OrganizationDirectory
+from bot.workflows.directory import LOOK_AGAIN_SECONDS, REFRESH, OrganizationDirectory
 from sandbox.services.faults import Fault, FaultKind
 from sandbox.services.running import running_services
 from sandbox.services.state import ServicesState
@@ -161,6 +162,22 @@ async def test_listing_from_the_future_is_asked_for_again(make, inventory, datab
     directory = make()
     await directory.directory(CAUSE)
     assert len(inventory.calls) == 4
+
+
+async def test_however_many_ask_the_database_is_looked_at_twice(make, database, clock, monkeypatch):
+    looks, versions = [], listings.versions
+
+    async def counted(tx):
+        looks.append(tx)
+        return await versions(tx)
+
+    directory = make()
+    await directory.directory(CAUSE)
+    monkeypatch.setattr(listings, "versions", counted)
+    clock.advance(LOOK_AGAIN_SECONDS)
+    # One that had begun before some of them asked tells those nothing.
+    await asyncio.gather(*(directory.directory(CAUSE) for _ in range(100)))
+    assert len(looks) <= 2
 
 
 async def test_refresh_of_one_process_is_seen_by_the_others(make, inventory, clock):
