@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import chain
 
 from bot.model.policies import FlowPolicy, FlowRules, flow_rules
 
@@ -172,7 +173,7 @@ def who_may(
     if least is None:
         return (EVERY_FULL_MEMBER,)
     named = (roles.get(role, ()) for role in Role if RANK[role] >= RANK[least])
-    return tuple(dict.fromkeys(one for ids in named for one in ids))
+    return tuple(dict.fromkeys(chain.from_iterable(named)))
 
 
 def _reason(
