@@ -1,5 +1,6 @@
 """Bolt as Gatehouse uses it: measured, and without calls or verification of its own."""
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -17,6 +18,7 @@ from bot.workflows.people import People
 
 # The kinds of requests that have a Bolt of their own, and Slack's words for them. What else there
 # is goes where its older forms are listened to: with the actions.
+ANYTHING_ELSE = "action"
 PARTS = ("command", "event", "action", "view", "options", "shortcut")
 PART_OF: Mapping[str, str] = {
     "event_callback": "event",
@@ -36,17 +38,38 @@ class MeasuredApp(AsyncApp):
     (docs/decisions/0006). Otherwise Bolt looks every 10 ms whether there is an acknowledgement.
 
     It asks one listener after the other whether a request is theirs, and most of what it does is
-    that: so each kind of request has a Bolt of its own among `parts`, with the listeners to it.
+    that: so each kind of request has a Bolt of its own among `parts`, with the listeners to it, and
+    so has each command by its name.
     """
 
     def __init__(self, metrics: Metrics, clock: Clock, **settings: Any) -> None:  # noqa: ANN401 - Bolt's
         super().__init__(process_before_response=True, **settings)
-        self.parts = {part: AsyncApp(process_before_response=True, **settings) for part in PARTS}
-        for part, app in self.parts.items():
-            setattr(self, part, getattr(app, part))
+        self._settings = settings
+        self.parts = {part: self._part(part) for part in PARTS}
+        for part in PARTS[1:]:
+            setattr(self, part, getattr(self.parts[part], part))
         self.view_closed = self.parts["view"].view_closed  # type: ignore[method-assign]
         self._ack_seconds = metrics.ack_seconds
         self._monotonic = clock.monotonic
+
+    def _part(self, part: str) -> AsyncApp:
+        """Return a Bolt for a part of the requests, with the middleware that may concern it."""
+        return AsyncApp(
+            process_before_response=True,
+            ssl_check_enabled=part == ANYTHING_ELSE,
+            url_verification_enabled=part == ANYTHING_ELSE,
+            ignoring_self_events_enabled=part == "event",
+            attaching_function_token_enabled=False,
+            **self._settings,
+        )
+
+    def command(self, command: str | re.Pattern[str], *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as Bolt has it
+        """Listen to a command, or to those of a pattern that have no listener of their own."""
+        part = "command"
+        if isinstance(command, str):
+            part = command
+            self.parts.setdefault(part, self._part(part))
+        return self.parts[part].command(command, *args, **kwargs)
 
     async def async_dispatch(self, req: AsyncBoltRequest) -> BoltResponse:
         """Return Bolt's answer to one request of Slack's."""
@@ -55,11 +78,15 @@ class MeasuredApp(AsyncApp):
         signatures = (
             req.headers.get("x-slack-signature", [""]) if "trigger_id" in req.body else [""]
         )
-        part = "command" if "command" in req.body else PART_OF.get(str(req.body.get("type")))
         with following(signatures[0]):
-            answer = await self.parts[part or "action"].async_dispatch(req)
+            answer = await self._part_of(req.body).async_dispatch(req)
         self._ack_seconds.observe(self._monotonic() - started)
         return answer
+
+    def _part_of(self, body: Mapping[str, Any]) -> AsyncApp:
+        if "command" in body:
+            return self.parts.get(str(body["command"]), self.parts["command"])
+        return self.parts[PART_OF.get(str(body.get("type")), ANYTHING_ELSE)]
 
 
 def bolt_app(

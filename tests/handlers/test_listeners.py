@@ -4,6 +4,7 @@ import asyncio
 import json
 
 import pytest
+from slack_bolt.listener_matcher.async_builtins import AsyncBuiltinListenerMatcher
 from structlog.testing import capture_logs
 
 from bot.commands import FORM, Command, Form
@@ -76,6 +77,22 @@ class Held:
         if isinstance(self._result, Exception):
             raise self._result
         return self._result
+
+
+async def test_command_is_offered_to_its_own_listener_alone(bot, monkeypatch):
+    offered, matches = [], AsyncBuiltinListenerMatcher.async_matches
+
+    async def noted(self, req, resp):
+        offered.append(req)
+        return await matches(self, req, resp)
+
+    monkeypatch.setattr(AsyncBuiltinListenerMatcher, "async_matches", noted)
+    work = Held(None)
+    work.release.set()
+    for name in ("/first", "/second", "/third"):
+        bot.command(name, work)
+    await bot.slack.command(USER, CHANNEL, "/third")
+    assert len(offered) == 1
 
 
 async def test_a_command_is_acknowledged_while_its_work_stands_still(bot):
