@@ -34,7 +34,8 @@ from bot.workflows.testusers.transitions import APPLY
 
 # Jobs that wait for others as long as these like: what hangs there takes no other's place.
 CROWDS = (
-    Crowd(frozenset({SEND_KIND, INTERACTION, home_views.PUBLISH}), 24),
+    Crowd(frozenset({SEND_KIND, INTERACTION}), 24),
+    Crowd(frozenset({home_views.PUBLISH}), 24, finish_together=True),
     Crowd(frozenset({APPLY}), 12),
     Crowd(frozenset({PROBE_JOB}), 8),
 )

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from bot.background.batches import Batches
 from bot.errors import DatabaseUnavailable, GatehouseError
 from bot.ops.clock import Clock, since_boot
 from bot.store import jobs
-from bot.store.jobs import Job
+from bot.store.jobs import Finished, Job
 
 if TYPE_CHECKING:
     from bot.store.engine import Database, Transaction
@@ -23,7 +24,7 @@ log = structlog.get_logger(__name__)
 
 POLL_SECONDS = 1.0
 RENEW_SECONDS = 5.0
-AT_ONCE = 48
+AT_ONCE = 72
 LONGEST_PAUSE_SECONDS = 20.0
 # A call takes at most 10 s: what is sent while its lease is so young has arrived or failed before
 # the lease lapses.
@@ -49,6 +50,11 @@ class Lease:
     job: Job
     since_boot: Callable[[], float] = since_boot
     held_at: float = -math.inf
+
+    @property
+    def is_fresh(self) -> bool:
+        """Whether it had its full time so lately that something may be sent with it."""
+        return self.since_boot() - self.held_at <= SEND_WITHIN_SECONDS
 
     async def confirm(self) -> None:
         """Lengthen the lease to its full time, just before something that must happen once.
@@ -79,7 +85,7 @@ class Lease:
         Raises:
             LeaseLost: It was confirmed too long ago.
         """
-        if self.since_boot() - self.held_at > SEND_WITHIN_SECONDS:
+        if not self.is_fresh:
             raise LeaseLost(f"The lease of {self.job.key} is too old to send with.")
 
 
@@ -101,10 +107,15 @@ async def finish(lease: Lease, outcome: Outcome) -> None:
     Raises:
         DatabaseUnavailable: The lease lapses by itself, and the job is run again.
     """
+    run = _finished(lease, outcome)
+    async with lease.database.transaction() as tx:
+        await jobs.finish(tx, run.owner, run.job, run.again_at, run.tries)
+
+
+def _finished(lease: Lease, outcome: Outcome) -> Finished:
     again = Again(outcome) if isinstance(outcome, datetime) else outcome
     at, tries = (again.at, again.tries) if again else (None, 0)
-    async with lease.database.transaction() as tx:
-        await jobs.finish(tx, lease.owner, lease.job, at, tries)
+    return Finished(lease.owner, lease.job, at, tries)
 
 
 @dataclass(frozen=True)
@@ -112,11 +123,12 @@ class Crowd:
     """Kinds of which there may be any number of jobs, each of which may wait long for a service.
 
     `most` of them run at once, half of these may have failed before: so neither other kinds nor
-    what is new wait for them.
+    what is new wait for them. Where many come at once, those that have ended are finished together.
     """
 
     kinds: frozenset[str]
     most: int
+    finish_together: bool = False
 
 
 class JobLoop:
@@ -145,6 +157,7 @@ class JobLoop:
         self._owner = owner
         self._runners = runners
         self._crowds = crowds
+        self._finishing = Batches(self._finish_all)
         self._awake = asyncio.Event()
         self._is_put = False
         self._stopping = False
@@ -226,6 +239,7 @@ class JobLoop:
                     return []
         owner = f"{self._owner}-{next(self._claims)}"
         claimed: list[Job] = []
+        before = since_boot()
         async with self._database.transaction() as tx:
             while len(claimed) < room:
                 limit = _limit(self._crowds, [*self._jobs(), *claimed], room - len(claimed))
@@ -239,7 +253,7 @@ class JobLoop:
                 claimed += some
                 if len(some) < limit.count:
                     break
-        return [Lease(self._database, owner, job) for job in claimed]
+        return [Lease(self._database, owner, job, held_at=before) for job in claimed]
 
     def _jobs(self) -> Iterable[Job]:
         return [lease.job for lease in self._running]
@@ -271,7 +285,19 @@ class JobLoop:
             log.exception("job.broken", tries=job.tries)
             await self._failed(lease, type(error).__name__)
         else:
+            await self._finish(lease, outcome)
+
+    async def _finish(self, lease: Lease, outcome: Outcome) -> None:
+        kind = lease.job.kind
+        if any(kind in crowd.kinds and crowd.finish_together for crowd in self._crowds):
+            await self._finishing.do(_finished(lease, outcome))
+        else:
             await finish(lease, outcome)
+
+    async def _finish_all(self, runs: Sequence[Finished]) -> Sequence[None]:
+        async with self._database.transaction() as tx:
+            await jobs.finish_all(tx, runs)
+        return [None] * len(runs)
 
     async def _put_aside(self, job: Job) -> None:
         """Do nothing that somebody else has put into the database."""

@@ -12,6 +12,9 @@ from bot.model.testusers.requests import Grant, Request
 OPEN_FOR = timedelta(hours=24)
 """Who opened their Home tab so long ago or later has it kept up to date."""
 
+BETWEEN = timedelta(seconds=3)
+"""Contract, section 11: a tab is published at most once in three seconds."""
+
 DECIDED_FOR = timedelta(days=7)
 ENDING_WITHIN = timedelta(hours=24)
 

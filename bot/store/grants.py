@@ -1,20 +1,21 @@
 """Grants: who was added by which request, and until when."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import Any
 
 from pydantic import TypeAdapter
-from sqlalchemy import Select, delete, func, select
+from sqlalchemy import ColumnElement, Select, delete, func, select
 
 from bot.model.testusers.changes import Flow
 from bot.model.testusers.requests import Grant, Who
 from bot.store import seals
 from bot.store.engine import Transaction
-from bot.store.inserts import insert_into
+from bot.store.inserts import in_few_sizes, insert_into
 from bot.store.tables import grants, requests
 from bot.store.types import from_microseconds
 
+OwnGrant = tuple[Flow, Grant]
 _WHO = TypeAdapter(Who)
 _WHOS = TypeAdapter(tuple[Who, ...])
 
@@ -70,24 +71,42 @@ async def next_end(tx: Transaction, flow_key: str) -> datetime | None:
     return found if isinstance(found, datetime) else None
 
 
-async def of_requester(
-    tx: Transaction, slack_user_id: str, *, limit: int, with_endless: bool = False
-) -> list[tuple[Flow, Grant]]:
-    """Return the grants with an end that somebody asked for, the first to end first.
-
-    Those without an end come last, and only where they are wanted.
-    """
+async def of_requester(tx: Transaction, slack_user_id: str, *, limit: int) -> list[OwnGrant]:
+    """Return the grants that somebody asked for, the first to end first, the endless ones last."""
     own = requests.c.requester_id == slack_user_id
-    query = (
-        select(grants, requests.c.flow_alias)
+    return [found for _, found in await _with_flows(tx, own, limit)]
+
+
+async def ending_of_requesters(
+    tx: Transaction, people: Collection[str], *, limit: int
+) -> dict[str, list[OwnGrant]]:
+    """Return the grants with an end by who asked for them; `limit` is for each person."""
+    own = requests.c.requester_id.in_(in_few_sizes(people)) & grants.c.ends_at.is_not(None)
+    found: dict[str, list[OwnGrant]] = {}
+    for requester, grant in await _with_flows(tx, own, limit):
+        found.setdefault(requester, []).append(grant)
+    return found
+
+
+async def _with_flows(
+    tx: Transaction, wanted: ColumnElement[bool], limit: int
+) -> list[tuple[str, OwnGrant]]:
+    """Return the grants with their requesters, the first to end first, `limit` for each."""
+    first_to_end = (grants.c.ends_at.is_(None), grants.c.ends_at, grants.c.identity)
+    rank = func.row_number().over(partition_by=requests.c.requester_id, order_by=first_to_end)
+    ranked = (
+        select(grants, requests.c.requester_id, requests.c.flow_alias, rank.label("rank"))
         .join(requests, requests.c.id == grants.c.request_id)
-        .where(own if with_endless else own & grants.c.ends_at.is_not(None))
-        .order_by(grants.c.ends_at.is_(None), grants.c.ends_at, grants.c.identity)
-        .limit(limit)
+        .where(wanted)
+        .subquery()
     )
-    rows = await tx.connection.execute(query)
+    rows = await tx.connection.execute(
+        select(ranked).where(ranked.c.rank <= limit).order_by("rank")
+    )
     genuine = [row for row in rows if seals.is_genuine(tx, grants, row)]
-    return [(Flow(row.flow_sid, row.flow_alias), _grant(row)) for row in genuine]
+    return [
+        (row.requester_id, (Flow(row.flow_sid, row.flow_alias), _grant(row))) for row in genuine
+    ]
 
 
 async def of_request(tx: Transaction, request_id: str) -> list[Grant]:

@@ -1,17 +1,34 @@
 """Home tabs: who has one open, what it showed last, and the jobs that bring it up to date."""
 
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
-from sqlalchemy import ColumnElement, delete, exists, literal, select, update
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    ColumnElement,
+    bindparam,
+    case,
+    delete,
+    exists,
+    literal,
+    null,
+    select,
+    type_coerce,
+    update,
+)
 
-from bot.model.home import OPEN_FOR
+from bot.model.home import BETWEEN, OPEN_FOR
 from bot.store import jobs
 from bot.store.engine import Transaction
-from bot.store.inserts import insert_into
+from bot.store.inserts import in_few_sizes, insert_into
 from bot.store.tables import home_views
+from bot.store.types import UtcDateTime, to_microseconds
 
 PUBLISH, SPREAD = "home", "homes"
+KNOWN_BY_PUBLISHING = ("published_at", "hash", "fingerprint", "unsure_until")
+MICROSECOND = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,41 +52,50 @@ class HomeView:
     unsure_until: datetime | None = None
 
 
-async def opened(tx: Transaction, slack_user_id: str, *, is_empty: bool) -> None:
-    """Note that somebody opened their Home tab, and have it published.
+async def opened(tx: Transaction, is_empty: Mapping[str, bool]) -> list[datetime]:
+    """Note that people opened their Home tabs, and have them published; return when that is due.
 
-    Where it `is_empty`, nothing that was published before stands there any more.
+    Where somebody's `is_empty`, nothing that was published before stands there any more.
     """
     insert = insert_into(home_views, is_postgres=tx.is_postgres)
-    now = await tx.now()
-    gone = {"hash": None, "fingerprint": ""} if is_empty else {}
-    statement = insert.values(slack_user_id=slack_user_id, opened_at=now, fingerprint="")
-    await tx.connection.execute(
-        statement.on_conflict_do_update(
-            index_elements=[home_views.c.slack_user_id], set_={"opened_at": now, **gone}
-        )
+    is_gone = bindparam("is_gone", type_=Boolean)
+    statement = insert.on_conflict_do_update(
+        index_elements=[home_views.c.slack_user_id],
+        set_={
+            "opened_at": insert.excluded.opened_at,
+            "hash": case((is_gone, null()), else_=home_views.c.hash),
+            "fingerprint": case((is_gone, ""), else_=home_views.c.fingerprint),
+        },
     )
-    job = jobs.Job(f"{PUBLISH}:{slack_user_id}", PUBLISH, slack_user_id, now)
-    await jobs.put(tx, job)
+    now = await tx.now()
+    rows = [
+        {"slack_user_id": one, "opened_at": now, "fingerprint": "", "is_gone": is_empty[one]}
+        for one in sorted(is_empty)
+    ]
+    await tx.connection.execute(statement, rows)
+    return await _put_jobs(tx, home_views.c.slack_user_id.in_(in_few_sizes(is_empty)))
 
 
-async def load(tx: Transaction, slack_user_id: str) -> HomeView | None:
-    """Return somebody's Home tab, or None when they never opened it."""
-    query = select(home_views).where(home_views.c.slack_user_id == slack_user_id)
-    row = (await tx.connection.execute(query)).first()
-    return None if row is None else HomeView(**row._mapping)  # noqa: SLF001 - SQLAlchemy's documented name
+async def load(tx: Transaction, people: Collection[str]) -> dict[str, HomeView]:
+    """Return people's Home tabs; of who never opened it there is none."""
+    query = select(home_views).where(home_views.c.slack_user_id.in_(in_few_sizes(people)))
+    rows = await tx.connection.execute(query)
+    return {row.slack_user_id: HomeView(**row._mapping) for row in rows}  # noqa: SLF001 - SQLAlchemy's documented name
 
 
-async def published(tx: Transaction, view: HomeView) -> None:
-    """Write what is known after a publish; when it was opened stays as it is."""
-    values = {
-        "published_at": view.published_at,
-        "hash": view.hash,
-        "fingerprint": view.fingerprint,
-        "unsure_until": view.unsure_until,
-    }
-    mine = home_views.c.slack_user_id == view.slack_user_id
-    await tx.connection.execute(update(home_views).where(mine).values(values))
+async def published(tx: Transaction, views: Sequence[HomeView]) -> None:
+    """Write what is known after publishing; when a tab was opened stays as it is."""
+    statement = (
+        update(home_views)
+        .where(home_views.c.slack_user_id == bindparam("whose"))
+        .values({name: bindparam(f"new_{name}") for name in KNOWN_BY_PUBLISHING})
+    )
+    rows = [
+        {"whose": view.slack_user_id}
+        | {f"new_{name}": getattr(view, name) for name in KNOWN_BY_PUBLISHING}
+        for view in sorted(views, key=lambda view: view.slack_user_id)
+    ]
+    await tx.connection.execute(statement, rows)
 
 
 async def mark_changed(tx: Transaction, subject: str) -> None:
@@ -80,14 +106,24 @@ async def mark_changed(tx: Transaction, subject: str) -> None:
     """
     key = f"{SPREAD}:{subject}"
     is_open = exists(select(home_views.c.slack_user_id).where(await _is_open(tx)))
-    await jobs.put_selected(tx, SPREAD, select(literal(key), literal(subject)).where(is_open))
+    now = literal(await tx.now(), UtcDateTime)
+    query = select(literal(key), literal(subject), now).where(is_open)
+    await jobs.put_selected(tx, SPREAD, query)
 
 
-async def mark_all(tx: Transaction) -> None:
-    """Have every open Home tab brought up to date: one job each."""
+async def mark_all(tx: Transaction) -> list[datetime]:
+    """Have every open Home tab brought up to date: one job each; return when they are due."""
+    return await _put_jobs(tx, await _is_open(tx))
+
+
+async def _put_jobs(tx: Transaction, whose: ColumnElement[bool]) -> list[datetime]:
+    """Put a job for each of these tabs, due as soon as it may be published again."""
     key = literal(f"{PUBLISH}:") + home_views.c.slack_user_id
-    query = select(key, home_views.c.slack_user_id).where(await _is_open(tx)).order_by(key)
-    await jobs.put_selected(tx, PUBLISH, query)
+    now = literal(to_microseconds(await tx.now()), BigInteger)
+    may_be = type_coerce(home_views.c.published_at, BigInteger) + BETWEEN // MICROSECOND
+    due_at = type_coerce(case((may_be > now, may_be), else_=now), UtcDateTime)
+    query = select(key, home_views.c.slack_user_id, due_at).where(whose).order_by(key)
+    return await jobs.put_selected(tx, PUBLISH, query)
 
 
 async def forget(tx: Transaction, before: datetime) -> int:

@@ -1,5 +1,6 @@
-"""Inserting a row that may be there: the one place that knows both databases' dialects."""
+"""Statements of both databases: inserting a row that may be there, and looking for some of many."""
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING, cast
 
 from sqlalchemy import Table
@@ -20,3 +21,13 @@ def insert_into(table: Table, *, is_postgres: bool) -> "Insert":
     from sqlalchemy.dialects import postgresql
 
     return postgresql.insert(table)
+
+
+def in_few_sizes(values: Collection[str]) -> list[str]:
+    """Return the values for an `IN`, some of them again, so that there are 1, 2, 4, 8 … of them.
+
+    A statement is prepared for each number of values that it is given.
+    """
+    some = sorted(values)
+    size = 1 << max(len(some) - 1, 0).bit_length()
+    return [*some, *some[:1] * (size - len(some))]

@@ -10,12 +10,22 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, delete, func, literal, or_, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Select,
+    bindparam,
+    delete,
+    func,
+    literal,
+    or_,
+    select,
+    update,
+)
 
 from bot.model.status import JobCount
 from bot.store import seals
 from bot.store.engine import Transaction
-from bot.store.inserts import insert_into
+from bot.store.inserts import in_few_sizes, insert_into
 from bot.store.tables import jobs
 
 LEASE_SECONDS = 20
@@ -84,22 +94,25 @@ async def postpone(tx: Transaction, key: str, due_at: datetime) -> None:
     await tx.connection.execute(update(jobs).where(jobs.c.key == key).values(due_at=due_at))
 
 
-async def put_selected(tx: Transaction, kind: str, keys: Select[str, str]) -> None:
-    """As `put`, due now, a job for each (key, subject) that the query finds.
+async def put_selected(
+    tx: Transaction, kind: str, jobs_found: Select[str, str, datetime]
+) -> list[datetime]:
+    """As `put`, a job for each (key, subject, due) that the query finds; return when they are due.
 
     They are not signed: of kinds that only show what is stored.
     """
     insert = insert_into(jobs, is_postgres=tx.is_postgres)
-    now = await tx.now()
-    values = {"kind": kind, "payload": {}, "due_at": now, "generation": 1, "tries": 0}
+    values = {"kind": kind, "payload": {}, "generation": 1, "tries": 0}
     same = [literal(value, jobs.c[name].type) for name, value in values.items()]
-    statement = insert.from_select(["key", "subject", *values], keys.add_columns(*same))
-    await tx.connection.execute(
-        statement.on_conflict_do_update(
-            index_elements=[jobs.c.key],
-            set_={"due_at": now, "tries": 0, "generation": jobs.c.generation + 1},
-        )
-    )
+    columns = ["key", "subject", "due_at", *values]
+    statement = insert.from_select(columns, jobs_found.add_columns(*same))
+    again = {
+        "due_at": statement.excluded.due_at,
+        "tries": 0,
+        "generation": jobs.c.generation + 1,
+    }
+    put = statement.on_conflict_do_update(index_elements=[jobs.c.key], set_=again)
+    return list(await tx.connection.scalars(put.returning(jobs.c.due_at)))
 
 
 async def drop(tx: Transaction, key: str) -> None:
@@ -175,6 +188,52 @@ async def finish(
         again = {"due_at": again_at, "tries": tries}
         await tx.connection.execute(update(jobs).where(unchanged).values(again))
     await tx.connection.execute(update(jobs).where(mine).values(owner=None, leased_until=None))
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A run that has ended, as `finish` takes it."""
+
+    owner: str
+    job: Job
+    again_at: datetime | None
+    tries: int = 0
+
+
+async def finish_all(tx: Transaction, runs: Sequence[Finished]) -> None:
+    """As `finish`, for many: their rows are locked in the order of their keys."""
+    keys = in_few_sizes([run.job.key for run in runs])
+    rows = select(jobs.c.key).where(jobs.c.key.in_(keys)).order_by(jobs.c.key).with_for_update()
+    await tx.connection.execute(rows)
+    mine = (jobs.c.key == bindparam("its_key")) & (jobs.c.owner == bindparam("its_owner"))
+    unchanged = mine & (jobs.c.generation == bindparam("its_generation"))
+    done = [_run_values(run) for run in runs if run.again_at is None]
+    if done:
+        await tx.connection.execute(delete(jobs).where(unchanged), done)
+    again = [
+        _run_values(run) | {"again_at": run.again_at, "again_tries": run.tries}
+        for run in runs
+        if run.again_at is not None
+    ]
+    if again:
+        set_again = (
+            update(jobs)
+            .where(unchanged)
+            .values(due_at=bindparam("again_at"), tries=bindparam("again_tries"))
+        )
+        await tx.connection.execute(set_again, again)
+    released = [{"its_key": run.job.key, "its_owner": run.owner} for run in runs]
+    await tx.connection.execute(
+        update(jobs).where(mine).values(owner=None, leased_until=None), released
+    )
+
+
+def _run_values(run: Finished) -> dict[str, Any]:
+    return {
+        "its_key": run.job.key,
+        "its_owner": run.owner,
+        "its_generation": run.job.generation,
+    }
 
 
 async def fail(tx: Transaction, owner: str, job: Job, again_at: datetime, error: str) -> None:

@@ -14,7 +14,7 @@ from bot.model.testusers.changes import Flow
 from bot.model.testusers.requests import Progress, Request, RequestedChange, Who
 from bot.store import seals
 from bot.store.engine import Transaction
-from bot.store.inserts import insert_into
+from bot.store.inserts import in_few_sizes, insert_into
 from bot.store.tables import grants, outbox_messages, requests
 
 _REQUESTED_CHANGE = TypeAdapter(RequestedChange)
@@ -121,14 +121,26 @@ async def of_requester(
     tx: Transaction, slack_user_id: str, *, decided_since: datetime, limit: int
 ) -> list[Request]:
     """Return somebody's own requests that are under way or were decided lately, newest first."""
+    found = await of_requesters(tx, [slack_user_id], decided_since=decided_since, limit=limit)
+    return found.get(slack_user_id, [])
+
+
+async def of_requesters(
+    tx: Transaction, people: Collection[str], *, decided_since: datetime, limit: int
+) -> dict[str, list[Request]]:
+    """As `of_requester`, by the person; `limit` is for each of them."""
     is_recent = requests.c.state.in_(UNDER_WAY) | (requests.c.decided_at >= decided_since)
-    query = (
-        select(requests)
-        .where(requests.c.requester_id == slack_user_id, is_recent)
-        .order_by(requests.c.created_at.desc(), requests.c.id)
-        .limit(limit)
+    newest_first = (requests.c.created_at.desc(), requests.c.id)
+    rank = func.row_number().over(partition_by=requests.c.requester_id, order_by=newest_first)
+    ranked = (
+        select(requests, rank.label("rank"))
+        .where(requests.c.requester_id.in_(in_few_sizes(people)), is_recent)
+        .subquery()
     )
-    return await _all(tx, query)
+    found: dict[str, list[Request]] = {}
+    for one in await _all(tx, select(ranked).where(ranked.c.rank <= limit).order_by("rank")):
+        found.setdefault(one.requester.slack_user_id, []).append(one)
+    return found
 
 
 async def ids_in(tx: Transaction, states: Collection[State]) -> list[str]:

@@ -8,48 +8,40 @@ publish the view that it replaces, so that one that comes late replaces nothing.
 import asyncio
 import hashlib
 import json
-import math
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
-from itertools import islice
-from typing import Any, Generic, Protocol, TypeVar
+from datetime import datetime, timedelta
+from typing import Any, Protocol
 
 import structlog
-from cachetools import TTLCache
 
+from bot.background.batches import Batches
 from bot.background.jobs import Lease
-from bot.background.single_flight import SingleFlight
 from bot.errors import SlackRateLimited, SlackRefused, SlackUnreachable, UnknownPerson
 from bot.model.home import (
+    BETWEEN,
     DECIDED_FOR,
     ENDING_WITHIN,
     OPEN_FOR,
     EndingGrant,
     HomeContent,
-    OpenBlock,
 )
-from bot.model.quotas.incidents import Incident
-from bot.model.quotas.use import OrganizationUse
 from bot.model.testusers.pages import PendingRow
 from bot.model.testusers.requests import Request
 from bot.ops.clock import Clock
 from bot.permissions import Permission, Person
-from bot.store import grants, home_views, incidents, requests
+from bot.store import home_views
 from bot.store.engine import Database, Transaction
 from bot.store.home_views import HomeView
 from bot.store.jobs import Job
 from bot.ui import home as ui
 from bot.workflows.directory import OrganizationDirectory
+from bot.workflows.home_reading import ENDING_SHOWN, HomeReading, Stored
 from bot.workflows.people import People
 from bot.workflows.quotas.ratelimits import RateLimits
 
 log = structlog.get_logger(__name__)
 
-T = TypeVar("T")
-
-# Contract, section 11: at most once in three seconds for each person.
-BETWEEN = timedelta(seconds=3)
 # After a publish whose outcome is not known, it is made sure of once this is over.
 UNSURE_FOR = timedelta(seconds=30)
 SLACK_AWAY = timedelta(seconds=10)
@@ -59,11 +51,8 @@ DOUBTFUL = timedelta(seconds=30)
 LIMITS_FRESH = timedelta(minutes=1)
 LIMITS_FRESH_LATER = timedelta(minutes=10)
 WATCHED_FOR = timedelta(hours=1)
-CLOSEST_SECONDS = 5.0
 A_LITTLE_SECONDS = 0.005
-WAITING_SHOWN, OWN_SHOWN, ENDING_SHOWN, CLOSEST_SHOWN = 10, 15, 10, 3
-# Of those that wait, so many are looked at for those that this person may decide on.
-PENDING_READ = 200
+WAITING_SHOWN = 10
 NO_ACCESS = "You don't have access to Gatehouse yet:"
 HASH_CONFLICT = "hash_conflict"
 
@@ -108,29 +97,24 @@ class _Shown:
 
 
 @dataclass(frozen=True, slots=True)
-class _Common:
-    """What is the same for everybody, but for who may see what of it."""
+class _Outcome:
+    """What is known after a publish; `unsure_for`: it may still arrive for so long."""
 
-    pending: Sequence[Request]
-    blocks: Sequence[OpenBlock]
-    closest: Sequence[OrganizationUse]
+    view: HomeView
+    fingerprint: str
+    hash: str | None
+    unsure_for: timedelta | None
 
-
-class SharedReading(Generic[T]):
-    """Reads once for all who want what is true since about the same moment."""
-
-    def __init__(self, read: Callable[[], Awaitable[T]], clock: Clock) -> None:
-        self._read = read
-        self._clock = clock
-        self._began = -math.inf
-        self._reading: asyncio.Task[T] | None = None
-
-    async def since(self, moment: float) -> T:
-        """Return what was read after a moment (of the clock's monotonic seconds)."""
-        if self._reading is None or self._began < moment:
-            self._began = self._clock.monotonic()
-            self._reading = asyncio.ensure_future(self._read())
-        return await asyncio.shield(self._reading)
+    def known_at(self, now: datetime) -> HomeView:
+        """What is known at a time."""
+        unsure_until = now + self.unsure_for if self.unsure_for else self.view.unsure_until
+        return replace(
+            self.view,
+            published_at=now,
+            hash=self.hash,
+            fingerprint=self.fingerprint,
+            unsure_until=None if _is_over(unsure_until, now) else unsure_until,
+        )
 
 
 class Home:
@@ -139,10 +123,10 @@ class Home:
     def __init__(self, setup: HomeSetup) -> None:
         self._setup = setup
         self._database = setup.database
-        self._closest: SingleFlight[str, Sequence[OrganizationUse]] = SingleFlight(
-            TTLCache(1, CLOSEST_SECONDS, timer=setup.clock.monotonic)
-        )
-        self._common = SharedReading(self._read_common, setup.clock)
+        self._reading = HomeReading(setup.database, setup.directory, setup.ratelimits, setup.clock)
+        # A thousand people who open the tab are a few transactions, not thousands.
+        self._opens = Batches(self._note_opened)
+        self._published = Batches(self._note_published)
 
     async def open(self, slack_user_id: str, *, is_empty: bool) -> None:
         """Note that somebody opened the tab; it is published by whichever process comes first.
@@ -150,9 +134,16 @@ class Home:
         Raises:
             DatabaseUnavailable: Nothing will come of it.
         """
+        await self._opens.do((slack_user_id, is_empty))
+
+    async def _note_opened(self, opens: Sequence[tuple[str, bool]]) -> Sequence[None]:
+        is_empty: dict[str, bool] = {}
+        for slack_user_id, empty in opens:
+            is_empty[slack_user_id] = empty or is_empty.get(slack_user_id, False)
         async with self._database.transaction() as tx:
-            await home_views.opened(tx, slack_user_id, is_empty=is_empty)
-        self._setup.wake()
+            due, now = await home_views.opened(tx, is_empty), await tx.now()
+        self._wake_at(due, now)
+        return [None] * len(opens)
 
     async def plan(self, tx: Transaction) -> None:
         """See that what changed while no process lived is shown."""
@@ -161,29 +152,34 @@ class Home:
     async def spread(self, _job: Job, _lease: Lease) -> None:
         """Run a job `homes`: something changed, so every open tab may be out of date."""
         async with self._database.transaction() as tx:
-            await home_views.mark_all(tx)
+            due, now = await home_views.mark_all(tx), await tx.now()
+        self._wake_at(due, now)
 
     async def run(self, job: Job, lease: Lease) -> datetime | None:
         """Run a job `home`: publish what a person should see now, unless it stands there."""
-        since = self._setup.clock.monotonic()
-        async with self._database.read_only() as tx:
-            view, now = await home_views.load(tx, job.subject), await tx.now()
+        stored = await self._reading.of(job.subject)
+        view, now = stored.view, stored.now
         if view is None or view.opened_at <= now - OPEN_FOR:
             return None
         if not self._setup.people.is_ready:
             return now + SOON
         if view.published_at is not None and view.published_at + BETWEEN > now:
-            return self._woken_at(view.published_at + BETWEEN, now)
-        shown = await self._shown(view, since)
+            self._wake_at([view.published_at + BETWEEN], now)
+            return view.published_at + BETWEEN
+        shown = await self._shown(view, stored)
         if shown.fingerprint == view.fingerprint and not _is_to_be_made_sure(view, now):
             return _first(shown.next_at, view.unsure_until)
         return await self._publish(view, shown, lease)
 
-    def _woken_at(self, at: datetime, now: datetime) -> datetime:
-        """Other processes look every second; this one looks at that very time."""
-        seconds = (at - now).total_seconds() + A_LITTLE_SECONDS
-        asyncio.get_running_loop().call_later(seconds, self._setup.wake)
-        return at
+    def _wake_at(self, times: Sequence[datetime], now: datetime) -> None:
+        """Other processes look every second; this one looks at those very times."""
+        loop = asyncio.get_running_loop()
+        for at in set(times):
+            seconds = (at - now).total_seconds()
+            if seconds <= 0:
+                self._setup.wake()
+            else:
+                loop.call_later(seconds + A_LITTLE_SECONDS, self._setup.wake)
 
     async def _publish(self, view: HomeView, shown: _Shown, lease: Lease) -> datetime | None:
         user = view.slack_user_id
@@ -218,7 +214,8 @@ class Home:
             except SlackRefused as error:
                 if error.error != HASH_CONFLICT:
                     raise
-        await lease.confirm()
+        if not lease.is_fresh:
+            await lease.confirm()
         return await self._setup.slack.publish_home(user, view, None)
 
     async def _note(
@@ -230,66 +227,51 @@ class Home:
         unsure_for: timedelta | None = None,
     ) -> datetime:
         """Write what is known now; return the time."""
+        outcome = _Outcome(view, fingerprint, view_hash or view.hash, unsure_for)
+        return await self._published.do(outcome)
+
+    async def _note_published(self, outcomes: Sequence[_Outcome]) -> Sequence[datetime]:
         async with self._database.transaction() as tx:
             now = await tx.now()
-            unsure_until = now + unsure_for if unsure_for else view.unsure_until
-            known = replace(
-                view,
-                published_at=now,
-                hash=view_hash or view.hash,
-                fingerprint=fingerprint,
-                unsure_until=None if _is_over(unsure_until, now) else unsure_until,
-            )
-            await home_views.published(tx, known)
-        return now
+            await home_views.published(tx, [outcome.known_at(now) for outcome in outcomes])
+        return [now] * len(outcomes)
 
-    async def _shown(self, view: HomeView, since: float) -> _Shown:
+    async def _shown(self, view: HomeView, stored: Stored) -> _Shown:
         people = self._setup.people
+        soon = stored.now + DOUBTFUL
         try:
             person = await people.find(view.slack_user_id, (people.team_id,))
         except UnknownPerson as error:
-            return await self._sentence(error.sentence, DOUBTFUL)
+            return _Shown(ui.sentence(error.sentence), soon)
         if person.stranger is not None:
-            return await self._sentence(person.stranger)
+            return _Shown(ui.sentence(person.stranger), None)
         if not people.may(person, Permission.READ):
             if person.doubt is not None:
-                return await self._sentence(person.doubt, DOUBTFUL)
-            return await self._sentence(f"{NO_ACCESS} {await people.access_contact()}")
-        return await self._content(person, view, since)
+                return _Shown(ui.sentence(person.doubt), soon)
+            return _Shown(ui.sentence(f"{NO_ACCESS} {await people.access_contact()}"), None)
+        return self._content(person, view, stored)
 
-    async def _sentence(self, reason: str, again: timedelta | None = None) -> _Shown:
-        async with self._database.read_only() as tx:
-            now = await tx.now()
-        return _Shown(ui.sentence(reason), now + again if again else None)
-
-    async def _content(self, person: Person, view: HomeView, since: float) -> _Shown:
-        people = self._setup.people
-        common = await self._common.since(since)
-        async with self._database.read_only() as tx:
-            now = await tx.now()
-            own = await requests.of_requester(
-                tx, person.slack_user_id, decided_since=now - DECIDED_FOR, limit=OWN_SHOWN
-            )
-            timed = await grants.of_requester(tx, person.slack_user_id, limit=ENDING_SHOWN + 1)
+    def _content(self, person: Person, view: HomeView, stored: Stored) -> _Shown:
+        people, now = self._setup.people, stored.now
         waiting = [
             PendingRow(one, True, False, self._needed(one))
-            for one in common.pending
+            for one in stored.pending
             if self._waits(person, one)
         ]
-        ending = [EndingGrant(*one) for one in timed if _ends_by(one[1].ends_at, now)]
+        ending = [EndingGrant(*one) for one in stored.timed if _ends_by(one[1].ends_at, now)]
         content = HomeContent(
             waiting=waiting[:WAITING_SHOWN],
             waiting_total=len(waiting),
-            own=own,
+            own=stored.own,
             cancels=people.may(person, Permission.REQUEST),
             ending=ending[:ENDING_SHOWN],
-            blocks=common.blocks,
-            closest=[one for one in common.closest if not one.standing.blocks],
+            blocks=stored.blocks,
+            closest=[one for one in stored.closest if not one.standing.blocks],
             asks_changes=people.may(person, Permission.REQUEST),
             sees_identities=people.may(person, Permission.SEE_IDENTITIES),
         )
-        later = [one.ends_at - ENDING_WITHIN for _, one in timed if one.ends_at is not None]
-        leaving = [one.decided_at + DECIDED_FOR for one in own if one.decided_at is not None]
+        later = [one.ends_at - ENDING_WITHIN for _, one in stored.timed if one.ends_at is not None]
+        leaving = [one.decided_at + DECIDED_FOR for one in stored.own if one.decided_at is not None]
         limits_at = now + (
             LIMITS_FRESH if view.opened_at > now - WATCHED_FOR else LIMITS_FRESH_LATER
         )
@@ -307,28 +289,6 @@ class Home:
         return person.slack_user_id not in approved and self._setup.people.may(
             person, Permission.DECIDE, request.flow.sid, request.requester.slack_user_id
         )
-
-    async def _read_common(self) -> _Common:
-        """What is the same for everybody."""
-        closest = await self._closest.get("", self._find_closest)
-        names = await self._setup.directory.known()
-        async with self._database.read_only() as tx:
-            pending = await requests.pending(tx, limit=PENDING_READ)
-            blocked = await incidents.all_open(tx)
-        blocks = [_open_block(one, names.name_of(one.key)) for one in blocked]
-        return _Common(pending, blocks, closest)
-
-    async def _find_closest(self, _: str) -> Sequence[OrganizationUse]:
-        names = await self._setup.directory.known()
-        used = (one for one in await self._setup.ratelimits.standings() if one.is_used)
-        worst = islice(used, CLOSEST_SHOWN)
-        return [OrganizationUse(names.name_of(one.key), one) for one in worst]
-
-
-def _open_block(incident: Incident, name: str) -> OpenBlock:
-    longest = incident.blocks.longest
-    until = datetime.fromtimestamp(longest.until, UTC) if longest else None
-    return OpenBlock(name, incident.key.data_center, incident.code, until)
 
 
 def _ends_by(ends_at: datetime | None, now: datetime) -> bool:

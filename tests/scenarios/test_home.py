@@ -1,11 +1,13 @@
 """The Home tab, from the signed event to what people see, and to what their clicks do."""
 
+import asyncio
 import itertools
 from collections import Counter
 
 import pytest
 from slack_bolt.listener_matcher.async_builtins import AsyncBuiltinListenerMatcher
 
+from bot.store import home_views
 from tests.support.world import running_world
 
 WELCOME = "FW00000000000000000000000000000001"
@@ -63,6 +65,21 @@ async def test_event_is_offered_to_the_listeners_of_events_alone(world, monkeypa
     await opened(world, OTTO)
     # Of more than thirty, three listen to events.
     assert max(Counter(id(one) for one in offered).values()) <= 3
+
+
+async def test_many_opens_at_once_take_few_transactions(world, monkeypatch):
+    people = [f"U0LOAD{number}" for number in range(40)]
+    batches, store = [], home_views.opened
+
+    async def noted(tx, is_empty):
+        batches.append(is_empty)
+        return await store(tx, is_empty)
+
+    monkeypatch.setattr(home_views, "opened", noted)
+    deliveries = await asyncio.gather(*(world.slack.open_home(one) for one in people))
+    assert {one.status for one in deliveries} == {200}
+    assert {one for batch in batches for one in batch} == set(people)
+    assert len(batches) <= len(people) // 2
 
 
 async def test_approving_in_home_changes_the_list(world):

@@ -100,3 +100,29 @@ async def test_leases_of_the_dead_are_ended_at_once(database):
     async with database.transaction() as tx:
         await jobs.release_all(tx)
     assert len(await claim(database, "b")) == 1
+
+
+async def test_runs_that_end_together_end_as_each_alone_would(database, clock):
+    keys = ["again", "done", "put-done", "put-again", "lost"]
+    for key in keys:
+        await put(database, key)
+    found = {job.key: job for job in await claim(database)}
+    for key in ("put-done", "put-again"):
+        await put(database, key, n=2)
+    clock.advance(jobs.LEASE_SECONDS)
+    async with database.transaction() as tx:
+        # Another process has taken one over.
+        assert {job.key for job in await jobs.claim(tx, "b", 10)} == set(keys)
+        await jobs.release(tx, "b", [key for key in keys if key != "lost"])
+        await tx.connection.execute(
+            jobs.jobs.update().where(jobs.jobs.c.key != "lost").values(owner="a")
+        )
+        later = await tx.now() + timedelta(seconds=60)
+        ends = {key: None if "done" in key else later for key in keys}
+        runs = [jobs.Finished("a", job, ends[key], tries=3) for key, job in found.items()]
+        await jobs.finish_all(tx, runs)
+        rows = {row.key: row for row in await tx.connection.execute(jobs.jobs.select())}
+    assert set(rows) == set(keys) - {"done"}
+    assert (rows["again"].due_at, rows["again"].tries) == (later, 3)
+    assert all(rows[key].tries == 0 for key in ("put-done", "put-again"))
+    assert {key for key, row in rows.items() if row.owner} == {"lost"}

@@ -131,9 +131,7 @@ class Reading:
             own = await requests.of_requester(
                 tx, person.slack_user_id, decided_since=since, limit=OWN_REQUESTS
             )
-            granted = await grants.of_requester(
-                tx, person.slack_user_id, limit=OWN_GRANTS, with_endless=True
-            )
+            granted = await grants.of_requester(tx, person.slack_user_id, limit=OWN_GRANTS)
         return OwnPage(tuple(own), tuple(OwnGrant(flow, grant) for flow, grant in granted))
 
     def _row(self, person: Person, request: Request) -> PendingRow:
