@@ -180,11 +180,11 @@ def _kib(make: Callable[[bytes], object], body: bytes) -> float:
 
 
 def _hot_look_up() -> Figure:
-    """A listing that is fresh: our cache with its flights, and the bare cache in it."""
+    """A listing that is fresh: our cache with its single flight, and the bare cache in it."""
     cache: TTLCache[str, int] = TTLCache(64, 300)
     cache["com"] = 1
-    flights = SingleFlight(cache)
-    ours, bare = _hot(lambda: flights.cached("com"), lambda: cache.get("com"))
+    single_flight = SingleFlight(cache)
+    ours, bare = _hot(lambda: single_flight.cached("com"), lambda: cache.get("com"))
     return Figure("hot look-up", "us", "bare cachetools get", ours, bare, Aim(most=2))
 
 

@@ -13,7 +13,16 @@ from sandbox.slack.filling import NotThereError
 from sandbox.slack.messages import Message, View
 from tests.support.fleet import SLACKBOT, Fleet, NoAnswerError, is_silence
 from tests.support.loop_time import seconds_now
-from tests.support.story import APPROVALS, APPROVER, FLOWS, MARKS, REQUESTER, SECOND, Story, Wish
+from tests.support.story import (
+    APPROVALS,
+    APPROVER,
+    FLOWS,
+    MARKS,
+    REQUESTER,
+    SECOND,
+    Story,
+    ExpectedRequest,
+)
 
 CHECKERS = ("U0CHECK1", "U0CHECK2", "U0CHECK3")
 BUSY = ("eu", "20077314")
@@ -91,7 +100,7 @@ async def requester(soak: Soak) -> None:
     while soak.is_on:
         identity, flow = story.new_identity(), soak.dice.choice(list(FLOWS))
         duration = soak.dice.choice(["", "for 6s"]) if flow == TIMED else ""
-        story.wishes[identity] = Wish(identity, flow)
+        story.expected_requests[identity] = ExpectedRequest(identity, flow)
         card = await asked(soak, identity, f"add {flow} {identity} {duration}")
         soak.undecided.put_nowait((card, bool(duration)))
         await soak.pause(1.0)
@@ -121,18 +130,18 @@ async def decider(soak: Soak) -> None:
     """Approve, deny, cancel, both at once, or leave requests to expire; and edit lists by hand."""
     while True:
         card, is_timed = await soak.undecided.get()
-        wish = soak.story.of(card)
+        expected = soak.story.of(card)
         if soak.dice.random() < EDITS:
             await edit(soak)
         act = soak.dice.choices(
             [approve, deny, cancel, both, leave], weights=[10, 2, 2, 2, 2], k=1
         )[0]
-        await act(soak, card, wish)
-        soak.counts[wish.state] += 1
-        if wish.state == "applied" and is_timed:
-            wish.ended = True
+        await act(soak, card, expected)
+        soak.counts[expected.state] += 1
+        if expected.state == "applied" and is_timed:
+            expected.ended = True
             soak.counts["ended on time"] += 1
-        if wish.state == "applied" and wish.flow == EDITED:
+        if expected.state == "applied" and expected.flow == EDITED:
             soak.on_their_way.append(card)
         soak.undecided.task_done()
 
@@ -182,28 +191,28 @@ async def answered(soak: Soak, user: str, before: int) -> Message:
     return await soak.fleet.answer(user, after=before, seconds=LOOK_SECONDS, channel=APPROVALS)
 
 
-def is_too_late(said: str, wish: Wish) -> bool:
+def is_too_late(said: str, expected: ExpectedRequest) -> bool:
     """Whether the request had expired."""
     if "expired" not in said and "too late" not in said:
         return False
-    wish.state = "expired"
+    expected.state = "expired"
     return True
 
 
-async def approve(soak: Soak, card: Message, wish: Wish) -> None:
+async def approve(soak: Soak, card: Message, expected: ExpectedRequest) -> None:
     """One approver approves."""
     said = await pressed(soak, APPROVER, card, "Approve")
-    if not is_too_late(said, wish):
+    if not is_too_late(said, expected):
         assert "You approved" in said, said
-        wish.state = "applied"
+        expected.state = "applied"
 
 
-async def deny(soak: Soak, card: Message, wish: Wish) -> None:
+async def deny(soak: Soak, card: Message, expected: ExpectedRequest) -> None:
     """One approver denies, with a reason."""
     said = await denied(soak, card)
-    if not is_too_late(said, wish):
+    if not is_too_late(said, expected):
         assert "You denied" in said, said
-        wish.state = "denied"
+        expected.state = "denied"
 
 
 async def denied(soak: Soak, card: Message) -> str:
@@ -243,30 +252,30 @@ async def opened(soak: Soak, before: int) -> View | Message | None:
         return None
 
 
-async def cancel(soak: Soak, card: Message, wish: Wish) -> None:
+async def cancel(soak: Soak, card: Message, expected: ExpectedRequest) -> None:
     """Somebody else presses `Cancel` first, which does nothing; then the requester."""
     said = await pressed(soak, CHECKERS[0], card, "Cancel")
     assert "You cancelled" not in said, said
     said = await pressed(soak, REQUESTER, card, "Cancel")
-    if not is_too_late(said, wish):
+    if not is_too_late(said, expected):
         assert "You cancelled" in said, said
-        wish.state = "cancelled"
+        expected.state = "cancelled"
 
 
-async def both(soak: Soak, card: Message, wish: Wish) -> None:
+async def both(soak: Soak, card: Message, expected: ExpectedRequest) -> None:
     """One approves and one denies at the same moment: exactly one of them does it."""
     yes, no = await asyncio.gather(pressed(soak, APPROVER, card, "Approve"), denied(soak, card))
     won = ["You approved" in yes, "You denied" in no]
-    if not any(won) and is_too_late(yes, wish):
+    if not any(won) and is_too_late(yes, expected):
         return
-    assert sum(won) == 1, f"{wish.identity}: {yes!r} and {no!r}"
-    wish.state = "applied" if won[0] else "denied"
+    assert sum(won) == 1, f"{expected.identity}: {yes!r} and {no!r}"
+    expected.state = "applied" if won[0] else "denied"
     soak.counts["decided by two at once"] += 1
 
 
-async def leave(soak: Soak, card: Message, wish: Wish) -> None:
+async def leave(soak: Soak, card: Message, expected: ExpectedRequest) -> None:
     """Nobody decides."""
-    wish.state = "expired"
+    expected.state = "expired"
 
 
 async def checker(soak: Soak, user: str) -> None:

@@ -33,8 +33,9 @@ async def check(soak: Soak) -> dict[str, object]:
     said = await soak.fleet.verify_audit()
     assert not soak.fleet.tracebacks, soak.fleet.tracebacks[0][:3000]
     entries = await soak.fleet.look_at_audit()
+    requests = len(soak.story.expected_requests)
     return {
-        "lists, cards and messages as the model says": f"{len(soak.story.wishes)} requests",
+        "lists, cards and messages as the model says": f"{requests} requests",
         "audit": f"intact, {entries} entries ({said.partition(',')[0]})",
         "most calls of one organization in any minute": most,
         "refusals that the bot provoked": 0,

@@ -39,7 +39,7 @@ IS_UNDO = "Undo of the request"
 
 
 @dataclass
-class Wish:
+class ExpectedRequest:
     """One request to add an identity, and what has to have become of it.
 
     Attributes:
@@ -76,7 +76,7 @@ class Story:
     """Requests of one requester, each for one identity, and edits by others."""
 
     fleet: Fleet
-    wishes: dict[str, Wish] = field(default_factory=dict)
+    expected_requests: dict[str, ExpectedRequest] = field(default_factory=dict)
     outside: dict[str, list[str]] = field(default_factory=dict)
     cleared_alerts: set[str] = field(default_factory=set)
     has_homes: bool = False
@@ -92,7 +92,7 @@ class Story:
     async def request(self, identity: str = "", flow: str = "welcome", extra: str = "") -> Message:
         """Ask to add somebody; return the card once it is there."""
         identity = identity or self.new_identity()
-        self.wishes[identity] = Wish(identity, flow)
+        self.expected_requests[identity] = ExpectedRequest(identity, flow)
         answer = await self.fleet.ask(REQUESTER, "/testusers", f"add {flow} {identity} {extra}")
         assert "Sent to" in answer.all_text, answer.all_text
         return await self.card(identity)
@@ -123,10 +123,10 @@ class Story:
 
     def _told_by_identity(self) -> dict[str, list[str]]:
         found: dict[str, list[str]] = {}
-        for user in {wish.requester for wish in self.wishes.values()}:
+        for user in {expected.requester for expected in self.expected_requests.values()}:
             for one in self.fleet.slack.workspace.dm(user):
                 for identity in set(IDENTITY.findall(one.text)):
-                    if user == self.wishes[identity].requester:
+                    if user == self.expected_requests[identity].requester:
                         found.setdefault(identity, []).append(one.text)
         return found
 
@@ -144,9 +144,9 @@ class Story:
         """What has been done to a request must lead to this."""
         self.of(card).state = state
 
-    def of(self, card: Message) -> Wish:
-        """The wish that a card shows."""
-        return self.wishes[IDENTITY.findall(card.text)[0]]
+    def of(self, card: Message) -> ExpectedRequest:
+        """The request that a card shows."""
+        return self.expected_requests[IDENTITY.findall(card.text)[0]]
 
     def edit(self, flow: str, identity: str) -> None:
         """Somebody adds an identity in the service's own console."""
@@ -163,10 +163,10 @@ class Story:
             *(self._home_problems() if self.has_homes else ()),
             *(
                 problem
-                for wish in self.wishes.values()
+                for expected in self.expected_requests.values()
                 for problem in (
-                    *card_problems(wish, cards.get(wish.identity, [])),
-                    *told_problems(wish, told.get(wish.identity, [])),
+                    *card_problems(expected, cards.get(expected.identity, [])),
+                    *told_problems(expected, told.get(expected.identity, [])),
                 )
             ),
         ]
@@ -209,18 +209,22 @@ class Story:
     def _home_problems(self) -> list[str]:
         """What is wrong with the tabs of who asks and who approves."""
         homes, problems = self.fleet.slack.workspace.homes, []
-        for wish in self.wishes.values():
-            own, waiting = (homes.get(user) for user in (wish.requester, APPROVER))
-            if own is None or AT_HOME[wish.state] not in own.all_text:
-                problems.append(f"{wish.identity}: is {wish.state}, not so at home")
-            is_waiting = waiting is not None and wish.identity in waiting.all_text
-            if waiting is None or is_waiting != (wish.state == "pending"):
-                problems.append(f"{wish.identity}: is {wish.state}, waits at home: {is_waiting}")
+        for expected in self.expected_requests.values():
+            own, waiting = (homes.get(user) for user in (expected.requester, APPROVER))
+            if own is None or AT_HOME[expected.state] not in own.all_text:
+                problems.append(f"{expected.identity}: is {expected.state}, not so at home")
+            is_waiting = waiting is not None and expected.identity in waiting.all_text
+            if waiting is None or is_waiting != (expected.state == "pending"):
+                problems.append(
+                    f"{expected.identity}: is {expected.state}, waits at home: {is_waiting}"
+                )
         return problems
 
     def _list_problems(self, name: str) -> list[str]:
         applied = [
-            wish.identity for wish in self.wishes.values() if wish.flow == name and wish.is_listed
+            expected.identity
+            for expected in self.expected_requests.values()
+            if expected.flow == name and expected.is_listed
         ]
         expected, listed = (
             sorted([*self.outside[name], *applied]),
@@ -237,16 +241,16 @@ def is_undo(card: Message) -> bool:
     return IS_UNDO in card.all_text
 
 
-def card_problems(wish: Wish, cards: list[Message]) -> list[str]:
+def card_problems(expected: ExpectedRequest, cards: list[Message]) -> list[str]:
     """What is wrong with the cards of a request, and of its undo."""
     undoing = [one for one in cards if is_undo(one)]
     asked = [one for one in cards if not is_undo(one)]
-    if [len(asked), len(undoing)] != [1, int(bool(wish.undo))]:
-        return [f"{wish.identity}: {len(asked)} cards, {len(undoing)} of undoing"]
-    problems = one_card_problems(wish.identity, wish.state, asked[0])
-    if wish.says not in asked[0].all_text:
-        problems.append(f"{wish.identity}: the card does not say {wish.says!r}")
-    return [*problems, *(p for one in undoing for p in undo_problems(wish, one, asked[0]))]
+    if [len(asked), len(undoing)] != [1, int(bool(expected.undo))]:
+        return [f"{expected.identity}: {len(asked)} cards, {len(undoing)} of undoing"]
+    problems = one_card_problems(expected.identity, expected.state, asked[0])
+    if expected.says not in asked[0].all_text:
+        problems.append(f"{expected.identity}: the card does not say {expected.says!r}")
+    return [*problems, *(p for one in undoing for p in undo_problems(expected, one, asked[0]))]
 
 
 def one_card_problems(identity: str, state: str, card: Message) -> list[str]:
@@ -259,23 +263,25 @@ def one_card_problems(identity: str, state: str, card: Message) -> list[str]:
     return problems
 
 
-def undo_problems(wish: Wish, undoing: Message, undone: Message) -> list[str]:
+def undo_problems(expected: ExpectedRequest, undoing: Message, undone: Message) -> list[str]:
     """What is wrong with the card of an undo, or with what the undone one says of it."""
-    problems = one_card_problems(f"undo of {wish.identity}", wish.undo, undoing)
-    says = "*Undone*" if wish.undo == "applied" else "*Undo requested*"
+    problems = one_card_problems(f"undo of {expected.identity}", expected.undo, undoing)
+    says = "*Undone*" if expected.undo == "applied" else "*Undo requested*"
     if says not in undone.all_text or "Undo" in undone.buttons:
-        problems.append(f"{wish.identity}: undo is {wish.undo}, not said: {undone.all_text!r}")
+        problems.append(
+            f"{expected.identity}: undo is {expected.undo}, not said: {undone.all_text!r}"
+        )
     return problems
 
 
-def told_problems(wish: Wish, told: list[str]) -> list[str]:
+def told_problems(expected: ExpectedRequest, told: list[str]) -> list[str]:
     """What is wrong with what the requester was told."""
-    expected = {TOLD[wish.state]: 1} if wish.state in TOLD else {}
-    if wish.times_applied:
-        expected[TOLD["applied"]] = wish.times_applied
-    if wish.ended:
-        expected["has ended"] = 1
+    messages = {TOLD[expected.state]: 1} if expected.state in TOLD else {}
+    if expected.times_applied:
+        messages[TOLD["applied"]] = expected.times_applied
+    if expected.ended:
+        messages["has ended"] = 1
     wrong = [
-        word for word, times in expected.items() if sum(word in text for text in told) != times
+        word for word, times in messages.items() if sum(word in text for text in told) != times
     ]
-    return [f"{wish.identity}: told {told}" for _ in wrong]
+    return [f"{expected.identity}: told {told}" for _ in wrong]

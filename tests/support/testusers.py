@@ -173,7 +173,7 @@ class World:
             ENDING: Endings(self.setup).run,
             ESCALATE: deadlines.escalate,
         }
-        self.letters: list[outbox.OutboxMessage] = []
+        self.messages: list[outbox.OutboxMessage] = []
         self.is_channel_well = True
 
     def _wake(self) -> None:
@@ -200,7 +200,7 @@ class World:
         return found
 
     async def work(self) -> None:
-        """Run what is due until nothing is; letters are taken out and kept."""
+        """Run what is due until nothing is; messages are taken out and kept."""
         while claimed := await self._claim():
             for job in claimed:
                 await self.run(job)
@@ -221,9 +221,9 @@ class World:
                 if not self.is_channel_well:
                     return now + timedelta(seconds=20)
                 await outbox.remember_card(tx, outbox.SentCard(job.subject, "C", "1", "", now))
-            letters = await outbox.waiting(tx, job.subject)
-            await outbox.mark_sent(tx, [letter.id for letter in letters])
-        self.letters += letters
+            messages = await outbox.waiting(tx, job.subject)
+            await outbox.mark_sent(tx, [message.id for message in messages])
+        self.messages += messages
         return None
 
     async def pass_time(self, seconds: float) -> None:
@@ -240,7 +240,7 @@ class World:
 
     def reported(self) -> list[str]:
         """Return what requesters were told, oldest first."""
-        return [one.payload["event"] for one in self.letters if one.kind == "testusers.outcome"]
+        return [one.payload["event"] for one in self.messages if one.kind == "testusers.outcome"]
 
 
 def default_policy(**changes) -> Policy:

@@ -140,7 +140,7 @@ async def next_try(database) -> float | None:
         return await INCIDENTS.next_try(tx, KEY)
 
 
-async def letters(database) -> int:
+async def messages(database) -> int:
     async with database.read_only() as tx:
         return len(await outbox.waiting(tx, "incident:1"))
 
@@ -169,8 +169,8 @@ async def test_a_probe_that_passes_ends_it_and_brings_a_listing(
     assert directory.accepted == [(KEY, ["the listing"])]
     assert await count_open(database) == 0
     async with database.read_only() as tx:
-        letters = await outbox.waiting(tx, "incident:1")
-    assert [letter.kind for letter in letters][-2:] == ["incident_card", "incident_note"]
+        messages = await outbox.waiting(tx, "incident:1")
+    assert [message.kind for message in messages][-2:] == ["incident_card", "incident_note"]
 
 
 async def test_a_probe_that_is_refused_is_set_again_twice_as_late(
@@ -215,10 +215,10 @@ async def test_where_the_bots_own_limit_is_used_up_the_later_try_is_told_everywh
     made = len(inventory.calls)
     clock.advance(900)
     free_at = clock.now() + timedelta(hours=25, seconds=15 - 900 - 9 * 61)
-    before = await letters(database)
+    before = await messages(database)
     assert await probe(database, inventory, directory) is None
     assert await next_try(database) == pytest.approx(free_at.timestamp())
-    assert await letters(database) == before + 1
+    assert await messages(database) == before + 1
     with pytest.raises(OrganizationBlocked) as caught:
         await inventory.organizations(KEY, CallCause("check", "U1"))
     assert caught.value.until == free_at
@@ -284,10 +284,10 @@ async def test_a_probe_that_fails_before_it_is_granted_pauses_longer_and_longer_
     inventory.unsigned = ServiceTimeout("oauth", "The token address is late.")
     for pause in (60, 120, 240):
         clock.advance(pause)
-        before = await letters(database)
+        before = await messages(database)
         await probe_in_vain(database, inventory, directory, inventory.unsigned)
         assert await next_try(database) == clock.now().timestamp() + min(900, 2 * pause)
-        assert await letters(database) == before + 1
+        assert await messages(database) == before + 1
         assert not await is_due(database)
 
 
@@ -371,16 +371,16 @@ async def test_an_open_card_is_edited_every_ten_seconds_at_most_and_the_end_told
     database, clock, inventory, directory, alerts
 ):
     await be_refused(inventory)
-    letter = OutboxMessage("incident:1", "incident_card", "1")
-    card = await alerts.card(letter)
+    message = OutboxMessage("incident:1", "incident_card", "1")
+    card = await alerts.card(message)
     assert isinstance(card, CardNow)
     assert (card.channel_id, card.edit_seconds) == ("C0ALERTS", 10.0)
     clock.advance(60)
     await probe(database, inventory, directory)
-    assert (await alerts.card(letter)).edit_seconds == 0.0
-    assert await alerts.note(letter) is None
+    assert (await alerts.card(message)).edit_seconds == 0.0
+    assert await alerts.note(message) is None
     await posted(database, clock)
-    assert (await alerts.note(letter)).in_thread
+    assert (await alerts.note(message)).in_thread
 
 
 async def test_during_a_mute_a_new_alert_is_held_back_until_its_end(

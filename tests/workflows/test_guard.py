@@ -303,8 +303,8 @@ async def test_a_429_blocks_everybody_and_one_probe_is_set_for_the_end(
     await make(guard, key=OTHER)
     clock.advance(pause)
     async with database.transaction() as tx:
-        [job, *letters] = await jobs.claim(tx, "me", 10)
-    assert {job.kind, *(letter.kind for letter in letters)} == {"probe", "send"}
+        [job, *messages] = await jobs.claim(tx, "me", 10)
+    assert {job.kind, *(message.kind for message in messages)} == {"probe", "send"}
 
 
 async def test_a_probe_is_planned_again_where_its_job_is_missing(guard, clock, database):
@@ -418,12 +418,12 @@ async def test_many_refusals_are_one_incident_with_what_the_bot_itself_used(guar
     await asyncio.gather(*(one() for _ in range(4)), return_exceptions=True)
     async with database.read_only() as tx:
         [incident] = await incidents.all_open(tx)
-        letters = await outbox.waiting(tx, f"incident:{incident.id}")
+        messages = await outbox.waiting(tx, f"incident:{incident.id}")
     assert incident.refusals == 4
     assert incident.detail["words"] == "You have been blocked."
     assert incident.detail["own"]["minute"] == [7, 100]
     assert incident.detail["is_foreign"] is True
-    assert {letter.kind for letter in letters} == {"incident_card"}
+    assert {message.kind for message in messages} == {"incident_card"}
 
 
 async def test_a_block_at_the_bots_own_limit_is_not_anothers(guard, database):

@@ -193,7 +193,7 @@ async def cards(database) -> list[outbox.OutboxMessage]:
                 )
             ]
         )
-        return [letter for key in keys for letter in await outbox.waiting(tx, key)]
+        return [message for key in keys for message in await outbox.waiting(tx, key)]
 
 
 async def due(database) -> list[Job]:
@@ -211,8 +211,8 @@ async def test_what_stays_broken_is_one_message_until_nobody_sees_it(
     other = HealthAlerts(database, CHANNELS, clock, lambda: None)
     for teller in (alerts, other):
         await teller.tell(health.troubles())
-    (letter,) = await cards(database)
-    shown = await alerts.card(letter)
+    (message,) = await cards(database)
+    shown = await alerts.card(message)
     assert shown.channel_id == "C0ALERTS"
     assert "Needs attention: the approvals channel" in shown.message.text
     for _ in range(10):
@@ -241,15 +241,15 @@ async def test_trouble_that_comes_back_is_a_message_of_its_own(health, alerts, d
         clock.advance(120)
         (job,) = await due(database)
         await alerts.end(job, Lease(database, "me", job))
-    assert len({letter.key for letter in await cards(database)}) == 2
+    assert len({message.key for message in await cards(database)}) == 2
 
 
 async def test_alerts_channel_that_is_lost_is_told_in_the_other(health, alerts, database, clock):
     health.note_channel(Part.ALERTS_CHANNEL, "is_archived")
     clock.advance(61)
     await alerts.tell(health.troubles())
-    (letter,) = await cards(database)
-    assert (await alerts.card(letter)).channel_id == "C0APPROVALS"
+    (message,) = await cards(database)
+    assert (await alerts.card(message)).channel_id == "C0APPROVALS"
 
 
 async def test_job_that_fails_for_a_minute_is_late_however_often_it_is_tried(database, clock):

@@ -6,7 +6,16 @@ from contextlib import suppress
 from sandbox.services.faults import Fault, FaultKind
 from sandbox.slack.messages import Message
 from tests.support.fleet import NoAnswerError, is_silence
-from tests.support.story import ADMIN, ALERTS, APPROVER, MARKS, REQUESTER, SECOND, Story, Wish
+from tests.support.story import (
+    ADMIN,
+    ALERTS,
+    APPROVER,
+    MARKS,
+    REQUESTER,
+    SECOND,
+    ExpectedRequest,
+    Story,
+)
 
 MOST_PRESSES = 60
 AGAIN_SECONDS = 0.5
@@ -44,21 +53,21 @@ async def sees_something(story: Story, user: str, before: int) -> bool:
     return True
 
 
-async def asked(story: Story, wish: Wish, extra: str = "") -> Message:
+async def asked(story: Story, expected: ExpectedRequest, extra: str = "") -> Message:
     """Ask; look for the card before asking again."""
-    story.wishes[wish.identity] = wish
-    words = f"add {wish.flow} {wish.identity} {extra}".strip()
+    story.expected_requests[expected.identity] = expected
+    words = f"add {expected.flow} {expected.identity} {extra}".strip()
     for _ in range(MOST_PRESSES):
         try:
-            answer = await story.fleet.ask(wish.requester, "/testusers", words)
+            answer = await story.fleet.ask(expected.requester, "/testusers", words)
         except NoAnswerError:
             answer = None
         if answer is not None and not is_silence(answer):
             break
         # Only clicks are durable. Who sees nothing looks for the card before asking again.
         with suppress(AssertionError):
-            return await story.card(wish.identity)
-    return await story.card(wish.identity)
+            return await story.card(expected.identity)
+    return await story.card(expected.identity)
 
 
 async def pending(story: Story) -> Message:
@@ -76,13 +85,15 @@ async def applied(story: Story, extra: str = "") -> Message:
 
 async def ask(story: Story, _: Message | None) -> None:
     """Ask for a test user."""
-    await asked(story, Wish(story.new_identity(), "welcome"))
+    await asked(story, ExpectedRequest(story.new_identity(), "welcome"))
 
 
 async def ask_now(story: Story, _: Message | None) -> None:
     """Add a test user without approval."""
-    wish = Wish(story.new_identity(), "welcome", "applied", requester=ADMIN, says=WITHOUT_APPROVAL)
-    await asked(story, wish, "now because of the drill")
+    expected = ExpectedRequest(
+        story.new_identity(), "welcome", "applied", requester=ADMIN, says=WITHOUT_APPROVAL
+    )
+    await asked(story, expected, "now because of the drill")
 
 
 async def approve(story: Story, card: Message) -> None:
@@ -101,12 +112,12 @@ async def approve_by_two(story: Story, card: Message) -> None:
 
 async def undo(story: Story, card: Message) -> None:
     """Ask to undo what is applied, and approve that."""
-    wish = story.of(card)
+    expected = story.of(card)
     await pressed(story, REQUESTER, card, "Undo")
-    wish.undo = "pending"
-    undoing = await story.undo_card(wish.identity, CARD_SECONDS)
+    expected.undo = "pending"
+    undoing = await story.undo_card(expected.identity, CARD_SECONDS)
     await pressed(story, APPROVER, undoing, "Approve")
-    wish.undo = "applied"
+    expected.undo = "applied"
 
 
 async def deny(story: Story, card: Message) -> None:

@@ -24,11 +24,11 @@ from tests.support.postgres import (
     server_url,
 )
 from tests.support.proxy import TcpProxy, running_proxy
-from tests.support.story import ADMIN, APPROVER, REQUESTER, Story, Wish
+from tests.support.story import ADMIN, APPROVER, REQUESTER, ExpectedRequest, Story
 
 SORRY = ("database",)
 DONE = ("You approved",)
-MOST_WISHES = 60
+MOST_REQUESTS = 60
 DATABASE_BYTES = 12 * 2**20
 
 
@@ -194,24 +194,24 @@ async def disturbed(
 
 
 async def refused(notes: Notes, story: Story) -> None:
-    """Wish until a wish cannot be stored: a full disk has room on its last pages.
+    """Ask until a request cannot be stored: a full disk has room on its last pages.
 
     Raises:
-        AssertionError: Every wish was taken.
+        AssertionError: every request was taken.
     """
-    for _ in range(MOST_WISHES):
+    for _ in range(MOST_REQUESTS):
         identity = story.new_identity()
-        wish = f"add survey {identity} because {'of the drill ' * 35}"
-        answer = await story.fleet.ask(REQUESTER, "/testusers", wish)
+        words = f"add survey {identity} because {'of the drill ' * 35}"
+        answer = await story.fleet.ask(REQUESTER, "/testusers", words)
         if "Sent to" not in answer.all_text:
             notes.saw(answer, *SORRY)
             return
-        story.wishes[identity] = Wish(identity, "survey")
-    raise AssertionError("every wish was taken")
+        story.expected_requests[identity] = ExpectedRequest(identity, "survey")
+    raise AssertionError("every request was taken")
 
 
 async def is_answered(fleet: Fleet) -> bool:
-    """Whether a wish that has to be stored is."""
+    """Whether a request that has to be stored is."""
     answer = await fleet.ask("U0VIEWER", "/testusers", "requests")
     return "database" not in answer.all_text and not is_silence(answer)
 

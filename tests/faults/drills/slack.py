@@ -9,7 +9,7 @@ from tests.faults.drill import Drill, Notes, lasts
 from tests.support.fleet import running_fleet
 from tests.support.kinds import database_of
 from tests.support.loop_time import seconds_now
-from tests.support.story import APPROVER, REQUESTER, Story, Wish
+from tests.support.story import APPROVER, REQUESTER, Story, ExpectedRequest
 
 WRITING = ("chat.postMessage", "chat.update")
 LOOKING_UP = ("users.info", "usergroups.users.list", "usergroups.list")
@@ -34,7 +34,7 @@ async def disturbed(notes: Notes, fails: Break, methods: tuple[str, ...]) -> Non
         later = story.new_identity()
         answer = await fleet.ask(REQUESTER, "/testusers", f"add welcome {later}")
         notes.saw(answer, "Sent to")
-        story.wishes[later] = Wish(later, "welcome")
+        story.expected_requests[later] = ExpectedRequest(later, "welcome")
         await notes.click_says(story, waiting, "Approve", "You approved")
         story.becomes(waiting, "applied")
         fleet.services.state.limits.block(ORGANIZATION, TOO_MANY_AT_ONCE, BLOCK_SECONDS)

@@ -357,7 +357,7 @@ async def test_now_applies_without_approval_and_shows_one_card(world):
     assert request.state is State.APPLYING
     await world.work()
     assert world.service.lists[WELCOME] == ["+1"]
-    assert [one.kind for one in world.letters].count("testusers.card") == 1
+    assert [one.kind for one in world.messages].count("testusers.card") == 1
     assert (ADAM, "request.created_without_approval") in await world.audited()
 
 

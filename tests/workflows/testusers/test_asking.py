@@ -219,14 +219,14 @@ async def test_what_an_undo_of_the_undo_brings_back_can_be_undone_again(world):
     for number in range(1, 5):
         chain.append((await undo(world, chain[-1])).request)
         await world.decide(Act.APPROVE, chain[-1])
-        world.letters.clear()
+        world.messages.clear()
         await world.work()
         assert world.service.lists[WELCOME] == (["+1"] if number % 2 == 0 else [])
         stored = [await world.stored(one) for one in chain]
         for one, after in zip(reversed(stored[:-1]), range(number), strict=True):
             assert one.progress.is_undone is (after % 2 == 0)
             assert (one.progress.undone_by is not None) is (after % 2 == 0)
-        cards = {one.subject for one in world.letters if one.kind == CARD}
+        cards = {one.subject for one in world.messages if one.kind == CARD}
         assert cards == {one.id for one in chain}
     assert (await undo(world, chain[0])).request is not None
 

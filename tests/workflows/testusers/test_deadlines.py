@@ -23,7 +23,7 @@ async def applied(world: World, text: str):
 
 
 def reminders(world: World) -> int:
-    return [letter.kind for letter in world.letters].count("testusers.reminder")
+    return [message.kind for message in world.messages].count("testusers.reminder")
 
 
 async def test_requester_is_told_once_when_no_card_is_in_slack_after_a_minute(world):

@@ -16,7 +16,7 @@ async def applied(world: World, text: str):
 
 
 def announced(world: World) -> list[str]:
-    return [one.subject for one in world.letters if one.kind == ENDING]
+    return [one.subject for one in world.messages if one.kind == ENDING]
 
 
 async def test_grant_is_announced_an_hour_before_its_end(world):
@@ -25,8 +25,8 @@ async def test_grant_is_announced_an_hour_before_its_end(world):
     assert announced(world) == []
     await world.pass_time(1)
     assert announced(world) == [request.id]
-    (letter,) = [one for one in world.letters if one.kind == ENDING]
-    note = await Endings(world.setup).message(letter)
+    (message,) = [one for one in world.messages if one.kind == ENDING]
+    note = await Endings(world.setup).message(message)
     assert note.channel_id == OTTO
     assert "`+1`, `+2`" in note.message.text
     assert note.message.slack_blocks[-1]["elements"][0]["text"]["text"] == "Extend"
@@ -53,9 +53,9 @@ async def test_grant_that_was_extended_is_announced_at_its_new_end(world):
 async def test_announcement_that_is_not_true_any_more_is_not_sent(world):
     await applied(world, "add welcome +1 for 4h")
     await world.pass_time(3 * HOUR)
-    (letter,) = [one for one in world.letters if one.kind == ENDING]
+    (message,) = [one for one in world.messages if one.kind == ENDING]
     await applied(world, "remove welcome +1")
-    assert await Endings(world.setup).message(letter) is None
+    assert await Endings(world.setup).message(message) is None
 
 
 async def test_job_that_runs_twice_announces_once(world):

@@ -108,7 +108,7 @@ def escalating(database, clock, **more) -> World:
 
 
 def escalations(world: World) -> int:
-    return [one.kind for one in world.letters].count("testusers.escalation")
+    return [one.kind for one in world.messages].count("testusers.escalation")
 
 
 async def test_a_request_that_waits_is_escalated_once_and_on_time(database, clock):

@@ -23,11 +23,11 @@ async def test_start_shows_open_cards_anew_and_no_others(world: World) -> None:
     for _ in range(4):
         await world.pass_time(5)
     assert (await world.stored(failed)).state is State.FAILED
-    world.letters.clear()
+    world.messages.clear()
     async with world.database.transaction() as tx:
         await RequestMessages(world.setup).plan(tx)
     await world.work()
-    assert {one.subject for one in world.letters} == {pending.id, failed.id}
+    assert {one.subject for one in world.messages} == {pending.id, failed.id}
 
 
 async def test_start_of_all_the_parts_shows_open_cards(world: World) -> None:
@@ -52,15 +52,15 @@ async def test_start_of_all_the_parts_shows_open_cards(world: World) -> None:
 async def test_reminder_is_corrected_once_the_request_is_decided(world: World, act, by, words):
     request = await world.ask("add welcome +1")
     await world.pass_time(4 * 3600)
-    reminder = [one for one in world.letters if one.kind == "testusers.reminder"][-1]
+    reminder = [one for one in world.messages if one.kind == "testusers.reminder"][-1]
     messages = RequestMessages(world.setup)
     shown = await messages.reminder(reminder)
     assert "Still waiting for approval" in shown.message.text
     await posted(world, reminder.key)
-    world.letters.clear()
+    world.messages.clear()
     await world.decide(act, request, by, "no")
     await world.work()
-    (again,) = [one for one in world.letters if one.kind == "testusers.reminder"]
+    (again,) = [one for one in world.messages if one.kind == "testusers.reminder"]
     assert words in (await messages.reminder(again)).message.text
 
 
@@ -81,13 +81,13 @@ async def test_end_that_is_told_late_names_nobody_who_is_let_in_again(world: Wor
     await world.decide(Act.APPROVE, await world.ask("add welcome +1 +2 for 1h"))
     await world.work()
     await world.pass_time(3600)
-    (letter,) = [one for one in world.letters if one.payload.get("event") == "ended"]
+    (message,) = [one for one in world.messages if one.payload.get("event") == "ended"]
     messages = RequestMessages(world.setup)
-    assert "+1" in (await messages.outcome(letter)).message.text
+    assert "+1" in (await messages.outcome(message)).message.text
     await world.decide(Act.APPROVE, await world.ask("add welcome +1"))
     await world.work()
-    told = (await messages.outcome(letter)).message.text
+    told = (await messages.outcome(message)).message.text
     assert ("+1" in told, "+2" in told) == (False, True)
     await world.decide(Act.APPROVE, await world.ask("add welcome +2"))
     await world.work()
-    assert await messages.outcome(letter) is None
+    assert await messages.outcome(message) is None

@@ -171,7 +171,7 @@ async def test_starts_cancels_and_kills_in_any_order_leave_what_was_meant(databa
             clock.advance(chance.randint(1, 60) * 60)
             await world._claim()
             clock.advance(60)
-            sent += [one.kind for one in world.letters]
+            sent += [one.kind for one in world.messages]
             world = World(database, clock, world.service, owner=f"p{number}", policy=policy)
             await world.work()
     await world.pass_time(6 * HOUR)
@@ -179,4 +179,4 @@ async def test_starts_cancels_and_kills_in_any_order_leave_what_was_meant(databa
     states = [(await world.stored(request)).state for request, _ in starts.values()]
     assert states.count(State.CANCELLED) == len(cancelled)
     assert states.count(State.APPLIED) == len(starts) - len(cancelled)
-    assert "testusers.escalation" not in [*sent, *(one.kind for one in world.letters)]
+    assert "testusers.escalation" not in [*sent, *(one.kind for one in world.messages)]

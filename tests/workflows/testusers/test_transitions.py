@@ -47,7 +47,7 @@ async def test_no_request_without_its_entry(world):
     async with world.database.read_only() as tx:
         assert await requests.count_pending(tx) == 0
     await world.pass_time(DAY)
-    assert world.letters == []
+    assert world.messages == []
 
 
 @pytest.mark.parametrize(("act", "by"), DECISIONS)
