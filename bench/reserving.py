@@ -36,7 +36,7 @@ class Worker:
     def __init__(self, url: str) -> None:
         clock = SystemClock()
         self.database = Database(url, clock)
-        self._guard = Guard(self.database, clock, TERMS, Incidents(TERMS, lambda: None), Tasks())
+        self._guard = Guard(self.database, clock, TERMS, Incidents(TERMS), Tasks())
 
     async def reserve(self) -> None:
         """A call that is granted, answered and over."""

@@ -144,7 +144,7 @@ def _assemble(shared: Shared) -> Gatehouse:
     home = _home(shared, organizations, quotas)
     workflows = _workflows(shared, organizations, quotas, testusers, home)
     channels = channels_of(settings)
-    alerts = HealthAlerts(shared.database, channels, shared.clock, shared.jobs.wake)
+    alerts = HealthAlerts(shared.database, channels, shared.clock)
     watch = HealthWatch(
         shared.health, alerts, shared.slack, shared.database, channels, shared.clock
     )
@@ -271,7 +271,6 @@ def _testusers(shared: Shared) -> TestusersParts:
         shared.people,
         flow_client(settings, shared.http),
         rules,
-        shared.jobs.wake,
         lane=Lane(shared.clock),
     )
     card_links = CardLinks(shared.database, shared.slack, shared.clock)
@@ -282,8 +281,7 @@ def _calls(shared: Shared) -> tuple[Guard, dict[str, DataCenterAccess]]:
     """Return what grants calls to the inventory service, and how each data center is reached."""
     settings, clock = shared.settings, shared.clock
     terms = quota_terms(settings)
-    incidents_of = Incidents(terms, shared.jobs.wake)
-    guard = Guard(shared.database, clock, terms, incidents_of, shared.tasks)
+    guard = Guard(shared.database, clock, terms, Incidents(terms), shared.tasks)
     return guard, inventory_access(settings, shared.http, clock)
 
 
@@ -316,7 +314,7 @@ def _organizations(
 ) -> tuple[OrganizationDirectory, QuotaParts]:
     """Return what knows the organizations, and what sees to their limits: no call without both."""
     settings, clock, database = shared.settings, shared.clock, shared.database
-    terms, wake = quota_terms(settings), shared.jobs.wake
+    terms = quota_terms(settings)
     inventory = InventoryClient(shared.http, guard, access)
     directory = OrganizationDirectory(
         inventory, database, clock, settings.inventory_cache_seconds, settings.named_organizations
@@ -331,6 +329,5 @@ def _organizations(
         terms=terms,
         alerts_channel=settings.alerts_channel,
         is_watching=settings.inventory_watch,
-        wake=wake,
     )
     return directory, quota_parts(setup)

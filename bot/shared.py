@@ -45,7 +45,7 @@ CROWDS = (
 class Shared:
     """What every part is made of.
 
-    `runners` is filled when the parts are made: they want to wake the loop that runs them.
+    `runners` is filled when the parts are made, which need what stands here.
     """
 
     settings: Settings

@@ -167,9 +167,10 @@ class JobLoop:
         self._running: dict[Lease, asyncio.Task[None]] = {}
         # Runs that the database broke off: nobody need wait until their leases lapse.
         self._broken_off: list[Lease] = []
+        database.on_due_jobs(self.wake)
 
     def wake(self) -> None:
-        """Look for due jobs now rather than within a second: one was put, most likely."""
+        """Look for due jobs now rather than within a second: one was put, and is committed."""
         self._is_put = True
         self._awake.set()
 

@@ -4,7 +4,7 @@ import asyncio
 import math
 import sqlite3
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from datetime import datetime
 from pathlib import Path
@@ -61,6 +61,7 @@ class Transaction:
     ) -> None:
         self.connection = connection
         self.seal = seal
+        self.has_due_jobs = False
         self._clock = clock
         self._now: datetime | None = None
 
@@ -77,6 +78,11 @@ class Transaction:
             else:
                 self._now = self._clock.now()
         return self._now
+
+    def note_job(self, due_at: datetime) -> None:
+        """Remember that a job was put; one that is due is run as soon as this is committed."""
+        now = self._now if self._clock is None else self._clock.now()
+        self.has_due_jobs |= now is None or due_at <= now
 
     @property
     def clock(self) -> ColumnElement[float]:
@@ -123,6 +129,7 @@ class Database:
         self._engine = self._postgres.engine if self._postgres else sqlite_engine(self.url)
         self._unhurried_url = url
         self._writer = asyncio.Lock()
+        self._wake: Callable[[], None] = _nobody
         self._cause_told_at = -math.inf
         # SQLAlchemy cannot wrap yet what a driver raises while connecting.
         self._errors: tuple[type[Exception], ...] = (
@@ -130,6 +137,10 @@ class Database:
             OSError,
             *_driver_errors(is_sqlite=self.is_sqlite),
         )
+
+    def on_due_jobs(self, wake: Callable[[], None]) -> None:
+        """Have `wake` called after each commit that has put a job which is due."""
+        self._wake = wake
 
     @property
     def is_pooled(self) -> bool:
@@ -160,13 +171,16 @@ class Database:
             async with self._serialised(), self._connected() as connection, connection.begin():
                 if self._postgres is not None:
                     await self._postgres.limit(connection)
-                yield Transaction(connection, self._clock, self.seal)
+                tx = Transaction(connection, self._clock, self.seal)
+                yield tx
                 is_committing = True
         except DatabaseUnavailable as error:
             # SQLite is in this process: a commit of its that fails is undone.
             if is_committing and not self.is_sqlite:
                 raise CommitUnknown from error
             raise
+        if tx.has_due_jobs:
+            self._wake()
 
     @asynccontextmanager
     async def autocommit(self) -> AsyncIterator[Transaction]:
@@ -315,6 +329,10 @@ class Database:
         self._cause_told_at = now
         cause = cause_of(error)
         log.warning("database.failed", cause=cause.code, error=technical_cause(error))
+
+
+def _nobody() -> None:
+    """Without a job loop in this process, others find the job within a second."""
 
 
 def _is_bug(error: Exception) -> bool:

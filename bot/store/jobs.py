@@ -76,6 +76,7 @@ async def put(tx: Transaction, job: Job) -> None:
             set_={**values, "due_at": job.due_at, "tries": 0, "generation": jobs.c.generation + 1},
         )
     )
+    tx.note_job(job.due_at)
 
 
 async def ensure(tx: Transaction, job: Job) -> bool:
@@ -86,6 +87,7 @@ async def ensure(tx: Transaction, job: Job) -> bool:
     added = await tx.connection.execute(
         statement.on_conflict_do_nothing(index_elements=[jobs.c.key])
     )
+    tx.note_job(job.due_at)
     return added.rowcount > 0
 
 
@@ -112,7 +114,10 @@ async def put_selected(
         "generation": jobs.c.generation + 1,
     }
     put = statement.on_conflict_do_update(index_elements=[jobs.c.key], set_=again)
-    return list(await tx.connection.scalars(put.returning(jobs.c.due_at)))
+    due = list(await tx.connection.scalars(put.returning(jobs.c.due_at)))
+    for due_at in due:
+        tx.note_job(due_at)
+    return due
 
 
 async def drop(tx: Transaction, key: str) -> None:

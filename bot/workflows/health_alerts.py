@@ -1,6 +1,6 @@
 """One message in the alerts channel for each thing that stays broken, whoever noticed it."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
 import structlog
@@ -39,7 +39,6 @@ class HealthAlerts:
         database: Where jobs and messages wait.
         channels: As for `Health`.
         clock: How long this process has seen it, and when it said so last.
-        wake: Makes the job loop of this process look at once.
     """
 
     def __init__(
@@ -47,12 +46,10 @@ class HealthAlerts:
         database: Database,
         channels: Mapping[Part, str],
         clock: Clock,
-        wake: Callable[[], None],
     ) -> None:
         self._database = database
         self._channels = channels
         self._clock = clock
-        self._wake = wake
         self._said_at: float | None = None
 
     async def tell(self, troubles: Sequence[Trouble]) -> None:
@@ -70,7 +67,6 @@ class HealthAlerts:
             log.warning("health.untold", reason=error.sentence)
             return
         self._said_at = at
-        self._wake()
 
     async def _open_or_keep(self, tx: Transaction, trouble: Trouble) -> None:
         now, part = await tx.now(), trouble.part.value
@@ -87,7 +83,6 @@ class HealthAlerts:
             await outbox.put(tx, _outbox_message(job, await tx.now()))
             # Here and now, so that a crash before the job ends says it no second time.
             await jobs.drop(tx, job.key)
-        self._wake()
 
     async def card(self, outbox_message: OutboxMessage) -> CardNow:
         """The alert as it should stand now."""

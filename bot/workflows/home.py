@@ -69,7 +69,7 @@ class HomeTabs(Protocol):
 
 @dataclass(frozen=True)
 class HomeSetup:
-    """What the Home tab is made of; `wake` makes the job loop of this process look at once."""
+    """What the Home tab is made of; `wake` makes this process look for jobs."""
 
     database: Database
     clock: Clock

@@ -111,7 +111,7 @@ async def remember_a_day(database: Path) -> None:
     clock = FakeClock(hour_at - timedelta(hours=23))
     store = Database(f"sqlite:///{database}", clock, own_clock=False)
     await migrate(store)
-    guard = Guard(store, clock, TERMS, Incidents(TERMS, lambda: None), Tasks())
+    guard = Guard(store, clock, TERMS, Incidents(TERMS), Tasks())
     for _ in range(23):
         calls = BUSY[clock.now().hour]
         for call in range(calls):

@@ -34,7 +34,7 @@ class Process:
 
     def __init__(self, database, clock) -> None:
         self.tasks = Tasks()
-        self.guard = Guard(database, clock, TERMS, Incidents(TERMS, lambda: None), self.tasks)
+        self.guard = Guard(database, clock, TERMS, Incidents(TERMS), self.tasks)
         self.turns = Turns(database, clock, TERMS, SHARES, self.tasks)
 
     def call(self, client: str, seconds: float):

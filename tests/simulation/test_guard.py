@@ -61,10 +61,7 @@ class GuardLedger:
 def ledger(database, clock, monkeypatch) -> GuardLedger:
     # Who waits is the simulation's business.
     monkeypatch.setattr("bot.workflows.quotas.guard.PERSON_WAITS_SECONDS", 0.0)
-    guards = [
-        Guard(database, clock, TERMS, Incidents(TERMS, lambda: None), Tasks())
-        for _process in range(4)
-    ]
+    guards = [Guard(database, clock, TERMS, Incidents(TERMS), Tasks()) for _process in range(4)]
     return GuardLedger(guards, clock)
 
 

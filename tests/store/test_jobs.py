@@ -1,5 +1,6 @@
 """Jobs and their leases."""
 
+from contextlib import suppress
 from datetime import timedelta
 
 from bot.model.status import JobCount
@@ -21,6 +22,21 @@ async def claim(database, owner="a", count=10):
 async def finish(database, job, owner="a", again_at=None):
     async with database.transaction() as tx:
         await jobs.finish(tx, owner, job, again_at)
+
+
+async def test_who_runs_jobs_is_woken_once_for_what_is_due_and_committed(database):
+    woken = []
+    database.on_due_jobs(lambda: woken.append(1))
+    await put(database, seconds=30)
+    with suppress(KeyError):
+        async with database.transaction() as tx:
+            await jobs.put(tx, Job("undone", "apply", "1", await tx.now()))
+            raise KeyError
+    async with database.transaction() as tx:
+        for key in ("one", "two"):
+            await jobs.ensure(tx, Job(key, "apply", "1", await tx.now()))
+        assert woken == []
+    assert woken == [1]
 
 
 async def test_a_job_is_claimed_by_one_owner(database):

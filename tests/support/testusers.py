@@ -154,10 +154,7 @@ class World:
             clock,
         )
         people.meet(TEAM, "U0BOT")
-        self.woken = 0
-        self.setup = Setup(
-            database, self.audit, people, self.service, rules or default_rules(), self._wake
-        )
+        self.setup = Setup(database, self.audit, people, self.service, rules or default_rules())
         self.people = people
         self.asking = Asking(self.setup)
         self.deciding = Deciding(self.setup)
@@ -175,9 +172,6 @@ class World:
         }
         self.messages: list[outbox.OutboxMessage] = []
         self.is_channel_well = True
-
-    def _wake(self) -> None:
-        self.woken += 1
 
     async def person(self, slack_user_id: str) -> Person:
         return await self.people.find(slack_user_id)

@@ -41,7 +41,7 @@ async def tasks():
 
 @pytest.fixture
 def guard(database, clock, tasks) -> Guard:
-    return Guard(database, clock, TERMS, Incidents(TERMS, lambda: None), tasks)
+    return Guard(database, clock, TERMS, Incidents(TERMS), tasks)
 
 
 async def call(guard, cause=PERSON, *, code=None, reported=None, during=None):
@@ -106,7 +106,7 @@ async def test_refusal_that_is_written_late_is_judged_by_its_own_time(
 async def test_calls_made_after_a_refusal_that_is_written_late_are_not_counted(
     guard, database, clock, monkeypatch, tasks
 ):
-    other = Guard(database, clock, TERMS, Incidents(TERMS, lambda: None), tasks)
+    other = Guard(database, clock, TERMS, Incidents(TERMS), tasks)
 
     async def go_away():
         honest = database.transaction

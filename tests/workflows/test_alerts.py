@@ -30,7 +30,7 @@ from bot.workflows.quotas.incidents import Incidents
 
 KEY = OrganizationKey("eu", "10")
 TERMS = Terms(lambda _key: Plan.FREE, timeout_seconds=10.0)
-INCIDENTS = Incidents(TERMS, lambda: None)
+INCIDENTS = Incidents(TERMS)
 OTTO = Person("U0OPERATOR", "Otto")
 
 
@@ -94,7 +94,7 @@ def directory() -> FakeDirectory:
 
 @pytest.fixture
 def alerts(database, directory) -> Alerts:
-    return Alerts(database, AuditStore(None), directory, "C0ALERTS", lambda: None)
+    return Alerts(database, AuditStore(None), directory, "C0ALERTS")
 
 
 async def be_refused(inventory, code=44) -> None:

@@ -36,18 +36,13 @@ def clock() -> JumpingClock:
 
 
 @pytest.fixture
-def woken() -> list[int]:
-    return []
-
-
-@pytest.fixture
 def tasks() -> Tasks:
     return Tasks()
 
 
 @pytest.fixture
-def guard(database, clock, woken, tasks) -> Guard:
-    return Guard(database, clock, TERMS, Incidents(TERMS, lambda: woken.append(1)), tasks)
+def guard(database, clock, tasks) -> Guard:
+    return Guard(database, clock, TERMS, Incidents(TERMS), tasks)
 
 
 async def make(guard, cause=PERSON, key=KEY, *, told=None) -> None:
@@ -291,10 +286,9 @@ async def test_a_call_passes_though_the_database_is_gone_at_its_end(guard, datab
 
 @pytest.mark.parametrize(("code", "pause"), [(44, 60), (45, 900), (1070, 2), (None, 60), (99, 60)])
 async def test_a_429_blocks_everybody_and_one_probe_is_set_for_the_end(
-    guard, database, clock, woken, code, pause
+    guard, database, clock, code, pause
 ):
     await be_refused(guard, code)
-    assert woken
     for cause in (PERSON, BACKGROUND, THE_PROBE):
         with pytest.raises(OrganizationBlocked) as caught:
             await make(guard, cause)
@@ -477,7 +471,7 @@ async def test_the_45s_own_headers_do_not_undo_what_its_message_lowered(guard, d
 @pytest.fixture
 def sharing_guard(database, clock, tasks) -> Guard:
     terms = replace(TERMS, person_minute=50)
-    return Guard(database, clock, terms, Incidents(terms, lambda: None), tasks)
+    return Guard(database, clock, terms, Incidents(terms), tasks)
 
 
 async def test_one_person_leaves_half_of_the_minute_to_others(sharing_guard, clock):

@@ -43,10 +43,7 @@ async def databases(postgres_url):
 
 @pytest.fixture
 def guards(databases):
-    return [
-        Guard(one, SystemClock(), TERMS, Incidents(TERMS, lambda: None), Tasks())
-        for one in databases
-    ]
+    return [Guard(one, SystemClock(), TERMS, Incidents(TERMS), Tasks()) for one in databases]
 
 
 async def make(guard, counter, *, cause=PERSON) -> str:

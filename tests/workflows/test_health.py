@@ -145,7 +145,7 @@ def test_database_comes_before_slack_in_what_is_missing(health):
 
 @pytest.fixture
 def alerts(database, clock):
-    return HealthAlerts(database, CHANNELS, clock, lambda: None)
+    return HealthAlerts(database, CHANNELS, clock)
 
 
 @pytest.fixture
@@ -208,7 +208,7 @@ async def test_what_stays_broken_is_one_message_until_nobody_sees_it(
     await alerts.tell(health.troubles())
     assert await cards(database) == []
     clock.advance(60)
-    other = HealthAlerts(database, CHANNELS, clock, lambda: None)
+    other = HealthAlerts(database, CHANNELS, clock)
     for teller in (alerts, other):
         await teller.tell(health.troubles())
     (message,) = await cards(database)

@@ -100,7 +100,7 @@ def clock() -> JumpingClock:
 
 @pytest.fixture
 def inventory(database, clock) -> FakeInventory:
-    return FakeInventory(Guard(database, clock, TERMS, Incidents(TERMS, lambda: None), Tasks()))
+    return FakeInventory(Guard(database, clock, TERMS, Incidents(TERMS), Tasks()))
 
 
 @pytest.fixture
@@ -256,7 +256,7 @@ async def test_another_plan_brings_a_try_that_was_put_off_forward(
 ):
     inventory.refusal = a_429()
     await ratelimits.check(OTTO, "10")
-    told = Incidents(TERMS, lambda: None)
+    told = Incidents(TERMS)
     async with database.transaction() as tx:
         await told.postpone(tx, KEY, clock.now() + timedelta(hours=20))
     clock.advance(HOUR)

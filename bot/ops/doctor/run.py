@@ -126,18 +126,18 @@ class _Examination:
             sentence = "Not tried: a call needs the database, where all processes count theirs."
             return [Finding(f"inventory {name}", "not_tried", sentence) for name in centers]
         terms = quota_terms(self._settings)
-        incidents = Incidents(terms, _nobody_to_wake)
+        incidents = Incidents(terms)
         guard = Guard(self._database, self._clock, terms, incidents, Tasks())
         access = inventory_access(self._settings, self._http, self._clock)
         client = InventoryClient(self._http, guard, access)
-        known = await self._spokesmen(client)
+        known = await self._representatives(client)
         exams = (
             examine_data_center(client, name, one.organization_id, known.get(name))
             for name, one in centers.items()
         )
         return list(await asyncio.gather(*exams))
 
-    async def _spokesmen(self, client: InventoryClient) -> dict[str, str]:
+    async def _representatives(self, client: InventoryClient) -> dict[str, str]:
         """Whom the next listing of each data center names, as the bot knows it."""
         directory = OrganizationDirectory(client, self._database, self._clock, 0, {})
         reports = (await directory.known()).reports
@@ -185,7 +185,3 @@ def _not_known(subject: str) -> Finding:
 
 def _unobserved(observed: Observed) -> None:
     """The doctor keeps no metrics."""
-
-
-def _nobody_to_wake() -> None:
-    """The job loop runs in the bot, which finds the doctor's jobs within a second."""

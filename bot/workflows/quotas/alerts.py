@@ -1,6 +1,5 @@
 """Alerts: the message of an incident, what its buttons do, and the jobs behind it."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -100,12 +99,10 @@ class Probes:
     async def _end(self, database: Database, key: OrganizationKey, why: str) -> None:
         async with database.transaction() as tx:
             await self._incidents.gone(tx, key, why)
-        self._incidents.wake()
 
     async def _postpone(self, database: Database, key: OrganizationKey, until: datetime) -> None:
         async with database.transaction() as tx:
             await self._incidents.postpone(tx, key, until)
-        self._incidents.wake()
 
 
 @dataclass(frozen=True)
@@ -117,14 +114,12 @@ class Alerts:
         audit: Remembers who muted what.
         directory: Knows the organizations' names.
         channel_id: `ALERTS_CHANNEL`.
-        wake: Makes the job loop of this process look at once.
     """
 
     database: Database
     audit: AuditStore
     directory: OrganizationDirectory
     channel_id: str
-    wake: Callable[[], None]
 
     async def card(self, outbox_message: OutboxMessage) -> CardNow | None:
         """The incident's message as it should stand now; None while it is muted and not posted."""
@@ -152,7 +147,6 @@ class Alerts:
             return
         async with self.database.transaction() as tx:
             await outbox.put(tx, card_message(incident.id))
-        self.wake()
 
     async def mute(self, person: Person, incident_id: int) -> tuple[str, datetime]:
         """Post no new alert about the incident's organization for an hour.
@@ -172,7 +166,6 @@ class Alerts:
             detail = {"incident": incident_id, "seconds": MUTE_SECONDS}
             entry = AuditEntry(person.slack_user_id, "alert.muted", str(incident.key), detail)
             await self.audit.append(tx, entry)
-        self.wake()
         return await self._name(incident.key), datetime.fromtimestamp(until, UTC)
 
     async def unmute(self, person: Person, incident_id: int) -> str:
@@ -190,7 +183,6 @@ class Alerts:
             detail = {"incident": incident_id}
             entry = AuditEntry(person.slack_user_id, "alert.unmuted", str(incident.key), detail)
             await self.audit.append(tx, entry)
-        self.wake()
         return await self._name(incident.key)
 
     async def key_of(self, incident_id: int) -> OrganizationKey:

@@ -258,7 +258,6 @@ class Guard:
                 await self._note_told(tx, call)
             passed = error is None and is_over
             await self._incidents.probed(tx, call.request.key, passed=passed)
-        self._incidents.wake()
 
     async def _note_told(self, tx: Transaction, call: "_Call") -> None:
         if call.limits is None:
@@ -277,7 +276,6 @@ class Guard:
             # Before it is settled: it was under way itself when it was refused.
             await self._incidents.refused(tx, call.as_refusal())
             await self._settle(tx, call, None)
-        self._incidents.wake()
 
 
 class _Call:

@@ -1,6 +1,6 @@
 """What a 429 sets off: the pause, the incident, its alert, and the one call that ends it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -54,12 +54,10 @@ class Incidents:
 
     Args:
         terms: The plans in force, and when a call is given up.
-        wake: Makes the job loop of this process look at once; called after a commit.
     """
 
-    def __init__(self, terms: Terms, wake: Callable[[], None]) -> None:
+    def __init__(self, terms: Terms) -> None:
         self._terms = terms
-        self.wake = wake
 
     async def refused(self, tx: Transaction, refusal: Refusal) -> None:
         """Pause all calls for the organization, count the refusal, and see to the probe."""

@@ -20,7 +20,7 @@ from bot.workflows.quotas.watcher import WATCH_KIND, Watcher
 
 @dataclass(frozen=True)
 class QuotaSetup:
-    """What the parts are made from; `wake` makes the job loop of this process look at once."""
+    """What the parts are made from."""
 
     database: Database
     clock: Clock
@@ -31,7 +31,6 @@ class QuotaSetup:
     terms: Terms
     alerts_channel: str
     is_watching: bool
-    wake: Callable[[], None]
 
 
 @dataclass(frozen=True)
@@ -48,9 +47,9 @@ class QuotaParts:
 def quota_parts(setup: QuotaSetup) -> QuotaParts:
     """Put the parts together."""
     database, inventory, directory = setup.database, setup.inventory, setup.directory
-    alerts = Alerts(database, setup.audit, directory, setup.alerts_channel, setup.wake)
+    alerts = Alerts(database, setup.audit, directory, setup.alerts_channel)
     watcher = Watcher(database, inventory, directory, setup.terms, is_on=setup.is_watching)
-    probes = Probes(inventory, directory, Incidents(setup.terms, setup.wake))
+    probes = Probes(inventory, directory, Incidents(setup.terms))
     tidying = Tidying(database, setup.clock)
     ratelimits = RateLimits(
         database=database,

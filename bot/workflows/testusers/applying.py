@@ -62,7 +62,6 @@ class Applying:
                 is_well = await self._apply(waiting.flow, lease, waiting.at)
             # The tries of requests are counted on their own, and are soon over.
             failures = 0 if is_well else max(1, job.tries + (not waiting.ready))
-            self._setup.wake()
         return await self._next(job, failures)
 
     async def _waiting(self, flow_key: str) -> Waiting:

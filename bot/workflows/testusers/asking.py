@@ -310,7 +310,6 @@ class Asking:
                 remind_hours = self._setup.rules.remind_hours
                 await put_deadlines(tx, request, remind_hours, escalate_after)
                 await write_card(tx, request.id)
-        self._setup.wake()
         return request
 
     def _request(

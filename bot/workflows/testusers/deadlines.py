@@ -38,7 +38,6 @@ class Deadlines:
             expired = request.moved(State.EXPIRED, THE_BOT, now, request.progress)
             entry = AuditEntry(BOT, "request.expired", request.id)
             await apply_transition(tx, self._setup.audit, request, expired, entry)
-        self._setup.wake()
         return None
 
     async def unposted(self, job: Job, lease: Lease) -> datetime | None:  # noqa: ARG002
@@ -49,7 +48,6 @@ class Deadlines:
             if request and is_pending and await outbox.sent_card(tx, card_key(request.id)) is None:
                 await tell_requester(tx, request, "unposted")
                 await jobs.drop(tx, job.key)
-        self._setup.wake()
         return None
 
     async def start(self, job: Job, lease: Lease) -> datetime | None:  # noqa: ARG002
@@ -64,7 +62,6 @@ class Deadlines:
             started = replace(request, state=State.APPLYING)
             entry = AuditEntry(BOT, "request.started", request.id, {"flow": request.flow.sid})
             await apply_transition(tx, self._setup.audit, request, started, entry)
-        self._setup.wake()
         return None
 
     async def escalate(self, job: Job, lease: Lease) -> datetime | None:  # noqa: ARG002
@@ -79,7 +76,6 @@ class Deadlines:
                 await write_in_thread(tx, ESCALATION, request.id)
                 # Here and now, so that a crash before the job ends escalates no second time.
                 await jobs.drop(tx, job.key)
-        self._setup.wake()
         return None
 
     async def remind(self, job: Job, lease: Lease) -> datetime | None:  # noqa: ARG002
@@ -90,5 +86,4 @@ class Deadlines:
                 await write_in_thread(tx, REMINDER, request.id)
                 # Here and now, so that a crash before the job ends reminds no second time.
                 await jobs.drop(tx, job.key)
-        self._setup.wake()
         return None

@@ -82,7 +82,6 @@ class Deciding:
                 return self._decided(act, reason, request)
             decided = await self._try(person, act, request, denial_reason, click_id)
             if decided is not None:
-                self._setup.wake()
                 return decided
         raise Conflict("Someone else is deciding right now. Please try again.")
 
@@ -92,10 +91,7 @@ class Deciding:
         await self._require(person, act, known)
         if _did_so_before(person, act, known, denial_reason, click_id):
             return None
-        decided = await self._try(person, act, known, denial_reason, click_id, is_old=True)
-        if decided is not None:
-            self._setup.wake()
-        return decided
+        return await self._try(person, act, known, denial_reason, click_id, is_old=True)
 
     async def _now(self) -> datetime:
         async with self._setup.database.read_only() as tx:

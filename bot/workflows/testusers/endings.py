@@ -46,7 +46,6 @@ class Endings:
         async with self._setup.database.transaction() as tx:
             if await self._ending(tx, job.subject) and not await outbox.has(tx, _key(job), ENDING):
                 await outbox.put(tx, OutboxMessage(_key(job), ENDING, job.subject))
-        self._setup.wake()
 
     async def message(self, outbox_message: OutboxMessage) -> Note | None:
         """The announcement, as long as it is true."""

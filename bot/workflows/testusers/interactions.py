@@ -155,7 +155,6 @@ class StoredInteractions:
             known = await _load(tx, interaction.request_id)
         if known is not None:
             self._known[key] = known
-        self._setup.wake()
 
     async def run(self, job: Job, lease: Lease) -> Outcome:  # noqa: ARG002
         """Process a stored click and answer it; after a start, once Slack has said who we are."""
@@ -207,8 +206,6 @@ class StoredInteractions:
             )
             if copy_key is not None:
                 await outbox.put(tx, OutboxMessage(copy_key, CARD, request_id))
-        if copy_key is not None:
-            self._setup.wake()
 
     async def _outcome(
         self, interaction: StoredInteraction, key: str, name: str

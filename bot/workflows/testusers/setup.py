@@ -56,17 +56,13 @@ def _new_id() -> str:
 
 @dataclass(frozen=True)
 class Setup:
-    """The parts that the steps share.
-
-    `wake` tells the job loop to look at once.
-    """
+    """The parts that the steps share."""
 
     database: Database
     audit: AuditStore
     people: People
     flow_service: FlowService | None
     rules: RequestRules
-    wake: Callable[[], None]
     new_id: Callable[[], str] = _new_id
     lane: Lane = field(default_factory=lambda: Lane(SystemClock()))
 

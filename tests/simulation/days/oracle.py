@@ -170,7 +170,6 @@ class Oracle:
             self.process.people,
             self.outside.flows,
             default_rules(**self.outside.rules),
-            lambda: None,
         )
         renderer, problems = RequestMessages(setup), []
         for request in self.stored:

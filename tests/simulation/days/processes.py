@@ -212,7 +212,6 @@ class Process:
             self.people,
             outside.flows,
             default_rules(**outside.rules, remind_hours=remind_hours),
-            self._jobs.wake,
             new_id=self._new_id,
             lane=Lane(clock),
         )
@@ -233,8 +232,8 @@ class Process:
     def _quotas(
         self, database: Database, audit: AuditStore, clock: VirtualClock
     ) -> tuple[Client, QuotaParts]:
-        inventory, wake = self._outside.inventory, self._jobs.wake
-        guard = Guard(database, clock, TERMS, Incidents(TERMS, wake), Tasks())
+        inventory = self._outside.inventory
+        guard = Guard(database, clock, TERMS, Incidents(TERMS), Tasks())
         client = Client(guard, inventory, self._outside.reader)
         setup = QuotaSetup(
             database=database,
@@ -246,7 +245,6 @@ class Process:
             terms=TERMS,
             alerts_channel=ALERTS,
             is_watching=True,
-            wake=wake,
         )
         return client, quota_parts(setup)
 
