@@ -25,6 +25,7 @@ class Call:
     flow_sid: str | None
     method: str
     path: str
+    user_agent: str
     arrived_at: float
     counted_at: float | None = None
     finished_at: float | None = None
@@ -42,7 +43,7 @@ class CallLog:
         self._numbers = count(1)
         self.calls: list[Call] = []
 
-    def arrive(self, place: Place, method: str, path: str) -> Call:
+    def arrive(self, place: Place, method: str, path: str, user_agent: str) -> Call:
         """Record a call that has just arrived. `path` is without its query."""
         call = Call(
             next(self._numbers),
@@ -52,6 +53,7 @@ class CallLog:
             place.flow_sid,
             method,
             path,
+            user_agent,
             arrived_at=self._now(),
         )
         self.calls.append(call)

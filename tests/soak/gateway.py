@@ -155,7 +155,11 @@ async def disturber(running: Gateways) -> None:
 
 async def greedy(running: Gateways, client: str) -> None:
     """Call without end, through whichever gateway answers."""
-    headers = {"Authorization": f"Bearer {token_of(client)}", "Prefer": f"wait={WAIT_SECONDS}"}
+    headers = {
+        "Authorization": f"Bearer {token_of(client)}",
+        "Prefer": f"wait={WAIT_SECONDS}",
+        "User-Agent": client,
+    }
     query = {"organization_id": running.organization(client)}
     async with aiohttp.ClientSession(headers=headers) as session:
         while not running.is_over:
@@ -249,7 +253,9 @@ def most_in_a_minute(calls: Iterable[Call]) -> int:
 def verdict(running: Gateways, made: Counter[str], seconds: float) -> dict[str, object]:
     """Hold what happened to what was promised; parts and times only after long enough."""
     state, quarter = running.state, int(A_MINUTE * SHARE)
-    most_of_quarter = most_in_a_minute(running.calls(QUARTER))
+    # The watcher looks at its organization too.
+    its_own = [one for one in running.calls(QUARTER) if one.user_agent == QUARTER]
+    most_of_quarter = most_in_a_minute(its_own)
     found: dict[str, object] = {
         "gateway: calls counted by the service": len([o for o in state.calls if o.counted_at]),
         "gateway: refused by the service": len(state.refused),
