@@ -20,8 +20,8 @@ from tests.support.story import (
     MARKS,
     REQUESTER,
     SECOND,
-    Story,
     ExpectedRequest,
+    Story,
 )
 
 CHECKERS = ("U0CHECK1", "U0CHECK2", "U0CHECK3")

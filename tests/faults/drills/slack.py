@@ -9,7 +9,7 @@ from tests.faults.drill import Drill, Notes, lasts
 from tests.support.fleet import running_fleet
 from tests.support.kinds import database_of
 from tests.support.loop_time import seconds_now
-from tests.support.story import APPROVER, REQUESTER, Story, ExpectedRequest
+from tests.support.story import APPROVER, REQUESTER, ExpectedRequest, Story
 
 WRITING = ("chat.postMessage", "chat.update")
 LOOKING_UP = ("users.info", "usergroups.users.list", "usergroups.list")

@@ -35,7 +35,7 @@ def empty_audit(world: World) -> None:
     world.clock.advance(jobs.LEASE_SECONDS)
 
 
-async def waiting_letters(world: World, request) -> int:
+async def waiting_messages(world: World, request) -> int:
     async with world.database.read_only() as tx:
         return len(await outbox.waiting(tx, f"request:{request.id}"))
 
@@ -58,7 +58,7 @@ async def test_no_decision_without_its_entry(world, act, by):
     with pytest.raises(DatabaseUnavailable):
         await world.decide(act, request, by, "no")
     assert (await world.stored(request)).state is State.PENDING
-    assert await waiting_letters(world, request) == 0
+    assert await waiting_messages(world, request) == 0
     await world.work()
     assert world.service.posts == []
     assert world.reported() == []
