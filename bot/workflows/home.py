@@ -174,12 +174,9 @@ class Home:
     def _wake_at(self, times: Sequence[datetime], now: datetime) -> None:
         """Other processes look every second; this one looks at those very times."""
         loop = asyncio.get_running_loop()
-        for at in set(times):
-            seconds = (at - now).total_seconds()
-            if seconds <= 0:
-                self._setup.wake()
-            else:
-                loop.call_later(seconds + A_LITTLE_SECONDS, self._setup.wake)
+        for at in {at for at in times if at > now}:
+            seconds = (at - now).total_seconds() + A_LITTLE_SECONDS
+            loop.call_later(seconds, self._setup.wake)
 
     async def _publish(self, view: HomeView, shown: _Shown, lease: Lease) -> datetime | None:
         user = view.slack_user_id
