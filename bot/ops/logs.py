@@ -44,7 +44,7 @@ def configure_logs(level: str, style: str, redactor: Redactor) -> None:
         without_secrets(redactor),
     ]
     render: structlog.typing.Processor = (
-        structlog.dev.ConsoleRenderer()
+        structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
         if style == "console"
         else structlog.processors.JSONRenderer()
     )

@@ -3,6 +3,7 @@
 import io
 import json
 import logging
+import sys
 import warnings
 from dataclasses import dataclass
 
@@ -152,6 +153,14 @@ def test_for_people_there_is_plain_text(logs):
     structlog.get_logger("bot.x").info("answered", name=SECRET)
     assert "answered" in logs.text()
     assert not logs.text().startswith("{")
+
+
+def test_only_a_terminal_gets_colours(logs, monkeypatch):
+    for is_terminal in (False, True):
+        monkeypatch.setattr(sys.stderr, "isatty", lambda answer=is_terminal: answer)
+        logs.configure(style="console")
+        structlog.get_logger("bot.x").info("answered")
+        assert ("\x1b" in logs.text()) is is_terminal
 
 
 class Unprintable:
