@@ -29,6 +29,8 @@ HEAD_TIMES = 4
 SECONDS_A_MINUTE = 60
 # No character before the Hebrew ones is written from right to left.
 FIRST_RIGHT_TO_LEFT = "\u0590"
+# Marks that stand over, under or around the character before them, and how many of one.
+FIRST_MARK, MARKS_ABOVE, MOST_MARKS = "\u0300", frozenset({"Mn", "Me"}), 4
 FORMATTING = re.compile(r"(?<![^\W_])[*_~](?=\S)|^>")
 RIGHT_TO_LEFT_STRETCH = re.compile("R(?:[R-]*R)?")
 ENTITY = re.compile(r"&(?=(?:amp|lt|gt);)")
@@ -38,8 +40,23 @@ ESCAPED_CUT = re.compile(r"&(?:a|am|amp|l|lt|g|gt)?$")
 
 
 def tidy(value: str) -> str:
-    """Return the text on one line, without control characters, so that none can act unseen."""
-    return UNSEEN.sub(VISIBLE_STAND_IN, " ".join(value.split()))
+    """Return the text on one line, without control characters, so that none can act unseen.
+
+    Nor does it reach into the lines around it: marks are stacked as high as languages stack them.
+    """
+    seen = UNSEEN.sub(VISIBLE_STAND_IN, " ".join(value.split()))
+    return seen if seen.isascii() else _with_few_marks(seen)
+
+
+def _with_few_marks(value: str) -> str:
+    kept: list[str] = []
+    marks = 0
+    for character in value:
+        is_mark = character >= FIRST_MARK and unicodedata.category(character) in MARKS_ABOVE
+        marks = marks + 1 if is_mark else 0
+        if marks <= MOST_MARKS:
+            kept.append(character)
+    return "".join(kept)
 
 
 def _head(value: str, limit: int) -> str:

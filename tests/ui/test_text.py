@@ -257,3 +257,18 @@ def test_what_is_remembered_of_a_long_text_is_short(shown):
     finally:
         tracemalloc.stop()
     assert kept < 1_000_000
+
+
+@pytest.mark.parametrize("shown", [text.escape, text.sentence, text.code, text.plain])
+@pytest.mark.parametrize("mark", ["\u0336", "\u0489", "\u20dd"])
+def test_marks_do_not_reach_into_other_lines(shown, mark):
+    assert shown(f"a{mark * 30}b{mark}c", 60).count(mark) == 5
+
+
+def test_reading_of_an_identity_covers_no_other_one():
+    assert text.identity("chat:\u0430" + "\u0336" * 100).count("\u0336") == 4
+
+
+@pytest.mark.parametrize("word", ["Việt Nam", "שָׁלוֹם", "नमस्ते", "བོད་ཡིག", "e\u0301\u0323\u0331\u0302"])
+def test_marks_of_languages_stay(word):
+    assert text.tidy(word) == word
