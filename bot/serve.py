@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Literal
 
 import structlog
 from aiohttp import web
+from cachetools import TTLCache
 
 from bot import __version__
 from bot.app import Gatehouse, gatehouse
+from bot.background.single_flight import SingleFlight
 from bot.clients.proxies import proxy_for
 from bot.connections import (
     MOST_FILES,
@@ -47,6 +49,9 @@ HANG_UP_SECONDS = 0.5
 FIRST_PAUSE_SECONDS = 0.5
 LONGEST_PAUSE_SECONDS = 5.0
 PING_SECONDS = 2.0
+# So long what was seen of the database is told to whoever asks: to look takes the lock that all who
+# write wait for, and anybody who reaches the port may ask without end.
+READY_SECONDS = 0.5
 # Where Slack has the bot open the socket; for NO_PROXY.
 SOCKET_HOST = "wss-primary.slack.com"
 # How long the start waits for what Slack knows of the channels.
@@ -70,6 +75,9 @@ class Service:
         self._files = files
         self._migrated = asyncio.Event()
         self._is_slack_tried = False
+        self._answers: SingleFlight[str, bool] = SingleFlight(
+            TTLCache(1, READY_SECONDS, timer=bot.clock.monotonic)
+        )
         self._socket: AsyncSocketModeHandler | None = None
         self._watching: asyncio.Task[None] | None = None
         self.addresses: list[str] = []
@@ -84,6 +92,9 @@ class Service:
         return self._bot.health.missing() if self._is_slack_tried else "slack"
 
     async def _database_answers(self) -> bool:
+        return await self._answers.get("database", self._ping)
+
+    async def _ping(self, _database: str) -> bool:
         try:
             async with asyncio.timeout(PING_SECONDS):
                 await self._bot.database.ping_writing()
@@ -179,7 +190,8 @@ class Service:
 
     async def _migrate(self) -> None:
         try:
-            await migrate(self._bot.database)
+            if await migrate(self._bot.database):
+                log.info("database.migrated")
         except DatabaseTooNew as error:
             raise CannotStartError(error.sentence) from error
         async with self._bot.database.transaction() as tx:

@@ -300,8 +300,9 @@ def rights_of(path: Path) -> set[str]:
 async def test_new_database_is_the_bots_alone(fleet, tmp_path):
     path = tmp_path / "new" / "gatehouse.db"
     path.parent.mkdir()
-    await started(fleet, database_url=f"sqlite:///{path}")
+    process = await started(fleet, database_url=f"sqlite:///{path}")
     assert rights_of(path) == {"0o600"}
+    assert sum("database.migrated" in line for line in process.lines) == 1
 
 
 async def test_database_file_is_the_bots_alone(fleet, sqlite_url):

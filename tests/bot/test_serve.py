@@ -4,6 +4,7 @@ import asyncio
 
 from aiohttp import web
 
+from bot import serve
 from bot.app import gatehouse
 from bot.errors import SlackRateLimited, SlackUnreachable
 from bot.serve import Service, until_it_works
@@ -30,6 +31,22 @@ async def test_the_start_waits_for_as_long_as_slack_asks():
 
     await until_it_works("slack", attempt, clock.sleep)
     assert clock.slept == [30, 1.0]
+
+
+async def test_readiness_is_looked_up_once_for_all_who_ask(sqlite_url, monkeypatch):
+    monkeypatch.setattr(serve, "READY_SECONDS", 3600.0)
+    looks = []
+
+    async def look():
+        looks.append(True)
+
+    async with gatehouse(read_settings({**LEAST, "DATABASE_URL": sqlite_url})) as bot:
+        service = Service(bot)
+        service._migrated.set()
+        monkeypatch.setattr(bot.database, "ping_writing", look)
+        said = await asyncio.gather(*(service.missing() for _ in range(100)))
+        assert {*said, await service.missing()} == {"slack"}
+    assert looks == [True]
 
 
 async def test_what_is_acknowledged_while_the_connections_close_is_answered_too(

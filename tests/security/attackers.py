@@ -57,7 +57,7 @@ class Attack:
 async def unsigned(attack: Attack) -> None:
     """Somebody who reaches the port, and has no secret."""
     silent: list[asyncio.StreamWriter] = []
-    deeds = (_forge, _bomb, _nonsense, _metrics, lambda one: _stay_silent(one, silent))
+    deeds = (_forge, _bomb, _nonsense, _metrics, _probe, lambda one: _stay_silent(one, silent))
     async with aiohttp.ClientSession() as session:
         attack.session = session
         while attack.goes_on:
@@ -95,6 +95,11 @@ async def _bomb(attack: Attack) -> None:
 async def _metrics(attack: Attack) -> None:
     header = attack.random.choice(PROXIES)
     await _expect(attack, "GET", "/metrics", b"", {header: "203.0.113.9"}, {403})
+
+
+async def _probe(attack: Attack) -> None:
+    asked = (_expect(attack, "GET", "/readyz", b"", {}, {200, 503}) for _ in range(30))
+    await asyncio.gather(*asked)
 
 
 async def _expect(

@@ -43,7 +43,7 @@ def test_files_of_migrations_are_one_chain_in_their_order():
 
 
 async def test_a_second_migration_changes_nothing(database):
-    await migrate(database)
+    assert not await migrate(database)
     assert await is_current(database)
 
 

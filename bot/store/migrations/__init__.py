@@ -17,8 +17,8 @@ MIGRATION_LOCK = 0x6761746568
 VERSIONS = "alembic_version"
 
 
-async def migrate(database: Database) -> None:
-    """Run the migrations that are missing, under a lock of the database.
+async def migrate(database: Database) -> bool:
+    """Run the migrations that are missing, under a lock of the database; return if there were any.
 
     Raises:
         DatabaseTooNew: The schema is of a newer program.
@@ -28,7 +28,7 @@ async def migrate(database: Database) -> None:
         if tx.is_postgres:
             lock = text("SELECT pg_advisory_xact_lock(:number)")
             await tx.connection.execute(lock, {"number": MIGRATION_LOCK})
-        await tx.connection.run_sync(_upgrade)
+        return await tx.connection.run_sync(_upgrade)
 
 
 async def is_current(database: Database) -> bool:
@@ -72,15 +72,16 @@ def _is_current(connection: Connection) -> bool:
     return current == known[-1]
 
 
-def _upgrade(connection: Connection) -> None:
+def _upgrade(connection: Connection) -> bool:
     if _is_current(connection):
-        return
+        return False
     # A twentieth of the time of a start: most find the schema as they left it.
     from alembic import command
 
     config = _config()
     config.attributes["connection"] = connection
     command.upgrade(config, "head")
+    return True
 
 
 def _config() -> "Config":
