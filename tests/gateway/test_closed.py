@@ -9,6 +9,7 @@ from contextlib import closing
 from urllib.parse import quote
 
 import pytest
+from structlog.testing import capture_logs
 
 from tests.gateway.conftest import EU, TOKENS
 
@@ -273,6 +274,12 @@ async def test_forged_requests_make_no_call(gateway, capsys, caplog):
     assert {400, 401, 403, 404} <= set().union(*seen.values())
     logged = capsys.readouterr().out + caplog.text
     assert not any(secret in logged for secret in (*TOKENS.values(), *INVENTORY_SECRETS))
+
+
+async def test_who_has_no_token_fills_no_log(gateway):
+    with capture_logs() as lines:
+        assert await gateway.status(ITEMS, None) == 401
+    assert [line["log_level"] for line in lines] == ["debug"]
 
 
 async def test_no_credential_is_in_a_log_or_a_metric(gateway, capsys, caplog):
