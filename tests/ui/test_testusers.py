@@ -361,6 +361,15 @@ def test_history_names_everybody_who_approved() -> None:
     assert "approved by Amy, Abel" in pages.history(page, sees_identities=True).text
 
 
+@pytest.mark.parametrize("name", ["Amy, Abel", "Amy and Abel"])
+def test_name_that_reads_like_two_is_one(name) -> None:
+    given = Progress(approvals=(Approval(Who("U0AMY", name), NOW),))
+    requested = RequestedChange(Change(("+1",)), (), 0)
+    request = Request("1", FLOW, OTTO, requested, NOW, NOW, State.PENDING, given)
+    said = "\n".join(texts_of(card(request, ("U0ADA",), 2)))
+    assert f"*1 of 2 approvals* (“{name}”). One more needed." in said
+
+
 @pytest.mark.parametrize(
     ("identities", "duration", "shown"),
     [

@@ -23,6 +23,7 @@ from bot.ui.testusers.phrases import (
     in_full,
     lines_of,
     masked,
+    names,
     quote,
     reason_of,
     sections,
@@ -87,7 +88,7 @@ def _change(page: ListPage, *, asks: bool) -> list[SlackBlock]:
 
 
 def _listed(identity: str, grant: Grant, show: Show) -> str:
-    approved = ", ".join(who(one) for one in grant.approved_by)
+    approved = names(grant.approved_by)
     by = f"approved by {approved}" if approved else "applied without approval"
     until = f"until {text.time(grant.ends_at)}" if grant.ends_at else "no end date"
     return f"• {show(identity)} {until} · requested by {who(grant.granted_by)}, {by}"

@@ -52,7 +52,14 @@ def approvers(request: Request, most: int = 20) -> str:
     """Who approved a request, the first ones by name; empty when nobody did."""
     given = request.progress.approvals
     more = f" and {len(given) - most} more" if len(given) > most else ""
-    return ", ".join(who(one.who) for one in given[:most]) + more
+    return names([one.who for one in given[:most]]) + more
+
+
+def names(people: Iterable[Who]) -> str:
+    """People by name in a row; a name that reads like several is in quotation marks."""
+    return ", ".join(
+        f"“{who(one)}”" if "," in one.name or " and " in one.name else who(one) for one in people
+    )
 
 
 def decider(request: Request) -> str:
