@@ -56,18 +56,7 @@ class BotProcess:
         self._become("starting")
         self._is_wanted = True
         self.lines.clear()
-        self._process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            "bot",
-            cwd=ROOT,
-            env=self._environment(),
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
-            # Ctrl-C in a terminal reaches the sandbox alone, which then stops the bot in order.
-            start_new_session=True,
-        )
+        self._process = await self._spawn()
         self._watcher = asyncio.create_task(self._watch(self._process))
         await self._until_ready()
         self._become("ready")
@@ -93,6 +82,20 @@ class BotProcess:
         if self._process and self._watcher and self._process.returncode is None:
             self._process.kill()
             await self._watcher
+
+    async def _spawn(self) -> asyncio.subprocess.Process:
+        return await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "bot",
+            cwd=ROOT,
+            env=self._environment(),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+            # Ctrl-C in a terminal reaches the sandbox alone, which then stops the bot in order.
+            start_new_session=True,
+        )
 
     def _environment(self) -> dict[str, str]:
         kept = {name: os.environ[name] for name in KEPT_FROM_OUTSIDE if name in os.environ}

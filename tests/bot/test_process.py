@@ -41,7 +41,7 @@ async def fleet(sqlite_url):
     ):
         environment = environment_for(slack, services, sqlite_url)
         environment["INVENTORY_WATCH"] = "off"
-        fleet = Fleet(slack, services, session, environment)
+        fleet = Fleet(slack, services, session, environment, are_fresh=True)
         try:
             yield fleet
         finally:

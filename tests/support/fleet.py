@@ -6,7 +6,6 @@ async with running_fleet(database_url, 3) as fleet:
 """
 
 import asyncio
-import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -21,6 +20,7 @@ from sandbox.services.state import ServicesState
 from sandbox.slack.messages import Message
 from sandbox.slack.server import RunningSlack, running_slack
 from tests.support.balancer import running_balancer
+from tests.support.forks import forked
 from tests.support.processes import ROOT, BotProcess
 from tests.support.world import environment_for
 
@@ -42,6 +42,8 @@ class Fleet:
     session: aiohttp.ClientSession
     environment: dict[str, str]
     processes: list[BotProcess] = field(default_factory=list)
+    # As operators start them, and slower: see `BotProcess`.
+    are_fresh: bool = False
 
     def alive(self) -> list[str]:
         """Where the balancer sends what comes."""
@@ -52,7 +54,8 @@ class Fleet:
     ) -> BotProcess:
         """Start one process more, with settings of its own if need be."""
         own = {name.upper(): value for name, value in settings.items()}
-        process = BotProcess({**self.environment, **own}, self.session, launcher)
+        environment = {**self.environment, **own}
+        process = BotProcess(environment, self.session, launcher, is_fresh=self.are_fresh)
         self.processes.append(process)
         await process.start()
         return await process.ready() if wait else process
@@ -94,16 +97,10 @@ class Fleet:
         Raises:
             AssertionError: The chain does not hold.
         """
-        process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            *("-m", "bot", "audit", "verify"),
-            cwd=ROOT,
-            env={"PATH": "", **self.environment},
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
-        )
-        said = (await process.communicate())[0].decode()
-        assert process.returncode == 0, said
+        environment = {"PATH": "", **self.environment}
+        process = await forked(("-m", "bot", "audit", "verify"), ROOT, environment)
+        said = (await process.stdout.read()).decode()
+        assert await process.wait() == 0, said
         return said.strip()
 
     async def look_at_audit(self) -> int:

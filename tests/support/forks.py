@@ -1,0 +1,112 @@
+"""Child processes that have nothing to import: each is forked from one that has loaded the bot.
+
+`python -m bot` takes a second of a processor before its first line, nearly all of it for imports.
+What is forked here runs the same module with the same arguments, environment and output.
+"""
+
+import asyncio
+import multiprocessing
+import os
+import runpy
+import sys
+from collections.abc import Mapping, Sequence
+from multiprocessing import reduction
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import Any
+
+# What the program imports sooner or later, whatever its settings.
+LOADED = [
+    *("bot.serve", "bot.clients.configured", "bot.ops.logs", "bot.ops.loop", "bot.store.postgres"),
+    *("aiosqlite", "alembic.autogenerate", "asyncpg", "sqlalchemy.dialects.postgresql.asyncpg"),
+    *("sqlalchemy.dialects.sqlite.aiosqlite", "runpy", "tests.support.forks"),
+]
+FORKS = multiprocessing.get_context("forkserver")
+FORKS.set_forkserver_preload(LOADED)
+
+
+class ForkedProcess:
+    """As much of `asyncio.subprocess.Process` as tests need; errors go to the output."""
+
+    def __init__(self, process: BaseProcess, output: asyncio.StreamReader) -> None:
+        self.stdout = output
+        self._process = process
+        self._loop = asyncio.get_running_loop()
+        self._ended: asyncio.Future[int] = self._loop.create_future()
+        self._loop.add_reader(process.sentinel, self._end)
+
+    @property
+    def pid(self) -> int:
+        """Of the child."""
+        assert self._process.pid is not None
+        return self._process.pid
+
+    @property
+    def returncode(self) -> int | None:
+        """The exit status, or a signal below zero; None while it lives."""
+        return self._ended.result() if self._ended.done() else None
+
+    async def wait(self) -> int:
+        """Return the exit status once it has ended."""
+        return await asyncio.shield(self._ended)
+
+    def terminate(self) -> None:
+        """SIGTERM."""
+        self._process.terminate()
+
+    def kill(self) -> None:
+        """SIGKILL."""
+        self._process.kill()
+
+    def _end(self) -> None:
+        self._loop.remove_reader(self._process.sentinel)
+        self._process.join()
+        assert self._process.exitcode is not None
+        self._ended.set_result(self._process.exitcode)
+
+
+class _Inherited:
+    """A file descriptor that becomes the child's own on the way there."""
+
+    def __init__(self, number: int) -> None:
+        self._number = number
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _taken, (reduction.DupFd(self._number),)
+
+
+def _taken(duplicate: Any) -> int:
+    return int(duplicate.detach())
+
+
+async def forked(
+    arguments: Sequence[str], folder: Path, environment: Mapping[str, str]
+) -> ForkedProcess:
+    """Do what `python <arguments>` does, which begin with `-m` and a module."""
+    loop = asyncio.get_running_loop()
+    ours, theirs = os.pipe()
+    output = asyncio.StreamReader(limit=2**22)
+    protocol = asyncio.StreamReaderProtocol(output)
+    await loop.connect_read_pipe(lambda: protocol, os.fdopen(ours, "rb", buffering=0))
+    given = (_Inherited(theirs), list(arguments), str(folder), dict(environment))
+    process = FORKS.Process(target=_run, args=given, daemon=True)
+    try:
+        # The first one waits for the imports.
+        await asyncio.to_thread(process.start)
+    finally:
+        os.close(theirs)
+    return ForkedProcess(process, output)
+
+
+def _run(output: int, arguments: list[str], folder: str, environment: dict[str, str]) -> None:
+    """Be that program, in the child."""
+    for stream in (1, 2):
+        os.dup2(output, stream)
+    os.close(output)
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(environment)
+    dash_m, module, *rest = arguments
+    assert dash_m == "-m"
+    sys.argv = [module, *rest]
+    runpy.run_module(module, run_name="__main__", alter_sys=True)
