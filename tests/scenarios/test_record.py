@@ -1,6 +1,7 @@
 """Who writes the database without AUDIT_KEY gets nothing applied, and is told of."""
 
 import json
+from datetime import timedelta
 
 import pytest
 from sqlalchemy import select, update
@@ -18,7 +19,8 @@ WELCOME = "FW00000000000000000000000000000001"
 
 
 @pytest.fixture
-async def world(url):
+async def world(url, monkeypatch):
+    monkeypatch.setattr("bot.workflows.record_watch.EVERY", timedelta(seconds=0.2))
     async with running_world(url, audit_key=KEY, inventory_watch="off") as world:
         yield world
 

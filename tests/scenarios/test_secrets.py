@@ -78,7 +78,10 @@ def found_in(text: str) -> set[str]:
 @pytest.mark.parametrize(
     "fault", FAULTS, ids=lambda fault: f"{fault['kind']}-{fault.get('status')}"
 )
-async def test_no_failure_of_a_client_shows_a_secret(sqlite_url, logged, fault) -> None:
+async def test_no_failure_of_a_client_shows_a_secret(
+    sqlite_url, logged, fault, monkeypatch
+) -> None:
+    monkeypatch.setattr("bot.clients.http.RETRY_PAUSES_SECONDS", (0.0, 0.0))
     async with running_world(
         sqlite_url,
         metrics_token="metrics-token-word",

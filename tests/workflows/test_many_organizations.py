@@ -86,7 +86,14 @@ async def least_held(act: Callable[[int], Awaitable[None]]) -> float:
     return min(shares)
 
 
-async def test_overview_and_metrics_hold_the_loop_for_a_moment_only(database, clock, directory):
+async def test_nobody_waits_long_for_the_loop(database, clock, directory):
+    """One ledger for all three: to fill it takes longer than to look at it."""
+    await overview_and_metrics_hold_the_loop_for_a_moment_only(database, clock, directory)
+    await watchers_turn_holds_the_loop_for_a_moment_only(database, directory)
+    await new_listing_holds_the_loop_for_a_moment_only(directory)
+
+
+async def overview_and_metrics_hold_the_loop_for_a_moment_only(database, clock, directory):
     ratelimits = RateLimits(
         database=database,
         audit=AuditStore(None),
@@ -111,12 +118,12 @@ async def test_overview_and_metrics_hold_the_loop_for_a_moment_only(database, cl
     assert await least_held(look) < 1
 
 
-async def test_watchers_turn_holds_the_loop_for_a_moment_only(database, directory):
+async def watchers_turn_holds_the_loop_for_a_moment_only(database, directory):
     watcher = Watcher(database, FakeInventory(), directory, TERMS, is_on=True)
     assert await least_held(lambda _round: watcher.run(None, FakeLease())) < 1
 
 
-async def test_new_listing_holds_the_loop_for_a_moment_only(database, directory):
+async def new_listing_holds_the_loop_for_a_moment_only(directory):
     async def renew(number: int) -> None:
         await directory.accept(OrganizationKey("com"), organizations(f"now {number}"))
         found = await directory.known()
