@@ -16,19 +16,19 @@ from tests.support.postgres import own_database, server_url
 from tests.support.steady import SteadyLoop
 
 ROOM_BYTES = 2 * 1024**3
+settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("few", settings.get_profile("unhurried"), max_examples=10)
+
 BOTH = ["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)]
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """Take time as it comes, and keep temporary files in memory where there is room.
 
     A machine with other work stands still for half a second now and then, which says nothing about
     a rule; and SQLite waits for the disk otherwise.
     """
-    settings.register_profile(
-        "unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow]
-    )
-    settings.load_profile("unhurried")
+    settings.load_profile(config.getoption("--hypothesis-profile") or "unhurried")
     memory = Path("/dev/shm")  # noqa: S108 - pytest makes a folder of its own in it
     if memory.is_dir() and shutil.disk_usage(memory).free > ROOM_BYTES:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(memory))
@@ -37,6 +37,14 @@ def pytest_configure() -> None:
 def pytest_asyncio_loop_factories() -> dict[str, type[SteadyLoop]]:
     """Let no timeout be over because the machine had other work: see `tests.support.steady`."""
     return {"steady": SteadyLoop}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with what takes longest, so that nobody waits for one of those in the end.
+
+    Most of them wait more than they work, and go to one process while others work.
+    """
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
 
 
 @pytest.fixture

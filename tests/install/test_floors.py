@@ -29,7 +29,8 @@ TEST_TOOLS = {
     *("pytest", "pytest-asyncio", "pytest-timeout", "hypothesis"),
     *("iniconfig", "packaging", "pluggy", "pygments", "sortedcontainers"),
 }
-FAST = ("tests/model", "tests/parsing", "-m", "not slow")
+# What differs from one Python to the next does so at the first examples.
+FAST = ("tests/model", "tests/parsing", "-m", "not slow", "--hypothesis-profile", "few")
 
 
 def uv(*arguments: str | Path) -> str:
