@@ -1,8 +1,9 @@
 """Fixtures that every test may use."""
 
+import gc
 import os
 import shutil
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Generator, Iterator
 from pathlib import Path
 
 import asyncpg
@@ -37,6 +38,22 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_asyncio_loop_factories() -> dict[str, type[SteadyLoop]]:
     """Let no timeout be over because the machine had other work: see `tests.support.steady`."""
     return {"steady": SteadyLoop}
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """One process more than processors: a third of what tests do is waiting."""
+    return (os.cpu_count() or 1) + 1
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Search what importing makes, which stays for good, for garbage neither now nor later."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
