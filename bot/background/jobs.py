@@ -240,6 +240,7 @@ class JobLoop:
                     return []
         owner = f"{self._owner}-{next(self._claims)}"
         claimed: list[Job] = []
+        since_boot = self._clock.since_boot
         before = since_boot()
         async with self._database.transaction() as tx:
             while len(claimed) < room:
@@ -254,7 +255,7 @@ class JobLoop:
                 claimed += some
                 if len(some) < limit.count:
                     break
-        return [Lease(self._database, owner, job, held_at=before) for job in claimed]
+        return [Lease(self._database, owner, job, since_boot, held_at=before) for job in claimed]
 
     def _jobs(self) -> Iterable[Job]:
         return [lease.job for lease in self._running]

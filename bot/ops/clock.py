@@ -19,6 +19,10 @@ class Clock(Protocol):
         """Return seconds that never go backwards."""
         ...
 
+    def since_boot(self) -> float:
+        """Return seconds that never go backwards and go on while the machine sleeps."""
+        ...
+
     async def sleep(self, seconds: float) -> None:
         """Return after so many seconds."""
         ...
@@ -61,6 +65,10 @@ class SystemClock:
     def monotonic(self) -> float:
         """Return seconds that never go backwards."""
         return time.monotonic()
+
+    def since_boot(self) -> float:
+        """Return seconds that never go backwards and go on while the machine sleeps."""
+        return since_boot()
 
     async def sleep(self, seconds: float) -> None:
         """Return after so many seconds."""

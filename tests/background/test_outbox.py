@@ -73,7 +73,9 @@ class Rig:
         raised = []
         for job in claimed:
             try:
-                again_at = await self.sender.run(job, Lease(self.database, "me", job))
+                again_at = await self.sender.run(
+                    job, Lease(self.database, "me", job, self.clock.since_boot)
+                )
             except SlackError as error:
                 raised.append(error)
                 async with self.database.transaction() as tx:

@@ -8,7 +8,6 @@ import pytest
 from aiohttp import web
 
 from bot.errors import DatabaseUnavailable
-from bot.workflows.quotas import guard as guard_module
 from tests.gateway.conftest import ITEMS, TOKENS, hold_all
 from tests.gateway.test_closed import raw, request_of, status_of
 
@@ -72,7 +71,7 @@ async def test_database_that_breaks_meanwhile_costs_nobody_an_answer(gateway, mo
 async def test_call_of_a_process_that_stood_still_is_not_sent(gateway, monkeypatch):
     # As if it was frozen between its grant and the first byte: the slot may be somebody else's.
     readings = iter([0.0, 0.0])
-    monkeypatch.setattr(guard_module, "since_boot", lambda: next(readings, 61.0))
+    monkeypatch.setattr(gateway.world.bot.clock, "since_boot", lambda: next(readings, 61.0))
     async with gateway.call(ITEMS) as answer:
         assert answer.status == 502
         assert "held up" in (await answer.json())["message"]

@@ -101,9 +101,7 @@ class Sim:
 
 
 @pytest.fixture
-async def sim(sqlite_url, clock, monkeypatch):
-    # How long the database took is of no account here: it takes no virtual time.
-    monkeypatch.setattr("bot.workflows.quotas.guard.since_boot", clock.monotonic)
+async def sim(sqlite_url, clock):
     database = CountedDatabase(sqlite_url, clock, own_clock=False)
     async with virtual_time(clock, database):
         sim = Sim(clock, [Process(database, clock) for _ in range(3)])

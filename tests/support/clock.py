@@ -23,6 +23,9 @@ class FakeClock:
     def monotonic(self) -> float:
         return self._elapsed
 
+    def since_boot(self) -> float:
+        return self._elapsed
+
     async def sleep(self, seconds: float) -> None:
         if seconds <= 0:
             await asyncio.sleep(0)

@@ -102,6 +102,10 @@ class SteadyClock(SystemClock):
         self._steady_time()
         return super().now() - timedelta(seconds=self._steady_time.lost - self._lost)
 
+    def since_boot(self) -> float:
+        """Return seconds that never go backwards."""
+        return self._steady_time()
+
     def monotonic(self) -> float:
         """Return seconds that never go backwards."""
         return self._steady_time()

@@ -205,7 +205,7 @@ class World:
 
     async def run(self, job: jobs.Job) -> None:
         runner = self._deliver if job.kind == outbox.SEND else self.runners[job.kind]
-        lease = Lease(self.database, self.owner, job)
+        lease = Lease(self.database, self.owner, job, self.clock.since_boot)
         await finish(lease, await runner(job, lease))
 
     async def _deliver(self, job: jobs.Job, lease: Lease) -> datetime | None:

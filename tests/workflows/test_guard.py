@@ -13,10 +13,8 @@ from bot.model.quotas.calls import PROBE, CallCause
 from bot.model.quotas.plans import Plan
 from bot.model.quotas.quota import Terms
 from bot.model.quotas.reported import ReportedLimits
-from bot.ops.clock import since_boot
 from bot.service_errors import RateLimited, ServiceFailed, ServiceTimeout, ServiceUnreachable
 from bot.store import accounts, incidents, jobs, outbox, quota_use, quotas
-from bot.workflows.quotas import guard as guard_module
 from bot.workflows.quotas.alerts import Probes
 from bot.workflows.quotas.guard import Guard
 from bot.workflows.quotas.incidents import Incidents
@@ -230,15 +228,12 @@ async def test_a_call_that_was_never_sent_gives_all_back(guard, database):
     assert (now.in_use.minute, now.in_use.concurrent) == (0, 0)
 
 
-async def test_grant_may_be_sent_while_the_call_would_end_before_it_asleep_or_not(
-    guard, monkeypatch
-):
+async def test_grant_may_be_sent_while_the_call_would_end_before_it_asleep_or_not(guard, clock):
     async with guard.call(KEY, PERSON) as grant:
-        asked_at = since_boot()
         assert grant.may_send()
-        monkeypatch.setattr(guard_module, "since_boot", lambda: asked_at + 4.0)
+        clock.advance(4.0)
         assert grant.may_send()
-        monkeypatch.setattr(guard_module, "since_boot", lambda: asked_at + 5.1)
+        clock.advance(1.1)
         assert not grant.may_send()
         await grant.responded()
 
@@ -257,7 +252,7 @@ async def test_without_a_database_nothing_is_granted(guard, database, monkeypatc
 
 @pytest.mark.parametrize("cause", [PERSON, BACKGROUND])
 async def test_a_grant_that_came_too_late_is_not_used(guard, database, monkeypatch, cause):
-    monkeypatch.setattr("bot.workflows.quotas.guard.LATEST_SECONDS", 0.0)
+    monkeypatch.setattr("bot.workflows.quotas.guard.LATEST_SECONDS", -1.0)
     with pytest.raises(DatabaseUnavailable, match="took too long to answer"):
         await make(guard, cause)
     now = await standing(database)
@@ -265,9 +260,9 @@ async def test_a_grant_that_came_too_late_is_not_used(guard, database, monkeypat
 
 
 @pytest.mark.parametrize("cause", [PERSON, BACKGROUND])
-async def test_a_process_that_stood_still_asks_again(guard, database, monkeypatch, cause):
+async def test_a_process_that_stood_still_asks_again(guard, database, clock, monkeypatch, cause):
     readings = iter([0.0, 3.7])
-    monkeypatch.setattr(guard_module, "since_boot", lambda: next(readings, 3.7))
+    monkeypatch.setattr(clock, "since_boot", lambda: next(readings, 3.7))
     async with guard.call(KEY, cause) as grant:
         assert grant.may_send()
         await grant.responded()

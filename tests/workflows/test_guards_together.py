@@ -11,13 +11,13 @@ from bot.model.quotas.blocks import BlockCode
 from bot.model.quotas.calls import PROBE, CallCause
 from bot.model.quotas.plans import Plan
 from bot.model.quotas.quota import Terms
-from bot.ops.clock import SystemClock
 from bot.service_errors import RateLimited
 from bot.store import accounts, incidents, quotas
 from bot.store.engine import Database
 from bot.store.migrations import migrate
 from bot.workflows.quotas.guard import Guard
 from bot.workflows.quotas.incidents import Incidents
+from tests.support.steady import SteadyClock
 
 pytestmark = pytest.mark.postgres
 
@@ -34,7 +34,7 @@ def nobody_waits(monkeypatch) -> None:
 @pytest.fixture
 async def databases(postgres_url):
     """Four processes' worth of connections, with PostgreSQL's own clock."""
-    databases = [Database(postgres_url, SystemClock()) for _ in range(4)]
+    databases = [Database(postgres_url, SteadyClock()) for _ in range(4)]
     await migrate(databases[0])
     yield databases
     for one in databases:
@@ -42,8 +42,8 @@ async def databases(postgres_url):
 
 
 @pytest.fixture
-def guards(databases):
-    return [Guard(one, SystemClock(), TERMS, Incidents(TERMS), Tasks()) for one in databases]
+async def guards(databases):
+    return [Guard(one, SteadyClock(), TERMS, Incidents(TERMS), Tasks()) for one in databases]
 
 
 async def make(guard, counter, *, cause=PERSON) -> str:

@@ -25,7 +25,7 @@ from bot.model.quotas.plans import CallClass
 from bot.model.quotas.quota import GRACE_SECONDS, Full, LimitKind, Terms
 from bot.model.quotas.reported import ReportedLimits
 from bot.model.turns import ClientTurn
-from bot.ops.clock import Clock, since_boot
+from bot.ops.clock import Clock
 from bot.service_errors import (
     RateLimited,
     ResponseTooLarge,
@@ -208,9 +208,9 @@ class Guard:
         is_probe = request.call_class is CallClass.PROBE
         opened = self._database.transaction() if is_probe else self._database.autocommit()
         async with opened as tx:
-            began = since_boot()
+            began = self._clock.since_boot()
             result = await quotas.reserve(tx, request)
-        return result, began, since_boot() - began
+        return result, began, self._clock.since_boot() - began
 
     async def _give_back(self, unused: Reservation) -> None:
         with suppress(DatabaseUnavailable):
@@ -295,7 +295,7 @@ class _Call:
         A call takes its timeout at most, and what it holds lasts for a grace longer. By a clock
         that counts the time asleep: the database's clock goes on meanwhile.
         """
-        return since_boot() - self.reservation.asked_at <= GRACE_SECONDS
+        return self._clock.since_boot() - self.reservation.asked_at <= GRACE_SECONDS
 
     async def responded(self) -> None:
         """The response headers are here."""

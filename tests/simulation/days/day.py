@@ -94,13 +94,8 @@ class Day:
         """Live through it, and say what is wrong at its end."""
         inline_sqlite.install()
         gather_alike()
-        # A lease's age is measured on a clock that counts sleep: here, the loop's.
-        bot.background.jobs.Lease = partial(  # type: ignore[assignment, misc]
-            bot.background.jobs.Lease, since_boot=self.loop.time
-        )
         bot.background.jobs.POLL_SECONDS = POLL_SECONDS
         bot.background.retention.EVERY = RETAIN_EVERY
-        bot.workflows.quotas.guard.since_boot = self.loop.time
         make_limits_small()
         asyncio.set_event_loop(self.loop)
         self.loop.set_exception_handler(lambda *_: None)

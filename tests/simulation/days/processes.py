@@ -67,6 +67,10 @@ class VirtualClock:
         """Seconds that never go back."""
         return self.loop.time()
 
+    def since_boot(self) -> float:
+        """Seconds that go on while the machine sleeps."""
+        return self.loop.time()
+
     async def sleep(self, seconds: float) -> None:
         """Wait."""
         await asyncio.sleep(seconds)
