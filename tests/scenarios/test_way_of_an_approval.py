@@ -7,12 +7,15 @@ import pytest
 import structlog
 
 from bot.clients.flow import FlowClient
+from bot.store import jobs
 from bot.store.engine import Database
 from bot.workflows.testusers.deciding import Deciding
 from tests.support.world import running_world
 
 OTTO, ADA = "U0OPERATOR", "U0APPROVER"
 DECIDED, POSTED = "decided", "posted"
+# The claims of the loop that hand out the click or the change; and the loop's name.
+CLAIMED, LOOP = "claimed", "jobs"
 
 
 @pytest.fixture
@@ -35,7 +38,13 @@ def steps(monkeypatch):
 
     for name in ("transaction", "autocommit", "read_only"):
         noted(name)
-    decide, replace = Deciding.decide, FlowClient.replace
+    claim, decide, replace = jobs.claim, Deciding.decide, FlowClient.replace
+
+    async def claiming(*given, **more):
+        claimed = await claim(*given, **more)
+        if {one.key.partition(":")[0] for one in claimed} & {"click", "apply"}:
+            steps.append((CLAIMED, LOOP))
+        return claimed
 
     async def deciding(self, *given):
         decided = await decide(self, *given)
@@ -46,6 +55,7 @@ def steps(monkeypatch):
         steps.append(POSTED)
         return await replace(self, *given)
 
+    monkeypatch.setattr(jobs, "claim", claiming)
     monkeypatch.setattr(Deciding, "decide", deciding)
     monkeypatch.setattr(FlowClient, "replace", replacing)
     return steps
@@ -60,8 +70,8 @@ def on_the_way(steps):
         if who in until:
             is_counted = at < until[who]
         else:
-            # The loop looks on its own whether anything is due; that nothing waits for.
-            is_counted = who not in elsewhere and (name, who) != ("read_only", "jobs")
+            # What else the loop claims, and whether anything is due: that nothing waits for.
+            is_counted = who not in elsewhere and (who != LOOP or name == CLAIMED)
         if name and is_counted:
             yield name, who
 
