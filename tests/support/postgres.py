@@ -36,8 +36,11 @@ async def own_database(
     """
     admin = await asyncpg.connect(server, timeout=5)
     name = f"gatehouse_test_{uuid.uuid4().hex}"
-    copied = f' TEMPLATE "{template}"' if template else ""
-    await admin.execute(f'CREATE DATABASE "{name}"{copied}')
+    how = f' TEMPLATE "{template}"' if template else ""
+    if not is_durable and admin.get_server_version().major >= 15:
+        # As before 15: it takes half as long where the disk is not waited for.
+        how += " STRATEGY file_copy"
+    await admin.execute(f'CREATE DATABASE "{name}"{how}')
     if not is_durable:
         await admin.execute(f'ALTER DATABASE "{name}" SET synchronous_commit = off')
     try:
