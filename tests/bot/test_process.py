@@ -41,7 +41,7 @@ async def fleet(sqlite_url):
     ):
         environment = environment_for(slack, services, sqlite_url)
         environment["INVENTORY_WATCH"] = "off"
-        fleet = Fleet(slack, services, session, environment, are_fresh=True)
+        fleet = Fleet(slack, services, session, environment)
         try:
             yield fleet
         finally:
@@ -117,6 +117,7 @@ async def test_a_start_on_sqlite_loads_nothing_that_it_does_not_use(fleet):
 
 
 async def test_start_says_what_starts_and_warns_of_nothing(fleet):
+    fleet.are_fresh = True
     process = await started(fleet)
     await process.stop()
     events = [json.loads(line) for line in process.lines if line.startswith("{")]
@@ -182,6 +183,7 @@ async def test_a_refused_token_ends_it_while_the_database_is_away(fleet):
 
 
 async def test_sigterm_finishes_what_runs_and_takes_nothing_new(fleet):
+    fleet.are_fresh = True
     process = await started(fleet)
     hold = fleet.services.state.faults.add(Fault(FaultKind.HOLD, "inventory", "eu"))
     delivery = await fleet.slack.command("U0VIEWER", "C0GENERAL", "/orgs")
@@ -264,6 +266,7 @@ async def test_after_a_kill_it_starts_at_once(fleet):
 
 
 async def test_it_serves_over_socket_mode(fleet):
+    fleet.are_fresh = True
     settings = {"slack_app_token": "xapp-sandbox", "slack_signing_secret": ""}
     process = await fleet.add(**settings)
     await fleet.slack.until(lambda: fleet.slack.sockets)
@@ -298,6 +301,7 @@ def rights_of(path: Path) -> set[str]:
 
 
 async def test_new_database_is_the_bots_alone(fleet, tmp_path):
+    fleet.are_fresh = True
     path = tmp_path / "new" / "gatehouse.db"
     path.parent.mkdir()
     process = await started(fleet, database_url=f"sqlite:///{path}")
