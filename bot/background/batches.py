@@ -19,13 +19,20 @@ class Batches(Generic[K, V]):
 
     Args:
         work: Does a batch, and returns an answer for each item, in their order.
+        every: Seconds from the begin of a batch to that of the next one, at least: a database that
+            answers fast would otherwise see many small batches.
         most: How many items a batch has at most.
     """
 
     def __init__(
-        self, work: Callable[[Sequence[K]], Awaitable[Sequence[V]]], most: int = MOST
+        self,
+        work: Callable[[Sequence[K]], Awaitable[Sequence[V]]],
+        *,
+        every: float = 0.0,
+        most: int = MOST,
     ) -> None:
         self._work = work
+        self._every = every
         self._most = most
         self._waiting: deque[tuple[K, asyncio.Future[V]]] = deque()
         self._working: asyncio.Task[None] | None = None
@@ -39,10 +46,14 @@ class Batches(Generic[K, V]):
         return await answer
 
     async def _work_until_none_waits(self) -> None:
+        loop = asyncio.get_running_loop()
         try:
             while self._waiting:
+                next_at = loop.time() + self._every
                 size = min(self._most, len(self._waiting))
                 await self._do_batch([self._waiting.popleft() for _ in range(size)])
+                if loop.time() < next_at:
+                    await asyncio.sleep(next_at - loop.time())
         finally:
             self._working = None
 

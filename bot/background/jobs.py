@@ -25,6 +25,7 @@ log = structlog.get_logger(__name__)
 POLL_SECONDS = 1.0
 RENEW_SECONDS = 5.0
 AT_ONCE = 72
+FINISH_EVERY_SECONDS = 0.02
 LONGEST_PAUSE_SECONDS = 20.0
 # A call takes at most 10 s: what is sent while its lease is so young has arrived or failed before
 # the lease lapses.
@@ -157,7 +158,7 @@ class JobLoop:
         self._owner = owner
         self._runners = runners
         self._crowds = crowds
-        self._finishing = Batches(self._finish_all)
+        self._finishing = Batches(self._finish_all, every=FINISH_EVERY_SECONDS)
         self._awake = asyncio.Event()
         self._is_put = False
         self._stopping = False

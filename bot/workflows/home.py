@@ -36,7 +36,7 @@ from bot.store.home_views import HomeView
 from bot.store.jobs import Job
 from bot.ui import home as ui
 from bot.workflows.directory import OrganizationDirectory
-from bot.workflows.home_reading import ENDING_SHOWN, HomeReading, Stored
+from bot.workflows.home_reading import BATCH_SECONDS, ENDING_SHOWN, HomeReading, Stored
 from bot.workflows.people import People
 from bot.workflows.quotas.ratelimits import RateLimits
 
@@ -125,8 +125,8 @@ class Home:
         self._database = setup.database
         self._reading = HomeReading(setup.database, setup.directory, setup.ratelimits, setup.clock)
         # A thousand people who open the tab are a few transactions, not thousands.
-        self._opens = Batches(self._note_opened)
-        self._published = Batches(self._note_published)
+        self._opens = Batches(self._note_opened, every=BATCH_SECONDS)
+        self._published = Batches(self._note_published, every=BATCH_SECONDS)
 
     async def open(self, slack_user_id: str, *, is_empty: bool) -> None:
         """Note that somebody opened the tab; it is published by whichever process comes first.

@@ -80,3 +80,14 @@ async def test_who_goes_away_takes_nothing_from_the_others(doubling):
     doubling.release.set()
     assert await second == 4
     assert doubling.batches == [[1, 2]]
+
+
+async def test_batches_do_not_follow_each_other_too_fast(doubling):
+    doubling.release.set()
+    batches = Batches(doubling, every=0.05)
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    await batches.do(1)
+    await asyncio.gather(*asking(batches, 2, 3))
+    assert loop.time() - began >= 0.05
+    assert doubling.batches == [[1], [2, 3]]
