@@ -12,7 +12,8 @@ from bot.permissions import Permission
 from bot.ui import help as help_ui
 from bot.ui import ids, orgs, replies
 from bot.ui.message import Message
-from bot.workflows.directory import REFRESH, nearest
+from bot.workflows.directory import REFRESH
+from bot.workflows.organization_lookup import nearest
 from bot.workflows.workflows import Workflows
 from handlers.helping import helped
 from handlers.listeners import Context, Listeners

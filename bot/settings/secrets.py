@@ -3,6 +3,7 @@
 import ipaddress
 import re
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from yarl import URL
@@ -20,6 +21,7 @@ KEYS = ("slack_signing_secret", "metrics_token", "audit_key")
 SENT = ("slack_bot_token", "slack_app_token", "email_api_key", "flow_auth_token")
 
 
+@lru_cache(maxsize=64)
 def is_loopback(host: str | None) -> bool:
     """Return whether a host is this machine."""
     if host == "localhost":

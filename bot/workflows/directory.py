@@ -1,7 +1,8 @@
 """The organization directory: every data center's listing, cached, shared and kept."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from itertools import chain
@@ -13,7 +14,7 @@ from cachetools import TLRUCache, TTLCache
 from bot.background.batches import Batches
 from bot.background.single_flight import SingleFlight
 from bot.background.tasks import keep_out_of_collections
-from bot.errors import DatabaseUnavailable, GatehouseError, Meant, NotConfigured, NotFound
+from bot.errors import DatabaseUnavailable, GatehouseError, NotConfigured, NotFound
 from bot.model.organizations.directory import DataCenterReport, Directory, Listing, Place
 from bot.model.organizations.organization import Organization, OrganizationKey
 from bot.model.quotas.calls import CallCause
@@ -23,6 +24,7 @@ from bot.store import listings
 from bot.store.engine import Database, Transaction
 from bot.store.listings import StoredListing, Version
 from bot.workflows.lane import RecentFailures
+from bot.workflows.organization_lookup import look_up
 
 log = structlog.get_logger(__name__)
 
@@ -37,8 +39,6 @@ LOOK_AGAIN_SECONDS = 1.0
 REFRESH = "refresh"
 # What was refreshed by anybody so long ago is what a button `Refresh` shows.
 REFRESHED_SECONDS = 5.0
-# Organizations offered instead of one that is not there.
-MEANT = 3
 
 
 class InventoryListings(Protocol):
@@ -92,6 +92,8 @@ class OrganizationDirectory:
                 timer=clock.monotonic,
             )
         )
+        # All of them together, and until when that is so.
+        self._fresh: tuple[Sequence[DataCenterReport], float] = (), -math.inf
         self._calls: SingleFlight[str, Listing] = SingleFlight({})
         self._failures = RecentFailures(clock)
         self._refreshed: TTLCache[str, Listing] = TTLCache(
@@ -132,13 +134,20 @@ class OrganizationDirectory:
         self._merged = self._merged.of(reports)
         return self._merged
 
-    async def _cached(self, centers: Sequence[str]) -> list[DataCenterReport] | None:
+    async def _cached(self, centers: Sequence[str]) -> Sequence[DataCenterReport] | None:
         """Return the reports when every listing is fresh; no task is started for them."""
         if self._read_at is None or self._since(self._read_at[1]) >= LOOK_AGAIN_SECONDS:
             await self._last_good_of(centers)
-        fresh = [(center, self._lookups.cached(center)) for center in centers]
-        reports = [DataCenterReport(center, listing) for center, listing in fresh if listing]
-        return reports if len(reports) == len(centers) else None
+        reports, until = self._fresh
+        if self._clock.monotonic() < until:
+            return reports
+        fresh = [one for center in centers if (one := self._lookups.cached(center))]
+        if len(fresh) < len(centers):
+            return None
+        reports = [DataCenterReport(one.data_center, one) for one in fresh]
+        seconds = min(self._seconds_fresh(one) for one in fresh)
+        self._fresh = reports, self._clock.monotonic() + seconds
+        return reports
 
     async def find(self, typed: str, cause: CallCause) -> tuple[Place, DataCenterReport]:
         """Return the organization of that id or name, and what is known of its data center.
@@ -331,6 +340,7 @@ class OrganizationDirectory:
         if is_new and len(listing.organizations) >= MANY:
             keep_out_of_collections()
         self._last[listing.data_center] = listing
+        self._fresh = (), -math.inf
         self._lookups.remember(listing.data_center, listing)
 
     async def _last_good(self, center: str) -> Listing | None:
@@ -376,24 +386,3 @@ class OrganizationDirectory:
             return version is not None
         is_same = version == Version(ours.fetched_at, ours.digest)
         return version.fetched_at >= ours.fetched_at and not is_same
-
-
-async def look_up(
-    directory: Directory, typed: str, how: Callable[[Directory, str], Place] = Directory.find
-) -> Place:
-    """Return the organization that was typed.
-
-    Raises:
-        NotFound: There is none; it offers those with the nearest names.
-        Ambiguous: There are several.
-    """
-    try:
-        return how(directory, typed)
-    except NotFound as none:
-        raise none.or_rather(*await nearest(directory, typed)) from None
-
-
-async def nearest(directory: Directory, typed: str) -> list[Meant]:
-    """Return the organizations with names near to what was typed, to be offered instead."""
-    found = await asyncio.to_thread(directory.nearest, typed, MEANT)
-    return [Meant(typed, place.key.path, place.label) for place in found]

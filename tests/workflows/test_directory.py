@@ -9,6 +9,7 @@ from pydantic import SecretStr
 from sqlalchemy import event
 from yarl import URL
 
+from bot.background.single_flight import SingleFlight
 from bot.clients.credentials import QueryToken
 from bot.clients.inventory import DataCenterAccess, InventoryClient
 from bot.errors import Ambiguous, DatabaseUnavailable, NotConfigured, NotFound, QuotaExhausted
@@ -178,6 +179,24 @@ async def test_however_many_ask_the_database_is_looked_at_twice(make, database, 
     # One that had begun before some of them asked tells those nothing.
     await asyncio.gather(*(directory.directory(CAUSE) for _ in range(100)))
     assert len(looks) <= 2
+
+
+async def test_fresh_listings_are_put_together_once(make, clock, monkeypatch):
+    asked, cached = [], SingleFlight.cached
+
+    def counted(self, key):
+        asked.append(key)
+        return cached(self, key)
+
+    directory = make()
+    await directory.directory(CAUSE)
+    monkeypatch.setattr(SingleFlight, "cached", counted)
+    for _ in range(100):
+        await directory.directory(CAUSE)
+    assert asked == ["com", "eu"]
+    await directory.directory(ANEW, fresh=True)
+    await directory.directory(CAUSE)
+    assert asked == ["com", "eu"] * 2
 
 
 async def test_refresh_of_one_process_is_seen_by_the_others(make, inventory, clock):

@@ -36,8 +36,8 @@ from bot.workflows.directory import (
     NO_LONGER_LISTED,
     InventoryListings,
     OrganizationDirectory,
-    look_up,
 )
+from bot.workflows.organization_lookup import look_up
 from bot.workflows.people import People
 from bot.workflows.quotas.incidents import bring_forward
 from bot.workflows.quotas.standings import Standings
