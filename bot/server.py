@@ -112,8 +112,7 @@ class SlackEndpoint:
     async def handle(self, request: web.Request) -> web.Response:
         """Answer one request of Slack's."""
         try:
-            async with asyncio.timeout(BODY_SECONDS):
-                body = (await request.read()).decode("utf-8")
+            body = (await _body(request)).decode("utf-8")
         except (UnicodeDecodeError, web.RequestPayloadError):
             return self._refused(Refusal.MALFORMED, "", "unreadable")
         except TimeoutError:
@@ -188,6 +187,18 @@ def _only(request: web.Request, name: str) -> str:
     """
     values = request.headers.getall(name, [])
     return values[0] if len(values) == 1 else ""
+
+
+async def _body(request: web.Request) -> bytes:
+    """Read the body; most have come together with their headers, and need no time limit.
+
+    Raises:
+        TimeoutError: It comes too slowly.
+    """
+    if request.content.is_eof():
+        return await request.read()
+    async with asyncio.timeout(BODY_SECONDS):
+        return await request.read()
 
 
 def _bolt_request(request: web.Request, body: str) -> AsyncBoltRequest | None:

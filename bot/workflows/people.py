@@ -95,9 +95,10 @@ class People:
         Raises:
             UnknownPerson: Slack does not tell who it is.
         """
-        with suppress(TimeoutError):
-            async with asyncio.timeout(MEET_SECONDS):
-                await self._met.wait()
+        if not self.is_ready:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(MEET_SECONDS):
+                    await self._met.wait()
         user = await self._user(slack_user_id, fresh=fresh)
         stranger = self._stranger(user, team_ids)
         if stranger is not None:
