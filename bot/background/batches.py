@@ -9,6 +9,9 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 MOST = 64
+# An event loop that has time is late by a few milliseconds.
+LATE_SECONDS = 0.02
+YIELD_FACTOR = 10
 
 
 class Batches(Generic[K, V]):
@@ -22,6 +25,8 @@ class Batches(Generic[K, V]):
         every: Seconds from the begin of a batch to that of the next one, at least: a database that
             answers fast would otherwise see many small batches.
         most: How many items a batch has at most.
+        yields_for: Seconds that the next batch waits at most where the event loop is late: what is
+            to be acknowledged comes first.
     """
 
     def __init__(
@@ -30,10 +35,12 @@ class Batches(Generic[K, V]):
         *,
         every: float = 0.0,
         most: int = MOST,
+        yields_for: float = 0.0,
     ) -> None:
         self._work = work
         self._every = every
         self._most = most
+        self._yields_for = yields_for
         self._waiting: deque[tuple[K, asyncio.Future[V]]] = deque()
         self._working: asyncio.Task[None] | None = None
 
@@ -52,8 +59,9 @@ class Batches(Generic[K, V]):
                 next_at = loop.time() + self._every
                 size = min(self._most, len(self._waiting))
                 await self._do_batch([self._waiting.popleft() for _ in range(size)])
-                if loop.time() < next_at:
-                    await asyncio.sleep(next_at - loop.time())
+                late = await _late_after(next_at)
+                if late > LATE_SECONDS and self._yields_for:
+                    await asyncio.sleep(min(self._yields_for, late * YIELD_FACTOR))
         finally:
             self._working = None
 
@@ -68,3 +76,14 @@ class Batches(Generic[K, V]):
         for (_, waiting), answer in zip(batch, answers, strict=True):
             if not waiting.done():
                 waiting.set_result(answer)
+
+
+async def _late_after(moment: float) -> float:
+    """Wait for a moment of the event loop's time; return how many seconds after it that was.
+
+    Where it is over already: how long the event loop took for what was due.
+    """
+    loop = asyncio.get_running_loop()
+    due_at = max(moment, loop.time())
+    await asyncio.sleep(due_at - loop.time())
+    return loop.time() - due_at

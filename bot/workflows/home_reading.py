@@ -23,6 +23,8 @@ from bot.workflows.quotas.ratelimits import RateLimits
 
 # A tab may be three seconds old, and an event is acknowledged after 50 ms at most.
 BATCH_SECONDS = 0.02
+# Where the machine has no time left, so many tabs are made every half a second.
+AT_ONCE, YIELD_SECONDS = 24, 0.5
 CLOSEST_SECONDS = 5.0
 OWN_SHOWN, ENDING_SHOWN, CLOSEST_SHOWN = 15, 10, 3
 # Of those that wait, so many are looked at for those that a person may decide on.
@@ -68,7 +70,9 @@ class HomeReading:
         self._closest: SingleFlight[str, Sequence[OrganizationUse]] = SingleFlight(
             TTLCache(1, CLOSEST_SECONDS, timer=clock.monotonic)
         )
-        self._batches = Batches(self._read, every=BATCH_SECONDS)
+        self._batches = Batches(
+            self._read, every=BATCH_SECONDS, most=AT_ONCE, yields_for=YIELD_SECONDS
+        )
 
     async def of(self, slack_user_id: str) -> Stored:
         """Return what is stored for a person now or later."""

@@ -91,3 +91,24 @@ async def test_batches_do_not_follow_each_other_too_fast(doubling):
     await asyncio.gather(*asking(batches, 2, 3))
     assert loop.time() - began >= 0.05
     assert doubling.batches == [[1], [2, 3]]
+
+
+async def test_batches_wait_while_the_event_loop_is_late():
+    loop = asyncio.get_running_loop()
+    began: list[float] = []
+
+    def hold_everybody_up():
+        until = loop.time() + 0.05
+        while loop.time() < until:
+            pass
+
+    async def work(numbers):
+        if not began:
+            loop.call_soon(hold_everybody_up)
+        began.append(loop.time())
+        return numbers
+
+    batches = Batches(work, every=0.01, yields_for=0.1)
+    await batches.do(1)
+    await batches.do(2)
+    assert began[1] - began[0] >= 0.05 + 0.1
