@@ -49,7 +49,11 @@ ACTS = {
 
 def register(listeners: Listeners, workflows: Workflows) -> None:
     """Listen to the command, the buttons of cards and pages, and the two modals."""
-    listeners.command(TESTUSERS, parse_testusers, _command(workflows))
+
+    def parse(text: str) -> TestusersRequest:
+        return parse_testusers(text, workflows.testusers.reading.aliases)
+
+    listeners.command(TESTUSERS, parse, _command(workflows))
     for action_id, (act, permission) in ACTS.items():
         listeners.durable_action(action_id, permission, _store(workflows, act))
     listeners.action(
@@ -67,7 +71,7 @@ def register(listeners: Listeners, workflows: Workflows) -> None:
         Permission.REQUEST,
         _check_form,
         _request_of_form(workflows),
-        _command_of_form,
+        partial(_command_of_form, workflows),
     )
     listeners.action(
         ids.TESTUSERS_ASK_ANYWAY, Permission.REQUEST, _ask_anyway(workflows), replaces=True
@@ -325,9 +329,10 @@ def _check_form(interaction: Interaction) -> Mapping[str, str]:
     return {block_id: problem for block_id, problem in found.items() if problem}
 
 
-def _command_of_form(interaction: Interaction) -> str:
+def _command_of_form(workflows: Workflows, interaction: Interaction) -> str:
     command = parse_form(_typed_form(interaction))
-    return "" if isinstance(command, FormProblems) else as_command(command)
+    aliases = workflows.testusers.reading.aliases
+    return "" if isinstance(command, FormProblems) else as_command(command, aliases)
 
 
 def _request_of_form(workflows: Workflows) -> Answer:

@@ -4,18 +4,32 @@
 def edit_distance(one: str, other: str, most: int) -> int:
     """How many characters to change, add, leave out or swap make one word of the other.
 
-    Two neighbours that are swapped count as one. Whatever is more than `most` is `most` + 1.
+    Two neighbours that are swapped count as one, also where another came between them (Damerau and
+    Levenshtein). Whatever is more than `most` is `most` + 1.
     """
     if abs(len(one) - len(other)) > most:
         return most + 1
-    before: list[int] = []
-    row = list(range(len(other) + 1))
+    # Row and column 0 are out of reach: what would be swapped with nothing.
+    far = len(one) + len(other)
+    table = [[far] * (len(other) + 2), [far, *range(len(other) + 1)]]
+    last_row: dict[str, int] = {}
     for at, character in enumerate(one, 1):
-        older, before, row = before, row, [at]
+        before, row, last_match = table[-1], [far, at], 0
         for column, theirs in enumerate(other, 1):
-            cost = min(before[column] + 1, row[-1] + 1, before[column - 1] + (character != theirs))
-            swapped = at > 1 and column > 1 and one[at - 2 : at] == theirs + other[column - 2]
-            row.append(min(cost, older[column - 2] + 1) if swapped else cost)
-        if min(row) > most and min(before) > most:
+            match_row, match_column = last_row.get(theirs, 0), last_match
+            if character == theirs:
+                last_match = column
+            swapped = at - match_row + column - match_column - 1
+            row.append(
+                min(
+                    before[column] + (character != theirs),
+                    row[-1] + 1,
+                    before[column + 1] + 1,
+                    table[match_row][match_column] + swapped,
+                )
+            )
+        last_row[character] = at
+        table.append(row)
+        if min(map(min, table[-most - 2 :])) > most:
             return most + 1
-    return min(row[-1], most + 1)
+    return int(min(table[-1][-1], most + 1))

@@ -32,6 +32,12 @@ _PLAIN = str.maketrans(
     | dict.fromkeys(LONG_DASHES, "-")
     | {"\u2039": "<", "\u203a": ">"}
 )
+# Letters of other alphabets, and with strokes, that are drawn like Latin ones.
+_LOOK_ALIKES = str.maketrans(
+    "\u0430\u0432\u0435\u043a\u043c\u043d\u043e\u0440\u0441\u0442\u0443\u0445\u043f\u0433\u0456\u0458\u0455\u04bb\u0501\u051b\u051d"
+    "\u04cf\u03b1\u03b5\u03b9\u03ba\u03bd\u03bf\u03c1\u03c4\u03c5\u03c7\u03c9\u03b7\u0131\u0142\u00f8\u0111",
+    "abekmhopctyxnrijshdqwlaeikvoptuxwnilod",
+)
 # Of two words: twice the characters in common over all characters. "lst" and "list" have 0.86.
 LIKENESS = 0.6
 _BEFORE = re.compile(rf"^(?:{UNSEEN.pattern}|\s)+")
@@ -71,6 +77,17 @@ def folded(text: str) -> str:
     return _DASHES.sub("-", " ".join(seen.split())).casefold()
 
 
+def skeleton(text: str) -> str:
+    """Return the text as a hasty eye reads it: folded, and in Latin letters where they look alike.
+
+    Only to guess what was meant; two names may look alike and be two.
+
+    >>> skeleton("B\u0435CA\u00dcSE")
+    'because'
+    """
+    return folded(text).translate(_LOOK_ALIKES)
+
+
 def tidy_identity(text: str) -> str:
     """Return an identity as it was meant: without what phones put around it, and composed.
 
@@ -88,5 +105,6 @@ def tidy_identity(text: str) -> str:
 
 def closest(typed: str, known: Iterable[str], count: int = 1) -> list[str]:
     """Return the known words nearest to what was typed, in their own spelling; [] when none is."""
-    by_fold = {folded(word): word for word in known}
-    return [by_fold[near] for near in get_close_matches(folded(typed), by_fold, count, LIKENESS)]
+    as_seen = {skeleton(word): word for word in known}
+    near = get_close_matches(skeleton(typed), as_seen, count, LIKENESS)
+    return [as_seen[one] for one in near]

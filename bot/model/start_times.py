@@ -5,11 +5,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 
+from bot.model.edit_distance import edit_distance
+
 WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 FURTHEST = timedelta(days=366)
 NOON = 12
 _CLOCK = re.compile(r"([0-9]{1,2})(?:[:.]([0-9]{2}))?\s?(am|pm)?", re.IGNORECASE)
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_DAYS = frozenset({"today", "tomorrow", *WEEKDAYS})
+# So many letters of a day's name may be wrong.
+_NEAR_DAYS = {**dict.fromkeys(_DAYS, 1), "tomorrow": 2, "am": 0, "pm": 0}
+_NEARLY = re.compile(
+    r"[0-9]{1,2}[:;.][0-9]{1,3}[a-z]{0,2}|[0-9]{1,2}[ap]m|[0-9]{1,2}[./][0-9]{1,2}[./][0-9]{2,4}"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +42,31 @@ def parse_start(words: Sequence[str]) -> tuple[StartTime, int] | None:
         found = parse_start(words)
         return (found[0], found[1] - 1) if found else None
     day = words[0].casefold() if words else ""
-    has_day = day in {"today", "tomorrow", *WEEKDAYS} or _is_date(day)
+    has_day = day in _DAYS or _is_date(day)
     rest = words[1:] if has_day else words
     for count in (2, 1):
         at = _clock(" ".join(rest[:count])) if len(rest) >= count else None
         if at is not None:
             return StartTime(at, day if has_day else ""), count + has_day
     return None
+
+
+def is_like_a_start(text: str) -> bool:
+    """Whether it is a time or a day, or nearly one: `9:00`, `9;0`, `tomorow`, `2026-12-1`."""
+    typed = text.casefold()
+    if any(edit_distance(typed, day, near) <= near for day, near in _NEAR_DAYS.items()):
+        return True
+    return _NEARLY.fullmatch(typed) is not None or _is_like_a_date(typed)
+
+
+def _is_like_a_date(typed: str) -> bool:
+    # A phone number has other groups, or does not begin as a year does: "0170-5550".
+    has_form = typed.count("-") > 1 or (typed.startswith("20") and "-" in typed)
+    shape = re.sub("[0-9]", "0", typed)
+    date_itself = re.sub("(?<=0)t.*", "", shape)
+    return has_form and any(
+        edit_distance(one, "0000-00-00", 1) <= 1 for one in (shape, date_itself)
+    )
 
 
 def _is_date(text: str) -> bool:

@@ -1,12 +1,13 @@
 """`/testusers`: what was typed to a typed request, or a usage error that shows a right example."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from bot.commands import TESTUSERS
 from bot.errors import UsageError
 from bot.model.durations import spell_duration
-from bot.model.spelling import DOUBLE_QUOTES, closest
+from bot.model.spelling import DOUBLE_QUOTES, closest, folded
 from bot.parsing.testusers_change import PRESET, parse_change, people, reason_problem
+from bot.parsing.testusers_doubts import Known
 from bot.parsing.testusers_requests import (
     KEYWORDS,
     SUBCOMMANDS,
@@ -45,19 +46,38 @@ __all__ = [
 Reader = Callable[[Sequence[Word]], TestusersRequest]
 
 
-def parse_testusers(text: str) -> TestusersRequest:
-    """The request in the text of `/testusers`.
+def parse_testusers(text: str, aliases: Collection[str] = ()) -> TestusersRequest:
+    """The request in the text of `/testusers`; `aliases` are the short names of flows.
 
     Raises:
-        UsageError: it is not understood; says what is wrong and shows an example.
+        UsageError: it is not understood; says what is wrong, shows an example, and offers what was
+            probably meant.
     """
+    try:
+        return _parse(text, aliases)
+    except UsageError as error:
+        error.meant = tuple(one for one in error.meant if _is_understood(one.words, aliases))
+        raise
+
+
+def _is_understood(text: str, aliases: Collection[str]) -> bool:
+    try:
+        _parse(text, aliases)
+    except UsageError:
+        return False
+    return True
+
+
+def _parse(text: str, aliases: Collection[str]) -> TestusersRequest:
     refuse_endless(text, TESTUSERS, "add")
     words = [word for word in read_words(text, commas=True) if not word.is_dash]
     if not words:
         return FormRequest()
     action, rest = words[0].keyword, words[1:]
     if action in ("add", "remove"):
-        return parse_change("add" if action == "add" else "remove", rest, text)
+        return parse_change("add" if action == "add" else "remove", rest, text, aliases)
+    if action == "preset":
+        return _parse_preset(rest, Known(text, aliases))
     read = READERS.get(action)
     if read is None:
         raise _unknown(action, words[0].text)
@@ -87,17 +107,17 @@ def _parse_history(words: Sequence[Word]) -> HistoryRequest:
     return HistoryRequest(words[0].text)
 
 
-def _parse_preset(words: Sequence[Word]) -> SavePreset | DeletePreset:
+def _parse_preset(words: Sequence[Word], known: Known) -> SavePreset | DeletePreset:
     action = words[0].keyword if words else ""
     if action not in ("save", "delete"):
         raise misuse("save_preset", "Choose “preset save” or “preset delete”.")
     if len(words) == 1:
         raise misuse("save_preset", "Which preset? Give it a name, e.g. demo-team.")
-    name = words[1].text.removeprefix("@")
+    name = folded(words[1].text).removeprefix("@")
     if not PRESET.fullmatch(f"@{name}") or words[1].keyword in KEYWORDS:
         raise misuse(
             "save_preset",
-            "A name has up to 40 characters, without spaces, e.g. demo-team.",
+            "Use up to 40 letters (a to z), digits, dots or dashes, e.g. demo-team.",
         )
     if action == "save":
         if taken := next((word for word in words[2:] if word.keyword in KEYWORDS), None):
@@ -106,16 +126,15 @@ def _parse_preset(words: Sequence[Word]) -> SavePreset | DeletePreset:
                 f"“{taken.keyword}” belongs to add: a preset only names people."
                 f" If “{taken.text}” is a test user, put it in quotes.",
             )
-        return SavePreset(name.casefold(), people("save_preset", words[2:]))
+        return SavePreset(name, people("save_preset", words[2:], known))
     if len(words) > len(("delete", name)):
         raise misuse("save_preset", f"Unexpected word: “{words[2].text[:80]}”.")
-    return DeletePreset(name.casefold())
+    return DeletePreset(name)
 
 
 READERS: dict[str, Reader] = {
     "list": _parse_list,
     "history": _parse_history,
-    "preset": _parse_preset,
     "requests": _alone("requests", PendingRequest()),
     "mine": _alone("mine", MineRequest()),
     "presets": _alone("presets", PresetsRequest()),
@@ -129,11 +148,11 @@ def _unknown(action: str, typed: str) -> UsageError:
     return TESTUSERS.misuse(f"Unknown subcommand “{typed[:80]}”.{guess}")
 
 
-def as_command(change: ChangeRequest) -> str:
+def as_command(change: ChangeRequest, aliases: Collection[str] = ()) -> str:
     """The command that asks for the same, to be typed; "" where nothing typed says just that."""
     for quote in (_quoted_if_need_be, _quoted):
         command = _spelled_out(change, quote)
-        if _is_read_as(command, change):
+        if _is_read_as(command, change, aliases):
             return command
     return ""
 
@@ -149,9 +168,9 @@ def _spelled_out(change: ChangeRequest, quote: Callable[[str], str]) -> str:
     )
 
 
-def _is_read_as(command: str, change: ChangeRequest) -> bool:
+def _is_read_as(command: str, change: ChangeRequest, aliases: Collection[str]) -> bool:
     try:
-        return parse_testusers(escaped(command.removeprefix(TESTUSERS.name))) == change
+        return _parse(escaped(command.removeprefix(TESTUSERS.name)), aliases) == change
     except UsageError:
         return False
 

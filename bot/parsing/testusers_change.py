@@ -1,20 +1,24 @@
 """`/testusers add` and `remove`: what stands after the flow."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise, takewhile
 
-from bot.model.durations import MOST_PARTS, parse_duration
-from bot.model.spelling import tidy_identity
-from bot.model.start_times import StartTime, parse_start
+from bot.errors import Meant
+from bot.model.durations import MOST_PARTS, is_like_a_unit, parse_duration
+from bot.model.spelling import folded, tidy_identity
+from bot.model.start_times import StartTime, is_like_a_start, parse_start
 from bot.model.testusers.changes import MAX_REASON_CHARS, identities_problem, is_sendable
-from bot.parsing.testusers_doubts import doubt
+from bot.parsing.testusers_doubts import Doubt, Known, doubt
 from bot.parsing.testusers_requests import KEYWORDS, ChangeKind, ChangeRequest, misuse
 from bot.parsing.words import Word, rest_of_line
 
 PRESET = re.compile(r"@([A-Za-z0-9][A-Za-z0-9._-]{0,39})")
 _COUNTRY_CODE = re.compile(r"\+[0-9]{1,3}")
+_SHORT_NUMBER = re.compile(r"[0-9]{1,4}")
+# "am" or "pm" with two letters too many.
+LONGEST_HALF = 4
 _AREA_CODE = re.compile(r"\(?[0-9]{2,5}\)?(?:-[0-9]+)*")
 
 
@@ -23,15 +27,25 @@ class _Options:
     """What the words after the flow said so far."""
 
     people: list[Word] = field(default_factory=list)
+    late: list[int] = field(default_factory=list)
+    follows_people: bool = False
     presets: list[str] = field(default_factory=list)
     duration_seconds: int | None = None
     start: StartTime | None = None
     now: bool = False
     reason: str = ""
 
+    def end_people(self) -> None:
+        """Note that whoever was named until here are probably all."""
+        self.follows_people = self.follows_people or bool(self.people or self.presets)
 
-def parse_change(kind: ChangeKind, words: Sequence[Word], text: str) -> ChangeRequest:
-    """The change that the words after `add` or `remove` ask for; `text` is the whole command.
+
+def parse_change(
+    kind: ChangeKind, words: Sequence[Word], text: str, aliases: Collection[str]
+) -> ChangeRequest:
+    """The change that the words after `add` or `remove` ask for.
+
+    `text` is the whole command, `aliases` are the short names of flows.
 
     Raises:
         UsageError: They are not understood, or one of them is probably no person.
@@ -42,7 +56,8 @@ def parse_change(kind: ChangeKind, words: Sequence[Word], text: str) -> ChangeRe
         raise misuse(kind, f"Put the flow first, e.g. {kind} welcome …")
     _refuse_split_numbers(kind, words[1:], text)
     options = _options(kind, list(words[1:]), text)
-    identities = people(kind, options.people, has_presets=bool(options.presets))
+    known = Known(text, aliases, words[0], bool(options.presets), options.late)
+    identities = people(kind, options.people, known)
     if options.now and not options.reason:
         raise misuse("now", "“now” needs a reason. Add “because …” at the end.")
     if options.now and options.start:
@@ -59,7 +74,7 @@ def parse_change(kind: ChangeKind, words: Sequence[Word], text: str) -> ChangeRe
     )
 
 
-def people(action: str, words: Sequence[Word], *, has_presets: bool = False) -> tuple[str, ...]:
+def people(action: str, words: Sequence[Word], known: Known) -> tuple[str, ...]:
     """The identities that were typed, without what phones put around them.
 
     Raises:
@@ -69,14 +84,19 @@ def people(action: str, words: Sequence[Word], *, has_presets: bool = False) -> 
     for word in tidied:
         if word.opens_quote:
             raise misuse(action, f"The quote before “{word.text[1:81]}” isn't closed.")
-    if question := doubt(tidied):
-        raise misuse(action, question)
+    if found := doubt(tidied, known):
+        raise misuse(action, found.question).or_rather(*_meant(found, known.text))
     identities = tuple(word.text for word in tidied)
-    if not identities and has_presets:
+    if not identities and known.has_presets:
         return ()
     if problem := identities_problem(identities):
         raise misuse(action, problem)
     return identities
+
+
+def _meant(found: Doubt, text: str) -> Iterator[Meant]:
+    if found.instead:
+        yield Meant(text.strip(), found.mended(text).strip(), f"Yes, {found.instead}")
 
 
 def tidied_word(word: Word) -> str:
@@ -98,14 +118,20 @@ def _take(kind: ChangeKind, words: list[Word], options: _Options, text: str) -> 
         options.reason = _reason(kind, rest_of_line(text, word.end))
         words.clear()
     elif word.keyword == "for":
+        options.end_people()
         _take_duration(kind, words, options)
     elif word.keyword == "from":
+        options.end_people()
         _take_start(kind, words, options)
     elif word.keyword == "now":
+        options.end_people()
         options.now = True
-    elif not word.is_quoted and (preset := PRESET.fullmatch(tidied_word(word))):
-        options.presets.append(preset.group(1).casefold())
+    elif not word.is_quoted and (preset := PRESET.fullmatch(folded(tidied_word(word)))):
+        options.presets.append(preset.group(1))
+        options.end_people()
     else:
+        if options.follows_people:
+            options.late.append(word.start)
         options.people.append(word)
 
 
@@ -119,6 +145,7 @@ def _take_duration(kind: ChangeKind, words: list[Word], options: _Options) -> No
         options.duration_seconds = parse_duration(" ".join(typed[:count]))
         if options.duration_seconds is not None:
             del words[:count]
+            _refuse_rest(kind, typed[:count], words, duration_problem, _is_of_duration)
             return
     raise misuse(kind, duration_problem(_unread(typed) or (words[0].text if words else "")))
 
@@ -139,6 +166,30 @@ def _take_start(kind: ChangeKind, words: list[Word], options: _Options) -> None:
         raise misuse(kind, start_problem(" ".join(typed[:2])))
     options.start = found[0]
     del words[: found[1]]
+    _refuse_rest(kind, typed[: found[1]], words, start_problem, _is_of_start)
+
+
+def _refuse_rest(
+    kind: ChangeKind,
+    taken: Sequence[str],
+    words: Sequence[Word],
+    problem: Callable[[str], str],
+    belongs: Callable[[str], bool],
+) -> None:
+    """Refuse what comes after an option and probably belongs to it: the `ours` of `2h ours`."""
+    rest = tidied_word(words[0]) if words and _is_plain(words[0]) else ""
+    if belongs(rest.casefold()):
+        question = problem(" ".join((*taken, rest)))
+        raise misuse(kind, f"{question} If “{rest[:80]}” is a test user, put it in quotes.")
+
+
+def _is_of_duration(rest: str) -> bool:
+    return _SHORT_NUMBER.fullmatch(rest) is not None or is_like_a_unit(rest)
+
+
+def _is_of_start(rest: str) -> bool:
+    is_half = len(rest) <= LONGEST_HALF and not {*rest}.isdisjoint("apm")
+    return is_half or _SHORT_NUMBER.fullmatch(rest) is not None or is_like_a_start(rest)
 
 
 def _is_plain(word: Word) -> bool:

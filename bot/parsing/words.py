@@ -24,13 +24,14 @@ _ENTITIES = {"&amp;": "&", "&lt;": "<", "&gt;": ">"}
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """One word as it was typed. `end` is where the text goes on after it.
+    """One word as it was typed, from `start` in the text up to `end`.
 
     A quoted word may hold what otherwise separates words, and is never a keyword.
     """
 
     text: str
     is_quoted: bool
+    start: int
     end: int
 
     @property
@@ -111,7 +112,8 @@ def _quoted_word(text: str, start: int, separators: str, never_closed: set[str])
         if text[start] in marks and marks not in never_closed:
             closing = re.compile(rf"[{marks}](?=[{separators}]|$)").search(text, start + 1)
             if closing:
-                return Word(recover(text[start + 1 : closing.start()]), True, closing.end())
+                inside = recover(text[start + 1 : closing.start()])
+                return Word(inside, True, start, closing.end())
             never_closed.add(marks)
     return None
 
@@ -119,7 +121,7 @@ def _quoted_word(text: str, start: int, separators: str, never_closed: set[str])
 def _plain_word(text: str, start: int, separators: str) -> Word:
     """A word up to the next separator; a link or mention is one piece, whatever it holds."""
     end = _end_of(re.compile(rf"(?:{_MARKUP}|[^{separators}])+"), text, start)
-    return Word(recover(text[start:end]), False, end)
+    return Word(recover(text[start:end]), False, start, end)
 
 
 def _typed(match: re.Match[str]) -> str:

@@ -1,5 +1,6 @@
 """What every command says alike: errors, usage, and that it is working."""
 
+import re
 from collections.abc import Sequence
 
 from bot.errors import Ambiguous, GatehouseError, Meant, UsageError
@@ -37,14 +38,19 @@ def with_next_steps(message: Message, error: GatehouseError, command: str) -> Me
 
     `command` is what was typed, with its slash.
     """
-    steps = [_rather(meant, command) for meant in error.meant if meant.typed in command]
+    steps = [step for meant in error.meant if (step := _rather(meant, command))]
     if not steps and error.is_passing:
         steps = [("Try again", command)]
     return with_commands(message, steps)
 
 
-def _rather(meant: Meant, command: str) -> tuple[str, str]:
-    rather = command.replace(meant.typed, meant.words, 1)
+def _rather(meant: Meant, command: str) -> tuple[str, str] | None:
+    """The command with what was meant; never in a part of a word, nor in the command's name."""
+    name, _, typed = command.partition(" ")
+    place = re.search(rf"(?<!\w){re.escape(meant.typed)}(?!\w)", typed)
+    if place is None:
+        return None
+    rather = f"{name} {typed[: place.start()]}{meant.words}{typed[place.end() :]}"
     return meant.label or rather, rather
 
 

@@ -145,7 +145,7 @@ def test_what_is_typed_is_understood(text: str, request_: TestusersRequest) -> N
         ("presets all", "no other words"),
         ("preset", "“preset save” or “preset delete”"),
         ("preset save", "Which preset?"),
-        ("preset save a/b +1", "A name has up to 40 characters"),
+        ("preset save a/b +1", "Use up to 40 letters"),
         ("preset save team", "Who?"),
         ("preset save team +1 because x", "“because” belongs to add: a preset only names people."),
         ("preset save team becuase +1", "Did you mean “because”"),

@@ -27,6 +27,10 @@ async def pressed(world, user: str, message, button: str, words: str):
     [
         ("/testusers", "lst welcome", "/testusers list welcome", "test users"),
         ("/testusers", "list welcom", "/testusers list welcome", "test users"),
+        ("/testusers", "list W\u0117lc\u043eme", "/testusers list welcome", "test users"),
+        ("/testusers", "add welcome +15550100 becuase Friday", "Yes, because", "Sent to"),
+        ("/testusers", "add welcome +15550100 2 h", "Yes, for 2 h", "Sent to"),
+        ("/testusers", "add +15550100 welcome", "Yes, welcome +15550100", "Sent to"),
         ("/gatehouse", "statuss", "/gatehouse status", "Gatehouse"),
         ("/emailkey", "chek", "/emailkey check", "key"),
         ("/orgs", "shwo 10234695", "/orgs show 10234695", "10234695"),
@@ -48,6 +52,28 @@ async def test_button_asks_for_the_permission_of_its_command(world):
     await world.slack.click(VERA, answer, "/ratelimits check 10234695")
     refusal = await world.answer(VERA, after=before)
     assert "You need the operator role" in refusal.all_text
+
+
+async def test_a_flow_is_no_test_user_unless_it_is_quoted(world):
+    answer = await world.ask(OTTO, "/testusers", "add survey welcome")
+    assert "“welcome” is a flow. One request changes one flow." in answer.all_text
+    assert answer.buttons == []
+    answer = await world.ask(OTTO, "/testusers", "add survey “welcome”")
+    assert "Sent to" in answer.all_text
+
+
+async def test_form_that_names_a_flow_among_people_can_be_sent_again(world):
+    await world.slack.command(OTTO, "C0GENERAL", "/testusers", "")
+    form = await world.slack.until(lambda: world.slack.workspace.open_view(OTTO))
+    world.services.state.faults.add(Fault(FaultKind.STATUS, "flow", status=503, times=3))
+    await world.slack.submit(OTTO, form, {"Flow": "survey", "Identities": "welcome"})
+    await pressed(world, OTTO, await world.answer(OTTO), "Try again", "Sent to")
+
+
+async def test_viewer_who_names_a_flow_as_a_test_user_learns_of_no_flow(world):
+    answer = await world.ask(VERA, "/testusers", "add survey welcmoe")
+    assert "You need the operator role" in answer.all_text
+    assert "welcome" not in answer.all_text
 
 
 async def test_what_is_like_nothing_offers_nothing(world):
