@@ -24,7 +24,7 @@ def server(request, database) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize(
     ("name", "database"),
     [

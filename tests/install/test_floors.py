@@ -11,7 +11,7 @@ import pytest
 
 from bot.__main__ import main
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 ROOT = Path(__file__).parents[2]
 PYTHONS = ["3.11", "3.12", "3.13"]
@@ -40,7 +40,7 @@ def uv(*arguments: str | Path) -> str:
         capture_output=True,
         text=True,
         check=False,
-        timeout=240,
+        timeout=550,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout + done.stderr
@@ -107,7 +107,7 @@ def run_by(interpreter: str, packages: Path, *arguments: str) -> subprocess.Comp
         capture_output=True,
         text=True,
         check=False,
-        timeout=280,
+        timeout=550,
     )
 
 

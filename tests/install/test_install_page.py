@@ -17,6 +17,7 @@ import yaml
 from dotenv import dotenv_values
 
 from bot import __version__
+from sandbox.patience import PATIENCE_SECONDS
 from sandbox.people import ROLES
 from sandbox.ports import free_port
 from sandbox.services.running import running_services
@@ -25,7 +26,7 @@ from tests.conftest import BOTH
 from tests.install.page import LISTENS, ROOT, Machine, blocks, settings_of
 from tests.support.postgres import server_url
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 STOP_SECONDS = 15
 
@@ -107,7 +108,7 @@ async def choice(machine: Machine, kind: str) -> AsyncIterator[dict[str, str]]:
         return
     [block], [told] = blocks("4"), settings_of("4")
     try:
-        admin = await asyncpg.connect(server_url(), timeout=5)
+        admin = await asyncpg.connect(server_url(), timeout=PATIENCE_SECONDS)
     except OSError as error:
         if os.environ.get("CI"):
             raise

@@ -13,7 +13,7 @@ from bot import __version__
 from sandbox.ports import free_port
 from tests.browser.person import CHROMIUM, chromium, person_at
 
-pytestmark = [pytest.mark.slow, pytest.mark.browser, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.slow, pytest.mark.browser, pytest.mark.timeout(600)]
 
 ROOT = Path(__file__).parents[2]
 PATIENCE_SECONDS = 60
@@ -27,7 +27,7 @@ def run(*command: str | Path, cwd: Path, env: dict[str, str] | None = None) -> t
         capture_output=True,
         text=True,
         check=False,
-        timeout=300,
+        timeout=550,
     )
     return done.returncode, done.stdout + done.stderr
 

@@ -8,9 +8,10 @@ import pytest
 from sandbox.services.faults import Fault, FaultKind
 from sandbox.services.organizations import many_organizations
 from sandbox.services.state import ServicesState
+from tests.support.loop_time import yardstick_seconds
 from tests.support.world import running_world
 
-CPU_SECONDS_AT_ONCE = 0.1
+ROUNDS = 5
 
 
 @pytest.fixture
@@ -225,17 +226,33 @@ async def test_fifty_people_at_once_cost_one_call_a_data_center(world):
 
 async def test_ten_thousand_organizations_hold_nobody_else_up(sqlite_url):
     services = ServicesState()
-    services.set_organizations("com", many_organizations("com", 10_000))
-    assert services.data_centers["com"].listing
+    list_ten_thousand(services, 0)
     async with running_world(sqlite_url, services=services, inventory_watch="off") as world:
-        async with longest_turn() as turns:
-            first = await world.ask("U0OPERATOR", "/orgs")
-            await world.ask("U0OPERATOR", "/orgs", "refresh")
-            await world.ask("U0OPERATOR", "/orgs", "organization 09999")
-            one = await world.ask("U0OPERATOR", "/orgs", "show organization 09998")
-        assert "*10,015 organizations*" in first.text
-        assert "Contact 9998" in one.text
-        assert max(turns) < CPU_SECONDS_AT_ONCE
+        shares = [await held_by(world, "")]
+        # What other programs take of the processor differs; what a listing takes does not.
+        while shares[-1] >= 1 and len(shares) < ROUNDS:
+            list_ten_thousand(services, len(shares))
+            shares.append(await held_by(world, "refresh"))
+        assert min(shares) < 1, shares
+
+
+def list_ten_thousand(services: ServicesState, number: int) -> None:
+    """Let the data center have others each time: the same ones are not read again."""
+    services.set_organizations("com", many_organizations("com", 10_000, 300 - number))
+    assert services.data_centers["com"].listing
+
+
+async def held_by(world, typed: str) -> float:
+    """List them, and look for one; how long that holds the loop, as a share of 0.1 s."""
+    before = yardstick_seconds()
+    async with longest_turn() as turns:
+        listing = await world.ask("U0OPERATOR", "/orgs", typed)
+        await world.ask("U0OPERATOR", "/orgs", "refresh")
+        await world.ask("U0OPERATOR", "/orgs", "organization 09999")
+        one = await world.ask("U0OPERATOR", "/orgs", "show organization 09998")
+    assert "*10,015 organizations*" in listing.text
+    assert "Contact 9998" in one.text
+    return max(turns) / (2 * max(before, yardstick_seconds()))
 
 
 class longest_turn:  # noqa: N801 - used as a function

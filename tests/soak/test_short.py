@@ -10,7 +10,7 @@ from tests.soak.soaking import soak
 
 @pytest.mark.slow
 @pytest.mark.postgres
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 async def test_a_short_soak_ends_as_the_model_says(postgres_url):
     pace = Pace(seconds=20.0, kill_every=8.0, code=TOO_MANY_AT_ONCE, block_seconds=4.0)
     found = dict(await soak(postgres_url, pace, seed=7))
@@ -20,7 +20,7 @@ async def test_a_short_soak_ends_as_the_model_says(postgres_url):
 
 @pytest.mark.slow
 @pytest.mark.postgres
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 async def test_short_soak_of_the_gateway_provokes_no_refusal(postgres_url):
     found = await soak_gateway(postgres_url, seconds=12.0, kill_every=5.0, seed=7)
     assert found["gateway: refused by the service"] == 0

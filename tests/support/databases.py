@@ -12,6 +12,7 @@ from bot.ops.clock import SystemClock
 from bot.store.engine import Database
 from bot.store.migrations import migrate
 from tests.support.postgres import own_database
+from tests.support.steady import run_steadily
 
 
 async def migrated(url: str) -> None:
@@ -46,7 +47,7 @@ def postgres_template(server: str) -> Iterator[str]:
         except BaseException as error:  # noqa: BLE001 - raised where it is waited for
             names.put(error)
 
-    keeper = threading.Thread(target=lambda: asyncio.run(keep()))
+    keeper = threading.Thread(target=lambda: run_steadily(keep()))
     keeper.start()
     try:
         name = names.get()
@@ -60,7 +61,7 @@ def postgres_template(server: str) -> Iterator[str]:
 
 def migrated_file(path: Path) -> Path:
     """Make a migrated SQLite file."""
-    worker = threading.Thread(target=lambda: asyncio.run(migrated(f"sqlite:///{path}")))
+    worker = threading.Thread(target=lambda: run_steadily(migrated(f"sqlite:///{path}")))
     worker.start()
     worker.join()
     return path

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import asyncpg
 
+from sandbox.patience import PATIENCE_SECONDS
 from sandbox.ports import free_port
 
 DEFAULT_SERVER = "postgresql://postgres@127.0.0.1:5432/postgres"
@@ -34,7 +35,7 @@ async def own_database(
     Raises:
         OSError, TimeoutError, asyncpg.PostgresError: There is no such server.
     """
-    admin = await asyncpg.connect(server, timeout=5)
+    admin = await asyncpg.connect(server, timeout=PATIENCE_SECONDS)
     name = f"gatehouse_test_{uuid.uuid4().hex}"
     how = f' TEMPLATE "{template}"' if template else ""
     if not is_durable and admin.get_server_version().major >= 15:
@@ -48,7 +49,7 @@ async def own_database(
     finally:
         # A connection of its own: the server may have been restarted meanwhile.
         await admin.close()
-        admin = await asyncpg.connect(server, timeout=5)
+        admin = await asyncpg.connect(server, timeout=PATIENCE_SECONDS)
         await admin.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
         await admin.close()
 

@@ -10,8 +10,9 @@ import asyncio
 import selectors
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from datetime import datetime, timedelta
+from typing import Any, TypeVar
 
 from bot.ops.clock import SystemClock
 
@@ -20,6 +21,7 @@ NOTICED_SECONDS = 0.2
 # Whoever sleeps looks at the time this often, to see how long it was stopped.
 LONGEST_SLEEP_SECONDS = 0.1
 
+Result = TypeVar("Result")
 Events = list[tuple[selectors.SelectorKey, int]]
 
 
@@ -85,6 +87,12 @@ class SteadyLoop(asyncio.SelectorEventLoop):
     def time(self) -> float:
         """As timeouts and sleeps count it."""
         return self.steady_time()
+
+
+def run_steadily(program: Coroutine[Any, Any, Result]) -> Result:
+    """As `asyncio.run`, in a `SteadyLoop`."""
+    with asyncio.Runner(loop_factory=SteadyLoop) as runner:
+        return runner.run(program)
 
 
 class SteadyClock(SystemClock):

@@ -1,7 +1,6 @@
 """With ten thousand organizations in the ledger nobody waits long for the event loop."""
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable
 
 import pytest
@@ -18,13 +17,12 @@ from bot.workflows.directory import OrganizationDirectory
 from bot.workflows.quotas.ratelimits import RateLimits
 from bot.workflows.quotas.watcher import Watcher
 from tests.load.filling import fill_ledger
-from tests.support.loop_time import held_loop
+from tests.support.loop_time import held_loop, yardstick_seconds
 
 pytestmark = pytest.mark.slow
 
 MANY = 10_000
 # What a processor does in 50 ms when nobody else uses it; machines differ, and so do moments.
-SORTED = 60_000
 ROUNDS = 5
 TERMS = Terms(lambda _key: Plan.FREE, timeout_seconds=10.0)
 OTTO = Person("U0OPERATOR", "Otto")
@@ -64,13 +62,6 @@ async def directory(database, clock):
     await directory.accept(OrganizationKey("com"), organizations())
     await fill_ledger(database, [OrganizationKey("com", str(number)) for number in NUMBERS])
     return directory
-
-
-def yardstick_seconds() -> float:
-    """Return what a piece of work takes now that takes 50 ms on a quiet machine."""
-    began = time.thread_time()
-    sorted((number * 7919 % 10_007, str(number)) for number in range(SORTED))
-    return time.thread_time() - began
 
 
 async def least_held(act: Callable[[int], Awaitable[None]]) -> float:

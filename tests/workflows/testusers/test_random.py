@@ -1,6 +1,5 @@
 """Whatever people, faults and crashes do: the list is what approvals and outside edits say."""
 
-import asyncio
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -23,6 +22,7 @@ from bot.store.engine import Database
 from bot.store.migrations import migrate
 from bot.workflows.testusers.asking import UNDO_PAUSE
 from tests.support.clock import FakeClock
+from tests.support.steady import run_steadily
 from tests.support.testusers import ADA, OTTO, WELCOME, FakeFlowService, World
 
 PEOPLE = ("+1", "+2", "+3", "+4")
@@ -266,7 +266,7 @@ def migrated_copy(tmp_path: Path) -> Iterator[str]:
     """Yield the address of an empty database; the first one is copied for all others."""
     template = tmp_path / "empty.db"
     if not template.exists():
-        asyncio.run(empty(template))
+        run_steadily(empty(template))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "random.db"
         shutil.copy(template, path)
@@ -275,7 +275,7 @@ def migrated_copy(tmp_path: Path) -> Iterator[str]:
 
 def run_from_empty(tmp_path: Path, steps: list[tuple]) -> None:
     with migrated_copy(tmp_path) as url:
-        asyncio.run(run(url, steps))
+        run_steadily(run(url, steps))
 
 
 @unhurried

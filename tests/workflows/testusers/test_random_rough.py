@@ -6,7 +6,6 @@ order, and any other operations between them. `ROUGH_DAYS=200` tries more days t
 time for.
 """
 
-import asyncio
 import json
 import os
 from collections.abc import Sequence
@@ -31,6 +30,7 @@ from bot.service_errors import (
 from bot.store import flows, grants, jobs, requests
 from bot.store.engine import Database
 from tests.support.clock import FakeClock
+from tests.support.steady import run_steadily
 from tests.support.testusers import (
     ADA,
     OTTO,
@@ -491,4 +491,4 @@ async def run(url: str, steps: list[tuple]) -> None:
 @given(steps=days())
 def test_cards_grants_and_list_agree_after_rough_days(tmp_path, steps) -> None:
     with migrated_copy(tmp_path) as url:
-        asyncio.run(run(url, steps))
+        run_steadily(run(url, steps))
