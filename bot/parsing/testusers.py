@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Sequence
 
 from bot.commands import TESTUSERS
-from bot.errors import UsageError
+from bot.errors import Meant, UsageError
 from bot.model.durations import spell_duration
 from bot.model.spelling import DOUBLE_QUOTES, closest, folded
 from bot.parsing.testusers_change import PRESET, parse_change, people, reason_problem
@@ -43,6 +43,7 @@ __all__ = [
     "reason_problem",
 ]
 
+PRESET_ACTIONS = ("save", "delete")
 Reader = Callable[[Sequence[Word]], TestusersRequest]
 
 
@@ -76,7 +77,7 @@ def _parse(text: str, aliases: Collection[str]) -> TestusersRequest:
     action, rest = words[0].keyword, words[1:]
     if action in ("add", "remove"):
         return parse_change("add" if action == "add" else "remove", rest, text, aliases)
-    if action == "preset":
+    if action == "preset" or (action == "presets" and rest and rest[0].keyword in PRESET_ACTIONS):
         return _parse_preset(rest, Known(text, aliases))
     read = READERS.get(action)
     if read is None:
@@ -109,12 +110,16 @@ def _parse_history(words: Sequence[Word]) -> HistoryRequest:
 
 def _parse_preset(words: Sequence[Word], known: Known) -> SavePreset | DeletePreset:
     action = words[0].keyword if words else ""
-    if action not in ("save", "delete"):
-        raise misuse("save_preset", "Choose “preset save” or “preset delete”.")
+    if action not in PRESET_ACTIONS:
+        close = closest(action, PRESET_ACTIONS) if words else []
+        meant = (Meant(known.text.strip(), _instead(words[0], one, known.text)) for one in close)
+        raise misuse("save_preset", "Choose “preset save” or “preset delete”.").or_rather(*meant)
     if len(words) == 1:
         raise misuse("save_preset", "Which preset? Give it a name, e.g. demo-team.")
     name = folded(words[1].text).removeprefix("@")
-    if not PRESET.fullmatch(f"@{name}") or words[1].keyword in KEYWORDS:
+    if words[1].keyword in KEYWORDS:
+        raise misuse("save_preset", f"“{name}” can't name a preset: it has a meaning in add.")
+    if not PRESET.fullmatch(f"@{name}"):
         raise misuse(
             "save_preset",
             "Use up to 40 letters (a to z), digits, dots or dashes, e.g. demo-team.",
@@ -130,6 +135,10 @@ def _parse_preset(words: Sequence[Word], known: Known) -> SavePreset | DeletePre
     if len(words) > len(("delete", name)):
         raise misuse("save_preset", f"Unexpected word: “{words[2].text[:80]}”.")
     return DeletePreset(name)
+
+
+def _instead(word: Word, meant: str, text: str) -> str:
+    return f"{text[: word.start]}{meant}{text[word.end :]}".strip()
 
 
 READERS: dict[str, Reader] = {

@@ -15,11 +15,12 @@ from bot.parsing.testusers_requests import KEYWORDS, ChangeKind, ChangeRequest, 
 from bot.parsing.words import Word, rest_of_line
 
 PRESET = re.compile(r"@([A-Za-z0-9][A-Za-z0-9._-]{0,39})")
-_COUNTRY_CODE = re.compile(r"\+[0-9]{1,3}")
+# What begins a number that goes on after a space: "+49", "(555)", "0170".
+_FIRST_PART = re.compile(r"\+[0-9]{1,3}|\+?[0-9]*\([0-9]+\)|0[0-9]{1,4}")
 _SHORT_NUMBER = re.compile(r"[0-9]{1,4}")
 # "am" or "pm" with two letters too many.
 LONGEST_HALF = 4
-_AREA_CODE = re.compile(r"\(?[0-9]{2,5}\)?(?:-[0-9]+)*")
+_NEXT_PART = re.compile(r"\([0-9]{1,5}\)|[0-9]{2,8}(?:-[0-9]+)*")
 
 
 @dataclass
@@ -232,7 +233,7 @@ def _refuse_split_numbers(kind: ChangeKind, words: Sequence[Word], text: str) ->
     """`+1 (555) 0100`, as phones paste it, is one person and not three."""
     for first, second in pairwise(takewhile(lambda word: word.keyword != "because", words)):
         start, rest = tidied_word(first), tidied_word(second)
-        is_split = _COUNTRY_CODE.fullmatch(start) and _AREA_CODE.fullmatch(rest)
+        is_split = _FIRST_PART.fullmatch(start) and _NEXT_PART.fullmatch(rest)
         between = text[first.end : second.end]
         if is_split and not (first.is_quoted or second.is_quoted or "," in between):
             raise misuse(

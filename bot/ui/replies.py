@@ -47,7 +47,7 @@ def with_next_steps(message: Message, error: GatehouseError, command: str) -> Me
 def _rather(meant: Meant, command: str) -> tuple[str, str] | None:
     """The command with what was meant; never in a part of a word, nor in the command's name."""
     name, _, typed = command.partition(" ")
-    place = re.search(rf"(?<!\w){re.escape(meant.typed)}(?!\w)", typed)
+    place = re.search(rf"(?<!\w){re.escape(meant.typed)}(?!\w)", typed, re.IGNORECASE)
     if place is None:
         return None
     rather = f"{name} {typed[: place.start()]}{meant.words}{typed[place.end() :]}"

@@ -47,6 +47,19 @@ async def test_a_preset_is_asked_for_from_tomorrow_and_cancelled_before(world):
     assert world.services.state.flows[WELCOME].history == []
 
 
+async def test_a_mistyped_preset_is_offered_as_a_button(world):
+    answer = await world.ask(OTTO, "/testusers", "preset sav Demo +1 +2")
+    assert answer.buttons == ["/testusers preset save Demo +1 +2"]
+    await world.slack.click(OTTO, answer, "/testusers preset save Demo +1 +2")
+    await world.slack.until(lambda: "`@demo` stands for `+1`, `+2`" in answer.all_text)
+    answer = await world.ask(OTTO, "/testusers", "add welcome @Dmo for 2h")
+    assert answer.buttons == ["/testusers add welcome @demo for 2h"]
+    answer = await world.ask(OTTO, "/testusers", "preset delete dmo")
+    assert "put it in quotes" not in answer.all_text
+    assert answer.buttons == ["/testusers preset delete demo"]
+    assert "Saved: `@team`" in await say(world, OTTO, "presets save team +1")
+
+
 async def test_the_same_again_is_asked_anyway_with_a_button(world):
     await world.ask(OTTO, "/testusers", "add welcome +1 because a demo")
     await card(world)

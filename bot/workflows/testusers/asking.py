@@ -244,7 +244,8 @@ class Asking:
             saved = await presets.load(tx, requested.presets)
             missing = [name for name in requested.presets if name not in saved]
             if missing:
-                raise NotFound(unknown_preset(missing[0], await presets.names(tx)))
+                quoted = f" If “@{missing[0]}” is a test user, put it in quotes."
+                raise unknown_preset(missing[0], await presets.names(tx), quoted)
         named = [one for name in requested.presets for one in saved[name].identities]
         identities = tuple(dict.fromkeys((*requested.identities, *named)))
         if problem := identities_problem(identities):

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from bot.errors import NotFound
+from bot.errors import Meant, NotFound
 from bot.model.audit import AuditEntry
 from bot.model.spelling import closest
 from bot.model.testusers.presets import Preset
@@ -61,18 +61,18 @@ class Presets:
         async with self._setup.database.transaction() as tx:
             preset = (await presets.load(tx, [name])).get(name)
             if preset is None or not await presets.drop(tx, name):
-                raise NotFound(unknown_preset(name, await presets.names(tx)))
+                raise unknown_preset(name, await presets.names(tx))
             detail = {"before": preset.identities}
             entry = AuditEntry(person.slack_user_id, "preset.deleted", name, detail)
             await self._setup.audit.append(tx, entry)
         return preset
 
 
-def unknown_preset(name: str, names: Sequence[str]) -> str:
-    """Return the sentence that there is no such preset, with those that there are."""
+def unknown_preset(name: str, names: Sequence[str], hint: str = "") -> NotFound:
+    """Return the error that there is no such preset, with those that there are and the nearest."""
     close = closest(name, names)
     guess = f" Did you mean “@{close[0]}”?" if close else ""
     more = ", …" if len(names) > NAMED else ""
     known = f" (Presets: {', '.join(names[:NAMED])}{more})" if names else ""
-    quoted = f" If “@{name}” is a test user, put it in quotes."
-    return f"There is no preset “@{name}”.{guess}{known}{quoted}"
+    error = NotFound(f"There is no preset “@{name}”.{guess}{known}{hint}")
+    return error.or_rather(*(Meant(name, one) for one in close))
