@@ -8,11 +8,14 @@ generation, so that finishing the old run does not remove the new request.
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import cache
 from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
+    Delete,
     Select,
+    Update,
     bindparam,
     delete,
     func,
@@ -21,6 +24,7 @@ from sqlalchemy import (
     select,
     update,
 )
+from sqlalchemy.sql.dml import ReturningUpdate
 
 from bot.model.status import JobCount
 from bot.store import seals
@@ -127,8 +131,14 @@ async def drop(tx: Transaction, key: str) -> None:
 
 async def is_any_due(tx: Transaction) -> bool:
     """Return whether a job is due that nobody runs."""
-    query = select(jobs.c.key).where(_free(await tx.now())).limit(1)
-    return (await tx.connection.execute(query)).first() is not None
+    found = await tx.connection.execute(_any_due(), {"now": await tx.now()})
+    return found.first() is not None
+
+
+# What every look and every run needs is made once: to make it takes longer than to execute it.
+@cache
+def _any_due() -> Select[Any]:
+    return select(jobs.c.key).where(_free(bindparam("now"))).limit(1)
 
 
 async def claim(
@@ -144,22 +154,36 @@ async def claim(
     None is of a kind in `exclude_kinds`, and none of `exclude_retried` that failed before.
     """
     now = await tx.now()
+    parameters = {
+        "now": now,
+        "most": count,
+        "exclude_kinds": list(exclude_kinds),
+        "exclude_retried": list(exclude_retried),
+        "its_owner": owner,
+        "until": now + timedelta(seconds=LEASE_SECONDS),
+    }
+    rows = (await tx.connection.execute(_claiming(), parameters)).all()
+    return sorted((_job(tx, row) for row in rows), key=lambda job: job.due_at)
+
+
+@cache
+def _claiming() -> ReturningUpdate[Any]:
+    is_excluded = jobs.c.kind.in_(bindparam("exclude_kinds", expanding=True))
+    is_retried = jobs.c.kind.in_(bindparam("exclude_retried", expanding=True))
     chosen = (
         select(jobs.c.key)
-        .where(_free(now), jobs.c.kind.not_in(exclude_kinds))
-        .where((jobs.c.tries == 0) | jobs.c.kind.not_in(exclude_retried))
+        .where(_free(bindparam("now")), ~is_excluded)
+        .where((jobs.c.tries == 0) | ~is_retried)
         .order_by(jobs.c.due_at)
-        .limit(count)
+        .limit(bindparam("most"))
         .with_for_update(skip_locked=True)
     )
-    statement = (
+    return (
         update(jobs)
         .where(jobs.c.key.in_(chosen.scalar_subquery()))
-        .values(owner=owner, leased_until=now + timedelta(seconds=LEASE_SECONDS))
+        .values(owner=bindparam("its_owner"), leased_until=bindparam("until"))
         .returning(jobs)
     )
-    rows = (await tx.connection.execute(statement)).all()
-    return sorted((_job(tx, row) for row in rows), key=lambda job: job.due_at)
 
 
 async def renew(
@@ -170,29 +194,61 @@ async def renew(
     With `skip_locked`, a row that another transaction has locked is left as it is.
     """
     now = await tx.now()
-    held = (jobs.c.owner == owner) & jobs.c.key.in_(keys) & (jobs.c.leased_until > now)
+    until = now + timedelta(seconds=LEASE_SECONDS)
+    parameters = {"its_owner": owner, "its_keys": list(keys), "now": now, "until": until}
+    rows = await tx.connection.execute(_renewing(skip_locked), parameters)
+    return {row.key for row in rows}
+
+
+@cache
+def _renewing(skip_locked: bool) -> ReturningUpdate[Any]:  # noqa: FBT001
+    mine = jobs.c.key.in_(bindparam("its_keys", expanding=True)) & _is_owners()
+    held = mine & (jobs.c.leased_until > bindparam("now"))
     unlocked = select(jobs.c.key).where(held).with_for_update(skip_locked=True)
-    statement = (
+    return (
         update(jobs)
         .where(jobs.c.key.in_(unlocked.scalar_subquery()) if skip_locked else held)
-        .values(leased_until=now + timedelta(seconds=LEASE_SECONDS))
+        .values(leased_until=bindparam("until"))
         .returning(jobs.c.key)
     )
-    return {row.key for row in await tx.connection.execute(statement)}
 
 
 async def finish(
     tx: Transaction, owner: str, job: Job, again_at: datetime | None, tries: int = 0
 ) -> None:
     """End a run: remove the job, or set it for `again_at`; one put meanwhile stays as put."""
-    mine = (jobs.c.key == job.key) & (jobs.c.owner == owner)
-    unchanged = mine & (jobs.c.generation == job.generation)
+    mine = {"its_key": job.key, "its_owner": owner}
+    unchanged = {**mine, "its_generation": job.generation}
     if again_at is None:
-        await tx.connection.execute(delete(jobs).where(unchanged))
+        await tx.connection.execute(_removing(), unchanged)
     else:
         again = {"due_at": again_at, "tries": tries}
-        await tx.connection.execute(update(jobs).where(unchanged).values(again))
-    await tx.connection.execute(update(jobs).where(mine).values(owner=None, leased_until=None))
+        await tx.connection.execute(update(jobs).where(_is_unchanged()).values(again), unchanged)
+    await tx.connection.execute(_releasing(), mine)
+
+
+@cache
+def _removing() -> Delete:
+    return delete(jobs).where(_is_unchanged())
+
+
+@cache
+def _releasing() -> Update:
+    return update(jobs).where(_is_mine()).values(owner=None, leased_until=None)
+
+
+@cache
+def _is_mine() -> ColumnElement[bool]:
+    return (jobs.c.key == bindparam("its_key")) & _is_owners()
+
+
+def _is_owners() -> ColumnElement[bool]:
+    return jobs.c.owner == bindparam("its_owner")
+
+
+@cache
+def _is_unchanged() -> ColumnElement[bool]:
+    return _is_mine() & (jobs.c.generation == bindparam("its_generation"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,11 +266,9 @@ async def finish_all(tx: Transaction, runs: Sequence[Finished]) -> None:
     keys = in_few_sizes([run.job.key for run in runs])
     rows = select(jobs.c.key).where(jobs.c.key.in_(keys)).order_by(jobs.c.key).with_for_update()
     await tx.connection.execute(rows)
-    mine = (jobs.c.key == bindparam("its_key")) & (jobs.c.owner == bindparam("its_owner"))
-    unchanged = mine & (jobs.c.generation == bindparam("its_generation"))
     done = [_run_values(run) for run in runs if run.again_at is None]
     if done:
-        await tx.connection.execute(delete(jobs).where(unchanged), done)
+        await tx.connection.execute(_removing(), done)
     again = [
         _run_values(run) | {"again_at": run.again_at, "again_tries": run.tries}
         for run in runs
@@ -223,14 +277,12 @@ async def finish_all(tx: Transaction, runs: Sequence[Finished]) -> None:
     if again:
         set_again = (
             update(jobs)
-            .where(unchanged)
+            .where(_is_unchanged())
             .values(due_at=bindparam("again_at"), tries=bindparam("again_tries"))
         )
         await tx.connection.execute(set_again, again)
     released = [{"its_key": run.job.key, "its_owner": run.owner} for run in runs]
-    await tx.connection.execute(
-        update(jobs).where(mine).values(owner=None, leased_until=None), released
-    )
+    await tx.connection.execute(_releasing(), released)
 
 
 def _run_values(run: Finished) -> dict[str, Any]:
@@ -243,11 +295,11 @@ def _run_values(run: Finished) -> dict[str, Any]:
 
 async def fail(tx: Transaction, owner: str, job: Job, again_at: datetime, error: str) -> None:
     """End a run that went wrong: it is tried again at `again_at`."""
-    mine = (jobs.c.key == job.key) & (jobs.c.owner == owner)
-    unchanged = mine & (jobs.c.generation == job.generation)
+    mine = {"its_key": job.key, "its_owner": owner}
+    unchanged = {**mine, "its_generation": job.generation}
     values = {"due_at": again_at, "tries": job.tries + 1, "last_error": error}
-    await tx.connection.execute(update(jobs).where(unchanged).values(values))
-    await tx.connection.execute(update(jobs).where(mine).values(owner=None, leased_until=None))
+    await tx.connection.execute(update(jobs).where(_is_unchanged()).values(values), unchanged)
+    await tx.connection.execute(_releasing(), mine)
 
 
 async def release(tx: Transaction, owner: str, keys: Sequence[str]) -> None:
@@ -274,7 +326,7 @@ async def count(tx: Transaction) -> JobCount:
     return JobCount(total, due, overdue)
 
 
-def _free(now: datetime) -> ColumnElement[bool]:
+def _free(now: ColumnElement[datetime]) -> ColumnElement[bool]:
     lapsed = or_(jobs.c.leased_until.is_(None), jobs.c.leased_until <= now)
     return (jobs.c.due_at <= now) & lapsed
 
