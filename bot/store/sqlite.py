@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import event, make_url
-from sqlalchemy.engine import URL
+from sqlalchemy.engine import URL, Engine
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
@@ -43,7 +43,7 @@ def sqlite_engine(url: URL) -> AsyncEngine:
         hide_parameters=True,
         connect_args={"timeout": BUSY_SECONDS, "async_creator_fn": _open_sqlite},
     )
-    _prepare_sqlite(engine)
+    prepare_sqlite(engine.sync_engine)
     return engine
 
 
@@ -62,7 +62,7 @@ async def _open_sqlite(*args: Any, **parameters: Any) -> "aiosqlite.Connection":
         raise
 
 
-def _prepare_sqlite(engine: AsyncEngine) -> None:
+def prepare_sqlite(engine: Engine) -> None:
     """Write-ahead log, full durability, and transactions that begin when we say so.
 
     The driver would begin a transaction by itself, and only before the first write, which lets two
@@ -94,9 +94,9 @@ def _prepare_sqlite(engine: AsyncEngine) -> None:
         with suppress(SQLAlchemyError, sqlite3.Error):
             connection.rollback()
 
-    event.listen(engine.sync_engine, "connect", on_connect)
-    event.listen(engine.sync_engine, "invalidate", on_invalidate)
-    event.listen(engine.sync_engine, "begin", on_begin)
+    event.listen(engine, "connect", on_connect)
+    event.listen(engine, "invalidate", on_invalidate)
+    event.listen(engine, "begin", on_begin)
 
 
 class ProcessLock:
