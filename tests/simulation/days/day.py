@@ -3,7 +3,7 @@
 import asyncio
 import shutil
 from collections import Counter
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
@@ -14,14 +14,15 @@ from zoneinfo import ZoneInfo
 import bot.background.jobs
 import bot.background.retention
 import bot.workflows.quotas.guard
-from bot.errors import GatehouseError
+from bot.errors import GatehouseError, QuotaError
 from bot.model.quotas.calls import CallCause
 from bot.model.testusers.approval import Act
 from bot.parsing.testusers import parse_testusers
+from bot.service_errors import ServiceTimeout
 from bot.store.engine import Database
 from bot.workflows.testusers.interactions import StoredInteraction
 from tests.simulation.days import inline_sqlite
-from tests.simulation.days.inventory import KEY, Inventory, make_limits_small
+from tests.simulation.days.inventory import CLIENTS, KEY, Inventory, make_limits_small
 from tests.simulation.days.loop import SharedLock, SimulationLoop, gather_alike
 from tests.simulation.days.oracle import IDENTITIES, Oracle
 from tests.simulation.days.outside import STORMS, Faults, Flows, Slack
@@ -105,6 +106,7 @@ class Day:
         for _ in range(PROCESSES):
             self._start()
         people = [self.loop.create_task(self._person()) for _ in range(6)]
+        people += [self.loop.create_task(self._program(client)) for client in CLIENTS]
         trouble = [self.loop.create_task(work) for work in (self._trouble(), self._weather())]
         await asyncio.sleep(DAY_SECONDS)
         for task in (*people, *trouble):
@@ -146,6 +148,15 @@ class Day:
                 process = self.random.choice(alive)
                 process.run(_quietly(self._do_something(process)))
 
+    async def _program(self, client: str) -> None:
+        """Another program calls through the gateway: at once, or waiting for its turn."""
+        while True:
+            await asyncio.sleep(self.random.uniform(5, 60))
+            seconds = self.random.choice((0.0, 0.0, 0.0, 5.0))
+            alive = self._alive()
+            for process in alive and self.random.choices(alive, k=self.random.choice((1, 1, 3))):
+                process.run(_patiently(partial(process.client.through_gateway, client, seconds)))
+
     async def _do_something(self, process: Process) -> None:
         if self.random.random() < 0.2:
             self._look_at_organizations()
@@ -159,8 +170,9 @@ class Day:
     def _look_at_organizations(self) -> None:
         """Several people at once, so that there is more to do than may be done."""
         cause = CallCause("list", OTTO)
-        for process in self.random.choices(self._alive(), k=self.random.choice((1, 3, 6))):
-            process.run(_quietly(process.client.organizations(KEY, cause)))
+        alive = self._alive()
+        for process in alive and self.random.choices(alive, k=self.random.choice((1, 3, 6))):
+            process.run(_patiently(partial(process.client.organizations, KEY, cause)))
 
     async def _ask(self, process: Process) -> None:
         kind, flow = self.random.choice(("add", "add", "remove")), self.random.choice(list(FLOWS))
@@ -272,3 +284,18 @@ async def _quietly(work: Coroutine[Any, Any, Any]) -> None:
         await work
     except GatehouseError:
         return
+
+
+async def _patiently(call: Callable[[], Coroutine[Any, Any, Any]]) -> None:
+    """Call, and come again as one is told; or at once where there was no answer."""
+    for _ in range(3):
+        try:
+            await call()
+        except QuotaError as declined:
+            await asyncio.sleep(max(1.0, declined.seconds))
+        except ServiceTimeout:
+            continue
+        except GatehouseError:
+            return
+        else:
+            return

@@ -217,12 +217,26 @@ class Oracle:
                 continue
             name = f"letter:{row.id}:{row.created_at}"
             at = arrived.get(bot.background.outbox._client_msg_id(name), -1)
-            if at < 0 and row.kind in {OUTCOME, NOTE}:
+            if at < 0 and row.kind in {OUTCOME, NOTE} and not self._is_of_no_account(row):
                 problems.append(f"{row.key} has not heard of {row.payload}")
             if 0 <= at < last.get(row.key, -1):
                 problems.append(f"{row.key} has heard too late of {row.payload}")
             last[row.key] = max(at, last.get(row.key, -1))
         return problems
+
+    def _is_of_no_account(self, row: Any) -> bool:
+        """Whether it was to tell of an end that was over when Slack was there again."""
+        if row.payload.get("event") != "ended":
+            return False
+        applied = [one for one in self.entries if one.action == "request.applied"]
+        flow_sids = {one.detail["flow"] for one in applied if one.subject == row.subject}
+        let_in = {
+            identity
+            for one in applied
+            if one.detail["flow"] in flow_sids and row.created_at <= one.at <= row.sent_at
+            for identity in (*one.detail["additions"], *one.detail["already_there"])
+        }
+        return let_in.issuperset(row.payload["identities"])
 
     async def _left_over(self) -> list[str]:
         """Every job ends, every message is sent, and nobody stays longer than granted."""

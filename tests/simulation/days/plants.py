@@ -16,7 +16,7 @@ from bot.model.policies import FlowRules
 from bot.model.quotas.blocks import Blocks
 from bot.model.testusers.approval import Facts, State
 from bot.permissions import Reason
-from bot.store import flows, grants, incidents, jobs, outbox, requests
+from bot.store import flows, gateway_waits, grants, incidents, jobs, outbox, requests
 from bot.store.audit import AuditStore
 from bot.workflows.quotas.alerts import Alerts, Probes
 from bot.workflows.quotas.guard import _Call
@@ -294,3 +294,9 @@ def incident_opened_twice() -> None:
 def end_of_incident_not_told() -> None:
     """The alert's thread does not hear that it is over."""
     Alerts.note = _nothing  # type: ignore[method-assign]
+
+
+@_plant
+def share_ignored() -> None:
+    """A client of the gateway may take whatever is left to all of them."""
+    gateway_waits.within_share = lambda *_: None

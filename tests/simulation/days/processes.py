@@ -30,8 +30,9 @@ from bot.workflows.refusal_record import RefusalRecord
 from bot.workflows.testusers.card_links import CardLinks
 from bot.workflows.testusers.parts import TestusersParts, testusers_parts
 from bot.workflows.testusers.setup import Setup
+from bot.workflows.turns import Turns
 from tests.simulation.days import inline_sqlite
-from tests.simulation.days.inventory import TERMS, Client, Inventory
+from tests.simulation.days.inventory import CLIENTS, TERMS, Client, Inventory
 from tests.simulation.days.loop import PROCESS, SharedLock, SimulationLoop
 from tests.simulation.days.outside import Faults, Flows, Slack
 from tests.support.clock import START
@@ -236,9 +237,9 @@ class Process:
     def _quotas(
         self, database: Database, audit: AuditStore, clock: VirtualClock
     ) -> tuple[Client, QuotaParts]:
-        inventory = self._outside.inventory
         guard = Guard(database, clock, TERMS, Incidents(TERMS), Tasks())
-        client = Client(guard, inventory, self._outside.reader)
+        turns = Turns(database, clock, TERMS, CLIENTS, Tasks())
+        client = Client(guard, turns, self._outside.inventory, self._outside.reader)
         setup = QuotaSetup(
             database=database,
             clock=clock,
