@@ -79,6 +79,22 @@ def test_a_quorum_counts_distinct_people() -> None:
     assert second == Decision(Reason.ALLOWED, State.APPLYING, ("ADA", "ABEL"))
 
 
+def test_earlier_approval_is_enough_once_fewer_are_needed() -> None:
+    request = asked(approver_ids=("ADA",))
+    allowed = Decision(Reason.ALLOWED, State.APPLYING, ("ADA",))
+    assert decided(Act.APPROVE, request, ADA, Rules(approvals_needed=1)) == allowed
+    before = Decision(Reason.APPROVED_BEFORE, None, ("ADA",))
+    assert decided(Act.APPROVE, request, ADA, Rules(approvals_needed=2)) == before
+
+
+@pytest.mark.parametrize("approver_ids", [(), ("ADA",)])
+def test_approval_waits_for_the_start(approver_ids: tuple[str, ...]) -> None:
+    request = asked(approver_ids=approver_ids, starts_at=NOW)
+    before = decided(Act.APPROVE, request, ADA, at=NOW - timedelta(seconds=1))
+    assert (before.reason, before.next_state) == (Reason.ALLOWED, State.SCHEDULED)
+    assert decided(Act.APPROVE, request, ADA, at=NOW).next_state is State.APPLYING
+
+
 def test_an_approval_whose_right_was_lost_in_between_does_not_count() -> None:
     two, request = Rules(approvals_needed=2), asked(approver_ids=("ADA",))
     decision = decide(Act.APPROVE, request, ABEL, two, entitled_ids=frozenset({"ABEL"}), at=NOW)

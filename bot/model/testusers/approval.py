@@ -158,13 +158,11 @@ def _count(
     request: Facts, actor_id: str, rules: Rules, entitled_ids: Collection[str], at: datetime
 ) -> Decision:
     standing = tuple(one for one in dict.fromkeys(request.approver_ids) if one in entitled_ids)
-    if actor_id in standing and len(standing) >= rules.approvals_needed:
-        # Fewer are needed than when they approved.
-        return Decision(Reason.ALLOWED, State.APPLYING, standing)
-    if actor_id in standing:
-        return Decision(Reason.APPROVED_BEFORE, None, standing)
-    counted = (*standing, actor_id)
+    has_approved = actor_id in standing
+    counted = standing if has_approved else (*standing, actor_id)
     if len(counted) < rules.approvals_needed:
-        return Decision(Reason.QUORUM_OPEN, None, counted)
+        reason = Reason.APPROVED_BEFORE if has_approved else Reason.QUORUM_OPEN
+        return Decision(reason, None, counted)
+    # Who has approved before may be enough by now: fewer are needed than when they did.
     is_later = request.starts_at is not None and at < request.starts_at
     return Decision(Reason.ALLOWED, State.SCHEDULED if is_later else State.APPLYING, counted)
