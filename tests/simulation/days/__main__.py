@@ -4,6 +4,7 @@ import argparse
 import asyncio
 import gc
 import json
+import math
 import os
 import sys
 import tempfile
@@ -74,6 +75,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, help="this one day")
     parser.add_argument("--seeds", type=int, default=20, help="so many days (%(default)s)")
     parser.add_argument("--first", type=int, default=1, help="the first of them (%(default)s)")
+    parser.add_argument("--seconds", type=float, default=math.inf, help="begin none after so long")
     parser.add_argument("--plant", choices=PLANTS, help="with a fault planted into the bot")
     options = parser.parse_args()
     if os.environ.get("PYTHONHASHSEED") != "0":
@@ -85,16 +87,16 @@ def main() -> int:
         if options.seed is not None
         else list(range(options.first, options.first + options.seeds))
     )
-    return report(seeds, options.plant)
+    return report(seeds, options.plant, options.seconds)
 
 
-def report(seeds: list[int], plant: str | None) -> int:
+def report(seeds: list[int], plant: str | None, most_seconds: float = math.inf) -> int:
     """Live the days and print what came of them."""
     started, faults, states, wrong = time.monotonic(), Counter[str](), Counter[str](), 0
     with tempfile.TemporaryDirectory(prefix="gatehouse-days-", dir=_memory()) as name:
         folder = Path(name)
         template = make_template(folder)
-        for seed in seeds:
+        for lived, seed in enumerate(seeds, 1):
             told = live(seed, template, folder, plant)
             faults.update(told.get("faults", {}))
             states.update(told.get("states", {}))
@@ -106,12 +108,14 @@ def report(seeds: list[int], plant: str | None) -> int:
             elif len(seeds) == 1:
                 print(f"seed {seed}: {told['requests']} requests, trace {told['trace']}")
             if wrong and plant:
-                print(f"found after {seeds.index(seed) + 1} seeds")
+                print(f"found after {lived} seeds")
+                break
+            if time.monotonic() - started > most_seconds:
                 break
     seconds = time.monotonic() - started
-    hours = len(seeds) * (DAY_SECONDS + SETTLE_SECONDS) / 3600
+    hours = lived * (DAY_SECONDS + SETTLE_SECONDS) / 3600
     print(
-        f"{len(seeds)} seeds, {wrong} wrong, {len(seeds) / seconds:.1f} seeds a second,"
+        f"{lived} seeds, {wrong} wrong, {lived / seconds:.1f} seeds a second,"
         f" {hours:.0f} virtual hours"
     )
     print("faults: " + ", ".join(f"{kind} {count}" for kind, count in sorted(faults.items())))

@@ -22,6 +22,7 @@ from bot.service_errors import ServiceTimeout
 from bot.store.engine import Database
 from bot.workflows.testusers.interactions import StoredInteraction
 from tests.simulation.days import inline_sqlite
+from tests.simulation.days.homes import Homes
 from tests.simulation.days.inventory import CLIENTS, KEY, Inventory, make_limits_small
 from tests.simulation.days.loop import SharedLock, SimulationLoop, gather_alike
 from tests.simulation.days.oracle import IDENTITIES, Oracle
@@ -43,6 +44,7 @@ SHARES = (0.0, 0.1, 0.2, 0.3)
 FLOWS = {"welcome": WELCOME, "survey": SURVEY}
 PRESET = "team"
 EDITED = tuple(f"outside-{n}" for n in range(3))
+HOME = (OTTO, ABEL)
 DECIDERS = (ADA, ABEL, ADAM, OTTO)
 ACTS = (*[Act.APPROVE] * 6, Act.DENY, Act.CANCEL, Act.RETRY, Act.UNDO, Act.UNDO)
 
@@ -77,12 +79,15 @@ class Day:
             self.faults,
             self.flows,
             self.slack,
+            Homes(self.loop, self.faults),
             Inventory(self.loop, self.faults),
             f"sqlite:///{path}",
             SharedLock(self.loop),
             {"request_hours": self.random.choice((0.05, 0.1))},
             kept_days=KEPT_DAYS[seed % len(KEPT_DAYS)],
         )
+        # On every other day two people have their Home tab open.
+        self.at_home = HOME[: 2 * (seed % 2)]
         self.processes: list[Process] = []
         self.started = 0
         self.deliveries = 0
@@ -106,6 +111,7 @@ class Day:
         for _ in range(PROCESSES):
             self._start()
         people = [self.loop.create_task(self._person()) for _ in range(6)]
+        people += [self.loop.create_task(self._look_at_home(one)) for one in self.at_home]
         people += [self.loop.create_task(self._program(client)) for client in CLIENTS]
         trouble = [self.loop.create_task(work) for work in (self._trouble(), self._weather())]
         await asyncio.sleep(DAY_SECONDS)
@@ -156,6 +162,13 @@ class Day:
             alive = self._alive()
             for process in alive and self.random.choices(alive, k=self.random.choice((1, 1, 3))):
                 process.run(_patiently(partial(process.client.through_gateway, client, seconds)))
+
+    async def _look_at_home(self, who: str) -> None:
+        while True:
+            await asyncio.sleep(self.random.uniform(20, 120))
+            if alive := self._alive():
+                process, is_empty = self.random.choice(alive), not self.outside.homes.hash_of(who)
+                process.run(_quietly(process.home.open(who, is_empty=is_empty)))
 
     async def _do_something(self, process: Process) -> None:
         if self.random.random() < 0.2:

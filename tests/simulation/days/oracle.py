@@ -29,6 +29,7 @@ from bot.workflows.quotas.incidents import NOTE
 from bot.workflows.testusers.rendering import RequestMessages
 from bot.workflows.testusers.setup import Setup
 from bot.workflows.testusers.transitions import CARD, OUTCOME, card_key
+from tests.simulation.days.homes import about_requests
 from tests.simulation.days.processes import ALERTS, APPROVALS_NEEDED, Outside, Process
 from tests.support.testusers import ADAM, default_rules
 
@@ -98,10 +99,12 @@ class Oracle:
             *self.outside.flows.problems,
             *self.outside.slack.problems,
             *self.outside.inventory.problems,
+            *self.outside.homes.problems,
             *self._wrong_lists(),
             *(problem for one in self.created for problem in self._wrong_decisions(one)),
             *self._made_twice(twice),
             *await self._wrong_cards(),
+            *await self._wrong_homes(),
             *await self._wrong_alerts(),
             *await self._wrong_letters(),
             *await self._left_over(),
@@ -185,6 +188,17 @@ class Oracle:
 
     def _messages_in(self, channel: str) -> int:
         return sum(place[0] == channel for place in self.outside.slack.messages)
+
+    async def _wrong_homes(self) -> list[str]:
+        """Who has a Home tab open sees there what is stored of requests."""
+        problems, home = [], self.process.home
+        for user, (_, shown) in self.outside.homes.shown.items():
+            stored = await home._reading.of(user)
+            assert stored.view is not None
+            now = await home._shown(stored.view, stored)
+            if about_requests(shown) != about_requests(now.view):
+                problems.append(f"the Home tab of {user} shows {about_requests(shown)}")
+        return problems
 
     async def _wrong_alerts(self) -> list[str]:
         """Each incident is over, has one message that says so, and one word in its thread."""

@@ -18,6 +18,7 @@ from bot.model.testusers.approval import Facts, State
 from bot.permissions import Reason
 from bot.store import flows, gateway_waits, grants, incidents, jobs, outbox, requests
 from bot.store.audit import AuditStore
+from bot.workflows.home import Home
 from bot.workflows.quotas.alerts import Alerts, Probes
 from bot.workflows.quotas.guard import _Call
 from bot.workflows.testusers import asking, transitions
@@ -300,3 +301,14 @@ def end_of_incident_not_told() -> None:
 def share_ignored() -> None:
     """A client of the gateway may take whatever is left to all of them."""
     gateway_waits.within_share = lambda *_: None
+
+
+@_plant
+def tab_published_once() -> None:
+    """A Home tab shows what it showed first."""
+    real = Home._publish
+
+    async def publish(self: Any, view: Any, shown: Any, lease: Any) -> Any:
+        return None if view.hash else await real(self, view, shown, lease)
+
+    Home._publish = publish  # type: ignore[method-assign]

@@ -15,12 +15,13 @@ from bot.background.retention import RETAIN_KIND, Retention
 from bot.background.tasks import Tasks
 from bot.errors import CommitUnknown, DatabaseUnavailable
 from bot.model.policies import FlowPolicy
-from bot.store import flows, outbox, requests
+from bot.store import flows, home_views, outbox, requests
 from bot.store.audit import AuditStore
 from bot.store.engine import Database, Transaction
 from bot.store.jobs import Job
 from bot.store.types import to_microseconds
 from bot.workflows.directory import OrganizationDirectory
+from bot.workflows.home import Home, HomeSetup
 from bot.workflows.lane import Lane
 from bot.workflows.people import People
 from bot.workflows.quotas.guard import Guard
@@ -32,6 +33,7 @@ from bot.workflows.testusers.parts import TestusersParts, testusers_parts
 from bot.workflows.testusers.setup import Setup
 from bot.workflows.turns import Turns
 from tests.simulation.days import inline_sqlite
+from tests.simulation.days.homes import Homes
 from tests.simulation.days.inventory import CLIENTS, TERMS, Client, Inventory
 from tests.simulation.days.loop import PROCESS, SharedLock, SimulationLoop
 from tests.simulation.days.outside import Faults, Flows, Slack
@@ -85,6 +87,7 @@ class Outside:
     faults: Faults
     flows: Flows
     slack: Slack
+    homes: Homes
     inventory: Inventory
     url: str
     writer: SharedLock
@@ -94,7 +97,7 @@ class Outside:
 
     def __post_init__(self) -> None:
         self.reader = sqlite3.connect(self.url.removeprefix("sqlite:///"))
-        self.flows.holds = self.slack.holds = self.is_lease_held
+        self.flows.holds = self.slack.holds = self.homes.holds = self.is_lease_held
 
     def is_lease_held(self) -> bool:
         """Whether whoever sends something, from within a job, has the job's lease."""
@@ -162,6 +165,7 @@ class Process:
         self.parts: TestusersParts | None = None
         self.quotas: QuotaParts
         self.client: Client
+        self.home: Home
 
     def start(self) -> None:
         """Start it; it runs until it is killed."""
@@ -222,36 +226,50 @@ class Process:
         )
         links = CardLinks(database, outside.slack, clock)
         parts = testusers_parts(setup, outside.slack, lambda *_: None, links)
-        self.client, quotas = self._quotas(database, audit, clock)
+        self.client, quotas, self.home = self._quotas(database, audit, clock)
         sender = Sender(database, outside.slack, {**parts.renderers, **quotas.renderers})
         prunes = [requests.forget, flows.forget, outbox.prune]
         retention = Retention(database, outside.kept_days, prunes)
         found = {**parts.runners, **quotas.runners}
         found |= {SEND_KIND: sender.run, RETAIN_KIND: retention.run}
+        found |= {home_views.PUBLISH: self.home.run, home_views.SPREAD: self.home.spread}
         runners |= {kind: _as_run(runner) for kind, runner in found.items()}
         async with database.transaction() as tx:
-            for plan in (*quotas.plans, *parts.plans, retention.plan):
+            for plan in (*quotas.plans, *parts.plans, retention.plan, self.home.plan):
                 await plan(tx)
         self.quotas, self.parts = quotas, parts
 
     def _quotas(
         self, database: Database, audit: AuditStore, clock: VirtualClock
-    ) -> tuple[Client, QuotaParts]:
+    ) -> tuple[Client, QuotaParts, Home]:
         guard = Guard(database, clock, TERMS, Incidents(TERMS), Tasks())
         turns = Turns(database, clock, TERMS, CLIENTS, Tasks())
         client = Client(guard, turns, self._outside.inventory, self._outside.reader)
+        directory = OrganizationDirectory(client, database, clock, 300, {})
         setup = QuotaSetup(
             database=database,
             clock=clock,
             audit=audit,
             people=self.people,
             inventory=client,
-            directory=OrganizationDirectory(client, database, clock, 300, {}),
+            directory=directory,
             terms=TERMS,
             alerts_channel=ALERTS,
             is_watching=True,
         )
-        return client, quota_parts(setup)
+        quotas = quota_parts(setup)
+        home = HomeSetup(
+            database=database,
+            clock=clock,
+            people=self.people,
+            directory=directory,
+            ratelimits=quotas.ratelimits,
+            slack=self._outside.homes,
+            approvals_needed=default_rules().approval.approvals_needed,
+            approvals_channel=default_rules().approvals_channel,
+            wake=self._jobs.wake,
+        )
+        return client, quotas, Home(home)
 
 
 def _as_run(runner: Runner) -> Runner:
