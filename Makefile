@@ -9,7 +9,7 @@ PORT ?= 8765
 SEEDS ?= 20
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check format lint types bench faults simulate load soak screenshots image-test release-check lock clean
+.PHONY: help setup run test check format lint types bench faults simulate mutate load soak screenshots image-test release-check lock clean
 
 help: ## list these commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -52,6 +52,9 @@ faults: setup ## the fault drills, as a table
 
 simulate: setup ## days of the whole bot in virtual time (SEEDS=100, or SEED=4711 for one)
 	$(BIN)/python -m tests.simulation.days $(if $(SEED),--seed $(SEED),--seeds $(SEEDS))
+
+mutate: setup ## change the pure rules, and see that their tests notice (ONLY=turns for one)
+	$(BIN)/python -m tests.mutation $(ONLY)
 
 load: setup ## 200 commands a second for a minute
 	$(BIN)/python -m tests.load

@@ -1,0 +1,1 @@
+"""Mutants of the pure rules, and whether their tests notice: `make mutate`."""
