@@ -9,6 +9,9 @@ def edit_distance(one: str, other: str, most: int) -> int:
     """
     if abs(len(one) - len(other)) > most:
         return most + 1
+    # Each edit brings in one character at most.
+    if sum(character not in other for character in one) > most:
+        return most + 1
     # Row and column 0 are out of reach: what would be swapped with nothing.
     far = len(one) + len(other)
     table = [[far] * (len(other) + 2), [far, *range(len(other) + 1)]]

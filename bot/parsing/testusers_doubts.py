@@ -6,6 +6,7 @@ Whoever really means such a word puts it in quotes.
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain, pairwise
 
 from bot.model.durations import is_like_a_duration, is_like_a_unit, parse_duration
@@ -47,7 +48,7 @@ _PHONE = re.compile(r"[0-9]{5}")
 Seen = tuple[Word, str]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Known:
     """What else is known of a command when its people are read.
 
@@ -78,7 +79,7 @@ class Known:
             return word, ""
         return self.flow, f"{alias} {self.text[self.flow.start : word.start].strip()}"
 
-    @property
+    @cached_property
     def _has_flow(self) -> bool:
         seen = skeleton(self.flow.text) if self.flow else ""
         return bool(_SID.fullmatch(seen) or seen in map(skeleton, self.aliases))
@@ -226,9 +227,7 @@ def near_flow(typed: str, aliases: Iterable[str]) -> str | None:
     for alias in aliases:
         name = skeleton(alias)
         most = NEAR_FLOW_LETTERS.get(len(name), NEAR_LETTERS)
-        # Each mistake takes one letter away at most.
-        is_possible = len({*name} - {*typed}) <= most
-        if is_possible and edit_distance(typed, name, most) <= most:
+        if edit_distance(typed, name, most) <= most:
             return alias
     return None
 
