@@ -42,7 +42,7 @@ def test_zero_is_no_limit():
 def test_who_presses_on_is_told_once_in_five_seconds():
     pace, told = Pace(1, {}), []
     pace.require("U1", 0.0)
-    for at in (0.1, 0.2, 4.9, 5.2, 6.0):
+    for at in (0.25, 0.5, 4.75, 5.25, 6.0):
         with pytest.raises(TooManyCommands) as declined:
             pace.require("U1", at)
         told.append(not declined.value.is_told)
@@ -54,3 +54,12 @@ def test_decline_names_what_there_is_too_much_of():
     done(pace, Deed.INTERACTION, 2)
     with pytest.raises(TooManyCommands, match="lot of clicks"):
         pace.require("U1", 0.0, Deed.INTERACTION)
+
+
+def test_decline_names_the_seconds_until_the_oldest_is_forgotten():
+    pace = Pace(2, {})
+    pace.require("U1", 10.0)
+    pace.require("U1", 20.0)
+    with pytest.raises(TooManyCommands) as declined:
+        pace.require("U1", 30.0)
+    assert declined.value.retry_after_seconds == 40.0
