@@ -109,3 +109,8 @@ def test_putting_off_never_makes_it_sooner():
     blocks = Blocks().refused(BlockCode.MINUTE, NOW, probe=False)
     assert blocks.postpone(NOW + 59) == blocks
     assert Blocks().postpone(NOW) == Blocks()
+
+
+def test_codes_of_the_specification_name_their_limits():
+    known = [BlockCode.known(code) for code in (44, 45, 1070)]
+    assert known == [BlockCode.MINUTE, BlockCode.DAY, BlockCode.CONCURRENT]

@@ -15,6 +15,7 @@ from bot.model.quotas.quota import (
     Holdings,
     InUse,
     LimitKind,
+    Terms,
     decide,
     next_free_at,
 )
@@ -137,3 +138,35 @@ def test_a_full_minute_is_free_when_its_oldest_slot_is():
     held = Holdings.of(answered(100), NOW)
     assert held.free_at(LimitKind.MINUTE, 100) == NOW - 1 - 0.099 + 60.05
     assert held.free_at(LimitKind.CONCURRENT, 5) == 0.0
+
+
+def test_call_without_an_answer_holds_for_its_timeout_and_a_grace():
+    assert Terms(lambda _: Plan.FREE, timeout_seconds=10.0).hold_seconds == 15.0
+
+
+def test_limits_have_words():
+    assert [kind.in_words for kind in LimitKind] == ["minute", "day", "at once"]
+
+
+def test_nothing_is_in_use_unless_said():
+    assert InUse() == InUse(minute=0, concurrent=0, is_stalled=False)
+    assert not Full(LimitKind.DAY, 1, 1).is_of_person
+
+
+def test_slot_is_free_at_its_very_time():
+    assert Holdings.of([HeldCall(NOW, NOW)], NOW) == Holdings([], [])
+
+
+@pytest.mark.parametrize(("used", "result"), [(999, Granted), (1000, Full)])
+def test_last_call_of_the_day_is_granted_and_no_more(used, result):
+    day = DayUse(used, 1000, DaySource.PLAN)
+    decision = decide(CallClass.PERSON, NOW, limits=FREE, in_use=InUse(), day=day, blocks=Blocks())
+    assert isinstance(decision, result)
+
+
+def test_stalled_service_gets_one_call_at_a_time():
+    in_use = InUse(concurrent=1, is_stalled=True)
+    decision = decide(
+        CallClass.PERSON, NOW, limits=FREE, in_use=in_use, day=NO_DAY, blocks=Blocks()
+    )
+    assert decision == Full(LimitKind.CONCURRENT, 1, 1)
