@@ -12,6 +12,8 @@ CHROMIUM = shutil.which("chromium")
 ARGUMENTS = [
     "--no-sandbox",
     "--disable-gpu",
+    # It takes a machine that stands still for a hanging program, and ends it.
+    "--disable-gpu-watchdog",
     "--disable-quic",
     "--no-first-run",
     "--disable-background-networking",
