@@ -4,16 +4,15 @@ import asyncio
 import contextlib
 import os
 import signal
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Literal
 
 import structlog
 from aiohttp import web
-from cachetools import TTLCache
 
 from bot import __version__
 from bot.app import Gatehouse, gatehouse
-from bot.background.single_flight import SingleFlight
+from bot.background.batches import Batches
 from bot.clients.proxies import proxy_for
 from bot.connections import (
     MOST_FILES,
@@ -49,9 +48,10 @@ HANG_UP_SECONDS = 0.5
 FIRST_PAUSE_SECONDS = 0.5
 LONGEST_PAUSE_SECONDS = 5.0
 PING_SECONDS = 2.0
-# So long what was seen of the database is told to whoever asks: to look takes the lock that all who
-# write wait for, and anybody who reaches the port may ask without end.
-READY_SECONDS = 0.5
+# The database is looked at for all who ask, and not more often than this: to look takes the lock
+# that all who write wait for, and anybody who reaches the port may ask without end.
+READY_SECONDS = 0.1
+MOST_ASKING = 1_000_000
 # Where Slack has the bot open the socket; for NO_PROXY.
 SOCKET_HOST = "wss-primary.slack.com"
 # How long the start waits for what Slack knows of the channels.
@@ -75,8 +75,8 @@ class Service:
         self._files = files
         self._migrated = asyncio.Event()
         self._is_slack_tried = False
-        self._answers: SingleFlight[str, bool] = SingleFlight(
-            TTLCache(1, READY_SECONDS, timer=bot.clock.monotonic)
+        self._looks: Batches[None, bool] = Batches(
+            self._look, every=READY_SECONDS, most=MOST_ASKING
         )
         self._socket: AsyncSocketModeHandler | None = None
         self._watching: asyncio.Task[None] | None = None
@@ -92,9 +92,12 @@ class Service:
         return self._bot.health.missing() if self._is_slack_tried else "slack"
 
     async def _database_answers(self) -> bool:
-        return await self._answers.get("database", self._ping)
+        return await self._looks.do(None)
 
-    async def _ping(self, _database: str) -> bool:
+    async def _look(self, asking: Sequence[None]) -> Sequence[bool]:
+        return [await self._ping()] * len(asking)
+
+    async def _ping(self) -> bool:
         try:
             async with asyncio.timeout(PING_SECONDS):
                 await self._bot.database.ping_writing()

@@ -62,11 +62,17 @@ async def run_drill(drill: Drill, database: Kind, seconds: float = FULL_SECONDS)
         except CannotRunError as error:
             lacking = str(error)
         except AssertionError as error:
-            failure = str(error).strip() or "an assertion"
+            failure = str(error).strip() or asserted_in(error)
         except Exception as error:  # noqa: BLE001 - one broken drill must not hide the others
             traceback.print_exc()
             failure = f"{type(error).__name__}: {error}"
     return Result(drill, notes, failure, lacking, seconds_now() - began)
+
+
+def asserted_in(error: AssertionError) -> str:
+    """The place of an assertion that has no words of its own."""
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{frame.line} (line {frame.lineno} of {frame.filename.rpartition('/')[2]})"
 
 
 def plain(said: str) -> str:
