@@ -40,6 +40,12 @@ def pytest_asyncio_loop_factories() -> dict[str, type[SteadyLoop]]:
     return {"steady": SteadyLoop}
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """One process more than processors: a third of what tests do is waiting."""
+    return (os.cpu_count() or 1) + 1
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
     """Search what importing makes, which stays for good, for garbage neither now nor later."""
