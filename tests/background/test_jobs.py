@@ -484,3 +484,5 @@ async def test_run_that_says_it_failed_counts_its_tries(database, clock):
     await put(database, "apply")
     async with running(database, clock, fails) as loop:
         await until(loop, lambda found: bool(found) and found[0].tries == 1)
+    (row,) = await rows(database)
+    assert (row.owner, row.due_at) == (None, clock.now() + timedelta(seconds=10))

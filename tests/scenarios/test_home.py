@@ -189,6 +189,7 @@ async def test_block_is_shown_and_gone_when_it_clears(world):
     await shows(world, home, "is blocked (code 1070)")
     world.services.state.limits.lift(("com", "10234695"))
     await world.slack.until(lambda: "is blocked (code 1070)" not in home.all_text)
+    assert "No organization is blocked" in home.all_text
 
 
 async def test_nothing_is_published_again_that_stands_there(world):
@@ -218,6 +219,7 @@ async def test_publish_whose_answer_is_lost_is_made_good(world):
     await shows(world, otto, "+15550100")
     await asked(world, "add welcome +15550101")
     await shows(world, otto, "+15550101")
+    assert "+15550100" in otto.all_text
 
 
 async def test_slack_asking_to_wait_is_obeyed(world):
@@ -266,3 +268,5 @@ async def test_grants_that_end_soon_are_shown(world):
     card = await asked(world, "add welcome +15550100 for 2h")
     await world.slack.click(ADA, card, "Approve")
     await shows(world, otto, "Ending within 24 hours")
+    ending = otto.all_text.partition("Ending within 24 hours")[2]
+    assert "+15550100" in ending

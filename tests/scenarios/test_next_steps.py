@@ -68,6 +68,8 @@ async def test_form_that_names_a_flow_among_people_can_be_sent_again(world):
     world.services.state.faults.add(Fault(FaultKind.STATUS, "flow", status=503, times=3))
     await world.slack.submit(OTTO, form, {"Flow": "survey", "Identities": "welcome"})
     await pressed(world, OTTO, await world.answer(OTTO), "Try again", "Sent to")
+    (card,) = world.slack.workspace.messages("C0APPROVALS")
+    assert "1 test user" in card.all_text
 
 
 async def test_viewer_who_names_a_flow_as_a_test_user_learns_of_no_flow(world):
@@ -95,6 +97,8 @@ async def test_form_that_failed_can_be_sent_again(world):
     await world.slack.submit(OTTO, form, {"Flow": "welcome", "Identities": "+15550100"})
     answer = await world.answer(OTTO)
     await pressed(world, OTTO, answer, "Try again", "Sent to")
+    (card,) = world.slack.workspace.messages("C0APPROVALS")
+    assert "+15550100" in card.all_text
 
 
 async def test_error_that_stays_offers_no_second_try(world):

@@ -12,7 +12,7 @@ from sqlalchemy import text
 from bot.errors import DatabaseUnavailable
 from bot.ops.clock import SystemClock
 from bot.store.engine import Database
-from bot.store.migrations import migrate
+from bot.store.migrations import is_current, migrate
 from tests.support.pgbouncer import running_pgbouncer
 from tests.support.world import running_world
 
@@ -88,7 +88,8 @@ async def test_commands_work_behind_a_pooler(pooled_url) -> None:
 async def test_a_schema_is_made_through_a_pooler(empty_postgres_url) -> None:
     async with running_pgbouncer(empty_postgres_url) as url:
         database = Database(url, SystemClock())
-        await migrate(database)
+        assert await migrate(database)
+        assert await is_current(database)
         await database.close()
 
 

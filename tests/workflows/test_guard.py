@@ -486,6 +486,7 @@ async def test_one_person_leaves_half_of_the_minute_to_others(sharing_guard, clo
     await make(sharing_guard)
 
 
-async def test_share_of_one_person_does_not_bind_the_bot_itself(sharing_guard):
+async def test_share_of_one_person_does_not_bind_the_bot_itself(sharing_guard, database):
     await use_up(sharing_guard, 80, cause=BACKGROUND)
     await use_up(sharing_guard, 20)
+    assert (await standing(database)).in_use.minute == 100
