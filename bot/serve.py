@@ -79,7 +79,6 @@ class Service:
             self._look, every=READY_SECONDS, most=MOST_ASKING
         )
         self._socket: AsyncSocketModeHandler | None = None
-        self._watching: asyncio.Task[None] | None = None
         self.addresses: list[str] = []
 
     async def missing(self) -> str | None:
@@ -225,12 +224,7 @@ class Service:
         await until_it_works("slack", self._open_socket, sleep)
         self._is_slack_tried = True
         log.info("ready")
-        watching = self._bot.watch.run(self._is_socket_connected)
-        self._watching = asyncio.create_task(watching, name="watch")
-        try:
-            await asyncio.wait({self._watching})
-        finally:
-            self._watching.cancel()
+        await self._bot.watch.run(self._is_socket_connected)
 
     async def _is_socket_connected(self) -> bool | None:
         """Whether Socket Mode is connected; None where it is not used."""
@@ -264,9 +258,6 @@ class Service:
         """Take no new work; finish what runs, within ten seconds."""
         log.info("stopping")
         deadline = asyncio.get_running_loop().time() + FINISH_SECONDS
-        if self._watching is not None:
-            # What it asks a database that hangs takes as long to end as what is cancelled later.
-            self._watching.cancel()
         for site in list(runner.sites):
             await site.stop()
         if runner.server is not None:
