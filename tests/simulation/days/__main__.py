@@ -11,6 +11,10 @@ import tempfile
 import time
 import traceback
 from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import takewhile
+from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any
 
@@ -24,29 +28,52 @@ from tests.simulation.days.plants import PLANTS
 from tests.support.clock import FakeClock
 
 
-def live(seed: int, template: Path, folder: Path, plant: str | None) -> dict[str, Any]:
-    """A day of that seed, in a child that leaves nothing behind: see `SimulationLoop.graveyard`."""
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:
+@dataclass(frozen=True)
+class Days:
+    """Days of one template, each in a child that leaves nothing behind: see `graveyard`."""
+
+    template: Path
+    folder: Path
+    plant: str | None
+
+    def live(self, seeds: Iterable[int], at_once: int) -> Iterator[dict[str, Any]]:
+        """What came of each day, in the order in which they end; so many at the same time."""
+        running: set[int] = set()
+        for seed in seeds:
+            running.add(self._begin(seed))
+            if len(running) == at_once:
+                yield _end_of_one(running)
+        while running:
+            yield _end_of_one(running)
+
+    def _begin(self, seed: int) -> int:
+        """Let a child live that day; what it says comes out of the pipe."""
+        reading, writing = os.pipe()
+        if os.fork() > 0:
+            os.close(writing)
+            return reading
         os.close(reading)
         structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(50))
         # It lives for seconds; and when garbage is collected is no part of a day.
         gc.disable()
         try:
-            if plant:
-                PLANTS[plant]()
-            told = vars(Day(seed, template, folder).run())
+            if self.plant:
+                PLANTS[self.plant]()
+            told = vars(Day(seed, self.template, self.folder).run())
         except BaseException:  # noqa: BLE001 - whatever ends a day is told
             told = {"seed": seed, "problems": [traceback.format_exc()], "steps": 0, "trace": ""}
         with os.fdopen(writing, "w") as pipe:
             json.dump(told, pipe, default=str)
         os._exit(0)
-    os.close(writing)
+
+
+def _end_of_one(running: set[int]) -> dict[str, Any]:
+    reading = next(one for one in wait(running) if isinstance(one, int))
+    running.remove(reading)
     with os.fdopen(reading) as pipe:
-        told = json.load(pipe)
-    os.waitpid(child, 0)
-    return dict(told)
+        told: dict[str, Any] = json.load(pipe)
+    os.wait()
+    return told
 
 
 def _memory() -> str | None:
@@ -76,6 +103,12 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=20, help="so many days (%(default)s)")
     parser.add_argument("--first", type=int, default=1, help="the first of them (%(default)s)")
     parser.add_argument("--seconds", type=float, default=math.inf, help="begin none after so long")
+    parser.add_argument(
+        "--at-once",
+        type=int,
+        default=len(os.sched_getaffinity(0)),
+        help="so many days at the same time (%(default)s, one for each processor)",
+    )
     parser.add_argument("--plant", choices=PLANTS, help="with a fault planted into the bot")
     options = parser.parse_args()
     if os.environ.get("PYTHONHASHSEED") != "0":
@@ -87,40 +120,41 @@ def main() -> int:
         if options.seed is not None
         else list(range(options.first, options.first + options.seeds))
     )
-    return report(seeds, options.plant, options.seconds)
+    return report(seeds, options.plant, options.seconds, options.at_once)
 
 
-def report(seeds: list[int], plant: str | None, most_seconds: float = math.inf) -> int:
+def report(seeds: list[int], plant: str | None, most_seconds: float, at_once: int) -> int:
     """Live the days and print what came of them."""
-    started, faults, states, wrong = time.monotonic(), Counter[str](), Counter[str](), 0
+    started, faults, states = time.monotonic(), Counter[str](), Counter[str]()
+    lived, wrong = 0, list[int]()
+
+    def goes_on(_: int) -> bool:
+        return not (wrong and plant) and time.monotonic() - started <= most_seconds
+
     with tempfile.TemporaryDirectory(prefix="gatehouse-days-", dir=_memory()) as name:
-        folder = Path(name)
-        template = make_template(folder)
-        for lived, seed in enumerate(seeds, 1):
-            told = live(seed, template, folder, plant)
+        days = Days(make_template(Path(name)), Path(name), plant)
+        for told in days.live(takewhile(goes_on, seeds), at_once):
+            lived += 1
             faults.update(told.get("faults", {}))
             states.update(told.get("states", {}))
             if told["problems"]:
-                wrong += 1
-                print(f"make simulate SEED={seed}: {len(told['problems'])} problems")
+                wrong.append(told["seed"])
+                print(f"make simulate SEED={told['seed']}: {len(told['problems'])} problems")
                 for problem in told["problems"][:5]:
                     print(f"  {problem}")
             elif len(seeds) == 1:
-                print(f"seed {seed}: {told['requests']} requests, trace {told['trace']}")
-            if wrong and plant:
-                print(f"found after {lived} seeds")
-                break
-            if time.monotonic() - started > most_seconds:
-                break
+                print(f"seed {told['seed']}: {told['requests']} requests, trace {told['trace']}")
+    if wrong and plant:
+        print(f"found after {seeds.index(min(wrong)) + 1} seeds")
     seconds = time.monotonic() - started
     hours = lived * (DAY_SECONDS + SETTLE_SECONDS) / 3600
     print(
-        f"{lived} seeds, {wrong} wrong, {lived / seconds:.1f} seeds a second,"
+        f"{lived} seeds, {len(wrong)} wrong, {lived / seconds:.1f} seeds a second,"
         f" {hours:.0f} virtual hours"
     )
     print("faults: " + ", ".join(f"{kind} {count}" for kind, count in sorted(faults.items())))
     print("requests: " + ", ".join(f"{state} {count}" for state, count in sorted(states.items())))
-    return int(wrong > 0)
+    return int(bool(wrong))
 
 
 if __name__ == "__main__":
