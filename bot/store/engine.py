@@ -18,11 +18,11 @@ from sqlalchemy import (
     text,
 )
 from sqlalchemy.exc import IntegrityError, ProgrammingError, SQLAlchemyError
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from bot.errors import CommitUnknown, DatabaseUnavailable
 from bot.model.signatures import NO_SEAL, Seal
 from bot.ops.clock import Clock
+from bot.store.async_engine import AsyncConnection, AsyncEngine
 from bot.store.causes import TOO_MANY, UNREACHABLE, cause_of, is_of_postgres, technical_cause
 from bot.store.patience import CONNECT_SECONDS, STATEMENT_SECONDS
 from bot.store.sqlite import is_sqlite, sqlite_engine, sqlite_url
@@ -205,22 +205,22 @@ class Database:
             yield Transaction(await connection.execution_options(**reads), self._clock, self.seal)
 
     @asynccontextmanager
-    async def _connected(self) -> AsyncIterator[AsyncConnection]:
+    async def _connected(self, engine: AsyncEngine | None = None) -> AsyncIterator[AsyncConnection]:
         """Yield a connection of the pool; every error inside is one of ours."""
         async with self._translated():
-            connection = await self._check_out()
+            connection = await self._check_out(engine or self._engine)
             try:
                 yield connection
             finally:
                 # As SQLAlchemy does it: who is cancelled here would leave it checked out.
                 await asyncio.shield(asyncio.create_task(connection.close()))
 
-    async def _check_out(self) -> AsyncConnection:
+    async def _check_out(self, engine: AsyncEngine) -> AsyncConnection:
         """Take a connection; while the server has none to give, wait for one of ours to be free."""
         deadline = time.monotonic() + CONNECT_SECONDS
         while True:
             try:
-                return await self._engine.connect()
+                return await engine.connect()
             except self._errors as error:
                 if cause_of(error) is not TOO_MANY or time.monotonic() > deadline:
                     raise
@@ -298,7 +298,7 @@ class Database:
             return
         postgres = _postgres_engine(self._unhurried_url, 1, is_unhurried=True)
         try:
-            async with self._translated(), postgres.engine.begin() as connection:
+            async with self._connected(postgres.engine) as connection, connection.begin():
                 await postgres.limit(connection)
                 yield Transaction(connection, self._clock, self.seal)
         finally:

@@ -13,9 +13,9 @@ import asyncpg
 from sqlalchemy import event
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import InvalidatePoolError
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
 from bot.database_url import TRUSTED_BY_THE_SYSTEM, ServerAddress, server_address
+from bot.store.async_engine import AsyncConnection, AsyncEngine, create_async_engine
 from bot.store.patience import CONNECT_SECONDS, STATEMENT_SECONDS
 
 STATEMENTS_KEPT = 100

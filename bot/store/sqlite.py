@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import event, make_url
 from sqlalchemy.engine import URL, Engine
 from sqlalchemy.exc import SQLAlchemyError
-from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
 from bot.errors import DatabaseInUse
+from bot.store.async_engine import AsyncEngine, create_async_engine
 from bot.store.types import json_text, read_json
 
 if TYPE_CHECKING:

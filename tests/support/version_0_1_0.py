@@ -12,8 +12,8 @@ from typing import Any
 
 from alembic import command
 from sqlalchemy import Connection, text
-from sqlalchemy.ext.asyncio import AsyncConnection
 
+from bot.store.async_engine import AsyncConnection
 from bot.store.migrations import _config
 
 Row = dict[str, Any]
