@@ -6,10 +6,12 @@ import gc
 import logging
 import os
 import sys
+from typing import TYPE_CHECKING
 
 from bot import __version__
-from bot.settings import Settings, SettingsError, read_settings
-from bot.settings.env_file import with_env_file
+
+if TYPE_CHECKING:
+    from bot.settings import Settings
 
 BROKEN, UNUSABLE = 1, 2
 
@@ -66,8 +68,12 @@ def _sandbox(arguments: list[str]) -> int:
     return run_sandbox(arguments)
 
 
-def _settings() -> Settings | None:
+def _settings() -> "Settings | None":
     """Read the environment; say everything that is wrong with it at once."""
+    # Imported late: whoever serves has stopped the search for garbage by then.
+    from bot.settings import SettingsError, read_settings
+    from bot.settings.env_file import with_env_file
+
     try:
         return read_settings(with_env_file(os.environ))
     except SettingsError as error:
@@ -78,12 +84,12 @@ def _settings() -> Settings | None:
 
 
 def _serve(_options: argparse.Namespace) -> int:
-    settings = _settings()
-    if settings is None:
-        return UNUSABLE
     # What importing makes stays for good. To search it for garbage again and again while it grows
     # takes a third of the start, and later stops every acknowledgement while a search lasts.
     gc.disable()
+    settings = _settings()
+    if settings is None:
+        return UNUSABLE
     # Imported late: a wrong setting is told in a fraction of the time that Bolt takes to load.
     import structlog
 
@@ -111,6 +117,8 @@ def _serve(_options: argparse.Namespace) -> int:
 
 def _check(options: argparse.Namespace) -> int:
     from bot.ops.doctor.findings import as_json, as_table, unusable
+    from bot.settings import SettingsError, read_settings
+    from bot.settings.env_file import with_env_file
 
     try:
         settings = read_settings(with_env_file(os.environ))
