@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from cachetools import TTLCache
 from slack_bolt.async_app import AsyncApp
@@ -24,9 +25,6 @@ from bot.clients.configured import (
 from bot.clients.http import open_session
 from bot.clients.inventory import DataCenterAccess, InventoryClient
 from bot.clients.slack import SlackClient
-from bot.gateway.forward import ForwardParts
-from bot.gateway.parts import gateway_of, shares_of
-from bot.gateway.server import Gateway
 from bot.model.pace import WINDOW_SECONDS, Deed, Pace, Recent
 from bot.model.signatures import Seal
 from bot.model.status import OPEN_INCIDENTS
@@ -67,8 +65,10 @@ from bot.workflows.status import StatusReport
 from bot.workflows.testusers.card_links import CardLinks
 from bot.workflows.testusers.parts import TestusersParts, testusers_parts
 from bot.workflows.testusers.setup import RequestRules, Setup
-from bot.workflows.turns import Turns
 from bot.workflows.workflows import Workflows
+
+if TYPE_CHECKING:
+    from bot.gateway.server import Gateway
 
 PEOPLE_COUNTED = 10_000
 # What `/gatehouse status` and `/metrics` count in the database.
@@ -101,7 +101,7 @@ class Gatehouse:
     clock: Clock
     health: Health
     watch: HealthWatch
-    gateway: Gateway | None
+    gateway: "Gateway | None"
 
 
 @asynccontextmanager
@@ -290,10 +290,15 @@ def _gateway(
     guard: Guard,
     access: Mapping[str, DataCenterAccess],
     directory: OrganizationDirectory,
-) -> Gateway | None:
+) -> "Gateway | None":
     settings, database, clock = shared.settings, shared.database, shared.clock
     if settings.gateway_port is None:
         return None
+    # Who does not use it need not load it.
+    from bot.gateway.forward import ForwardParts
+    from bot.gateway.parts import gateway_of, shares_of
+    from bot.workflows.turns import Turns
+
     shared.metrics.gateway.expect(settings.gateway_clients, settings.inventory_data_centers)
     terms, shares = quota_terms(settings), shares_of(settings)
     parts = ForwardParts(

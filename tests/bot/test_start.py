@@ -3,7 +3,14 @@
 import subprocess
 import sys
 
-UNUSED = ("sqlalchemy.orm", "sqlalchemy.ext.asyncio", "alembic", "asyncpg")
+UNUSED = (
+    "alembic",
+    "asyncpg",
+    "bot.gateway.server",
+    "slack_bolt.adapter.socket_mode.async_handler",
+    "sqlalchemy.ext.asyncio",
+    "sqlalchemy.orm",
+)
 
 
 def test_start_loads_nothing_that_it_does_not_use():
