@@ -238,6 +238,19 @@ async def test_grant_may_be_sent_while_the_call_would_end_before_it_asleep_or_no
         await grant.responded()
 
 
+async def test_fast_clock_frees_no_slot_early(database, clock, tasks):
+    class FastClock(JumpingClock):
+        def monotonic(self) -> float:
+            return clock.monotonic() * 1.08
+
+    guard = Guard(database, FastClock(), TERMS, Incidents(TERMS), tasks)
+    async with guard.call(KEY, PERSON) as grant:
+        await grant.responded()
+        clock.advance(50)
+    clock.advance(9.9)
+    assert (await standing(database)).in_use.minute == 1
+
+
 async def test_a_bad_answer_is_an_answer(guard, database):
     with pytest.raises(ServiceFailed):
         await go_wrong(guard, ServiceFailed("inventory", "Down.", status=500))
