@@ -2,7 +2,8 @@
 
 Nothing waits: when no callback is ready, time jumps to the next timer. Every callback belongs to
 the simulated process in whose context it was made. Those of a process that was killed are never run
-again, so that not even a `finally` of its happens; those of a frozen one wait until it wakes.
+again, so that not even a `finally` of its happens; those of a frozen one wait until it wakes. The
+timers of a process run by its own clock, which may be fast or slow.
 """
 
 import asyncio
@@ -10,12 +11,16 @@ import asyncio.base_events
 import heapq
 from collections import deque
 from collections.abc import Callable, Iterable
-from contextvars import ContextVar
+from contextvars import Context, ContextVar
 from hashlib import sha256
 from random import Random
 from typing import Any
 
 PROCESS: ContextVar[str] = ContextVar("process", default="")
+# By how much the clock of a machine may be fast or slow.
+MOST_DRIFT = 0.01
+# A timer is never early, however a clock's readings are rounded.
+ROUNDING_SECONDS = 1e-6
 
 
 class Stuck(AssertionError):
@@ -31,6 +36,8 @@ class SimulationLoop(asyncio.base_events.BaseEventLoop):
         self.steps = 0
         self.dead: set[str] = set()
         self.frozen: set[str] = set()
+        # Seconds by the clock of a process in one second; those of all others are right.
+        self.rates: dict[str, float] = {}
         self._now = 0.0
         self._parked: deque[asyncio.Handle] = deque()
         self._fuses: dict[str, tuple[int, Callable[[], None]]] = {}
@@ -48,6 +55,20 @@ class SimulationLoop(asyncio.base_events.BaseEventLoop):
     def time(self) -> float:
         """Virtual seconds since the beginning."""
         return self._now
+
+    def call_at(
+        self,
+        when: float,
+        callback: Callable[..., object],
+        *arguments: Any,
+        context: Context | None = None,
+    ) -> asyncio.TimerHandle:
+        """Set a timer; that of a process is up when its own clock says so."""
+        process = PROCESS.get() if context is None else context.get(PROCESS, "")
+        if process in self.rates:
+            seconds = (when - self._now) / self.rates[process]
+            when = self._now + max(seconds, 0.0) + ROUNDING_SECONDS
+        return super().call_at(when, callback, *arguments, context=context)
 
     def trace(self, word: str) -> None:
         """Add to what the same seed has to come to again."""

@@ -35,7 +35,7 @@ from bot.workflows.turns import Turns
 from tests.simulation.days import inline_sqlite
 from tests.simulation.days.homes import Homes
 from tests.simulation.days.inventory import CLIENTS, TERMS, Client, Inventory
-from tests.simulation.days.loop import PROCESS, SharedLock, SimulationLoop
+from tests.simulation.days.loop import MOST_DRIFT, PROCESS, SharedLock, SimulationLoop
 from tests.simulation.days.outside import Faults, Flows, Slack
 from tests.support.clock import START
 from tests.support.testusers import (
@@ -57,25 +57,26 @@ APPROVALS_NEEDED = {WELCOME: 1, SURVEY: 2}
 
 @dataclass
 class VirtualClock:
-    """The loop's time; a process may see it `ahead`."""
+    """The loop's time; a process may see it `ahead`, and go on at a `rate` of its own."""
 
     loop: SimulationLoop
     ahead: float = 0.0
+    rate: float = 1.0
 
     def now(self) -> datetime:
         """The date and time."""
-        return START + timedelta(seconds=self.loop.time() + self.ahead)
+        return START + timedelta(seconds=self.monotonic() + self.ahead)
 
     def monotonic(self) -> float:
         """Seconds that never go back."""
-        return self.loop.time()
+        return self.loop.time() * self.rate
 
     def since_boot(self) -> float:
         """Seconds that go on while the machine sleeps."""
-        return self.loop.time()
+        return self.monotonic()
 
     async def sleep(self, seconds: float) -> None:
-        """Wait."""
+        """Wait; the loop has the timers of a process run at its rate."""
         await asyncio.sleep(seconds)
 
 
@@ -156,8 +157,10 @@ class Process:
     def __init__(self, name: str, outside: Outside) -> None:
         self.name = name
         self._outside = outside
-        # Machines disagree about the time.
-        self._clock = VirtualClock(outside.loop, ahead=outside.loop.random.uniform(-90, 90))
+        # Machines disagree about the time, and drift apart.
+        ahead, drift = outside.loop.random.uniform(-90, 90), outside.loop.random.uniform(-1, 1)
+        self._clock = VirtualClock(outside.loop, ahead, rate=1 + drift * MOST_DRIFT)
+        outside.loop.rates[name] = self._clock.rate
         self._context = Context()
         self._context.run(PROCESS.set, name)
         self._ids = 0
