@@ -277,9 +277,10 @@ class Day:
     async def _judge(self) -> Result:
         database = Database(self.outside.url, VirtualClock(self.loop))
         database._writer = self.outside.writer  # type: ignore[assignment]
+        stuck = [problem for one in self._alive() if (problem := await self._call_of(one))]
         (process, *_) = self._alive()
         oracle = await Oracle.look(database, self.outside, process)
-        problems = await oracle.problems(self.twice)
+        problems = stuck + await oracle.problems(self.twice)
         return Result(
             self.seed,
             problems,
@@ -289,6 +290,14 @@ class Day:
             self.faults.counts,
             oracle.ends,
         )
+
+    async def _call_of(self, process: Process) -> str:
+        """What keeps a process from calling, once all is well; "" for nothing."""
+        try:
+            await process.run(process.client.organizations(KEY, CallCause("list", OTTO)))
+        except GatehouseError as error:
+            return f"{process.name} can't call: {error.sentence}"
+        return ""
 
 
 async def _quietly(work: Coroutine[Any, Any, Any]) -> None:

@@ -1,28 +1,43 @@
-"""The inventory service as a seed would have it, and a client of it under the real guard."""
+"""The inventory service as a seed would have it, and the bot's clients of it."""
 
 import asyncio
 import json
 import sqlite3
-from collections import Counter, deque
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
 
-from bot.clients.quota_guard import CallPermit
+import aiohttp
+from aiohttp import web
+from pydantic import SecretStr
+from yarl import URL
+
+import bot.gateway.forward
+from bot.background.tasks import Tasks
+from bot.clients.http import ServiceHttp
+from bot.clients.inventory import DataCenterAccess, InventoryClient
+from bot.clients.oauth import OAuthCredential, OAuthGrant
+from bot.gateway.bodies import Delivery, Spool
+from bot.gateway.forward import Forwarder, ForwardParts, GatewayCall, Seen
 from bot.model.gateway import share_of
 from bot.model.organizations.organization import Organization, OrganizationKey
 from bot.model.quotas.calls import GATEWAY, PROBE, CallCause
 from bot.model.quotas.plans import _LIMITS, Limits, Plan
 from bot.model.quotas.quota import GRACE_SECONDS, MINUTE_SECONDS, Terms
-from bot.service_errors import (
-    RateLimited,
-    ServiceFailed,
-    ServiceTimeout,
-    ServiceUnreachable,
-)
-from bot.workflows.quotas.guard import Guard, TakeTurn
-from bot.workflows.turns import Turns, Wait
-from tests.simulation.days.loop import SimulationLoop
+from bot.ops.clock import Clock
+from bot.ops.redaction import Redactor
+from bot.service_errors import CredentialsRefused
+from bot.store.types import to_microseconds
+from bot.workflows.quotas.guard import Guard, TakeTurn, _Call
+from bot.workflows.turns import Turns
+from tests.simulation.days.connections import Session
+from tests.simulation.days.loop import PROCESS, SimulationLoop
 from tests.simulation.days.outside import TIMEOUT_SECONDS, Faults, at_their_place
+from tests.simulation.days.tokens import Tokens
 from tests.support.clock import START
 
 KEY = OrganizationKey("eu", "10")
@@ -34,11 +49,28 @@ CLIENTS = {"reports": 1.0, "nightly": 0.4}
 CLIENTS_AT_ONCE = share_of(LIMITS, 1.0).concurrent
 # Named by its id, which an alert shows as long as the name is not known.
 LISTED = (Organization(organization_id=KEY.organization_id, name=KEY.organization_id),)
+LISTING = {"code": 0, "organizations": [one.model_dump() for one in LISTED]}
+ROOT = URL("https://inventory.example")
+GRANT = OAuthGrant(
+    "client", SecretStr("client-secret"), SecretStr("refresh"), URL("https://accounts.example")
+)
 
 
 def make_limits_small() -> None:
-    """For a process of its own only."""
+    """For a process of its own only, as is that programs are told their answers at once."""
     _LIMITS[Plan.FREE] = LIMITS
+    bot.gateway.forward._Exchange = _Exchange  # type: ignore[misc]
+
+
+@dataclass
+class Sent:
+    """What is sent, with which tokens, for one call of a client's."""
+
+    cause: CallCause
+    tokens: list[str] = field(default_factory=list)
+
+
+SENT: ContextVar[Sent] = ContextVar("sent")
 
 
 @dataclass
@@ -55,8 +87,11 @@ class Inventory:
     code: int = 44
     # When each pause was first seen in the database, by its beginning there.
     pauses: dict[float, float] = field(default_factory=dict)
-    answered: Counter[str] = field(default_factory=Counter)
     problems: list[str] = field(default_factory=list)
+    tokens: Tokens = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.tokens = Tokens(self.loop, self.faults)
 
     def look_at_pauses(self, reader: sqlite3.Connection, granted_at: float = 0.0) -> None:
         """No call is granted from when a pause is known until a probe has ended it."""
@@ -67,23 +102,35 @@ class Inventory:
             if granted_at - START.timestamp() > seen_at:
                 self.problems.append("a call is granted in a pause")
 
-    async def answer(self, permit: CallPermit, cause: CallCause) -> tuple[Organization, ...]:
-        """The listing, with its headers told first; or one of the service's errors."""
-        is_probe, client = cause.kind == PROBE, cause.client or ""
+    def look_at_settled(self, reader: sqlite3.Connection, call: _Call) -> None:
+        """A call that was answered, whatever the answer, is not at work any more."""
+        query = "SELECT permit_until FROM quota_calls WHERE organization = ? AND number = ?"
+        number = call.reservation.organization, call.reservation.number
+        (until,) = reader.execute(query, number).fetchone() or (0,)
+        if until > to_microseconds(START) + (self.loop.time() + 0.001) * 1e6:
+            self.problems.append(f"call {number} was answered, and holds its place")
+
+    def look_at_refused(self, sent: Sent) -> None:
+        """A call whose token was refused was made again with another, or the next one has it."""
+        last = self.tokens.given.get(PROCESS.get())
+        tried = set(sent.tokens) if sent.cause.is_for_people else {sent.tokens[-1], last}
+        if len(tried) < 2:
+            self.problems.append(f"{PROCESS.get()} has no other token than {sent.tokens}")
+
+    async def answer(self, authorization: str) -> tuple[int, Mapping[str, Any]]:
+        """The listing, or one of the service's errors."""
+        sent, token = SENT.get(), authorization.removeprefix("Bearer ")
+        sent.tokens.append(token)
+        is_probe = sent.cause.kind == PROBE
         if is_probe:
             self._note_probe()
-        status = await at_their_place(self.loop, self._at_work(client))
-        if is_probe:
-            self.probing_until = 0.0
-        if status == 0:
-            raise ServiceTimeout("inventory", "No answer.")
-        await permit.responded()
-        if status == 429:
-            raise RateLimited("inventory", "Full.", code=self.code, message="Too many.")
-        if status == 500:
-            raise ServiceFailed("inventory", "Down.", status=500)
-        self.answered[client] += 1
-        return LISTED
+        try:
+            work = self._at_work(sent.cause.client or "", token)
+            status = await at_their_place(self.loop, work)
+        finally:
+            if is_probe:
+                self.probing_until = 0.0
+        return status, {200: LISTING, 429: {"code": self.code}}.get(status, {})
 
     def _note_probe(self) -> None:
         now = self.loop.time()
@@ -91,20 +138,25 @@ class Inventory:
             self.problems.append("two probes at once")
         self.probing_until = now + TIMEOUT_SECONDS + GRACE_SECONDS
 
-    async def _at_work(self, client: str) -> int:
-        """The status; 0 for no answer in time."""
+    async def _at_work(self, client: str, token: str) -> int:
+        """The status, sooner or later."""
         await asyncio.sleep(self.loop.random.uniform(0, 0.5))
         self._count(client)
+        if not self.tokens.is_good(token):
+            self.faults.counts["call 401"] += 1
+            self.loop.trace(f"refused {token}")
+            self.at_work.remove(client)
+            return 401
         if self.faults.happens("another client", 0.3):
             self.blocked_until = self.loop.time() + self.loop.random.uniform(10, 90)
             self.code = self.loop.random.choice((44, 1070))
+        seconds = self.loop.random.uniform(0.1, 3.0)
         if self.faults.happens("call hangs", 0.15):
-            late = self.loop.random.uniform(0, GRACE_SECONDS - 1)
-            self.loop.call_later(TIMEOUT_SECONDS + late - 0.5, self.at_work.remove, client)
-            await asyncio.sleep(TIMEOUT_SECONDS)
-            return 0
-        await asyncio.sleep(self.loop.random.uniform(0.1, 3.0))
+            seconds = TIMEOUT_SECONDS + self.loop.random.uniform(0, GRACE_SECONDS - 1) - 0.5
+        await asyncio.sleep(seconds)
         self.at_work.remove(client)
+        if self.faults.happens("call answer lost", 0.1):
+            raise aiohttp.ServerDisconnectedError
         if self.loop.time() < self.blocked_until:
             return 429
         return 500 if self.faults.happens("call 500", 0.3) else 200
@@ -132,49 +184,97 @@ class Inventory:
                 self.problems.append(f"{whose}: {of_a_minute} a minute, {at_once} at once")
 
 
-@dataclass
-class Client:
-    """The bot's client: each call is granted by the guard before it is sent."""
+class WatchedGuard(Guard):
+    """The real guard, and a look at what it grants and settles."""
 
-    guard: Guard
-    turns: Turns
-    inventory: Inventory
-    reader: sqlite3.Connection
-    data_centers: Sequence[str] = ("eu",)
+    def __init__(self, inventory: Inventory, reader: sqlite3.Connection, *parts: Any) -> None:
+        super().__init__(*parts)
+        self._inventory, self._reader = inventory, reader
+
+    @asynccontextmanager
+    async def call(
+        self, key: OrganizationKey, cause: CallCause, take_turn: TakeTurn | None = None
+    ) -> AsyncIterator[_Call]:
+        """As the real one."""
+        async with super().call(key, cause, take_turn) as call:
+            sent, before = SENT.get(), len(SENT.get().tokens)
+            if cause.kind != PROBE:
+                self._inventory.look_at_pauses(self._reader, call.reservation.at)
+            try:
+                yield call
+            finally:
+                if len(sent.tokens) > before + 1:
+                    self._inventory.problems.append("one grant, and two calls")
+
+    async def _end(self, call: _Call, error: BaseException | None) -> None:
+        await super()._end(call, error)
+        if call.refusal is not None:
+            # It is in the database by now: from now on nobody calls.
+            self._inventory.look_at_pauses(self._reader)
+        if error is None or call.refusal is not None or isinstance(error, CredentialsRefused):
+            self._inventory.look_at_settled(self._reader, call)
+
+
+class Client:
+    """The bot's client and its gateway's, with one token that both of them renew."""
+
+    data_centers: Sequence[str] = (KEY.data_center,)
+
+    def __init__(self, inventory: Inventory, guard: Guard, turns: Turns, clock: Clock) -> None:
+        accounts = GRANT.token_url.host or ""
+        services = {ROOT.host or "": inventory.answer, accounts: inventory.tokens.renew}
+        session: Any = Session(services)
+        redactor, observer = Redactor(), lambda _: None
+        http = ServiceHttp(session, redactor, observer, clock)
+        credential = OAuthCredential(http, clock, KEY.data_center, GRANT)
+        access = {KEY.data_center: DataCenterAccess(ROOT, credential)}
+        self._inventory = inventory
+        self._client = InventoryClient(http, guard, access)
+        self._forwarder = Forwarder(
+            ForwardParts(session, access, guard, turns, redactor, observer, clock, Tasks())
+        )
 
     async def organizations(
         self, key: OrganizationKey, cause: CallCause
     ) -> tuple[Organization, ...]:
         """List them."""
-        # Calls that name no organization have limits of their own.
-        return LISTED if key != KEY else await self._call(cause)
+        if key != KEY:
+            # Calls that name no organization have limits of their own.
+            return LISTED
+        sent = Sent(cause)
+        SENT.set(sent)
+        try:
+            return await self._client.organizations(key, cause)
+        except CredentialsRefused as refused:
+            if refused.service == "inventory":
+                self._inventory.look_at_refused(sent)
+            raise
 
     async def through_gateway(self, client: str, seconds: float) -> None:
         """A call of another program's, in its turn, which it waits for so long."""
-        wait, cause = Wait(KEY, client, seconds), CallCause(GATEWAY, background=True, client=client)
-        try:
-            await self._call(cause, lambda attempt: self.turns.take(wait, attempt))
-        finally:
-            self.turns.call_ended(KEY)
+        SENT.set(Sent(CallCause(GATEWAY, background=True, client=client)))
+        call = GatewayCall(client, KEY, "GET", ROOT, (), seconds)
+        request: Any = SimpleNamespace(transport=SimpleNamespace(is_closing=lambda: False))
+        await self._forwarder.forward(request, call, Spool(), Seen())
 
-    async def _call(
-        self, cause: CallCause, take_turn: TakeTurn | None = None
-    ) -> tuple[Organization, ...]:
-        try:
-            async with self.guard.call(KEY, cause, take_turn) as call:
-                if not call.may_send():
-                    raise ServiceUnreachable("inventory", "Too late.", sent=False)
-                if cause.kind != PROBE:
-                    self.inventory.look_at_pauses(self.reader, call.reservation.at)
-                return await self._send(call, cause)
-        except RateLimited:
-            # It is in the database by now: from now on nobody calls.
-            self.inventory.look_at_pauses(self.reader)
-            raise
 
-    async def _send(self, call: CallPermit, cause: CallCause) -> tuple[Organization, ...]:
-        try:
-            return await self.inventory.answer(call, cause)
-        except RateLimited as refusal:
-            await call.refused(refusal)
-            raise
+class _Exchange(bot.gateway.forward._Exchange):
+    """As the real one; the program takes its answer at once."""
+
+    async def _begin(self, response: Any, _: Any) -> Delivery:
+        self._delivery = _Delivered(self._request, web.StreamResponse(status=response.status))
+        return self._delivery
+
+
+class _Delivered(Delivery):
+    async def begin(self) -> None:
+        """There is no connection."""
+
+    async def put(self, piece: bytes) -> None:
+        """It is there."""
+
+    async def end(self) -> None:
+        """All of it is."""
+
+    def abort(self) -> None:
+        """There is no connection."""

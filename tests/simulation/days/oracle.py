@@ -99,6 +99,7 @@ class Oracle:
             *self.outside.flows.problems,
             *self.outside.slack.problems,
             *self.outside.inventory.problems,
+            *self.outside.inventory.tokens.problems,
             *self.outside.homes.problems,
             *self._wrong_lists(),
             *(problem for one in self.created for problem in self._wrong_decisions(one)),

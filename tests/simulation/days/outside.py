@@ -18,7 +18,8 @@ STORMS = (
     *("read 500", "read hangs", "post refused", "post 500", "post lands late", "post answer lost"),
     *("slack answer lost", "slack 429", "slack away", "reply lost"),
     *("database away", "commit lost", "commit unknown"),
-    *("another client", "call hangs", "call 500"),
+    *("another client", "call hangs", "call 500", "call answer lost"),
+    *("token 500", "token refused", "token late", "token answer lost", "token ended"),
 )
 T = TypeVar("T")
 

@@ -9,13 +9,16 @@ import sqlalchemy
 
 import bot.background.outbox
 import bot.permissions
+import bot.workflows.quotas.guard
 from bot.background.jobs import Lease
 from bot.background.outbox import Sender
+from bot.clients.oauth import OAuthCredential
 from bot.errors import SlackError
 from bot.model.policies import FlowRules
 from bot.model.quotas.blocks import Blocks
 from bot.model.testusers.approval import Facts, State
 from bot.permissions import Reason
+from bot.service_errors import CredentialsRefused
 from bot.store import flows, gateway_waits, grants, incidents, jobs, outbox, requests
 from bot.store.audit import AuditStore
 from bot.workflows.home import Home
@@ -312,3 +315,44 @@ def tab_published_once() -> None:
         return None if view.hash else await real(self, view, shown, lease)
 
     Home._publish = publish  # type: ignore[method-assign]
+
+
+@_plant
+def renewals_overlap() -> None:
+    """Whoever needs a token renews it, though somebody else is at it."""
+    real = OAuthCredential._renew_once
+
+    async def renew_once(self: Any) -> Any:
+        self._renewal = None
+        return await real(self)
+
+    OAuthCredential._renew_once = renew_once  # type: ignore[method-assign]
+
+
+@_plant
+def renewal_not_paused() -> None:
+    """A renewal that failed is tried again at once."""
+    real = OAuthCredential._renew_once
+
+    async def renew_once(self: Any) -> Any:
+        self._failure = None
+        return await real(self)
+
+    OAuthCredential._renew_once = renew_once  # type: ignore[method-assign]
+
+
+@_plant
+def refused_token_kept() -> None:
+    """A token that the service refused is used again."""
+
+    async def renewed(_: Any, refused: Any) -> Any:
+        return refused
+
+    OAuthCredential.renewed = renewed  # type: ignore[method-assign]
+
+
+@_plant
+def refused_call_holds_its_place() -> None:
+    """A call whose token was refused counts as one that may be at work still."""
+    guard = bot.workflows.quotas.guard
+    guard._UNFINISHED = (*guard._UNFINISHED, CredentialsRefused)  # type: ignore[assignment]

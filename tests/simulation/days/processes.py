@@ -24,7 +24,6 @@ from bot.workflows.directory import OrganizationDirectory
 from bot.workflows.home import Home, HomeSetup
 from bot.workflows.lane import Lane
 from bot.workflows.people import People
-from bot.workflows.quotas.guard import Guard
 from bot.workflows.quotas.incidents import Incidents
 from bot.workflows.quotas.parts import QuotaParts, QuotaSetup, quota_parts
 from bot.workflows.refusal_record import RefusalRecord
@@ -34,7 +33,7 @@ from bot.workflows.testusers.setup import Setup
 from bot.workflows.turns import Turns
 from tests.simulation.days import inline_sqlite
 from tests.simulation.days.homes import Homes
-from tests.simulation.days.inventory import CLIENTS, TERMS, Client, Inventory
+from tests.simulation.days.inventory import CLIENTS, TERMS, Client, Inventory, WatchedGuard
 from tests.simulation.days.loop import MOST_DRIFT, PROCESS, SharedLock, SimulationLoop
 from tests.simulation.days.outside import Faults, Flows, Slack
 from tests.support.clock import START
@@ -176,7 +175,7 @@ class Process:
 
     def run(self, work: Any) -> "asyncio.Task[Any]":
         """Do something in this process."""
-        return self._outside.loop.create_task(work, context=self._context)
+        return self._outside.loop.create_task(work, context=self._context.copy())
 
     def kill(self) -> None:
         """End it without a word."""
@@ -245,9 +244,10 @@ class Process:
     def _quotas(
         self, database: Database, audit: AuditStore, clock: VirtualClock
     ) -> tuple[Client, QuotaParts, Home]:
-        guard = Guard(database, clock, TERMS, Incidents(TERMS), Tasks())
+        parts = database, clock, TERMS, Incidents(TERMS), Tasks()
+        guard = WatchedGuard(self._outside.inventory, self._outside.reader, *parts)
         turns = Turns(database, clock, TERMS, CLIENTS, Tasks())
-        client = Client(guard, turns, self._outside.inventory, self._outside.reader)
+        client = Client(self._outside.inventory, guard, turns, clock)
         directory = OrganizationDirectory(client, database, clock, 300, {})
         setup = QuotaSetup(
             database=database,

@@ -1,0 +1,87 @@
+"""A provider of access tokens as a seed would have it."""
+
+import asyncio
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import aiohttp
+
+from bot.clients.oauth import ASSUMED_LIFE_SECONDS, PAUSE_SECONDS, SHORT_PAUSE_SECONDS
+from tests.simulation.days.loop import MOST_DRIFT, PROCESS, SimulationLoop
+from tests.simulation.days.outside import TIMEOUT_SECONDS, Faults, at_their_place
+
+# Such a refusal is not taken back a moment later.
+REFUSALS = (
+    (400, {"error": "invalid_grant"}),
+    (400, {"error": "access_denied"}),
+    (200, {"error": "invalid_code"}),
+    (429, {}),
+)
+
+
+@dataclass
+class Tokens:
+    """Tokens end after a while, and the oldest when there are too many."""
+
+    loop: SimulationLoop
+    faults: Faults
+    issued: dict[str, float] = field(default_factory=dict)
+    # The last that arrived, by process.
+    given: dict[str, str] = field(default_factory=dict)
+    asking: set[str] = field(default_factory=set)
+    not_before: dict[str, float] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        # A life that is not told is no shorter than what the bot takes it for.
+        self.life = self.loop.random.choice((60.0, 90.0, 240.0, 1.2 * ASSUMED_LIFE_SECONDS))
+        self.is_life_told = self.life < ASSUMED_LIFE_SECONDS
+        # No fewer than there are processes, of which each has its own.
+        self.most = self.loop.random.choice((3, 10))
+
+    def is_good(self, token: str) -> bool:
+        """Whether a call with it is answered; it may just have been ended before its time."""
+        is_kept = token in list(self.issued)[-self.most :]
+        if self.faults.happens("token ended", 0.1):
+            self.issued[token] = -math.inf
+        return is_kept and self.loop.time() < self.issued[token] + self.life
+
+    async def renew(self, _: str) -> tuple[int, Mapping[str, Any]]:
+        """Another token; a process asks once at a time, and no sooner than its last pause is over.
+
+        It hears of a failure now, and counts from then, by a clock that may be fast.
+        """
+        process, pause = PROCESS.get(), SHORT_PAUSE_SECONDS
+        if process in self.asking:
+            self.problems.append(f"{process} renews its token twice at once")
+        if self.loop.time() < self.not_before.get(process, 0.0):
+            self.problems.append(f"{process} renews its token again without a pause")
+        self.asking.add(process)
+        try:
+            status, body = await at_their_place(self.loop, self._renew())
+            if token := body.get("access_token"):
+                self.given[process], pause = token, 0.0
+            elif status < 500:
+                pause = PAUSE_SECONDS
+            return status, body
+        finally:
+            self.asking.discard(process)
+            self.not_before[process] = self.loop.time() + pause * (1 - MOST_DRIFT)
+
+    async def _renew(self) -> tuple[int, Mapping[str, Any]]:
+        await asyncio.sleep(self.loop.random.uniform(0, 0.5))
+        if self.faults.happens("token 500", 0.3):
+            return 503, {}
+        if self.faults.happens("token refused", 0.1):
+            return self.loop.random.choice(REFUSALS)
+        token = f"token-{len(self.issued)}"
+        self.issued[token] = self.loop.time()
+        self.loop.trace(f"issued {token}")
+        if self.faults.happens("token late", 0.3):
+            await asyncio.sleep(self.loop.random.uniform(1.0, 1.5 * TIMEOUT_SECONDS))
+        if self.faults.happens("token answer lost", 0.3):
+            raise aiohttp.ServerDisconnectedError
+        told = {"expires_in": self.life} if self.is_life_told else {}
+        return 200, {"access_token": token, **told}
