@@ -154,6 +154,10 @@ class ChangeSet:
         done = step.done(at, request, self._granted)
         ended = tuple(Ended(one, request.requested.ends[one], was_gone=True) for one in step.over)
         all_ended = (*request.progress.ended, *ended)
+        # What was found late took effect before some of what was granted since.
+        is_late = at < self._at
+        later = {one for one, grant in self._granted.items() if is_late and grant.granted_at > at}
+        superseded = tuple(one for one in done.ends_at if one in later)
         progress = replace(
             request.progress,
             done=done,
@@ -161,12 +165,13 @@ class ChangeSet:
             is_unsure=False,
             retry_at=None,
             ended=all_ended,
+            superseded=(*request.progress.superseded, *superseded),
         )
         self._put(replace(request, state=State.APPLIED), progress)
         applied = self._requests[request.id]
-        for identity in request.requested.change.identities:
+        for identity in request.requested.change.without(later).identities:
             await self._end_grant(identity, request.id)
-        for identity in step.wanted.additions:
+        for identity in step.wanted.without(later).additions:
             grant = self._grant(applied, identity, done.ends_at.get(identity), at)
             await grants.put(self._tx, self._flow, grant)
             self._granted[identity] = grant

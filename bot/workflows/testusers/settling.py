@@ -136,8 +136,10 @@ class Settling:
     def _is_true_after_all(self, request: Request) -> bool:
         """Whether a request that has failed is fulfilled, and nobody decided otherwise since."""
         last = [post for post in self._look.posts if post.is_of(request.id)][-1]
-        later = {*last.since.identities} & {*request.requested.change.identities}
-        return not later and is_true(request.change_at(self._waiting.at), self._repaired)
+        wanted, later = request.requested.change, last.since
+        is_contrary = not {*wanted.additions}.isdisjoint(later.removals)
+        is_contrary |= not {*wanted.removals}.isdisjoint(later.additions)
+        return not is_contrary and is_true(request.change_at(self._waiting.at), self._repaired)
 
     async def _plan(self, left: Sequence[Request], only: Collection[str] | None) -> Plan:
         ready = whose_turn(left, self._waiting.at)

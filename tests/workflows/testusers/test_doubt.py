@@ -198,6 +198,26 @@ async def test_late_post_of_a_failed_request_loses_to_a_later_removal(world):
     assert await state(world, request) is State.FAILED
 
 
+async def test_failed_request_that_arrived_leaves_a_later_grant_alone(world):
+    request = await approved(world, "add welcome +1 +2 for 2h")
+    world.service.refuses = lambda identities: None
+    world.service.post_faults, world.service.late = [failed(), failed()], 1
+    for _ in range(4):
+        await world.pass_time(4)
+    assert await state(world, request) is State.FAILED
+    await approved(world, "add welcome +1 for 1h")
+    await world.work()
+    assert world.service.lists[WELCOME] == ["+1"]
+    world.service.land()
+    await look(world)
+    assert await state(world, request) is State.APPLIED
+    assert world.service.lists[WELCOME] == ["+1", "+2"]
+    await world.pass_time(HOUR)
+    assert world.service.lists[WELCOME] == ["+2"]
+    await world.pass_time(HOUR)
+    assert world.service.lists[WELCOME] == []
+
+
 async def test_post_that_lands_is_not_taken_for_an_earlier_one(world):
     world.service.post_faults = [failed()]
     await approved(world, "add welcome +1")
