@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cachetools import TTLCache
@@ -25,6 +24,7 @@ from bot.clients.configured import (
 from bot.clients.http import open_session
 from bot.clients.inventory import DataCenterAccess, InventoryClient
 from bot.clients.slack import SlackClient
+from bot.dataclass import dataclass
 from bot.model.pace import WINDOW_SECONDS, Deed, Pace, Recent
 from bot.model.signatures import Seal
 from bot.model.status import OPEN_INCIDENTS

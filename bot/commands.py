@@ -5,8 +5,9 @@ hint in the manifest, and the permission that the listener requires before the c
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from bot.dataclass import dataclass
 from bot.errors import UsageError
 from bot.permissions import Permission
 

@@ -6,8 +6,10 @@ One parser, for the settings (which say what is wrong) and for the store (which 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from urllib.parse import parse_qsl, unquote, urlsplit
+
+from bot.dataclass import dataclass
 
 SCHEMES = ("postgresql", "postgres")
 DEFAULT_PORT = 5432

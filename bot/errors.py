@@ -31,9 +31,10 @@ nor a body. `outcome` is a short stable word for metrics and logs.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import ClassVar, Self
+
+from bot.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,11 @@
 """Who may do what: roles, permissions, and the one function that decides."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from itertools import chain
 
+from bot.dataclass import dataclass
 from bot.model.policies import FlowPolicy, FlowRules, flow_rules
 
 EVERY_FULL_MEMBER = "*"
@@ -142,11 +143,14 @@ class Circumstances:
     setting: str = "FLOW_APPROVERS"
 
 
+NO_CIRCUMSTANCES = Circumstances()
+
+
 def decide(
     person: Person,
     permission: Permission,
     roles: Roles,
-    circumstances: Circumstances = Circumstances(),
+    circumstances: Circumstances = NO_CIRCUMSTANCES,
 ) -> Decision:
     """Decide whether the person has the permission: for every command, button, modal and job.
 
@@ -164,7 +168,7 @@ def decide(
 def who_may(
     permission: Permission,
     roles: Roles,
-    circumstances: Circumstances = Circumstances(),
+    circumstances: Circumstances = NO_CIRCUMSTANCES,
 ) -> tuple[str, ...]:
     """Return the user ids, group ids and `"*"` that have the permission, each once, in order."""
     if permission is Permission.DECIDE and circumstances.approvers is not None:

@@ -7,7 +7,6 @@ import json
 import re
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import parse_qsl
@@ -20,6 +19,7 @@ from slack_sdk.signature import SignatureVerifier
 from yarl import URL
 
 from bot.background.single_flight import SingleFlight
+from bot.dataclass import dataclass
 from bot.model.health import Refusal
 from bot.ops.clock import Clock
 from bot.ops.metrics import Metrics

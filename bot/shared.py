@@ -1,7 +1,6 @@
 """What every part is made of: the database, the clients, the people, and the loop of jobs."""
 
 import secrets
-from dataclasses import dataclass
 
 import aiohttp
 from slack_sdk.web.async_client import AsyncWebClient
@@ -14,6 +13,7 @@ from bot.clients.http import ServiceHttp
 from bot.clients.proxies import slack_web_client
 from bot.clients.replies import Replies
 from bot.clients.slack import SlackClient, SlackObserver
+from bot.dataclass import dataclass
 from bot.model.health import Part
 from bot.ops.clock import Clock
 from bot.ops.metrics import Metrics

@@ -3,12 +3,13 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum, auto
 from typing import Protocol
 
 import structlog
 
+from bot.dataclass import dataclass
 from bot.errors import GatehouseError, Meant, NotFound, Replayed, TooManyCommands, UsageError
 from bot.model.pace import Deed, Pace
 from bot.ops.clock import Clock

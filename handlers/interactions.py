@@ -1,9 +1,10 @@
 """What somebody did in Slack, read out of its payloads."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from bot.dataclass import dataclass
 from bot.permissions import Person
 from bot.ui.modals import hidden, storable
 

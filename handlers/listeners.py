@@ -11,7 +11,7 @@ task catches everything (`handlers/answering.py`), and a stop waits for it.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import structlog
@@ -20,6 +20,7 @@ from slack_bolt.response import BoltResponse
 
 from bot.background.tasks import Tasks
 from bot.commands import FORM, Command
+from bot.dataclass import dataclass
 from bot.errors import GatehouseError, Replayed, TooManyCommands, UsageError
 from bot.model.pace import Deed, Pace
 from bot.ops.clock import Clock

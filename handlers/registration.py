@@ -1,9 +1,9 @@
 """What a listener is registered with, and the shapes of what it is made of."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeVar
 
+from bot.dataclass import dataclass
 from bot.permissions import Permission
 from handlers.interactions import Context, Interaction
 

@@ -5,13 +5,13 @@ import itertools
 import math
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 import structlog
 
 from bot.background.batches import Batches
+from bot.dataclass import dataclass
 from bot.errors import DatabaseUnavailable, GatehouseError
 from bot.ops.clock import Clock, since_boot
 from bot.store import jobs

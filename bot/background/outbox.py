@@ -4,7 +4,6 @@ import hashlib
 import json
 import uuid
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import zip_longest
 from typing import Protocol
@@ -13,6 +12,7 @@ import structlog
 
 from bot.background.jobs import Lease
 from bot.clients.posting import in_plain_if_need_be
+from bot.dataclass import dataclass
 from bot.errors import SlackError, SlackMessageGone, SlackRateLimited, SlackRefused
 from bot.store import outbox
 from bot.store.engine import Database

@@ -2,10 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, Protocol
 
 from yarl import URL
+
+from bot.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

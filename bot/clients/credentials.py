@@ -2,10 +2,12 @@
 
 import base64
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol
 
 from pydantic import SecretStr
+
+from bot.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
 from http import HTTPStatus
@@ -15,6 +14,7 @@ from bot.clients.credentials import Credential, Signed
 from bot.clients.failures import json_of, model_of, refused_by_code
 from bot.clients.http import ServiceHttp
 from bot.clients.quota_guard import CallPermit, QuotaGuard
+from bot.dataclass import dataclass
 from bot.errors import NotConfigured
 from bot.model.organizations.organization import Organization, OrganizationKey, read_in_portions
 from bot.model.quotas.calls import CallCause

@@ -8,7 +8,7 @@ each renewal ends the oldest, whose process has a 401 and renews in turn.
 """
 
 import asyncio
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
@@ -18,6 +18,7 @@ from bot.clients.calls import Answer, ServiceCall
 from bot.clients.credentials import Signed, authorization
 from bot.clients.failures import json_of, plain_words, wrong_form
 from bot.clients.http import ServiceHttp
+from bot.dataclass import dataclass
 from bot.ops.clock import Clock
 from bot.service_errors import (
     CredentialsRefused,

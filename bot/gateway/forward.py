@@ -4,7 +4,6 @@ import asyncio
 import zlib
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
 from http import HTTPStatus
 from urllib.parse import quote, quote_plus
 
@@ -27,6 +26,7 @@ from bot.clients.failures import (
 from bot.clients.http import CONNECT_SECONDS, TOTAL_SECONDS, checked, send_once
 from bot.clients.inventory import DataCenterAccess
 from bot.clients.quota_guard import CallPermit
+from bot.dataclass import dataclass
 from bot.errors import DatabaseUnavailable, GatehouseError
 from bot.gateway.answers import whole_seconds
 from bot.gateway.bodies import IN_MEMORY_BYTES, MOST_BYTES, PIECE_BYTES, Delivery, Mask, Spool

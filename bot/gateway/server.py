@@ -4,7 +4,6 @@ import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Protocol
 
 import structlog
@@ -12,6 +11,7 @@ from aiohttp import web
 from yarl import URL
 
 from bot.connections import Connections, Site
+from bot.dataclass import dataclass
 from bot.errors import GatehouseError
 from bot.gateway import answers
 from bot.gateway.bodies import MOST_BYTES, Spool, read_body, too_large

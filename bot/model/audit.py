@@ -1,9 +1,11 @@
 """An entry of the audit, before and after it is in the chain, and what verifying found."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from typing import Any
+
+from bot.dataclass import dataclass
 
 BOT = "gatehouse"
 # What somebody without the permission wanted; the subject is the permission.

@@ -1,8 +1,9 @@
 """What another machine's clock tells of ours."""
 
-from dataclasses import dataclass
 from datetime import UTC
 from email.utils import parsedate_to_datetime
+
+from bot.dataclass import dataclass
 
 # Slack's signatures are refused when they are five minutes old.
 WRONG_SECONDS = 60.0

@@ -7,9 +7,10 @@ until the list was looked at long enough after it.
 """
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 
+from bot.dataclass import dataclass
 from bot.model.testusers.applying import Plan
 from bot.model.testusers.changes import NO_CHANGE, Change, difference
 

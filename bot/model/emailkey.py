@@ -1,8 +1,9 @@
 """What can be said about the email service's key, and about a body of unknown form."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
+
+from bot.dataclass import dataclass
 
 
 class KeyVerdict(StrEnum):

@@ -3,9 +3,10 @@
 import hashlib
 import hmac
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from http import HTTPStatus
 
+from bot.dataclass import dataclass
 from bot.errors import GatehouseError
 from bot.model.organizations.organization import OrganizationKey
 from bot.model.quotas.plans import CallClass, Limits

@@ -6,10 +6,10 @@ the method. What could be read in two ways is refused, before anything is sent.
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from http import HTTPStatus
 from urllib.parse import unquote, unquote_plus
 
+from bot.dataclass import dataclass
 from bot.model.gateway import GatewayRefusal, forbidden, malformed
 
 LONGEST_WAIT_SECONDS = 60

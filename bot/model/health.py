@@ -1,8 +1,9 @@
 """What can be broken while the bot runs, and what each thing that is says to operators."""
 
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+
+from bot.dataclass import dataclass
 
 
 class Part(StrEnum):

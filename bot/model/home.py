@@ -1,9 +1,9 @@
 """What a person's Home tab shows: what waits for them, what they asked for, and the limits."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from bot.dataclass import dataclass
 from bot.model.quotas.use import OrganizationUse
 from bot.model.testusers.changes import Flow
 from bot.model.testusers.pages import PendingRow

@@ -1,7 +1,9 @@
 """What holds for a flow's requests: its own policy, that of all flows, the general settings."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from bot.dataclass import dataclass
 
 EVERY_FLOW = "*"
 SETTING = "FLOW_POLICIES"

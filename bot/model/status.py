@@ -1,9 +1,10 @@
 """What the bot knows of its own health."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime
 
+from bot.dataclass import dataclass
 from bot.model.health import Part, Trouble
 
 # The name of what is open, among the counts of a status.

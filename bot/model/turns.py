@@ -7,8 +7,9 @@ longest. So nobody is starved, however many calls another one sends.
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from bot.dataclass import dataclass
 from bot.model.gateway import share_of
 from bot.model.quotas.plans import Limits
 from bot.model.quotas.quota import Full, Granted, HeldCall, Holdings, LimitKind

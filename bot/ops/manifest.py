@@ -4,13 +4,13 @@ Slack's rules for it: docs.slack.dev/reference/app-manifest.
 """
 
 import ipaddress
-from dataclasses import dataclass
 from typing import Any
 
 import yaml
 from yarl import URL
 
 from bot.commands import COMMANDS, Command
+from bot.dataclass import dataclass
 from bot.ui import ids
 
 EVENTS_PATH = "/slack/events"

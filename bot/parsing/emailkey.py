@@ -1,10 +1,10 @@
 """`/emailkey` text to a command."""
 
 import re
-from dataclasses import dataclass
 from typing import Literal
 
 from bot.commands import EMAILKEY
+from bot.dataclass import dataclass
 from bot.parsing.words import UNCLEAR, asks_for_help, read_words, refuse_endless
 
 DEFAULT_RESOURCE = "templates"

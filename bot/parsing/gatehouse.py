@@ -1,9 +1,9 @@
 """`/gatehouse` text to a command."""
 
-from dataclasses import dataclass
 from typing import Literal
 
 from bot.commands import GATEHOUSE
+from bot.dataclass import dataclass
 from bot.parsing.words import UNCLEAR, asks_for_help, read_words, refuse_endless
 
 MOST_ENTRIES = 50

@@ -1,9 +1,9 @@
 """`/orgs` text to a command."""
 
-from dataclasses import dataclass
 from typing import Literal
 
 from bot.commands import ORGS
+from bot.dataclass import dataclass
 from bot.parsing.words import asks_for_help, read_words, recover, refuse_endless
 
 LONGEST_FILTER = 200

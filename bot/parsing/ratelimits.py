@@ -1,9 +1,9 @@
 """`/ratelimits` text to a command."""
 
-from dataclasses import dataclass
 from typing import Literal
 
 from bot.commands import RATELIMITS
+from bot.dataclass import dataclass
 from bot.model.quotas.plans import Plan
 from bot.parsing.words import Word, asks_for_help, read_words, refuse_endless, rest_of_line
 

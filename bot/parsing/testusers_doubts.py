@@ -5,10 +5,10 @@ Whoever really means such a word puts it in quotes.
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, pairwise
 
+from bot.dataclass import dataclass
 from bot.model.durations import is_like_a_duration, is_like_a_unit, parse_duration
 from bot.model.edit_distance import edit_distance
 from bot.model.spelling import skeleton

@@ -1,7 +1,6 @@
 """The form of `/testusers`: what was typed to a request, or what is wrong at which input."""
 
-from dataclasses import dataclass
-
+from bot.dataclass import dataclass
 from bot.model.durations import parse_duration
 from bot.model.spelling import tidy_identity
 from bot.model.start_times import parse_start

@@ -1,9 +1,9 @@
 """What `/testusers` can be asked for, and how each of it is typed."""
 
-from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from bot.commands import TESTUSERS
+from bot.dataclass import dataclass
 from bot.errors import UsageError
 from bot.model.start_times import StartTime
 

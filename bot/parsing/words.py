@@ -7,9 +7,9 @@ quotes, lengthen dashes and put spaces that do not break. Here all of it is read
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from bot.commands import Command
+from bot.dataclass import dataclass
 from bot.model.spelling import DOUBLE_QUOTES, LONG_DASHES, SINGLE_QUOTES
 
 MAX_CHARS = 12_000

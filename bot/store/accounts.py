@@ -1,7 +1,6 @@
 """An organization as the ledger of calls has it: its counts, its day, its plan, its blocks."""
 
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any
 
@@ -19,6 +18,7 @@ from sqlalchemy import (
     update,
 )
 
+from bot.dataclass import dataclass
 from bot.model.organizations.organization import OrganizationKey
 from bot.model.quotas.blocks import Block, BlockCode, Blocks
 from bot.model.quotas.days import DAY_SECONDS, DayLedger, DayUse, ReportedDay, day_use

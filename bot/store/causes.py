@@ -5,7 +5,8 @@ import socket
 import sqlite3
 import ssl
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+
+from bot.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,13 +1,13 @@
 """What the bot did, and is about to do, to the lists of flows."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from pydantic import TypeAdapter
 from sqlalchemy import delete, func, select
 
+from bot.dataclass import dataclass
 from bot.model.doubt import DoubtfulPost
 from bot.model.testusers.changes import Change
 from bot.model.testusers.requests import RecordedChange

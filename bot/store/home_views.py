@@ -1,7 +1,6 @@
 """Home tabs: who has one open, what it showed last, and the jobs that bring it up to date."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from sqlalchemy import (
@@ -19,6 +18,7 @@ from sqlalchemy import (
     update,
 )
 
+from bot.dataclass import dataclass
 from bot.model.home import BETWEEN, OPEN_FOR
 from bot.store import jobs
 from bot.store.engine import Transaction

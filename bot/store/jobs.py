@@ -6,7 +6,7 @@ generation, so that finishing the old run does not remove the new request.
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime, timedelta
 from functools import cache
 from typing import Any
@@ -26,6 +26,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.sql.dml import ReturningUpdate
 
+from bot.dataclass import dataclass
 from bot.model.status import JobCount
 from bot.store import seals
 from bot.store.engine import Transaction

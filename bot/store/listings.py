@@ -5,13 +5,13 @@ acknowledgement may wait, so `written` and `read` are for a thread.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from hashlib import sha256
 
 from pydantic_core import from_json
 from sqlalchemy import Text, cast, select, update
 
+from bot.dataclass import dataclass
 from bot.model.organizations.directory import Listing
 from bot.model.organizations.organization import Organization, read_in_portions, write_in_portions
 from bot.store.engine import Transaction

@@ -1,12 +1,13 @@
 """The outbox: every message that must arrive, stored in the transaction of what it tells."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from typing import Any
 
 from sqlalchemy import ColumnElement, String, cast, delete, exists, func, select, update
 
+from bot.dataclass import dataclass
 from bot.store import home_views, jobs
 from bot.store.engine import Transaction
 from bot.store.inserts import insert_into

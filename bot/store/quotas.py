@@ -5,7 +5,7 @@ difference of two numbers, however many there are; and a number can be taken onc
 counted before somebody else took the next number has to count again.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -18,6 +18,7 @@ from sqlalchemy import (
     update,
 )
 
+from bot.dataclass import dataclass
 from bot.errors import DatabaseUnavailable
 from bot.model.organizations.organization import OrganizationKey
 from bot.model.quotas.blocks import Block, Blocks

@@ -2,11 +2,11 @@
 
 import hashlib
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import ColumnElement, Table, select, true, update
 
+from bot.dataclass import dataclass
 from bot.model.signatures import Seal
 from bot.model.testusers.approval import TRANSITIONS, State
 from bot.store.engine import Transaction

@@ -2,9 +2,10 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from bot.dataclass import dataclass
 from bot.model.audit import BOT, RecordedEntry
 from bot.permissions import Permission
 from bot.ui import block_kit, text

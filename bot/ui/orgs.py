@@ -2,9 +2,9 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from bot.commands import ORGS
+from bot.dataclass import dataclass
 from bot.model.organizations.directory import DataCenterReport, Directory, Place
 from bot.ui import block_kit, data_centers, ids, paging, text
 from bot.ui.message import Message, SlackBlock

@@ -2,12 +2,12 @@
 
 import uuid
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Protocol
 
 import structlog
 
 from bot.clients.posting import in_plain_if_need_be
+from bot.dataclass import dataclass
 from bot.errors import DatabaseUnavailable, SlackError, SlackRateLimited, SlackUnreachable
 from bot.ops.clock import Clock
 from bot.store import received_events

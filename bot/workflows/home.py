@@ -9,7 +9,7 @@ import asyncio
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
@@ -17,6 +17,7 @@ import structlog
 
 from bot.background.batches import Batches
 from bot.background.jobs import Lease
+from bot.dataclass import dataclass
 from bot.errors import SlackRateLimited, SlackRefused, SlackUnreachable, UnknownPerson
 from bot.model.home import (
     BETWEEN,

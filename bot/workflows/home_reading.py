@@ -1,7 +1,6 @@
 """What Home tabs show, read once for everybody whose tab is made at about the same moment."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
 
@@ -9,6 +8,7 @@ from cachetools import TTLCache
 
 from bot.background.batches import Batches
 from bot.background.single_flight import SingleFlight
+from bot.dataclass import dataclass
 from bot.model.home import DECIDED_FOR, OpenBlock
 from bot.model.quotas.incidents import Incident
 from bot.model.quotas.use import OrganizationUse

@@ -10,12 +10,13 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import structlog
 
 from bot.background.tasks import Tasks
+from bot.dataclass import dataclass
 from bot.errors import DatabaseUnavailable, GatehouseError
 from bot.model.organizations.organization import OrganizationKey
 from bot.model.quotas.quota import Blocked, Full, LimitKind, Terms

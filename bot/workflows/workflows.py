@@ -1,9 +1,9 @@
 """The workflows: every workflow that a listener may ask, in one place."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Protocol
 
+from bot.dataclass import dataclass
 from bot.workflows.audit import AuditReading
 from bot.workflows.conversation import Conversation
 from bot.workflows.directory import OrganizationDirectory

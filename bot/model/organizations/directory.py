@@ -1,12 +1,13 @@
 """What is known of all organizations: the listings of the data centers, and look-ups in them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from difflib import get_close_matches
 from functools import cached_property
 from heapq import merge
 
+from bot.dataclass import dataclass
 from bot.errors import Ambiguous, NotFound
 from bot.model.organizations.organization import Organization, OrganizationKey
 from bot.model.spelling import LIKENESS, folded

@@ -1,7 +1,6 @@
 """An organization of the inventory service, and the key its limits are counted under."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import chain
 
 from pydantic import (
@@ -13,6 +12,8 @@ from pydantic import (
     ValidatorFunctionWrapHandler,
     field_validator,
 )
+
+from bot.dataclass import dataclass
 
 PORTION = 500
 UNNAMED = "(no name)"

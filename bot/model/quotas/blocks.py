@@ -6,9 +6,10 @@ fails. While a block stands nobody calls; when its pause ends the bot itself mak
 Times are seconds since the epoch by the database's clock.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import IntEnum
 
+from bot.dataclass import dataclass
 from bot.model.quotas.plans import CallClass
 
 

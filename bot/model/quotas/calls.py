@@ -1,6 +1,6 @@
 """A call to the inventory service, as the quota guard sees it: for whom it is made, and why."""
 
-from dataclasses import dataclass
+from bot.dataclass import dataclass
 
 # The kinds of call that the guard and the charts know apart.
 PROBE = "probe"

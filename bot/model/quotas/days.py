@@ -7,9 +7,9 @@ Times are seconds since the epoch by the database's clock.
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import StrEnum
 
+from bot.dataclass import dataclass
 from bot.model.quotas.blocks import BlockCode
 from bot.model.quotas.reported import ReportedLimits
 

@@ -1,9 +1,9 @@
 """When the day's allowance ends, if calls go on as in the last hour."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
+from bot.dataclass import dataclass
 from bot.model.quotas.days import DAY_SECONDS, REPORTED_DAY_SECONDS, DayUse
 
 _HOUR_SECONDS = 3600.0

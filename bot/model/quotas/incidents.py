@@ -1,10 +1,10 @@
 """An incident: a series of 429 of one organization and code, until a call passes."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from bot.dataclass import dataclass
 from bot.model.organizations.organization import OrganizationKey
 from bot.model.quotas.blocks import Blocks
 

@@ -3,8 +3,9 @@
 The numbers are those of the specification, area B, "Limits".
 """
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from bot.dataclass import dataclass
 
 
 class Plan(StrEnum):

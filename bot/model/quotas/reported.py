@@ -1,8 +1,9 @@
 """What a service tells about its own limit in the headers of an answer."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Self
+
+from bot.dataclass import dataclass
 
 # No limit is longer; a longer text is not a number to reckon with.
 MOST_DIGITS = 9

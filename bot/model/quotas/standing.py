@@ -2,9 +2,9 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 
+from bot.dataclass import dataclass
 from bot.model.organizations.organization import OrganizationKey
 from bot.model.quotas.blocks import Blocks
 from bot.model.quotas.days import DaySource, DayUse

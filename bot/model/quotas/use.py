@@ -2,8 +2,8 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
+from bot.dataclass import dataclass
 from bot.model.organizations.directory import DataCenterReport
 from bot.model.quotas.forecast import Forecast, forecast
 from bot.model.quotas.plans import Limits, Plan, limits_of

@@ -4,8 +4,9 @@ Each check brings the whole listing of a data center along, so large listings ma
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from bot.dataclass import dataclass
 from bot.model.organizations.organization import OrganizationKey
 
 _DAY_SECONDS = 86_400.0

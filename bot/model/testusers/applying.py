@@ -5,9 +5,10 @@ A plan is stored before it is sent, so that after a crash in between it is known
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 
+from bot.dataclass import dataclass
 from bot.model.testusers.changes import (
     NO_CHANGE,
     Change,

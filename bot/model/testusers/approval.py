@@ -16,9 +16,10 @@ earlier ones are counted only as long as who gave them may still give them.
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+
+from bot.dataclass import dataclass
 
 
 class State(StrEnum):

@@ -6,9 +6,9 @@ turning an approved change into the next list without losing anybody.
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
+from bot.dataclass import dataclass
 from bot.model.spelling import exactly
 
 MAX_IDENTITY_BYTES = 300

@@ -1,8 +1,8 @@
 """What `/testusers list`, `history` and `requests` show: one page of each."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from bot.dataclass import dataclass
 from bot.model.testusers.changes import Flow
 from bot.model.testusers.requests import Grant, RecordedChange, Request
 

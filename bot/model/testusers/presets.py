@@ -1,8 +1,8 @@
 """Presets: a name that stands for people."""
 
-from dataclasses import dataclass
 from datetime import datetime
 
+from bot.dataclass import dataclass
 from bot.model.testusers.requests import Who
 
 

@@ -1,9 +1,10 @@
 """A request to change a flow's test users, as it is stored and shown."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime, timedelta
 
+from bot.dataclass import dataclass
 from bot.model.testusers.approval import Facts, State
 from bot.model.testusers.changes import NO_CHANGE, Change, Flow
 

@@ -2,8 +2,9 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 
+from bot.dataclass import dataclass
 from bot.errors import GatehouseError
 from bot.ops.terminal import on_one_line
 

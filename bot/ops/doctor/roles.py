@@ -1,9 +1,9 @@
 """ROLES and FLOW_APPROVERS: are the people and groups there, and can anybody approve."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Protocol
 
+from bot.dataclass import dataclass
 from bot.errors import SlackError, SlackRefused
 from bot.model.policies import EVERY_FLOW
 from bot.ops.doctor.findings import Finding, failed, well

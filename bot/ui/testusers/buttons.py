@@ -2,8 +2,8 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from bot.dataclass import dataclass
 from bot.model.durations import spell_duration
 from bot.model.testusers.approval import State
 from bot.model.testusers.changes import Flow

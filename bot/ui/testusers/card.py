@@ -1,9 +1,9 @@
 """The card of a request: it says what is stored, and nothing else."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
+from bot.dataclass import dataclass
 from bot.model.testusers.approval import State
 from bot.model.testusers.changes import Change, apply_change
 from bot.model.testusers.requests import Request

@@ -2,8 +2,8 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from bot.dataclass import dataclass
 from bot.model.testusers.approval import State
 from bot.model.testusers.pages import HistoryPage, ListPage, PendingPage, PendingRow
 from bot.model.testusers.requests import Grant, RecordedChange, Request

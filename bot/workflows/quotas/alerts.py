@@ -1,10 +1,10 @@
 """Alerts: the message of an incident, what its buttons do, and the jobs behind it."""
 
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from bot.background.jobs import Lease
 from bot.background.outbox import CardNow, Note
+from bot.dataclass import dataclass
 from bot.errors import NotConfigured, NotFound, OrganizationBlocked, QuotaExhausted
 from bot.model.audit import AuditEntry
 from bot.model.organizations.organization import OrganizationKey

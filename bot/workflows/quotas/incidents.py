@@ -1,10 +1,10 @@
 """What a 429 sets off: the pause, the incident, its alert, and the one call that ends it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from bot.dataclass import dataclass
 from bot.model.organizations.organization import OrganizationKey
 from bot.model.quotas.blocks import BlockCode, Blocks
 from bot.model.quotas.days import limit_in_message

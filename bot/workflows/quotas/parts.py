@@ -1,10 +1,10 @@
 """The parts that see to quotas, put together: for the workflows, the job loop and the outbox."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 from bot.background.jobs import Runner
 from bot.background.outbox import Renderer
+from bot.dataclass import dataclass
 from bot.model.quotas.quota import Terms
 from bot.ops.clock import Clock
 from bot.store.audit import AuditStore

@@ -7,13 +7,14 @@ transaction. What is in doubt is looked at again until it is not.
 """
 
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from http import HTTPStatus
 
 import structlog
 
 from bot.background.jobs import Again, Lease
+from bot.dataclass import dataclass
 from bot.errors import GatehouseError, NotConfigured
 from bot.model.pause import pause_seconds
 from bot.model.testusers.applying import Plan, Work, make_plan

@@ -2,11 +2,12 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from hashlib import sha256
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from bot.dataclass import dataclass
 from bot.errors import Conflict, NotFound, RecordEdited
 from bot.model.audit import AuditEntry
 from bot.model.durations import spell_duration

@@ -1,9 +1,10 @@
 """Deciding: approve, deny, cancel and retry, each one conditional write that the first one wins."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 
+from bot.dataclass import dataclass
 from bot.errors import Conflict, NotFound, RecordEdited, Refused, UnknownPerson
 from bot.model.audit import BOT, AuditEntry
 from bot.model.testusers.approval import Act, Decision, Reason, Rules, State, decide

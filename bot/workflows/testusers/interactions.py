@@ -5,7 +5,7 @@ click's response_url. Following one twice, as after a crash, changes nothing.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
@@ -13,6 +13,7 @@ import structlog
 from cachetools import LRUCache
 
 from bot.background.jobs import Again, Lease, Outcome
+from bot.dataclass import dataclass
 from bot.errors import (
     DatabaseUnavailable,
     GatehouseError,

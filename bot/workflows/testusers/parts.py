@@ -1,10 +1,10 @@
 """The parts of the approvals, put together: what listeners ask, what jobs run, what is sent."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 from bot.background.jobs import Runner
 from bot.background.outbox import Renderer
+from bot.dataclass import dataclass
 from bot.store.engine import Transaction
 from bot.workflows.testusers.applying import Applying
 from bot.workflows.testusers.asking import Asking

@@ -1,9 +1,9 @@
 """What a look at a list settles, and what is left to be sent."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
+from bot.dataclass import dataclass
 from bot.model.doubt import DoubtfulPost, Look, latest, look_at, sent_for
 from bot.model.testusers.applying import Plan, Work, is_true, make_plan, true_already, whose_turn
 from bot.model.testusers.approval import State

@@ -2,9 +2,10 @@
 
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol
 
+from bot.dataclass import dataclass
 from bot.errors import Meant, NotConfigured, NotFound
 from bot.model.policies import FlowRules
 from bot.model.spelling import closest
