@@ -3,13 +3,15 @@
 Nothing is written: a child imports the changed module in place of the real one.
 """
 
+import ast
 import contextlib
 import importlib.abc
 import importlib.machinery
 import os
-import signal
+import resource
 import sys
 import time
+from collections.abc import Sequence
 from importlib.util import spec_from_loader
 from pathlib import Path
 from types import ModuleType
@@ -19,18 +21,21 @@ from hypothesis import HealthCheck, settings
 
 from tests.mutation.mutants import Mutant, mutants_of
 
+# The tests of each module, in the order in which they are run.
 RULES = {
-    "bot.model.testusers.approval": "test_approval",
-    "bot.model.testusers.applying": "test_applying",
-    "bot.model.quotas.quota": "test_quota",
-    "bot.model.quotas.blocks": "test_blocks",
-    "bot.model.turns": "test_turns",
-    "bot.model.pace": "test_pace",
+    "bot.model.testusers.approval": ("model/test_approval.py",),
+    "bot.model.testusers.applying": ("model/test_applying.py",),
+    "bot.model.quotas.quota": ("model/test_quota.py",),
+    "bot.model.quotas.blocks": ("model/test_blocks.py",),
+    "bot.model.turns": ("model/test_turns.py",),
+    "bot.model.pace": ("model/test_pace.py",),
 }
-# A mutant that runs for longer runs for ever.
-MOST_SECONDS = 60
-# Few examples show most mutants; what survives these has as many as the tests have otherwise.
-EXAMPLES = (5, 100)
+# Few examples, and no slow test, show most mutants; what survives these has all of the tests, with
+# as many examples as they have otherwise.
+FEW, MANY = 5, 100
+# Of the processor, by examples. A mutant that takes more runs for ever.
+MOST_SECONDS = {FEW: 10, MANY: 60}
+AT_ONCE = len(os.sched_getaffinity(0))
 
 
 class Changed(importlib.abc.MetaPathFinder, importlib.abc.Loader):
@@ -51,45 +56,57 @@ class Changed(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         exec(compile(self._mutant.tree, self._name, "exec"), vars(module))  # noqa: S102
 
 
-def is_noticed(name: str, mutant: Mutant | None, examples: int) -> bool:
-    """Whether a module's tests fail with the mutant; with None, whether they fail at all."""
+def unnoticed(name: str, mutants: Sequence[Mutant], examples: int) -> list[Mutant]:
+    """The mutants of a module with which none of its tests fails."""
+    left, survivors = list(mutants), []
+    running: dict[int, Mutant] = {}
+    while left or running:
+        while left and len(running) < AT_ONCE:
+            one = left.pop()
+            running[_start(name, one, examples)] = one
+        child, status = os.wait()
+        one = running.pop(child)
+        survivors += [] if status else [one]
+    return survivors
+
+
+def _start(name: str, mutant: Mutant, examples: int) -> int:
+    """A child that runs the module's tests, and ends with 0 where none fails."""
     child = os.fork()
     if child == 0:
-        signal.alarm(MOST_SECONDS)
         status = 1
         try:
-            if mutant is not None:
-                sys.meta_path.insert(0, Changed(name, mutant))
+            resource.setrlimit(resource.RLIMIT_CPU, (MOST_SECONDS[examples],) * 2)
+            sys.meta_path.insert(0, Changed(name, mutant))
             settings.register_profile("few", settings.default, max_examples=examples)
             settings.load_profile("few")
-            status = _run_tests(f"tests/model/{RULES[name]}.py")
+            status = _run_tests(RULES[name], "not slow" if examples == FEW else "")
         finally:
             os._exit(int(status != 0))
-    _, status = os.waitpid(child, 0)
-    return status != 0
+    return child
 
 
-def _run_tests(path: str) -> int:
+def _run_tests(paths: Sequence[str], marks: str) -> int:
     """Without fixtures: none is needed, and what they import takes longer than the tests."""
     quiet = ["-qx", "--noconftest", "--assert=plain", "-p", "no:cacheprovider", "-p", "no:xdist"]
-    quiet += ["-o", "timeout=0"]
+    quiet += ["-o", "timeout=0", "-m", marks]
     with (
         Path(os.devnull).open("w") as nowhere,
         contextlib.redirect_stdout(nowhere),
         contextlib.redirect_stderr(nowhere),
     ):
-        return pytest.main([*quiet, path])
+        return pytest.main([*quiet, *(f"tests/{path}" for path in paths)])
 
 
 def survivors_of(name: str) -> tuple[int, list[Mutant]]:
     """How many mutants a module has, and those that its tests do not notice."""
-    if is_noticed(name, None, EXAMPLES[-1]):
-        sys.exit(f"The tests of {name} fail without any change.")
     source = Path(f"{name.replace('.', '/')}.py").read_text()
-    survivors = mutants = list(mutants_of(source))
-    for examples in EXAMPLES:
-        survivors = [one for one in survivors if not is_noticed(name, one, examples)]
-    return len(mutants), survivors
+    unchanged = Mutant(0, "", "", ast.parse(source))
+    if not all(unnoticed(name, [unchanged], examples) for examples in (FEW, MANY)):
+        sys.exit(f"The tests of {name} fail without any change.")
+    mutants = list(mutants_of(source))
+    survivors = unnoticed(name, unnoticed(name, mutants, FEW), MANY)
+    return len(mutants), sorted(survivors, key=lambda one: one.line)
 
 
 def main(words: list[str]) -> int:

@@ -1,9 +1,15 @@
 """What `make mutate` changes, one place at a time."""
 
 import ast
+import importlib.util
+from pathlib import Path
 
+import pytest
+
+from tests.mutation.__main__ import RULES
 from tests.mutation.mutants import mutants_of
 
+TESTS = Path(__file__).parents[1]
 SOURCE = '''
 @dataclass(frozen=True)
 class Rule:
@@ -30,3 +36,9 @@ def test_mutants_differ_in_one_place_each():
     trees = [ast.unparse(one.tree) for one in mutants_of(SOURCE)]
     assert len(set(trees)) == len(trees) == len(changes)
     assert ast.unparse(ast.parse(SOURCE)) not in trees
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_each_module_and_its_tests_are_there(name):
+    assert importlib.util.find_spec(name)
+    assert all((TESTS / path).is_file() for path in RULES[name])
