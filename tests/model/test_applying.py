@@ -1,15 +1,27 @@
-"""Taking back reasons from what was done, whatever was wished."""
+"""What is sent for all that is due, and what taking it back does."""
 
 from datetime import UTC, datetime, timedelta
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.model.testusers.applying import inverse_of
-from bot.model.testusers.changes import Change, apply_change
-from bot.model.testusers.requests import Done
+from bot.model.testusers.applying import (
+    Ending,
+    Plan,
+    Work,
+    inverse_of,
+    is_true,
+    make_plan,
+    true_already,
+    whose_turn,
+)
+from bot.model.testusers.approval import State
+from bot.model.testusers.changes import NO_CHANGE, Change, Flow, apply_change, apply_changes
+from bot.model.testusers.requests import Done, Grant, Progress, Request, RequestedChange, Who
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
+LATER = NOW + timedelta(hours=1)
+OTTO = Who("U0OTTO", "Otto")
 names = st.sampled_from("abcdefgh")
 ends = st.none() | st.integers(-3, 3).map(lambda hours: NOW + timedelta(hours=hours))
 
@@ -49,3 +61,145 @@ def test_who_came_goes_who_went_comes_and_ends_are_as_before(done: Done, listed:
             assert one in change.additions
             assert restored.get(one) == was
     assert set(change.identities) <= {*done.change.identities, *done.already.additions}
+
+
+def asked(change: Change, name: str = "r", *, retry_at: datetime | None = None, **more) -> Request:
+    """An approved request."""
+    requested = RequestedChange(change, more.pop("seen", ()), 0, **more)
+    progress = Progress(retry_at=retry_at)
+    return Request(name, Flow("FW1"), OTTO, requested, NOW, LATER, State.APPLYING, progress)
+
+
+def plan_of(listed: str, *some: Request, **more) -> Plan:
+    work = Work(NOW, some, own=more.pop("own", {one.id: () for one in some}), **more)
+    return make_plan("p", tuple(listed), work)
+
+
+def grant(identity: str, ends_at: datetime | None = NOW) -> Grant:
+    return Grant(identity, "earlier", OTTO, (), NOW, ends_at)
+
+
+def test_a_step_is_what_is_not_true_yet() -> None:
+    wanted = Change(("a", "b", "c"), ("x", "z"))
+    plan = plan_of("xay", asked(wanted))
+    assert (plan.before, plan.after) == (("x", "a", "y"), ("a", "y", "b", "c"))
+    step = plan.steps[0]
+    assert (step.change, step.already) == (Change(("b", "c"), ("x",)), Change(("a",), ("z",)))
+    assert (step.size_before, step.size_after) == (3, 4)
+    assert (step.wanted, step.over) == (wanted, ())
+
+
+def test_a_later_step_finds_what_an_earlier_one_leaves() -> None:
+    plan = plan_of("x", asked(Change(("a",), ("x",)), "1"), asked(Change(("a", "b")), "2"))
+    assert plan.after == ("a", "b")
+    assert [one.change for one in plan.steps] == [Change(("a",), ("x",)), Change(("b",))]
+    assert [(one.size_before, one.size_after) for one in plan.steps] == [(1, 1), (1, 2)]
+
+
+def test_what_was_sent_for_it_before_and_is_there_is_its_doing() -> None:
+    sent = {"r": Change(("a",), ("x",))}
+    step = plan_of("yab", asked(Change(("a", "b", "c"), ("x",))), sent=sent).steps[0]
+    assert (step.change, step.already) == (Change(("a", "c"), ("x",)), Change(("b",)))
+    assert (step.size_before, step.size_after) == (3, 4)
+
+
+def test_edits_of_others_are_told_without_those_of_the_bot() -> None:
+    own = {"r": (Change(("o",)),)}
+    step = plan_of("on", asked(Change(("a",)), seen=("g",)), own=own).steps[0]
+    assert step.outside == Change(("n",), ("g",))
+
+
+def test_whose_time_is_over_already_goes_instead_of_coming() -> None:
+    ends = {"a": NOW, "b": LATER}
+    plan = plan_of("a", asked(Change(("a", "b")), ends=ends))
+    assert plan.after == ("b",)
+    assert plan.steps[0].wanted == Change(("b",), ("a",))
+    assert plan.steps[0].over == ("a",)
+
+
+def test_grants_that_are_over_end_and_who_was_gone_is_told() -> None:
+    due = [grant("a"), grant("b"), grant("c"), grant("d")]
+    plan = plan_of("ax", asked(Change(("d",))), due=due, ended=("b",))
+    assert plan.after == ("x",)
+    gone = {"a": False, "b": False, "c": True, "d": False}
+    assert plan.endings == tuple(Ending(one, "earlier", gone[one]) for one in "abcd")
+
+
+def test_who_goes_and_comes_back_keeps_their_place() -> None:
+    plan = plan_of("abc", asked(Change((), ("a",)), "1"), asked(Change(("a",)), "2"))
+    assert plan.before == plan.after
+    assert plan.changes_nothing
+    assert plan.is_needed
+
+
+def test_a_plan_is_needed_for_a_step_an_ending_or_a_repair() -> None:
+    repaired = plan_of("ax", repair=Change(("b",), ("x",)))
+    assert repaired.after == ("a", "b")
+    assert (repaired.parts, repaired.is_needed, repaired.changes_nothing) == (0, True, False)
+    nothing = plan_of("a")
+    assert (nothing.parts, nothing.is_needed, nothing.changes_nothing) == (0, False, True)
+    ending = plan_of("a", due=[grant("a")])
+    assert (ending.parts, ending.is_needed, ending.changes_nothing) == (1, True, False)
+    some = plan_of("a", *(asked(Change((one,)), one) for one in "bc"), due=[grant("a")])
+    assert (some.parts, some.is_needed) == (3, True)
+
+
+def test_a_step_finds_what_a_repair_leaves() -> None:
+    plan = plan_of("x", asked(Change(("a",)), seen=("x", "a")), repair=Change(("a",)))
+    assert plan.steps[0].already == Change(("a",))
+    assert plan.steps[0].outside == NO_CHANGE
+
+
+@given(st.lists(names, unique=True), st.lists(st.tuples(names, st.booleans()), max_size=6))
+def test_a_plan_leaves_what_its_requests_ask_for_in_their_order(
+    listed: list[str], some: list[tuple[str, bool]]
+) -> None:
+    changes = [Change((one,)) if comes else Change((), (one,)) for one, comes in some]
+    requests = [asked(change, str(number)) for number, change in enumerate(changes)]
+    plan = plan_of("".join(listed), *requests)
+    assert set(plan.after) == set(apply_changes(listed, changes))
+    stayed = [one for one in listed if one in plan.after]
+    assert list(plan.after[: len(stayed)]) == stayed
+    assert plan.steps == () or plan.steps[-1].size_after == len(plan.after)
+    assert set(apply_changes(listed, [one.change for one in plan.steps])) == set(plan.after)
+
+
+def test_what_is_done_has_the_ends_that_begin_and_those_that_were() -> None:
+    request = asked(Change(("a", "b"), ("x", "y", "z")), duration_seconds=3600)
+    step = plan_of("axyo", request).steps[0]
+    grants = {"a": grant("a", LATER), "x": grant("x", None), "o": grant("o"), "z": grant("z")}
+    done = step.done(NOW, request, grants)
+    assert (done.at, done.change, done.already) == (NOW, step.change, step.already)
+    assert (done.outside, done.size_before, done.size_after) == (step.outside, 4, 3)
+    assert done.ends_at == {"a": LATER, "b": LATER}
+    assert done.previous_ends == {"a": LATER, "x": None}
+    forever = plan_of("", asked(Change(("a",)))).steps[0].done(NOW, asked(Change(("a",))), {})
+    assert (forever.ends_at, forever.previous_ends) == ({}, {})
+
+
+def test_a_change_is_true_where_all_are_there_and_none_who_goes() -> None:
+    change = Change(("a", "b"), ("x", "y"))
+    assert is_true(change, "abc")
+    assert not is_true(change, "a")
+    assert not is_true(change, "abx")
+    assert is_true(NO_CHANGE, "")
+
+
+def test_a_later_request_for_somebody_waits_for_the_earlier_one() -> None:
+    first = asked(Change(("a",)), "1", retry_at=LATER)
+    second = asked(Change((), ("a",)), "2")
+    third = asked(Change(("b",)), "3", retry_at=NOW)
+    assert whose_turn([first, second, third], NOW) == [third]
+    assert whose_turn([first, second, third], LATER) == [first, second, third]
+    last = asked(Change(("b",)), "4", retry_at=LATER)
+    assert whose_turn([second, last, third], NOW) == [second]
+
+
+def test_a_request_is_fulfilled_unless_an_earlier_one_changes_that() -> None:
+    first, second = asked(Change(("a",)), "1"), asked(Change((), ("a",)), "2")
+    third = asked(Change(("b",)), "3")
+    assert true_already([first, second, third], "b", NOW) == [third]
+    assert true_already([first, second, third], "ab", NOW) == [first, third]
+    over = asked(Change(("c",)), "4", ends={"c": LATER})
+    assert true_already([over], "", NOW) == []
+    assert true_already([over], "", LATER) == [over]
