@@ -17,7 +17,9 @@ from bot.model.testusers.changes import (
     identities_problem,
     identity_problem,
     is_flow_sid,
+    is_sendable,
     mask,
+    mask_in,
     outside_edits,
     same_people,
 )
@@ -65,6 +67,39 @@ def test_identities_are_named_once_and_fit_one_card() -> None:
 
 
 @pytest.mark.parametrize(
+    "padding",
+    ["", "&" * 10, "<" * 10, ">" * 10, "\u00e9" * 10],
+    ids=["plain", "and", "less", "greater", "accents"],
+)
+def test_a_card_holds_6000_characters_as_it_shows_them(padding: str) -> None:
+    shown = {"": 0, "&": 5, "<": 4, ">": 4, "\u00e9": len("⟨U+00E9⟩")}
+    # A line has 8 besides, and up to 45 that tell how other alphabets read.
+    room = 300 - 8 - shown[padding[:1]] * 10 - (0 if padding.isascii() else 45)
+    people = [f"{number:0{room}}{padding}" for number in range(20)]
+    assert identities_problem(people) is None
+    problem = identities_problem([*people[1:], f"{0:0{room + 1}}{padding}"]) or ""
+    assert "too many people for one request (20)" in problem
+    assert "about 300 phone numbers" in problem
+
+
+def test_how_a_short_name_of_another_alphabet_reads_takes_its_length() -> None:
+    # 8 for the line, 80 + 11 as they are shown, 21 as they read.
+    people = [f"{number:011}{'é' * 10}" for number in range(50)]
+    assert identities_problem(people) is None
+    assert "(50)" in (identities_problem([*people[1:], f"{0:012}{'é' * 10}"]) or "")
+
+
+def test_what_is_wrong_is_quoted_only_in_part() -> None:
+    assert f"“{'x' * 20}…”" in (identity_problem("x" * 301) or "")
+    assert f"“{'x' * 80}”" in (identities_problem(["x" * 81, "x" * 81]) or "")
+
+
+@pytest.mark.parametrize(("listed", "sendable"), [("a", True), ("", False), ("\ud83d", False)])
+def test_only_what_has_bytes_can_be_sent_back(listed: str, sendable: bool) -> None:
+    assert is_sendable(listed) is sendable
+
+
+@pytest.mark.parametrize(
     ("text", "holds"),
     [
         (SID, True),
@@ -85,12 +120,25 @@ def test_a_flow_is_found_by_alias_or_sid_in_any_case() -> None:
     assert find_flow(letters.upper(), aliases) == Flow(letters, "welcome")
     assert find_flow(SID, aliases) == Flow(SID)
     assert find_flow("other", aliases) is None
-    assert Flow(letters).key == Flow("FW" + "AB" * 16).key
+    assert Flow(letters).key == Flow("FW" + "AB" * 16).key == "FW" + "AB" * 16
 
 
-@pytest.mark.parametrize(("identity", "seen"), [("+15550100", "…0100"), ("abcd", "…"), ("", "…")])
+def test_a_flow_is_called_by_its_alias_or_else_by_its_sid() -> None:
+    assert Flow(SID, "welcome").name == "welcome"
+    assert Flow(SID).name == SID
+
+
+@pytest.mark.parametrize(
+    ("identity", "seen"),
+    [("+15550100", "…0100"), ("abcde", "…bcde"), ("abcd", "…"), ("", "…")],
+)
 def test_a_mask_shows_the_last_four_of_longer_ones(identity: str, seen: str) -> None:
     assert mask(identity) == seen
+
+
+def test_identities_in_words_are_masked_the_longest_first() -> None:
+    people = ["ada", "ada@example.com", ""]
+    assert mask_in("Call Ada@example.com or ada, not Adam.", people) == "Call ….com or …, not Adam."
 
 
 def test_what_is_true_already_is_named_and_dropped() -> None:
