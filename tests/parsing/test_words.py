@@ -4,7 +4,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.parsing.words import read_words, recover, rest_of_line
+from bot.commands import TESTUSERS
+from bot.errors import UsageError
+from bot.parsing.words import (
+    asks_for_help,
+    escaped,
+    read_words,
+    recover,
+    refuse_endless,
+    rest_of_line,
+)
 
 
 def texts(text: str, *, commas: bool = True) -> list[str]:
@@ -18,11 +27,14 @@ def texts(text: str, *, commas: bool = True) -> list[str]:
         ("&lt;!channel&gt;", "<!channel>"),
         ("&amp;lt;", "&lt;"),
         ("<@U012ABCDEF|worf>", "@worf"),
+        ("<@U012ABCDEF|@worf>", "@worf"),
         ("<@U012ABCDEF>", "<@U012ABCDEF>"),
         ("<#C012|general>", "#general"),
         ("<#C012|>", "<#C012|>"),
         ("<!subteam^S0123|@team>", "@team"),
+        ("<!subteam^S0123>", "<!subteam^S0123>"),
         ("<!channel>", "<!channel>"),
+        ("<!channel|everybody>", "<!channel|everybody>"),
         ("<mailto:a@b.example|a@b.example>", "a@b.example"),
         ("<mailto:a@b.example>", "a@b.example"),
         ("<tel:+15550100|+1 (555) 0100>", "+1 (555) 0100"),
@@ -65,6 +77,7 @@ def test_words_are_split_as_typed(sent: str, words: list[str]) -> None:
 
 def test_a_comma_separates_only_where_asked() -> None:
     assert texts("Acme, Inc", commas=False) == ["Acme,", "Inc"]
+    assert [word.text for word in read_words("a,b")] == ["a,b"]
 
 
 @pytest.mark.parametrize(
@@ -85,7 +98,22 @@ def test_a_long_dash_alone_is_punctuation() -> None:
 
 
 def test_an_unclosed_quotation_is_told() -> None:
-    assert [word.opens_quote for word in read_words('"a b\u201d \u201cc')] == [False, True]
+    words = read_words('"a b\u201d c \u201cd')
+    assert [word.opens_quote for word in words] == [False, False, True]
+
+
+def test_a_text_is_read_up_to_12000_characters() -> None:
+    refuse_endless("x" * 12_000, TESTUSERS)
+    with pytest.raises(UsageError, match="at most 12,000 characters"):
+        refuse_endless("x" * 12_001, TESTUSERS)
+
+
+@pytest.mark.parametrize(
+    ("typed", "asks"),
+    [("help", True), ("-h", True), ("?", True), ("", False), ("help me", False), ("add", False)],
+)
+def test_help_is_asked_for_alone(typed: str, asks: bool) -> None:
+    assert asks_for_help(read_words(typed)) is asks
 
 
 def test_the_rest_of_the_line_is_as_typed() -> None:
@@ -94,13 +122,13 @@ def test_the_rest_of_the_line_is_as_typed() -> None:
     assert rest_of_line(text, because.end) == "it\u2019s <b> @ada asked"
 
 
-def escape(text: str) -> str:
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+def test_slack_escapes_three_characters() -> None:
+    assert escaped("<a> & 'b'") == "&lt;a&gt; &amp; 'b'"
 
 
 @given(st.text(max_size=300))
 def test_whatever_is_typed_survives_slack(text: str) -> None:
-    assert recover(escape(text)) == text
+    assert recover(escaped(text)) == text
 
 
 @given(st.text(max_size=200))
@@ -116,5 +144,5 @@ def test_any_text_is_read_and_nothing_is_invented(text: str) -> None:
 def test_quoted_words_come_back_whole(texts_typed: list[str]) -> None:
     marks = set("\u201c\u201d\u201e\u201f\u00ab\u00bb")
     typed = [text for text in texts_typed if not marks & set(text)]
-    sent = " ".join(f'"{escape(text)}"' for text in typed)
+    sent = " ".join(f'"{escaped(text)}"' for text in typed)
     assert texts(sent) == typed
