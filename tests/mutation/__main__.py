@@ -25,6 +25,10 @@ from tests.mutation.mutants import Mutant, mutants_of
 RULES = {
     "bot.model.testusers.approval": ("model/test_approval.py",),
     "bot.model.testusers.applying": ("model/test_applying.py",),
+    "bot.model.testusers.changes": ("model/test_testusers.py", "parsing/test_testusers.py"),
+    "bot.model.durations": ("model/test_durations.py",),
+    "bot.permissions": ("bot/test_permissions.py", "model/test_policies.py"),
+    "bot.parsing.words": ("parsing/test_words.py",),
     "bot.model.quotas.quota": ("model/test_quota.py",),
     "bot.model.quotas.blocks": ("model/test_blocks.py",),
     "bot.model.turns": ("model/test_turns.py",),
