@@ -25,6 +25,8 @@ from bot.parsing.testusers import (
     parse_testusers,
 )
 
+NINE = StartTime(time(9))
+
 
 @pytest.mark.parametrize(
     ("text", "request_"),
@@ -90,7 +92,14 @@ from bot.parsing.testusers import (
         ("presets", PresetsRequest()),
         ("list welcome +1555 x", ListRequest("welcome", "+1555 x")),
         ("preset save Demo-Team +1, +2", SavePreset("demo-team", ("+1", "+2"))),
+        ("presets save team +1", SavePreset("team", ("+1",))),
+        ("list save", ListRequest("save")),
         ("preset delete @demo-team", DeletePreset("demo-team")),
+        ("add welcome from 9:00 pavel", ChangeRequest("add", "welcome", ("pavel",), start=NINE)),
+        (
+            "add welcome +1 because " + "x" * 500,
+            ChangeRequest("add", "welcome", ("+1",), reason="x" * 500),
+        ),
         (
             "add\u00a0welcome\u00a0+1 — because x\ny",
             ChangeRequest("add", "welcome", ("+1",), reason="x y"),
@@ -123,9 +132,15 @@ def test_what_is_typed_is_understood(text: str, request_: TestusersRequest) -> N
         ("add welcome +1 for 0h", "“0h” as a duration"),
         ("add welcome +1 for 1h for 2h", "twice"),
         ("add welcome +1 for 2 hiurs", "“2 hiurs” as a duration"),
+        ("add welcome +1 for 2 hiurs +2", "“2 hiurs” as a duration"),
+        ("add welcome +1 for tomorrow +2", "“tomorrow” as a duration"),
+        ("add welcome +1 for “2 hours” +2", "“2 hours” as a duration"),
+        ("add welcome +1 for" + " 1 s" * 6, "“1 s 1 s 1 s 1 s 1 s 1” as a duration"),
         ("add welcome +1 from", "Add a time after “from”"),
         ("add welcome +1 from noon", "“noon” as a time. Try 9:00, tomorrow 9:00 or"),
         ("add welcome +1 from 25:00", "“25:00” as a time"),
+        ("add welcome +1 from noon tomorrow please", "“noon tomorrow” as a time"),
+        ("add welcome +1 from 9:00 p.m.", "“9:00 p.m.” as a time"),
         ("add welcome +1 from 9:00 from 9:00", "“from” twice"),
         ("add welcome +1 from 9:00 now because x", "don't go together"),
         ("remove welcome +1 from 9:00", "“from” only works with add"),
@@ -148,14 +163,16 @@ def test_what_is_typed_is_understood(text: str, request_: TestusersRequest) -> N
         ("preset save a/b +1", "Use up to 40 letters"),
         ("preset save team", "Who?"),
         ("preset save team +1 because x", "“because” belongs to add: a preset only names people."),
+        ("preset save team now +1", "“now” belongs to add: a preset only names people."),
         ("preset save team becuase +1", "Did you mean “because”"),
         ("preset delete a b", "Unexpected word: “b”"),
         ("lst welcome", "Unknown subcommand “lst”. Did you mean “list”?"),
         ("add welcome +1 because", "Add a reason after"),
+        ("add welcome +1 because \ud83d", "a character I can't store"),
         ("add welcome +1 now", "needs a reason"),
         ("add welcome +1 because " + "x" * 501, "501 of 500 characters"),
         ("remove welcome +1 for 2h", "only works with add"),
-        ("add welcome “open +1", "isn't closed"),
+        ("add welcome “open +1", "The quote before “open” isn't closed"),
         ("add welcome +1 (555) 010-0100", "“+1 (555)” looks like one number"),
         ("add welcome +49\u00a0170 12345", "“+49 170” looks like one number"),
         ("add welcome +49 (0) 170 12345", "“+49 (0)” looks like one number"),
@@ -164,7 +181,7 @@ def test_what_is_typed_is_understood(text: str, request_: TestusersRequest) -> N
         ("add welcome 0170 1234567", "“0170 1234567” looks like one number"),
         ("preset save now +1", "“now” can't name a preset"),
         ("add welcome " + "x" * 301, "301 bytes"),
-        ("add welcome " + "x" * 12_000, "too long"),
+        ("add welcome " + "x" * 12_000, "Send at most 12,000 characters"),
     ],
 )
 def test_a_refusal_names_what_is_wrong_and_its_example_is_right(text: str, said: str) -> None:
@@ -172,6 +189,37 @@ def test_a_refusal_names_what_is_wrong_and_its_example_is_right(text: str, said:
         parse_testusers(text)
     assert said in refusal.value.sentence
     parse_testusers(refusal.value.example.removeprefix("/testusers "))
+
+
+@pytest.mark.parametrize(
+    ("text", "quoted"),
+    [
+        ("x" * 81, "x" * 80),
+        (f"history welcome {'x' * 81}", "x" * 80),
+        (f"preset delete team {'x' * 81}", "x" * 80),
+        (f"add welcome “{'x' * 81}", "x" * 80),
+        (f"add welcome +1 for {'x' * 81}", "x" * 80),
+        (f"add welcome +1 from {'x' * 81}", "x" * 80),
+        (f"add welcome +1 from 9:00 2026-12-01t{'x' * 81}", f"2026-12-01t{'x' * 69}"),
+    ],
+)
+def test_a_refusal_quotes_at_most_80_characters(text: str, quoted: str) -> None:
+    with pytest.raises(UsageError) as refusal:
+        parse_testusers(text)
+    assert f"“{quoted}”" in refusal.value.sentence
+
+
+@pytest.mark.parametrize(
+    ("text", "form"),
+    [
+        ("add welcome +1", "add"),
+        ("remove welcome +1", "remove"),
+        ("add welcome +1 now because x", "now"),
+        ("remove welcome +1 now because x", "now"),
+    ],
+)
+def test_applying_at_once_is_a_form_of_its_own(text: str, form: str) -> None:
+    assert parse_testusers(text).form == form
 
 
 @given(st.text(max_size=300))
@@ -270,6 +318,9 @@ def test_a_command_to_type_again_asks_for_just_that_or_is_none(kind, flow, some,
         ("\u2014because", '"\u2014because"'),
         ("say-for", "say-for"),
         ("it's", "it's"),
+        ("a,b", '"a,b"'),
+        ("\u2014", '"\u2014"'),
+        ("“open", "'“open'"),
         ('say "hi" there', "'say \"hi\" there'"),
     ],
 )

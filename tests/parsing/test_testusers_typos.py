@@ -188,6 +188,8 @@ def test_every_line_is_understood_before_it_is_spoiled() -> None:
         ("add welcome ada 2026-12-1", "Did you mean “from 2026-12-1”?"),
         ("add welcome ada for 2h Friday demo", "Did you mean “from Friday”?"),
         ("add welcome ada for 2h spring demo", "Did you mean “because” before “spring”?"),
+        ("add welcome ada from 9:00 spring demo", "Did you mean “because” before “spring”?"),
+        ("add welcome ada now spring demo", "Did you mean “because” before “spring”?"),
         ("add welcome @team spring demo", "Did you mean “because” before “spring”?"),
         ("add welcome ada be cause", "Did you mean “because” instead of “be cause”?"),
         ("add welcome ada becauseFriday", "Did you mean “because” instead of “becauseFriday”?"),
@@ -224,6 +226,7 @@ def test_people_are_taken_without_a_question(typed: str) -> None:
         ("add welcome +1, 2 h because x", "add welcome +1, for 2 h because x"),
         ("add +1 +2 welcmoe for 2h", "add welcome +1 +2 for 2h"),
         ("add welcome +1 spring demo", "add welcome +1 because spring demo"),
+        ("preset sve team +1", "preset save team +1"),
     ],
 )
 def test_what_was_meant_is_offered_where_it_is_understood(typed: str, meant: str) -> None:
