@@ -21,6 +21,7 @@ from hypothesis import HealthCheck, settings
 
 from tests.mutation.mutants import Mutant, mutants_of
 
+TYPED = ("parsing/test_testusers.py", "parsing/test_testusers_typos.py")
 # The tests of each module, in the order in which they are run.
 RULES = {
     "bot.model.testusers.approval": ("model/test_approval.py",),
@@ -29,6 +30,9 @@ RULES = {
     "bot.model.durations": ("model/test_durations.py",),
     "bot.permissions": ("bot/test_permissions.py", "model/test_policies.py"),
     "bot.parsing.words": ("parsing/test_words.py",),
+    "bot.parsing.testusers": TYPED,
+    "bot.parsing.testusers_change": TYPED,
+    "bot.parsing.testusers_requests": TYPED,
     "bot.model.quotas.quota": ("model/test_quota.py",),
     "bot.model.quotas.blocks": ("model/test_blocks.py",),
     "bot.model.turns": ("model/test_turns.py",),
