@@ -235,5 +235,5 @@ def near_flow(typed: str, aliases: Iterable[str]) -> str | None:
 def _nearest(word: str, known: Iterable[str], most: int) -> str | None:
     # Of two that are as near, the one that is as long: "form" is "from" rather than "for".
     distances = [(edit_distance(word, one, most), len(one) != len(word), one) for one in known]
-    nearest = min(distances, default=(most + 1, True, ""))
+    nearest = min(distances)
     return nearest[2] if nearest[0] <= most else None
