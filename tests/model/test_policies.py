@@ -42,6 +42,10 @@ def test_each_key_holds_alone_and_its_absence_leaves_the_next_layer(name) -> Non
     }
 
 
+def test_without_a_rule_one_approval_is_enough() -> None:
+    assert FlowRules().approvals_needed == 1
+
+
 @pytest.mark.parametrize(
     ("longest", "seconds", "problem"),
     [

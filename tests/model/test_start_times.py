@@ -5,7 +5,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from bot.model.start_times import StartTime, moment_of, parse_start
+from bot.model.start_times import StartTime, is_like_a_start, moment_of, parse_start
 
 BERLIN = ZoneInfo("Europe/Berlin")
 
@@ -21,6 +21,9 @@ BERLIN = ZoneInfo("Europe/Berlin")
         ("Monday 17:05", "monday 17:05", 2),
         ("2026-12-01 09:00", "2026-12-01 09:00", 2),
         ("2026-12-01T09:00 x", "2026-12-01 09:00", 1),
+        ("2026-12-01T9:30 pm", "2026-12-01 21:30", 2),
+        ("1pm", "13:00", 1),
+        ("0am", None, 0),
         ("9", None, 0),
         ("tomorrow", None, 0),
         ("24:00", None, 0),
@@ -45,7 +48,12 @@ def test_a_start_is_read_as_it_is_typed(words: str, start: str | None, taken: in
         ("2026-03-02 09:00", StartTime(time(9), "today"), None),
         ("2026-03-02 09:00", StartTime(time(9), "monday"), "2026-03-09 08:00"),
         ("2026-03-02 07:00", StartTime(time(9), "monday"), "2026-03-02 08:00"),
+        ("2026-03-02 08:30", StartTime(time(9, 30), "today"), None),
+        ("2026-03-04 07:00", StartTime(time(9), "friday"), "2026-03-06 08:00"),
         ("2026-03-02 07:00", StartTime(time(9), "2026-12-01"), "2026-12-01 08:00"),
+        # A year with a day more is the longest time ahead.
+        ("2026-03-02 07:00", StartTime(time(8), "2027-03-03"), "2027-03-03 07:00"),
+        ("2026-03-02 07:00", StartTime(time(8, 1), "2027-03-03"), None),
         ("2026-03-02 07:00", StartTime(time(9), "2026-03-01"), None),
         ("2026-03-02 07:00", StartTime(time(9), "2027-12-01"), None),
         ("2026-03-02 07:00", StartTime(time(0), "0001-01-01"), None),
@@ -65,3 +73,42 @@ def test_a_start_is_right_in_a_zone_with_summer_time(now, start, moment) -> None
         return datetime.fromisoformat(text).replace(tzinfo=UTC)
 
     assert moment_of(start, utc(now), BERLIN) == (moment and utc(moment))
+
+
+def test_the_last_day_of_that_year_is_another_one_far_in_the_east() -> None:
+    now = datetime(2026, 3, 2, 23, tzinfo=UTC)
+    start = StartTime(time(13), "2027-03-04")
+    assert moment_of(start, now, ZoneInfo("Pacific/Kiritimati")) == datetime(
+        2027, 3, 3, 23, tzinfo=UTC
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "is_like"),
+    [
+        ("9:00", True),
+        ("9;0", True),
+        ("9AM", True),
+        ("1/12/2026", True),
+        # A letter of a day may be wrong, and two of the longest.
+        ("Monday", True),
+        ("mondax", True),
+        ("mondxx", False),
+        ("tomxxrow", True),
+        ("tomxxxow", False),
+        ("pm", True),
+        ("an", False),
+        ("px", False),
+        # A date has two dashes, or begins with the century.
+        ("2026-12-1", True),
+        ("1926-12-1", True),
+        ("2026-1201", True),
+        ("1926-1201", False),
+        ("2026-1-1", False),
+        ("2026-12-01T09:00", True),
+        ("0170-5550", False),
+        ("ada", False),
+    ],
+)
+def test_a_mistyped_start_is_like_one(text: str, is_like: bool) -> None:
+    assert is_like_a_start(text) is is_like
