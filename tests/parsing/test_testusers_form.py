@@ -1,6 +1,12 @@
 """The form of `/testusers`: what is typed into it, as it is understood."""
 
-from bot.parsing.testusers_form import TypedForm, parse_form
+from dataclasses import replace
+from datetime import time
+
+import pytest
+
+from bot.model.start_times import StartTime
+from bot.parsing.testusers_form import FormProblems, TypedForm, parse_form
 from bot.parsing.testusers_requests import ChangeRequest
 
 
@@ -12,3 +18,44 @@ def test_what_phones_put_around_numbers_does_not_count() -> None:
     lines = "\u202a+15550100\u202c\n\u200e+15550101;\n cafe\u0301@b.c \n+1-555\u20110102"
     people = ("+15550100", "+15550101", "café@b.c", "+1-555-0102")
     assert parse_form(typed(lines)) == ChangeRequest("add", "welcome", people)
+
+
+ASKED = ChangeRequest("add", "welcome", ("+1",))
+
+
+@pytest.mark.parametrize(
+    ("inputs", "asked"),
+    [
+        ({}, ASKED),
+        ({"kind": "remove"}, replace(ASKED, kind="remove")),
+        ({"duration": " 2h "}, replace(ASKED, duration_seconds=7200)),
+        ({"start": "tomorrow 9:00"}, replace(ASKED, start=StartTime(time(9), "tomorrow"))),
+        ({"reason": " a\n b "}, replace(ASKED, reason="a b")),
+        ({"kind": "add@team"}, replace(ASKED, presets=("team",))),
+        ({"kind": "add@team", "identities": " "}, replace(ASKED, identities=(), presets=("team",))),
+    ],
+)
+def test_a_form_asks_for_what_stands_in_it(inputs: dict[str, str], asked: ChangeRequest) -> None:
+    assert parse_form(replace(typed("+1"), **inputs)) == asked
+
+
+@pytest.mark.parametrize(
+    ("inputs", "wrong", "said"),
+    [
+        ({"flow": ""}, "flow", "Choose a flow."),
+        ({"identities": " \n "}, "identities", "Who? Add at least one"),
+        ({"identities": "+1\n+1"}, "identities", "“+1” is listed twice."),
+        ({"identities": "+1\n+1", "kind": "add@team"}, "identities", "“+1” is listed twice."),
+        ({"duration": "soon"}, "duration", "I can't read “soon” as a duration."),
+        ({"duration": "2h", "kind": "remove"}, "duration", "A duration only works with Add."),
+        ({"start": "noon"}, "start", "I can't read “noon” as a time."),
+        ({"start": "9:00 sharp"}, "start", "I can't read “9:00 sharp” as a time."),
+        ({"start": "9:00", "kind": "remove"}, "start", "A start time only works with Add."),
+        ({"reason": "x" * 501}, "reason", "501 of 500 characters"),
+    ],
+)
+def test_what_is_wrong_is_said_at_its_input(inputs: dict[str, str], wrong: str, said: str) -> None:
+    problems = parse_form(replace(typed("+1"), **inputs))
+    assert isinstance(problems, FormProblems)
+    assert said in getattr(problems, wrong)
+    assert replace(problems, **{wrong: ""}) == FormProblems()
