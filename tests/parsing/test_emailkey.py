@@ -18,6 +18,7 @@ from bot.parsing.emailkey import RESOURCE, EmailKeyRequest, parse_emailkey
         ("check user/profile", EmailKeyRequest("check", "user/profile")),
         ("check /v3/templates", EmailKeyRequest("check", "templates")),
         ("check\u00a0Scopes.v2", EmailKeyRequest("check", "Scopes.v2")),
+        (f"check {'x' * 100}", EmailKeyRequest("check", "x" * 100)),
         ("templates", EmailKeyRequest("templates")),
         ("—help", EmailKeyRequest("help")),
         ("?", EmailKeyRequest("help")),
@@ -53,3 +54,8 @@ def test_whatever_is_typed_is_understood_or_declined(typed: str) -> None:
     except UsageError:
         return
     assert RESOURCE.fullmatch(parsed.resource)
+
+
+def test_a_very_long_text_is_not_read() -> None:
+    with pytest.raises(UsageError, match="at most 12,000 characters"):
+        parse_emailkey("x " * 6_001)

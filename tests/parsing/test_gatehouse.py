@@ -27,6 +27,15 @@ def test_forms(typed, kind, count):
     assert parse_gatehouse(typed) == GatehouseRequest(kind, count)
 
 
+def test_ten_entries_are_shown_and_fifty_at_most():
+    assert (FEW_ENTRIES, MOST_ENTRIES) == (10, 50)
+
+
+def test_a_very_long_text_is_not_read():
+    with pytest.raises(UsageError, match="at most 12,000 characters"):
+        parse_gatehouse("x " * 6_001)
+
+
 NUMBERS = ["0", str(MOST_ENTRIES + 1), "1.5", "many", "1 2", "²", "-1", "--5", "—5", "9" * 5000]
 
 

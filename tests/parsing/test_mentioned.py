@@ -26,6 +26,11 @@ from bot.parsing.mentioned import mentioned_identities
         ("client:alice and messenger:123456", ("client:alice", "messenger:123456")),
         ("+15550100 +15550100", ("+15550100",)),
         ("b@example.com then +15550100", ("b@example.com", "+15550100")),
+        # A number has 7 to 15 digits, and 9 where no country is named.
+        ("+123456 +1234567", ("+1234567",)),
+        ("+123456789012345 +1234567890123456", ("+123456789012345",)),
+        ("12345678 or 123456789", ("123456789",)),
+        ("123456789012345 or 1234567890123456", ("123456789012345",)),
         # What only looks like one.
         ("see https://example.com:8080/a and <https://b.example|here>", ()),
         ("organization 10234695 on 2026-12-01 09:00, from 9:00 to 10:30", ()),
@@ -44,6 +49,11 @@ def test_long_message_is_read_in_no_time(part: str) -> None:
     started = time.process_time()
     mentioned_identities(part * 40_000)
     assert time.process_time() - started < 1.0
+
+
+def test_message_is_read_up_to_its_40000th_character() -> None:
+    assert mentioned_identities(f"{' ' * 39_992}+1234567") == ("+1234567",)
+    assert mentioned_identities(f"{' ' * 39_993}+1234567") == ()
 
 
 @given(st.text(max_size=300))

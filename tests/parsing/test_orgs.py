@@ -39,6 +39,7 @@ from bot.parsing.orgs import OrgsRequest, parse_orgs
         ("show show", "show", "show"),
         ("“show” me", "list", "“show” me"),
         ("showing", "list", "showing"),
+        ("x" * 200, "list", "x" * 200),
     ],
 )
 def test_forms(typed, kind, words):
@@ -55,6 +56,11 @@ def test_showing_nothing_is_a_question(typed):
 def test_a_filter_beyond_reason_is_refused(typed):
     with pytest.raises(UsageError, match="more than 200 characters"):
         parse_orgs(typed)
+
+
+def test_a_very_long_text_is_not_read():
+    with pytest.raises(UsageError, match="at most 12,000 characters"):
+        parse_orgs("x " * 6_001)
 
 
 @given(st.text(max_size=300))

@@ -21,6 +21,7 @@ from bot.parsing.ratelimits import RatelimitsRequest, parse_ratelimits
         ("Müller &amp; Söhne", RatelimitsRequest("one", "Müller & Söhne")),
         ("\u201cCheck Point\u201d", RatelimitsRequest("one", "Check Point")),
         ("help desk", RatelimitsRequest("one", "help desk")),
+        ("x" * 400, RatelimitsRequest("one", "x" * 400)),
         ("check 1", RatelimitsRequest("check", "1")),
         ("Check\u00a0Café Zoë", RatelimitsRequest("check", "Café Zoë")),
         ('check "a b"', RatelimitsRequest("check", "a b")),
@@ -41,6 +42,7 @@ def test_each_form_is_understood(typed, parsed):
         ("plan standard", "which plan"),
         ("plan 1 gold", "free, standard, professional, premium, enterprise"),
         ("x" * 401, "more than 400"),
+        ("x" * 12_001, "at most 12,000 characters"),
     ],
 )
 def test_what_is_missing_is_said_with_an_example_that_works(typed, said):

@@ -16,6 +16,7 @@ from bot.parsing.testusers import (
     TestusersRequest,
     parse_testusers,
 )
+from bot.parsing.testusers_doubts import near_flow, near_keyword
 
 FLOWS = ("welcome", "survey", "onboarding-2", "demo", "qa")
 ALIASES = {alias: f"FW{number:032}" for number, alias in enumerate(FLOWS)}
@@ -174,6 +175,7 @@ def test_every_line_is_understood_before_it_is_spoiled() -> None:
             "“remove” is a command of its own. Send it separately.",
         ),
         ("add welcome help", "“help” is a command of its own."),
+        ("add welcome ada remuve", "“remuve” is a command of its own."),
         ("add welcome ada 2hh", "Is “2hh” a duration? Write it like “for 2h”."),
         ("add welcome ada 2jours", "Is “2jours” a duration?"),
         ("add welcome ada 1dd", "Is “1dd” a duration?"),
@@ -190,8 +192,11 @@ def test_every_line_is_understood_before_it_is_spoiled() -> None:
         ("add welcome ada for 2h spring demo", "Did you mean “because” before “spring”?"),
         ("add welcome ada from 9:00 spring demo", "Did you mean “because” before “spring”?"),
         ("add welcome ada now spring demo", "Did you mean “because” before “spring”?"),
+        ("add welcome +1 @team 17", "Did you mean “because” before “17”?"),
+        (f"add welcome +1 {'x' * 81}", f"before “{'x' * 80}”? If “{'x' * 80}” is"),
         ("add welcome @team spring demo", "Did you mean “because” before “spring”?"),
         ("add welcome ada be cause", "Did you mean “because” instead of “be cause”?"),
+        ("add welcome ada be couse x", "Did you mean “because” instead of “be couse”?"),
         ("add welcome ada becauseFriday", "Did you mean “because” instead of “becauseFriday”?"),
         ("add welcome ada \uff46\uff4f\uff52 2h", "Did you mean “for” instead of"),
         ("add welcome ada b\u0435\u0441\u0430us\u0435 x", "Did you mean “because” instead of"),
@@ -205,11 +210,51 @@ def test_a_word_that_is_no_person_is_asked_about(typed: str, said: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("people", "last", "said"),
+    [
+        (49, "welcmoe", "Did you mean the flow “welcome”?"),
+        (50, "welcmoe", "Did you mean “because” before “welcmoe”?"),
+        (665, "becuase", "Did you mean “because” instead of “becuase”?"),
+        (666, "becuase", "Did you mean “because” before “becuase”?"),
+    ],
+)
+def test_no_more_words_are_looked_at_closely_than_a_request_takes(people, last, said) -> None:
+    names = " ".join(f"person-{number}" for number in range(people))
+    with pytest.raises(UsageError) as question:
+        parse_testusers(f"add survey {names} {last}", FLOWS)
+    assert said in question.value.sentence
+
+
+@pytest.mark.parametrize(
+    ("typed", "flow", "is_near"),
+    [
+        ("b", "a", False),
+        ("qb", "qa", False),
+        ("abx", "abc", True),
+        ("axx", "abc", False),
+        ("demx", "demo", True),
+        ("dexx", "demo", False),
+        ("alpxx", "alpha", True),
+        ("alxxx", "alpha", False),
+    ],
+)
+def test_so_many_letters_of_a_flow_may_be_wrong(typed: str, flow: str, is_near: bool) -> None:
+    assert near_flow(typed, [flow]) == (flow if is_near else None)
+
+
+def test_one_letter_of_what_is_typed_for_a_keyword_may_be_wrong() -> None:
+    assert near_keyword("sincx") == "because"
+    assert near_keyword("sinxx") is None
+
+
+@pytest.mark.parametrize(
     "typed",
     [
         "add welcome ada “welcome” “2h” “remove” “because”",
         "add welcome for 2h ada grace",
         "add welcome turing stuart gracehopper",
+        "add welcome turing hestori",
+        "add welcome +1 @team +15550100",
         "add welcome 0170-5550 555-0100 9f86d081 200-4511",
     ],
 )

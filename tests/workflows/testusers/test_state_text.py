@@ -7,7 +7,7 @@ import pytest
 from bot.model.testusers.approval import State
 from bot.model.testusers.changes import Change, Flow
 from bot.model.testusers.requests import Request, RequestedChange, Who
-from bot.workflows.testusers.state_text import ago, state_sentence
+from bot.workflows.testusers.state_text import ago, change_in_plain, state_sentence
 
 NOW = datetime(2026, 3, 2, 9, tzinfo=UTC)
 
@@ -39,3 +39,16 @@ def test_a_late_click_hears_who_decided_on_what() -> None:
         "Ada already approved this 3 min ago: add +0, +1, +2 and 2 more to welcome"
         " and remove +9 from welcome. It has been applied."
     )
+
+
+@pytest.mark.parametrize(
+    ("people", "named"),
+    [
+        (("+1", "x" * 61, "+3"), f"+1, {'x' * 60}, +3"),
+        (("+1", "+2", "+3", "+4"), "+1, +2, +3 and 1 more"),
+    ],
+)
+def test_three_people_are_named_by_their_first_60_characters(people, named) -> None:
+    asked = RequestedChange(Change(people), (), 0)
+    request = Request("1", Flow("FW1", "welcome"), Who("U0ADA", "Ada"), asked, NOW, NOW)
+    assert change_in_plain(request) == f"add {named} to welcome"
