@@ -26,6 +26,8 @@ else:
 
 def _frozen(cls: type, *, slots: bool) -> type:
     own = {name for name, value in vars(cls).items() if value is not None}
+    # Without it the standard library looks for the signature, which takes as long as 50 classes.
+    cls.__doc__ = cls.__doc__ or cls.__name__
     plain: Any = dataclasses.dataclass(init=False, eq=False, repr=False, slots=slots)(cls)
     plain.__init__ = _init(plain, slots=slots)
     compared = [field.name for field in dataclasses.fields(plain) if field.compare]

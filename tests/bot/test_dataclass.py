@@ -166,6 +166,14 @@ def test_other_dataclasses_are_the_standard_library_s():
     assert changed == Open(2)
 
 
+def test_class_without_a_docstring_is_called_by_its_name():
+    @bot.dataclass.dataclass(frozen=True, slots=True)
+    class Point:
+        x: int
+
+    assert Point.__doc__ == "Point"
+
+
 @pytest.mark.parametrize("option", [{"init": False}, {"kw_only": True}])
 def test_field_that_it_cannot_take_is_refused(option):
     with pytest.raises(TypeError, match="x must be an argument by position"):
