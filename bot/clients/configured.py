@@ -7,7 +7,6 @@ from bot.clients.email import BASIC_USER, EmailClient
 from bot.clients.flow import FlowClient
 from bot.clients.http import TOTAL_SECONDS, ServiceHttp
 from bot.clients.inventory import DataCenterAccess
-from bot.clients.oauth import OAuthCredential, OAuthGrant
 from bot.model.organizations.data_centers import root_of
 from bot.model.organizations.organization import OrganizationKey
 from bot.model.quotas.plans import MINUTE_OF_ONE_PERSON, Plan
@@ -59,6 +58,9 @@ def _credential(
 ) -> Credential:
     template = settings.inventory_auth_header
     if one.oauth is not None:
+        # Who has tokens that do not expire need not load it.
+        from bot.clients.oauth import OAuthCredential, OAuthGrant
+
         grant = OAuthGrant(
             client_id=one.oauth.client_id,
             client_secret=one.oauth.client_secret,

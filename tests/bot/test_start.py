@@ -6,6 +6,7 @@ import sys
 UNUSED = (
     "alembic",
     "asyncpg",
+    "bot.clients.oauth",
     "bot.gateway.server",
     "slack_bolt.adapter.socket_mode.async_handler",
     "sqlalchemy.ext.asyncio",
