@@ -10,12 +10,18 @@ __all__ = ["Listeners", "register"]
 
 # It listens to whatever is left.
 LAST = "unknown"
+# Loaded with everything else, before garbage collection begins.
+MODULES = [
+    import_module(f"{__name__}.{name}")
+    for name in sorted(
+        (module.name for module in pkgutil.iter_modules(__path__)),
+        key=lambda name: (name == LAST, name),
+    )
+]
 
 
 def register(listeners: Listeners, workflows: Workflows) -> None:
     """Register the listeners of every module here."""
-    found = {module.name for module in pkgutil.iter_modules(__path__)} - {LAST}
-    for name in (*sorted(found), LAST):
-        module = import_module(f"{__name__}.{name}")
+    for module in MODULES:
         if hasattr(module, "register"):
             module.register(listeners, workflows)
