@@ -1,0 +1,95 @@
+"""What a request asks for, and what has come of it."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from bot.model.testusers.approval import Facts, State
+from bot.model.testusers.changes import Change, Flow
+from bot.model.testusers.requests import (
+    Approval,
+    Ended,
+    Progress,
+    Request,
+    RequestedChange,
+    Who,
+)
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+SOON, LATER = NOW + timedelta(minutes=1), NOW + timedelta(hours=1)
+OTTO, ADA = Who("U0OTTO", "Otto"), Who("U0ADA", "Ada")
+ASKED = RequestedChange(Change(("a", "b"), ("x",)), (), 0)
+REQUEST = Request("1", Flow("FW1"), OTTO, ASKED, NOW, LATER)
+
+
+def test_a_new_request_waits_and_nothing_has_happened_to_it() -> None:
+    assert (REQUEST.state, REQUEST.version, REQUEST.is_genuine) == (State.PENDING, 1, True)
+    assert not ASKED.without_approval
+    progress = REQUEST.progress
+    assert (progress.tries, progress.is_unsure, progress.is_undone) == (0, False, False)
+
+
+def test_what_was_edited_in_the_database_is_the_same_request() -> None:
+    assert replace(REQUEST, is_genuine=False) == REQUEST
+
+
+@pytest.mark.parametrize(
+    ("other", "is_same"),
+    [
+        (replace(ASKED, change=Change(("b", "a"), ("x",))), True),
+        (replace(ASKED, reason="x", seen=("a",), seen_change_id=7), True),
+        (replace(ASKED, change=Change(("a", "b"), ("y",))), False),
+        (replace(ASKED, change=Change(("a",), ("x",))), False),
+        (replace(ASKED, duration_seconds=60), False),
+        (replace(ASKED, starts_at=LATER), False),
+        (replace(ASKED, ends={"a": LATER}), False),
+    ],
+)
+def test_two_requests_for_the_same_have_one_effect(other: RequestedChange, is_same: bool) -> None:
+    assert (other.effect == ASKED.effect) is is_same
+
+
+def test_a_decision_moves_a_request_and_leaves_what_was_asked() -> None:
+    progress = Progress(denial_reason="no")
+    moved = REQUEST.moved(State.DENIED, ADA, SOON, progress)
+    assert (moved.state, moved.decided_by, moved.decided_at) == (State.DENIED, ADA, SOON)
+    assert moved.progress == progress
+    assert moved.requested == ASKED
+
+
+def test_the_state_machine_is_told_who_asked_who_approved_and_the_times() -> None:
+    approved = replace(
+        REQUEST,
+        requested=replace(ASKED, starts_at=SOON),
+        progress=Progress(approvals=(Approval(ADA, NOW),)),
+    )
+    assert approved.facts == Facts(State.PENDING, "U0OTTO", LATER, ("U0ADA",), SOON)
+
+
+@pytest.mark.parametrize(
+    ("progress", "is_over"),
+    [
+        (Progress(), False),
+        (Progress(ended=(Ended("a", NOW, False),)), False),
+        (Progress(ended=(Ended("a", NOW, False),), superseded=("b",)), True),
+        (Progress(superseded=("a", "b")), True),
+        (Progress(is_undone=True), True),
+    ],
+)
+def test_a_request_is_over_when_nobody_has_access_by_it(progress: Progress, is_over: bool) -> None:
+    assert replace(REQUEST, progress=progress).is_over is is_over
+
+
+def test_a_fixed_end_that_is_over_lets_nobody_stay_or_come() -> None:
+    request = replace(REQUEST, requested=replace(ASKED, ends={"a": SOON, "x": SOON}))
+    assert request.change_at(NOW) == Change(("a", "b"), ("x",))
+    assert request.change_at(SOON) == Change(("b",), ("x", "a"))
+
+
+def test_access_ends_at_its_fixed_end_or_so_long_after_it_began() -> None:
+    assert REQUEST.end_for("a", NOW) is None
+    asked = replace(ASKED, duration_seconds=3600, ends={"a": SOON})
+    request = replace(REQUEST, requested=asked)
+    assert request.end_for("a", NOW) == SOON
+    assert request.end_for("b", NOW) == LATER
