@@ -16,12 +16,29 @@ def watched(name, limit=1000, ago=DAY):
 def test_one_percent_of_the_day_is_the_most():
     assert watched("a", 1000).every_seconds == DAY / 10
     assert watched("a", 10_000).every_seconds == DAY / 100
+    assert watched("a", 100).every_seconds == DAY
     assert watched("a", 0).every_seconds == float("inf")
 
 
 def test_who_was_checked_longest_ago_is_first():
     some = [watched("a", ago=9000), watched("b", ago=12_000), watched("c", ago=10_000)]
     assert next_check(some, {}, NOW).organization_id == "b"
+
+
+def test_who_waits_for_most_of_a_turn_is_first():
+    some = [watched("a", 1000, ago=9000), watched("b", 10_000, ago=1000)]
+    assert next_check(some, {}, NOW).organization_id == "b"
+
+
+def test_a_check_just_made_delays_no_other_where_listings_are_small():
+    assert next_check([watched("a", ago=0), watched("b")], {}, NOW).organization_id == "b"
+
+
+@pytest.mark.parametrize("seconds", [60, 8640, 10_000])
+def test_a_postponed_check_is_due_then_or_sooner_in_its_turn(seconds):
+    postponed = watched("a").postpone(NOW + seconds, NOW)
+    assert postponed.checked_at + postponed.every_seconds == NOW + min(seconds, 8640)
+    assert postponed.key == watched("a").key
 
 
 def test_nobody_is_checked_before_their_turn():
@@ -55,6 +72,10 @@ def test_over_a_day_each_gets_its_turns_and_no_more():
         now = next_turn_at(all_of(), {}, now)
     assert [made[name] / limits[name] for name in made] == pytest.approx([0.01] * 3, rel=0.11)
     assert all(made[name] <= 0.01 * limits[name] for name in made)
+
+
+def test_one_data_center_has_all_of_the_bytes_of_a_day():
+    assert pauses({"com": 800_000_000}) == {"com": pytest.approx(DAY)}
 
 
 def test_large_listings_make_checks_rarer_and_delay_no_other_data_center():

@@ -46,6 +46,7 @@ RULES = {
     "bot.workflows.testusers.state_text": ("workflows/testusers/test_state_text.py",),
     "bot.model.quotas.quota": ("model/test_quota.py",),
     "bot.model.quotas.blocks": ("model/test_blocks.py",),
+    "bot.model.quotas.watching": ("model/test_watching.py",),
     "bot.model.turns": ("model/test_turns.py",),
     "bot.model.pace": ("model/test_pace.py",),
 }
