@@ -24,6 +24,9 @@ def main(arguments: list[str] | None = None) -> int:
     given = sys.argv[1:] if arguments is None else arguments
     if given[:1] == ["sandbox"]:
         return _sandbox(given[1:])
+    # What nearly every start is; to make the parser of the other commands takes a hundredth of it.
+    if given in ([], ["serve"]):
+        return _serve(argparse.Namespace())
     options = _parser().parse_args(given)
     return int(options.run(options))
 
