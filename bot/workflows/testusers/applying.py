@@ -104,7 +104,7 @@ class Applying:
             ids = requests.ids((await self._waiting(flow.key)).ready)
         is_gone = _is_gone(error)
         is_overdue = not only and not is_gone
-        await failing.note_failure(self._setup, flow, ids, error, is_overdue=is_overdue)
+        await failing.note_failure(self._setup, flow, ids, error, lease, is_overdue=is_overdue)
         if is_gone:
             await self._let_go(flow, lease)
 

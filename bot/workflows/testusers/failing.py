@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from http import HTTPStatus
 
+from bot.background.jobs import Lease
 from bot.errors import GatehouseError, NotConfigured
 from bot.model.testusers.approval import State
 from bot.model.testusers.changes import Flow
@@ -55,12 +56,16 @@ async def note_failure(
     flow: Flow,
     request_ids: Collection[str],
     error: GatehouseError,
+    lease: Lease,
     *,
     is_overdue: bool,
 ) -> None:
     """Count a failed try of these requests; after the third a request has failed.
 
     With `is_overdue` the cards of grants that are over say that they could not be ended.
+
+    Raises:
+        LeaseLost: Another process may be at it, and this try counts for nothing.
     """
     async with setup.database.transaction() as tx:
         changes = await ChangeSet.begin(tx, flow)
@@ -75,6 +80,7 @@ async def note_failure(
         for request_id in sorted({grant.request_id for grant in over}):
             await changes.say_overdue(request_id, error.sentence)
         await changes.write(setup.audit)
+        await lease.hold(tx)
 
 
 def failed(request: Request, *, is_in_doubt: bool) -> Request:

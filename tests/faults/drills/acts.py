@@ -105,7 +105,7 @@ async def approve(story: Story, card: Message) -> None:
 async def approve_by_two(story: Story, card: Message) -> None:
     """Approve where two have to: the first approval alone changes nothing."""
     await pressed(story, APPROVER, card, "Approve")
-    await story.fleet.slack.until(lambda: "1 of 2 approvals" in card.text, timeout=CARD_SECONDS)
+    await story.fleet.slack.until(lambda: "1 of 2 approvals" in card.all_text, timeout=CARD_SECONDS)
     await pressed(story, SECOND, card, "Approve")
     story.becomes(card, "applied")
 

@@ -56,7 +56,7 @@ async def inventory(notes: Notes, kind: FaultKind) -> None:
         began = seconds_now()
         answer = await fleet.ask(REQUESTER, "/orgs", "refresh")
         notes.saw(answer, "organizations")
-        failing = [line for line in answer.all_text.splitlines() if "*eu* as of" in line]
+        failing = [line for line in answer.all_text.splitlines() if "*eu* is out of date" in line]
         assert failing, answer.all_text
         notes.seen.append(failing[0])
         await lasts(began, notes.seconds)

@@ -289,6 +289,21 @@ async def test_a_lost_lease_never_sends(world):
     assert world.service.posts == [("+1",)]
 
 
+async def test_a_try_that_fails_after_the_lease_is_lost_counts_for_nothing(world):
+    request = await approved(world, "add welcome +1")
+    async with world.database.transaction() as tx:
+        (job,) = [one for one in await jobs.claim(tx, "slow", 9) if one.kind == "testusers.apply"]
+
+    async def sleep_and_fail(_: str) -> None:
+        world.clock.advance(jobs.LEASE_SECONDS + 1)
+        raise ServiceTimeout("flow", "The flow service didn't respond within 10 seconds.")
+
+    world.service.on_call = sleep_and_fail
+    with pytest.raises(LeaseLost):
+        await Applying(world.setup).run(job, Lease(world.database, "slow", job))
+    assert (await world.stored(request)).progress.tries == 0
+
+
 async def test_who_wakes_while_another_process_sends_leaves_its_plan_alone(world):
     request = await approved(world, "add welcome +1")
     other = World(world.database, world.clock, world.service, owner="two")
