@@ -7,10 +7,16 @@ such host a stop took that long, and with a few of them nothing else was done.
 
 import asyncio
 import socket
+import sys
 import threading
 from collections.abc import Coroutine
 from contextlib import suppress
 from typing import Any, TypeVar
+
+# A thread that computes gives the interpreter away after so long. The loop asks for it after each
+# call of the system, several times for each acknowledgement: with Python's 5 ms a computation of
+# 20 ms kept it from a command for just as long.
+SWITCH_SECONDS = 0.0005
 
 Result = TypeVar("Result")
 Looked = list[tuple[Any, ...]]
@@ -71,6 +77,7 @@ class NamingLoop(asyncio.SelectorEventLoop):
 
 
 def run(program: Coroutine[Any, Any, Result]) -> Result:
-    """As `asyncio.run`, in a `NamingLoop`."""
+    """As `asyncio.run`, in a `NamingLoop`, with threads that let the loop go first."""
+    sys.setswitchinterval(SWITCH_SECONDS)
     with asyncio.Runner(loop_factory=NamingLoop) as runner:
         return runner.run(program)
