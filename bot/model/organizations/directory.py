@@ -1,6 +1,6 @@
 """What is known of all organizations: the listings of the data centers, and look-ups in them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from difflib import get_close_matches
@@ -33,14 +33,23 @@ class Contents:
         self._by_id: dict[str, Place] = {}
         self._by_word: dict[str, list[Place]] = {}
         self._by_name: dict[str, list[Place]] = {}
+        self._by_part: dict[str, list[Place]] = {}
         for place in self.places:
             self._by_id.setdefault(place.organization.organization_id, place)
             for word in {place.folded_id, place.folded_path}:
                 self._by_word.setdefault(word, []).append(place)
             self._by_name.setdefault(place.folded_name, []).append(place)
+            name = place.folded_name[:COMPARED_CHARACTERS]
+            # Its first word is a name too: who types one rarely types all of it.
+            for part in {name, *name.split()[:1]}:
+                self._by_part.setdefault(part, []).append(place)
             # Worked out when it is first asked for.
             place.searchable  # noqa: B018
         self.keys = [self._by_id[organization_id].key for organization_id in sorted(self._by_id)]
+        self._by_beginning: dict[str, list[str]] = {}
+        for part in self._by_part:
+            for letter in set(part[:2]):
+                self._by_beginning.setdefault(letter, []).append(part)
 
     def of_id(self, organization_id: str) -> "Place | None":
         """Return the organization of that id."""
@@ -53,6 +62,14 @@ class Contents:
     def named(self, name: str) -> "Sequence[Place]":
         """Return those of that folded name."""
         return self._by_name.get(name, ())
+
+    def parts_like(self, typed: str) -> "Iterator[str]":
+        """The names, and first words of names, that share one of the first two letters."""
+        return (part for letter in set(typed[:2]) for part in self._by_beginning.get(letter, ()))
+
+    def called_partly(self, part: str) -> "Sequence[Place]":
+        """Return those of that name or first word."""
+        return self._by_part.get(part, ())
 
 
 @dataclass(frozen=True)
@@ -270,16 +287,12 @@ class Directory:
         Takes a while where there are thousands.
         """
         wanted = folded(text)[:COMPARED_CHARACTERS]
-        beginnings = set(wanted[:2])
-        names: dict[str, list[Place]] = {}
-        for place in self.places:
-            name = place.folded_name[:COMPARED_CHARACTERS]
-            # Its first word is near too: who types a name rarely types all of it.
-            for part in {name, *name.split()[:1]}:
-                if beginnings.intersection(part[:2]):
-                    names.setdefault(part, []).append(place)
-        near = get_close_matches(wanted, names, count, LIKENESS)
-        return _each_once([place for one in near for place in names[one]])[:count]
+        parts = {part for one in self._contents for part in one.parts_like(wanted)}
+        near = get_close_matches(wanted, parts, count, LIKENESS)
+        found = ([p for one in self._contents for p in one.called_partly(part)] for part in near)
+        return _each_once([place for those in found for place in sorted(those, key=_by_name)])[
+            :count
+        ]
 
     def _nobody(self, text: str) -> str:
         wanted = _shortened(text)
