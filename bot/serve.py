@@ -165,9 +165,8 @@ class Service:
         standings = None
         with contextlib.suppress(DatabaseUnavailable):
             standings = await self._bot.workflows.ratelimits.standings()
-        self._bot.metrics.show(status, standings)
-        # Thousands of organizations take a while to write down; commands are answered meanwhile.
-        return await asyncio.to_thread(self._bot.metrics.page)
+        await self._bot.metrics.show(status, standings, self._bot.clock)
+        return self._bot.metrics.page()
 
     async def _work(self) -> None:
         """Bring everything up, however long it takes, and run the jobs."""

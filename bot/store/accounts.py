@@ -31,7 +31,7 @@ from bot.store.tables import quota_organizations as organizations
 from bot.store.types import EpochSeconds
 
 # To make so many accounts takes less than ten milliseconds, in which nobody is answered.
-PORTION = 250
+PORTION = 64
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ from bot.store.types import EpochSeconds
 # Single calls are kept until the hour that they are summed in is older than this.
 KEEP_CALLS_SECONDS = 26 * HOUR_SECONDS
 # To make so many takes less than ten milliseconds, in which nobody is answered.
-WATCHED_PORTION = 1_000
+WATCHED_PORTION = 200
 _HOUR_MICROSECONDS = HOUR_SECONDS * 1_000_000
 
 

@@ -1,6 +1,5 @@
 """With ten thousand organizations in the ledger nobody waits long for the event loop."""
 
-import asyncio
 from collections.abc import Awaitable, Callable
 
 import pytest
@@ -80,7 +79,7 @@ async def least_held(act: Callable[[int], Awaitable[None]]) -> float:
 async def test_nobody_waits_long_for_the_loop(database, clock, directory):
     """One ledger for all three: to fill it takes longer than to look at it."""
     await overview_and_metrics_hold_the_loop_for_a_moment_only(database, clock, directory)
-    await watchers_turn_holds_the_loop_for_a_moment_only(database, directory)
+    await watchers_turn_holds_the_loop_for_a_moment_only(database, clock, directory)
     await new_listing_holds_the_loop_for_a_moment_only(directory)
 
 
@@ -100,8 +99,9 @@ async def overview_and_metrics_hold_the_loop_for_a_moment_only(database, clock, 
         first = await ratelimits.overview(OTTO)
         last = await ratelimits.overview(OTTO, 10_000)
         assert "10,000 organizations" in ui.overview(first).text
-        metrics.show(Status("1", 0.0, "", True, [], None), await ratelimits.standings())
-        page = await asyncio.to_thread(metrics.page)
+        status = Status("1", 0.0, "", True, [], None)
+        await metrics.show(status, await ratelimits.standings(), clock)
+        page = metrics.page()
         assert (first.pages, last.page, len(first.uses), len(last.uses)) == (667, 666, 15, 10)
         assert first.uses[0].standing.rank < last.uses[-1].standing.rank
         assert page.count(b"gatehouse_quota_used{") == 3 * MANY
@@ -109,8 +109,8 @@ async def overview_and_metrics_hold_the_loop_for_a_moment_only(database, clock, 
     assert await least_held(look) < 1
 
 
-async def watchers_turn_holds_the_loop_for_a_moment_only(database, directory):
-    watcher = Watcher(database, FakeInventory(), directory, TERMS, is_on=True)
+async def watchers_turn_holds_the_loop_for_a_moment_only(database, clock, directory):
+    watcher = Watcher(database, FakeInventory(), directory, TERMS, clock, is_on=True)
     assert await least_held(lambda _round: watcher.run(None, FakeLease())) < 1
 
 

@@ -114,7 +114,8 @@ class Ranking:
 
     `called` are those there is something to tell of, and `idle` the keys of the others that are
     listed, in order; `idle_standing` is how one of these stands. `shown` are those of `called` that
-    are of interest to people, `states` how many of both are in which state.
+    are of interest to people, `states` how many of both are in which state, and `organizations` how
+    many both are: what counts against a data center itself is no organization.
     """
 
     called: Sequence[Standing]
@@ -122,6 +123,7 @@ class Ranking:
     idle: Sequence[OrganizationKey]
     idle_standing: Callable[[OrganizationKey], Standing]
     states: Mapping[State, int]
+    organizations: int
     at: float
 
     @classmethod
@@ -146,12 +148,8 @@ class Ranking:
         states = {state: severities[_SEVERITY[state]] for state in State}
         states[State.FINE] += len(idle)
         all_called, all_shown = [one for _, one in called], [one for _, one in shown]
-        return cls(all_called, all_shown, idle, idle_standing, states, at)
-
-    @property
-    def organizations(self) -> int:
-        """How many are shown; what counts against a data center itself is no organization."""
-        return sum(bool(one.key.organization_id) for one in self.shown) + len(self.idle)
+        organizations = sum(bool(one.key.organization_id) for one in all_shown) + len(idle)
+        return cls(all_called, all_shown, idle, idle_standing, states, organizations, at)
 
     def __len__(self) -> int:
         return len(self.shown) + len(self.idle)

@@ -14,6 +14,7 @@ from bot.model.organizations.organization import OrganizationKey
 from bot.model.quotas.quota import Terms
 from bot.model.quotas.standing import Ranked, Ranking, Standing
 from bot.ops.clock import Clock
+from bot.ops.portions import with_pauses
 from bot.store import quota_use
 from bot.store.engine import Database
 from bot.workflows.directory import OrganizationDirectory
@@ -71,13 +72,11 @@ class Standings:
         ranked: list[Ranked] = []
         async with self._database.read_only() as tx:
             now = (await tx.now()).timestamp()
-            async for portion in quota_use.standings(tx, self._terms):
+            portions = quota_use.standings(tx, self._terms)
+            async for portion in with_pauses(portions, self._clock):
                 ranked += [(one.rank, one) for one in portion]
-                await asyncio.sleep(0)
-        # Here rather than in one step with the rest, which is quick with what is sorted.
-        ranked.sort()
-        await asyncio.sleep(0)
-        ranking = Ranking.of(ranked, directory.keys, self._idle, now)
+        # In a thread: others are answered meanwhile.
+        ranking = await asyncio.to_thread(Ranking.of, ranked, directory.keys, self._idle, now)
         self._took_seconds = self._clock.monotonic() - began
         return ranking
 

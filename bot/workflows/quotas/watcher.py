@@ -22,6 +22,8 @@ from bot.model.quotas.watching import (
     next_turn_at,
     pauses,
 )
+from bot.ops.clock import Clock
+from bot.ops.portions import with_pauses
 from bot.store import jobs, quota_use, quotas
 from bot.store.engine import Database, Transaction
 from bot.store.jobs import Job
@@ -46,6 +48,7 @@ class Watcher:
         inventory: Makes the calls.
         directory: Knows the organizations, and takes the listings that the calls bring along.
         terms: The plans in force, and when a call is given up.
+        clock: For pauses in which others are answered.
         is_on: `INVENTORY_WATCH`.
     """
 
@@ -55,6 +58,7 @@ class Watcher:
         inventory: InventoryListings,
         directory: OrganizationDirectory,
         terms: Terms,
+        clock: Clock,
         *,
         is_on: bool,
     ) -> None:
@@ -62,6 +66,7 @@ class Watcher:
         self._inventory = inventory
         self._directory = directory
         self._terms = terms
+        self._clock = clock
         self._is_on = is_on
         self._watched: dict[OrganizationKey, Watched] = {}
         self._pauses: dict[str, float] = {}
@@ -103,7 +108,7 @@ class Watcher:
         keys += [OrganizationKey(one.data_center) for one in directory.reports if not one.listing]
         known: dict[OrganizationKey, Watched] = {}
         async with self._database.read_only() as tx:
-            async for portion in quota_use.watched(tx, self._terms):
+            async for portion in with_pauses(quota_use.watched(tx, self._terms), self._clock):
                 known.update((one.key, one) for one in portion)
         self._watched = {key: known.get(key) or self._new(key) for key in keys}
         self._pauses = pauses(
