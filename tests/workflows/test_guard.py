@@ -13,7 +13,13 @@ from bot.model.quotas.calls import PROBE, CallCause
 from bot.model.quotas.plans import Plan
 from bot.model.quotas.quota import Terms
 from bot.model.quotas.reported import ReportedLimits
-from bot.service_errors import RateLimited, ServiceFailed, ServiceTimeout, ServiceUnreachable
+from bot.service_errors import (
+    CredentialsRefused,
+    RateLimited,
+    ServiceFailed,
+    ServiceTimeout,
+    ServiceUnreachable,
+)
 from bot.store import accounts, incidents, jobs, outbox, quota_use, quotas
 from bot.workflows.quotas.alerts import Probes
 from bot.workflows.quotas.guard import Guard
@@ -220,9 +226,17 @@ async def test_what_may_still_be_at_work_holds_slot_and_line(
     assert (await standing(database)).in_use.minute == 0
 
 
-async def test_a_call_that_was_never_sent_gives_all_back(guard, database):
-    error = ServiceUnreachable("inventory", "No connection.", sent=False)
-    with pytest.raises(ServiceUnreachable):
+@pytest.mark.parametrize(
+    "error",
+    [
+        ServiceUnreachable("inventory", "No connection.", sent=False),
+        CredentialsRefused("oauth", "The refresh token was rejected."),
+        ServiceTimeout("oauth", "No token in time."),
+    ],
+    ids=["no connection", "no token", "no token in time"],
+)
+async def test_a_call_that_was_never_sent_gives_all_back(guard, database, error):
+    with pytest.raises(type(error)):
         await go_wrong(guard, error, headers=False)
     now = await standing(database)
     assert (now.in_use.minute, now.in_use.concurrent) == (0, 0)

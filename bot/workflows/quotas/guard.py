@@ -326,7 +326,12 @@ class _Call:
         return error is None or answered
 
     def was_never_sent(self, error: BaseException | None) -> bool:
-        """Whether no connection was made, so that the service cannot be at work on the call."""
+        """Whether no connection was made, so that the service cannot be at work on the call.
+
+        One that has waited for its turn may find no token for it.
+        """
+        if isinstance(error, ServiceError) and error.service == "oauth":
+            return self._headers_at is None
         return isinstance(error, ServiceUnreachable) and not error.sent
 
     def seconds_since_headers(self) -> float:
