@@ -7,6 +7,7 @@ from bot.background.jobs import Lease
 from bot.model.audit import BOT, AuditEntry
 from bot.model.testusers.approval import State
 from bot.store import jobs, outbox, requests
+from bot.store.engine import Transaction
 from bot.store.jobs import Job
 from bot.workflows.testusers.deciding import THE_BOT
 from bot.workflows.testusers.setup import Setup
@@ -40,14 +41,14 @@ class Deadlines:
             await apply_transition(tx, self._setup.audit, request, expired, entry)
         return None
 
-    async def unposted(self, job: Job, lease: Lease) -> datetime | None:  # noqa: ARG002
+    async def unposted(self, job: Job, lease: Lease) -> datetime | None:
         """Tell the requester, once, that nobody could be asked yet."""
         async with self._setup.database.transaction() as tx:
             request = await requests.load(tx, job.subject)
             is_pending = request is not None and request.state is State.PENDING
             if request and is_pending and await outbox.sent_card(tx, card_key(request.id)) is None:
                 await tell_requester(tx, request, "unposted")
-                await jobs.drop(tx, job.key)
+                await _never_again(tx, job, lease)
         return None
 
     async def start(self, job: Job, lease: Lease) -> datetime | None:  # noqa: ARG002
@@ -64,7 +65,7 @@ class Deadlines:
             await apply_transition(tx, self._setup.audit, request, started, entry)
         return None
 
-    async def escalate(self, job: Job, lease: Lease) -> datetime | None:  # noqa: ARG002
+    async def escalate(self, job: Job, lease: Lease) -> datetime | None:
         """Say in the thread, once, to those whom the flow's policy names, that it still waits."""
         async with self._setup.database.transaction() as tx:
             request = await requests.load(tx, job.subject)
@@ -74,16 +75,24 @@ class Deadlines:
                 entry = AuditEntry(BOT, "request.escalated", request.id, detail)
                 await self._setup.audit.append(tx, entry)
                 await write_in_thread(tx, ESCALATION, request.id)
-                # Here and now, so that a crash before the job ends escalates no second time.
-                await jobs.drop(tx, job.key)
+                await _never_again(tx, job, lease)
         return None
 
-    async def remind(self, job: Job, lease: Lease) -> datetime | None:  # noqa: ARG002
+    async def remind(self, job: Job, lease: Lease) -> datetime | None:
         """Say in the thread, once, that the request still waits."""
         async with self._setup.database.transaction() as tx:
             request = await requests.load(tx, job.subject)
             if request is not None and request.state is State.PENDING:
                 await write_in_thread(tx, REMINDER, request.id)
-                # Here and now, so that a crash before the job ends reminds no second time.
-                await jobs.drop(tx, job.key)
+                await _never_again(tx, job, lease)
         return None
+
+
+async def _never_again(tx: Transaction, job: Job, lease: Lease) -> None:
+    """Drop the job here and now, so that a crash before its end has it run no second time.
+
+    Raises:
+        LeaseLost: Another process may have done what it is for: nothing of this counts.
+    """
+    await lease.hold(tx)
+    await jobs.drop(tx, job.key)

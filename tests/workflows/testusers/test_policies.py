@@ -4,11 +4,13 @@ import random
 
 import pytest
 
+from bot.background.jobs import Lease, LeaseLost
 from bot.errors import Conflict, Refused, UsageError
 from bot.model.policies import FlowPolicy
 from bot.model.testusers.approval import Act, State
 from bot.model.testusers.changes import Flow
 from bot.permissions import Role
+from bot.store import jobs
 from bot.store.outbox import OutboxMessage
 from bot.workflows.testusers.explaining import explain
 from bot.workflows.testusers.rendering import RequestMessages
@@ -128,6 +130,20 @@ async def test_a_request_that_waits_is_escalated_once_and_on_time(database, cloc
     assert [action for _, action in await world.audited()].count("request.escalated") == 1
 
 
+async def test_who_stood_still_before_escalating_escalates_no_second_time(database, clock):
+    world = escalating(database, clock)
+    await world.ask("add welcome +1")
+    await world.pass_time(60)
+    clock.advance(2 * HOUR - 60)
+    async with database.transaction() as tx:
+        (job,) = await jobs.claim(tx, "frozen", 9)
+    clock.advance(jobs.LEASE_SECONDS + 1)
+    await world.work()
+    with pytest.raises(LeaseLost):
+        await world.runners[job.kind](job, Lease(database, "frozen", job))
+    assert [action for _, action in await world.audited()].count("request.escalated") == 1
+
+
 async def test_a_decided_request_is_not_escalated(database, clock):
     world = escalating(database, clock)
     await world.decide(Act.APPROVE, await world.ask("add welcome +1"))
@@ -143,7 +159,7 @@ async def test_an_escalation_survives_a_process_that_dies_over_it(database, cloc
     clock.advance(2 * HOUR)
     (job,) = [one for one in await world._claim() if one.kind == "testusers.escalate"]
     # It dies after the transaction and before the job ends: another process takes over.
-    await world.runners[job.kind](job, None)
+    await world.runners[job.kind](job, Lease(database, world.owner, job))
     clock.advance(60)
     other = escalating(database, clock, owner="two")
     await other.work()
