@@ -22,7 +22,11 @@ OLD_CHANNEL, NEW_CHANNEL = "C0APPROVALS", "C0ALERTS"
 
 async def frozen_with_a_row(notes: Notes) -> None:
     """One of two processes stands still while it holds the row that all who write need."""
-    async with database_of("postgres", notes.folder) as url, running_fleet(url) as fleet:
+    async with (
+        database_of("postgres", notes.folder) as url,
+        # Whoever types too much in a minute writes nothing.
+        running_fleet(url, commands_per_minute="0") as fleet,
+    ):
         (first,) = fleet.processes
         story = Story(fleet)
         waiting = await story.request()
