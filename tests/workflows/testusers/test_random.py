@@ -239,7 +239,8 @@ class Random:
         assert len(self.service.posts) <= explained
 
 
-async def run(url: str, steps: list[tuple]) -> None:
+async def run(url: str, steps: list[tuple]) -> list[str]:
+    """Who is on the list when all is done."""
     clock = FakeClock()
     database = Database(url, clock)
     try:
@@ -247,6 +248,7 @@ async def run(url: str, steps: list[tuple]) -> None:
         for step in steps:
             await random.follow(step)
         await random.settle()
+        return random.service.lists[WELCOME]
     finally:
         await database.close()
 
@@ -274,9 +276,9 @@ def migrated_copy(tmp_path: Path) -> Iterator[str]:
         yield f"sqlite:///{path}"
 
 
-def run_from_empty(tmp_path: Path, steps: list[tuple]) -> None:
+def run_from_empty(tmp_path: Path, steps: list[tuple]) -> list[str]:
     with migrated_copy(tmp_path) as url:
-        run_steadily(run(url, steps))
+        return run_steadily(run(url, steps))
 
 
 @unhurried
@@ -294,4 +296,4 @@ def test_an_undo_takes_back_what_was_done_whatever_came_between(tmp_path, steps)
 def test_an_undo_that_is_approved_after_the_end_it_gives_back_removes(tmp_path) -> None:
     asks = [("ask", "add", "+1", seconds) for seconds in (0, 40, 90)]
     undo = [("click", Act.UNDO, 0), ("pass", 30), ("pass", 30), ("approve",)]
-    run_from_empty(tmp_path, [*asks, ("approve",), *undo])
+    assert run_from_empty(tmp_path, [*asks, ("approve",), *undo]) == []
