@@ -232,6 +232,19 @@ def test_a_card_says_how_many_grants_ended_and_who_can_approve() -> None:
     assert "Approvers: <@U0OTTO> and any full member\n" in f"{all_of_them}\n"
 
 
+@pytest.mark.parametrize("is_undone", [False, True])
+def test_card_of_an_undone_change_names_nobody_as_replaced(is_undone) -> None:
+    requested = RequestedChange(Change(("+1",)), (), 0)
+    done = Done(NOW, Change(("+1",)), Change(), Change(), 0, 1)
+    undone_by = "2" if is_undone else None
+    progress = Progress(done=done, superseded=("+1",), is_undone=is_undone, undone_by=undone_by)
+    expires_at = NOW + timedelta(hours=24)
+    request = Request("1", FLOW, OTTO, requested, NOW, expires_at, State.APPLIED, progress, ADA)
+    shown = "\n".join(texts_of(card(request, (), 1)))
+    assert "could test" in shown
+    assert ("Replaced by a later request" in shown) is not is_undone
+
+
 def test_a_viewer_sees_no_more_than_four_characters() -> None:
     page = ListPage(FLOW, ("+15550100",), {}, 0, 1, 1)
     text = pages.listing(page, sees_identities=False).text

@@ -283,7 +283,7 @@ def _news(request: Request, style: _Style) -> list[str]:
         already = progress.done.already.without(request.requested.end_changes)
         lines += _done_lines(already, progress.done.outside, style)
     lines += _ended(request, style)
-    if progress.superseded:
+    if progress.superseded and not progress.is_undone:
         names = brief(progress.superseded) if style.tells_edits else len(progress.superseded)
         lines.append(f"*Replaced by a later request:* {names}")
     if progress.overdue:

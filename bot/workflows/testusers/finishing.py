@@ -1,7 +1,7 @@
 """What follows from a look at a list, or from a new one: all of it, in one transaction, or nothing.
 
 States, grants, the audit and what people are told are collected first and written in one order:
-rows of requests, the audit, then jobs and messages; see `moves.move`.
+rows of requests, the audit, then jobs and messages, as in `transitions.apply_transition`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -157,7 +157,7 @@ class ChangeSet:
         # What was found late took effect before some of what was granted since.
         is_late = at < self._at
         later = {one for one, grant in self._granted.items() if is_late and grant.granted_at > at}
-        superseded = tuple(one for one in done.ends_at if one in later)
+        superseded = tuple(one for one in step.wanted.additions if one in later)
         progress = replace(
             request.progress,
             done=done,
@@ -222,13 +222,13 @@ class ChangeSet:
             undo, is_undone = undone, not is_undone
 
     async def _end_grant(self, identity: str, request_id: str) -> None:
-        """Drop a grant; the card that promised its end says that this holds no longer."""
+        """Drop a grant; the card of the request that made it says that it is replaced."""
         grant = self._granted.pop(identity, None)
         if grant is None:
             return
         await grants.drop(self._tx, self._flow.key, identity)
         earlier = await self._request(grant.request_id)
-        if earlier is None or grant.ends_at is None or earlier.id == request_id:
+        if earlier is None or earlier.id == request_id:
             return
         superseded = (*earlier.progress.superseded, identity)
         progress = replace(earlier.progress, superseded=superseded)

@@ -8,7 +8,7 @@ from bot.background.jobs import Lease
 from bot.errors import Conflict
 from bot.model.testusers.approval import Act, State
 from bot.service_errors import ServiceFailed
-from bot.store import grants, jobs
+from bot.store import grants, jobs, outbox
 from bot.workflows.testusers.deadlines import Deadlines
 from tests.support.testusers import ADA, OTTO, WELCOME, World, default_rules
 
@@ -192,6 +192,15 @@ async def test_a_removed_person_ends_nothing_later(world):
     await world.pass_time(3 * HOUR)
     assert world.service.lists[WELCOME] == ["+1"]
     assert (await world.stored(request)).progress.superseded == ("+1",)
+
+
+@pytest.mark.parametrize("later", ["remove welcome +1", "add welcome +1 for 2h"])
+async def test_card_of_a_permanent_grant_says_that_it_is_replaced(world, later):
+    first = await applied(world, "add welcome +1")
+    await applied(world, later)
+    stored = await world.stored(first)
+    assert (stored.progress.superseded, stored.is_over) == (("+1",), True)
+    assert outbox.REQUEST_CARD + first.id in [one.key for one in world.messages[-3:]]
 
 
 async def test_an_end_of_somebody_who_is_gone_sends_nothing(world):

@@ -198,8 +198,9 @@ async def test_late_post_of_a_failed_request_loses_to_a_later_removal(world):
     assert await state(world, request) is State.FAILED
 
 
-async def test_failed_request_that_arrived_leaves_a_later_grant_alone(world):
-    request = await approved(world, "add welcome +1 +2 for 2h")
+@pytest.mark.parametrize("until", [" for 2h", ""], ids=["timed", "permanent"])
+async def test_failed_request_that_arrived_leaves_a_later_grant_alone(world, until):
+    request = await approved(world, f"add welcome +1 +2{until}")
     world.service.refuses = lambda identities: None
     world.service.post_faults, world.service.late = [failed(), failed()], 1
     for _ in range(4):
@@ -210,12 +211,13 @@ async def test_failed_request_that_arrived_leaves_a_later_grant_alone(world):
     assert world.service.lists[WELCOME] == ["+1"]
     world.service.land()
     await look(world)
-    assert await state(world, request) is State.APPLIED
+    stored = await world.stored(request)
+    assert (stored.state, stored.progress.superseded) == (State.APPLIED, ("+1",))
     assert world.service.lists[WELCOME] == ["+1", "+2"]
     await world.pass_time(HOUR)
     assert world.service.lists[WELCOME] == ["+2"]
     await world.pass_time(HOUR)
-    assert world.service.lists[WELCOME] == []
+    assert world.service.lists[WELCOME] == ([] if until else ["+2"])
 
 
 async def test_post_that_lands_is_not_taken_for_an_earlier_one(world):
