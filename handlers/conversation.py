@@ -7,6 +7,7 @@ from bot.ui import help as help_ui
 from bot.ui.message import Message
 from bot.workflows.conversation import WrittenMessage
 from bot.workflows.workflows import Workflows
+from handlers.helping import helped
 from handlers.listeners import Answer, Context, Interaction, Listeners
 
 # A person's own words come without a subtype, or with a file; edits and deletions have others.
@@ -62,7 +63,6 @@ def _command(interaction: Interaction, listeners: Listeners) -> tuple[Interactio
 def _help(workflows: Workflows) -> Answer:
     async def help_with_all(context: Context) -> Message:
         """What the person can do, for a text that is no command."""
-        forms = help_ui.of_all(lambda one: workflows.people.may(context.person, one))
-        return ui.not_a_command(forms)
+        return await helped(context, workflows, lambda may: ui.not_a_command(help_ui.of_all(may)))
 
     return help_with_all

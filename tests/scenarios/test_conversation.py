@@ -61,6 +61,11 @@ async def test_anything_else_is_answered_with_what_one_can_do(world, text):
     assert "/orgs show" in said
 
 
+async def test_person_without_a_role_reads_who_manages_access(world):
+    said = await answer(world, NORA, "hi")
+    assert said == "You don't have access to Gatehouse yet. Adam Admin manages access."
+
+
 async def test_request_by_direct_message_is_made(world):
     said = await answer(world, OTTO, "testusers add welcome ada@example.com because why not")
     assert "Sent to" in said
