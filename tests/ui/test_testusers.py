@@ -232,6 +232,16 @@ def test_a_card_says_how_many_grants_ended_and_who_can_approve() -> None:
     assert "Approvers: <@U0OTTO> and any full member\n" in f"{all_of_them}\n"
 
 
+def test_card_does_not_ask_those_who_have_approved() -> None:
+    requested = RequestedChange(Change(("+1",)), (), 0)
+    progress = Progress(approvals=(Approval(ADA, NOW),))
+    request = Request("1", FLOW, OTTO, requested, NOW, NOW, progress=progress)
+    shown = "\n".join(texts_of(card(request, ("U0ADA", "U0ABEL"), 2)))
+    assert "Approvers: <@U0ABEL>\n" in f"{shown}\n"
+    told = "\n".join(texts_of(card(request, ("U0ADA", "U0ABEL"), 2, notifies=True)))
+    assert "Notified: <@U0ADA> <@U0ABEL>\n" in f"{told}\n"
+
+
 @pytest.mark.parametrize("is_undone", [False, True])
 def test_card_of_an_undone_change_names_nobody_as_replaced(is_undone) -> None:
     requested = RequestedChange(Change(("+1",)), (), 0)

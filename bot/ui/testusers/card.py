@@ -86,7 +86,10 @@ def card(
         notifies: Whether a policy names them, and not their right to approve.
     """
     excepted = None if allows_self else request.requester.slack_user_id
-    able = _Mentioned(mentioned, excepted, "Notified:" if notifies else "Approvers:")
+    able = _Mentioned(mentioned, excepted, "Notified:")
+    if not notifies:
+        given = {approval.who.slack_user_id for approval in request.progress.approvals}
+        able = _Mentioned([one for one in mentioned if one not in given], excepted, "Approvers:")
     for style in _STYLES:
         body = _blocks(request, able, needed, style)
         if size_of(body) <= MESSAGE_CHARACTERS:
