@@ -76,9 +76,12 @@ class Command:
         """
         return Permission.ASK_FOR_HELP if kind == HELP else self._form(kind).permission
 
-    def misuse(self, sentence: str, kind: str | None = None) -> UsageError:
-        """The error that says what is wrong, and shows the form with an example."""
-        return UsageError(sentence, self.usage(kind), self.example(kind), kind)
+    def misuse(
+        self, sentence: str, kind: str | None = None, *, has_right_form: bool = False
+    ) -> UsageError:
+        """The error that says what is wrong, and shows the form with an example if that helps."""
+        usage, example = self.usage(kind), self.example(kind)
+        return UsageError(sentence, usage, example, kind, has_right_form=has_right_form)
 
     def only(self, may: Callable[[Permission], bool]) -> "Command":
         """The command with the forms that somebody may use, or all where that is none."""

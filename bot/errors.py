@@ -71,16 +71,26 @@ class UsageError(GatehouseError):
     """What was typed is not understood.
 
     `usage` is the form of the command (`/orgs show <id or name>`), `example` one that works; `kind`
-    names the form, and is None where it may be any of the command.
+    names the form, and is None where it may be any of the command. With `has_right_form` only a
+    value is wrong, such as too many people, and neither of them helps.
     """
 
     outcome = "usage"
 
-    def __init__(self, sentence: str, usage: str, example: str, kind: str | None = None) -> None:
+    def __init__(
+        self,
+        sentence: str,
+        usage: str,
+        example: str,
+        kind: str | None = None,
+        *,
+        has_right_form: bool = False,
+    ) -> None:
         super().__init__(sentence)
         self.usage = usage
         self.example = example
         self.kind = kind
+        self.has_right_form = has_right_form
 
 
 class Refused(GatehouseError):

@@ -91,7 +91,7 @@ def people(action: str, words: Sequence[Word], known: Known) -> tuple[str, ...]:
     if not identities and known.has_presets:
         return ()
     if problem := identities_problem(identities):
-        raise misuse(action, problem)
+        raise misuse(action, problem, has_right_form=bool(identities))
     return identities
 
 
@@ -216,7 +216,7 @@ def _reason(kind: ChangeKind, reason: str) -> str:
     if not reason:
         raise misuse(kind, "Add a reason after “because”.")
     if problem := reason_problem(reason):
-        raise misuse(kind, problem)
+        raise misuse(kind, problem, has_right_form=True)
     return reason
 
 

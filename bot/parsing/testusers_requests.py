@@ -121,6 +121,6 @@ TestusersRequest = (
 )
 
 
-def misuse(action: str, sentence: str) -> UsageError:
+def misuse(action: str, sentence: str, *, has_right_form: bool = False) -> UsageError:
     """The error of what is typed wrong in a form of the command, with how it is typed."""
-    return TESTUSERS.misuse(sentence, action)
+    return TESTUSERS.misuse(sentence, action, has_right_form=has_right_form)

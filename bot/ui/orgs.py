@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from bot.commands import ORGS
 from bot.dataclass import dataclass
 from bot.model.organizations.directory import DataCenterReport, Directory, Place
+from bot.permissions import Permission
 from bot.ui import block_kit, data_centers, ids, paging, text
 from bot.ui.message import Message, SlackBlock
 
@@ -64,7 +65,7 @@ def listing(directory: Directory, view: View, *, may_refresh: bool) -> Message:
     pages = _page_count(found)
     page = min(view.page, pages - 1)
     shown = found[page * PAGE : (page + 1) * PAGE]
-    summary = _summary(found, directory, view.words)
+    summary = _summary(found, directory, view.words, may_refresh=may_refresh)
     return Message(
         _fallback(summary, shown, directory.failures),
         (
@@ -81,7 +82,7 @@ def _page_count(places: Sequence[Place]) -> int:
     return max(1, -(-len(places) // PAGE))
 
 
-def _summary(found: Sequence[Place], directory: Directory, words: str) -> str:
+def _summary(found: Sequence[Place], directory: Directory, words: str, *, may_refresh: bool) -> str:
     centers = sum(report.listing is not None for report in directory.reports)
     if not centers and directory.reports:
         # What could not be looked at has nothing that matches, or does not.
@@ -92,7 +93,8 @@ def _summary(found: Sequence[Place], directory: Directory, words: str) -> str:
     matched = text.code(words, FILTER_CHARACTERS)
     if not found:
         # Perhaps the first word was meant for `show` or `refresh`.
-        usage, example = text.code(ORGS.usage()), text.code(ORGS.example("show"))
+        command = ORGS.only(lambda needed: may_refresh or needed is not Permission.REFRESH)
+        usage, example = text.code(command.usage()), text.code(command.example("show"))
         how = f"Usage: {usage}\nExample: {example}"
         everyone = f"`/orgs` lists all {len(directory.places):,} {where}."
         return f"No organization matches {matched}. {everyone}\n{how}"

@@ -25,7 +25,7 @@ BUTTONS, VALUE_CHARACTERS = 5, 2000
 def sorry(error: GatehouseError) -> Message:
     """Say an expected error: first what is wrong, then what to do."""
     markup = text.sentence(error.sentence, 1500)
-    if isinstance(error, UsageError):
+    if isinstance(error, UsageError) and not error.has_right_form:
         markup += f"\nUsage: {text.code(error.usage)}\nExample: {text.code(error.example)}"
     if isinstance(error, Ambiguous):
         markup += f" {text.sentence(error.how_to_choose)}".rstrip()

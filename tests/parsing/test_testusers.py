@@ -24,6 +24,7 @@ from bot.parsing.testusers import (
     as_command,
     parse_testusers,
 )
+from bot.ui import replies
 
 NINE = StartTime(time(9))
 
@@ -189,6 +190,25 @@ def test_a_refusal_names_what_is_wrong_and_its_example_is_right(text: str, said:
         parse_testusers(text)
     assert said in refusal.value.sentence
     parse_testusers(refusal.value.example.removeprefix("/testusers "))
+
+
+@pytest.mark.parametrize(
+    ("text", "has_right_form"),
+    [
+        ("add welcome +1 +1", True),
+        ("add welcome " + "x" * 301, True),
+        ("add welcome " + " ".join(f"+{number:09}" for number in range(400)), True),
+        ("add welcome +1 because " + "x" * 501, True),
+        ("preset save team +1 +1", True),
+        ("add welcome", False),
+        ("add welcome +1 for tomorrow", False),
+    ],
+)
+def test_usage_is_for_what_is_typed_in_another_form(text: str, has_right_form: bool) -> None:
+    with pytest.raises(UsageError) as refusal:
+        parse_testusers(text)
+    shown = replies.sorry(refusal.value).text
+    assert ("Usage:" in shown, "Example:" in shown) == (not has_right_form,) * 2
 
 
 @pytest.mark.parametrize(

@@ -84,6 +84,13 @@ def test_no_angle_bracket_of_ours_is_left_to_slack_to_read():
     assert "`/orgs show &lt;id or name&gt;`" in footnote["elements"][0]["text"]
 
 
+@pytest.mark.parametrize("may_refresh", [False, True])
+def test_usage_under_no_match_is_what_the_person_may_type(may_refresh):
+    shown = listing(a_directory("Northwind"), View("zzz"), may_refresh=may_refresh).text
+    assert "Usage: `/orgs &lt;text&gt; | show &lt;id or name&gt;" in shown
+    assert ("refresh" in shown) is may_refresh
+
+
 def test_what_is_filtered_is_made_anew():
     pages, directory = Pages(), a_directory("Northwind", "Tailspin")
     pages.listing(directory, View(), may_refresh=True)

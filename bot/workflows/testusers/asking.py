@@ -226,10 +226,11 @@ class Asking:
             zone = ZoneInfo(person.time_zone)
         except (ZoneInfoNotFoundError, ValueError):
             problem = f"I don't know your time zone ({person.time_zone}), so I can't read the time."
-            raise misuse("add", problem) from None
+            raise misuse("add", problem, has_right_form=True) from None
         moment = moment_of(start, await self._now(), zone)
         if moment is None:
-            raise misuse("add", f"“{start}” has passed, or is more than a year away.")
+            problem = f"“{start}” has passed, or is more than a year away."
+            raise misuse("add", problem, has_right_form=True)
         return moment
 
     async def _identities(self, requested: ChangeRequest) -> tuple[str, ...]:
@@ -250,7 +251,7 @@ class Asking:
         named = [one for name in requested.presets for one in saved[name].identities]
         identities = tuple(dict.fromkeys((*requested.identities, *named)))
         if problem := identities_problem(identities):
-            raise misuse(requested.kind, problem)
+            raise misuse(requested.kind, problem, has_right_form=True)
         return identities
 
     async def _snapshot(self, flow: Flow) -> Snapshot:
