@@ -39,7 +39,7 @@ def moment(at: float) -> str:
 
 def overview(found: Overview) -> Message:
     """A page of the organizations, worst first."""
-    summary, failures = _summary(found), _failures(found)
+    summary, failures = _summary(found), data_centers.problems(found.failures)
     turning = f"Page {found.page + 1} of {found.pages} · " if found.pages > 1 else ""
     table = (
         [block_kit.table([HEADINGS, *map(_row, found.uses)], right=NUMBERS)] if found.uses else []
@@ -66,11 +66,6 @@ def _summary(found: Overview) -> str:
     lines = [f"*API usage of {total}*, closest to the limit first"]
     lines += [" · ".join(counted)] if counted else []
     return "\n".join(lines)
-
-
-def _failures(found: Overview) -> list[str]:
-    """The data centers that were never loaded, a line for each cause."""
-    return data_centers.problems(found.unlisted)
 
 
 def _row(use: OrganizationUse) -> tuple[str, ...]:

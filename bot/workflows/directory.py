@@ -19,7 +19,7 @@ from bot.model.organizations.directory import DataCenterReport, Directory, Listi
 from bot.model.organizations.organization import Organization, OrganizationKey
 from bot.model.quotas.calls import CallCause
 from bot.ops.clock import Clock
-from bot.service_errors import ServiceError, ServiceRefused
+from bot.service_errors import RateLimited, ServiceError, ServiceRefused
 from bot.store import listings
 from bot.store.engine import Database, Transaction
 from bot.store.listings import StoredListing, Version
@@ -96,6 +96,8 @@ class OrganizationDirectory:
         self._fresh: tuple[Sequence[DataCenterReport], float] = (), -math.inf
         self._calls: SingleFlight[str, Listing] = SingleFlight({})
         self._failures = RecentFailures(clock)
+        # When each data center last could not be listed, and why.
+        self._failed: dict[str, tuple[datetime, str]] = {}
         self._refreshed: TTLCache[str, Listing] = TTLCache(
             64, REFRESHED_SECONDS, timer=clock.monotonic
         )
@@ -144,7 +146,7 @@ class OrganizationDirectory:
         fresh = [one for center in centers if (one := self._lookups.cached(center))]
         if len(fresh) < len(centers):
             return None
-        reports = [DataCenterReport(one.data_center, one) for one in fresh]
+        reports = [self._known_report(one.data_center, one) for one in fresh]
         seconds = min(self._seconds_fresh(one) for one in fresh)
         self._fresh = reports, self._clock.monotonic() + seconds
         return reports
@@ -174,10 +176,10 @@ class OrganizationDirectory:
         raise NotFound(NO_LONGER_LISTED)
 
     async def known(self) -> Directory:
-        """Return what is known without any call: the last good listings."""
+        """Return what is known without any call: the last good listings, and what failed since."""
         centers = self._inventory.data_centers
         last = await self._last_good_of(centers)
-        return self._merge([DataCenterReport(center, last.get(center)) for center in centers])
+        return self._merge([self._known_report(center, last.get(center)) for center in centers])
 
     async def listed(self, cause: CallCause) -> Directory:
         """Return what is known; only data centers that were never listed are called.
@@ -190,7 +192,7 @@ class OrganizationDirectory:
         unlisted = [center for center in centers if center not in last]
         called = await asyncio.gather(*(self.report(center, cause) for center in unlisted))
         reports = {report.data_center: report for report in called}
-        reports |= {center: DataCenterReport(center, listing) for center, listing in last.items()}
+        reports |= {center: self._known_report(center, one) for center, one in last.items()}
         return self._merge([reports[center] for center in centers])
 
     def _configured(self) -> Sequence[str]:
@@ -212,10 +214,25 @@ class OrganizationDirectory:
             sentence = f"It didn't respond within {PATIENCE_SECONDS:.0f} s."
             return DataCenterReport(center, await self._last_good(center), sentence)
         try:
-            return DataCenterReport(center, listing.result())
+            return self._known_report(center, listing.result())
         except GatehouseError as error:
             log.warning("directory.failed", data_center=center, outcome=error.outcome)
             return DataCenterReport(center, await self._last_good(center), error.sentence)
+
+    def note_failure(self, center: str, error: ServiceError) -> None:
+        """Remember why a data center could not be listed, until a listing of it succeeds."""
+        is_block = isinstance(error, RateLimited) and error.service == "inventory"
+        if not is_block:
+            self._failed[center] = self._database_now(), error.sentence
+            self._fresh = (), -math.inf
+
+    def _known_report(self, center: str, listing: Listing | None) -> DataCenterReport:
+        """Return the listing, and what failed since by this process's knowledge."""
+        if center not in self._failed:
+            return DataCenterReport(center, listing)
+        failed_at, sentence = self._failed[center]
+        is_listed_since = listing is not None and listing.fetched_at >= failed_at
+        return DataCenterReport(center, listing, None if is_listed_since else sentence)
 
     async def accept(self, key: OrganizationKey, organizations: Sequence[Organization]) -> Listing:
         """Keep a listing that another call brought along as the newest."""
@@ -250,13 +267,12 @@ class OrganizationDirectory:
             key = OrganizationKey(center, self._representative(center, last))
             try:
                 organizations = await self._inventory.organizations(key, cause)
-            except ServiceRefused as error:
-                self._failures.note(center, error)
-                # Perhaps the organization is gone: the next listing names none, as the first did.
-                self._gone[center] = key.organization_id
-                raise
             except ServiceError as error:
                 self._failures.note(center, error)
+                self.note_failure(center, error)
+                if isinstance(error, ServiceRefused):
+                    # Perhaps the organization is gone: the next one names none, as the first did.
+                    self._gone[center] = key.organization_id
                 raise
             self._failures.forget(center)
             self._gone.pop(center, None)
@@ -293,6 +309,7 @@ class OrganizationDirectory:
 
     async def _keep(self, center: str, organizations: Sequence[Organization]) -> Listing:
         """Store a listing; it is good for this process even when the database is away."""
+        self._failed.pop(center, None)
         size = 0
         try:
             version, size = await self._store(center, tuple(organizations))

@@ -9,6 +9,7 @@ import aiohttp
 import pytest
 
 from bot.ops.clock import SystemClock
+from sandbox.services.faults import Fault, FaultKind
 from sandbox.services.state import ServicesState
 from tests.support.fleet import running_fleet
 from tests.support.world import running_world
@@ -55,6 +56,17 @@ async def test_all_organizations_at_a_glance_worst_first(world):
     assert cells[0] == ["Organization", "State", "Minute", "Day", "At once", "Data center"]
     assert ["1/100", "1/1000", "0/5"] in [row[2:5] for row in cells]
     assert "1/100 minute" in answer.text
+
+
+async def test_outage_is_shown_beside_organizations_within_limits(world):
+    await world.ask("U0VIEWER", "/orgs")
+    world.services.state.faults.add(Fault(FaultKind.STATUS, "inventory", status=503))
+    await world.ask("U0OPERATOR", "/orgs", "refresh")
+    answer = await world.ask("U0VIEWER", "/ratelimits")
+    assert "within limits" in answer.all_text
+    centers = ", ".join(world.services.state.data_centers)
+    assert f":warning: *{centers}* are out of date (from <!date^" in answer.all_text
+    assert "The inventory service is having problems (HTTP 503)." in answer.all_text
 
 
 async def test_a_glance_makes_no_call_once_all_are_listed(world):

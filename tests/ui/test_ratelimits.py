@@ -1,10 +1,11 @@
 """`/ratelimits` as people see it: the list, one organization, a check."""
 
 from collections import Counter
+from datetime import UTC, datetime
 
 import pytest
 
-from bot.model.organizations.directory import DataCenterReport
+from bot.model.organizations.directory import DataCenterReport, Listing
 from bot.model.organizations.organization import OrganizationKey
 from bot.model.quotas.blocks import BlockCode, Blocks
 from bot.model.quotas.days import DaySource, DayUse
@@ -32,12 +33,12 @@ def a_detail(one, *, hours=(), pace=None, others=None, free_at=None, name="Acme"
     return Detail(name, one, free_at or {}, hours, {"U1": "Ada <x>"}, pace, others, NOW)
 
 
-def an_overview(uses, unlisted=(), page=0, each=15):
+def an_overview(uses, failures=(), page=0, each=15):
     """A page of these, as the workflow cuts it."""
     states = Counter(use.standing.state for use in uses)
     shown = uses[page * each : (page + 1) * each]
     pages = max(1, -(-len(uses) // each))
-    return Overview(shown, unlisted, NOW, len(uses), states, page, pages)
+    return Overview(shown, failures, NOW, len(uses), states, page, pages)
 
 
 def told(message) -> str:
@@ -69,13 +70,22 @@ def test_an_empty_list_says_so_and_why():
 def test_each_data_center_that_was_never_listed_is_named_even_if_all_are():
     centers = ("com", "eu", "in", "com.au", "jp", "ca", "com.cn", "sa")
     for why in ("It has not answered. " * 10, "&" * 300, NASTY):
-        unlisted = [DataCenterReport(center, None, why) for center in centers]
+        failures = [DataCenterReport(center, None, why) for center in centers]
         uses = [OrganizationUse(NASTY, standing(str(n))) for n in range(20)]
-        message = ratelimits.overview(an_overview(uses, unlisted))
+        message = ratelimits.overview(an_overview(uses, failures))
         check_valid(message)
         shown = repr(message.slack_blocks)
         assert f"*{', '.join(centers)}* couldn't be loaded" in shown
         assert f"*{', '.join(centers)}* couldn't be loaded" in message.text
+
+
+def test_outage_is_named_beside_what_is_within_its_limits():
+    listing = Listing("eu", (), datetime.fromtimestamp(NOW, UTC))
+    report = DataCenterReport("eu", listing, "It is on fire.")
+    message = ratelimits.overview(an_overview([OrganizationUse("A", standing())], [report]))
+    check_valid(message)
+    assert ":warning: *eu* is out of date (from <!date^" in message.text
+    assert ": It is on fire." in message.text
 
 
 def test_no_angle_bracket_of_ours_is_left_to_slack_to_read():

@@ -15,7 +15,7 @@ from bot.clients.inventory import DataCenterAccess, InventoryClient
 from bot.errors import Ambiguous, DatabaseUnavailable, NotConfigured, NotFound, QuotaExhausted
 from bot.model.organizations.organization import Organization, OrganizationKey
 from bot.model.quotas.calls import CallCause
-from bot.service_errors import ServiceFailed
+from bot.service_errors import RateLimited, ServiceFailed
 from bot.store import listings
 from bot.store.engine import Database
 from bot.store.migrations import migrate
@@ -335,6 +335,47 @@ async def test_what_is_known_is_shown_and_only_who_was_never_listed_is_called(
         assert names(found) == ["Alpha", "alpha", "Beta", "Gamma GmbH"]
         assert found.failures == []
     assert [center for center, _ in inventory.calls] == ["com", "eu"]
+
+
+async def test_failure_is_known_until_a_listing_succeeds(make, inventory, clock):
+    directory = make()
+    await directory.directory(CAUSE)
+    clock.advance(10)
+    inventory.errors["eu"] = ServiceFailed("inventory", "It is on fire.", status=500)
+    await directory.directory(ANEW, fresh=True)
+    calls = len(inventory.calls)
+    # Nobody is called: what was listed is fresh still.
+    for found in (
+        await directory.directory(CAUSE),
+        await directory.listed(CAUSE),
+        await directory.known(),
+    ):
+        assert [report.failure for report in found.reports] == [None, "It is on fire."]
+        assert len(found.places) == 4
+    assert len(inventory.calls) == calls
+    await directory.accept(OrganizationKey("eu", "3"), inventory.centers["eu"])
+    assert (await directory.known()).failures == (await directory.directory(CAUSE)).failures == []
+
+
+async def test_failure_is_over_when_another_process_lists(make, inventory, clock):
+    directory = make()
+    await directory.directory(CAUSE)
+    clock.advance(LOOK_AGAIN_SECONDS)
+    inventory.errors["eu"] = ServiceFailed("inventory", "It is on fire.", status=500)
+    await directory.directory(ANEW, fresh=True)
+    assert len((await directory.known()).failures) == 1
+    clock.advance(LOOK_AGAIN_SECONDS)
+    inventory.errors.clear()
+    await make().directory(ANEW, fresh=True)
+    assert (await directory.known()).failures == []
+
+
+async def test_block_is_no_failure_of_the_data_center(make, inventory):
+    directory = make()
+    await directory.directory(CAUSE)
+    inventory.errors["eu"] = RateLimited("inventory", "Too many.", code=44)
+    assert len((await directory.directory(ANEW, fresh=True)).failures) == 1
+    assert (await directory.known()).failures == []
 
 
 async def test_who_was_never_listed_and_fails_is_named(make, inventory):

@@ -10,7 +10,7 @@ from bot.model.organizations.directory import DataCenterReport, Directory, Listi
 from bot.model.organizations.organization import Organization, OrganizationKey
 from bot.model.quotas.plans import Plan
 from bot.model.quotas.quota import Terms
-from bot.service_errors import ServiceFailed
+from bot.service_errors import RateLimited, ServiceFailed, ServiceRefused
 from bot.store import jobs
 from bot.workflows.quotas.watcher import WATCH_KIND, Watcher
 
@@ -50,12 +50,16 @@ class FakeDirectory:
     def __init__(self, reports) -> None:
         self.reports = tuple(reports)
         self.accepted = []
+        self.failed = []
 
     async def known(self) -> Directory:
         return Directory(self.reports)
 
     async def accept(self, key, found) -> None:
         self.accepted.append((key, found))
+
+    def note_failure(self, center, error) -> None:
+        self.failed.append((center, error))
 
 
 def listed(center, *organizations, clock):
@@ -173,6 +177,24 @@ async def test_a_data_center_that_was_never_listed_is_called_without_an_organiza
     directory = FakeDirectory([DataCenterReport("eu", None)])
     await watch(a_watcher(database, inventory, directory), clock, 10)
     assert [key for key, _ in inventory.calls] == [OrganizationKey("eu")]
+
+
+@pytest.mark.parametrize(
+    ("error", "is_outage"),
+    [
+        (ServiceFailed("inventory", "It is on fire.", status=503), True),
+        (ServiceRefused("inventory", "No such organization.", status=400), False),
+        (RateLimited("inventory", "Too many.", code=44), False),
+    ],
+    ids=["503", "400", "429"],
+)
+async def test_outage_that_the_watcher_meets_is_the_data_centers(
+    database, clock, inventory, directory, error, is_outage
+):
+    inventory.error = error
+    await watch(a_watcher(database, inventory, directory), clock, 10)
+    center = inventory.calls[0][0].data_center
+    assert directory.failed == ([(center, error)] if is_outage else [])
 
 
 async def test_large_listings_cost_less_than_a_gigabyte_a_day(database, clock, inventory):

@@ -122,7 +122,7 @@ class DataCenterReport:
     Attributes:
         data_center: Its suffix, such as `com.au`.
         listing: The last good one; None when there never was one.
-        failure: A sentence, when it could not be listed now.
+        failure: A sentence, when it could not be listed since.
     """
 
     data_center: str
@@ -211,7 +211,7 @@ class Directory:
 
     @property
     def failures(self) -> list[DataCenterReport]:
-        """The data centers that could not be listed now."""
+        """The data centers that could not be listed when that was last tried."""
         return [report for report in self.reports if report.failure is not None]
 
     def report_on(self, data_center: str) -> DataCenterReport:

@@ -27,14 +27,14 @@ class OrganizationUse:
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """A page of all organizations, worst first, and the data centers that are not listed.
+    """A page of all organizations, worst first, and the data centers that could not be listed.
 
     `states` counts all organizations, and what counts against a data center itself; the pages are
     numbered from 0.
     """
 
     uses: Sequence[OrganizationUse]
-    unlisted: Sequence[DataCenterReport]
+    failures: Sequence[DataCenterReport]
     at: float
     organizations: int
     states: Mapping[State, int]

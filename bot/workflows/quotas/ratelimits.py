@@ -83,7 +83,7 @@ class RateLimits:
     async def overview(self, person: Person, page: int = 0) -> Overview:
         """A page of every organization, worst first; the last one where there are fewer.
 
-        Only data centers that were never listed are called.
+        Only data centers that were never listed are called; what failed of the others is known.
 
         Raises:
             NotConfigured: No data center is.
@@ -95,7 +95,7 @@ class RateLimits:
         shown = ranking.slice(page * ORGANIZATIONS_SHOWN, ORGANIZATIONS_SHOWN)
         return Overview(
             uses=[OrganizationUse(directory.name_of(one.key), one) for one in shown],
-            unlisted=[report for report in directory.reports if report.listing is None],
+            failures=directory.failures,
             at=ranking.at,
             organizations=ranking.organizations,
             states=ranking.states,

@@ -24,6 +24,7 @@ from bot.model.quotas.watching import (
 )
 from bot.ops.clock import Clock
 from bot.ops.portions import with_pauses
+from bot.service_errors import ServiceFailed, ServiceTimeout, ServiceUnreachable
 from bot.store import jobs, quota_use, quotas
 from bot.store.engine import Database, Transaction
 from bot.store.jobs import Job
@@ -38,6 +39,8 @@ IDLE = timedelta(minutes=10)
 READ_AGAIN_SECONDS = 60.0
 # Whoever asks first after a start is not in the watcher's company.
 FIRST_AFTER = timedelta(minutes=1)
+# What a call for any other organization of the data center would meet too.
+OUTAGES = (ServiceFailed, ServiceTimeout, ServiceUnreachable)
 
 
 class Watcher:
@@ -132,6 +135,8 @@ class Watcher:
             return await self._postpone(one, full.free_at.timestamp(), now)
         except GatehouseError as error:
             log.info("watch.failed", key=str(one.key), outcome=error.outcome)
+            if isinstance(error, OUTAGES):
+                self._directory.note_failure(one.key.data_center, error)
         return None
 
     async def _postpone(self, one: Watched, until: float, now: float) -> float:
