@@ -127,6 +127,24 @@ async def test_request_can_be_cancelled_where_it_is_confirmed(world):
     await world.slack.until(lambda: "Cancelled" in posted.all_text)
 
 
+async def test_denied_request_can_be_asked_again_from_its_message(world):
+    await world.ask(OTTO, "/testusers", "add welcome +15550100 for 2h")
+    posted = await card(world)
+    await world.slack.click(ADA, posted, "Deny")
+    form = await world.slack.until(lambda: world.slack.workspace.open_view(ADA))
+    await world.slack.submit(ADA, form, {"Reason": "Too long"})
+    said = await world.slack.until(
+        lambda: [one for one in world.slack.workspace.dm(OTTO) if "Denied" in one.text]
+    )
+    assert said[0].buttons == ["Ask again"]
+    assert f"/archives/C0APPROVALS/p{posted.ts.replace('.', '')}" in said[0].all_text
+    await world.slack.click(OTTO, said[0], "Ask again")
+    await world.slack.submit(OTTO, await form_of(world), {"For": "1h"})
+    again = await card(world, 1)
+    assert "+15550100" in again.all_text
+    assert "1 h from approval" in again.all_text
+
+
 async def test_request_whose_card_is_not_there_yet_has_no_link(world):
     world.slack.workspace.faults.ratelimit("chat.postMessage", retry_after=2)
     answer = await world.ask(OTTO, "/testusers", "add welcome +15550100")

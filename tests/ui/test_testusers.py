@@ -1,5 +1,6 @@
 """Cards, pages and modals of test users say what is stored, within Slack's limits."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -128,8 +129,9 @@ def test_every_page_and_note_fits(some) -> None:
         hold(notes.reminder(one))
         for event in ("applied", "denied", "expired", "failed", "ended"):
             payload = {"event": event, "reason": "<!here>", "identities": ["<!here>"] * 9}
-            outcome = notes.outcome(one, payload)
+            outcome = notes.outcome(one, payload, "https://slack.example/archives/C0A/p1")
             hold(outcome)
+            assert outcome.text.endswith("/p1|View the card>")
             assert FLOW.name in outcome.text
 
 
@@ -425,7 +427,29 @@ def test_a_denial_is_told_with_who_and_why() -> None:
     request = Request("1", FLOW, OTTO, requested, NOW, NOW, State.DENIED, progress, abel, NOW)
     outcome = notes.outcome(request, {"event": "denied"}).text
     assert outcome.startswith(":no_entry: *Denied* by Abel Approver: your request to add `+1`")
-    assert "\n> not &lt;!here&gt; now" in outcome
+    assert outcome.endswith("\n> not &lt;!here&gt; now")
+
+
+@pytest.mark.parametrize("event", ["denied", "expired"])
+@pytest.mark.parametrize(
+    ("change", "duration", "filled_in"),
+    [
+        (Change(("+1", "+2")), 7200, Prefilled(FLOW.sid, "add", ("+1", "+2"), "2h")),
+        (Change((), ("+1",)), None, Prefilled(FLOW.sid, "remove", ("+1",))),
+        (Change(("+1",), ("+2",)), None, None),
+        (Change(tuple(f"+{number:09}" for number in range(300))), None, None),
+    ],
+    ids=["add", "remove", "both", "too long"],
+)
+def test_who_was_not_approved_can_ask_again(event, change, duration, filled_in) -> None:
+    requested = RequestedChange(change, (), 0, duration_seconds=duration)
+    request = Request("1", FLOW, OTTO, requested, NOW, NOW, State.DENIED, Progress(), ADA, NOW)
+    message = notes.outcome(request, {"event": event})
+    rows = [block["elements"] for block in message.slack_blocks if block["type"] == "actions"]
+    found = [(one["text"]["text"], Prefilled.of(one["value"])) for row in rows for one in row]
+    assert found == ([("Ask again", filled_in)] if filled_in else [])
+    undo = replace(request, requested=replace(requested, undo_of="0"))
+    assert "Ask again" not in texts_of(notes.outcome(undo, {"event": event}))
 
 
 @pytest.mark.parametrize("is_all", [True, False])

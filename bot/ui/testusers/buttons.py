@@ -102,14 +102,26 @@ def extend_button(
     identities: Sequence[str],
     duration_seconds: int | None = None,
     label: str = "Extend",
+    kind: str = "add",
 ) -> SlackBlock | None:
     """Opens the form with the flow and the people filled in; None where it cannot."""
     duration = spell_duration(duration_seconds) if duration_seconds else ""
-    value = Prefilled(flow.sid, "add", tuple(identities), duration).value()
+    value = Prefilled(flow.sid, kind, tuple(identities), duration).value()
     if len(value) > VALUE_CHARACTERS:
         return None
     spoken = f"{label}: {flow.name}"
     return block_kit.button(label, ids.TESTUSERS_EXTEND, value, spoken=spoken)
+
+
+def again_button(request: Request) -> SlackBlock | None:
+    """`Ask again`: opens the form with what was asked for; None where it cannot say the same."""
+    change, label = request.requested.change, "Ask again"
+    if request.requested.undo_of or (change.additions and change.removals):
+        return None
+    if change.removals:
+        return extend_button(request.flow, change.removals, label=label, kind="remove")
+    seconds = request.requested.duration_seconds
+    return extend_button(request.flow, change.additions, seconds, label)
 
 
 def change_button(flow: Flow) -> SlackBlock:

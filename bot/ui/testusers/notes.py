@@ -10,7 +10,7 @@ from bot.model.testusers.requests import Request
 from bot.parsing.testusers import ChangeRequest, as_command
 from bot.ui import block_kit, ids, text
 from bot.ui.message import Message, SlackBlock
-from bot.ui.testusers.buttons import decision_buttons, extend_button
+from bot.ui.testusers.buttons import again_button, decision_buttons, extend_button
 from bot.ui.testusers.card import effect_of_change
 from bot.ui.testusers.phrases import (
     approvers,
@@ -27,6 +27,8 @@ from bot.ui.testusers.phrases import (
 # docs.slack.dev, button: value at most 2000.
 VALUE_CHARACTERS = 2000
 JUST_NOW = timedelta(minutes=1)
+# What a requester may want to ask for once more.
+ASKED_AGAIN = frozenset({State.DENIED, State.EXPIRED})
 UNDER_WAY = "Updating the list now. The card will show when it's done."
 
 
@@ -102,14 +104,32 @@ def decided(act: Act, reason: Reason, request: Request, needed: int) -> Message:
     return _message([f"{outcome}: {change}.", *becomes.get(request.state, [])])
 
 
-def outcome(request: Request, payload: Mapping[str, Any]) -> Message:
-    """The message to the requester about what has become of the request."""
+def outcome(request: Request, payload: Mapping[str, Any], card: str | None = None) -> Message:
+    """The message to the requester about what has become of the request.
+
+    `card` is the link to the request's card, where that is known.
+    """
     event = str(payload["event"])
     if event == "ended":
-        return _ended(request, [str(one) for one in payload["identities"]])
+        identities = [str(one) for one in payload["identities"]]
+        return _with_steps(_ended(request, identities), card, _grant_again(request, identities))
     if event == "failed":
-        return _message(_failed(request, str(payload["reason"])))
-    return _message(_outcome(event, request))
+        return _with_steps(_message(_failed(request, str(payload["reason"]))), card)
+    again = again_button(request) if event in ASKED_AGAIN else None
+    return _with_steps(_message(_outcome(event, request)), card, again)
+
+
+def _with_steps(message: Message, card: str | None, button: SlackBlock | None = None) -> Message:
+    """The message with a link to the card, and with a button."""
+    links = [f"<{card}|View the card>"] if card else []
+    return Message(
+        "\n".join((message.text, *links)),
+        (
+            *message.slack_blocks,
+            *map(block_kit.section, links),
+            *([block_kit.actions(button)] if button else []),
+        ),
+    )
 
 
 def _outcome(event: str, request: Request) -> list[str]:
@@ -150,18 +170,13 @@ def ending(request: Request, identities: list[str], at: datetime) -> Message:
     """The announcement that access ends soon, with `Extend`."""
     line = f"Access of {brief(identities)} to {flow_name(request.flow)} ends {text.time(at)}."
     extend = extend_button(request.flow, identities, request.requested.duration_seconds)
-    body = (block_kit.section(line), *([block_kit.actions(extend)] if extend else []))
-    return Message(line, body)
+    return _with_steps(Message(line, (block_kit.section(line),)), None, extend)
 
 
 def with_next_steps(message: Message, request: Request, card: str | None) -> Message:
     """The answer to who asked, with `Cancel` and a link to the card."""
     (cancel,) = decision_buttons(request, decides=False)
-    shown: list[SlackBlock] = [*message.slack_blocks, block_kit.actions(cancel)]
-    if card is None:
-        return Message(message.text, shown)
-    link = f"<{card}|View the card>"
-    return Message(f"{message.text}\n{link}", [*shown[:-1], block_kit.section(link), shown[-1]])
+    return _with_steps(message, card, cancel)
 
 
 def failed_in_thread(request: Request) -> Message:
@@ -171,13 +186,15 @@ def failed_in_thread(request: Request) -> Message:
 
 
 def _ended(request: Request, identities: list[str]) -> Message:
-    """What is so now and why, with a button that asks for the same again."""
+    """What is so now, and why."""
     seconds = request.requested.duration_seconds
     lasted = f" after {text.duration(seconds)}" if seconds is not None else ""
-    said = f"Access to {flow_name(request.flow)} has ended{lasted}: {brief(identities)}"
-    again = extend_button(request.flow, identities, seconds, "Give access again")
-    body = (block_kit.section(said), *([block_kit.actions(again)] if again else []))
-    return Message(text.cut(said, 3800), body)
+    return _message([f"Access to {flow_name(request.flow)} has ended{lasted}: {brief(identities)}"])
+
+
+def _grant_again(request: Request, identities: list[str]) -> SlackBlock | None:
+    seconds = request.requested.duration_seconds
+    return extend_button(request.flow, identities, seconds, "Give access again")
 
 
 def reminder(request: Request) -> Message:

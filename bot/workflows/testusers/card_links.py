@@ -27,16 +27,17 @@ class CardLinks:
         self._slack = slack
         self._clock = clock
 
-    async def link(self, request_id: str) -> str | None:
+    async def link(self, request_id: str, tries: int = TRIES) -> str | None:
         """Return the link to a request's card; None where it is not posted at once."""
         try:
-            for _ in range(TRIES):
+            for attempt in range(tries):
+                if attempt:
+                    await self._clock.sleep(PAUSE_SECONDS)
                 async with self._database.read_only() as tx:
                     card = await outbox.sent_card(tx, card_key(request_id))
                 if card is not None:
                     return await self._slack.permalink(card.channel_id, card.message_ts)
-                await self._clock.sleep(PAUSE_SECONDS)
         except (DatabaseUnavailable, SlackError):
-            # The request is made; the answer says in which channel its card will be.
+            # What is told of the request is true without it.
             return None
         return None

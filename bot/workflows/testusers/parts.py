@@ -69,7 +69,7 @@ def testusers_parts(
     interactions, deadlines, messages, endings = (
         StoredInteractions(setup, replies, count),
         Deadlines(setup),
-        RequestMessages(setup),
+        RequestMessages(setup, card_links),
         Endings(setup),
     )
     workflows = Testusers(

@@ -14,6 +14,7 @@ from bot.ui import record
 from bot.ui.message import Message
 from bot.ui.testusers import notes
 from bot.ui.testusers.card import card
+from bot.workflows.testusers.card_links import CardLinks
 from bot.workflows.testusers.setup import Setup
 from bot.workflows.testusers.transitions import card_key, write_card
 
@@ -22,10 +23,16 @@ OPEN_STATES = frozenset({State.PENDING, State.SCHEDULED, State.APPLYING, State.F
 
 
 class RequestMessages:
-    """Renders cards, reminders and messages to requesters."""
+    """Renders cards, reminders and messages to requesters.
 
-    def __init__(self, setup: Setup) -> None:
+    Args:
+        setup: The parts that all steps share.
+        links: Knows where cards stand; None leaves links to them out.
+    """
+
+    def __init__(self, setup: Setup, links: CardLinks | None = None) -> None:
         self._setup = setup
+        self._links = links
 
     async def plan(self, tx: Transaction) -> None:
         """Have every open card shown as the settings of now have it: approvers, quorum, channel."""
@@ -111,7 +118,8 @@ class RequestMessages:
             payload["identities"] = await self._still_out(request, payload["identities"])
             if not payload["identities"]:
                 return None
-        return Note(request.requester.slack_user_id, notes.outcome(request, payload))
+        link = await self._links.link(request.id, tries=1) if self._links else None
+        return Note(request.requester.slack_user_id, notes.outcome(request, payload, link))
 
     async def _still_out(self, request: Request, identities: Sequence[str]) -> list[str]:
         """Those whom no later request has let in again."""

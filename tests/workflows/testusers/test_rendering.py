@@ -2,10 +2,12 @@
 
 import pytest
 
+from bot.errors import SlackError, SlackUnreachable
 from bot.model.testusers.approval import Act, State
 from bot.store import jobs, outbox
 from bot.store.outbox import OutboxMessage
 from bot.workflows.testusers import parts
+from bot.workflows.testusers.card_links import CardLinks
 from bot.workflows.testusers.rendering import RequestMessages
 from tests.support.testusers import ADA, OTTO, WELCOME, World
 
@@ -62,6 +64,35 @@ async def test_reminder_is_corrected_once_the_request_is_decided(world: World, a
     await world.work()
     (again,) = [one for one in world.messages if one.kind == "testusers.reminder"]
     assert words in (await messages.reminder(again)).message.text
+
+
+class FakeLinks:
+    def __init__(self, error: SlackError | None = None) -> None:
+        self._error = error
+
+    async def permalink(self, channel_id: str, message_ts: str) -> str:
+        if self._error:
+            raise self._error
+        return f"https://slack.example/{channel_id}/p{message_ts}"
+
+
+@pytest.mark.parametrize(
+    ("is_posted", "error", "is_linked"),
+    [(True, None, True), (False, None, False), (True, SlackUnreachable(), False)],
+    ids=["posted", "not posted", "Slack away"],
+)
+async def test_outcome_links_to_the_card_where_it_is_known(
+    world: World, is_posted, error, is_linked
+) -> None:
+    world.is_channel_well = is_posted
+    request = await world.ask("add welcome +1")
+    await world.decide(Act.DENY, request, ADA, "no")
+    await world.work()
+    (message,) = [one for one in world.messages if one.kind == "testusers.outcome"]
+    links = CardLinks(world.database, FakeLinks(error), world.clock)
+    note = await RequestMessages(world.setup, links).outcome(message)
+    assert "Denied" in note.message.text
+    assert ("<https://slack.example/C/p1|View the card>" in note.message.text) is is_linked
 
 
 async def test_reminder_that_was_not_posted_says_nothing_of_a_decision(world: World) -> None:
