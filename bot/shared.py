@@ -29,12 +29,14 @@ from bot.workflows.people import People
 from bot.workflows.quotas.incidents import PROBE_JOB
 from bot.workflows.refusal_record import RefusalRecord
 from bot.workflows.status import ServiceLog
-from bot.workflows.testusers.interactions import INTERACTION
+from bot.workflows.testusers.interactions import INTERACTION, UNDO
 from bot.workflows.testusers.transitions import APPLY
 
 # Jobs that wait for others as long as these like: what hangs there takes no other's place.
 CROWDS = (
-    Crowd(frozenset({SEND_KIND, INTERACTION}), 24),
+    Crowd(frozenset({SEND_KIND}), 24),
+    Crowd(frozenset({INTERACTION}), 24),
+    Crowd(frozenset({UNDO}), 16),
     Crowd(frozenset({home_views.PUBLISH}), 24, finish_together=True),
     Crowd(frozenset({APPLY}), 12),
     Crowd(frozenset({PROBE_JOB}), 8),

@@ -24,7 +24,8 @@ log = structlog.get_logger(__name__)
 
 POLL_SECONDS = 1.0
 RENEW_SECONDS = 5.0
-AT_ONCE = 72
+# So many that kinds which are no crowd have room when all crowds are full: see `bot/shared.py`.
+AT_ONCE = 116
 FINISH_EVERY_SECONDS = 0.02
 LONGEST_PAUSE_SECONDS = 20.0
 # A call takes at most 10 s: what is sent while its lease is so young has arrived or failed before
@@ -123,8 +124,8 @@ def _finished(lease: Lease, outcome: Outcome) -> Finished:
 class Crowd:
     """Kinds of which there may be any number of jobs, each of which may wait long for a service.
 
-    `most` of them run at once, half of these may have failed before: so neither other kinds nor
-    what is new wait for them. Where many come at once, those that have ended are finished together.
+    `most` of them run at once, half of these may have `tries`: so neither other kinds nor what is
+    new wait for them. Where many come at once, those that have ended are finished together.
     """
 
     kinds: frozenset[str]

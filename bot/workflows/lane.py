@@ -2,14 +2,19 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import nullcontext
 from typing import TypeVar
+from weakref import WeakValueDictionary
 
 from cachetools import TLRUCache
 
 from bot.ops.clock import Clock
 from bot.service_errors import CredentialsRefused, PermissionMissing, ServiceError
 
-AT_ONCE = 4
+AT_ONCE = 8
+# Of these, so that what hangs is in nobody's way who types, or asks for something else.
+PRESSED_AT_ONCE = 4
+OF_ONE_KEY = 2
 FAILED_SECONDS = 5.0
 # A credential that is refused again and again may lock its account.
 REFUSED_SECONDS = 15.0
@@ -47,6 +52,8 @@ class Lane:
     def __init__(self, clock: Clock) -> None:
         self._failures = RecentFailures(clock)
         self._room = asyncio.Semaphore(AT_ONCE)
+        self._room_for_buttons = asyncio.Semaphore(PRESSED_AT_ONCE)
+        self._rooms: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
 
     async def call(self, key: str, work: Callable[[], Awaitable[T]], *, is_typed: bool) -> T:
         """Do the work when it has its turn.
@@ -55,9 +62,11 @@ class Lane:
             key: What it asks for: only that is not asked for again after a failure, or nothing
                 at all where the credential was refused.
             work: Makes the call.
-            is_typed: Who types a command is answered anew; who turns pages is not.
+            is_typed: Who types a command is answered anew; who presses a button is not.
         """
-        async with self._room:
+        own_room = self._rooms.setdefault(key, asyncio.Semaphore(OF_ONE_KEY))
+        allowed = nullcontext() if is_typed else self._room_for_buttons
+        async with own_room, allowed, self._room:
             if not is_typed:
                 self._failures.check(key)
             try:

@@ -159,7 +159,7 @@ class Asking:
         if undone.progress.undone_by is not None:
             return await self._undo_before(person, undone.progress.undone_by)
         _require_pause(undone, await self._now())
-        snapshot = await self._snapshot(undone.flow)
+        snapshot = await self._snapshot(undone.flow, is_typed=False)
         wanted, ends = inverse_of(done, set(snapshot.listed), await self._now())
         timed = grants.timed(snapshot.grants)
         effect = effect_of(wanted, set(snapshot.listed), timed, timed=ends.keys())
@@ -254,12 +254,13 @@ class Asking:
             raise misuse(requested.kind, problem, has_right_form=True)
         return identities
 
-    async def _snapshot(self, flow: Flow) -> Snapshot:
+    async def _snapshot(self, flow: Flow, *, is_typed: bool = True) -> Snapshot:
         """The bot's own changes are looked at first, so that none is later taken for another's."""
         async with self._setup.database.read_only() as tx:
             change_id = await flows.latest_change_id(tx, flow.key)
             granted = await grants.of_flow(tx, flow.key)
-        return Snapshot(change_id, granted, tuple(await self._setup.read(flow.sid)))
+        listed = await self._setup.read(flow.sid, is_typed=is_typed)
+        return Snapshot(change_id, granted, tuple(listed))
 
     def _requested(self, snapshot: Snapshot, effect: Effect) -> RequestedChange:
         ends = grants.timed(snapshot.grants)

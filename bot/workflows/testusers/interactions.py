@@ -42,6 +42,8 @@ from bot.workflows.testusers.transitions import CARD, card_key
 log = structlog.get_logger(__name__)
 
 INTERACTION = "testusers.interaction"
+# A click that reads a list before it can be answered, and waits as long as the flow service likes.
+UNDO = "testusers.undo"
 READY_SECONDS = 0.5
 # How often, and in what steps, a click is followed again when Slack says neither who it was nor
 # takes an answer.
@@ -147,7 +149,7 @@ class StoredInteractions:
                 raise Replayed("This was done before.")
             job = Job(
                 key,
-                INTERACTION,
+                UNDO if interaction.act is Act.UNDO else INTERACTION,
                 interaction.request_id[:255],
                 await tx.now(),
                 interaction.payload(),

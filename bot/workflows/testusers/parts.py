@@ -12,7 +12,12 @@ from bot.workflows.testusers.card_links import CardLinks
 from bot.workflows.testusers.deadlines import Deadlines
 from bot.workflows.testusers.deciding import Deciding
 from bot.workflows.testusers.endings import ENDING, Endings
-from bot.workflows.testusers.interactions import INTERACTION, ReplyPort, StoredInteractions
+from bot.workflows.testusers.interactions import (
+    INTERACTION,
+    UNDO,
+    ReplyPort,
+    StoredInteractions,
+)
 from bot.workflows.testusers.presets import Presets
 from bot.workflows.testusers.reading import Reading
 from bot.workflows.testusers.rendering import RequestMessages
@@ -84,6 +89,7 @@ def testusers_parts(
     runners: dict[str, Runner] = {
         APPLY: Applying(setup).run,
         INTERACTION: interactions.run,
+        UNDO: interactions.run,
         EXPIRE: deadlines.expire,
         REMIND: deadlines.remind,
         UNPOSTED_JOB: deadlines.unposted,

@@ -118,6 +118,16 @@ async def applied(world: World, text: str):
     return request
 
 
+async def test_undo_reads_no_list_that_could_not_be_read_just_now(world):
+    request = await applied(world, "add welcome +1")
+    world.service.read_faults = [ServiceFailed("flow", "It broke.", status=500)]
+    reads = world.service.reads
+    for _ in range(3):
+        with pytest.raises(ServiceFailed):
+            await undo(world, request)
+    assert world.service.reads == reads + 1
+
+
 async def test_an_undo_is_a_request_of_its_own_that_needs_approval(world):
     world.service.lists[WELCOME] = ["old"]
     request = await applied(world, "add welcome +1")
