@@ -33,6 +33,9 @@ from bot.workflows.testusers.transitions import is_allowed
 log = structlog.get_logger(__name__)
 
 LOOK_SECONDS = 5.0
+# What is due by itself counts as failed once more than it has: so ends, looks and further tries
+# leave room to what somebody has just decided. See `Crowd`.
+BY_ITSELF = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +65,8 @@ class Applying:
             with following_again(*_deliveries(waiting)):
                 is_well = await self._apply(waiting.flow, lease, waiting.at)
             # The tries of requests are counted on their own, and are soon over.
-            failures = 0 if is_well else max(1, job.tries + (not waiting.ready))
+            failed_before = max(0, job.tries - BY_ITSELF)
+            failures = 0 if is_well else max(1, failed_before + (not waiting.ready))
         return await self._next(job, failures)
 
     async def _waiting(self, flow_key: str) -> Waiting:
@@ -213,7 +217,7 @@ class Applying:
             times.append(waiting.at + timedelta(seconds=pause))
         elif waiting.over:
             times.append(waiting.at)
-        return Again(min(times), failures) if times else None
+        return Again(min(times), BY_ITSELF + failures) if times else None
 
 
 def _deliveries(waiting: Waiting) -> list[str]:

@@ -187,3 +187,15 @@ async def test_hanging_flows_delay_no_click_card_or_alert(database, clock, servi
             await outbox.put(tx, OutboxMessage(ALERT, "alert", "1"))
         await scene.seen.until({"approve", ALERT, card_key(other.id)})
         assert scene.seen.arrived["approve"].startswith("You approved")
+
+
+@pytest.mark.parametrize("prepare", [ends_are_over, looks_are_due])
+async def test_what_hangs_by_itself_delays_no_decided_change(database, clock, prepare):
+    scene = Scene(database, clock, HangingService)
+    other = await scene.world.ask("add welcome +9")
+    await scene.world.work()
+    await prepare(scene)
+    async with scene.hangs():
+        await scene.press(Act.APPROVE, other, ADA, "approve")
+        await scene.seen.until({f"requester:{other.id}"})
+        assert (await scene.world.stored(other)).state is State.APPLIED
