@@ -29,8 +29,8 @@ def detail(one: Detail) -> Message:
     standing = one.standing
     state = _state(one)
     pairs = [(kind.in_words.capitalize(), _meter(one, kind)) for kind in LimitKind]
-    if not _is_day_blocked(one):
-        # While the day is used up there is nothing to foresee.
+    if not standing.blocks:
+        # While nobody calls there is nothing to foresee.
         pairs.append(("At this pace", _forecast(one)))
     made = _made(one)
     footnote = _footnote(one)

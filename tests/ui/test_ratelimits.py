@@ -160,6 +160,14 @@ def test_the_forecast_in_words(pace, words):
     assert words in ratelimit_detail.detail(a_detail(standing(), pace=pace)).text
 
 
+@pytest.mark.parametrize("code", [None, *BlockCode])
+def test_forecast_is_told_while_nothing_is_blocked(code):
+    blocks = Blocks().refused(code, NOW, probe=False) if code else Blocks()
+    told_of = ratelimit_detail.detail(a_detail(standing(minute=1, blocks=blocks)))
+    assert ("At this pace" in told_of.text) is (code is None)
+    assert ("At this pace" in repr(told_of.slack_blocks)) is (code is None)
+
+
 def test_a_check_says_what_happened():
     blocks = Blocks().refused(BlockCode.DAY, NOW, probe=False)
     passed = ratelimit_detail.checked(Checked("Acme", standing(minute=1), seconds=0.214))
