@@ -143,11 +143,50 @@ def test_every_list_fits(identities) -> None:
     }
     for known in (grants, {}):
         page = ListPage(FLOW, tuple(identities), known, 0, 3, len(identities))
-        for sees in (True, False):
-            message = pages.listing(page, sees_identities=sees)
+        for sees, asks in ((True, True), (True, False), (False, False)):
+            message = pages.listing(page, sees_identities=sees, asks=asks)
             hold(message)
             assert FLOW.name in message.text
             assert sees or not shown_in_full(identities, message)
+
+
+def menus_of(message) -> dict[str, list[str]]:
+    """The options that stand beside the rows, by the first identity of each row."""
+    rows = [block for block in message.slack_blocks if block["type"] == "section"]
+    return {
+        row["text"]["text"].split("`")[1]: [one["text"]["text"] for one in options]
+        for row in rows
+        if (options := row.get("accessory", {}).get("options"))
+    }
+
+
+def test_every_row_of_a_list_has_a_menu_where_it_fits() -> None:
+    long = "x" * 200
+    identities = ("+1", long, "+2", "+3")
+    grants = {
+        "+1": Grant("+1", "1", OTTO, (ADA,), NOW, NOW + timedelta(hours=1)),
+        long: Grant(long, "1", OTTO, (ADA,), NOW, None),
+        "+2": Grant("+2", "1", OTTO, (ADA,), NOW, None),
+    }
+    page = ListPage(FLOW, identities, grants, 0, 1, 4, outside=1)
+    assert menus_of(pages.listing(page, sees_identities=True, asks=True)) == {
+        "+1": ["Extend", "Remove"],
+        "+2": ["Set an end date", "Remove"],
+        "+3": ["Set an end date", "Remove"],
+    }
+    assert menus_of(pages.listing(page, sees_identities=True)) == {}
+
+
+def test_full_page_of_phone_numbers_has_all_its_menus() -> None:
+    identities = tuple(f"whatsapp:+1555010{number:04}" for number in range(20))
+    grants = {
+        one: Grant(one, "1", Who("U1", "Otto Operator"), (Who("U2", "Ada Approver"),), NOW, NOW)
+        for one in identities
+    }
+    for known in (grants, {}):
+        page = ListPage(FLOW, identities, known, 1, 3, 60, outside=20)
+        message = pages.listing(page, sees_identities=True, asks=True)
+        assert len(menus_of(message)) == 20
 
 
 MANY_PEOPLE = {

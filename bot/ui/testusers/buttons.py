@@ -129,10 +129,13 @@ def change_button(flow: Flow) -> SlackBlock:
     return block_kit.button("Change…", ids.TESTUSERS_CHANGE_LIST, Prefilled(flow.sid).value())
 
 
-def person_menu(flow: Flow, identity: str) -> SlackBlock | None:
+def person_menu(flow: Flow, identity: str, *, has_end: bool) -> SlackBlock | None:
     """`Extend` and `Remove` for one person of a list; None where they are too long for a menu."""
     options = [
-        ("Extend", Prefilled(flow.sid, "add", (identity,)).value()),
+        (
+            "Extend" if has_end else "Set an end date",
+            Prefilled(flow.sid, "add", (identity,)).value(),
+        ),
         ("Remove", Prefilled(flow.sid, "remove", (identity,)).value()),
     ]
     if any(len(value) > OPTION_VALUE_CHARACTERS for _, value in options):

@@ -67,20 +67,42 @@ def listing(page: ListPage, *, sees_identities: bool, asks: bool = False) -> Mes
         none = f"no test users{matching or ' yet'}"
         return _message([f"{flow_name(page.flow)} has {none}.", *later], _change(page, asks=asks))
     title = f"{flow_name(page.flow)} has *{how_many(page.total)}*{matching}"
-    granted = [
-        _listed(one, page.grants[one], show) for one in page.identities if one in page.grants
-    ]
-    others = lines_of([one for one in page.identities if one not in page.grants], show)
+    granted = [one for one in page.identities if one in page.grants]
+    others = [one for one in page.identities if one not in page.grants]
+    known = [_listed(one, page.grants[one], show) for one in granted]
     heading = [f"*Added outside Gatehouse* ({page.outside:,})"] if others else []
     view = View(page.flow.name, page.page, page.text)
     below = [*_change(page, asks=asks), *_turning(ids.TESTUSERS_LIST_PAGE, view, page.pages)]
-    message = _message([title, *granted, *heading, *others, *later], below)
-    menus = [person_menu(page.flow, one) for one in page.identities if one in page.grants]
-    if not asks or not all(menus):
+    message = _message([title, *known, *heading, *lines_of(others, show), *later], below)
+    if not asks:
         return message
-    people = [block_kit.section(*one) for one in zip(granted, menus, strict=True)]
-    rest = sections([*heading, *others, *later])
-    return Message(message.text, (block_kit.section(title), *people, *rest, *below))
+    rows = [
+        *((line, _menu(page, one)) for line, one in zip(known, granted, strict=True)),
+        *((line, None) for line in heading),
+        *((f"• {show(one)}", _menu(page, one)) for one in others),
+        *((line, None) for line in later),
+    ]
+    people = _with_menus(rows, MESSAGE_CHARACTERS - size_of(below) - len(title))
+    return Message(message.text, (block_kit.section(title), *people, *below)) if people else message
+
+
+def _menu(page: ListPage, identity: str) -> SlackBlock | None:
+    grant = page.grants.get(identity)
+    has_end = grant is not None and grant.ends_at is not None
+    return person_menu(page.flow, identity, has_end=has_end)
+
+
+def _with_menus(rows: Sequence[tuple[str, SlackBlock | None]], room: int) -> list[SlackBlock]:
+    """A paragraph a row, with its menu where there is one and room; none where all is too much."""
+    room -= size_of(block_kit.section(line) for line, _ in rows)
+    if room < 0:
+        return []
+    people = []
+    for line, menu in rows:
+        size = size_of([menu]) if menu else 0
+        people.append(block_kit.section(line, menu if size <= room else None))
+        room -= size if size <= room else 0
+    return people
 
 
 def _change(page: ListPage, *, asks: bool) -> list[SlackBlock]:
