@@ -218,7 +218,9 @@ async def _list(context: Context, workflows: Workflows, view: pages.View) -> Mes
 async def _history(context: Context, workflows: Workflows, view: pages.View) -> Message:
     reading = workflows.testusers.reading
     page = await reading.history(context.person, view.flow, view.page)
-    return pages.history(page, sees_identities=reading.sees_identities(context.person))
+    asks = workflows.people.may(context.person, Permission.REQUEST)
+    sees = reading.sees_identities(context.person)
+    return pages.history(page, sees_identities=sees, asks=asks)
 
 
 async def _pending(context: Context, workflows: Workflows, view: pages.View) -> Message:

@@ -213,7 +213,16 @@ async def test_person_of_a_list_can_be_removed_or_extended(world, choice, words)
     assert "+15550100" in second.all_text
 
 
+async def test_empty_history_leads_to_the_form_with_its_flow(world):
+    answer = await world.ask(OTTO, "/testusers", "history welcome")
+    await world.slack.click(OTTO, answer, "Add a test user")
+    await world.slack.submit(OTTO, await form_of(world), {"Identities": "+15550101"})
+    assert "+15550101" in (await card(world)).all_text
+
+
 async def test_viewer_is_offered_no_change(world):
+    empty = await world.ask(VERA, "/testusers", "history welcome")
+    assert empty.buttons == []
     await with_test_users(world)
     answer = await world.ask(VERA, "/testusers", "list welcome")
     assert answer.elements == []

@@ -416,6 +416,15 @@ def test_who_approved_a_failure_is_told_whoever_they_are() -> None:
         assert words in notes.outcome(request, {"event": "failed", "reason": "No."}).text
 
 
+@pytest.mark.parametrize("asks", [True, False])
+def test_empty_history_offers_who_may_ask_to_add_somebody(asks) -> None:
+    message = pages.history(HistoryPage(FLOW, (), (), 0, 1, 0), sees_identities=True, asks=asks)
+    assert message.text == "No requests for *welcome* yet."
+    rows = [block["elements"] for block in message.slack_blocks if block["type"] == "actions"]
+    found = [(one["text"]["text"], Prefilled.of(one["value"])) for row in rows for one in row]
+    assert found == ([("Add a test user", Prefilled(FLOW.sid))] if asks else [])
+
+
 def test_history_names_everybody_who_approved() -> None:
     amy = Who("U0AMY", "Amy")
     progress = Progress(approvals=(Approval(amy, NOW), Approval(Who("U0ABEL", "Abel"), NOW)))

@@ -124,9 +124,9 @@ def again_button(request: Request) -> SlackBlock | None:
     return extend_button(request.flow, change.additions, seconds, label)
 
 
-def change_button(flow: Flow) -> SlackBlock:
-    """`Change…`: opens the form with the flow filled in."""
-    return block_kit.button("Change…", ids.TESTUSERS_CHANGE_LIST, Prefilled(flow.sid).value())
+def change_button(flow: Flow, label: str = "Change…") -> SlackBlock:
+    """Opens the form with the flow filled in."""
+    return block_kit.button(label, ids.TESTUSERS_CHANGE_LIST, Prefilled(flow.sid).value())
 
 
 def person_menu(flow: Flow, identity: str, *, has_end: bool) -> SlackBlock | None:

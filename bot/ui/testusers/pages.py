@@ -116,11 +116,12 @@ def _listed(identity: str, grant: Grant, show: Show) -> str:
     return f"• {show(identity)} {until} · requested by {who(grant.granted_by)}, {by}"
 
 
-def history(page: HistoryPage, *, sees_identities: bool) -> Message:
-    """What was asked on a flow and what became of it, newest first."""
+def history(page: HistoryPage, *, sees_identities: bool, asks: bool = False) -> Message:
+    """What was asked on a flow and what became of it, newest first; `asks` is who may begin."""
     show = in_full if sees_identities else masked
     if not page.total and not page.endings:
-        return _message([f"No requests for {flow_name(page.flow)} yet."], [])
+        add = [block_kit.actions(change_button(page.flow, "Add a test user"))] if asks else []
+        return _message([f"No requests for {flow_name(page.flow)} yet."], add)
     title = f"*{text.count(page.total, 'request')}* for {flow_name(page.flow)}, newest first"
     lines = [_remembered(one, show) for one in page.requests]
     endings = [_ending(one, show) for one in page.endings]
