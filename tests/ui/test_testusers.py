@@ -26,7 +26,7 @@ from bot.ui.message import Message
 from bot.ui.testusers import forms, notes, pages
 from bot.ui.testusers.buttons import Prefilled
 from bot.ui.testusers.card import GIVEN_UP, card
-from bot.ui.testusers.phrases import in_full
+from bot.ui.testusers.phrases import in_full, names
 from sandbox.slack.validation import UPDATE_TEXT, check_message, check_view
 
 NOW = datetime(2026, 3, 2, 9, tzinfo=UTC)
@@ -441,6 +441,12 @@ def test_name_that_reads_like_two_is_one(name) -> None:
     request = Request("1", FLOW, OTTO, requested, NOW, NOW, State.PENDING, given)
     said = "\n".join(texts_of(card(request, ("U0ADA",), 2)))
     assert f"*1 of 2 approvals* (“{name}”). One more needed." in said
+
+
+def test_two_of_one_name_are_told_apart() -> None:
+    amy, also_amy, abel = Who("U1", "Amy"), Who("U2", "Amy"), Who("U3", "Abel")
+    assert names([amy, also_amy, abel]) == "Amy (U1), Amy (U2), Abel"
+    assert names([amy, amy, abel]) == "Amy, Amy, Abel"
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """What cards, pages and notes about test users say alike."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
@@ -55,11 +56,18 @@ def approvers(request: Request, most: int = 20) -> str:
     return names([one.who for one in given[:most]]) + more
 
 
-def names(people: Iterable[Who]) -> str:
-    """People by name in a row; a name that reads like several is in quotation marks."""
-    return ", ".join(
-        f"“{who(one)}”" if "," in one.name or " and " in one.name else who(one) for one in people
-    )
+def names(people: Sequence[Who]) -> str:
+    """People by name in a row; with the ID too where two have the same name.
+
+    A name that reads like several is in quotation marks.
+    """
+    shared = Counter(one.name for one in set(people))
+    return ", ".join(_one_name(one, is_shared=shared[one.name] > 1) for one in people)
+
+
+def _one_name(one: Who, *, is_shared: bool) -> str:
+    name = f"“{who(one)}”" if "," in one.name or " and " in one.name else who(one)
+    return f"{name} ({text.escape(one.slack_user_id)})" if is_shared else name
 
 
 def decider(request: Request) -> str:
