@@ -128,8 +128,12 @@ async def end_post(tx: Transaction, outbox_message: OutboxMessage) -> None:
 
 
 async def mark_sent(tx: Transaction, ids: Sequence[int], failure: str | None = None) -> None:
-    """Note that the outbox messages need no more sending; `failure` says why one never can be."""
-    statement = update(outbox_messages).where(outbox_messages.c.id.in_(ids))
+    """Note that the outbox messages need no more sending; `failure` says why one never can be.
+
+    Who sent one first says when it was sent, not who woke up late with the same.
+    """
+    these = outbox_messages.c.id.in_(ids) & outbox_messages.c.sent_at.is_(None)
+    statement = update(outbox_messages).where(these)
     await tx.connection.execute(statement.values(sent_at=await tx.now(), failure=failure))
 
 

@@ -24,11 +24,10 @@ from bot.store.tables import (
     jobs,
     outbox_messages,
 )
-from bot.workflows.quotas.incidents import CARD as ALERT
 from bot.workflows.quotas.incidents import NOTE
 from bot.workflows.testusers.rendering import RequestMessages
 from bot.workflows.testusers.setup import Setup
-from bot.workflows.testusers.transitions import CARD, OUTCOME, card_key
+from bot.workflows.testusers.transitions import OUTCOME, card_key
 from tests.simulation.days.homes import about_requests
 from tests.simulation.days.processes import ALERTS, APPROVALS_NEEDED, Outside, Process
 from tests.support.testusers import ADAM, default_rules
@@ -107,7 +106,7 @@ class Oracle:
             *await self._wrong_cards(),
             *await self._wrong_homes(),
             *await self._wrong_alerts(),
-            *await self._wrong_letters(),
+            *await self._wrong_messages(),
             *await self._left_over(),
             *await self._wrong_audit(),
         ]
@@ -223,20 +222,19 @@ class Oracle:
         alerts = self._messages_in(ALERTS)
         return problems + ([] if alerts == len(known) else [f"{alerts} alerts, {len(known)} began"])
 
-    async def _wrong_letters(self) -> list[str]:
+    async def _wrong_messages(self) -> list[str]:
         """What people are told is in Slack, in the order of what happened."""
         arrived = {name: at for at, name in enumerate(self.outside.slack.by_client_id)}
-        problems, last = [], dict[str, int]()
+        problems, last = [], dict[str, tuple[datetime, int]]()
         for row in await self._rows(outbox_messages):
-            if row.kind in {CARD, ALERT}:
-                continue
             name = f"letter:{row.id}:{row.created_at}"
             at = arrived.get(bot.background.outbox._client_msg_id(name), -1)
             if at < 0 and row.kind in {OUTCOME, NOTE} and not self._is_of_no_account(row):
                 problems.append(f"{row.key} has not heard of {row.payload}")
-            if 0 <= at < last.get(row.key, -1):
-                problems.append(f"{row.key} has heard too late of {row.payload}")
-            last[row.key] = max(at, last.get(row.key, -1))
+            sent_at, before = last.get(row.key, (row.created_at, -1))
+            if (row.sent_at or sent_at) < sent_at or 0 <= at < before:
+                problems.append(f"{row.key} has heard too late of {row.kind} {row.payload}")
+            last[row.key] = max(row.sent_at or sent_at, sent_at), max(at, before)
         return problems
 
     def _is_of_no_account(self, row: Any) -> bool:
