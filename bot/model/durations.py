@@ -19,7 +19,7 @@ UNIT_SECONDS = {
 MOST_PARTS = len(UNITS)
 _PART = re.compile(r"([0-9]{1,9})\s*([a-z]{1,7})\s*", re.IGNORECASE)
 
-# What durations look like, with 0 for a number: where so many letters differ, one was meant.
+# What durations look like, with 0 for a number: where so many characters differ, one was meant.
 NEAR_LETTERS = 2
 LONG_UNIT = 4
 _SHAPES = (
@@ -45,9 +45,9 @@ def parse_duration(text: str) -> int | None:
 
 
 def is_like_a_duration(text: str) -> bool:
-    """Whether it is a duration with a letter or two mistyped, such as `2hh`, `20m1n` or `3ours`.
+    """Whether it is a duration with a character or two mistyped, such as `2hh`, `20m1n` or `3ours`.
 
-    A word that begins with a letter may have no other mistake: there are handles like `b2b`.
+    A word that begins with one of a to z may have no other mistake: there are handles like `b2b`.
     """
     typed = text.lower()
     if not _MAY_BE_ONE.fullmatch(typed) or sum(map(str.isdigit, typed)) > MOST_DIGITS:

@@ -32,7 +32,7 @@ _PLAIN = str.maketrans(
     | dict.fromkeys(LONG_DASHES, "-")
     | {"\u2039": "<", "\u203a": ">"}
 )
-# Letters of other alphabets, and with strokes, that are drawn like Latin ones.
+# Characters of other alphabets, and with strokes, that are drawn like Latin ones.
 _LOOK_ALIKES = str.maketrans(
     "\u0430\u0432\u0435\u043a\u043c\u043d\u043e\u0440\u0441\u0442\u0443\u0445\u043f\u0433\u0456\u0458\u0455\u04bb\u0501\u051b\u051d"
     "\u04cf\u03b1\u03b5\u03b9\u03ba\u03bd\u03bf\u03c1\u03c4\u03c5\u03c7\u03c9\u03b7\u0131\u0142\u00f8\u0111",
@@ -78,7 +78,7 @@ def folded(text: str) -> str:
 
 
 def skeleton(text: str) -> str:
-    """Return the text as a hasty eye reads it: folded, and in Latin letters where they look alike.
+    """Return the text as a hasty eye reads it: folded, and as Latin where characters look alike.
 
     Only to guess what was meant; two names may look alike and be two.
 

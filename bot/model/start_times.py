@@ -13,7 +13,7 @@ NOON = 12
 _CLOCK = re.compile(r"([0-9]{1,2})(?:[:.]([0-9]{2}))?\s?(am|pm)?", re.IGNORECASE)
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _DAYS = frozenset({"today", "tomorrow", *WEEKDAYS})
-# So many letters of a day's name may be wrong.
+# So many characters of a day's name may be wrong.
 _NEAR_DAYS = {**dict.fromkeys(_DAYS, 1), "tomorrow": 2, "am": 0, "pm": 0}
 _NEARLY = re.compile(
     r"[0-9]{1,2}[:;.][0-9]{1,3}[a-z]{0,2}|[0-9]{1,2}[ap]m|[0-9]{1,2}[./][0-9]{1,2}[./][0-9]{2,4}"

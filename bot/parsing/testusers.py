@@ -122,7 +122,7 @@ def _parse_preset(words: Sequence[Word], known: Known) -> SavePreset | DeletePre
     if not PRESET.fullmatch(f"@{name}"):
         raise misuse(
             "save_preset",
-            "Use up to 40 letters (a to z), digits, dots or dashes, e.g. demo-team.",
+            "Use up to 40 characters: a to z, digits, dots and dashes, e.g. demo-team.",
         )
     if action == "save":
         if taken := next((word for word in words[2:] if word.keyword in KEYWORDS), None):

@@ -18,7 +18,7 @@ PRESET = re.compile(r"@([A-Za-z0-9][A-Za-z0-9._-]{0,39})")
 # What begins a number that goes on after a space: "+49", "(555)", "0170".
 _FIRST_PART = re.compile(r"\+[0-9]{1,3}|\+?[0-9]*\([0-9]+\)|0[0-9]{1,4}")
 _SHORT_NUMBER = re.compile(r"[0-9]{1,4}")
-# "am" or "pm" with two letters too many.
+# "am" or "pm" with two characters too many.
 LONGEST_HALF = 4
 _NEXT_PART = re.compile(r"\([0-9]{1,5}\)|[0-9]{2,8}(?:-[0-9]+)*")
 

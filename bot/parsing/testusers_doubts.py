@@ -31,11 +31,11 @@ MEANT = {
     "starting": "from",
     "at": "from",
 }
-# Those of them that are asked about with a letter wrong, too: no name is like them.
+# Those of them that are asked about with a character wrong, too: no name is like them.
 MISTYPED = ("until", "reason", "cause", "since")
 NEAR_LETTERS = 2
 LONG_WORD = 5
-# So many letters of a flow's name may be wrong, by its length: of "qa" none, of "demo" one.
+# So many characters of a flow's name may be wrong, by its length: of "qa" none, of "demo" one.
 NEAR_FLOW_LETTERS = {1: 0, 2: 0, 3: 1, 4: 1}
 # No request takes more people than this; nor are more names compared with those of flows.
 MOST_WORDS, MOST_COMPARED = MAX_REQUEST_CHARS // 9, 50

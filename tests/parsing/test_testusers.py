@@ -161,7 +161,7 @@ def test_what_is_typed_is_understood(text: str, request_: TestusersRequest) -> N
         ("presets all", "no other words"),
         ("preset", "“preset save” or “preset delete”"),
         ("preset save", "Which preset?"),
-        ("preset save a/b +1", "Use up to 40 letters"),
+        ("preset save a/b +1", "Use up to 40 characters"),
         ("preset save team", "Who?"),
         ("preset save team +1 because x", "“because” belongs to add: a preset only names people."),
         ("preset save team now +1", "“now” belongs to add: a preset only names people."),

@@ -48,8 +48,8 @@ class Contents:
         self.keys = [self._by_id[organization_id].key for organization_id in sorted(self._by_id)]
         self._by_beginning: dict[str, list[str]] = {}
         for part in self._by_part:
-            for letter in set(part[:2]):
-                self._by_beginning.setdefault(letter, []).append(part)
+            for character in set(part[:2]):
+                self._by_beginning.setdefault(character, []).append(part)
 
     def of_id(self, organization_id: str) -> "Place | None":
         """Return the organization of that id."""
@@ -64,8 +64,10 @@ class Contents:
         return self._by_name.get(name, ())
 
     def parts_like(self, typed: str) -> "Iterator[str]":
-        """The names, and first words of names, that share one of the first two letters."""
-        return (part for letter in set(typed[:2]) for part in self._by_beginning.get(letter, ()))
+        """The names, and first words of names, that share one of the first two characters."""
+        return (
+            part for character in set(typed[:2]) for part in self._by_beginning.get(character, ())
+        )
 
     def called_partly(self, part: str) -> "Sequence[Place]":
         """Return those of that name or first word."""
