@@ -14,6 +14,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from bot.errors import DatabaseInUse
 from bot.store.async_engine import AsyncEngine, create_async_engine
+from bot.store.patience import CONNECT_SECONDS
 from bot.store.types import json_text, read_json
 
 if TYPE_CHECKING:
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 # Another program (a backup, a shell) may hold SQLite's lock; all our writers queue behind the one
 # that waits for it.
 BUSY_SECONDS = 3
+# Each has a thread of its own in this process, and all threads take turns: with more of them every
+# one waits longer. Nothing holds one while it wants another.
+CONNECTIONS = 4
 
 
 def is_sqlite(url: str) -> bool:
@@ -41,6 +45,11 @@ def sqlite_engine(url: URL) -> AsyncEngine:
         json_serializer=json_text,
         json_deserializer=read_json,
         hide_parameters=True,
+        # No overflow: to open a connection for a moment takes longer than to wait for one.
+        pool_size=CONNECTIONS,
+        max_overflow=0,
+        pool_timeout=CONNECT_SECONDS,
+        pool_use_lifo=True,
         connect_args={"timeout": BUSY_SECONDS, "async_creator_fn": _open_sqlite},
     )
     prepare_sqlite(engine.sync_engine)

@@ -5,13 +5,13 @@ import threading
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from sqlalchemy import select, text
+from sqlalchemy import event, select, text
 from sqlalchemy.exc import IntegrityError, ProgrammingError
 
 from bot.errors import DatabaseInUse, DatabaseUnavailable
 from bot.ops.clock import SystemClock
 from bot.store.engine import Database
-from bot.store.sqlite import ProcessLock
+from bot.store.sqlite import CONNECTIONS, ProcessLock
 from bot.store.tables import jobs
 from bot.store.types import from_microseconds, to_microseconds
 
@@ -37,6 +37,15 @@ async def test_postgres_tells_the_time_itself(postgres_url):
     async with database.read_only() as tx:
         told = await tx.now()
     assert abs(told - datetime.now(UTC)) < timedelta(seconds=5)
+    await database.close()
+
+
+async def test_many_readers_share_few_connections_to_sqlite(tmp_path):
+    database = Database(f"sqlite:///{tmp_path / 'shared.db'}", SystemClock())
+    opened = []
+    event.listen(database.engine.sync_engine, "connect", lambda *_: opened.append(1))
+    await asyncio.gather(*(database.ping() for _ in range(50)))
+    assert len(opened) <= CONNECTIONS
     await database.close()
 
 
