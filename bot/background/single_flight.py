@@ -29,12 +29,16 @@ class SingleFlight(Generic[K, V]):
             value = self._cache.get(key)
             if value is not None:
                 return value
+        return await asyncio.shield(self.start(key, load))
+
+    def start(self, key: K, load: Callable[[K], Awaitable[V]]) -> asyncio.Task[V]:
+        """Return the look-up that is under way, or begin one."""
         task = self._flying.get(key)
         if task is None:
             task = asyncio.create_task(self._fly(key, load))
             self._flying[key] = task
             task.add_done_callback(lambda done: self._landed(key, done))
-        return await asyncio.shield(task)
+        return task
 
     def cached(self, key: K) -> V | None:
         """Return the cached value, or None; no look-up is started."""

@@ -1,6 +1,7 @@
 """Long work in portions, with pauses in which others are answered."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable
+from itertools import islice
 from typing import TypeVar
 
 from bot.ops.clock import Clock
@@ -14,10 +15,11 @@ Item = TypeVar("Item")
 Portion = TypeVar("Portion")
 
 
-async def in_portions(items: Sequence[Item], count: int) -> AsyncIterator[Sequence[Item]]:
+async def in_portions(items: Iterable[Item], count: int) -> AsyncIterator[list[Item]]:
     """Yield so many of the items at a time."""
-    for start in range(0, len(items), count):
-        yield items[start : start + count]
+    rest = iter(items)
+    while portion := list(islice(rest, count)):
+        yield portion
 
 
 async def with_pauses(portions: AsyncIterator[Portion], clock: Clock) -> AsyncIterator[Portion]:

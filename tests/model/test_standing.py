@@ -8,7 +8,7 @@ from bot.model.quotas.blocks import BlockCode, Blocks
 from bot.model.quotas.days import DaySource, DayUse
 from bot.model.quotas.plans import Plan, limits_of
 from bot.model.quotas.quota import InUse, LimitKind
-from bot.model.quotas.standing import Ranking, Standing, State
+from bot.model.quotas.standing import RankingBuilder, Standing, State
 
 
 def standing(name="1", *, minute=0, concurrent=0, day=0, blocked=False) -> Standing:
@@ -53,14 +53,18 @@ def test_the_worst_is_first_and_equal_ones_are_in_order():
     assert sorted(shuffled, key=lambda one: one.rank) == in_order
 
 
-def ranked(*standings):
-    return [(one.rank, one) for one in standings]
+def ranking_of(called, listed):
+    builder = RankingBuilder(listed)
+    for one in called:
+        builder.add_called([(one.rank, one)])
+    builder.add_listed(listed)
+    return builder.ranking(lambda key: Standing.idle(key, Plan.FREE), 0.0)
 
 
 def test_idle_organizations_come_last_in_order_page_by_page():
-    called = ranked(standing("5", minute=90), standing("3", minute=10))
+    called = [standing("5", minute=90), standing("3", minute=10)]
     listed = dict.fromkeys(OrganizationKey("eu", str(n)) for n in range(1, 6))
-    ranking = Ranking.of(called, listed, lambda key: Standing.idle(key, Plan.FREE), 0.0)
+    ranking = ranking_of(called, listed)
     pages = [[one.key.organization_id for one in ranking.slice(at, 2)] for at in (0, 2, 4)]
     assert pages == [["5", "3"], ["1", "2"], ["4"]]
     assert (ranking.organizations, len(ranking)) == (5, 5)
@@ -72,6 +76,6 @@ def test_what_is_not_listed_is_shown_only_if_something_is_wrong():
     fine = replace(standing(minute=1), key=center)
     full = replace(standing(minute=100), key=center)
     for one, shown in ((fine, 0), (full, 1)):
-        ranking = Ranking.of(ranked(one), {}, lambda key: Standing.idle(key, Plan.FREE), 0.0)
+        ranking = ranking_of([one], {})
         assert (len(ranking), ranking.organizations) == (shown, 0)
         assert ranking.with_idle(5) == [one]

@@ -1,7 +1,6 @@
 """How an organization stands with its limits: one word, and which organization is worst off."""
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from enum import StrEnum
 
 from bot.dataclass import dataclass
@@ -25,7 +24,8 @@ class State(StrEnum):
     FINE = "within limits"
 
 
-_SEVERITY = {state: number for number, state in enumerate(State)}
+_STATES = tuple(State)
+_SEVERITY = {state: number for number, state in enumerate(_STATES)}
 _FULL = {
     LimitKind.DAY: State.DAY_FULL,
     LimitKind.MINUTE: State.MINUTE_FULL,
@@ -126,31 +126,6 @@ class Ranking:
     organizations: int
     at: float
 
-    @classmethod
-    def of(
-        cls,
-        ranked: Iterable[Ranked],
-        listed: Mapping[OrganizationKey, None],
-        idle_standing: Callable[[OrganizationKey], Standing],
-        at: float,
-    ) -> "Ranking":
-        """Those that were called, worst first, and all others that are `listed`, in order.
-
-        What is not listed, such as a data center's own account, is of interest to people only when
-        something is wrong with it.
-        """
-        called = sorted(ranked)
-        is_fine = _SEVERITY[State.FINE]
-        shown = [one for one in called if one[0][0] < is_fine or one[1].key in listed]
-        seen = {one.key for _, one in called}
-        idle = [key for key in listed if key not in seen]
-        severities = Counter(rank[0] for rank, _ in shown)
-        states = {state: severities[_SEVERITY[state]] for state in State}
-        states[State.FINE] += len(idle)
-        all_called, all_shown = [one for _, one in called], [one for _, one in shown]
-        organizations = sum(bool(one.key.organization_id) for one in all_shown) + len(idle)
-        return cls(all_called, all_shown, idle, idle_standing, states, organizations, at)
-
     def __len__(self) -> int:
         return len(self.shown) + len(self.idle)
 
@@ -164,3 +139,45 @@ class Ranking:
     def with_idle(self, most_idle: int) -> list[Standing]:
         """All that were called, and some that were not: of those there is only a limit to tell."""
         return [*self.called, *map(self.idle_standing, self.idle[:most_idle])]
+
+
+class RankingBuilder:
+    """Makes a ranking a portion at a time: ten thousand at once would keep others waiting.
+
+    Args:
+        listed: The keys that are listed, in order.
+    """
+
+    def __init__(self, listed: Collection[OrganizationKey]) -> None:
+        self._listed = listed
+        self._called: list[Standing] = []
+        self._shown: list[Standing] = []
+        self._seen: set[OrganizationKey] = set()
+        self._idle: list[OrganizationKey] = []
+        self._states = dict.fromkeys(State, 0)
+        self._organizations = 0
+
+    def add_called(self, portion: Iterable[Ranked]) -> None:
+        """The next ones, worst first.
+
+        What is not listed, such as a data center's own account, is of interest to people only when
+        something is wrong with it.
+        """
+        for (severity, *_), standing in portion:
+            self._called.append(standing)
+            self._seen.add(standing.key)
+            if severity < _SEVERITY[State.FINE] or standing.key in self._listed:
+                self._shown.append(standing)
+                self._states[_STATES[severity]] += 1
+                self._organizations += bool(standing.key.organization_id)
+
+    def add_listed(self, portion: Iterable[OrganizationKey]) -> None:
+        """The next keys that are listed, when all that were called are there."""
+        self._idle += (key for key in portion if key not in self._seen)
+
+    def ranking(self, idle_standing: Callable[[OrganizationKey], Standing], at: float) -> Ranking:
+        """All of them, as they stood then."""
+        count = len(self._idle)
+        states = {**self._states, State.FINE: self._states[State.FINE] + count}
+        many = self._organizations + count
+        return Ranking(self._called, self._shown, self._idle, idle_standing, states, many, at)

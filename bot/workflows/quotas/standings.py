@@ -5,16 +5,17 @@ between which others are answered, and for everybody at once.
 """
 
 import asyncio
+from heapq import merge
 
-from cachetools import TLRUCache
+from cachetools import LRUCache
 
 from bot.background.single_flight import SingleFlight
 from bot.model.organizations.directory import Directory
 from bot.model.organizations.organization import OrganizationKey
 from bot.model.quotas.quota import Terms
-from bot.model.quotas.standing import Ranked, Ranking, Standing
+from bot.model.quotas.standing import Ranked, Ranking, RankingBuilder, Standing
 from bot.ops.clock import Clock
-from bot.ops.portions import with_pauses
+from bot.ops.portions import in_portions, with_pauses
 from bot.store import quota_use
 from bot.store.engine import Database
 from bot.workflows.directory import OrganizationDirectory
@@ -22,6 +23,10 @@ from bot.workflows.directory import OrganizationDirectory
 # So that to look takes a tenth of the time at most, however many ask: a small installation's
 # standings are never old, and ten thousand organizations' a few seconds.
 KEPT_TIMES, MOST_KEPT_SECONDS = 10.0, 5.0
+# While the next look is under way people see the last one, where it is not older by much.
+OVERDUE_TIMES = 2.0
+# Organizations, in about a millisecond.
+SORTED_AT_ONCE = 200
 
 
 class Standings:
@@ -45,10 +50,10 @@ class Standings:
         self._directory = directory
         self._terms = terms
         self._clock = clock
-        self._took_seconds = 0.0
-        self._rankings: SingleFlight[int, Ranking] = SingleFlight(
-            TLRUCache(1, lambda *_: self._kept_until(), timer=clock.monotonic)
-        )
+        self._took_seconds = self._read_at = 0.0
+        # By how many are listed: what has just been loaded is shown at once.
+        self._rankings: SingleFlight[int, Ranking] = SingleFlight(LRUCache(1))
+        self._turn = asyncio.Lock()
 
     async def ranking(self) -> Ranking:
         """Every organization, worst first; a few seconds old at most.
@@ -57,28 +62,44 @@ class Standings:
             DatabaseUnavailable: Nothing is known then.
         """
         directory = await self._directory.known()
+        last = self._rankings.cached(len(directory.keys))
+        if last is not None and self._overdue_seconds() < 0:
+            return last
 
         async def read(_: int) -> Ranking:
             return await self._read(directory)
 
-        # Kept only while as many are listed: what has just been loaded is shown at once.
-        return await self._rankings.get(len(directory.keys), read)
+        reading = self._rankings.start(len(directory.keys), read)
+        if last is not None and self._overdue_seconds() < OVERDUE_TIMES * self._took_seconds:
+            return last
+        ranking = await asyncio.shield(reading)
+        # Many may have waited. One at a time: others are answered meanwhile.
+        async with self._turn:
+            await asyncio.sleep(0)
+        return ranking
 
-    def _kept_until(self) -> float:
-        return self._clock.monotonic() + min(KEPT_TIMES * self._took_seconds, MOST_KEPT_SECONDS)
+    def _overdue_seconds(self) -> float:
+        kept_seconds = min(KEPT_TIMES * self._took_seconds, MOST_KEPT_SECONDS)
+        return self._clock.monotonic() - self._read_at - kept_seconds
 
     async def _read(self, directory: Directory) -> Ranking:
         began = self._clock.monotonic()
-        ranked: list[Ranked] = []
         async with self._database.read_only() as tx:
             now = (await tx.now()).timestamp()
             portions = quota_use.standings(tx, self._terms)
-            async for portion in with_pauses(portions, self._clock):
-                ranked += [(one.rank, one) for one in portion]
-        # In a thread: others are answered meanwhile.
-        ranking = await asyncio.to_thread(Ranking.of, ranked, directory.keys, self._idle, now)
-        self._took_seconds = self._clock.monotonic() - began
-        return ranking
+            ranked: list[list[Ranked]] = [
+                sorted((one.rank, one) for one in portion)
+                async for portion in with_pauses(portions, self._clock)
+            ]
+        # Not in a thread: it would take turns with this one, and others' answers with both.
+        builder = RankingBuilder(directory.keys)
+        async for called in with_pauses(in_portions(merge(*ranked), SORTED_AT_ONCE), self._clock):
+            builder.add_called(called)
+        async for keys in with_pauses(in_portions(directory.keys, SORTED_AT_ONCE), self._clock):
+            builder.add_listed(keys)
+        self._read_at = self._clock.monotonic()
+        self._took_seconds = self._read_at - began
+        return builder.ranking(self._idle, now)
 
     def _idle(self, key: OrganizationKey) -> Standing:
         return Standing.idle(key, self._terms.plan_of(key))

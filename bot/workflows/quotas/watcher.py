@@ -4,7 +4,6 @@ It never takes a slot that people are due: then the turn waits, in the database,
 while others have theirs. The call at the end of a pause is not its business, but the probe's.
 """
 
-import asyncio
 from datetime import UTC, datetime, timedelta
 
 import structlog
@@ -90,12 +89,13 @@ class Watcher:
         now = await self._now()
         await self._read(now)
         looks_at: list[float | None] = [now + IDLE.total_seconds()]
-        # Ten thousand organizations are looked through in a thread: others are answered meanwhile.
-        key = await asyncio.to_thread(next_check, self._watched.values(), self._pauses, now)
+        # To look through ten thousand takes some milliseconds; in a thread it would take hundreds,
+        # in which that thread and this one take turns.
+        key = next_check(self._watched.values(), self._pauses, now)
         if key is not None:
             await lease.confirm()
             looks_at.append(await self._take_turn(self._watched[key], now))
-        next_at = await asyncio.to_thread(next_turn_at, self._watched.values(), self._pauses, now)
+        next_at = next_turn_at(self._watched.values(), self._pauses, now)
         return datetime.fromtimestamp(min(filter(None, [*looks_at, next_at])), UTC)
 
     async def _now(self) -> float:
