@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 BROKEN, UNUSABLE = 1, 2
 # Little garbage is in circles, and to look for it among ten thousand organizations takes 40 ms in
 # which nobody is answered: among what is new now and then, among all seldom.
-GARBAGE_THRESHOLDS = (2_000, 10, 1_000)
+GARBAGE_THRESHOLDS = (2_000, 3, 3_000)
 
 
 def main(arguments: list[str] | None = None) -> int:

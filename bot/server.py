@@ -6,7 +6,7 @@ import ipaddress
 import json
 import re
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import parse_qsl
@@ -28,6 +28,7 @@ from bot.workflows.health import Health
 log = structlog.get_logger(__name__)
 
 MOST_BYTES = 1024 * 1024
+PIECE_BYTES = 64 * 1024
 MOST_FIELDS = 100
 # What Bolt looks a listener up by: a text wherever it stands.
 LOOKED_UP = ("command", "callback_id", "action_id", "response_url")
@@ -320,8 +321,11 @@ def make_server(
         refusal = _metrics_refusal(request, metrics_token)
         if refusal is not None:
             return refusal
+        page = await scrape()
         kind = {"Content-Type": "text/plain; version=0.0.4; charset=utf-8"}
-        return web.Response(body=await scrape(), headers=kind)
+        # In pieces: to hand over megabytes at once would keep others waiting.
+        pieces = _in_pieces(page) if len(page) > PIECE_BYTES else page
+        return web.Response(body=pieces, headers={**kind, "Content-Length": str(len(page))})
 
     server = web.Application(client_max_size=MOST_BYTES, middlewares=[_plain_bodies_only])
     server.on_response_prepare.append(_without_version)
@@ -331,6 +335,11 @@ def make_server(
     if slack is not None:
         server.router.add_post("/slack/events", slack.handle)
     return server
+
+
+async def _in_pieces(page: bytes) -> AsyncIterator[bytes]:
+    for start in range(0, len(page), PIECE_BYTES):
+        yield page[start : start + PIECE_BYTES]
 
 
 def _metrics_refusal(request: web.Request, token: str | None) -> web.Response | None:

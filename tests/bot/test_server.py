@@ -296,12 +296,14 @@ async def ask(server: web.Application, path: str, **headers: str) -> tuple[int, 
         await runner.cleanup()
 
 
-def a_server(missing: str | None = None, token: str | None = None) -> web.Application:
+def a_server(
+    missing: str | None = None, token: str | None = None, page: bytes = b"gatehouse_x 1\n"
+) -> web.Application:
     async def ready() -> str | None:
         return missing
 
     async def scrape() -> bytes:
-        return b"gatehouse_x 1\n"
+        return page
 
     return make_server(None, ready, scrape, token)
 
@@ -319,6 +321,11 @@ async def test_in_socket_mode_nothing_comes_in_over_http():
 
 async def test_metrics_are_for_this_machine_without_a_token():
     assert await ask(a_server(), "/metrics") == (200, "gatehouse_x 1\n")
+
+
+async def test_metrics_of_megabytes_arrive_whole():
+    page = "".join(f'gatehouse_x{{n="{number}"}} 1\n' for number in range(200_000))
+    assert await ask(a_server(page=page.encode()), "/metrics") == (200, page)
 
 
 @pytest.mark.parametrize("given", ["", "Bearer", "Bearer wrong", "Basic right", "bearer right"])
