@@ -67,7 +67,7 @@ async def _list(
     directory = await workflows.directory.directory(_cause(context), is_typed=context.is_typed)
     may_refresh = workflows.people.may(context.person, Permission.REFRESH)
     message = pages.listing(directory, view, may_refresh=may_refresh)
-    if not view.words or directory.matching(view.words):
+    if not view.words or directory.has_matching(view.words):
         return message
     return replies.with_commands(message, await _meant(directory, view.words))
 

@@ -59,6 +59,10 @@ def test_a_name_is_found_however_a_phone_writes_it(listed, typed):
     directory = a_directory(listed, "Another one")
     assert directory.find(typed).organization.name == listed
     assert [one.organization.name for one in directory.matching(f"of {typed}")] == [listed]
+    assert (directory.has_matching(f"of {typed}"), directory.has_matching("nobody")) == (
+        True,
+        False,
+    )
 
 
 @pytest.mark.parametrize(
@@ -127,7 +131,7 @@ def test_of_names_that_look_alike_the_one_that_is_typed_exactly_is_meant():
 @pytest.mark.parametrize("typed", ["", " ", "\u200b"])
 def test_nothing_is_nobody(typed):
     directory = a_directory("", "Acme")
-    assert directory.matching(typed) == []
+    assert (directory.matching(typed), directory.has_matching(typed)) == ([], False)
     with pytest.raises(
         NotFound, match=r"No organization is called “\u200b?”\. /orgs <text> searches"
     ):

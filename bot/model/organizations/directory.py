@@ -193,7 +193,7 @@ class Directory:
             return self
         new = Directory(tuple(reports))
         if new._contents == self._contents:
-            vars(new).update(places=self.places, keys=self.keys)
+            vars(new).update(places=self.places, keys=self.keys, _texts=self._texts)
         return new
 
     @cached_property
@@ -204,6 +204,11 @@ class Directory:
     def places(self) -> list[Place]:
         """Every organization with its data center, by name."""
         return list(merge(*(one.places for one in self._contents), key=_by_name))
+
+    @cached_property
+    def _texts(self) -> list[tuple[str, str, Place]]:
+        """What is looked through, and whose it is: side by side, for there may be ten thousand."""
+        return [(place.searchable, place.folded_name, place) for place in self.places]
 
     @cached_property
     def keys(self) -> dict[OrganizationKey, None]:
@@ -224,7 +229,12 @@ class Directory:
     def matching(self, text: str) -> list[Place]:
         """Return the organizations with the text in name, id, contact or currency, by name."""
         wanted = folded(text)
-        return [place for place in self.places if wanted and wanted in place.searchable]
+        return [place for words, _, place in self._texts if wanted in words] if wanted else []
+
+    def has_matching(self, text: str) -> bool:
+        """Whether there is one at least."""
+        wanted = folded(text)
+        return bool(wanted) and any(wanted in words for words, _, _ in self._texts)
 
     def name_of(self, key: OrganizationKey) -> str:
         """Return what to call whom a call counts against: a name where one is known."""
@@ -273,8 +283,8 @@ class Directory:
 
     def _called_in_part(self, text: str) -> list[Place]:
         wanted = folded(text)
-        fitting = [one for one in self.places if wanted in one.folded_name]
-        return _each_once(fitting) if wanted else []
+        fitting = [place for _, name, place in self._texts if wanted in name] if wanted else []
+        return _each_once(fitting)
 
     def _only(self, found: Sequence[Place], text: str) -> Place:
         if not found:
