@@ -82,6 +82,17 @@ GATEWAY_COUNTS = {
     "Gateway calls waiting": gateway_waits.count_waiting,
 }
 
+# What is forgotten. The outbox comes last: it keeps the cards of what is not.
+PRUNES = (
+    requests.forget,
+    flows.forget,
+    incidents.forget,
+    quota_use.forget,
+    home_views.forget,
+    received_events.forget,
+    outbox.prune,
+)
+
 
 @dataclass(frozen=True)
 class Gatehouse:
@@ -159,12 +170,7 @@ def _assemble(shared: Shared) -> Gatehouse:
     shared.jobs.on_edited = record.tell_of_job
     shared.runners.update({RECORD_KIND: record.look, WITNESS_KIND: record.witness})
     sender = Sender(shared.database, shared.slack, renderers)
-    # The outbox comes last: it keeps the cards of what is not forgotten.
-    prunes = [
-        *(requests.forget, flows.forget, incidents.forget, quota_use.forget),
-        *(home_views.forget, received_events.forget, outbox.prune),
-    ]
-    retention = Retention(shared.database, settings.retain_days, prunes)
+    retention = Retention(shared.database, settings.retain_days, PRUNES)
     shared.runners.update({SEND_KIND: sender.run, RETAIN_KIND: retention.run})
     shared.runners.update({**testusers.runners, **quotas.runners, HEALTH_JOB: alerts.end})
     shared.runners.update({home_views.PUBLISH: home.run, home_views.SPREAD: home.spread})

@@ -14,6 +14,7 @@ from bot.model.testusers.requests import RecordedChange
 from bot.store import seals
 from bot.store.engine import Transaction
 from bot.store.inserts import insert_into
+from bot.store.pruning import remove_some
 from bot.store.tables import flow_changes, flow_posts
 
 _POST = TypeAdapter(DoubtfulPost)
@@ -75,10 +76,11 @@ async def record_change(
 
 
 async def forget(tx: Transaction, before: datetime) -> int:
-    """Remove changes from before a time; return how many. The last one keeps its number in use."""
+    """Remove some changes from before a time; return how many. The last keeps its number in use."""
     last = select(func.max(flow_changes.c.id)).scalar_subquery()
-    old = (flow_changes.c.at < before) & (flow_changes.c.id < last)
-    return (await tx.connection.execute(delete(flow_changes).where(old))).rowcount
+    return await remove_some(
+        tx, flow_changes, (flow_changes.c.at < before) & (flow_changes.c.id < last)
+    )
 
 
 async def latest_change_id(tx: Transaction, flow_key: str) -> int:

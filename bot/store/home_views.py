@@ -9,7 +9,6 @@ from sqlalchemy import (
     ColumnElement,
     bindparam,
     case,
-    delete,
     exists,
     literal,
     null,
@@ -23,6 +22,7 @@ from bot.model.home import BETWEEN, OPEN_FOR
 from bot.store import jobs
 from bot.store.engine import Transaction
 from bot.store.inserts import in_few_sizes, insert_into
+from bot.store.pruning import remove_some
 from bot.store.tables import home_views
 from bot.store.types import UtcDateTime, to_microseconds
 
@@ -127,9 +127,8 @@ async def _put_jobs(tx: Transaction, whose: ColumnElement[bool]) -> list[datetim
 
 
 async def forget(tx: Transaction, before: datetime) -> int:
-    """Remove Home tabs that were opened before a time; return how many."""
-    old = delete(home_views).where(home_views.c.opened_at < before)
-    return (await tx.connection.execute(old)).rowcount
+    """Remove some Home tabs that were opened before a time; return how many."""
+    return await remove_some(tx, home_views, home_views.c.opened_at < before)
 
 
 async def _is_open(tx: Transaction) -> ColumnElement[bool]:

@@ -4,12 +4,13 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Row, Select, delete, func, select, update
+from sqlalchemy import Row, Select, func, select, update
 
 from bot.model.organizations.organization import OrganizationKey
 from bot.model.quotas.incidents import Incident
 from bot.store.accounts import blocks_of
 from bot.store.engine import Transaction
+from bot.store.pruning import remove_some
 from bot.store.tables import incidents
 from bot.store.tables import quota_organizations as organizations
 
@@ -125,6 +126,5 @@ def _incident(row: Row[Any], now: float) -> Incident:
 
 
 async def forget(tx: Transaction, before: datetime) -> int:
-    """Remove incidents that ended before a time; return how many."""
-    ended = delete(incidents).where(incidents.c.closed_at < before)
-    return (await tx.connection.execute(ended)).rowcount
+    """Remove some incidents that ended before a time; return how many."""
+    return await remove_some(tx, incidents, incidents.c.closed_at < before)

@@ -5,12 +5,13 @@ from dataclasses import field
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, String, cast, delete, exists, func, select, update
+from sqlalchemy import ColumnElement, String, cast, exists, func, select, update
 
 from bot.dataclass import dataclass
 from bot.store import home_views, jobs
 from bot.store.engine import Transaction
 from bot.store.inserts import insert_into
+from bot.store.pruning import remove_some
 from bot.store.tables import cards, incidents, outbox_messages, requests
 
 SEND = "send"
@@ -18,7 +19,6 @@ SEND = "send"
 # Between the key of a card and the message that is a copy of it.
 COPY = "/copy/"
 REQUEST_CARD, INCIDENT_CARD = "request:", "incident:"
-BATCH = 5_000
 # The fingerprint of a card that shows nobody knows what.
 WHATEVER = ""
 
@@ -138,24 +138,20 @@ async def mark_sent(tx: Transaction, ids: Sequence[int], failure: str | None = N
 
 
 async def prune(tx: Transaction, before: datetime) -> int:
-    """Remove messages that were sent before a time, and the cards that nothing more is told of.
+    """Remove some messages that were sent before a time; return how many.
 
-    Where a card stands is needed as long as there is what it shows: without it the next change
-    would post a second card, and the first would keep its buttons for ever.
+    When there are none any more, some cards that nothing more is told of. Where a card stands is
+    needed as long as there is what it shows: without it the next change would post a second card,
+    and the first would keep its buttons for ever.
     """
-    old = select(outbox_messages.c.id).where(outbox_messages.c.sent_at < before).limit(BATCH)
-    removed = await tx.connection.execute(
-        delete(outbox_messages).where(outbox_messages.c.id.in_(old))
-    )
-    if removed.rowcount == BATCH:
-        return removed.rowcount
+    removed = await remove_some(tx, outbox_messages, outbox_messages.c.sent_at < before)
+    if removed:
+        return removed
     is_written = exists().where(outbox_messages.c.key == cards.c.key)
     shows_request = _is_there(REQUEST_CARD, requests.c.id)
     shows_incident = _is_there(INCIDENT_CARD, cast(incidents.c.id, String))
     unneeded = (cards.c.sent_at < before) & ~is_written & ~shows_request & ~shows_incident
-    some = select(cards.c.key).where(unneeded).limit(BATCH)
-    gone = await tx.connection.execute(delete(cards).where(cards.c.key.in_(some)))
-    return removed.rowcount + gone.rowcount
+    return await remove_some(tx, cards, unneeded)
 
 
 def _is_there(prefix: str, ids: ColumnElement[str]) -> ColumnElement[bool]:

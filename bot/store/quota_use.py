@@ -25,6 +25,7 @@ from bot.model.quotas.watching import Watched
 from bot.store.accounts import Account, day_limit_of, load_all
 from bot.store.engine import Transaction
 from bot.store.inserts import insert_into
+from bot.store.pruning import remove_some
 from bot.store.tables import quota_calls as calls
 from bot.store.tables import quota_hours as hours
 from bot.store.tables import quota_organizations as organizations
@@ -159,9 +160,8 @@ async def tidy(tx: Transaction, organization: int) -> None:
 
 
 async def forget(tx: Transaction, before: datetime) -> int:
-    """Remove the sums of hours before a time; return how many."""
-    old = delete(hours).where(hours.c.hour_at < before.timestamp())
-    return (await tx.connection.execute(old)).rowcount
+    """Remove some sums of hours before a time; return how many."""
+    return await remove_some(tx, hours, hours.c.hour_at < before.timestamp())
 
 
 async def _oldest_kept(tx: Transaction) -> float:

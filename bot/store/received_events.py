@@ -2,10 +2,11 @@
 
 from datetime import datetime, timedelta
 
-from sqlalchemy import delete, update
+from sqlalchemy import update
 
 from bot.store.engine import Transaction
 from bot.store.inserts import insert_into
+from bot.store.pruning import remove_some
 from bot.store.tables import received_events
 
 # Who received one and has not answered by then has died over it.
@@ -52,8 +53,8 @@ async def answered(tx: Transaction, event_id: str) -> None:
 
 
 async def forget(tx: Transaction, before: datetime) -> int:
-    """Remove events that came before a time, and old signatures; return how many."""
+    """Remove some events that came before a time, or old signatures; return how many."""
     at = received_events.c.received_at
     is_signature = received_events.c.event_id.startswith(SIGNATURE)
     is_old = (at < before) | (is_signature & (at < await tx.now() - SIGNED_KEPT))
-    return (await tx.connection.execute(delete(received_events).where(is_old))).rowcount
+    return await remove_some(tx, received_events, is_old)

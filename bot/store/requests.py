@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from pydantic import TypeAdapter
-from sqlalchemy import Select, delete, exists, func, select, update
+from sqlalchemy import Select, exists, func, select, update
 
 from bot.errors import RecordEdited
 from bot.model.testusers.approval import TRANSITIONS, State
@@ -15,11 +15,11 @@ from bot.model.testusers.requests import Progress, Request, RequestedChange, Who
 from bot.store import seals
 from bot.store.engine import Transaction
 from bot.store.inserts import in_few_sizes, insert_into
+from bot.store.pruning import remove_some
 from bot.store.tables import grants, outbox_messages, requests
 
 _REQUESTED_CHANGE = TypeAdapter(RequestedChange)
 _PROGRESS = TypeAdapter(Progress)
-BATCH = 2_000
 UNDER_WAY = (State.PENDING.value, State.SCHEDULED.value, State.APPLYING.value)
 DECIDED = (*(state.value for state, ends in TRANSITIONS.items() if not ends), State.FAILED.value)
 
@@ -178,11 +178,10 @@ async def of_flow(
 
 
 async def forget(tx: Transaction, before: datetime) -> int:
-    """Remove what was decided before that time and is over since then; return how many.
+    """Remove some of what was decided before that time and is over since then; return how many.
 
     A grant of it that has an end still wants its card then. And what was told of it later, or is
-    yet to be told, says that it went on: a failure that was retried, a grant that ended. It is
-    asked again until there are none.
+    yet to be told, says that it went on: a failure that was retried, a grant that ended.
     """
     old = requests.c.state.in_(DECIDED) & (requests.c.decided_at < before)
     runs_on = (grants.c.request_id == requests.c.id) & grants.c.ends_at.is_not(None)
@@ -190,10 +189,7 @@ async def forget(tx: Transaction, before: datetime) -> int:
     is_told = (outbox_messages.c.subject == requests.c.id) & is_told_since
     # Neither as NOT IN: PostgreSQL would look through all of them for each request.
     over = old & ~exists().where(runs_on) & ~exists().where(is_told)
-    some = select(requests.c.id).where(over).limit(BATCH)
-    return int(
-        (await tx.connection.execute(delete(requests).where(requests.c.id.in_(some)))).rowcount
-    )
+    return await remove_some(tx, requests, over)
 
 
 async def _all(tx: Transaction, query: Select[Any]) -> list[Request]:

@@ -1,18 +1,21 @@
 """What is old is forgotten; what waits is not."""
 
+from collections import defaultdict
 from datetime import timedelta
 
 import pytest
-from sqlalchemy import event, text
+from sqlalchemy import JSON, event, text
 
+from bot.app import PRUNES
 from bot.background.jobs import Lease
 from bot.background.retention import Retention
 from bot.model.testusers.approval import Act, State
 from bot.service_errors import ServiceFailed
-from bot.store import flows, incidents, jobs, outbox, requests, tables
+from bot.store import flows, incidents, jobs, outbox, received_events, requests, tables
 from bot.store.engine import Database
 from bot.store.jobs import Job
 from bot.store.outbox import OutboxMessage, SentCard
+from bot.store.types import EpochSeconds, UtcDateTime
 from bot.workflows.testusers.transitions import card_key
 from tests.support.testusers import WELCOME, FakeFlowService, World, default_rules
 
@@ -182,24 +185,76 @@ async def test_the_card_of_a_request_that_waits_stays_however_long_that_is(datab
     assert await cards(database, card_key(request.id)) == [card_key(request.id)]
 
 
-async def test_everything_old_goes_however_many_times_that_takes(database, clock, monkeypatch):
-    world = World(database, clock)
-    monkeypatch.setattr("bot.store.requests.BATCH", 2)
-    monkeypatch.setattr("bot.store.outbox.BATCH", 2)
-    for number in range(5):
-        request = await world.ask(f"add welcome +{number}")
-        await world.decide(Act.DENY, request)
-    await world.work()
-    world.clock.advance(500 * 86400)
-    prunes = [requests.forget, flows.forget, outbox.prune]
-    await Retention(world.database, 400, prunes).run(None, None)
-    async with world.database.read_only() as tx:
-        for table in (tables.requests, tables.outbox_messages, tables.cards):
-            assert (await tx.connection.execute(table.select())).all() == []
+@pytest.fixture
+def steps(database, monkeypatch):
+    """How many rows each `DELETE` removed, by its table, where two may go at a time."""
+    monkeypatch.setattr("bot.store.pruning.BATCH", 2)
+    removed = defaultdict(list)
+
+    def note(_connection, cursor, statement, *_):
+        words = statement.split(maxsplit=3)
+        if words[0] == "DELETE":
+            removed[words[2]].append(cursor.rowcount)
+
+    event.listen(database.engine.sync_engine, "after_cursor_execute", note)
+    return removed
+
+
+def old_row(table, number, now):
+    """A row of any table that is over and done with."""
+    values = {
+        column.name: now
+        if isinstance(column.type, UtcDateTime)
+        else now.timestamp() - number
+        if isinstance(column.type, EpochSeconds)
+        else column.type.python_type(number)
+        for column in table.c
+        if not isinstance(column.type, JSON)
+    }
+    jsons = {column.name: {} for column in table.c if isinstance(column.type, JSON)}
+    return values | jsons | ({"state": State.DENIED} if "state" in values else {})
+
+
+async def rows_of(database, table):
+    async with database.read_only() as tx:
+        return (await tx.connection.execute(table.select())).all()
+
+
+async def test_all_that_is_old_goes_in_small_steps(database, clock, steps):
+    forgotten = [
+        tables.requests,
+        tables.flow_changes,
+        tables.incidents,
+        tables.quota_hours,
+        tables.home_views,
+        tables.received_events,
+        tables.outbox_messages,
+        tables.cards,
+    ]
+    async with database.transaction() as tx:
+        for table in forgotten:
+            rows = [old_row(table, number, clock.now()) for number in range(1, 6)]
+            await tx.connection.execute(table.insert(), rows)
+    clock.advance(500 * DAY)
+    await Retention(database, 400, PRUNES).run(None, None)
+    left = {table.name: len(await rows_of(database, table)) for table in forgotten}
+    # The last change keeps its number in use.
+    assert left == {table.name: int(table is tables.flow_changes) for table in forgotten}
+    assert {name: max(removed) for name, removed in steps.items()} == dict.fromkeys(left, 2)
+
+
+async def test_signatures_go_in_small_steps_after_a_day(database, clock, steps):
+    async with database.transaction() as tx:
+        for number in range(5):
+            await received_events.take_signed(tx, str(number))
+    clock.advance(2 * DAY)
+    await Retention(database, 400, PRUNES).run(None, None)
+    assert await rows_of(database, tables.received_events) == []
+    assert max(steps["received_events"]) == 2
 
 
 @pytest.mark.postgres
-@pytest.mark.parametrize("prune", [requests.forget, outbox.prune])
+@pytest.mark.parametrize("prune", PRUNES, ids=lambda prune: prune.__module__)
 async def test_nothing_is_looked_through_again_for_each_row(postgres_url, clock, prune):
     """PostgreSQL does so for NOT IN as soon as the hash of what it compares with is too large."""
     database = Database(postgres_url, clock)
