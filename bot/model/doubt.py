@@ -125,6 +125,11 @@ def sent_for(posts: Iterable[DoubtfulPost], request_id: str) -> Change:
     return sent
 
 
+def sent_at(posts: Iterable[DoubtfulPost]) -> dict[str, datetime]:
+    """When each request was sent that is in doubt, the last time."""
+    return {step.request_id: post.sent_at for post in posts for step in post.plan.steps}
+
+
 def _as_sent(posts: Iterable[DoubtfulPost], there: Collection[str]) -> set[str]:
     """Who is there or not as one of these has it: what an earlier POST has undone is not that."""
     return {

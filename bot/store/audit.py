@@ -31,6 +31,7 @@ UNSEALED = "what stands before it is not what stood there when its key began to 
 KEY_ENTRIES = ("audit.key_began", "audit.key_rotated")
 # After these no request is applied any more.
 OVER = frozenset({"request.applied", "request.denied", "request.cancelled", "request.expired"})
+IN_PART = "request.applied_in_part"
 UNREADABLE = "its content cannot be read"
 # What SQLite's driver says of a text whose bytes are none.
 NO_TEXT = "Could not decode to UTF-8"
@@ -52,6 +53,14 @@ class Content:
     def digest(self) -> str:
         """The digest so far."""
         return self._sha.hexdigest()
+
+
+def _named_in_part(row: Row[Any]) -> set[str]:
+    """Whom an entry says to have come or gone by a request of which the rest failed."""
+    if row.action != IN_PART:
+        return set()
+    detail = json.loads(row.detail)
+    return {*detail["additions"], *detail["removals"]}
 
 
 class AuditStore:
@@ -83,12 +92,17 @@ class AuditStore:
             return False
 
     async def allows(
-        self, tx: Transaction, request_id: str, approver_ids: AbstractSet[str]
+        self,
+        tx: Transaction,
+        request_id: str,
+        approver_ids: AbstractSet[str],
+        settled: AbstractSet[str] = frozenset(),
     ) -> bool:
         """Return whether the chain has what an approved request must have, and not its end.
 
         It was created, and approved by these people or made without approval, in entries that only
-        who has the key can write. Without a key the chain proves nothing.
+        who has the key can write. Nobody had it applied in part but those who are `settled` by its
+        row. Without a key the chain proves nothing.
         """
         if self._key is None:
             return True
@@ -96,9 +110,10 @@ class AuditStore:
         entries = (await tx.connection.execute(query)).all()
         from_key = await self._key_counts_from(tx)
         # What is older than a rotation is sealed as a whole by it.
-        actors = [(row.action, row.actor) for row in entries if self._counts(row, from_key)]
+        counted = [row for row in entries if self._counts(row, from_key)]
+        actors = [(row.action, row.actor) for row in counted]
         actions = {action for action, _ in actors}
-        if actions & OVER:
+        if actions & OVER or any(not _named_in_part(row) <= settled for row in counted):
             return False
         if "request.created_without_approval" in actions:
             return True

@@ -131,11 +131,12 @@ def _request_change(verb: str, detail: Mapping[str, Any], who: str, names: Names
     flow = names.flow(detail["flow"])
     if verb in BY_ITSELF:
         return f"A change to {flow} {BY_ITSELF[verb]}"
-    if verb == "applied":
+    if verb in {"applied", "applied_in_part"}:
         approvers = [names.person(one) for one in detail["approvers"]]
         by = f"approved by {', '.join(approvers)}" if approvers else "without approval"
         change = _change(detail, flow, ("added", "removed")) or f"had nothing to change on {flow}"
-        return f"Gatehouse {change}, {by}"
+        rest = "" if verb == "applied" else "; the rest of the change failed"
+        return f"Gatehouse {change}, {by}{rest}"
     if verb in {"created", "created_without_approval"}:
         change = _change(detail, flow, ("add", "remove")) or f"change end dates on {flow}"
         return f"{who} asked to {change}{'' if verb == 'created' else ' without approval'}"

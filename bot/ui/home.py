@@ -89,7 +89,8 @@ def _own(content: HomeContent, show: Show) -> list[SlackBlock]:
 
 
 def _request(request: Request, show: Show, *, cancels: bool) -> SlackBlock:
-    state = f"{STATES[request.state]}{_by(request)}{_why(request, show)}"
+    in_part = " in part" if request.has_failed_in_part else ""
+    state = f"{STATES[request.state]}{in_part}{_by(request)}{_why(request, show)}"
     asked = f"asked {text.time(request.created_at)}"
     markup = f"{state}\n{_capital(change_of(request, show))} · {asked}"
     if request.state not in {State.PENDING, State.SCHEDULED} or not cancels:

@@ -1,5 +1,6 @@
 """What is sent for all that is due, and what taking it back does."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from hypothesis import given
@@ -117,6 +118,28 @@ def test_whose_time_is_over_already_goes_instead_of_coming() -> None:
     assert plan.steps[0].over == ("a",)
 
 
+def in_part(change: Change, part: Change, **more) -> Request:
+    """An approved request that failed before, when a part of it took effect."""
+    request = asked(change, **more)
+    done = Done(NOW, part, NO_CHANGE, NO_CHANGE, 0, 1)
+    return replace(request, progress=replace(request.progress, part=done))
+
+
+def test_step_leaves_alone_whom_a_part_has_dealt_with() -> None:
+    request = in_part(Change(("a", "b"), ("x",)), Change(("a",), ("x",)), ends={"a": NOW})
+    plan = plan_of("x", request)
+    assert plan.after == ("x", "b")
+    assert (plan.steps[0].change, plan.steps[0].over) == (Change(("b",)), ())
+    assert request.change_at(NOW) == Change(("b",))
+
+
+def test_part_of_a_request_keeps_no_later_one_waiting() -> None:
+    first = in_part(Change(("a", "b")), Change(("a",)), retry_at=LATER)
+    second, third = asked(Change((), ("a",)), "2"), asked(Change((), ("b",)), "3")
+    assert whose_turn([first, second, third], NOW) == [second]
+    assert true_already([first, second, third], lambda one: one is not first) == [second]
+
+
 def test_grants_that_are_over_end_and_who_was_gone_is_told() -> None:
     due = [grant("a"), grant("b"), grant("c"), grant("d")]
     plan = plan_of("ax", asked(Change(("d",))), due=due, ended=("b",))
@@ -198,8 +221,8 @@ def test_a_later_request_for_somebody_waits_for_the_earlier_one() -> None:
 def test_a_request_is_fulfilled_unless_an_earlier_one_changes_that() -> None:
     first, second = asked(Change(("a",)), "1"), asked(Change((), ("a",)), "2")
     third = asked(Change(("b",)), "3")
-    assert true_already([first, second, third], "b", NOW) == [third]
-    assert true_already([first, second, third], "ab", NOW) == [first, third]
-    over = asked(Change(("c",)), "4", ends={"c": LATER})
-    assert true_already([over], "", NOW) == []
-    assert true_already([over], "", LATER) == [over]
+    some = [first, second, third]
+    assert true_already(some, lambda one: one in (second, third)) == [third]
+    assert true_already(some, lambda one: one in (first, third)) == [first, third]
+    assert true_already(some, lambda one: one is not first) == [third]
+    assert true_already(some[1:], lambda one: one is not first) == [second, third]

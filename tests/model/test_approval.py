@@ -68,6 +68,12 @@ def test_a_retry_has_no_end() -> None:
     assert decided(Act.RETRY, asked(State.FAILED), ADA, at=LATER).is_followed
 
 
+def test_what_is_being_undone_is_not_retried() -> None:
+    request = asked(State.FAILED, is_being_undone=True)
+    assert decided(Act.RETRY, request, ADA) == Decision(Reason.BEING_UNDONE)
+    assert decided(Act.APPROVE, asked(is_being_undone=True), ADA).is_followed
+
+
 def test_a_quorum_counts_distinct_people() -> None:
     two = Rules(approvals_needed=2)
     first = decided(Act.APPROVE, asked(), ADA, two)

@@ -6,9 +6,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from bot.model.testusers.approval import Facts, State
-from bot.model.testusers.changes import Change, Flow
+from bot.model.testusers.changes import NO_CHANGE, Change, Flow
 from bot.model.testusers.requests import (
     Approval,
+    Done,
     Ended,
     Progress,
     Request,
@@ -21,6 +22,8 @@ SOON, LATER = NOW + timedelta(minutes=1), NOW + timedelta(hours=1)
 OTTO, ADA = Who("U0OTTO", "Otto"), Who("U0ADA", "Ada")
 ASKED = RequestedChange(Change(("a", "b"), ("x",)), (), 0)
 REQUEST = Request("1", Flow("FW1"), OTTO, ASKED, NOW, LATER)
+PART = Done(NOW, Change(("b",), ("x",)), NO_CHANGE, NO_CHANGE, 3, 3, {"b": LATER}, {"x": SOON})
+IN_PART = replace(REQUEST, state=State.FAILED, progress=Progress(part=PART))
 
 
 def test_a_new_request_waits_and_nothing_has_happened_to_it() -> None:
@@ -65,6 +68,8 @@ def test_the_state_machine_is_told_who_asked_who_approved_and_the_times() -> Non
         progress=Progress(approvals=(Approval(ADA, NOW),)),
     )
     assert approved.facts == Facts(State.PENDING, "U0OTTO", LATER, ("U0ADA",), SOON)
+    undone = replace(approved, progress=replace(approved.progress, undone_by="2"))
+    assert undone.facts == replace(approved.facts, is_being_undone=True)
 
 
 @pytest.mark.parametrize(
@@ -75,6 +80,9 @@ def test_the_state_machine_is_told_who_asked_who_approved_and_the_times() -> Non
         (Progress(ended=(Ended("a", NOW, False),), superseded=("b",)), True),
         (Progress(superseded=("a", "b")), True),
         (Progress(is_undone=True), True),
+        (Progress(part=PART), False),
+        (Progress(part=PART, ended=(Ended("a", NOW, False),)), False),
+        (Progress(part=PART, ended=(Ended("b", NOW, False),)), True),
     ],
 )
 def test_a_request_is_over_when_nobody_has_access_by_it(progress: Progress, is_over: bool) -> None:
@@ -85,6 +93,25 @@ def test_a_fixed_end_that_is_over_lets_nobody_stay_or_come() -> None:
     request = replace(REQUEST, requested=replace(ASKED, ends={"a": SOON, "x": SOON}))
     assert request.change_at(NOW) == Change(("a", "b"), ("x",))
     assert request.change_at(SOON) == Change(("b",), ("x", "a"))
+
+
+def test_part_that_took_effect_is_not_left_to_be_done() -> None:
+    assert (REQUEST.took_effect, REQUEST.left) == (None, ASKED.change)
+    assert (IN_PART.took_effect, IN_PART.left) == (PART, Change(("a",)))
+    ends = replace(ASKED, ends={"a": SOON, "b": SOON})
+    assert replace(IN_PART, requested=ends).change_at(SOON) == Change((), ("a",))
+    done = replace(PART, at=LATER)
+    assert replace(IN_PART, progress=Progress(part=PART, done=done)).took_effect is done
+
+
+def test_what_is_done_has_the_part_that_took_effect_before() -> None:
+    rest = Done(LATER, Change(("a",)), NO_CHANGE, Change(("o",)), 4, 5, {"a": SOON}, {"a": None})
+    assert rest.after(None) is rest
+    whole = rest.after(PART)
+    assert (whole.at, whole.change) == (LATER, Change(("b", "a"), ("x",)))
+    assert (whole.outside, whole.size_before, whole.size_after) == (rest.outside, 3, 5)
+    assert whole.ends_at == {"a": SOON, "b": LATER}
+    assert whole.previous_ends == {"a": None, "x": SOON}
 
 
 def test_access_ends_at_its_fixed_end_or_so_long_after_it_began() -> None:

@@ -305,6 +305,17 @@ async def test_approval_must_be_in_the_chain(sealed):
         assert not await audit.allows(tx, "r1", {"U0ADA"})
 
 
+async def test_older_row_has_no_part_applied_a_second_time(sealed):
+    audit = AuditStore(OLD)
+    part = {"additions": ["+1"], "removals": ["+2"]}
+    async with sealed.transaction() as tx:
+        await audit.append(tx, AuditEntry("U0ADAM", "request.created_without_approval", "r1"))
+        await audit.append(tx, AuditEntry("gatehouse", "request.applied_in_part", "r1", part))
+        allowed = [await audit.allows(tx, "r1", set(), some) for some in (set(), {"+1"})]
+        assert allowed == [False, False]
+        assert await audit.allows(tx, "r1", set(), {"+1", "+2", "+3"})
+
+
 async def test_exported_entries_are_all_of_them(sealed):
     audit = AuditStore(OLD)
     async with sealed.transaction() as tx:

@@ -96,6 +96,21 @@ class FakeFlowService:
             self.lists[flow_sid] = list(identities)
         self.in_the_air.clear()
 
+    def store_without(self, lost: str) -> None:
+        """Let each update of a list drop an identity, and the answer say so."""
+        self._store_as(lambda identities: [one for one in identities if one != lost])
+
+    def store_with(self, kept: str) -> None:
+        """Let each update of a list keep an identity, and the answer say so."""
+        self._store_as(lambda identities: list(dict.fromkeys((*identities, kept))))
+
+    def _store_as(self, stored: Callable[[list[str]], list[str]]) -> None:
+        def answer(identities: list[str]) -> list[str]:
+            identities[:] = stored(identities)
+            return list(identities)
+
+        self.answers = answer
+
     def _known(self, flow_sid: str) -> None:
         if flow_sid not in self.lists:
             raise ServiceRefused("flow", "No such flow.", status=404, message="No such flow.")

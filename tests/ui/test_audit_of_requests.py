@@ -30,6 +30,13 @@ NAMES = audit.Names({"U0OTTO": "Otto"}, {SID: "welcome"})
             {"before": ["+1"]},
             "*Otto* deleted the preset `@demo` (`+1`)",
         ),
+        (
+            "bot",
+            "request.applied_in_part",
+            "12345678",
+            {"flow": SID, "additions": ["+1"], "removals": [], "approvers": ["U0OTTO"]},
+            "added `+1` to *welcome*, approved by *Otto*; the rest of the change failed",
+        ),
         ("bot", "request.started", "12345678", {"flow": SID}, "*welcome* started at its time"),
         (
             "bot",

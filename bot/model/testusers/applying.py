@@ -4,7 +4,7 @@ A plan is stored before it is sent, so that after a crash in between it is known
 `bot.model.doubt` says what the list tells of it.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import field
 from datetime import datetime
 
@@ -151,7 +151,7 @@ def _step(
         len(after) - grown,
         len(after),
         wanted,
-        tuple(one for one in request.requested.change.additions if one not in wanted.additions),
+        tuple(one for one in request.left.additions if one not in wanted.additions),
     )
     return step, after
 
@@ -169,7 +169,7 @@ def whose_turn(waiting: Sequence[Request], at: datetime) -> list[Request]:
     named: set[str] = set()
     due = []
     for request in waiting:
-        identities = request.requested.change.identities
+        identities = request.left.identities
         if (request.progress.retry_at or at) <= at and named.isdisjoint(identities):
             due.append(request)
         else:
@@ -178,14 +178,14 @@ def whose_turn(waiting: Sequence[Request], at: datetime) -> list[Request]:
 
 
 def true_already(
-    waiting: Sequence[Request], listed: Collection[str], at: datetime
+    waiting: Sequence[Request], is_fulfilled: Callable[[Request], bool]
 ) -> list[Request]:
     """The requests that the list fulfils as it is, unless an earlier one changes that."""
     named: set[str] = set()
     fulfilled = []
     for request in waiting:
-        identities = request.requested.change.identities
-        if is_true(request.change_at(at), listed) and named.isdisjoint(identities):
+        identities = request.left.identities
+        if is_fulfilled(request) and named.isdisjoint(identities):
             fulfilled.append(request)
         else:
             named.update(identities)

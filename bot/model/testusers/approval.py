@@ -77,13 +77,15 @@ class Reason(StrEnum):
     TOO_LATE = "too_late"
     NOT_THE_REQUESTER = "not_the_requester"
     APPROVED_BEFORE = "approved_before"
+    BEING_UNDONE = "being_undone"
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
     """What of a stored request matters for a decision. The ids are Slack's.
 
-    `starts_at` is when an approved change is to be applied; None for at once.
+    `starts_at` is when an approved change is to be applied; None for at once. `is_being_undone` is
+    whether somebody has asked to take back what of it has taken effect, or had it taken back.
     """
 
     state: State
@@ -91,6 +93,7 @@ class Facts:
     expires_at: datetime
     approver_ids: tuple[str, ...] = ()
     starts_at: datetime | None = None
+    is_being_undone: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +148,8 @@ def decide(
         return Decision(Reason.TOO_LATE, State.EXPIRED)
     if act is Act.APPROVE:
         return _count(request, actor_id, rules, entitled_ids, at)
+    if act is Act.RETRY and request.is_being_undone:
+        return Decision(Reason.BEING_UNDONE)
     return Decision(Reason.ALLOWED, _NEXT[act])
 
 

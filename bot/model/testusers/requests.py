@@ -73,6 +73,18 @@ class Done:
     ends_at: Mapping[str, datetime] = field(default_factory=dict)
     previous_ends: Mapping[str, datetime | None] = field(default_factory=dict)
 
+    def after(self, part: "Done | None") -> "Done":
+        """The same, with what took effect before."""
+        if part is None:
+            return self
+        return replace(
+            self,
+            change=part.change.then(self.change),
+            size_before=part.size_before,
+            ends_at={**part.ends_at, **self.ends_at},
+            previous_ends={**part.previous_ends, **self.previous_ends},
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Ended:
@@ -89,11 +101,11 @@ class Progress:
 
     `is_unsure` says of a failure that nobody knows whether the change arrived all the same.
     `retries` are the ids of the clicks that had it tried again. `landed` is what of it was found on
-    the list before all of it was true. `superseded` are people whose grant a later request replaced
-    or removed; `overdue` is why a grant that is over could not be ended yet; `undone_by` is the id
-    of the request that undoes this one, and `is_undone` that it did; `undo_given_up_at` is when the
-    last one was denied, cancelled or ran out; `delivery_id` is the id in the log of what Slack sent
-    last to have it applied.
+    the list before all of it was true; once it has failed, that has taken effect and is `part`.
+    `superseded` are people whose grant a later request replaced or removed; `overdue` is why a
+    grant that is over could not be ended yet; `undone_by` is the id of the request that undoes this
+    one, and `is_undone` that it did; `undo_given_up_at` is when the last one was denied, cancelled
+    or ran out; `delivery_id` is the id in the log of what Slack sent last to have it applied.
     """
 
     approvals: tuple[Approval, ...] = ()
@@ -104,6 +116,7 @@ class Progress:
     retry_at: datetime | None = None
     retries: tuple[str, ...] = ()
     landed: Change = NO_CHANGE
+    part: Done | None = None
     done: Done | None = None
     ended: tuple[Ended, ...] = ()
     superseded: tuple[str, ...] = ()
@@ -143,22 +156,42 @@ class Request:
             self.expires_at,
             tuple(approval.who.slack_user_id for approval in self.progress.approvals),
             self.requested.starts_at,
+            is_being_undone=self.progress.undone_by is not None,
         )
+
+    @property
+    def has_failed_in_part(self) -> bool:
+        """Whether it has failed, and the service has carried out a part of it."""
+        return self.state is State.FAILED and self.progress.part is not None
+
+    @property
+    def took_effect(self) -> Done | None:
+        """What of it took effect: all, or a part of what failed; None for nothing."""
+        return self.progress.done or self.progress.part
+
+    @property
+    def left(self) -> Change:
+        """What of it has not taken effect: a part that has is not done a second time."""
+        if self.progress.part is None:
+            return self.requested.change
+        return self.requested.change.without(self.progress.part.change.identities)
 
     @property
     def is_over(self) -> bool:
         """Whether nobody whom it added has access by it any more."""
         gone = {one.identity for one in self.progress.ended} | set(self.progress.superseded)
-        return self.progress.is_undone or gone.issuperset(self.requested.change.additions)
+        part = self.progress.part
+        change = self.requested.change if part is None else part.change
+        return self.progress.is_undone or gone.issuperset(change.additions)
 
     def moved(self, state: State, by: Who, at: datetime, progress: Progress) -> "Request":
         """The request after somebody decided."""
         return replace(self, state=state, decided_by=by, decided_at=at, progress=progress)
 
     def change_at(self, at: datetime) -> Change:
-        """What it asks for at a moment: a fixed end that is over lets nobody stay or come."""
+        """What is left of it at a moment: a fixed end that is over lets nobody stay or come."""
         over = [one for one, end in self.requested.ends.items() if end <= at]
-        change = self.requested.change
+        change = self.left
         late = tuple(one for one in change.additions if one in over)
         return Change(change.without(late).additions, change.removals + late)
 

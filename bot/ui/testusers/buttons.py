@@ -20,8 +20,8 @@ def request_buttons(request: Request) -> list[SlackBlock]:
     buttons = {
         State.PENDING: decision_buttons(request),
         State.SCHEDULED: decision_buttons(request, decides=False),
-        State.FAILED: [_retry_button(request)],
-        State.APPLIED: [_undo_button(request)] if _can_be_undone(request) else [],
+        State.FAILED: [_retry_button(request), *_undo_button(request)],
+        State.APPLIED: _undo_button(request),
     }.get(request.state, [])
     if request.progress.undone_by:
         return []
@@ -30,7 +30,11 @@ def request_buttons(request: Request) -> list[SlackBlock]:
 
 def _can_be_undone(request: Request) -> bool:
     """Whether the inverse would change anything, as far as the card knows."""
-    return bool(request.requested.change.removals) or not request.is_over
+    part = request.progress.part
+    if request.state is State.FAILED and part is None:
+        return False
+    change = request.requested.change if part is None else part.change
+    return bool(change.removals) or not request.is_over
 
 
 def decision_buttons(
@@ -54,11 +58,13 @@ def _retry_button(request: Request) -> SlackBlock:
     return _button(request, "Retry", ids.TESTUSERS_RETRY, sure=sure)
 
 
-def _undo_button(request: Request) -> SlackBlock:
+def _undo_button(request: Request) -> list[SlackBlock]:
+    """`Undo`, where it would change anything."""
     sure = block_kit.confirm(
         "Undo this change?", "The approvers are asked to take it back.", "Undo"
     )
-    return _button(request, "Undo", ids.TESTUSERS_UNDO, sure=sure)
+    button = _button(request, "Undo", ids.TESTUSERS_UNDO, sure=sure)
+    return [button] if _can_be_undone(request) else []
 
 
 def _button(

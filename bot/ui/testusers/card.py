@@ -25,6 +25,7 @@ from bot.ui.testusers.phrases import (
     sections,
     size_of,
     small_print,
+    what_failed,
     who,
 )
 
@@ -178,9 +179,8 @@ def _trying(request: Request, style: _Style) -> str:
 
 def _failed(request: Request, style: _Style) -> str:
     failure = text.sentence(request.progress.failure, style.reason_characters)
-    if request.progress.is_unsure:
-        return f":grey_question: *Failed: not sure whether the change went through.* {failure}"
-    return f":x: *Failed: nothing was changed.* {failure}"
+    mark = ":grey_question:" if request.progress.is_unsure else ":x:"
+    return f"{mark} *Failed: {what_failed(request)}.* {failure}"
 
 
 def _given_up(request: Request, needed: int, style: _Style) -> list[str]:
@@ -261,7 +261,7 @@ def _decided(request: Request) -> str:
 
 
 def _sizes(request: Request) -> str:
-    done = request.progress.done
+    done = request.took_effect
     if done is not None:
         return f"{done.size_before} → {how_many(done.size_after)}"
     if request.state in GIVEN_UP:

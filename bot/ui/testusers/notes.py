@@ -20,7 +20,9 @@ from bot.ui.testusers.phrases import (
     effect_after,
     flow_name,
     mention,
+    parts_of,
     quote,
+    what_failed,
     who,
 )
 
@@ -157,11 +159,10 @@ def _granted(request: Request) -> str:
 
 
 def _failed(request: Request, reason: str) -> list[str]:
-    is_unsure = request.progress.is_unsure
-    changed = "not sure whether the change went through" if is_unsure else "nothing was changed"
     about = f"your request to {change_of(request)}, {_granted(request)}"
     return [
-        f":x: *Failed*, {changed}: {about}.",
+        f":x: *Failed*, {what_failed(request)}: {about}.",
+        *parts_of(request),
         f"{text.sentence(reason, 500)} An approver can press Retry on the card.",
     ]
 
@@ -182,7 +183,9 @@ def with_next_steps(message: Message, request: Request, card: str | None) -> Mes
 def failed_in_thread(request: Request) -> Message:
     """The message in the card's thread, so that who approved hears of a failure."""
     reason = text.sentence(request.progress.failure, 500)
-    return _message([f":x: This failed: {change_of(request)}. {reason}"])
+    in_part = f", {what_failed(request)}" if request.has_failed_in_part else ""
+    line = f":x: This failed{in_part}: {change_of(request)}. {reason}"
+    return _message([line, *parts_of(request)])
 
 
 def _ended(request: Request, identities: list[str]) -> Message:

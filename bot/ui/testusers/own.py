@@ -6,7 +6,7 @@ from bot.model.testusers.requests import Request
 from bot.ui import block_kit, text
 from bot.ui.message import Message, SlackBlock
 from bot.ui.testusers.buttons import decision_buttons, extend_button
-from bot.ui.testusers.phrases import Show, change_of, flow_name, in_full, masked
+from bot.ui.testusers.phrases import Show, change_of, flow_name, in_full, masked, state_of
 
 CANCELLABLE = frozenset({State.PENDING, State.SCHEDULED})
 
@@ -20,7 +20,8 @@ def own(page: OwnPage, *, sees_identities: bool, asks: bool) -> Message:
     )
     body.append(block_kit.section(lines[0]))
     for request in page.requests:
-        line = f"• {change_of(request, show)} · *{request.state}* · {text.time(request.created_at)}"
+        asked_at = text.time(request.created_at)
+        line = f"• {change_of(request, show)} · *{state_of(request)}* · {asked_at}"
         lines.append(line)
         can_cancel = asks and request.state in CANCELLABLE
         body.append(block_kit.section(line, _cancel(request) if can_cancel else None))

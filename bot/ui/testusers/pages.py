@@ -28,6 +28,7 @@ from bot.ui.testusers.phrases import (
     reason_of,
     sections,
     size_of,
+    state_of,
     who,
 )
 
@@ -135,7 +136,7 @@ def _remembered(request: Request, show: Show) -> str:
     change = change_of(request, show, in_flow=False)
     return (
         f"• {text.time(request.created_at)} · {who(request.requester)}: {change}"
-        f" · *{request.state}*{_outcome(request, show)}{because}"
+        f" · *{state_of(request)}*{_outcome(request, show)}{because}"
     )
 
 

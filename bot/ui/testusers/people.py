@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from bot.model.testusers.changes import NO_CHANGE
 from bot.model.testusers.requests import Request
 from bot.ui import text
 from bot.ui.testusers.phrases import effect_after, lines_of, term_of
@@ -25,21 +26,37 @@ def people_of(request: Request, *, tells_each_end: bool = True) -> list[str]:
 
 
 def _titled(request: Request, *, tells_each_end: bool) -> Iterator[tuple[str, str]]:
-    """Everybody under the title that many share."""
-    requested, has_common_end = request.requested, bool(term_of(request))
-    for identity in requested.change.additions:
+    """Everybody under the title that many share: first the part that took effect of a failure."""
+    requested, part = request.requested, request.progress.part
+    settled = part.change if part else NO_CHANGE
+    for identity in settled.additions:
+        yield f"Added{_end(request, identity) if tells_each_end else ''}", identity
+    for identity in settled.removals:
+        yield "Removed", identity
+    is_missing = request.has_failed_in_part
+    add, remove = ("Not added", "Not removed") if is_missing else ("Add", "Remove")
+    says_end = tells_each_end and not is_missing and not _has_common_end(request)
+    for identity in request.left.additions:
         if identity not in requested.end_changes:
-            says_end = tells_each_end and not has_common_end
-            yield f"Add{_fixed_end(request, identity) if says_end else ''}", identity
-    for identity in requested.change.removals:
-        yield "Remove", identity
+            yield f"{add}{_end(request, identity) if says_end else ''}", identity
+    for identity in request.left.removals:
+        yield remove, identity
     for identity in requested.end_changes:
         effect = _end_change(request, identity) if tells_each_end else "new end date"
-        yield f"Already on the list; {effect}", identity
+        yield f"Already on the list; {'end date not changed' if is_missing else effect}", identity
 
 
-def _fixed_end(request: Request, identity: str) -> str:
-    end = request.requested.ends.get(identity)
+def _has_common_end(request: Request) -> bool:
+    """Whether all who come have one end, which the card tells elsewhere."""
+    done = request.progress.done
+    if done is None:
+        return bool(term_of(request))
+    return len({done.ends_at.get(one) for one in request.requested.change.additions}) <= 1
+
+
+def _end(request: Request, identity: str) -> str:
+    done = request.took_effect
+    end = (done and done.ends_at.get(identity)) or request.requested.ends.get(identity)
     return f" until {text.time(end)}" if end else ""
 
 

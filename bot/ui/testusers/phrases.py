@@ -175,6 +175,38 @@ def effect_after(request: Request) -> str:
     return f"{text.duration(request.requested.duration_seconds or 0)} after {approved}"
 
 
+def state_of(request: Request) -> str:
+    """The state of a request in a word or three."""
+    return "failed in part" if request.has_failed_in_part else request.state.value
+
+
+def what_failed(request: Request) -> str:
+    """How much of a request that has failed went through, as far as is known."""
+    part, is_unsure = request.progress.part, request.progress.is_unsure
+    if part is None:
+        return "not sure whether the change went through" if is_unsure else "nothing was changed"
+    through, asked = part.change.identities, request.requested.change.identities
+    rest = ", not sure about the rest" if is_unsure else ""
+    return f"only {len(through):,} of {text.count(len(asked), 'change')} went through{rest}"
+
+
+def parts_of(request: Request) -> list[str]:
+    """Who of a request that failed in part got in or out, and who did not; else nothing."""
+    part, left = request.progress.part, request.left
+    if part is None:
+        return []
+    ends = set(part.ends_at.values())
+    until = f" until {text.time(ends.pop())}" if len(ends) == 1 else ""
+    groups = {
+        f"Added{until}": part.change.additions,
+        "Removed": part.change.removals,
+        "Not added": [one for one in left.additions if one not in request.requested.end_changes],
+        "Not removed": left.removals,
+        "End date not changed": request.requested.end_changes,
+    }
+    return [f"{title}: {brief(some)}" for title, some in groups.items() if some]
+
+
 def reason_of(request: Request, reason: str, show: Show = in_full) -> str:
     """A reason; a viewer does not read there what is masked everywhere else."""
     if show is in_full:

@@ -120,7 +120,7 @@ class Applying:
             work = Work(waiting.at, due=waiting.over)
             await changes.carry_out(make_plan(self._setup.new_id(), (), work))
             for request in waiting.doubtful:
-                await changes.say_what_is_known(request, failing.known(request))
+                await changes.say_what_is_known(request.id, failing.known)
             for post in waiting.posts:
                 await flows.drop_post(tx, post.plan.id)
             await changes.write(self._setup.audit)

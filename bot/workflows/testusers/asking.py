@@ -32,6 +32,7 @@ MOST_PENDING = 20
 # Each undo posts a card that mentions the approvers: who cancels one cannot ask again at once.
 UNDO_PAUSE = timedelta(minutes=1)
 _WAITING = frozenset({State.PENDING, State.SCHEDULED, State.APPLYING})
+_DONE = frozenset({State.APPLIED, State.FAILED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,15 +145,15 @@ class Asking:
         return (same[0], now - same[0].created_at) if same else (None, timedelta())
 
     async def undo(self, person: Person, request_id: str) -> Asked:
-        """Make a request of its own that takes an applied one back.
+        """Make a request of its own that takes back what an earlier one did.
 
         Asked again by the same person, while it waits, it is the same request.
 
         Raises:
             Refused: The person may not ask.
             NotFound: There is no such request.
-            Conflict: It is not applied, its undo is asked already, or the last one was given up
-                less than a minute ago.
+            Conflict: Nothing of it is applied, more of it may yet be, its undo is asked already,
+                or the last one was given up less than a minute ago.
         """
         await self._setup.people.require(person, Permission.REQUEST)
         undone, done = await self._applied(request_id)
@@ -185,10 +186,10 @@ class Asking:
             raise NotFound("That request no longer exists.")
         if not request.is_genuine:
             raise RecordEdited("request", request.id)
-        if request.state is not State.APPLIED or request.progress.done is None:
+        if request.state not in _DONE or request.took_effect is None:
             state = state_sentence(request, await self._now())
             raise Conflict(f"Only an applied change can be undone. {state}")
-        return request, request.progress.done
+        return request, request.took_effect
 
     async def _undo_before(self, person: Person, request_id: str) -> Asked:
         """Return the undo that was asked before, if it was the person who asked and it waits."""
@@ -359,10 +360,23 @@ def _require_pause(undone: Request, now: datetime) -> None:
 async def _mark_undone(tx: Transaction, undone: Request, request_id: str) -> None:
     """What else has changed meanwhile, such as a grant that ended, is in nobody's way."""
     stored = await requests.load(tx, undone.id, lock=True)
-    if stored is None or stored.state is not State.APPLIED or stored.progress.undone_by:
+    is_same = stored is not None and (stored.state, stored.took_effect) == (
+        undone.state,
+        undone.took_effect,
+    )
+    if stored is None or not is_same or stored.progress.undone_by:
         raise Conflict("Someone else just changed this. See the card.")
+    if stored.state is State.FAILED and await _is_in_doubt(tx, stored):
+        raise Conflict(
+            "I'm still checking whether more of this change goes through."
+            " Please try again in a minute."
+        )
     progress = replace(stored.progress, undone_by=request_id)
     await requests.replace(tx, replace(stored, progress=progress))
+
+
+async def _is_in_doubt(tx: Transaction, request: Request) -> bool:
+    return any(post.is_of(request.id) for post in await flows.posts(tx, request.flow.key))
 
 
 def _entry(request: Request) -> AuditEntry:

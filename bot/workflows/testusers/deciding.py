@@ -284,6 +284,10 @@ def _refusal(reason: Reason, request: Request, now: datetime) -> Conflict | Refu
         return Refused(f"Only {request.requester.name} can cancel this request.")
     if reason is Reason.APPROVED_BEFORE:
         return Conflict("You've already approved this. Someone else has to approve it too.")
+    if reason is Reason.BEING_UNDONE:
+        if request.progress.is_undone:
+            return Conflict("This has been undone. Please ask for it again.")
+        return Conflict("Someone has asked to undo this, so it can't be retried now.")
     if reason is Reason.TOO_LATE:
         return Conflict(f"Too late. {state_sentence(request, now)}")
     return Conflict(state_sentence(request, now))

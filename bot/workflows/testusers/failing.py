@@ -7,10 +7,12 @@ has been read again; and when it is, the list is looked at until it is known.
 from collections.abc import Collection
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 from http import HTTPStatus
 
 from bot.background.jobs import Lease
 from bot.errors import GatehouseError, NotConfigured
+from bot.model.doubt import sent_at
 from bot.model.testusers.approval import State
 from bot.model.testusers.changes import Flow
 from bot.model.testusers.requests import Progress, Request
@@ -21,7 +23,7 @@ from bot.service_errors import (
     ServiceRefused,
     ServiceUnreachable,
 )
-from bot.store import flows, grants, requests
+from bot.store import flows, grants
 from bot.workflows.testusers.finishing import ChangeSet
 from bot.workflows.testusers.setup import Setup
 
@@ -69,13 +71,11 @@ async def note_failure(
     """
     async with setup.database.transaction() as tx:
         changes = await ChangeSet.begin(tx, flow)
-        posts = await flows.posts(tx, flow.key)
+        posts, now = await flows.posts(tx, flow.key), await tx.now()
         for request_id in sorted(request_ids):
-            request = await requests.load(tx, request_id, lock=True)
-            if request is not None:
-                unsure = any(post.is_of(request_id) for post in posts)
-                tried = _tried(request, error.sentence, await tx.now(), is_unsure=unsure)
-                await changes.write_failed_try(request_id, tried)
+            unsure = any(post.is_of(request_id) for post in posts)
+            tried = partial(_tried, reason=error.sentence, at=now, is_unsure=unsure)
+            await changes.write_failed_try(request_id, tried, sent_at(posts))
         over = await grants.due(tx, flow.key) if is_overdue else []
         for request_id in sorted({grant.request_id for grant in over}):
             await changes.say_overdue(request_id, error.sentence)
@@ -88,10 +88,10 @@ def failed(request: Request, *, is_in_doubt: bool) -> Request:
     return _failed(request, request.progress.failure + (LATE if is_in_doubt else ""))
 
 
-def known(request: Request) -> Progress:
+def known(progress: Progress) -> Progress:
     """The progress of a request that has failed, without the doubt that there was."""
-    failure = request.progress.failure.removesuffix(LATE).removesuffix(UNKNOWN)
-    return replace(request.progress, failure=failure, is_unsure=False)
+    failure = progress.failure.removesuffix(LATE).removesuffix(UNKNOWN)
+    return replace(progress, failure=failure, is_unsure=False)
 
 
 def _tried(request: Request, reason: str, at: datetime, *, is_unsure: bool) -> Request:

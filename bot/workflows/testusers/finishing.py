@@ -4,7 +4,7 @@ States, grants, the audit and what people are told are collected first and writt
 rows of requests, the audit, then jobs and messages, as in `transitions.apply_transition`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -13,10 +13,10 @@ from bot.model.audit import BOT, AuditEntry
 from bot.model.doubt import DoubtfulPost, latest
 from bot.model.testusers.applying import Ending, Plan, Step
 from bot.model.testusers.approval import State, can_move
-from bot.model.testusers.changes import Change, Flow, apply_change, difference
-from bot.model.testusers.requests import Ended, Grant, Progress, Request, Who
+from bot.model.testusers.changes import NO_CHANGE, Change, Flow, apply_change, difference
+from bot.model.testusers.requests import Done, Ended, Grant, Progress, Request, Who
 from bot.store import flows, grants, requests
-from bot.store.audit import AuditStore
+from bot.store.audit import IN_PART, AuditStore
 from bot.store.engine import Transaction
 from bot.workflows.testusers.endings import put_announcements
 from bot.workflows.testusers.transitions import tell_requester, tell_thread_of_failure, write_card
@@ -95,26 +95,61 @@ class ChangeSet:
         }
         self._entries.append(AuditEntry(BOT, "flow.change_not_found", self._flow.sid, detail))
 
-    async def write_failed_try(self, request_id: str, tried: Request) -> None:
-        """A request's next try is later, or it has failed."""
-        request = await self._request(request_id)
-        if request is None or request.state is not State.APPLYING:
+    async def write_failed_try(
+        self,
+        request_id: str,
+        tried: Callable[[Request], Request],
+        sent_at: Mapping[str, datetime],
+    ) -> None:
+        """A request's next try is later, or it has failed; `sent_at` is as for `keep_part`."""
+        stored = await self._request(request_id)
+        if stored is None or stored.state is not State.APPLYING:
             return
-        is_failed = tried.state is State.FAILED
+        request = tried(stored)
+        is_failed = request.state is State.FAILED
         # The card of a change without approval is first seen when it is decided.
         is_shown = is_failed or not request.requested.without_approval
-        self._put(replace(request, state=tried.state), tried.progress, is_shown=is_shown)
+        self._put(request, request.progress, is_shown=is_shown)
         if is_failed:
-            detail = {"flow": self._flow.sid, "reason": tried.progress.failure}
+            detail = {"flow": self._flow.sid, "reason": request.progress.failure}
             self._entries.append(AuditEntry(BOT, "request.failed", request_id, detail))
-            reason = {"reason": tried.progress.failure}
-            self._decided.append((self._requests[request_id], "failed", reason))
+            if not await self.keep_part(request_id, sent_at):
+                self._tell_of_failure(request)
 
-    async def say_what_is_known(self, request: Request, progress: Progress) -> None:
+    async def keep_part(self, request_id: str, sent_at: Mapping[str, datetime]) -> bool:
+        """What of a failed request is on the list took effect; return whether anything is new.
+
+        Who got in has a grant with its end, as if there were no others. `sent_at` has when each
+        request was sent that is in doubt, which is when that took effect.
+        """
+        request = await self._request(request_id)
+        if request is None or request.state is not State.FAILED:
+            return False
+        landed, part = request.progress.landed, request.progress.part
+        change = landed.without(part.change.identities) if part else landed
+        if change.is_empty:
+            return False
+        self.decided = latest(self.decided, change)
+        seen = request.requested.seen
+        size = len(apply_change(seen, change))
+        step = Step(request_id, change, NO_CHANGE, NO_CHANGE, len(seen), size, change)
+        done = step.done(sent_at.get(request_id, self._at), request, self._granted)
+        kept = await self._take_effect(request, change, done)
+        self._put(kept, replace(kept.progress, part=done.after(part), landed=NO_CHANGE))
+        self._entries.append(_part_entry(request, change))
+        self._tell_of_failure(request)
+        return True
+
+    def _tell_of_failure(self, request: Request) -> None:
+        self._decided.append((request, "failed", {"reason": request.progress.failure}))
+
+    async def say_what_is_known(
+        self, request_id: str, known: Callable[[Progress], Progress]
+    ) -> None:
         """More is known of a request that has failed."""
-        stored = await self._request(request.id)
-        if stored and stored.state is State.FAILED and stored.progress != progress:
-            self._put(stored, progress)
+        stored = await self._request(request_id)
+        if stored and stored.state is State.FAILED and stored.progress != known(stored.progress):
+            self._put(stored, known(stored.progress))
 
     async def say_overdue(self, request_id: str, reason: str) -> None:
         """Grants of a request that are over cannot be ended; on record once, why whenever new."""
@@ -153,32 +188,41 @@ class ChangeSet:
         self.decided = latest(self.decided, step.wanted)
         done = step.done(at, request, self._granted)
         ended = tuple(Ended(one, request.requested.ends[one], was_gone=True) for one in step.over)
-        all_ended = (*request.progress.ended, *ended)
-        # What was found late took effect before some of what was granted since.
-        is_late = at < self._at
-        later = {one for one, grant in self._granted.items() if is_late and grant.granted_at > at}
-        superseded = tuple(one for one in step.wanted.additions if one in later)
         progress = replace(
             request.progress,
-            done=done,
+            landed=NO_CHANGE,
+            part=None,
+            done=done.after(request.progress.part),
             failure="",
             is_unsure=False,
             retry_at=None,
-            ended=all_ended,
-            superseded=(*request.progress.superseded, *superseded),
+            ended=(*request.progress.ended, *ended),
         )
-        self._put(replace(request, state=State.APPLIED), progress)
-        applied = self._requests[request.id]
-        for identity in request.requested.change.without(later).identities:
-            await self._end_grant(identity, request.id)
-        for identity in step.wanted.without(later).additions:
-            grant = self._grant(applied, identity, done.ends_at.get(identity), at)
-            await grants.put(self._tx, self._flow, grant)
-            self._granted[identity] = grant
-            self._made.setdefault(applied.id, []).append(grant)
+        applied = replace(request, state=State.APPLIED, progress=progress)
+        applied = await self._take_effect(applied, step.wanted, done)
         await self._mark_undone(applied)
         self._entries.append(_applied_entry(applied, step))
         self._decided.append((applied, "applied", {}))
+
+    async def _take_effect(self, request: Request, change: Change, done: Done) -> Request:
+        """The grants of a change begin or go; return its request with whom others decided on."""
+        # What was found late took effect before some of what was granted since.
+        later = {
+            one
+            for one, grant in self._granted.items()
+            if done.at < self._at and grant.granted_at > done.at
+        }
+        superseded = tuple(one for one in change.additions if one in later)
+        progress = request.progress
+        self._put(request, replace(progress, superseded=(*progress.superseded, *superseded)))
+        for identity in change.without(later).identities:
+            await self._end_grant(identity, request.id)
+        for identity in change.without(later).additions:
+            grant = self._grant(request, identity, done.ends_at.get(identity), done.at)
+            await grants.put(self._tx, self._flow, grant)
+            self._granted[identity] = grant
+            self._made.setdefault(request.id, []).append(grant)
+        return self._requests[request.id]
 
     async def _end(self, ending: Ending) -> None:
         """A grant is over."""
@@ -259,6 +303,16 @@ def _applied_entry(request: Request, step: Step) -> AuditEntry:
         "approvers": [one.who.slack_user_id for one in request.progress.approvals],
     }
     return AuditEntry(BOT, "request.applied", request.id, detail)
+
+
+def _part_entry(request: Request, change: Change) -> AuditEntry:
+    detail = {
+        "flow": request.flow.sid,
+        "additions": change.additions,
+        "removals": change.removals,
+        "approvers": [one.who.slack_user_id for one in request.progress.approvals],
+    }
+    return AuditEntry(BOT, IN_PART, request.id, detail)
 
 
 def _change_entry(flow: Flow, plan: Plan, change: Change) -> AuditEntry:

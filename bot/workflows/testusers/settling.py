@@ -2,9 +2,10 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 
 from bot.dataclass import dataclass
-from bot.model.doubt import DoubtfulPost, Look, latest, look_at, sent_for
+from bot.model.doubt import DoubtfulPost, Look, latest, look_at, sent_at, sent_for
 from bot.model.testusers.applying import Plan, Work, is_true, make_plan, true_already, whose_turn
 from bot.model.testusers.approval import State
 from bot.model.testusers.changes import Change, Flow, apply_change
@@ -53,15 +54,15 @@ class Waiting:
         """When a request has its next try; who waits for an earlier one has it with that one."""
         times, named = [], set[str]()
         for request in self.requests:
-            if named.isdisjoint(request.requested.change.identities):
+            if named.isdisjoint(request.left.identities):
                 times.append(request.progress.retry_at or self.at)
-            named.update(request.requested.change.identities)
+            named.update(request.left.identities)
         return min(times, default=None)
 
     @property
     def over(self) -> list[Grant]:
         """The grants to end: an approved request for the same person has the last word."""
-        named = {one for request in self.requests for one in request.requested.change.identities}
+        named = {one for request in self.requests for one in request.left.identities}
         return [grant for grant in self.due if grant.identity not in named]
 
     @property
@@ -107,39 +108,62 @@ class Settling:
         changes = await ChangeSet.begin(self._tx, self._flow)
         for post, part in self._look.arrived:
             await changes.arrived(post, part)
-        true = await self._carry_out_what_is_true(changes)
-        left = [one for one in self._waiting.requests if one.id not in true]
-        for request in filter(failing.is_spent, left):
-            in_doubt = any(post.is_of(request.id) for post in self._look.open)
-            failed = failing.failed(request, is_in_doubt=in_doubt)
-            await changes.write_failed_try(request.id, failed)
-        plan = await self._plan([one for one in left if not failing.is_spent(one)], only)
+        plan = await self._plan(await self._settle(changes), only)
         if plan.is_needed and plan.changes_nothing:
             await changes.carry_out(plan)
         await self._write_posts(changes, plan)
         await changes.write(self._setup.audit)
         return plan if _is_sent(plan) else None
 
-    async def _carry_out_what_is_true(self, changes: ChangeSet) -> set[str]:
-        """Finish what the list fulfils as it is; return the ids of those requests."""
-        at = self._waiting.at
-        fulfilled = [
-            *filter(self._is_true_after_all, self._waiting.doubtful),
-            *true_already(self._waiting.requests, self._repaired, at),
-        ]
+    async def _settle(self, changes: ChangeSet) -> list[Request]:
+        """Finish what the list fulfils as it is, and what has had its tries; return what is left.
+
+        One after the other, the oldest decision first: of two about a person the later one counts.
+        """
+        for request in self._waiting.doubtful:
+            if self._is_true_after_all(request):
+                await self._carry_out(changes, [request])
+            else:
+                await changes.keep_part(request.id, self._sent_at())
+        spent = {one.id for one in self._waiting.requests if self._is_spent(one)}
+        true = self._true_already(spent)
+        for request in self._waiting.requests:
+            if request.id in true:
+                await self._carry_out(changes, [request])
+            elif request.id in spent:
+                in_doubt = any(post.is_of(request.id) for post in self._look.open)
+                failed = partial(failing.failed, is_in_doubt=in_doubt)
+                await changes.write_failed_try(request.id, failed, self._sent_at())
         gone = [one for one in self._waiting.over if one.identity not in self._repaired]
+        await self._carry_out(changes, [], gone)
+        return [one for one in self._waiting.requests if one.id not in true | spent]
+
+    async def _carry_out(
+        self, changes: ChangeSet, fulfilled: Sequence[Request], gone: Sequence[Grant] = ()
+    ) -> None:
         work = await self._work(fulfilled, gone)
         plan = make_plan(self._setup.new_id(), self._repaired, work)
         await changes.carry_out(plan, self._sent_at())
-        return {request.id for request in fulfilled}
+
+    def _is_true(self, request: Request) -> bool:
+        """Whether the list fulfils it; what only a repair makes true is not so before that."""
+        change = request.change_at(self._waiting.at)
+        return all(is_true(change, one) for one in (self._listed, self._repaired))
+
+    def _is_spent(self, request: Request) -> bool:
+        return failing.is_spent(request) and not self._is_true(request)
+
+    def _true_already(self, spent: Collection[str]) -> set[str]:
+        waiting = [one for one in self._waiting.requests if one.id not in spent]
+        return {one.id for one in true_already(waiting, self._is_true)}
 
     def _is_true_after_all(self, request: Request) -> bool:
         """Whether a request that has failed is fulfilled, and nobody decided otherwise since."""
         last = [post for post in self._look.posts if post.is_of(request.id)][-1]
-        wanted, later = request.requested.change, last.since
+        wanted, later = request.left, last.since
         is_contrary = not {*wanted.additions}.isdisjoint(later.removals)
         is_contrary |= not {*wanted.removals}.isdisjoint(later.additions)
-        return not is_contrary and is_true(request.change_at(self._waiting.at), self._repaired)
+        return not is_contrary and self._is_true(request)
 
     async def _plan(self, left: Sequence[Request], only: Collection[str] | None) -> Plan:
         ready = whose_turn(left, self._waiting.at)
@@ -167,9 +191,7 @@ class Settling:
 
     def _sent_at(self) -> Mapping[str, datetime]:
         """When each request was sent that is in doubt, the last time."""
-        return {
-            step.request_id: post.sent_at for post in self._look.posts for step in post.plan.steps
-        }
+        return sent_at(self._look.posts)
 
     async def _write_posts(self, changes: ChangeSet, plan: Plan) -> None:
         again = [
@@ -194,7 +216,7 @@ class Settling:
         """Who has failed, and is not in doubt any more, is not said to be."""
         for request in self._waiting.doubtful:
             if not any(post.is_of(request.id) for post in self._look.open):
-                await changes.say_what_is_known(request, failing.known(request))
+                await changes.say_what_is_known(request.id, failing.known)
 
 
 def _is_sent(plan: Plan) -> bool:

@@ -22,12 +22,13 @@ def state_sentence(request: Request, now: datetime) -> str:
         "applied this without approval" if request.requested.without_approval else "approved this"
     )
     what = change_in_plain(request)
+    failed = "failed in part" if request.has_failed_in_part else "failed"
     return {
         State.PENDING: f"This request is still waiting for approval: {what}.",
         State.SCHEDULED: f"{by} already {approved} {at}: {what}. It starts later.",
         State.APPLYING: f"{by} already {approved} {at}: {what}. Gatehouse is updating the list.",
         State.APPLIED: f"{by} already {approved} {at}: {what}. It has been applied.",
-        State.FAILED: f"{by} already {approved} {at}: {what}. It failed; approvers can retry it.",
+        State.FAILED: f"{by} already {approved} {at}: {what}. It {failed}; approvers can retry it.",
         State.DENIED: f"{by} already denied this {at}: {what}.",
         State.CANCELLED: f"{by} already cancelled this {at}: {what}.",
         State.EXPIRED: f"This request expired {at}: {what}.",

@@ -35,7 +35,9 @@ def card_key(request_id: str) -> str:
 async def is_allowed(audit: AuditStore, tx: Transaction, request: Request) -> bool:
     """Return whether the audit has what an approved request must have."""
     approvers = {one.who.slack_user_id for one in request.progress.approvals}
-    return not tx.seal.is_set or await audit.allows(tx, request.id, approvers)
+    part = request.progress.part
+    settled = set(part.change.identities) if part else set()
+    return not tx.seal.is_set or await audit.allows(tx, request.id, approvers, settled)
 
 
 async def write_card(tx: Transaction, request_id: str) -> None:

@@ -38,6 +38,7 @@ IDENTITIES = tuple(f"+155501{n:02}" for n in range(8))
 CREATED = ("request.created", "request.created_without_approval")
 ENDS = ("request.applied", "request.failed", "request.denied", "request.cancelled")
 ENDS = (*ENDS, "request.expired")
+EFFECTS = ("request.applied", "request.applied_in_part")
 MOVES = (*CREATED, "request.approved", "request.retried", *ENDS)
 ONCE = frozenset({*CREATED, "request.escalated", "request.denied", "request.expired"})
 # An idle process looks for what is due now and then.
@@ -116,10 +117,10 @@ class Oracle:
         expected: dict[tuple[str, str], tuple[bool, str]] = {}
         for one in self.entries:
             detail, flow_sid = one.detail, one.detail.get("flow", "")
-            if one.action == "request.applied":
-                for identity in (*detail["additions"], *detail["already_there"]):
+            if one.action in EFFECTS:
+                for identity in (*detail["additions"], *detail.get("already_there", ())):
                     expected[flow_sid, identity] = True, one.subject
-                for identity in (*detail["removals"], *detail["already_gone"]):
+                for identity in (*detail["removals"], *detail.get("already_gone", ())):
                     expected[flow_sid, identity] = False, one.subject
             elif one.action == "grant.ended":
                 expected[flow_sid, detail["identity"]] = False, f"the end of {one.subject}"
@@ -143,7 +144,9 @@ class Oracle:
             yield f"{request_id}: approved when it was over"
         if any(one.action == "request.expired" and one.at < created.at + hours for one in moves):
             yield f"{request_id}: over before its time"
-        applied = [one for one in moves if one.action == "request.applied"]
+        applied = [
+            one for one in self.entries if one.subject == request_id and one.action in EFFECTS
+        ]
         if created.action == CREATED[1]:
             if created.actor != ADAM:
                 yield f"{request_id}: applied without approval"
@@ -241,13 +244,13 @@ class Oracle:
         """Whether it was to tell of an end that was over when Slack was there again."""
         if row.payload.get("event") != "ended":
             return False
-        applied = [one for one in self.entries if one.action == "request.applied"]
+        applied = [one for one in self.entries if one.action in EFFECTS]
         flow_sids = {one.detail["flow"] for one in applied if one.subject == row.subject}
         let_in = {
             identity
             for one in applied
             if one.detail["flow"] in flow_sids and row.created_at <= one.at <= row.sent_at
-            for identity in (*one.detail["additions"], *one.detail["already_there"])
+            for identity in (*one.detail["additions"], *one.detail.get("already_there", ()))
         }
         return let_in.issuperset(row.payload["identities"])
 

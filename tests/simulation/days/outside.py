@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from bot.errors import SlackRateLimited, SlackUnreachable
+from bot.model.testusers.changes import difference
 from bot.service_errors import ServiceFailed, ServiceRefused, ServiceTimeout
 from bot.ui.message import Message
 from tests.simulation.days.loop import PROCESS, SimulationLoop
@@ -16,6 +17,7 @@ TIMEOUT_SECONDS = 10.0
 # What comes in storms: for some time nearly every call has it.
 STORMS = (
     *("read 500", "read hangs", "post refused", "post 500", "post lands late", "post answer lost"),
+    "post stored in part",
     *("slack answer lost", "slack 429", "slack away", "reply lost"),
     *("database away", "commit lost", "commit unknown"),
     *("another client", "call hangs", "call 500", "call answer lost"),
@@ -100,11 +102,19 @@ class Flows:
             self.loop.call_later(TIMEOUT_SECONDS + late, self._store, flow_sid, sent)
             await asyncio.sleep(TIMEOUT_SECONDS)
             raise ServiceTimeout("flow", "No answer.")
+        if self.faults.happens("post stored in part", 0.2):
+            sent = self._but_for_one(self.lists[flow_sid], sent)
         self._store(flow_sid, sent)
         await self._pass(0.2)
         if self.faults.happens("post answer lost", 0.3):
             raise ServiceTimeout("flow", "No answer.")
         return list(sent)
+
+    def _but_for_one(self, listed: list[str], sent: tuple[str, ...]) -> tuple[str, ...]:
+        """What was sent, but somebody who was to come or to go stays where they are."""
+        change = difference(listed, sent)
+        one = self.loop.random.choice(change.identities)
+        return tuple(who for who in sent if who != one) if one in sent else (*sent, one)
 
     def edit(self, flow_sid: str, identity: str) -> None:
         """Somebody edits the list behind the bot's back."""

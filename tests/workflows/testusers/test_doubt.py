@@ -121,6 +121,38 @@ async def test_repair_is_tried_until_the_service_takes_it(world):
     assert await in_doubt(world) == 0
 
 
+async def test_repair_that_is_refused_makes_no_request_true(world):
+    world.service.late = 1
+    await approved(world, "add welcome +1")
+    await world.work()
+    await approved(world, "add welcome +2")
+    await world.pass_time(1)
+    world.service.land()
+    assert world.service.lists[WELCOME] == ["+1"]
+    request = await approved(world, "add welcome +2 for 2h")
+    world.service.post_faults = [PermissionMissing("flow", "403")]
+    await world.work()
+    assert world.service.lists[WELCOME] == ["+1"]
+    assert await state(world, request) is State.APPLYING
+    await look(world)
+    assert world.service.lists[WELCOME] == ["+1", "+2"]
+    assert await state(world, request) is State.APPLIED
+
+
+async def test_failure_takes_no_later_request_along_that_is_true(world):
+    world.service.lists[WELCOME] = ["+2"]
+    world.service.store_without("+1")
+    first = await world.ask("add welcome +1 +2 for 2h")
+    second = await world.ask("remove welcome +2")
+    await world.decide(Act.APPROVE, first, ADA)
+    world.clock.advance(1)
+    await world.decide(Act.APPROVE, second, ADA)
+    await look(world)
+    assert world.service.lists[WELCOME] == []
+    assert (await state(world, first), await state(world, second)) == (State.FAILED, State.APPLIED)
+    assert sorted(world.reported()) == ["applied", "failed"]
+
+
 async def test_looking_ends_when_nothing_is_in_doubt(world):
     world.service.post_faults = [failed()]
     request = await approved(world, "add welcome +1")
@@ -254,18 +286,8 @@ async def test_applied_only_when_everybody_is_there(world):
     assert stored.progress.done.already == Change(("+1", "+2"))
 
 
-def forgets(world: World, lost: str) -> None:
-    """The service stores all but one identity, and says so."""
-
-    def store(identities: list[str]) -> list[str]:
-        world.service.lists[WELCOME] = [one for one in identities if one != lost]
-        return world.service.lists[WELCOME]
-
-    world.service.answers = store
-
-
 async def test_request_that_is_true_in_part_is_not_applied(world):
-    forgets(world, "+3")
+    world.service.store_without("+3")
     request = await approved(world, "add welcome +1 +2 +3")
     await look(world)
     stored = await world.stored(request)
@@ -280,7 +302,7 @@ async def test_request_that_is_true_in_part_is_not_applied(world):
 
 
 async def test_identity_that_is_dropped_fails_only_its_own_request(world):
-    forgets(world, "bad")
+    world.service.store_without("bad")
     good, bad = await world.ask("add welcome +1 for 2h"), await world.ask("add welcome bad")
     await world.decide(Act.APPROVE, good)
     await world.decide(Act.APPROVE, bad)

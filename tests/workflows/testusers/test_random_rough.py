@@ -74,6 +74,7 @@ SCENES = (
     "answer_unknown",
     "third_try_lands",
     "stored_in_part",
+    "stored_in_part_for_a_while",
     "end_refused",
     "extension_waits",
     "undo_late",
@@ -91,6 +92,8 @@ def days(draw: st.DrawFn) -> list[tuple]:
     for scene in draw(st.permutations(SCENES)):
         steps += draw(st.lists(operations, max_size=2))
         steps.append((scene, draw(st.sampled_from(PEOPLE))))
+    if draw(st.booleans()):
+        steps.append(("retry_what_failed_in_part",))
     return steps
 
 
@@ -299,16 +302,21 @@ class Rough:
         await self.try_twice_in_vain(who)
         await self.seconds_pass(5)
 
-    async def stored_in_part(self, who: str) -> None:
+    async def stored_in_part(self, who: str, seconds: int = 0) -> None:
         """The service drops one of several people."""
         await self.restart(1)
         await self.calm()
         await self.change("remove", list(PEOPLE), 0)
         await self.pass_by(5)
         await self.forget(who)
-        await self.change("add", list(PEOPLE), 0)
+        await self.change("add", list(PEOPLE), seconds)
         await self.seconds_pass(6)
         await self.agrees()
+
+    async def stored_in_part_for_a_while(self, who: str) -> None:
+        """The same, and nobody tries again until the time is over of those who got in."""
+        await self.stored_in_part(who, 90)
+        await self.pass_by(100)
 
     async def end_refused(self, who: str) -> None:
         """An end cannot be made for a long time, and then somebody extends it."""
@@ -399,6 +407,13 @@ class Rough:
     async def crash(self, is_before: bool) -> None:
         self.service.crash = "before" if is_before else "after"
 
+    async def retry_what_failed_in_part(self) -> None:
+        """Somebody reads on the cards that the list is not as it was sent, and presses Retry."""
+        await self.calm()
+        for one in await self.stored():
+            if one.state is State.FAILED and one.progress.part and not one.progress.undone_by:
+                await self.world.decide(Act.RETRY, one, ADA)
+
     async def restart(self, needed: int) -> None:
         self.needed = needed
         self.begin()
@@ -408,18 +423,6 @@ class Rough:
         await self.calm()
         # Whatever is tried more and more slowly has had its next turn by then.
         for _ in range(6):
-            await self.advance(120)
-            await self.work()
-        for one in await self.stored():
-            left = one.requested.change.without(one.progress.landed.identities)
-            if (
-                one.state is State.FAILED
-                and {*one.progress.landed.identities}
-                and not left.is_empty
-            ):
-                # Its card says that the list is not as it was sent: somebody has it put right.
-                await self.world.decide(Act.RETRY, one, ADA)
-        for _ in range(2):
             await self.advance(120)
             await self.work()
         stored = await self.stored()
@@ -438,9 +441,9 @@ class Rough:
         there: set[str] = set()
         for entry in reversed(entries):
             detail = json.loads(entry.detail)
-            if entry.action == "request.applied":
-                there |= {*detail["additions"], *detail["already_there"]}
-                there -= {*detail["removals"], *detail["already_gone"]}
+            if entry.action in {"request.applied", "request.applied_in_part"}:
+                there |= {*detail["additions"], *detail.get("already_there", ())}
+                there -= {*detail["removals"], *detail.get("already_gone", ())}
             elif entry.action == "grant.ended":
                 there.discard(detail["identity"])
         return there

@@ -6,7 +6,7 @@ import pytest
 
 from bot.model.testusers.approval import State
 from bot.model.testusers.changes import Change, Flow
-from bot.model.testusers.requests import Request, RequestedChange, Who
+from bot.model.testusers.requests import Done, Progress, Request, RequestedChange, Who
 from bot.workflows.testusers.state_text import ago, change_in_plain, state_sentence
 
 NOW = datetime(2026, 3, 2, 9, tzinfo=UTC)
@@ -39,6 +39,17 @@ def test_a_late_click_hears_who_decided_on_what() -> None:
         "Ada already approved this 3 min ago: add +0, +1, +2 and 2 more to welcome"
         " and remove +9 from welcome. It has been applied."
     )
+
+
+@pytest.mark.parametrize(
+    ("part", "said"),
+    [(None, "It failed; "), (Done(NOW, *[Change()] * 3, 0, 0), "It failed in part; ")],
+)
+def test_late_click_hears_whether_a_part_went_through(part, said) -> None:
+    asked, by = RequestedChange(Change(("+1",)), (), 0), Who("U0ADA", "Ada")
+    progress = Progress(part=part)
+    request = Request("1", Flow("FW1"), by, asked, NOW, NOW, State.FAILED, progress)
+    assert said in state_sentence(request, NOW)
 
 
 @pytest.mark.parametrize(

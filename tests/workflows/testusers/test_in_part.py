@@ -1,0 +1,255 @@
+"""What the service carries out of a request that fails: it ends, is told, and is done once."""
+
+import json
+from datetime import timedelta
+
+import pytest
+
+from bot.errors import Conflict
+from bot.model.testusers.approval import Act, State
+from bot.model.testusers.changes import Change
+from bot.service_errors import ServiceFailed
+from bot.store import grants
+from bot.ui.testusers import notes
+from bot.ui.testusers.buttons import request_buttons
+from bot.ui.testusers.card import card
+from tests.support.testusers import ADA, OTTO, WELCOME, World
+
+HOUR = 3600
+
+
+async def approved(world: World, text: str):
+    request = await world.ask(text)
+    await world.decide(Act.APPROVE, request, ADA)
+    return request
+
+
+async def look(world: World, seconds: int = 90) -> None:
+    for _ in range(seconds // 5):
+        await world.pass_time(5)
+
+
+async def failed_in_part(world: World, text: str = "add welcome +1 +2 +3 for 2h"):
+    """Of three people the service stores two; a minute later nothing is in doubt any more."""
+    world.service.store_without("+3")
+    request = await approved(world, text)
+    await look(world)
+    world.service.answers = list
+    assert (await world.stored(request)).state is State.FAILED
+    return request
+
+
+async def ends(world: World) -> dict[str, float | None]:
+    """When the grants end, in hours after the beginning."""
+    async with world.database.read_only() as tx:
+        granted = await grants.of_flow(tx, WELCOME)
+    return {
+        one: grant.ends_at and round(hours(world, grant.ends_at), 1)
+        for one, grant in granted.items()
+    }
+
+
+def hours(world: World, at) -> float:
+    return (at - world.clock.now()) / timedelta(hours=1)
+
+
+async def parts_audited(world: World) -> list[tuple[list[str], list[str]]]:
+    async with world.database.read_only() as tx:
+        entries = await world.audit.latest(tx, 1000)
+    details = [json.loads(one.detail) for one in entries if one.action == "request.applied_in_part"]
+    return [(one["additions"], one["removals"]) for one in details]
+
+
+def shown(request) -> str:
+    return json.dumps([dict(one) for one in card(request, (), 1).slack_blocks], ensure_ascii=False)
+
+
+def buttons(request) -> list[dict]:
+    return [one for block in request_buttons(request) for one in block["elements"]]
+
+
+async def test_part_that_got_in_ends_though_nobody_retries(world):
+    request = await failed_in_part(world)
+    assert await ends(world) == {"+1": 2.0, "+2": 2.0}
+    assert await parts_audited(world) == [(["+1", "+2"], [])]
+    await world.pass_time(2 * HOUR)
+    assert [one["text"]["text"] for one in buttons(await world.stored(request))] == ["Retry"]
+    assert world.service.lists[WELCOME] == []
+    assert [one.identity for one in (await world.stored(request)).progress.ended] == ["+1", "+2"]
+    assert world.reported() == ["failed", "ended"]
+
+
+async def test_card_and_messages_name_who_got_in_and_who_did_not(world):
+    request = await world.stored(await failed_in_part(world))
+    text = shown(request)
+    assert "*Failed: only 2 of 3 changes went through.*" in text
+    assert "*Added until <!date^" in text
+    assert "(2):*\\n`+1`  `+2`" in text
+    assert "*Not added (1):*\\n`+3`" in text
+    assert [one["text"]["text"] for one in buttons(request)] == ["Retry", "Undo"]
+    told = notes.outcome(request, {"event": "failed", "reason": "x"}).text
+    for said in (told, notes.failed_in_thread(request).text):
+        assert "only 2 of 3 changes went through" in said
+        assert ": `+1`, `+2`\nNot added: `+3`" in said
+
+
+async def test_retry_does_the_rest_and_leaves_the_first_ends(world):
+    request = await failed_in_part(world)
+    await world.pass_time(HOUR)
+    await world.decide(Act.RETRY, request, ADA)
+    await world.work()
+    stored = await world.stored(request)
+    assert (stored.state, stored.progress.part) == (State.APPLIED, None)
+    assert stored.progress.done.change == Change(("+1", "+2", "+3"))
+    assert (stored.progress.done.size_before, stored.progress.done.size_after) == (0, 3)
+    assert await ends(world) == {"+1": 1.0, "+2": 1.0, "+3": 2.0}
+    assert shown(stored).count("*Add until <!date^") == 2
+    await world.pass_time(HOUR)
+    assert world.service.lists[WELCOME] == ["+3"]
+    await world.pass_time(HOUR)
+    assert world.service.lists[WELCOME] == []
+
+
+async def test_retry_lets_in_nobody_whose_time_is_over(world):
+    request = await failed_in_part(world)
+    await world.pass_time(3 * HOUR)
+    await world.decide(Act.RETRY, request, ADA)
+    await world.work()
+    assert world.service.lists[WELCOME] == ["+3"]
+    assert (await world.stored(request)).state is State.APPLIED
+
+
+async def test_retry_leaves_to_others_what_took_effect_before(world):
+    request = await failed_in_part(world, "add welcome +1 +2 +3")
+    world.service.lists[WELCOME].remove("+1")
+    await approved(world, "remove welcome +2")
+    await world.work()
+    await world.decide(Act.RETRY, request, ADA)
+    await world.work()
+    stored = await world.stored(request)
+    assert (stored.state, world.service.lists[WELCOME]) == (State.APPLIED, ["+3"])
+    assert stored.progress.done.outside == Change(removals=("+1",))
+
+
+async def test_second_failure_keeps_the_first_part_as_it_is(world):
+    request = await failed_in_part(world, "add welcome +1 +2 +3 +4 for 2h")
+    assert await ends(world) == {"+1": 2.0, "+2": 2.0, "+4": 2.0}
+    world.service.store_without("+3")
+    await world.pass_time(HOUR)
+    await world.decide(Act.RETRY, request, ADA)
+    await look(world)
+    assert (await world.stored(request)).state is State.FAILED
+    assert await ends(world) == {"+1": 1.0, "+2": 1.0, "+4": 1.0}
+    assert len(await parts_audited(world)) == 1
+
+
+async def test_removal_in_part_ends_the_grants_of_who_is_gone(world):
+    await approved(world, "add welcome +1 +2 for 2h")
+    await world.work()
+    world.service.store_with("+2")
+    request = await approved(world, "remove welcome +1 +2")
+    await look(world)
+    world.service.answers = list
+    stored = await world.stored(request)
+    assert stored.state is State.FAILED
+    assert stored.progress.part.previous_ends.keys() == {"+1"}
+    assert "*Removed (1):*\\n`+1`" in shown(stored)
+    assert "*Not removed (1):*\\n`+2`" in shown(stored)
+    assert await ends(world) == {"+2": 2.0}
+    assert await parts_audited(world) == [([], ["+1"])]
+    await world.decide(Act.RETRY, request, ADA)
+    await world.work()
+    assert (world.service.lists[WELCOME], await ends(world)) == ([], {})
+
+
+async def test_extension_of_who_got_in_holds(world):
+    request = await failed_in_part(world)
+    await approved(world, "add welcome +1 for 5h")
+    await world.work()
+    assert await ends(world) == {"+1": 5.0, "+2": 2.0}
+    assert (await world.stored(request)).progress.superseded == ("+1",)
+    await world.decide(Act.RETRY, request, ADA)
+    await world.work()
+    assert await ends(world) == {"+1": 5.0, "+2": 2.0, "+3": 2.0}
+
+
+async def test_end_that_was_to_change_stays_when_the_rest_fails(world):
+    await approved(world, "add welcome +1 for 1h")
+    await world.work()
+    request = await failed_in_part(world)
+    assert await ends(world) == {"+1": 1.0, "+2": 2.0}
+    assert "*Already on the list; end date not changed (1):*\\n`+1`" in shown(
+        await world.stored(request)
+    )
+
+
+async def test_part_can_be_undone_and_then_not_be_retried(world):
+    request = await failed_in_part(world)
+    undo = (await world.asking.undo(await world.person(OTTO), request.id)).request
+    assert undo.requested.change == Change(removals=("+1", "+2"))
+    with pytest.raises(Conflict, match="Someone has asked to undo this"):
+        await world.decide(Act.RETRY, request, ADA)
+    await world.decide(Act.APPROVE, undo, ADA)
+    await world.work()
+    assert (world.service.lists[WELCOME], await ends(world)) == ([], {})
+    stored = await world.stored(request)
+    assert (stored.state, stored.progress.is_undone) == (State.FAILED, True)
+    with pytest.raises(Conflict, match="This has been undone"):
+        await world.decide(Act.RETRY, request, ADA)
+
+
+async def test_part_can_be_retried_once_its_undo_is_denied(world):
+    request = await failed_in_part(world)
+    undo = (await world.asking.undo(await world.person(OTTO), request.id)).request
+    await world.decide(Act.DENY, undo, ADA, "no")
+    await world.decide(Act.RETRY, request, ADA)
+    await world.work()
+    assert (await world.stored(request)).state is State.APPLIED
+
+
+async def test_part_is_not_undone_while_more_may_arrive(world):
+    world.service.store_without("+3")
+    request = await approved(world, "add welcome +1 +2 +3 for 2h")
+    await look(world, 20)
+    assert (await world.stored(request)).state is State.FAILED
+    with pytest.raises(Conflict, match="still checking"):
+        await world.asking.undo(await world.person(OTTO), request.id)
+
+
+async def test_failure_that_changed_nothing_has_no_undo(world):
+    world.service.refuses = lambda identities: ServiceFailed("flow", "500", status=500)
+    request = await approved(world, "add welcome +1")
+    await look(world)
+    with pytest.raises(Conflict, match="Only an applied change can be undone"):
+        await world.asking.undo(await world.person(OTTO), request.id)
+
+
+async def test_part_that_arrives_after_the_failure_ends_too(world):
+    world.service.late = 3
+    request = await approved(world, "add welcome +1 +2 for 2h")
+    await look(world, 20)
+    assert (await world.stored(request)).state is State.FAILED
+    world.service.lists[WELCOME] = ["+2"]
+    await look(world)
+    assert (await world.stored(request)).state is State.FAILED
+    assert await ends(world) == {"+2": 2.0}
+    assert world.reported() == ["failed", "failed"]
+    await world.pass_time(2 * HOUR)
+    assert world.service.lists[WELCOME] == []
+
+
+async def test_part_ends_though_the_list_cannot_be_read_any_more(world):
+    world.service.store_without("+3")
+    request = await approved(world, "add welcome +1 +2 +3 for 2h")
+    for _ in range(2):
+        await world.pass_time(1)
+    world.service.read_faults = [ServiceFailed("flow", "502", status=502) for _ in range(4)]
+    for _ in range(4):
+        await world.pass_time(4)
+    stored = await world.stored(request)
+    assert (stored.state, stored.progress.is_unsure) == (State.FAILED, True)
+    assert "not sure about the rest" in shown(stored)
+    assert await ends(world) == {"+1": 2.0, "+2": 2.0}
+    await look(world)
+    assert await ends(world) == {"+1": 2.0, "+2": 2.0}
+    assert len(await parts_audited(world)) == 1
