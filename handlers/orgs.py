@@ -43,7 +43,8 @@ def register(listeners: Listeners, workflows: Workflows) -> None:
 
     async def show(context: Context) -> Message:
         """The menu `Show one …`."""
-        return orgs.one(*await workflows.directory.at(context.value, _cause(context)))
+        place, report = await workflows.directory.at(context.value, _cause(context))
+        return orgs.one(place, report, may_check=_may_refresh(context, workflows))
 
     listeners.command(ORGS, parse_orgs, answer)
     page = re.compile(rf"{re.escape(ids.ORGS_PAGE)}\.")
@@ -54,7 +55,8 @@ def register(listeners: Listeners, workflows: Workflows) -> None:
 
 async def _one(context: Context, workflows: Workflows, typed: str) -> Message:
     try:
-        return orgs.one(*await workflows.directory.find(typed, _cause(context)))
+        place, report = await workflows.directory.find(typed, _cause(context))
+        return orgs.one(place, report, may_check=_may_refresh(context, workflows))
     except Ambiguous as several:
         return replies.choice(several, ids.ORGS_SHOW)
     except NotFound as none:
@@ -65,8 +67,7 @@ async def _list(
     context: Context, workflows: Workflows, pages: orgs.Pages, view: orgs.View
 ) -> Message:
     directory = await workflows.directory.directory(_cause(context), is_typed=context.is_typed)
-    may_refresh = workflows.people.may(context.person, Permission.REFRESH)
-    message = pages.listing(directory, view, may_refresh=may_refresh)
+    message = pages.listing(directory, view, may_refresh=_may_refresh(context, workflows))
     if not view.words or directory.has_matching(view.words):
         return message
     return replies.with_commands(message, await _meant(directory, view.words))
@@ -89,6 +90,11 @@ async def _refresh(
     cause = CallCause(REFRESH, context.person.slack_user_id)
     directory = await workflows.directory.directory(cause, fresh=True, is_typed=context.is_typed)
     return pages.listing(directory, view, may_refresh=True)
+
+
+def _may_refresh(context: Context, workflows: Workflows) -> bool:
+    """Whether they may have the service called for them: for the list anew, or as a test."""
+    return workflows.people.may(context.person, Permission.REFRESH)
 
 
 def _cause(context: Context) -> CallCause:

@@ -168,14 +168,19 @@ def _fallback(summary: str, shown: Sequence[Place], failures: Sequence[DataCente
     return text.cut("\n".join(lines), 3900)
 
 
-def one(place: Place, report: DataCenterReport) -> Message:
-    """Every field of an organization: what matters most, then the rest in small print."""
+def one(place: Place, report: DataCenterReport, *, may_check: bool = False) -> Message:
+    """Every field of an organization: what matters most, then the rest in small print.
+
+    `may_check` is who may have one real call made for it.
+    """
     organization = place.organization
     title = f"*{text.escape(organization.name, 400)}*"
     main, rest = (_labelled(pairs) for pairs in (_main_fields(place), _other_fields(place)))
     age = report.listing.fetched_at if report.listing else None
     footnotes = [f"Updated {text.time(age)}"] if age else []
     footnotes += data_centers.problems([report]) if report.failure else []
+    steps = [("Rate limits", ids.RATELIMITS_SHOW)]
+    steps += [("Check now", ids.RATELIMITS_CHECK)] if may_check else []
     return Message(
         text.cut("\n".join([title, *main, *rest]), 3900),
         (
@@ -183,9 +188,7 @@ def one(place: Place, report: DataCenterReport) -> Message:
             block_kit.section("\n".join(main)),
             block_kit.context(*rest),
             *([block_kit.context(*footnotes)] if footnotes else []),
-            block_kit.actions(
-                block_kit.button("Rate limits", ids.RATELIMITS_SHOW, _option_value(place))
-            ),
+            block_kit.actions(*(block_kit.button(*step, _option_value(place)) for step in steps)),
         ),
     )
 

@@ -108,10 +108,18 @@ async def test_error_that_stays_offers_no_second_try(world):
 
 async def test_organization_leads_to_its_rate_limits(world):
     answer = await world.ask(OTTO, "/orgs", "show 10234695")
-    assert answer.buttons == ["Rate limits"]
+    assert answer.buttons == ["Rate limits", "Check now"]
     before = len(world.slack.workspace.ephemerals(OTTO))
     await world.slack.click(OTTO, answer, "Rate limits")
     assert "Check now" in (await world.answer(OTTO, after=before)).buttons
+    before = len(world.slack.workspace.ephemerals(OTTO))
+    await world.slack.click(OTTO, answer, "Check now")
+    assert "Test call to *Northwind" in (await world.answer(OTTO, after=before)).text
+
+
+async def test_organization_offers_no_test_call_to_a_viewer(world):
+    answer = await world.ask(VERA, "/orgs", "show 10234695")
+    assert answer.buttons == ["Rate limits"]
 
 
 async def card(world, nth: int = 0):
