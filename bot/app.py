@@ -330,6 +330,7 @@ def _organizations(
     directory = OrganizationDirectory(
         inventory, database, clock, settings.inventory_cache_seconds, settings.named_organizations
     )
+    guard.name_of = directory.name_of
     setup = QuotaSetup(
         database=database,
         clock=clock,

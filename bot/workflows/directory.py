@@ -151,6 +151,12 @@ class OrganizationDirectory:
         self._fresh = reports, self._clock.monotonic() + seconds
         return reports
 
+    def name_of(self, key: OrganizationKey) -> str | None:
+        """Return an organization's name as far as this process knows it, at once."""
+        listing = self._last.get(key.data_center)
+        place = listing.place_of(key.organization_id) if listing else None
+        return place.organization.name if place else None
+
     async def find(self, typed: str, cause: CallCause) -> tuple[Place, DataCenterReport]:
         """Return the organization of that id or name, and what is known of its data center.
 

@@ -513,6 +513,14 @@ async def test_one_person_leaves_half_of_the_minute_to_others(sharing_guard, clo
     await make(sharing_guard)
 
 
+@pytest.mark.parametrize(("name", "whose"), [("Acme", r"Acme \(eu\)"), (None, "organization 10 ")])
+async def test_declined_call_names_the_organization_where_it_is_known(guard, name, whose):
+    guard.name_of = {KEY: name}.get
+    await be_refused(guard, 44)
+    with pytest.raises(OrganizationBlocked, match=f"blocked {whose}.*with code 44"):
+        await make(guard)
+
+
 async def test_share_of_one_person_does_not_bind_the_bot_itself(sharing_guard, database):
     await use_up(sharing_guard, 80, cause=BACKGROUND)
     await use_up(sharing_guard, 20)

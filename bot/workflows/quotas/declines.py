@@ -21,35 +21,36 @@ _USED_UP = {
 _OWN_USED_UP = "You've used {allowed:,} calls per minute of {whose}, the most for one person."
 
 
-def as_error(not_now: NotNow, key: OrganizationKey) -> QuotaError:
-    """The error to raise for a call that was not granted."""
+def as_error(not_now: NotNow, key: OrganizationKey, name: str | None = None) -> QuotaError:
+    """The error of a call that was not granted; `name` is the organization's, where it is known."""
+    whose = f"{text.shorten(name, 60)} ({key.data_center})" if name else _whose(key)
     if isinstance(not_now.reason, Blocked):
-        return _blocked(not_now.reason, key, not_now.now)
+        return _blocked(not_now.reason, whose, not_now.now)
     if isinstance(not_now.reason, OthersWait):
-        return _others_wait(not_now.reason, key, not_now.now)
-    return _exhausted(not_now.reason, key, not_now.now)
+        return _others_wait(not_now.reason, whose, not_now.now)
+    return _exhausted(not_now.reason, whose, not_now.now)
 
 
-def whose(key: OrganizationKey) -> str:
-    """The organization in words."""
+def _whose(key: OrganizationKey) -> str:
+    """The organization without its name."""
     if not key.organization_id:
         return f"the data center {key.data_center}"
     return f"organization {key.organization_id} ({key.data_center})"
 
 
-def _exhausted(full: Full, key: OrganizationKey, now: float) -> QuotaExhausted:
+def _exhausted(full: Full, whose: str, now: float) -> QuotaExhausted:
     free_at = full.free_at if full.free_at is not None else now
     sentence = _OWN_USED_UP if full.is_of_person else _USED_UP[full.kind]
-    used = sentence.format(allowed=full.allowed, whose=whose(key))
+    used = sentence.format(allowed=full.allowed, whose=whose)
     latest = " at the latest" if full.kind is LimitKind.CONCURRENT else ""
     sentence = f"{used} Nothing was sent. The next slot is free {_when(free_at, now)}{latest}."
     return _quota_exhausted(sentence, full.kind, free_at, now)
 
 
-def _others_wait(others: OthersWait, key: OrganizationKey, now: float) -> QuotaExhausted:
+def _others_wait(others: OthersWait, whose: str, now: float) -> QuotaExhausted:
     free_at = max(others.free_at or now, now + LEAST_WAIT_SECONDS)
     sentence = (
-        f"Other clients are waiting for {whose(key)}. Nothing was sent."
+        f"Other clients are waiting for {whose}. Nothing was sent."
         f" Your turn may come {_when(free_at, now)}."
     )
     return _quota_exhausted(sentence, LimitKind.MINUTE, free_at, now)
@@ -61,14 +62,13 @@ def _quota_exhausted(sentence: str, kind: LimitKind, free_at: float, now: float)
     )
 
 
-def _blocked(blocked: Blocked, key: OrganizationKey, now: float) -> OrganizationBlocked:
+def _blocked(blocked: Blocked, whose: str, now: float) -> OrganizationBlocked:
     code = int(blocked.code)
     again = (
         f"tries again {_when(blocked.until, now)}" if blocked.until > now else "is trying again now"
     )
-    subject = whose(key)
     sentence = (
-        f"{subject[:1].upper()}{subject[1:]} is blocked by the inventory service (code {code})."
+        f"The inventory service has blocked {whose} with code {code}."
         f" Gatehouse {again} and makes no calls until then."
     )
     return OrganizationBlocked(

@@ -17,7 +17,7 @@ import structlog
 
 from bot.background.deferred_writes import DeferredWrites
 from bot.background.tasks import Tasks
-from bot.errors import DatabaseUnavailable
+from bot.errors import DatabaseUnavailable, QuotaError
 from bot.model.organizations.organization import OrganizationKey
 from bot.model.quotas.calls import PROBE, CallCause
 from bot.model.quotas.days import reported_day
@@ -94,6 +94,8 @@ class Guard:
         self._clock = clock
         self._terms = terms
         self._incidents = incidents
+        self.name_of: Callable[[OrganizationKey], str | None] = lambda _: None
+        """What people call an organization: a call that is not granted says it to them."""
         self._lines: WeakValueDictionary[OrganizationKey, _Line] = WeakValueDictionary()
         self._deferred_writes = DeferredWrites(clock, tasks)
 
@@ -139,7 +141,7 @@ class Guard:
         if request.call_class is not CallClass.PERSON:
             result = await self._try(request)
             if isinstance(result, NotNow):
-                raise as_error(result, request.key)
+                raise self._declined(result, request.key)
             return result
         deadline = self._clock.monotonic() + PERSON_WAITS_SECONDS
         async with self._turn(line.people, PERSON_WAITS_SECONDS):
@@ -172,8 +174,11 @@ class Guard:
                 return result
             left = deadline - self._clock.monotonic()
             if not _is_busy(result) or left <= 0:
-                raise as_error(result, request.key)
+                raise self._declined(result, request.key)
             await self._pause(line, min(left, LOOK_AGAIN_SECONDS))
+
+    def _declined(self, not_now: NotNow, key: OrganizationKey) -> QuotaError:
+        return as_error(not_now, key, self.name_of(key))
 
     async def _pause(self, line: _Line, seconds: float) -> None:
         """Until a call of this process ends, but no longer than so many seconds."""
