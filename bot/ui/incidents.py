@@ -130,15 +130,20 @@ def _as_sent(incident: Incident) -> str:
 
 def _own_use(detail: Mapping[str, Any]) -> str:
     own: Mapping[str, Sequence[int]] = detail["own"]
-    uses = (f"{own[kind][0]}/{own[kind][1]} {words}" for kind, words in _OWN.items())
+    uses = ("/".join(map(_number, own[kind])) + f" {words}" for kind, words in _OWN.items())
     return ", ".join(text.escape(use, 60) for use in uses)
+
+
+def _number(stored: object) -> str:
+    """A number as people write it; whatever else somebody wrote into the database, as it is."""
+    return f"{stored:,}" if isinstance(stored, int) else str(stored)
 
 
 def _clients(detail: Mapping[str, Any]) -> list[str]:
     """How much each client of the gateway had used: it is part of Gatehouse's usage."""
     clients: Mapping[str, Sequence[int]] = detail.get("clients") or {}
     shown = [
-        f"{text.escape(name)} {minute:,} this minute, {day:,} this day"
+        f"{text.escape(name)} {minute:,} per minute, {day:,} per day"
         for name, (minute, day) in list(clients.items())[:CLIENTS_SHOWN]
     ]
     more = len(clients) - len(shown)

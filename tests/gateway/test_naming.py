@@ -29,8 +29,8 @@ async def test_alert_says_how_much_each_client_used(gateway):
     await gateway.status(ITEMS)
     slack = gateway.world.slack
     card = await slack.until(lambda: next(iter(slack.workspace.messages("C0ALERTS")), None))
-    assert "nightly 3 this minute, 3 this day" in card.all_text
-    assert "script 1 this minute, 1 this day" in card.all_text
+    assert "nightly 3 per minute, 3 per day" in card.all_text
+    assert "script 1 per minute, 1 per day" in card.all_text
     assert "another client" in card.all_text
 
 
@@ -46,7 +46,7 @@ async def test_alert_blames_nobody_else_for_what_clients_used(gateway):
     slack = gateway.world.slack
     card = await slack.until(lambda: next(iter(slack.workspace.messages("C0ALERTS")), None))
     assert "another client" not in card.all_text
-    assert "nightly 80 this minute" in card.all_text
+    assert "nightly 80 per minute" in card.all_text
 
 
 async def test_ratelimits_names_clients_beside_people(gateway):

@@ -34,7 +34,7 @@ def test_the_worst_thing_is_said():
 
 def test_a_meter_reads_used_of_limit():
     one = standing(minute=37, day=120, concurrent=2)
-    assert [str(one.meter(kind)) for kind in LimitKind] == ["37/100", "120/1000", "2/5"]
+    assert [str(one.meter(kind)) for kind in LimitKind] == ["37/100", "120/1,000", "2/5"]
 
 
 def test_the_worst_is_first_and_equal_ones_are_in_order():

@@ -69,7 +69,7 @@ async def test_the_first_429_opens_an_alert_that_says_it_all(world, code, limit)
     assert f"eu, code {code} · " in message.text
     words = world.services.state.limits._sentence(code, at)
     assert words in message.text
-    assert "1/100 per minute, 1/1000 per day, 1/5 at once" in message.text
+    assert "1/100 per minute, 1/1,000 per day, 1/5 at once" in message.text
     assert "another client" in message.text
     assert re.search(r"tries again <!date\^\d+", message.text)
     assert message.buttons == ["Check now", "Mute 1 h"]
@@ -255,7 +255,7 @@ async def test_use_block_and_alert_survive_kill_minus_nine(sqlite_url):
         answer = await fleet.ask("U0OPERATOR", "/ratelimits", f"check {at[1]}")
         assert "no call was made" in answer.all_text
         shown = await fleet.ask("U0OPERATOR", "/ratelimits", at[1])
-        assert "4/1000" in shown.all_text
+        assert "4/1,000" in shown.all_text
         assert "*Blocked (44)* since" in shown.all_text
         assert len(state.calls) == calls
         assert "is blocked: limit of" in the_only_alert(fleet).text

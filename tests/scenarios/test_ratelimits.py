@@ -54,7 +54,7 @@ async def test_all_organizations_at_a_glance_worst_first(world):
     rows = next(block for block in answer.blocks if block["type"] == "table")["rows"]
     cells = [[cell["text"] for cell in row] for row in rows]
     assert cells[0] == ["Organization", "State", "Minute", "Day", "At once", "Data center"]
-    assert ["1/100", "1/1000", "0/5"] in [row[2:5] for row in cells]
+    assert ["1/100", "1/1,000", "0/5"] in [row[2:5] for row in cells]
     assert "1/100 minute" in answer.text
 
 
@@ -92,7 +92,7 @@ async def test_one_organization_with_meters_a_chart_and_who_called(world):
         await world.ask(user, "/ratelimits", f"check {one.organization_id}")
     answer = await world.ask("U0VIEWER", "/ratelimits", one.name)
     assert "3/100" in answer.all_text
-    assert "3/1000" in answer.all_text
+    assert "3/1,000" in answer.all_text
     charts = [block for block in answer.blocks if block["type"] == "data_visualization"]
     points = [point["value"] for chart in charts for point in chart["chart"]["series"][0]["data"]]
     assert len(points) == 24
@@ -112,7 +112,7 @@ async def test_the_buttons_of_one_check_and_refresh(world):
     answer = await world.answer("U0OPERATOR", after=1)
     assert "succeeded (" in answer.all_text
     await world.slack.click("U0OPERATOR", shown, "Refresh")
-    await world.slack.until(lambda: "1/1000" in shown.all_text)
+    await world.slack.until(lambda: "1/1,000" in shown.all_text)
 
 
 async def test_a_viewer_may_not_check(world):
@@ -156,6 +156,7 @@ async def test_130_checks_in_a_minute_are_100_calls_and_the_rest_are_told_when(s
     assert world.services.state.refused == []
     full = "Nothing was sent. The next slot is free in"
     assert [full in answer.all_text for answer in answers] == [False] * 100 + [True] * 30
+    assert "calls per minute of Müller &amp; Söhne" in answers[-1].all_text
 
 
 async def test_24_at_once_are_5_in_flight(world):
@@ -179,7 +180,7 @@ async def test_a_plan_is_set_by_admins_audited_and_in_force(world):
     answer = await world.ask("U0ADMIN", "/ratelimits", f"plan {one.organization_id} premium")
     assert "is now on the *premium* plan (was free)" in answer.all_text
     shown = await world.ask("U0VIEWER", "/ratelimits", one.organization_id)
-    assert "0/10000" in shown.all_text
+    assert "0/10,000" in shown.all_text
     entries, _ = await world.bot.workflows.audit.latest(10)
     assert ("plan.set", "U0ADMIN", f"eu/{one.organization_id}") in [
         (entry.action, entry.actor, entry.subject) for entry in entries
@@ -191,7 +192,7 @@ async def test_the_plan_of_the_settings_is_in_force(sqlite_url):
     plans = f'{{"{one.organization_id}": "standard"}}'
     async with running_world(sqlite_url, inventory_plans=plans, **SETTINGS) as world:
         shown = await world.ask("U0VIEWER", "/ratelimits", one.organization_id)
-    assert "0/2000" in shown.all_text
+    assert "0/2,000" in shown.all_text
     assert "0/10" in shown.all_text
 
 
@@ -202,7 +203,7 @@ async def test_what_the_service_tells_of_its_day_is_in_force(world):
     world.services.state.limits.usage[at].day.extend([world.services.state.now()] * 40)
     await world.ask("U0OPERATOR", "/ratelimits", f"check {one.organization_id}")
     shown = await world.ask("U0VIEWER", "/ratelimits", one.organization_id)
-    assert "41/1000" in shown.all_text
+    assert "41/1,000" in shown.all_text
     assert "reported by the service" in shown.all_text
     assert "about 40 by other clients" in shown.all_text
 

@@ -48,7 +48,7 @@ def test_an_open_one_says_what_a_person_needs():
         "*Acme* (eu) is blocked: limit of 100 requests per minute exceeded",
         "`20077314` · eu, code 44 · since",
         "> You are blocked.",
-        "37/100 per minute, 120/1000 per day, 1/5 at once",
+        "37/100 per minute, 120/1,000 per day, 1/5 at once",
         "Gatehouse made only 37 of them, so *another client* used it up.",
         f"Gatehouse tries again <!date^{int(AT.timestamp()) + 60}^",
     ):

@@ -172,7 +172,7 @@ def test_a_check_says_what_happened():
     blocks = Blocks().refused(BlockCode.DAY, NOW, probe=False)
     passed = ratelimit_detail.checked(Checked("Acme", standing(minute=1), seconds=0.214))
     assert "Test call to *Acme* succeeded (0.21 s)." in passed.text
-    assert "minute 1/100 · day 0/1000 · at once 0/5" in passed.text
+    assert "minute 1/100 · day 0/1,000 · at once 0/5" in passed.text
     refused = ratelimit_detail.checked(Checked("Acme", standing(blocks=blocks), refusal="<no>"))
     assert "Test call to *Acme* was blocked: “&lt;no&gt;” Gatehouse tries again" in refused.text
     silent = ratelimit_detail.checked(Checked("Acme", standing(blocks=blocks)))

@@ -41,7 +41,7 @@ class Meter:
     limit: int
 
     def __str__(self) -> str:
-        return f"{self.used}/{self.limit}"
+        return f"{self.used:,}/{self.limit:,}"
 
     @property
     def share(self) -> float:
