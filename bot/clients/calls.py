@@ -15,8 +15,9 @@ class ServiceCall:
     """What to send, and how to speak about it.
 
     `service` is the stable word for metrics, `label` the name in a sentence ("the inventory
-    service (eu)"). `advice` says, by HTTP status, what people can do about it. `words_field` is the
-    one field of a refusal's JSON whose text is shown.
+    service (eu)"). `advice` says, by HTTP status, what people can do about it. `missing` is what a
+    404 means that is the service's own, and not a proxy's. `words_field` is the one field of a
+    refusal's JSON whose text is shown.
     """
 
     service: Literal["inventory", "flow", "email", "oauth"]
@@ -28,6 +29,7 @@ class ServiceCall:
     form: Sequence[tuple[str, str]] | None = field(default=None, repr=False)
     data_center: str | None = None
     advice: Mapping[int, str] = field(default_factory=dict, repr=False)
+    missing: str = ""
     words_field: str = "message"
 
     @property

@@ -86,6 +86,8 @@ def failure_of_status(
 
 def _refusal(call: ServiceCall, status: int, code: int | None, words: str) -> ServiceError:
     sentence = _sentence_of(call, status, words)
+    if status == HTTPStatus.NOT_FOUND and (words or code is not None):
+        sentence = call.missing or sentence
     if status == HTTPStatus.UNAUTHORIZED:
         return CredentialsRefused(call.service, sentence, message=words)
     if status == HTTPStatus.FORBIDDEN:

@@ -16,8 +16,9 @@ from bot.clients.http import ServiceHttp
 ADVICE: Mapping[int, str] = {
     HTTPStatus.UNAUTHORIZED: "Check FLOW_ACCOUNT_SID and FLOW_AUTH_TOKEN.",
     HTTPStatus.FORBIDDEN: "Give the account in FLOW_ACCOUNT_SID access to the flow.",
-    HTTPStatus.NOT_FOUND: "There is probably no flow with this SID.",
+    HTTPStatus.NOT_FOUND: "Check the flow's SID, and FLOW_BASE_URL.",
 }
+MISSING = "There's no flow with this SID."
 
 
 class _FlowAnswer(BaseModel):
@@ -79,6 +80,7 @@ class FlowClient:
             headers=self._headers,
             form=form,
             advice=ADVICE,
+            missing=MISSING,
         )
 
     async def _identities(self, flow_sid: str, call: ServiceCall) -> list[str]:

@@ -127,7 +127,10 @@ async def test_an_update_that_breaks_is_not_sent_again(bench: Bench) -> None:
 async def test_refusals_say_what_to_look_at(bench: Bench, services: FakeServices) -> None:
     services.get(ADDRESS, status=401)
     services.get(ADDRESS, status=404, payload={"message": "The resource was not found"})
+    services.get(ADDRESS, status=404, body="<html>nginx</html>")
     with pytest.raises(CredentialsRefused, match="FLOW_AUTH_TOKEN"):
         await a_client(bench).read(SID)
-    with pytest.raises(ServiceRefused, match=r"no flow with this SID.*resource was not found"):
+    with pytest.raises(ServiceRefused, match=r"^There's no flow with this SID\.$"):
+        await a_client(bench).read(SID)
+    with pytest.raises(ServiceRefused, match=r"can't find this \(HTTP 404\)\. .*FLOW_BASE_URL"):
         await a_client(bench).read(SID)
