@@ -109,7 +109,7 @@ class BotProcess:
         code = await process.wait()
         self._become("stopped")
         if self._is_wanted:
-            print(f"The bot has stopped (exit {code}). Its last words:", file=sys.stderr)
+            print(f"The bot has stopped (exit {code}). Its last log lines:", file=sys.stderr)
             print("\n".join(list(self.lines)[-10:]), file=sys.stderr, flush=True)
 
     async def _until_ready(self) -> None:

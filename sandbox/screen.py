@@ -117,5 +117,5 @@ def find_place(workspace: Workspace, body: Json) -> Message | View:
         own = (m for m in found if m.ts == body.get("ts") and is_visible(m, body["as"]))
         place = next(own, None)
     if not isinstance(place, Message | View):
-        raise NotThereError("That is not there any more.")
+        raise NotThereError("That no longer exists.")
     return place

@@ -288,7 +288,7 @@ class _Exchange:
         body = b"".join([piece async for piece in self._pieces(response)])
         plain = _decompressed(body, _coding(response))
         code, words = code_and_words(self._service, plain, self._parts.redactor)
-        sentence = f"{self._service.subject} declines: too many requests."
+        sentence = f"{self._service.subject} is getting too many requests."
         limits = ReportedLimits.from_headers(response.headers)
         await self._grant.refused(
             RateLimited("inventory", sentence, code=code, message=words, reported=limits)

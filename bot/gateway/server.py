@@ -34,7 +34,7 @@ log = structlog.get_logger(__name__)
 HEALTH = "/healthz"
 # Requests of one client in one process; what is beyond is declined before it is read.
 MOST_AT_ONCE = 200
-FAULT = "Gatehouse has a problem of its own. Nothing more is known to the client."
+FAULT = "Gatehouse had an internal error."
 HANG_UP_SECONDS = 0.5
 
 

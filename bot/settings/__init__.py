@@ -71,7 +71,7 @@ def _safe_address(value: str) -> str:
     if url.scheme not in {"http", "https"} or not url.host:
         raise ValueError("is not an address that starts with https://")
     if url.scheme == "http" and not is_loopback(url.host):
-        raise ValueError("must be https:// (http:// is taken for this machine only)")
+        raise ValueError("must be https:// (http:// is only allowed for localhost)")
     if url.user or url.password or url.query_string or url.fragment:
         raise ValueError("must have no user, password, query or fragment")
     return value

@@ -90,11 +90,13 @@ WORDS = {
     "dict_type": "must be a JSON object",
     "model_type": "must be a JSON object",
     "string_type": "must be a text",
-    "string_pattern_mismatch": "is not of the form of the example",
+    "string_pattern_mismatch": "doesn't look like the example",
     "string_too_short": "must not be empty",
     "too_short": "must not be empty",
     "extra_forbidden": "is not known here",
 }
+
+CHANNELS = frozenset({"ALERTS_CHANNEL", "APPROVALS_CHANNEL"})
 
 
 def problem_of(error: Any) -> str:  # noqa: ANN401 - pydantic's ErrorDetails
@@ -102,6 +104,8 @@ def problem_of(error: Any) -> str:  # noqa: ANN401 - pydantic's ErrorDetails
     name = str(error["loc"][0]).upper()
     where = " → ".join(str(part) for part in error["loc"][1:] if part != "[key]")
     what = WORDS.get(error["type"]) or _in_our_words(error["msg"])
+    if name in CHANNELS and error["type"] == "string_pattern_mismatch":
+        what = "doesn't look like a channel ID"
     if name == "EMAIL_AUTH":
         what = "must be bearer or basic with an API key: account passwords ended in Q4 2020"
     return problem_line(name, f"{where}: {what}" if where else what)

@@ -25,7 +25,7 @@ WORDS = {
 STATES = {
     State.PENDING: ":hourglass: Waiting for approval",
     State.SCHEDULED: ":calendar: Approved, starts later",
-    State.APPLYING: ":gear: Approved, on its way",
+    State.APPLYING: ":gear: Approved, updating the list",
     State.APPLIED: ":white_check_mark: Applied",
     State.FAILED: ":x: Failed",
     State.DENIED: ":no_entry: Denied",

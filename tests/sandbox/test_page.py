@@ -129,7 +129,7 @@ async def test_what_is_gone_is_said_to_be_gone(browser: aiohttp.ClientSession) -
     body = {"as": "U0ADMIN", "channel": "C0GENERAL", "ts": "1.1", "block_id": "b", "action_id": "a"}
     async with browser.post("/page/press", json=body) as answer:
         assert answer.status == 409
-        assert "not there any more" in (await answer.json())["error"]
+        assert "no longer exists" in (await answer.json())["error"]
 
 
 async def test_a_browser_hears_of_every_change(
