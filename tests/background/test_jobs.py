@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 from datetime import timedelta
 
 import pytest
+from structlog.testing import capture_logs
 
 from bot.background.jobs import AT_ONCE, RENEW_SECONDS, Again, Crowd, JobLoop, LeaseLost
 from bot.background.outbox import SEND_KIND
@@ -424,6 +425,29 @@ async def test_a_renewal_waits_for_nobody_who_may_wait_for_it(postgres_url, cloc
             work.go_on.set()
     finally:
         await database.close()
+
+
+async def test_renewal_that_breaks_is_not_the_last(database, clock, monkeypatch):
+    work, renew, errors = Work(), jobs.renew, [KeyError("x")]
+
+    async def breaks_once(*args, **options):
+        if errors:
+            raise errors.pop()
+        return await renew(*args, **options)
+
+    monkeypatch.setattr(jobs, "renew", breaks_once)
+    work.go_on.clear()
+    await put(database)
+    with capture_logs() as logs:
+        async with running(database, clock, work) as loop:
+            await work.seen(1)
+            await until_asleep(clock)
+            clock.advance(RENEW_SECONDS)
+            await until(loop, lambda _: "jobs.renew_broken" in [line["event"] for line in logs])
+            clock.advance(RENEW_SECONDS)
+            renewed = clock.now() + timedelta(seconds=LEASE_SECONDS)
+            await until(loop, lambda found: leases(found)["a"] == renewed)
+            work.go_on.set()
 
 
 async def test_a_crowd_that_waits_leaves_room_for_what_else_is_due(database, clock):
