@@ -1,6 +1,6 @@
 """What is known of all organizations: the listings of the data centers, and look-ups in them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from difflib import get_close_matches
@@ -18,6 +18,11 @@ CANDIDATE_CHARACTERS = 100
 CHOICE_CHARACTERS = 40
 # Of two names, so many are compared.
 COMPARED_CHARACTERS = 40
+
+# Organizations whose texts are looked through together first: most hold nothing that is sought.
+SHELF = 64
+# Their texts in one, and each with whose it is.
+Shelf = tuple[str, "list[tuple[str, Place]]"]
 
 
 class Contents:
@@ -193,7 +198,8 @@ class Directory:
             return self
         new = Directory(tuple(reports))
         if new._contents == self._contents:
-            vars(new).update(places=self.places, keys=self.keys, _texts=self._texts)
+            kept = ("places", "keys", "_by_words", "_by_names")
+            vars(new).update({name: getattr(self, name) for name in kept})
         return new
 
     @cached_property
@@ -206,9 +212,12 @@ class Directory:
         return list(merge(*(one.places for one in self._contents), key=_by_name))
 
     @cached_property
-    def _texts(self) -> list[tuple[str, str, Place]]:
-        """What is looked through, and whose it is: side by side, for there may be ten thousand."""
-        return [(place.searchable, place.folded_name, place) for place in self.places]
+    def _by_words(self) -> "list[Shelf]":
+        return _shelves(self.places, lambda place: place.searchable)
+
+    @cached_property
+    def _by_names(self) -> "list[Shelf]":
+        return _shelves(self.places, lambda place: place.folded_name)
 
     @cached_property
     def keys(self) -> dict[OrganizationKey, None]:
@@ -229,12 +238,11 @@ class Directory:
     def matching(self, text: str) -> list[Place]:
         """Return the organizations with the text in name, id, contact or currency, by name."""
         wanted = folded(text)
-        return [place for words, _, place in self._texts if wanted in words] if wanted else []
+        return list(_holding(self._by_words, wanted))
 
     def has_matching(self, text: str) -> bool:
         """Whether there is one at least."""
-        wanted = folded(text)
-        return bool(wanted) and any(wanted in words for words, _, _ in self._texts)
+        return any(_holding(self._by_words, folded(text)))
 
     def name_of(self, key: OrganizationKey) -> str:
         """Return what to call whom a call counts against: a name where one is known."""
@@ -282,9 +290,7 @@ class Directory:
         return _each_once(sorted(with_id or exactly or named, key=_by_name))
 
     def _called_in_part(self, text: str) -> list[Place]:
-        wanted = folded(text)
-        fitting = [place for _, name, place in self._texts if wanted in name] if wanted else []
-        return _each_once(fitting)
+        return _each_once(list(_holding(self._by_names, folded(text))))
 
     def _only(self, found: Sequence[Place], text: str) -> Place:
         if not found:
@@ -311,6 +317,21 @@ class Directory:
         unlisted = ", ".join(report.data_center for report in self.failures)
         hint = f" Some data centers couldn't be loaded: {unlisted}." if unlisted else ""
         return f"No organization is called “{wanted}”.{hint} /orgs <text> searches by a part of it."
+
+
+def _shelves(places: Sequence[Place], text_of: Callable[[Place], str]) -> list[Shelf]:
+    texts = [(text_of(place), place) for place in places]
+    parts = (texts[start : start + SHELF] for start in range(0, len(texts), SHELF))
+    return [("\n".join(text for text, _ in part), part) for part in parts]
+
+
+def _holding(shelves: Iterable[Shelf], wanted: str) -> Iterator[Place]:
+    """Those whose text holds what is wanted; nothing is in no text."""
+    if not wanted:
+        return
+    for together, part in shelves:
+        if wanted in together:
+            yield from (place for text, place in part if wanted in text)
 
 
 def _by_name(place: Place) -> tuple[str, str, str]:
