@@ -2,7 +2,7 @@
 
 from bot.dataclass import dataclass
 from bot.model.durations import parse_duration
-from bot.model.spelling import tidy_identity
+from bot.model.spelling import DOUBLE_QUOTES, tidy_identity
 from bot.model.start_times import parse_start
 from bot.model.testusers.changes import identities_problem
 from bot.parsing.testusers_change import duration_problem, reason_problem, start_problem
@@ -35,9 +35,9 @@ class FormProblems:
 def parse_form(form: TypedForm) -> ChangeRequest | FormProblems:
     """The request that a form makes, or what is wrong at which of its inputs.
 
-    A line is an identity, without what phones put around it.
+    A line is an identity, without what phones put around it; in quotation marks it is exact.
     """
-    lines = [tidy_identity(line) for line in form.identities.split("\n")]
+    lines = [_identity(line) for line in form.identities.split("\n")]
     identities = tuple(line for line in lines if line)
     typed, reason = form.duration.strip(), " ".join(form.reason.split())
     _, _, preset = form.kind.partition("@")
@@ -61,6 +61,17 @@ def parse_form(form: TypedForm) -> ChangeRequest | FormProblems:
         presets=(preset,) if preset else (),
         start=start[0] if start else None,
     )
+
+
+def as_line(identity: str) -> str:
+    """The line that is read as just this identity."""
+    return identity if _identity(identity) == identity else f'"{identity}"'
+
+
+def _identity(line: str) -> str:
+    bare = line.strip()
+    is_quoted = len(bare) > len('""') and {*DOUBLE_QUOTES}.issuperset((bare[0], bare[-1]))
+    return bare[1:-1] if is_quoted else tidy_identity(line)
 
 
 def _start_problem(kind: str, typed: str) -> str:

@@ -98,6 +98,9 @@ def test_a_fixed_end_that_is_over_lets_nobody_stay_or_come() -> None:
 def test_part_that_took_effect_is_not_left_to_be_done() -> None:
     assert (REQUEST.took_effect, REQUEST.left) == (None, ASKED.change)
     assert (IN_PART.took_effect, IN_PART.left) == (PART, Change(("a",)))
+    retried = replace(IN_PART, state=State.APPLYING)
+    nothing = replace(IN_PART, progress=Progress())
+    assert [one.has_failed_in_part for one in (IN_PART, retried, nothing)] == [True, False, False]
     ends = replace(ASKED, ends={"a": SOON, "b": SOON})
     assert replace(IN_PART, requested=ends).change_at(SOON) == Change((), ("a",))
     done = replace(PART, at=LATER)
@@ -112,6 +115,18 @@ def test_what_is_done_has_the_part_that_took_effect_before() -> None:
     assert (whole.outside, whole.size_before, whole.size_after) == (rest.outside, 3, 5)
     assert whole.ends_at == {"a": SOON, "b": LATER}
     assert whole.previous_ends == {"a": None, "x": SOON}
+
+
+def test_what_is_done_follows_people_to_their_spelling_of_now() -> None:
+    change, already = Change(("a", "b"), ("c",)), Change(("d",), ("e",))
+    ends = {"a": SOON, "d": LATER}
+    done = Done(NOW, change, already, NO_CHANGE, 1, 2, ends, {"c": SOON, "d": None})
+    now = done.respelled(lambda one: one if one == "b" else one.upper())
+    assert (now.change, now.already) == (Change(("A", "b"), ("C",)), Change(("D",), ("E",)))
+    assert now.ends_at == {"A": SOON, "D": LATER}
+    assert now.previous_ends == {"C": SOON, "D": None}
+    assert done.respelled(lambda one: "a" if one == "c" else one) == done
+    assert done.respelled(lambda one: "z" if one in "ac" else one) == done
 
 
 def test_access_ends_at_its_fixed_end_or_so_long_after_it_began() -> None:

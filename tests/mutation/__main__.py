@@ -28,6 +28,7 @@ RULES = {
     "bot.model.testusers.applying": ("model/test_applying.py",),
     "bot.model.testusers.changes": ("model/test_testusers.py", "parsing/test_testusers.py"),
     "bot.model.testusers.requests": ("model/test_requests.py",),
+    "bot.model.testusers.spellings": ("model/test_spellings.py",),
     "bot.model.durations": ("model/test_durations.py",),
     "bot.model.start_times": ("model/test_start_times.py",),
     "bot.model.policies": ("model/test_policies.py",),

@@ -4,9 +4,12 @@ from dataclasses import replace
 from datetime import time
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from bot.model.start_times import StartTime
-from bot.parsing.testusers_form import FormProblems, TypedForm, parse_form
+from bot.model.testusers.changes import identity_problem
+from bot.parsing.testusers_form import FormProblems, TypedForm, as_line, parse_form
 from bot.parsing.testusers_requests import ChangeRequest
 
 
@@ -18,6 +21,29 @@ def test_what_phones_put_around_numbers_does_not_count() -> None:
     lines = "\u202a+15550100\u202c\n\u200e+15550101;\n cafe\u0301@b.c \n+1-555\u20110102"
     people = ("+15550100", "+15550101", "café@b.c", "+1-555-0102")
     assert parse_form(typed(lines)) == ChangeRequest("add", "welcome", people)
+
+
+@pytest.mark.parametrize(
+    "line", ['"\u202a+1\u202c"', "\u201c\u202a+1\u202c\u201d ", ' "\u202a+1\u202c"']
+)
+def test_line_in_quotation_marks_is_exact(line: str) -> None:
+    assert parse_form(typed(line)) == ChangeRequest("add", "welcome", ("\u202a+1\u202c",))
+
+
+@pytest.mark.parametrize("line", ['"', '""', '"+1', '+1"', "'+1'"])
+def test_line_that_is_not_in_quotation_marks_is_as_it_is(line: str) -> None:
+    assert parse_form(typed(line)) == ChangeRequest("add", "welcome", (line,))
+
+
+@given(st.text(min_size=1).filter(lambda text: "\n" not in text and not identity_problem(text)))
+def test_line_that_is_filled_in_is_read_as_the_same_identity(identity: str) -> None:
+    assert parse_form(typed(as_line(identity))) == ChangeRequest("add", "welcome", (identity,))
+
+
+def test_line_is_quoted_only_where_it_has_to_be() -> None:
+    assert [*map(as_line, ("+1", "a b", "\u200e+1", '"a"'))] == [
+        *("+1", "a b", '"\u200e+1"', '""a""')
+    ]
 
 
 ASKED = ChangeRequest("add", "welcome", ("+1",))

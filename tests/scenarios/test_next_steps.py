@@ -221,6 +221,19 @@ async def test_person_of_a_list_can_be_removed_or_extended(world, choice, words)
     assert "+15550100" in second.all_text
 
 
+async def test_menu_removes_the_very_spelling_of_its_row(world):
+    identities = world.services.state.flows[WELCOME].identities
+    identities += ["\u202a+15550100\u202c", "+15550100"]
+    answer = await world.ask(OTTO, "/testusers", "list welcome")
+    await world.slack.click(OTTO, answer, "testusers.person", "Remove")
+    await world.slack.submit(OTTO, await form_of(world), {})
+    posted = await card(world)
+    assert "`⟨U+202A⟩+15550100⟨U+202C⟩`" in posted.all_text
+    await world.slack.click(ADA, posted, "Approve")
+    await world.slack.until(lambda: "Applied" in posted.all_text)
+    assert world.services.state.flows[WELCOME].identities == ["+15550100"]
+
+
 async def test_empty_history_leads_to_the_form_with_its_flow(world):
     answer = await world.ask(OTTO, "/testusers", "history welcome")
     await world.slack.click(OTTO, answer, "Add a test user")

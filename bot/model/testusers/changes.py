@@ -180,12 +180,15 @@ class Effect:
     """What a change would do to a list that stands.
 
     `change` is what is still to do; `dropped` is what is true already. Additions of people who are
-    there already stay in the change when they replace the end of a grant (`end_changes`).
+    there already stay in the change when they replace the end of a grant (`end_changes`). Of those
+    whom the list spells otherwise than they were typed, `respelled` are meant, `kept` are not.
     """
 
     change: Change
     dropped: Change = Change()
     end_changes: tuple[str, ...] = ()
+    respelled: tuple[str, ...] = ()
+    kept: tuple[str, ...] = ()
 
 
 def effect_of(

@@ -1,6 +1,7 @@
 """A request to change a flow's test users, as it is stored and shown."""
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import field, replace
 from datetime import datetime, timedelta
 
@@ -72,6 +73,26 @@ class Done:
     size_after: int
     ends_at: Mapping[str, datetime] = field(default_factory=dict)
     previous_ends: Mapping[str, datetime | None] = field(default_factory=dict)
+
+    def respelled(self, spell: Callable[[str], str]) -> "Done":
+        """The same, of people who are spelled otherwise by now."""
+        people = (*self.change.identities, *self.already.identities)
+        now = {one: spell(one) for one in people}
+        # Nobody becomes somebody else whom it is about too.
+        taken = Counter(now.values())
+        now = {one: new if taken[new] == 1 else one for one, new in now.items()}
+
+        def spelled(change: Change) -> Change:
+            additions = tuple(now[one] for one in change.additions)
+            return Change(additions, tuple(now[one] for one in change.removals))
+
+        return replace(
+            self,
+            change=spelled(self.change),
+            already=spelled(self.already),
+            ends_at={now.get(one, one): end for one, end in self.ends_at.items()},
+            previous_ends={now.get(one, one): end for one, end in self.previous_ends.items()},
+        )
 
     def after(self, part: "Done | None") -> "Done":
         """The same, with what took effect before."""

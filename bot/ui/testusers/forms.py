@@ -6,6 +6,7 @@ from typing import Any
 
 from bot.model.testusers.changes import MAX_REASON_CHARS, Flow
 from bot.model.testusers.requests import Request
+from bot.parsing.testusers_form import as_line
 from bot.ui import ids, text
 
 # docs.slack.dev, plain_text_input: max_length at most 3000.
@@ -128,7 +129,7 @@ def _input(
 
 def _identities_input(identities: Sequence[str]) -> dict[str, Any]:
     element = _text_input(ids.TESTUSERS_IDENTITIES, INPUT_CHARACTERS, is_multiline=True)
-    lines = list(identities)
+    lines = list(map(as_line, identities))
     while len("\n".join(lines)) > INPUT_CHARACTERS:
         lines.pop()
     return _filled_in(element, "\n".join(lines))

@@ -49,6 +49,10 @@ def asked(flow: Flow, effect: Effect, request: Request | None, channel_id: str) 
         lines.append(f"Already on the list: {brief(effect.dropped.additions)}")
     if effect.dropped.removals:
         lines.append(f"Not on the list: {brief(effect.dropped.removals)}")
+    if effect.respelled:
+        lines.append(f"Spelled differently on the list: {brief(effect.respelled)}")
+    if effect.kept:
+        lines.append(f"Also on the list, spelled differently, and left: {brief(effect.kept)}")
     return _message(lines)
 
 

@@ -17,6 +17,7 @@ from bot.model.testusers.applying import inverse_of
 from bot.model.testusers.approval import State
 from bot.model.testusers.changes import Change, Effect, Flow, effect_of, identities_problem
 from bot.model.testusers.requests import Done, Grant, Request, RequestedChange
+from bot.model.testusers.spellings import Spellings
 from bot.ops.deliveries import delivery_id
 from bot.parsing.testusers_requests import ChangeRequest, misuse
 from bot.permissions import Permission, Person
@@ -110,9 +111,7 @@ class Asking:
         starts_at = await self._start(person, requested.start)
         identities = await self._identities(requested)
         snapshot = await self._snapshot(flow)
-        change = Change(identities) if requested.kind == "add" else Change(removals=identities)
-        timed = change.additions if requested.duration_seconds else ()
-        effect = effect_of(change, set(snapshot.listed), grants.timed(snapshot.grants), timed=timed)
+        effect = _effect(requested, identities, snapshot)
         if effect.change.is_empty:
             return Asked(flow, effect, None)
         if effect.change.additions and (
@@ -161,6 +160,7 @@ class Asking:
             return await self._undo_before(person, undone.progress.undone_by)
         _require_pause(undone, await self._now())
         snapshot = await self._snapshot(undone.flow, is_typed=False)
+        done = done.respelled(Spellings(snapshot.listed).respelled)
         wanted, ends = inverse_of(done, set(snapshot.listed), await self._now())
         timed = grants.timed(snapshot.grants)
         effect = effect_of(wanted, set(snapshot.listed), timed, timed=ends.keys())
@@ -326,6 +326,24 @@ class Asking:
             progress = replace(request.progress, delivery_id=delivery_id())
             return request.moved(State.APPLYING, who(person), at, progress)
         return request
+
+
+def _effect(requested: ChangeRequest, typed: tuple[str, ...], snapshot: Snapshot) -> Effect:
+    """What the change would do to the list, of whoever is meant there.
+
+    Raises:
+        UsageError: They are too many.
+    """
+    spellings = Spellings(snapshot.listed)
+    meant, others = spellings.meant(typed), spellings.others(typed)
+    if meant != typed and (problem := identities_problem(meant)):
+        raise misuse(requested.kind, problem, has_right_form=True)
+    change = Change(meant) if requested.kind == "add" else Change(removals=meant)
+    timed = change.additions if requested.duration_seconds else ()
+    effect = effect_of(change, set(snapshot.listed), grants.timed(snapshot.grants), timed=timed)
+    respelled = tuple(one for one in meant if one not in typed)
+    kept = tuple(one for one in others if one not in meant)
+    return replace(effect, respelled=respelled, kept=kept)
 
 
 async def _decline_too_many(tx: Transaction, request: Request) -> None:

@@ -1,0 +1,118 @@
+"""Who stands on the list with marks that nobody sees can be removed, extended and undone."""
+
+import pytest
+
+from bot.errors import UsageError
+from bot.model.testusers.approval import Act, State
+from bot.model.testusers.changes import Change
+from bot.parsing.testusers import parse_testusers
+from bot.parsing.testusers_form import TypedForm, as_line, parse_form
+from bot.store import grants
+from bot.ui.testusers import notes
+from tests.support.testusers import ADA, OTTO, WELCOME, World
+
+HOUR = 3600
+MARKED, OTHER = "\u202a+15550100\u202c", "\u200e+15550100"
+COMPOSED, DECOMPOSED = "caf\u00e9@b.c", "cafe\u0301@b.c"
+
+
+async def asked(world: World, text: str):
+    return await world.asking.ask(await world.person(OTTO), parse_testusers(text))
+
+
+async def applied(world: World, text: str):
+    request = await world.ask(text)
+    await world.decide(Act.APPROVE, request, ADA)
+    await world.work()
+    assert (await world.stored(request)).state is State.APPLIED
+    return request
+
+
+def answer(asked) -> str:
+    return notes.asked(asked.flow, asked.effect, asked.request, "C0").text
+
+
+@pytest.mark.parametrize(
+    ("listed", "typed"),
+    [
+        (MARKED, "+15550100"),
+        (MARKED, MARKED),
+        (MARKED, OTHER),
+        (MARKED, f'"{MARKED}"'),
+        (DECOMPOSED, COMPOSED),
+        (DECOMPOSED, DECOMPOSED),
+        ("+1-555\u20110100", "+1-555\u20110100"),
+        ("+1-555\u20110100", "+1-555-0100"),
+    ],
+)
+async def test_who_is_listed_in_another_spelling_can_be_removed(world, listed, typed):
+    world.service.lists[WELCOME] = ["x", listed, "\u200ey"]
+    request = await applied(world, f"remove welcome {typed}")
+    assert request.requested.change == Change(removals=(listed,))
+    assert world.service.lists[WELCOME] == ["x", "\u200ey"]
+
+
+async def test_other_spelling_is_named_to_who_asks(world):
+    world.service.lists[WELCOME] = [MARKED]
+    said = answer(await asked(world, "remove welcome +15550100"))
+    assert "Spelled differently on the list: `⟨U+202A⟩+15550100⟨U+202C⟩`" in said
+
+
+async def test_all_spellings_are_removed_where_none_was_typed(world):
+    world.service.lists[WELCOME] = [MARKED, "x", OTHER]
+    result = await asked(world, "remove welcome +15550100")
+    assert result.request.requested.change == Change(removals=(MARKED, OTHER))
+    assert "`⟨U+202A⟩+15550100⟨U+202C⟩`, `⟨U+200E⟩+15550100`" in answer(result)
+
+
+async def test_very_spelling_is_removed_and_others_are_named(world):
+    world.service.lists[WELCOME] = [MARKED, "+15550100"]
+    result = await asked(world, f"remove welcome {MARKED}")
+    assert result.request.requested.change == Change(removals=("+15550100",))
+    left = "Also on the list, spelled differently, and left: `⟨U+202A⟩+15550100⟨U+202C⟩`"
+    assert left in answer(result)
+
+
+async def test_who_is_listed_in_another_spelling_is_not_added_again(world):
+    world.service.lists[WELCOME] = [MARKED]
+    result = await asked(world, "add welcome +15550100 +2")
+    assert result.effect.dropped == Change((MARKED,))
+    assert result.request.requested.change == Change(("+2",))
+    assert (await asked(world, "add welcome +15550100")).request is None
+
+
+async def test_who_is_listed_in_another_spelling_gets_an_end(world):
+    world.service.lists[WELCOME] = [MARKED]
+    request = await applied(world, "add welcome +15550100 for 2h")
+    assert request.requested.end_changes == (MARKED,)
+    assert world.service.posts == []
+    await world.pass_time(HOUR)
+    await applied(world, "add welcome +15550100 for 5h")
+    async with world.database.read_only() as tx:
+        assert list(await grants.of_flow(tx, WELCOME)) == [MARKED]
+    await world.pass_time(5 * HOUR)
+    assert world.service.lists[WELCOME] == []
+
+
+async def test_undo_finds_who_was_spelled_otherwise_since(world):
+    world.service.lists[WELCOME] = ["x"]
+    request = await applied(world, "add welcome +15550100")
+    world.service.lists[WELCOME] = ["x", MARKED]
+    undo = (await world.asking.undo(await world.person(OTTO), request.id)).request
+    assert undo.requested.change == Change(removals=(MARKED,))
+
+
+async def test_menu_of_the_list_means_the_very_spelling(world):
+    world.service.lists[WELCOME] = ["+15550100", MARKED, OTHER]
+    command = parse_form(TypedForm("welcome", "remove", as_line(MARKED), "", "", ""))
+    result = await world.asking.ask(await world.person(OTTO), command)
+    assert result.request.requested.change == Change(removals=(MARKED,))
+
+
+async def test_spellings_that_are_too_many_for_a_card_are_refused(world):
+    marks = "\u200e\u200f"
+    world.service.lists[WELCOME] = [
+        "".join(marks[number >> bit & 1] for bit in range(10)) + "+1" for number in range(200)
+    ]
+    with pytest.raises(UsageError, match="too many people for one request"):
+        await asked(world, "remove welcome +1")
