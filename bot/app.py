@@ -27,7 +27,7 @@ from bot.clients.slack import SlackClient
 from bot.dataclass import dataclass
 from bot.model.pace import WINDOW_SECONDS, Deed, Pace, Recent
 from bot.model.signatures import Seal
-from bot.model.status import OPEN_INCIDENTS
+from bot.model.status import Counted
 from bot.model.testusers.approval import Rules
 from bot.ops.clock import Clock, SystemClock
 from bot.ops.metrics import Metrics
@@ -73,13 +73,13 @@ if TYPE_CHECKING:
 PEOPLE_COUNTED = 10_000
 # What `/gatehouse status` and `/metrics` count in the database.
 COUNTS = {
-    OPEN_INCIDENTS: incidents.count_open,
-    "Pending requests": requests.count_pending,
+    Counted.OPEN_INCIDENTS: incidents.count_open,
+    Counted.PENDING_REQUESTS: requests.count_pending,
 }
 # The same where the gateway is on.
 GATEWAY_COUNTS = {
-    "Gateway calls in the last minute": gateway_waits.count_held,
-    "Gateway calls waiting": gateway_waits.count_waiting,
+    Counted.GATEWAY_CALLS: gateway_waits.count_held,
+    Counted.GATEWAY_CALLS_WAITING: gateway_waits.count_waiting,
 }
 
 # What is forgotten. The outbox comes last: it keeps the cards of what is not.

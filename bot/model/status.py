@@ -3,12 +3,26 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from datetime import datetime
+from enum import StrEnum
 
 from bot.dataclass import dataclass
 from bot.model.health import Part, Trouble
 
-# The name of what is open, among the counts of a status.
-OPEN_INCIDENTS = "Open incidents"
+
+class Counted(StrEnum):
+    """What is counted in the database, as metrics name it."""
+
+    OPEN_INCIDENTS = "open_incidents"
+    PENDING_REQUESTS = "pending_requests"
+    GATEWAY_CALLS = "gateway_calls_in_the_last_minute"
+    GATEWAY_CALLS_WAITING = "gateway_calls_waiting"
+
+    @property
+    def in_words(self) -> str:
+        """As people read it: `open incidents`."""
+        return self.value.replace("_", " ")
+
+
 # What says nothing against a service: a rejection answers what one person typed, and a cancelled
 # call was not waited for.
 HARMLESS = frozenset({"service_refused", "cancelled"})
@@ -51,8 +65,8 @@ class ServiceSeen:
 class Status:
     """What `/gatehouse status` shows.
 
-    `counts` are pending requests and open incidents, by name; `broken` is what this process knows
-    to be broken in its surroundings.
+    `counts` are pending requests and open incidents, among others; `broken` is what this process
+    knows to be broken in its surroundings.
     """
 
     version: str
@@ -61,19 +75,19 @@ class Status:
     is_database_well: bool
     services: Sequence[ServiceSeen]
     jobs: JobCount | None
-    counts: Mapping[str, int] = field(default_factory=dict)
+    counts: Mapping[Counted, int] = field(default_factory=dict)
     broken: Sequence[Trouble] = ()
 
     @property
     def troubles(self) -> list[str]:
         """What needs attention, each in a few words; empty when everything works."""
         late = self.jobs.late if self.jobs else 0
-        opened = self.counts.get(OPEN_INCIDENTS, 0)
+        opened = self.counts.get(Counted.OPEN_INCIDENTS, 0)
         return [
             *(["the database"] if not self.is_database_well else []),
             *(trouble.name for trouble in self.broken if not self._is_said(trouble)),
             *(seen.name for seen in self.services if seen.is_failing),
-            *([OPEN_INCIDENTS.lower()] if opened else []),
+            *([Counted.OPEN_INCIDENTS.in_words] if opened else []),
             *(["late jobs"] if late else []),
         ]
 

@@ -218,7 +218,7 @@ class Metrics:
             self.jobs.labels("due").set(status.jobs.due)
             self.jobs.labels("late").set(status.jobs.late)
         for name, count in status.counts.items():
-            self.waiting.labels(name.lower().replace(" ", "_")).set(count)
+            self.waiting.labels(name.value).set(count)
 
     def names(self) -> set[str]:
         """Return the names of all."""

@@ -55,7 +55,7 @@ def whoami(
 def status(report: Status) -> Message:
     """What needs attention, then a line for each part."""
     jobs = [_jobs(report.jobs)] if report.jobs is not None else []
-    counts = [f"{name}: {count:,}" for name, count in report.counts.items()]
+    counts = [f"{one.in_words.capitalize()}: {count:,}" for one, count in report.counts.items()]
     lines = [
         _verdict(report.troubles),
         *(f"• {text.escape(trouble.sentence, 500)}" for trouble in report.broken),

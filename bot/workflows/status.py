@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from bot.errors import DatabaseUnavailable
 from bot.model.health import Trouble
-from bot.model.status import ServiceSeen, Status
+from bot.model.status import Counted, ServiceSeen, Status
 from bot.ops.clock import Clock
 from bot.store import jobs
 from bot.store.engine import Database, Transaction
@@ -38,7 +38,7 @@ class StatusReport:
         database: Asked whether it answers, and for the numbers.
         services: What the clients have seen.
         clock: For the uptime.
-        counts: What else is counted in the database, by name.
+        counts: How each of what else is told is counted in the database.
         troubles: What is known to be broken.
     """
 
@@ -48,7 +48,7 @@ class StatusReport:
         database: Database,
         services: ServiceLog,
         clock: Clock,
-        counts: Mapping[str, Count],
+        counts: Mapping[Counted, Count],
         troubles: Callable[[], Sequence[Trouble]] = tuple,
     ) -> None:
         self._version = version
@@ -64,7 +64,7 @@ class StatusReport:
         kind = "SQLite" if self._database.is_sqlite else "PostgreSQL"
         uptime = self._clock.monotonic() - self._started
         services = self._services.seen()
-        is_well, waiting, counts = True, None, dict[str, int]()
+        is_well, waiting, counts = True, None, dict[Counted, int]()
         try:
             async with self._database.read_only() as tx:
                 waiting = await jobs.count(tx)

@@ -12,6 +12,7 @@ import kubernetes_validate
 import pytest
 import yaml
 
+from bot.model.status import Counted
 from bot.ops.metrics import Metrics
 from bot.settings import EXAMPLES
 
@@ -126,6 +127,8 @@ def test_dashboard_asks_for_metrics_that_are_there():
         suffixes = {"counter": ["_total"], "histogram": ["_bucket"]}.get(metric.type, [""])
         told |= {metric.name + suffix for suffix in suffixes}
     assert asked - told == {"gatehouse_quota_used", "gatehouse_quota_limit"}
+    counted = set(re.findall(r'what=\\"(\w[^"\\]*)', json.dumps(dashboard)))
+    assert counted == {Counted.OPEN_INCIDENTS.value, Counted.PENDING_REQUESTS.value}
 
 
 def test_compose_file_names_settings_that_are_there():

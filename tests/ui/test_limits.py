@@ -12,7 +12,7 @@ from bot.errors import Ambiguous, NotFound, UsageError
 from bot.model.audit import RecordedEntry
 from bot.model.organizations.directory import DataCenterReport, Directory, Listing
 from bot.model.organizations.organization import Organization
-from bot.model.status import JobCount, ServiceSeen, Status
+from bot.model.status import Counted, JobCount, ServiceSeen, Status
 from bot.permissions import Permission, Person, Role
 from bot.service_errors import ServiceError
 from bot.ui import audit, gatehouse, ids, orgs, replies, text
@@ -231,7 +231,9 @@ def test_whoami_and_status(words):
         check(me)
         assert f"You are *{text.person(words, 'U0ADA')}*" in me.text
     services = [ServiceSeen(f"inventory ({one})", AT, AT, words) for one in CENTERS]
-    status = Status("1", 1e7, "SQLite", True, services, JobCount(9, 9, 9), {"Open incidents": 3})
+    status = Status(
+        "1", 1e7, "SQLite", True, services, JobCount(9, 9, 9), {Counted.OPEN_INCIDENTS: 3}
+    )
     message = gatehouse.status(status)
     check(message)
     assert (
@@ -263,11 +265,12 @@ def test_status_says_when_all_is_well():
         ServiceSeen("inventory (eu)", AT + timedelta(hours=1), AT, "rate_limited"),
         ServiceSeen("flow"),
     ]
-    jobs, counts = JobCount(3, 1, 0), {"Open incidents": 0, "Pending requests": 2}
+    jobs, counts = JobCount(3, 1, 0), {Counted.OPEN_INCIDENTS: 0, Counted.PENDING_REQUESTS: 2}
     said = gatehouse.status(Status("1.2", 90, "SQLite", True, seen, jobs, counts)).text
     assert said.startswith(":white_check_mark: *Everything is working.*\nGatehouse 1.2")
     assert "(rate limited)" in said
     assert "Flow: not used yet" in said
+    assert "\nOpen incidents: 0 · Pending requests: 2\n" in said
     assert "Background jobs: on time (1 due, 0 late)" in said
 
 
@@ -276,7 +279,7 @@ def test_status_says_when_all_is_well():
     [(JobCount(1, 1, 1), 0, "late jobs"), (None, 1, "open incidents")],
 )
 def test_status_says_what_needs_a_look(jobs, incidents, thing):
-    status = Status("1.2", 90, "SQLite", True, (), jobs, {"Open incidents": incidents})
+    status = Status("1.2", 90, "SQLite", True, (), jobs, {Counted.OPEN_INCIDENTS: incidents})
     assert gatehouse.status(status).text.startswith(
         f":warning: *1 thing needs attention:* {thing}."
     )

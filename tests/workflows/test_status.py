@@ -6,7 +6,7 @@ import pytest
 
 from bot.errors import DatabaseUnavailable
 from bot.model.audit import AuditEntry
-from bot.model.status import ServiceSeen
+from bot.model.status import Counted, ServiceSeen
 from bot.store import jobs
 from bot.store.audit import AuditStore
 from bot.store.jobs import Job
@@ -24,7 +24,7 @@ def report(database, services, clock):
     async def three(_tx):
         return 3
 
-    return StatusReport("1.2", database, services, clock, {"Pending requests": three})
+    return StatusReport("1.2", database, services, clock, {Counted.PENDING_REQUESTS: three})
 
 
 async def test_services_are_told_of_before_their_first_call(services):
@@ -84,7 +84,7 @@ async def test_the_status_counts_jobs_and_what_else_there_is(report, database, c
     clock.advance(90)
     status = await report.status()
     assert (status.jobs.total, status.jobs.due, status.jobs.late) == (3, 3, 2)
-    assert status.counts == {"Pending requests": 3}
+    assert status.counts == {Counted.PENDING_REQUESTS: 3}
     assert (status.version, status.uptime_seconds) == ("1.2", 90)
     assert status.is_database_well
 
