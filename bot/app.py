@@ -169,7 +169,8 @@ def _assemble(shared: Shared) -> Gatehouse:
     renderers |= {EDITED: record.edited_note, HEAD: record.head_note}
     shared.jobs.on_edited = record.tell_of_job
     shared.runners.update({RECORD_KIND: record.look, WITNESS_KIND: record.witness})
-    sender = Sender(shared.database, shared.slack, renderers)
+    card_kinds = {*testusers.card_kinds, *quotas.card_kinds, HEALTH_CARD}
+    sender = Sender(shared.database, shared.slack, renderers, card_kinds)
     retention = Retention(shared.database, settings.retain_days, PRUNES)
     shared.runners.update({SEND_KIND: sender.run, RETAIN_KIND: retention.run})
     shared.runners.update({**testusers.runners, **quotas.runners, HEALTH_JOB: alerts.end})

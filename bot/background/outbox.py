@@ -3,7 +3,7 @@
 import hashlib
 import json
 import uuid
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import zip_longest
 from typing import Protocol
@@ -94,21 +94,27 @@ class Sender:
         slack: The Web API.
         renderers: Makes the message of each kind from what is stored now; None when there is
             nothing to say any more.
+        card_kinds: The kinds that say how one card stands: of two in a row one edit is enough.
     """
 
     def __init__(
-        self, database: Database, slack: SlackMessages, renderers: Mapping[str, Renderer]
+        self,
+        database: Database,
+        slack: SlackMessages,
+        renderers: Mapping[str, Renderer],
+        card_kinds: Collection[str],
     ) -> None:
         self._database = database
         self._slack = slack
         self._renderers = renderers
+        self._card_kinds = card_kinds
 
     async def run(self, job: Job, lease: Lease) -> datetime | None:
         """Send the waiting messages of a key; return when to go on, or None when all are sent."""
         async with self._database.read_only() as tx:
             outbox_messages = await outbox.waiting(tx, job.subject)
         for outbox_message, following in zip_longest(outbox_messages, outbox_messages[1:]):
-            if following is not None and _is_same_card(outbox_message, following):
+            if following is not None and self._is_same_card(outbox_message, following):
                 # One edit then shows both. What stands between two edits is sent in its turn.
                 await self._done([outbox_message.id])
                 continue
@@ -120,6 +126,10 @@ class Sender:
             if again_at is not None:
                 return again_at
         return None
+
+    def _is_same_card(self, one: OutboxMessage, other: OutboxMessage) -> bool:
+        is_card = one.kind in self._card_kinds
+        return is_card and (one.kind, one.subject) == (other.kind, other.subject)
 
     async def _send(self, outbox_message: OutboxMessage, lease: Lease) -> datetime | None:
         await lease.confirm()
@@ -307,10 +317,6 @@ class _Showing:
                 await outbox.mark_sent(tx, [self._outbox_message.id])
             else:
                 await outbox.doubt_card(tx, self._outbox_message)
-
-
-def _is_same_card(one: OutboxMessage, other: OutboxMessage) -> bool:
-    return (one.kind, one.subject) == (other.kind, other.subject) and one.kind.endswith("card")
 
 
 def _fingerprint(message: Message) -> str:

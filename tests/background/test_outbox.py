@@ -116,7 +116,10 @@ async def rig(database, clock):
         )
         rig = Rig(database, clock, slack, None)
         rig.sender = Sender(
-            database, SlackClient(web, clock), {"some_card": rig.card, "note": rig.note}
+            database,
+            SlackClient(web, clock),
+            {"some_card": rig.card, "note": rig.note},
+            {"some_card"},
         )
         yield rig
 
@@ -182,7 +185,18 @@ async def test_a_card_that_says_the_same_is_not_edited(rig):
     assert await rig.due_in() is None
 
 
-async def test_the_letters_of_a_card_are_sent_in_order(rig):
+async def test_only_what_shows_a_card_is_sent_once_for_several(rig):
+    await rig.change("open")
+    await rig.change("closed")
+    await rig.work()
+    assert (rig.texts(), len(rig.posts()), rig.edits()) == (["closed"], 1, 0)
+    await rig.say("it began", "somebody")
+    await rig.say("it ended", "somebody")
+    await rig.work()
+    assert rig.texts() == ["closed", "it began", "it ended"]
+
+
+async def test_messages_of_a_card_are_sent_in_order(rig):
     await rig.change("open")
     await rig.say("it began", in_thread=True)
     await rig.change("closed")
@@ -385,7 +399,7 @@ async def test_what_is_being_made_while_slack_asks_to_wait_waits_too(rig):
             await may_go_on.wait()
         return await rig.card(message)
 
-    rig.sender = Sender(rig.database, rig.sender._slack, {"some_card": slow_card})
+    rig.sender = Sender(rig.database, rig.sender._slack, {"some_card": slow_card}, {"some_card"})
     await rig.change("second", "incident:2")
     second = asyncio.create_task(rig.work())
     await made.wait()

@@ -1,6 +1,6 @@
 """The parts that see to quotas, put together: for the workflows, the job loop and the outbox."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 
 from bot.background.jobs import Runner
 from bot.background.outbox import Renderer
@@ -35,12 +35,13 @@ class QuotaSetup:
 
 @dataclass(frozen=True)
 class QuotaParts:
-    """`plans` see to the jobs that are always there."""
+    """`card_kinds` say how one card stands; `plans` see to the jobs that are always there."""
 
     ratelimits: RateLimits
     alerts: Alerts
     runners: Mapping[str, Runner]
     renderers: Mapping[str, Renderer]
+    card_kinds: Collection[str]
     plans: Sequence[Callable[[Transaction], Awaitable[None]]]
 
 
@@ -72,5 +73,6 @@ def quota_parts(setup: QuotaSetup) -> QuotaParts:
             TIDY_KIND: tidying.run,
         },
         renderers={CARD: alerts.card, NOTE: alerts.note},
+        card_kinds={CARD},
         plans=(probes.plan, watcher.plan, tidying.plan),
     )

@@ -1,6 +1,6 @@
 """The parts of the approvals, put together: what listeners ask, what jobs run, what is sent."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 
 from bot.background.jobs import Runner
 from bot.background.outbox import Renderer
@@ -56,7 +56,8 @@ class Testusers:
 class TestusersParts:
     """All of it: `runners` go to the job loop by kind, `renderers` to the outbox by kind.
 
-    `plans` see to what a start changes, and to the jobs that have to be there.
+    `card_kinds` are the kinds that say how one card stands; `plans` see to what a start changes,
+    and to the jobs that have to be there.
     """
 
     __test__ = False
@@ -64,6 +65,7 @@ class TestusersParts:
     workflows: Testusers
     runners: Mapping[str, Runner]
     renderers: Mapping[str, Renderer]
+    card_kinds: Collection[str]
     plans: Sequence[Callable[[Transaction], Awaitable[None]]]
 
 
@@ -105,4 +107,4 @@ def testusers_parts(
         OUTCOME: messages.outcome,
         ENDING: endings.message,
     }
-    return TestusersParts(workflows, runners, renderers, (messages.plan, endings.plan))
+    return TestusersParts(workflows, runners, renderers, {CARD}, (messages.plan, endings.plan))

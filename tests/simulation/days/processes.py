@@ -229,7 +229,9 @@ class Process:
         links = CardLinks(database, outside.slack, clock)
         parts = testusers_parts(setup, outside.slack, lambda *_: None, links)
         self.client, quotas, self.home = self._quotas(database, audit, clock)
-        sender = Sender(database, outside.slack, {**parts.renderers, **quotas.renderers})
+        renderers = {**parts.renderers, **quotas.renderers}
+        card_kinds = {*parts.card_kinds, *quotas.card_kinds}
+        sender = Sender(database, outside.slack, renderers, card_kinds)
         prunes = [requests.forget, flows.forget, outbox.prune]
         retention = Retention(database, outside.kept_days, prunes)
         found = {**parts.runners, **quotas.runners}
