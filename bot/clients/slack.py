@@ -151,15 +151,6 @@ class SlackClient:
         payload = {"blocks": [], **message.payload()}
         await self._call(self._web.chat_update, channel=channel_id, ts=message_ts, **payload)
 
-    async def post_ephemeral(self, channel_id: str, slack_user_id: str, message: Message) -> None:
-        """Show a message to one person in a channel."""
-        await self._call(
-            self._web.chat_postEphemeral,
-            channel=channel_id,
-            user=slack_user_id,
-            **message.payload(),
-        )
-
     async def open_view(self, trigger_id: str, view: Mapping[str, Any]) -> str:
         """Open a modal and return its view id; a trigger is good for three seconds."""
         answer = await self._call(self._web.views_open, trigger_id=trigger_id, view=dict(view))

@@ -19,7 +19,6 @@ NO_SCOPE = frozenset(
 SCOPES_OF = {
     "chat_postMessage": {"chat:write"},
     "chat_update": {"chat:write"},
-    "chat_postEphemeral": {"chat:write"},
     "users_info": {"users:read"},
     "usergroups_list": {"usergroups:read"},
     "usergroups_users_list": {"usergroups:read"},
