@@ -9,9 +9,7 @@ from bot.model.start_times import StartTime
 
 ChangeKind = Literal["add", "remove"]
 
-SUBCOMMANDS = (
-    *("add", "remove", "list", "history", "requests", "mine", "presets", "preset", "help"),
-)
+SUBCOMMANDS = tuple(TESTUSERS.subcommands)
 KEYWORDS = frozenset({"for", "from", "now", "because"})
 
 
