@@ -11,7 +11,7 @@
     ├── CredentialsRefused  401: the credential is wrong, or no longer valid
     ├── PermissionMissing   403: the credential lacks a right
     ├── RotatingRefreshToken  a kind of OAuth that is not supported
-    ├── RateLimited         429: has the code, the service's words and the limits it told
+    ├── RateLimited         429: has the code, the service's words and the limits it reported
     ├── ServiceRefused      another 4xx, or a code that is not 0
     └── ServiceFailed       5xx
 

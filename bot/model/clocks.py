@@ -16,28 +16,28 @@ _ROUNDING_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class ToldTime:
+class ReportedTime:
     """What another clock said between two moments of ours; all in seconds since 1970."""
 
     asked_at: float
-    told: float
+    reported: float
     answered_at: float
 
     @property
     def ahead(self) -> float:
         """The seconds that our clock is ahead of the other, at the least; behind if negative."""
-        if self.told > self.answered_at:
-            return self.answered_at - self.told
-        return max(0.0, self.asked_at - self.told - _ROUNDING_SECONDS)
+        if self.reported > self.answered_at:
+            return self.answered_at - self.reported
+        return max(0.0, self.asked_at - self.reported - _ROUNDING_SECONDS)
 
 
-def told_by(date: str) -> float | None:
+def time_in(date: str) -> float | None:
     """The time in an HTTP `Date` header, in seconds since 1970; None without one."""
     try:
-        told = parsedate_to_datetime(date)
+        parsed = parsedate_to_datetime(date)
     except ValueError:
         return None
-    return (told if told.tzinfo else told.replace(tzinfo=UTC)).timestamp()
+    return (parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).timestamp()
 
 
 def ahead_or_behind(seconds: float) -> str:

@@ -119,7 +119,7 @@ class LineStanding:
     def full(self, resets_at: float | None = None) -> Full | None:
         """The limit that is used up, the one that lasts longest first; None while there is room.
 
-        `resets_at` is when the day ends, where the service told it.
+        `resets_at` is when the day ends, where the service reported it.
         """
         allowed = {LimitKind.DAY: self._allowed.day, LimitKind.MINUTE: self._allowed.minute}
         allowed[LimitKind.CONCURRENT] = self._allowed.concurrent

@@ -94,7 +94,7 @@ async def load_row(
 async def load_all(tx: Transaction, terms: Terms) -> AsyncIterator[list[Account]]:
     """Every organization that there is something to tell of, in portions.
 
-    Not of one without a plan of its own, a block, a told day, and calls of the last 25 hours.
+    Not of one without a plan of its own, a block, a reported day, and calls of the last 25 hours.
     """
     after = 0
     while True:

@@ -114,12 +114,12 @@ async def count_since(tx: Transaction, account: Account, since: float, up_to: in
 async def own_day(tx: Transaction, account: Account, up_to: int, seconds_ago: float = 0.0) -> int:
     """The bot's own calls of the day that was in force so long ago, up to the one of that number.
 
-    Where the service has told the day's end, of the 24 hours before it; else of any 25 hours.
+    Where the service reports the day's end, of the 24 hours before it; else of any 25 hours.
     """
-    at, told = account.now - seconds_ago, account.reported
+    at, reported = account.now - seconds_ago, account.reported
     since = at - DAY_SECONDS
-    if told is not None and at < told.resets_at:
-        since = max(since, told.resets_at - REPORTED_DAY_SECONDS)
+    if reported is not None and at < reported.resets_at:
+        since = max(since, reported.resets_at - REPORTED_DAY_SECONDS)
     return await count_since(tx, account, since, up_to)
 
 

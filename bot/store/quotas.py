@@ -279,7 +279,7 @@ def _settling(clock: ColumnElement[float]) -> Update:
 
 
 async def note_reported(tx: Transaction, reservation: Reservation, reported: ReportedDay) -> None:
-    """Note what the service told with a call's answer, unless a later call's answer told more."""
+    """Note what the service reported with an answer, unless a later answer reported more."""
     older = (organizations.c.reported_number.is_(None)) | (
         organizations.c.reported_number < reported.number
     )
@@ -321,7 +321,7 @@ async def lower_day(tx: Transaction, account: Account, limit: int) -> None:
 async def set_plan(tx: Transaction, key: OrganizationKey, plan: Plan) -> Plan | None:
     """Set the plan from now on, and forget what a message lowered; return the one set before.
 
-    A smaller limit that the service has told is of the old plan: of the new one as much is used.
+    A smaller limit that was reported is of the old plan: of the new one as much is used.
     Otherwise a day that is used up would never be heard of again, as no call is granted.
     """
     organization = await lock(tx, key)

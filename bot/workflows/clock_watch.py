@@ -8,7 +8,7 @@ machine, and is right by now, the bot follows it.
 import structlog
 
 from bot.errors import DatabaseUnavailable
-from bot.model.clocks import AGREES_SECONDS, LEAST_STEP_SECONDS, ToldTime, told_by
+from bot.model.clocks import AGREES_SECONDS, LEAST_STEP_SECONDS, ReportedTime, time_in
 from bot.ops.clock import Clock, SystemClock, boot_id, machine_offset, since_boot
 from bot.store import quota_clock
 from bot.store.engine import Database
@@ -33,27 +33,27 @@ class ClockWatch:
 
     async def compare(self, date: str, asked_at: float) -> None:
         """Compare with the `Date` of an answer to what was asked then, in seconds since boot."""
-        told, clock = told_by(date), self._clock
-        if told is None or not isinstance(clock, SystemClock):
+        reported, clock = time_in(date), self._clock
+        if reported is None or not isinstance(clock, SystemClock):
             return
         offset = machine_offset()
-        machine = ToldTime(offset + asked_at, told, offset + since_boot()).ahead
+        machine = ReportedTime(offset + asked_at, reported, offset + since_boot()).ahead
         was_set = abs(offset - clock.offset) >= LEAST_STEP_SECONDS
         try:
             if was_set and abs(machine) <= AGREES_SECONDS:
                 await self._renew(clock, offset)
-            database = await self._database_ahead(told, asked_at)
+            database = await self._database_ahead(reported, asked_at)
         except DatabaseUnavailable as error:
             log.warning("clock.unknown", reason=error.sentence)
             return
         self._health.note_clocks(machine, database)
 
-    async def _database_ahead(self, told: float, asked_at: float) -> float:
+    async def _database_ahead(self, reported: float, asked_at: float) -> float:
         if self._database.is_sqlite:
             return 0.0
         async with self._database.read_only() as tx:
             now = (await tx.now()).timestamp()
-        return ToldTime(now - (since_boot() - asked_at), told, now).ahead
+        return ReportedTime(now - (since_boot() - asked_at), reported, now).ahead
 
     async def _renew(self, clock: SystemClock, offset: float) -> None:
         """Follow the machine's clock; what is held by it in a SQLite file is held as long."""

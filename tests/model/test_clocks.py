@@ -2,11 +2,11 @@
 
 import pytest
 
-from bot.model.clocks import ToldTime, ahead_or_behind, told_by
+from bot.model.clocks import ReportedTime, ahead_or_behind, time_in
 
 
 @pytest.mark.parametrize(
-    ("asked_at", "told", "answered_at", "ahead"),
+    ("asked_at", "reported", "answered_at", "ahead"),
     [
         (100.0, 100.0, 100.2, 0.0),
         # Told in whole seconds.
@@ -17,14 +17,14 @@ from bot.model.clocks import ToldTime, ahead_or_behind, told_by
         (25.0, 100.0, 26.0, -74.0),
     ],
 )
-def test_clock_is_ahead_by_what_no_delay_explains(asked_at, told, answered_at, ahead) -> None:
-    assert ToldTime(asked_at, told, answered_at).ahead == ahead
+def test_clock_is_ahead_by_what_no_delay_explains(asked_at, reported, answered_at, ahead) -> None:
+    assert ReportedTime(asked_at, reported, answered_at).ahead == ahead
 
 
 def test_time_is_read_from_a_date_header() -> None:
-    assert told_by("Sat, 21 Nov 2026 19:00:00 GMT") == 1795287600.0
-    assert told_by("") is None
-    assert told_by("soon") is None
+    assert time_in("Sat, 21 Nov 2026 19:00:00 GMT") == 1795287600.0
+    assert time_in("") is None
+    assert time_in("soon") is None
 
 
 def test_difference_is_said_with_its_direction() -> None:

@@ -6,7 +6,7 @@ from sqlalchemy import event
 from bot.model.organizations.organization import OrganizationKey
 from bot.model.quotas.blocks import BlockCode, Blocks
 from bot.model.quotas.calls import CallCause
-from bot.model.quotas.days import DaySource, reported_day
+from bot.model.quotas.days import reported_day
 from bot.model.quotas.plans import CallClass, Plan
 from bot.model.quotas.quota import Full, Granted, LimitKind, Terms
 from bot.model.quotas.reported import ReportedLimits
@@ -185,10 +185,6 @@ async def test_a_block_is_there_for_everybody_and_lets_one_probe_through(databas
     assert isinstance(await reserve(database, call_class=CallClass.PROBE), NotNow)
     clock.advance(HOLD + 0.1)
     assert isinstance(await reserve(database, call_class=CallClass.PROBE), Reservation)
-
-
-def test_the_source_of_a_day_has_a_name():
-    assert {source.value for source in DaySource} == {"plan", "told", "message"}
 
 
 async def test_a_reservation_is_two_statements_and_its_release_one(database):

@@ -479,7 +479,7 @@ async def test_what_the_service_tells_is_used(guard, database):
     await make(guard, told=ReportedLimits(limit=500, remaining=499, reset_seconds=100))
     await make(guard, told=ReportedLimits(limit=500, remaining=300, reset_seconds=90))
     now = await standing(database)
-    assert (now.day.used, now.day.limit, now.day.source) == (200, 500, "told")
+    assert (now.day.used, now.day.limit, now.day.source) == (200, 500, "reported")
     await make(guard, told=ReportedLimits(limit=0, remaining=0, reset_seconds=0))
     assert (await standing(database)).day.used == 201
 

@@ -15,8 +15,8 @@ from bot.model.quotas.reported import ReportedLimits
 
 DAY_SECONDS = 25 * 3600.0
 REPORTED_DAY_SECONDS = 24 * 3600.0
-# The reset is told in whole seconds.
-_TOLD_ROUNDING_SECONDS = 1.0
+# The reset is reported in whole seconds.
+_ROUNDING_SECONDS = 1.0
 SMALLEST_DAY = 100
 _LONGEST_RESET_SECONDS = 90_000  # the 25 hours of the longest day
 
@@ -25,13 +25,13 @@ class DaySource(StrEnum):
     """Where the day's limit in force comes from."""
 
     PLAN = "plan"
-    REPORTED = "told"
+    REPORTED = "reported"
     MESSAGE = "message"
 
 
 @dataclass(frozen=True, slots=True)
 class ReportedDay:
-    """What the service told with the answer of call `number`.
+    """What the service reported with the answer of call `number`.
 
     `unsure` calls were unanswered when that call was reserved: it may or may not count them.
     """
@@ -50,7 +50,7 @@ class ReportedDay:
 
 @dataclass(frozen=True, slots=True)
 class DayUse:
-    """Calls of the day in force; `resets_at` only where the service told it."""
+    """Calls of the day in force; `resets_at` only where the service reported it."""
 
     used: int
     limit: int
@@ -63,9 +63,9 @@ class DayLedger:
     """What is remembered of an organization's calls, as far as its day needs it.
 
     `made` is the number of the newest call, `made_before` that of the newest one before the day.
-    The day begins 25 hours ago, or with a told reset since then; and as long before as a call can
-    go on without an answer, because the service may have counted it that much later. `lowered` is
-    the limit that the message of a 45 named.
+    The day begins 25 hours ago, or with a reported reset since then; and as long before as a call
+    can go on without an answer, because the service may have counted it that much later. `lowered`
+    is the limit that the message of a 45 named.
     """
 
     made: int
@@ -75,7 +75,7 @@ class DayLedger:
 
 
 def sane(limits: ReportedLimits) -> bool:
-    """If told numbers mean something: deployments were seen to send zeros on other answers.
+    """If reported numbers mean something: deployments were seen to send zeros on other answers.
 
     A limit as small as the minute's is the minute's: no day is documented that is so small.
     """
@@ -92,23 +92,23 @@ def reported_day(
     """The day that the headers of call `number` tell, or None when they tell nonsense."""
     if not sane(limits):
         return None
-    resets_at = headers_at + limits.reset_seconds + _TOLD_ROUNDING_SECONDS
+    resets_at = headers_at + limits.reset_seconds + _ROUNDING_SECONDS
     return ReportedDay(limits.limit, limits.remaining, resets_at, number, unsure)
 
 
 def leaves_day_at(reserved_at: float, hold_seconds: float) -> float:
-    """When a call is of no day any more, where nothing was told."""
+    """When a call is of no day any more, where nothing was reported."""
     return reserved_at + hold_seconds + DAY_SECONDS
 
 
 def day_use(ledger: DayLedger, plan_limit: int, now: float) -> DayUse:
-    """The day in force: told by the service while that is fresh, any 25 hours otherwise."""
+    """The day in force: reported by the service while that is fresh, any 25 hours otherwise."""
     reported = ledger.reported
     since = ledger.made - ledger.made_before
     if reported is None or now >= reported.resets_at + REPORTED_DAY_SECONDS:
         return _lowered(DayUse(since, plan_limit, DaySource.PLAN), ledger.lowered)
     if now >= reported.resets_at:
-        # A new day has begun and nothing was told of it yet.
+        # A new day has begun and nothing was reported of it yet.
         return _lowered(DayUse(since, reported.limit, DaySource.REPORTED), ledger.lowered)
     used = reported.used + reported.unsure + ledger.made - reported.number
     return _lowered(

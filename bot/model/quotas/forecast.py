@@ -34,9 +34,9 @@ def forecast(
 ) -> Forecast:
     """The end of the day's allowance at the pace of the last hour.
 
-    The allowance lasts when that end is later than the day's own: the reset that the service told,
+    The allowance lasts when that end is later than the day's own: the reset that was reported,
     or 25 hours from now. `old` are the calls of a day of any 25 hours, by hour; other clients go on
-    at the pace that made `others_used` of a told day.
+    at the pace that made `others_used` of a reported day.
     """
     if day.used >= day.limit:
         return Forecast(calls_last_hour, now)

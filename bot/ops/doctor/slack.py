@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from bot.errors import SlackError, SlackRefused
-from bot.model.clocks import WRONG_SECONDS, ahead_or_behind, told_by
+from bot.model.clocks import WRONG_SECONDS, ahead_or_behind, time_in
 from bot.ops.doctor.findings import Finding, failed, well
 from bot.ops.manifest import SCOPES
 
@@ -68,7 +68,7 @@ def _scopes(granted: frozenset[str]) -> Finding:
 
 
 def _clock(reported: str, now: datetime) -> list[Finding]:
-    there = told_by(reported)
+    there = time_in(reported)
     if there is None:
         return []
     skew = now.timestamp() - there

@@ -248,7 +248,7 @@ class Guard:
         elif is_over:
             async with self._database.autocommit() as tx:
                 await self._settle(tx, call, error)
-                await self._note_told(tx, call)
+                await self._note_reported(tx, call)
 
     async def _settle(self, tx: Transaction, call: "_Call", error: BaseException | None) -> None:
         if call.was_never_sent(error):
@@ -263,11 +263,11 @@ class Guard:
         async with self._database.transaction() as tx:
             if is_over:
                 await self._settle(tx, call, error)
-                await self._note_told(tx, call)
+                await self._note_reported(tx, call)
             passed = error is None and is_over
             await self._incidents.probed(tx, call.request.key, passed=passed)
 
-    async def _note_told(self, tx: Transaction, call: "_Call") -> None:
+    async def _note_reported(self, tx: Transaction, call: "_Call") -> None:
         if call.limits is None:
             return
         now, in_flight = (await tx.now()).timestamp(), call.reservation.granted.concurrent
@@ -280,7 +280,7 @@ class Guard:
             if await quotas.is_settled(tx, call.reservation, self._terms):
                 # The try before this one broke off while it committed, and had.
                 return
-            await self._note_told(tx, call)
+            await self._note_reported(tx, call)
             # Before it is settled: it was under way itself when it was refused.
             await self._incidents.refused(tx, call.as_refusal())
             await self._settle(tx, call, None)
