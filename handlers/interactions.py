@@ -6,7 +6,7 @@ from typing import Any
 
 from bot.dataclass import dataclass
 from bot.permissions import Person
-from bot.ui.modals import hidden, storable
+from handlers.modals import hidden, storable
 
 Body = Mapping[str, Any]
 # Of what stands in what, in a message's blocks.

@@ -29,13 +29,13 @@ from bot.permissions import Permission
 from bot.ui import conversation, ids
 from bot.ui import help as help_ui
 from bot.ui.message import Message
-from bot.ui.modals import hidden, typed_value
 from bot.ui.testusers import forms, notes, own, pages, presets
 from bot.ui.testusers.buttons import Prefilled
 from bot.workflows.testusers.interactions import StoredInteraction
 from bot.workflows.workflows import Workflows
 from handlers.helping import helped
 from handlers.listeners import Answer, Context, Interaction, Listeners, Store
+from handlers.modals import hidden, typed_value
 
 Show = Callable[[Context, Workflows, pages.View], Awaitable[Message]]
 NOTHING = Prefilled()

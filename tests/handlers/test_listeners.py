@@ -12,10 +12,10 @@ from bot.errors import DatabaseUnavailable, NotFound, Replayed
 from bot.permissions import ACTING, Permission
 from bot.ui import block_kit
 from bot.ui.message import Message
-from bot.ui.modals import hidden, typed_value
 from handlers import answering
 from handlers import listeners as entry
 from handlers.interactions import read_action, read_command, read_submission, read_suggestion
+from handlers.modals import hidden, typed_value
 from tests.support.entries import payload_of
 from tests.support.entry_points import EntryPoint
 from tests.support.listening import AnythingTyped, small_bot
