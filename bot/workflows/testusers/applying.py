@@ -6,7 +6,7 @@ list that it is about to send, sends it, compares the answer, and writes all tha
 transaction. What is in doubt is looked at again until it is not.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from datetime import datetime, timedelta
 from http import HTTPStatus
@@ -63,7 +63,7 @@ class Applying:
         waiting, failures = await self._waiting(job.subject), 0
         if waiting.is_anything:
             with following_again(*_deliveries(waiting)):
-                is_well = await self._apply(waiting.flow, lease, waiting.at)
+                is_well = await self._apply(waiting, lease)
             # The tries of requests are counted on their own, and are soon over.
             failed_before = max(0, job.tries - BY_ITSELF)
             failures = 0 if is_well else max(1, failed_before + (not waiting.ready))
@@ -79,19 +79,31 @@ class Applying:
         allowed = [one for one in waiting.requests if await is_allowed(audit, tx, one)]
         return replace(waiting, requests=allowed)
 
-    async def _apply(self, flow: Flow, lease: Lease, at: datetime) -> bool:
-        """All together; when the service refuses that, each alone, so that one spoils no other.
+    async def _apply(self, waiting: Waiting, lease: Lease) -> bool:
+        """All together; each alone where one of them may be what fails, so that none spoils others.
 
-        Return whether all went well with what is nobody's request any more. `at` is a time before.
+        That is when the service refuses them together, and when one has its last try: a 5xx or no
+        answer may be everybody's failure, so before that it is nobody's.
+
+        Return whether all went well with what is nobody's request any more.
         """
-        attempt = await self._attempt(flow, lease, at)
-        if not (attempt.is_refused_together and attempt.plan):
-            await self._note(flow, lease, attempt)
-            return attempt.error is None
-        alone = [(step.request_id,) for step in attempt.plan.steps]
-        for ids in (*alone, ()):
-            attempt = await self._attempt(flow, lease, at, ids)
-            await self._note(flow, lease, attempt, ids)
+        if waiting.is_last_try_of_several:
+            return await self._apply_each(waiting, lease, requests.ids(waiting.ready))
+        attempt = await self._attempt(waiting.flow, lease, waiting.at)
+        if attempt.is_refused_together and attempt.plan:
+            ids = [step.request_id for step in attempt.plan.steps]
+            return await self._apply_each(waiting, lease, ids)
+        await self._note(waiting.flow, lease, attempt)
+        return attempt.error is None
+
+    async def _apply_each(self, waiting: Waiting, lease: Lease, ids: Iterable[str]) -> bool:
+        """Each request alone, and then what is no request; none when the list cannot be read."""
+        for only in (*((one,) for one in ids), ()):
+            attempt = await self._attempt(waiting.flow, lease, waiting.at, only)
+            is_read = attempt.error is None or attempt.plan is not None
+            await self._note(waiting.flow, lease, attempt, only if is_read else None)
+            if not is_read:
+                return False
         return attempt.error is None
 
     async def _note(

@@ -53,6 +53,11 @@ def is_spent(request: Request) -> bool:
     return request.progress.tries >= TRIES
 
 
+def is_last_try(request: Request) -> bool:
+    """Return whether the next try is the last."""
+    return request.progress.tries == TRIES - 1
+
+
 async def note_failure(
     setup: Setup,
     flow: Flow,

@@ -66,6 +66,12 @@ class Waiting:
         return [grant for grant in self.due if grant.identity not in named]
 
     @property
+    def is_last_try_of_several(self) -> bool:
+        """Whether a request has its last try, and would have it together with others."""
+        is_last = any(map(failing.is_last_try, self.ready))
+        return is_last and len(self.ready) + len(self.over) > 1
+
+    @property
     def is_anything(self) -> bool:
         """Whether there is a reason to read the list."""
         return bool(self.ready or self.posts or self.over)

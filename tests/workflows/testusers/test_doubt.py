@@ -11,6 +11,7 @@ from bot.service_errors import (
     PermissionMissing,
     RateLimited,
     ServiceFailed,
+    ServiceTimeout,
     ServiceUnreachable,
 )
 from bot.store import flows, grants
@@ -336,6 +337,73 @@ async def test_right_that_is_missing_for_one_fails_only_its_request(world):
     await world.decide(Act.APPROVE, bad)
     await look(world)
     assert (await state(world, good), await state(world, bad)) == (State.APPLIED, State.FAILED)
+
+
+def without_answer() -> ServiceTimeout:
+    return ServiceTimeout("flow", "The flow service gave no answer in time.")
+
+
+def spoils(identity: str, error):
+    """Every update with the identity in it fails."""
+    return lambda identities: error() if identity in identities else None
+
+
+@pytest.mark.parametrize("error", [failed, without_answer])
+async def test_service_that_fails_for_one_fails_only_its_request(world, error):
+    world.service.lists[WELCOME] = ["x"]
+    timed = await approved(world, "add welcome +9 for 1s")
+    await world.work()
+    world.service.refuses = spoils("bad", error)
+    good, bad = await world.ask("add welcome +1 for 2h"), await world.ask("add welcome bad")
+    leaving = await world.ask("remove welcome x")
+    for one in (good, bad, leaving):
+        await world.decide(Act.APPROVE, one)
+    await look(world)
+    states = [await state(world, one) for one in (good, bad, leaving)]
+    assert states == [State.APPLIED, State.FAILED, State.APPLIED]
+    assert world.service.lists[WELCOME] == ["+1"]
+    assert [one.identity for one in (await world.stored(timed)).progress.ended] == ["+9"]
+    assert await in_doubt(world) == 0
+    assert sorted(world.reported()) == ["applied", "applied", "applied", "ended", "failed"]
+
+
+async def test_failure_of_the_service_is_tried_alone_only_at_last(world):
+    world.service.post_faults = [failed() for _ in range(2)]
+    some = [await world.ask(f"add welcome +{number}") for number in range(3)]
+    for one in some:
+        await world.decide(Act.APPROVE, one)
+    for seconds in (0, 1, 3):
+        await world.pass_time(seconds)
+    assert list(map(len, world.service.posts)) == [1, 2, 3]
+    assert {await state(world, one) for one in some} == {State.APPLIED}
+
+
+async def test_list_that_cannot_be_read_is_read_once_for_all(world):
+    some = [await world.ask(f"add welcome +{number}") for number in range(3)]
+    for one in some:
+        await world.decide(Act.APPROVE, one)
+    world.service.read_faults = [failed() for _ in range(9)]
+    reads = world.service.reads
+    for seconds in (0, 1, 3):
+        await world.pass_time(seconds)
+    assert world.service.reads - reads == 3
+    assert {await state(world, one) for one in some} == {State.FAILED}
+
+
+async def test_late_post_of_who_spoils_takes_nobody_along(world):
+    world.service.refuses = spoils("bad", failed)
+    good, bad = await world.ask("add welcome +1"), await world.ask("add welcome bad")
+    await world.decide(Act.APPROVE, bad)
+    world.clock.advance(1)
+    await world.decide(Act.APPROVE, good)
+    for seconds in (0, 1, 3):
+        await world.pass_time(seconds)
+    assert await state(world, good) is State.APPLIED
+    world.service.refuses = lambda identities: None
+    world.service.lists[WELCOME] = ["bad"]
+    await look(world)
+    assert sorted(world.service.lists[WELCOME]) == ["+1", "bad"]
+    assert await state(world, bad) is State.APPLIED
 
 
 @pytest.mark.parametrize(

@@ -75,6 +75,7 @@ SCENES = (
     "third_try_lands",
     "stored_in_part",
     "stored_in_part_for_a_while",
+    "one_spoils",
     "end_refused",
     "extension_waits",
     "undo_late",
@@ -105,6 +106,7 @@ class RoughService(FakeFlowService):
     crash: str = ""
     forgets: str = ""
     keeps: str = ""
+    fails_with: str = ""
     sent_at: list[float] = field(default_factory=list)
     seen: tuple[str, ...] | None = None
 
@@ -121,6 +123,8 @@ class RoughService(FakeFlowService):
             raise Crash
         if self.keeps in self.lists.get(flow_sid, ()) and self.keeps not in identities:
             raise ServiceRefused("flow", "Not that one.", status=400)
+        if self.fails_with in identities:
+            raise ServiceFailed("flow", "Not with that one.", status=502)
         before = len(self.in_the_air)
         try:
             answer = await super().replace(flow_sid, [x for x in identities if x != self.forgets])
@@ -241,6 +245,7 @@ class Rough:
         service.post_faults.clear()
         service.lost_answers.clear()
         service.late, service.crash, service.forgets, service.keeps = 0, "", "", ""
+        service.fails_with = ""
         await self.land()
 
     async def let_in(self, who: str, seconds: int) -> None:
@@ -317,6 +322,24 @@ class Rough:
         """The same, and nobody tries again until the time is over of those who got in."""
         await self.stored_in_part(who, 90)
         await self.pass_by(100)
+
+    async def one_spoils(self, who: str) -> None:
+        """The service fails whenever somebody is on the list; others get in all the same."""
+        await self.restart(1)
+        await self.calm()
+        await self.change("remove", list(PEOPLE), 0)
+        await self.pass_by(5)
+        if self.service.lists[WELCOME] == [] and await self.nobody_is_applying():
+            self.service.fails_with = who
+            others = [one for one in PEOPLE if one != who]
+            await self.change("add", [who], 0)
+            await self.change("add", others, 90)
+            await self.seconds_pass(6)
+            assert (await self.world.stored(self.asked[-1])).state is State.APPLIED
+            assert set(self.service.lists[WELCOME]) == set(others)
+
+    async def nobody_is_applying(self) -> bool:
+        return State.APPLYING not in {one.state for one in await self.stored()}
 
     async def end_refused(self, who: str) -> None:
         """An end cannot be made for a long time, and then somebody extends it."""
