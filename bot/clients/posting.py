@@ -8,7 +8,7 @@ import structlog
 from bot.errors import SlackRefused
 from bot.ui.block_kit import section
 from bot.ui.message import Message, SlackBlock
-from bot.ui.text import cut, escape
+from bot.ui.text import escape
 
 log = structlog.get_logger(__name__)
 
@@ -25,7 +25,6 @@ BAD_BLOCKS = frozenset(
 
 # New kinds of blocks, which Slack may not take everywhere yet.
 CHART, TABLES = "data_visualization", frozenset({"table", "data_table"})
-SECTION_CHARACTERS = 2900
 
 
 async def in_plain_if_need_be(message: Message, send: Callable[[Message], Awaitable[T]]) -> T:
@@ -67,7 +66,7 @@ def _without_charts_and_tables(message: Message) -> Message | None:
 
 def _as_text(table: SlackBlock) -> SlackBlock:
     lines = [" · ".join(filter(None, map(_cell, row))) for row in table["rows"]]
-    return section(cut("\n".join(lines), SECTION_CHARACTERS))
+    return section("\n".join(lines))
 
 
 def _cell(cell: Mapping[str, Any]) -> str:

@@ -14,7 +14,6 @@ from bot.ui.message import TEXT_CHARACTERS, Message
 ENTRY_CHARACTERS = 600
 DETAIL_CHARACTERS = 200
 IDENTITIES_SHOWN = 3
-CHUNK_CHARACTERS = 2900
 MOST_CHUNKS = 3
 _PERMISSIONS = {permission.name.lower(): permission for permission in Permission}
 
@@ -57,7 +56,7 @@ def audit(entries: Sequence[RecordedEntry], head: str, names: Names) -> Message:
         f"Latest hash: {text.code(head)}. Keep it: `python -m bot audit verify --head` then"
         " detects deleted entries."
     )
-    chunks = _chunks(lines)
+    chunks = block_kit.paragraphs(lines)[:MOST_CHUNKS]
     shown = sum(chunk.count("\n") + 1 for chunk in chunks)
     title = f"*Last {text.count(shown, 'audit entry', 'audit entries')}*"
     if shown < len(lines):
@@ -191,16 +190,3 @@ def _other(entry: RecordedEntry, detail: Mapping[str, Any], who: str) -> str | N
     if entry.action == "alert.unmuted":
         return f"{who} unmuted alerts about {subject}"
     return None
-
-
-def _chunks(lines: Sequence[str]) -> list[str]:
-    """Return the lines in sections, as many as a whole message may hold (about 12,000)."""
-    chunks: list[str] = []
-    for line in lines:
-        if chunks and len(chunks[-1]) + len(line) < CHUNK_CHARACTERS:
-            chunks[-1] += f"\n{line}"
-        elif len(chunks) < MOST_CHUNKS:
-            chunks.append(line)
-        else:
-            break
-    return chunks

@@ -7,10 +7,15 @@ from bot.ui import text
 from bot.ui.message import SlackBlock
 
 SECTION_CHARACTERS = 3000
+# Lines are put into one section up to here, so that none is cut however Slack counts.
+FILLED_CHARACTERS = 2900
 FIELD_CHARACTERS = 2000
 HEADER_CHARACTERS = 150
 BUTTON_CHARACTERS = 75
+VALUE_CHARACTERS = 2000
 OPTION_CHARACTERS = 75
+OPTION_VALUE_CHARACTERS = 150
+INPUT_CHARACTERS = 3000
 FIELDS_A_SECTION = 10
 CONTEXT_CHARACTERS = 2000
 CONFIRM_TITLE_CHARACTERS = 100
@@ -28,6 +33,22 @@ def section(markup: str, accessory: SlackBlock | None = None) -> SlackBlock:
     text_object = _markup(markup, SECTION_CHARACTERS)
     block: dict[str, Any] = {"type": "section", "text": text_object, "expand": True}
     return {**block, "accessory": accessory} if accessory else block
+
+
+def sections(lines: Iterable[str]) -> list[SlackBlock]:
+    """Lines of markup in as many paragraphs as they need, none cut."""
+    return [section(one) for one in paragraphs(lines)]
+
+
+def paragraphs(lines: Iterable[str]) -> list[str]:
+    """Lines of markup, as many together as a section holds."""
+    filled: list[str] = []
+    for line in lines:
+        if filled and len(filled[-1]) + len(line) < FILLED_CHARACTERS:
+            filled[-1] += f"\n{line}"
+        else:
+            filled.append(line)
+    return filled
 
 
 def fields(pairs: Iterable[tuple[str, str]]) -> list[SlackBlock]:

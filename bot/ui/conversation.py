@@ -1,8 +1,7 @@
 """What is said in direct messages only."""
 
 from bot.ui import block_kit, ids
-from bot.ui.message import TEXT_CHARACTERS, Message
-from bot.ui.text import cut
+from bot.ui.message import Message
 
 NOT_A_COMMAND = "I only understand commands. Here they can be written without the slash."
 OPEN_FORM = "Choose the flow and the people in a form."
@@ -10,8 +9,8 @@ OPEN_FORM = "Choose the flow and the people in a form."
 
 def not_a_command(forms: Message) -> Message:
     """The answer to any text that is no command: what the person can do."""
-    text = cut(f"{NOT_A_COMMAND}\n{forms.text}", TEXT_CHARACTERS)
-    return Message(text, (block_kit.section(NOT_A_COMMAND), *forms.slack_blocks))
+    shown = (block_kit.section(NOT_A_COMMAND), *forms.slack_blocks)
+    return Message(f"{NOT_A_COMMAND}\n{forms.text}", shown)
 
 
 def form_button() -> Message:

@@ -62,7 +62,7 @@ def _row(one: EmailTemplate) -> tuple[str, str]:
 
 def _fallback(summary: str, shown: Sequence[EmailTemplate]) -> str:
     lines = [" · ".join(text.escape(cell, 90) for cell in _row(one)) for one in shown]
-    return text.cut("\n".join([summary, *lines]), 3900)
+    return "\n".join([summary, *lines])
 
 
 def _turning(page: int, pages: int) -> list[SlackBlock]:

@@ -137,4 +137,4 @@ def _jobs(count: JobCount) -> str:
 
 def _message(lines: Sequence[str]) -> Message:
     markup = "\n".join(lines)
-    return Message(text.cut(markup, 3900), (block_kit.section(markup),))
+    return Message(markup, (block_kit.section(markup),))

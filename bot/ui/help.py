@@ -6,7 +6,7 @@ from bot.commands import COMMANDS, TESTUSERS, Command, Form
 from bot.model.spelling import closest
 from bot.permissions import LEAST_ROLE, Permission, Role
 from bot.ui import block_kit, text
-from bot.ui.message import TEXT_CHARACTERS, Message
+from bot.ui.message import Message
 
 ALIASES_SHOWN = 20
 
@@ -77,5 +77,4 @@ def _others(commands: Iterable[Command], may: May) -> list[str]:
 
 
 def _message(chapters: Sequence[str]) -> Message:
-    whole = text.cut("\n".join(chapters), TEXT_CHARACTERS)
-    return Message(whole, [block_kit.section(chapter) for chapter in chapters])
+    return Message("\n".join(chapters), [block_kit.section(chapter) for chapter in chapters])

@@ -27,7 +27,7 @@ def card(incident: Incident, name: str) -> Message:
     lines += _clients(incident.detail)
     small_print = _small_print(incident)
     return Message(
-        text.cut("\n".join([*lines, small_print]), 3900),
+        "\n".join([*lines, small_print]),
         (
             block_kit.section("\n".join(lines)),
             block_kit.context(small_print),

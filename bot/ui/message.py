@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from bot.dataclass import dataclass
+from bot.ui.text import cut
 
 SlackBlock = Mapping[str, Any]
 
@@ -14,6 +15,8 @@ SlackBlock = Mapping[str, Any]
 BLOCKS_A_MESSAGE = 50
 # Slack advises at most 4,000 and refuses chat.update above it: msg_too_long.
 TEXT_CHARACTERS = 3900
+# Slack refuses messages of about 12,000 characters in all.
+MESSAGE_CHARACTERS = 11_000
 
 
 @dataclass(frozen=True)
@@ -22,7 +25,7 @@ class Message:
 
     Attributes:
         text: The fallback, in Slack's markup, already escaped: notifications and screen readers
-            use it. Never empty.
+            use it. Never empty; as much of it is sent as Slack takes.
         slack_blocks: Block Kit; may be empty.
     """
 
@@ -32,7 +35,7 @@ class Message:
     def payload(self) -> dict[str, Any]:
         """Return it as the Web API and response_url take it."""
         blocks = [dict(one) for one in self.slack_blocks[:BLOCKS_A_MESSAGE]]
-        fields: dict[str, Any] = {"text": self.text[:TEXT_CHARACTERS] or "…"}
+        fields: dict[str, Any] = {"text": cut(self.text, TEXT_CHARACTERS) or "…"}
         return {**fields, "blocks": blocks} if blocks else fields
 
     @cached_property

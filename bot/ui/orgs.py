@@ -157,7 +157,8 @@ def _option(place: Place) -> str:
 
 
 def _option_value(place: Place) -> str:
-    return f"{place.data_center}/{place.organization.organization_id}"[:150]
+    path = f"{place.data_center}/{place.organization.organization_id}"
+    return path[: block_kit.OPTION_VALUE_CHARACTERS]
 
 
 def _fallback(summary: str, shown: Sequence[Place], failures: Sequence[DataCenterReport]) -> str:
@@ -165,7 +166,7 @@ def _fallback(summary: str, shown: Sequence[Place], failures: Sequence[DataCente
     for place in shown:
         cells = (text.escape(cell, 60) for cell in _row(place) if cell)
         lines.append(" · ".join(cells))
-    return text.cut("\n".join(lines), 3900)
+    return "\n".join(lines)
 
 
 def one(place: Place, report: DataCenterReport, *, may_check: bool = False) -> Message:
@@ -182,7 +183,7 @@ def one(place: Place, report: DataCenterReport, *, may_check: bool = False) -> M
     steps = [("Rate limits", ids.RATELIMITS_SHOW)]
     steps += [("Check now", ids.RATELIMITS_CHECK)] if may_check else []
     return Message(
-        text.cut("\n".join([title, *main, *rest]), 3900),
+        "\n".join([title, *main, *rest]),
         (
             block_kit.header(organization.name),
             block_kit.section("\n".join(main)),

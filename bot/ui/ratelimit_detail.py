@@ -189,7 +189,7 @@ def _hour(at: float) -> str:
 def _fallback(one: Detail, lines: Sequence[str]) -> str:
     hours = ", ".join(f"{_hour(at)} {calls}" for at, calls in one.by_hour())
     flat = [f"*{text.escape(one.name, 300)}*", *lines, f"Calls by hour (UTC): {hours}"]
-    return text.cut("\n".join(flat), 3900)
+    return "\n".join(flat)
 
 
 def checked(result: Checked) -> Message:

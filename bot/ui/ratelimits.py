@@ -45,7 +45,7 @@ def overview(found: Overview) -> Message:
         [block_kit.table([HEADINGS, *map(_row, found.uses)], right=NUMBERS)] if found.uses else []
     )
     return Message(
-        text.cut("\n".join([summary, *failures, *(_line(use) for use in found.uses)]), 3900),
+        "\n".join([summary, *failures, *(_line(use) for use in found.uses)]),
         (
             block_kit.section(summary),
             *(block_kit.section(failure) for failure in failures),
@@ -91,7 +91,10 @@ def state_in_words(standing: Standing) -> str:
 def _controls(shown: Sequence[OrganizationUse], page: int, pages: int) -> list[SlackBlock]:
     elements: list[SlackBlock] = []
     if shown:
-        options = [(_option(use), use.standing.key.path[:150]) for use in shown]
+        options = [
+            (_option(use), use.standing.key.path[: block_kit.OPTION_VALUE_CHARACTERS])
+            for use in shown
+        ]
         elements.append(block_kit.select("Open an organization …", ids.RATELIMITS_SHOW, options))
     elements += paging.turns(ids.RATELIMITS_PAGE, page, pages)
     elements.append(block_kit.button("Refresh", f"{ids.RATELIMITS_PAGE}.refresh", str(page)))

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from bot.errors import Ambiguous, GatehouseError, Meant, UsageError
 from bot.ui import block_kit, ids, text
-from bot.ui.message import TEXT_CHARACTERS, Message
+from bot.ui.message import Message
 
 WORKING = Message("Working on it …")
 STOPPED = Message(
@@ -18,8 +18,7 @@ NOTED = Message(
 )
 TO_ASK_AGAIN = "To try again, send:"
 FILL_IN_AGAIN = "I can't turn your form into a command. Please fill it in again."
-COMMAND_CHARACTERS = 2900
-BUTTONS, VALUE_CHARACTERS = 5, 2000
+BUTTONS = 5
 
 
 def sorry(error: GatehouseError) -> Message:
@@ -30,7 +29,7 @@ def sorry(error: GatehouseError) -> Message:
     if isinstance(error, Ambiguous):
         markup += f" {text.sentence(error.how_to_choose)}".rstrip()
         markup += "\n" + text.bullets([text.escape(one) for one in error.candidates])
-    return Message(text.cut(markup, 3000), (block_kit.section(markup),))
+    return Message(markup, (block_kit.section(markup),))
 
 
 def with_next_steps(message: Message, error: GatehouseError, command: str) -> Message:
@@ -59,7 +58,7 @@ def with_commands(message: Message, steps: Sequence[tuple[str, str]]) -> Message
     buttons = [
         block_kit.button(label, f"{ids.RUN_COMMAND}.{number}", command)
         for number, (label, command) in enumerate(steps[:BUTTONS])
-        if len(command) <= VALUE_CHARACTERS
+        if len(command) <= block_kit.VALUE_CHARACTERS
     ]
     if not buttons:
         return message
@@ -75,11 +74,12 @@ def said(sentence: str) -> Message:
 def with_command(message: Message, command: str) -> Message:
     """Add what to type for the same, where a form is lost; "" where nothing typed says the same."""
     shown = message.slack_blocks or (block_kit.section(message.text),)
-    typed = text.exact(command, COMMAND_CHARACTERS)
+    typed = text.exact(command, block_kit.FILLED_CHARACTERS)
     # In a section of its own nothing is cut off it, and all of it is quickly copied.
     lines = (TO_ASK_AGAIN, typed) if typed else (FILL_IN_AGAIN,)
-    fallback = text.cut("\n".join((message.text, *lines)), TEXT_CHARACTERS)
-    return Message(fallback, (*shown, *(block_kit.section(line) for line in lines)))
+    return Message(
+        "\n".join((message.text, *lines)), (*shown, *(block_kit.section(line) for line in lines))
+    )
 
 
 def choice(several: Ambiguous, action_id: str) -> Message:

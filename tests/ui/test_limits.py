@@ -285,6 +285,13 @@ def test_status_says_what_needs_a_look(jobs, incidents, thing):
     )
 
 
+def test_text_is_sent_up_to_a_link_that_does_not_fit():
+    link = f"<https://slack.example/{'x' * 200}|View the card>"
+    sent = Message("y" * 3800 + link).payload()["text"]
+    assert sent == "y" * 3800 + "…"
+    assert Message("y" * 3900).payload()["text"] == "y" * 3900
+
+
 def _kinds(kind):
     return [kind, *(one for child in kind.__subclasses__() for one in _kinds(child))]
 

@@ -11,9 +11,6 @@ from bot.model.testusers.requests import Request
 from bot.ui import block_kit, ids
 from bot.ui.message import SlackBlock
 
-# docs.slack.dev: a button's value, and an option's.
-VALUE_CHARACTERS, OPTION_VALUE_CHARACTERS = 2000, 150
-
 
 def request_buttons(request: Request) -> list[SlackBlock]:
     """A row with all that the card offers now; empty when that is nothing."""
@@ -113,7 +110,7 @@ def extend_button(
     """Opens the form with the flow and the people filled in; None where it cannot."""
     duration = spell_duration(duration_seconds) if duration_seconds else ""
     value = Prefilled(flow.sid, kind, tuple(identities), duration).value()
-    if len(value) > VALUE_CHARACTERS:
+    if len(value) > block_kit.VALUE_CHARACTERS:
         return None
     spoken = f"{label}: {flow.name}"
     return block_kit.button(label, ids.TESTUSERS_EXTEND, value, spoken=spoken)
@@ -144,6 +141,6 @@ def person_menu(flow: Flow, identity: str, *, has_end: bool) -> SlackBlock | Non
         ),
         ("Remove", Prefilled(flow.sid, "remove", (identity,)).value()),
     ]
-    if any(len(value) > OPTION_VALUE_CHARACTERS for _, value in options):
+    if any(len(value) > block_kit.OPTION_VALUE_CHARACTERS for _, value in options):
         return None
     return block_kit.overflow(ids.TESTUSERS_PERSON, options)

@@ -7,8 +7,8 @@ from bot.dataclass import dataclass
 from bot.model.testusers.approval import State
 from bot.model.testusers.changes import Change, apply_change
 from bot.model.testusers.requests import Request
-from bot.ui import text
-from bot.ui.message import Message, SlackBlock
+from bot.ui import block_kit, text
+from bot.ui.message import MESSAGE_CHARACTERS, Message, SlackBlock
 from bot.ui.testusers.buttons import request_buttons
 from bot.ui.testusers.people import people_of
 from bot.ui.testusers.phrases import (
@@ -22,15 +22,12 @@ from bot.ui.testusers.phrases import (
     in_full,
     mention,
     quote,
-    sections,
     size_of,
     small_print,
     what_failed,
     who,
 )
 
-# Slack refuses messages of about 12,000 characters in all.
-MESSAGE_CHARACTERS = 11_000
 TRIES = 3
 ENDED_SHOWN = 5
 LINE_OF_MENTIONS = 1000
@@ -95,22 +92,25 @@ def card(
         body = _blocks(request, able, needed, style)
         if size_of(body) <= MESSAGE_CHARACTERS:
             break
-    return Message(text.cut(_fallback(request, needed), 3000), body)
+    return Message(_fallback(request, needed), body)
 
 
 def _blocks(
     request: Request, able: _Mentioned, needed: int, style: _Style
 ) -> tuple[SlackBlock, ...]:
     if request.state in GIVEN_UP:
-        return (*sections(_given_up(request, needed, style)), *small_print(_facts(request)))
+        return (
+            *block_kit.sections(_given_up(request, needed, style)),
+            *small_print(_facts(request)),
+        )
     top = [
         *_headline(request, needed, style),
         *people_of(request, tells_each_end=style.tells_each_end),
     ]
     return (
-        *sections([*top, *quote(request.requested.reason, style.reason_characters)]),
+        *block_kit.sections([*top, *quote(request.requested.reason, style.reason_characters)]),
         *small_print([*_facts(request), _until_spread(request, style)]),
-        *sections(_news(request, style)),
+        *block_kit.sections(_news(request, style)),
         *_mention(request, able, style),
         *request_buttons(request),
     )
@@ -343,7 +343,7 @@ def _mention(request: Request, able: _Mentioned, style: _Style) -> list[SlackBlo
         also = "and " if marks else ""
         excepted = " except the requester" if able.excepted else ""
         named.append(f"{also}any full member{excepted}")
-    return sections(_wrapped(able.title, named)) if named else []
+    return block_kit.sections(_wrapped(able.title, named)) if named else []
 
 
 def _wrapped(first: str, items: Sequence[str]) -> list[str]:

@@ -7,11 +7,8 @@ from typing import Any
 from bot.model.testusers.changes import MAX_REASON_CHARS, Flow
 from bot.model.testusers.requests import Request
 from bot.parsing.testusers_form import as_line
-from bot.ui import ids, text
+from bot.ui import block_kit, ids, text
 
-# docs.slack.dev, plain_text_input: max_length at most 3000.
-INPUT_CHARACTERS = 3000
-OPTION_CHARACTERS = 75
 # docs.slack.dev, static_select: at most 100 options.
 PRESETS_SHOWN = 90
 
@@ -104,7 +101,7 @@ def denial_form(request: Request, reply_to: str, page: str = "") -> dict[str, An
 def flow_options(found: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:
     """The options of the type-ahead, of (shown, value)."""
     return [
-        {"text": _plain(text.plain(shown, OPTION_CHARACTERS)), "value": value}
+        {"text": _plain(text.plain(shown, block_kit.OPTION_CHARACTERS)), "value": value}
         for shown, value in found
     ]
 
@@ -128,9 +125,9 @@ def _input(
 
 
 def _identities_input(identities: Sequence[str]) -> dict[str, Any]:
-    element = _text_input(ids.TESTUSERS_IDENTITIES, INPUT_CHARACTERS, is_multiline=True)
+    element = _text_input(ids.TESTUSERS_IDENTITIES, block_kit.INPUT_CHARACTERS, is_multiline=True)
     lines = list(map(as_line, identities))
-    while len("\n".join(lines)) > INPUT_CHARACTERS:
+    while len("\n".join(lines)) > block_kit.INPUT_CHARACTERS:
         lines.pop()
     return _filled_in(element, "\n".join(lines))
 

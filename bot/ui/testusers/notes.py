@@ -9,7 +9,7 @@ from bot.model.testusers.changes import Effect, Flow
 from bot.model.testusers.requests import Request
 from bot.parsing.testusers import ChangeRequest, as_command
 from bot.ui import block_kit, ids, text
-from bot.ui.message import Message, SlackBlock
+from bot.ui.message import TEXT_CHARACTERS, Message, SlackBlock
 from bot.ui.testusers.buttons import again_button, decision_buttons, extend_button
 from bot.ui.testusers.card import effect_of_change
 from bot.ui.testusers.phrases import (
@@ -26,8 +26,6 @@ from bot.ui.testusers.phrases import (
     who,
 )
 
-# docs.slack.dev, button: value at most 2000.
-VALUE_CHARACTERS = 2000
 JUST_NOW = timedelta(minutes=1)
 # What a requester may want to ask for once more.
 ASKED_AGAIN = frozenset({State.DENIED, State.EXPIRED})
@@ -71,7 +69,7 @@ def asked_before(
 def value_of(command: ChangeRequest) -> str:
     """The command as a button holds it; "" where it does not fit, or cannot be typed."""
     typed = as_command(command)
-    return typed if len(typed) <= VALUE_CHARACTERS else ""
+    return typed if len(typed) <= block_kit.VALUE_CHARACTERS else ""
 
 
 def _end_changes(request: Request) -> list[str]:
@@ -128,8 +126,9 @@ def outcome(request: Request, payload: Mapping[str, Any], card: str | None = Non
 def _with_steps(message: Message, card: str | None, button: SlackBlock | None = None) -> Message:
     """The message with a link to the card, and with a button."""
     links = [f"<{card}|View the card>"] if card else []
+    room = TEXT_CHARACTERS - sum(len(link) + 1 for link in links)
     return Message(
-        "\n".join((message.text, *links)),
+        "\n".join((text.cut(message.text, room), *links)),
         (
             *message.slack_blocks,
             *map(block_kit.section, links),
@@ -234,4 +233,4 @@ def no_longer_waiting(request: Request) -> Message:
 
 def _message(lines: list[str]) -> Message:
     markup = "\n".join(lines)
-    return Message(text.cut(markup, 3800), (block_kit.section(markup),))
+    return Message(markup, (block_kit.section(markup),))

@@ -33,7 +33,7 @@ def own(page: OwnPage, *, sees_identities: bool, asks: bool) -> Message:
         lines.append(line)
         extend = extend_button(granted.flow, [granted.grant.identity]) if asks else None
         body.append(block_kit.section(line, extend))
-    return Message(text.cut("\n".join(lines), 3800), tuple(body))
+    return Message("\n".join(lines), tuple(body))
 
 
 def _grant_line(granted: OwnGrant, show: Show) -> str:

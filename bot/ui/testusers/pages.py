@@ -8,7 +8,7 @@ from bot.model.testusers.approval import State
 from bot.model.testusers.pages import HistoryPage, ListPage, PendingPage, PendingRow
 from bot.model.testusers.requests import Grant, RecordedChange, Request
 from bot.ui import block_kit, ids, paging, text
-from bot.ui.message import Message, SlackBlock
+from bot.ui.message import MESSAGE_CHARACTERS, Message, SlackBlock
 from bot.ui.testusers.buttons import change_button, decision_buttons, person_menu
 from bot.ui.testusers.phrases import (
     Show,
@@ -26,13 +26,11 @@ from bot.ui.testusers.phrases import (
     names,
     quote,
     reason_of,
-    sections,
     size_of,
     state_of,
     who,
 )
 
-MESSAGE_CHARACTERS = 11_000
 EXACT_CHARACTERS = 900
 LIST_BLOCK = "testusers.requests."
 
@@ -164,7 +162,7 @@ def pending(page: PendingPage, channel_id: str, *, sees_identities: bool) -> Mes
         title = "Nothing is waiting for approval. :tada:"
         lines = [title, *(line for line, _ in later)]
         shown = [block_kit.section(title), *(one for _, some in later for one in some)]
-        return Message(text.cut("\n".join(lines), 3800), tuple(shown))
+        return Message("\n".join(lines), tuple(shown))
     verb = "needs" if page.total == 1 else "need"
     title = f"*{text.count(page.total, 'request')}* {verb} a decision, oldest first"
     body: list[SlackBlock] = [block_kit.section(title)]
@@ -176,7 +174,7 @@ def pending(page: PendingPage, channel_id: str, *, sees_identities: bool) -> Mes
     lines += [line for line, _ in later]
     body += [one for _, some in later for one in some]
     turn = _turning(ids.TESTUSERS_REQUESTS_PAGE, View("", page.page), page.pages)
-    return Message(text.cut("\n".join(lines), 3800), (*body, *turn))
+    return Message("\n".join(lines), (*body, *turn))
 
 
 def _in_list(block: SlackBlock, number: int, page: int) -> SlackBlock:
@@ -195,15 +193,17 @@ def page_of_block(block_id: str) -> str:
 def renewed(decided: Message, pending_now: Message) -> Message:
     """The list as it is after a click in it, under what the click did."""
     shown = decided.slack_blocks or (block_kit.section(decided.text),)
-    text_of_both = text.cut(f"{decided.text}\n{pending_now.text}", 3800)
-    return Message(text_of_both, (*shown, block_kit.divider(), *pending_now.slack_blocks))
+    return Message(
+        f"{decided.text}\n{pending_now.text}",
+        (*shown, block_kit.divider(), *pending_now.slack_blocks),
+    )
 
 
 def _later(row: PendingRow, show: Show) -> tuple[str, list[SlackBlock]]:
     """An approved request that starts later, with the button to cancel it."""
     line = f":calendar: Approved, starts later: {change_of(row.request, show)}"
     buttons = decision_buttons(row.request, decides=False, cancels=row.cancels)
-    return line, [*sections([line]), *([block_kit.actions(*buttons)] if buttons else [])]
+    return line, [*block_kit.sections([line]), *([block_kit.actions(*buttons)] if buttons else [])]
 
 
 def waiting(row: PendingRow, channel_id: str, show: Show) -> tuple[str, list[SlackBlock]]:
@@ -218,7 +218,7 @@ def waiting(row: PendingRow, channel_id: str, show: Show) -> tuple[str, list[Sla
     # Nobody decides on what they do not see in full.
     decides = row.decides and is_exact
     buttons = decision_buttons(row.request, decides=decides, cancels=row.cancels)
-    return line, [*sections([line]), *([block_kit.actions(*buttons)] if buttons else [])]
+    return line, [*block_kit.sections([line]), *([block_kit.actions(*buttons)] if buttons else [])]
 
 
 def _see_card(channel_id: str, *, decides: bool) -> str:
@@ -244,7 +244,7 @@ def _turning(action_id: str, view: View, pages: int) -> list[SlackBlock]:
 
 
 def _message(lines: Sequence[str], turning: Sequence[SlackBlock]) -> Message:
-    body = sections(lines)
+    body = block_kit.sections(lines)
     if size_of(body) > MESSAGE_CHARACTERS:
-        body = sections([text.cut(line, 400) for line in lines])
-    return Message(text.cut("\n".join(lines), 3800), (*body, *turning))
+        body = block_kit.sections([text.cut(line, 400) for line in lines])
+    return Message("\n".join(lines), (*body, *turning))

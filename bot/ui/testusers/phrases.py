@@ -10,7 +10,6 @@ from bot.model.testusers.requests import Request, Who
 from bot.ui import block_kit, text
 from bot.ui.message import SlackBlock
 
-SECTION_CHARACTERS = 2900
 BRIEF_COUNT = 5
 BRIEF_CHARACTERS = 60
 # Several short identities share a line: sixty phone numbers are twelve lines.
@@ -217,17 +216,6 @@ def reason_of(request: Request, reason: str, show: Show = in_full) -> str:
 def quote(reason: str, limit: int) -> list[str]:
     """A reason as a quotation; no line where there is none."""
     return [f"> {text.escape(reason, limit)}"] if reason else []
-
-
-def sections(lines: Iterable[str]) -> list[SlackBlock]:
-    """Lines of markup in as many paragraphs as they need, none cut."""
-    chunks: list[str] = []
-    for line in lines:
-        if chunks and len(chunks[-1]) + len(line) < SECTION_CHARACTERS:
-            chunks[-1] += f"\n{line}"
-        else:
-            chunks.append(line)
-    return [block_kit.section(chunk) for chunk in chunks]
 
 
 def small_print(parts: Iterable[str]) -> list[SlackBlock]:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from bot.model.testusers.presets import Preset
 from bot.ui import block_kit, text
 from bot.ui.message import Message
-from bot.ui.testusers.phrases import brief, how_many, in_full, masked, sections, who
+from bot.ui.testusers.phrases import brief, how_many, in_full, masked, who
 
 SHOWN = 50
 EXAMPLE = "/testusers preset save demo-team +15550100 +15550101"
@@ -25,7 +25,7 @@ def listing(presets: Sequence[Preset], *, sees_identities: bool) -> Message:
     ]
     more = [f"And {len(presets) - SHOWN} more."] if len(presets) > SHOWN else []
     shown = [title, *lines, *more]
-    return Message(text.cut("\n".join(shown), 3800), sections(shown))
+    return Message("\n".join(shown), block_kit.sections(shown))
 
 
 def saved(name: str, identities: Sequence[str], before: Preset | None) -> Message:
@@ -44,4 +44,4 @@ def _name(name: str) -> str:
 
 
 def _line(markup: str) -> Message:
-    return Message(text.cut(markup, 3800), (block_kit.section(markup),))
+    return Message(markup, (block_kit.section(markup),))
