@@ -28,18 +28,18 @@ def register(listeners: Listeners, workflows: Workflows) -> None:
         if command.form == "help":
             return await helped(context, workflows, partial(help_ui.of_command, ORGS))
         if command.form == "refresh":
-            return await _refresh(context, workflows, pages, orgs.View())
+            return await _refresh(context, workflows, pages, orgs.OrgsPage())
         if command.form == "show":
             return await _one(context, workflows, command.words)
-        return await _list(context, workflows, pages, orgs.View(command.words))
+        return await _list(context, workflows, pages, orgs.OrgsPage(command.words))
 
     async def turn(context: Context) -> Message:
         """The buttons that turn pages."""
-        return await _list(context, workflows, pages, orgs.View.of(context.value))
+        return await _list(context, workflows, pages, orgs.OrgsPage.of(context.value))
 
     async def refresh(context: Context) -> Message:
         """`Refresh`."""
-        return await _refresh(context, workflows, pages, orgs.View.of(context.value))
+        return await _refresh(context, workflows, pages, orgs.OrgsPage.of(context.value))
 
     async def show(context: Context) -> Message:
         """The menu `Show one …`."""
@@ -64,13 +64,13 @@ async def _one(context: Context, workflows: Workflows, typed: str) -> Message:
 
 
 async def _list(
-    context: Context, workflows: Workflows, pages: orgs.Pages, view: orgs.View
+    context: Context, workflows: Workflows, pages: orgs.Pages, wanted: orgs.OrgsPage
 ) -> Message:
     directory = await workflows.directory.directory(_cause(context), is_typed=context.is_typed)
-    message = pages.listing(directory, view, may_refresh=_may_refresh(context, workflows))
-    if not view.words or directory.has_matching(view.words):
+    message = pages.listing(directory, wanted, may_refresh=_may_refresh(context, workflows))
+    if not wanted.words or directory.has_matching(wanted.words):
         return message
-    return replies.with_commands(message, await _meant(directory, view.words))
+    return replies.with_commands(message, await _meant(directory, wanted.words))
 
 
 async def _meant(directory: Directory, words: str) -> list[tuple[str, str]]:
@@ -85,11 +85,11 @@ async def _meant(directory: Directory, words: str) -> list[tuple[str, str]]:
 
 
 async def _refresh(
-    context: Context, workflows: Workflows, pages: orgs.Pages, view: orgs.View
+    context: Context, workflows: Workflows, pages: orgs.Pages, wanted: orgs.OrgsPage
 ) -> Message:
     cause = CallCause(REFRESH, context.person.slack_user_id)
     directory = await workflows.directory.directory(cause, fresh=True, is_typed=context.is_typed)
-    return pages.listing(directory, view, may_refresh=True)
+    return pages.listing(directory, wanted, may_refresh=True)
 
 
 def _may_refresh(context: Context, workflows: Workflows) -> bool:

@@ -37,7 +37,7 @@ from handlers.helping import helped
 from handlers.listeners import Answer, Context, Interaction, Listeners, Store
 from handlers.modals import hidden, typed_value
 
-Show = Callable[[Context, Workflows, pages.View], Awaitable[Message]]
+Show = Callable[[Context, Workflows, pages.FlowPage], Awaitable[Message]]
 NOTHING = Prefilled()
 ACTS = {
     ids.TESTUSERS_APPROVE: (Act.APPROVE, Permission.DECIDE),
@@ -112,15 +112,15 @@ async def _show(context: Context, workflows: Workflows, command: TestusersReques
     """What is looked at rather than asked for."""
     match command:
         case ListRequest(flow, text):
-            return await _list(context, workflows, pages.View(flow, text=text))
+            return await _list(context, workflows, pages.FlowPage(flow, text=text))
         case HistoryRequest(flow):
-            return await _history(context, workflows, pages.View(flow))
+            return await _history(context, workflows, pages.FlowPage(flow))
         case MineRequest():
             return await _own(context, workflows)
         case PresetsRequest():
             return await _presets(context, workflows)
         case _:
-            return await _pending(context, workflows, pages.View())
+            return await _pending(context, workflows, pages.FlowPage())
 
 
 async def _preset(
@@ -205,27 +205,27 @@ async def _request(
     return notes.with_next_steps(message, asked.request, card)
 
 
-async def _list(context: Context, workflows: Workflows, view: pages.View) -> Message:
+async def _list(context: Context, workflows: Workflows, wanted: pages.FlowPage) -> Message:
     reading = workflows.testusers.reading
     page = await reading.listed(
-        context.person, view.flow, view.page, view.text, is_typed=context.is_typed
+        context.person, wanted.flow, wanted.page, wanted.text, is_typed=context.is_typed
     )
     asks = workflows.people.may(context.person, Permission.REQUEST)
     sees = reading.sees_identities(context.person)
     return pages.listing(page, sees_identities=sees, asks=asks)
 
 
-async def _history(context: Context, workflows: Workflows, view: pages.View) -> Message:
+async def _history(context: Context, workflows: Workflows, wanted: pages.FlowPage) -> Message:
     reading = workflows.testusers.reading
-    page = await reading.history(context.person, view.flow, view.page)
+    page = await reading.history(context.person, wanted.flow, wanted.page)
     asks = workflows.people.may(context.person, Permission.REQUEST)
     sees = reading.sees_identities(context.person)
     return pages.history(page, sees_identities=sees, asks=asks)
 
 
-async def _pending(context: Context, workflows: Workflows, view: pages.View) -> Message:
+async def _pending(context: Context, workflows: Workflows, wanted: pages.FlowPage) -> Message:
     reading = workflows.testusers.reading
-    page = await reading.pending(context.person, view.page)
+    page = await reading.pending(context.person, wanted.page)
     channel = workflows.testusers.approvals_channel
     return pages.pending(page, channel, sees_identities=reading.sees_identities(context.person))
 
@@ -244,7 +244,7 @@ def _register_pages(listeners: Listeners, workflows: Workflows) -> None:
 
 async def _turn(workflows: Workflows, show: Show, context: Context) -> Message:
     """`Previous` and `Next`."""
-    return await show(context, workflows, pages.View.of(context.value))
+    return await show(context, workflows, pages.FlowPage.of(context.value))
 
 
 def _store(workflows: Workflows, act: Act) -> Store:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from bot.model.emailkey import EmailTemplate, EmailTemplates, KeyCheck, KeyVerdict
+from bot.model.paging import page_count
 from bot.ui import block_kit, ids, paging, text
 from bot.ui.message import Message, SlackBlock
 
@@ -33,7 +34,7 @@ def templates(found: EmailTemplates, page: int = 0) -> Message:
         return _only("The response has no list of templates.")
     if not found.templates:
         return _only(_nameless(found.count))
-    pages = -(-len(found.templates) // PAGE)
+    pages = page_count(len(found.templates), PAGE)
     page = min(page, pages - 1)
     shown = found.templates[page * PAGE : (page + 1) * PAGE]
     summary = f"*{text.count(found.count, 'template')}*"

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from bot.commands import ORGS
 from bot.dataclass import dataclass
 from bot.model.organizations.directory import DataCenterReport, Directory, Place
+from bot.model.paging import page_count
 from bot.permissions import Permission
 from bot.ui import block_kit, data_centers, ids, paging, text
 from bot.ui.message import Message, SlackBlock
@@ -18,7 +19,7 @@ FIELD_CHARACTERS, FIELD_MARKUP = 350, 400
 
 
 @dataclass(frozen=True)
-class View:
+class OrgsPage:
     """Which part of the list is shown: the filter typed, and the page from 0."""
 
     words: str = ""
@@ -29,7 +30,7 @@ class View:
         return json.dumps({"q": self.words[:FILTER_CHARACTERS], "p": self.page}, ensure_ascii=False)
 
     @classmethod
-    def of(cls, value: str) -> "View":
+    def of(cls, value: str) -> "OrgsPage":
         """Read a button's value; anything unreadable is the first page of all."""
         try:
             data = json.loads(value)
@@ -45,27 +46,27 @@ class Pages:
         self._directory: Directory | None = None
         self._made: dict[tuple[int, bool], Message] = {}
 
-    def listing(self, directory: Directory, view: View, *, may_refresh: bool) -> Message:
+    def listing(self, directory: Directory, wanted: OrgsPage, *, may_refresh: bool) -> Message:
         """As the function `listing`; what people filter by is not remembered."""
-        if view.words:
-            return listing(directory, view, may_refresh=may_refresh)
+        if wanted.words:
+            return listing(directory, wanted, may_refresh=may_refresh)
         if directory is not self._directory:
             self._directory, self._made = directory, {}
         # The page that is shown: a forged button may ask for any other.
-        page = min(view.page, _page_count(directory.places) - 1)
+        page = min(wanted.page, page_count(len(directory.places), PAGE) - 1)
         key = (page, may_refresh)
         if key not in self._made:
-            self._made[key] = listing(directory, View(page=page), may_refresh=may_refresh)
+            self._made[key] = listing(directory, OrgsPage(page=page), may_refresh=may_refresh)
         return self._made[key]
 
 
-def listing(directory: Directory, view: View, *, may_refresh: bool) -> Message:
+def listing(directory: Directory, wanted: OrgsPage, *, may_refresh: bool) -> Message:
     """The organizations that match, a page of them, and what is wrong with which data center."""
-    found = directory.matching(view.words) if view.words else directory.places
-    pages = _page_count(found)
-    page = min(view.page, pages - 1)
+    found = directory.matching(wanted.words) if wanted.words else directory.places
+    pages = page_count(len(found), PAGE)
+    page = min(wanted.page, pages - 1)
     shown = found[page * PAGE : (page + 1) * PAGE]
-    summary = _summary(found, directory, view.words, may_refresh=may_refresh)
+    summary = _summary(found, directory, wanted.words, may_refresh=may_refresh)
     return Message(
         _fallback(summary, shown, directory.failures),
         (
@@ -73,13 +74,9 @@ def listing(directory: Directory, view: View, *, may_refresh: bool) -> Message:
             *map(block_kit.section, data_centers.problems(directory.failures)),
             *([_table(shown)] if shown else []),
             block_kit.context(_where(page, pages, directory)),
-            *_controls(shown, View(view.words, page), pages, may_refresh=may_refresh),
+            *_controls(shown, OrgsPage(wanted.words, page), pages, may_refresh=may_refresh),
         ),
     )
-
-
-def _page_count(places: Sequence[Place]) -> int:
-    return max(1, -(-len(places) // PAGE))
 
 
 def _summary(found: Sequence[Place], directory: Directory, words: str, *, may_refresh: bool) -> str:
@@ -136,7 +133,7 @@ def _where(page: int, pages: int, directory: Directory) -> str:
 
 
 def _controls(
-    shown: Sequence[Place], view: View, pages: int, *, may_refresh: bool
+    shown: Sequence[Place], wanted: OrgsPage, pages: int, *, may_refresh: bool
 ) -> list[SlackBlock]:
     elements: list[SlackBlock] = []
     if shown:
@@ -145,10 +142,10 @@ def _controls(
         options = [(label, value) for value, label in by_value.items()]
         elements.append(block_kit.select("Open an organization …", ids.ORGS_SHOW, options))
     elements += paging.turns(
-        ids.ORGS_PAGE, view.page, pages, lambda to: View(view.words, to).value()
+        ids.ORGS_PAGE, wanted.page, pages, lambda to: OrgsPage(wanted.words, to).value()
     )
     if may_refresh:
-        elements.append(block_kit.button("Refresh", ids.ORGS_REFRESH, view.value()))
+        elements.append(block_kit.button("Refresh", ids.ORGS_REFRESH, wanted.value()))
     return [block_kit.actions(*elements)] if elements else []
 
 

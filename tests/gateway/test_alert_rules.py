@@ -56,7 +56,7 @@ async def test_first_event_of_each_kind_fires_its_rule(sqlite_url, tmp_path, mon
         def broken(*_arguments: object, **_more: object) -> None:
             raise RuntimeError("ours")
 
-        monkeypatch.setattr("bot.ui.testusers.pages.View.of", broken)
+        monkeypatch.setattr("bot.ui.testusers.pages.FlowPage.of", broken)
         monkeypatch.setattr("bot.gateway.server._address", broken)
         turned = EntryPoint("action", "testusers.list_page.next", None, "x")
         await slack._deliverer.interaction(payload_of(slack, "U0VIEWER", turned, "x"))

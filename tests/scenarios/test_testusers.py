@@ -6,7 +6,7 @@ import re
 import pytest
 
 from bot.ui.testusers.forms import change_form
-from bot.ui.testusers.pages import View
+from bot.ui.testusers.pages import FlowPage
 from sandbox.services.faults import Fault, FaultKind
 from tests.support.world import running_world
 
@@ -399,7 +399,7 @@ async def test_a_page_that_is_no_more_is_the_last_one_there_is(world):
         await asked(world, f"add welcome +9{n}")
     for command in ("list welcome", "history welcome", "requests"):
         page = await world.ask(OTTO, "/testusers", command)
-        page.blocks[-1]["elements"][-1]["value"] = View("welcome", 8).value()
+        page.blocks[-1]["elements"][-1]["value"] = FlowPage("welcome", 8).value()
         await world.slack.click(OTTO, page, "Next")
         await shows(world, page, "Page 2 of 2")
         assert page.buttons[-1] == "Previous"

@@ -94,12 +94,12 @@ def many(name: str, count: int = 10_000, failure: str | None = None) -> Director
 def test_ten_thousand_organizations_with_names_of_three_hundred_characters(name):
     directory = many(name, failure="It broke: " + name)
     for page in (0, 1, 333, 666, 10**9):
-        message = orgs.listing(directory, orgs.View("", page), may_refresh=True)
+        message = orgs.listing(directory, orgs.OrgsPage("", page), may_refresh=True)
         check(message)
         number = min(page, 666) + 1
         assert f"Page {number} of 667" in words_of(message)
         assert ids_in(message) == ids_of(directory.places[15 * number - 15 : 15 * number])
-    check(orgs.listing(directory, orgs.View(name[:200], 3), may_refresh=True))
+    check(orgs.listing(directory, orgs.OrgsPage(name[:200], 3), may_refresh=True))
     place = directory.places[0]
     check(orgs.one(place, directory.reports[0]))
 
@@ -109,7 +109,7 @@ def test_every_organization_is_on_exactly_one_page():
     listing = Listing("com", tuple(organization(n, name) for n, name in enumerate(names)), AT)
     directory = Directory((DataCenterReport("com", listing),))
     shown: list[str] = []
-    view = orgs.View()
+    view = orgs.OrgsPage()
     while True:
         message = orgs.listing(directory, view, may_refresh=False)
         (table,) = [block for block in message.slack_blocks if block["type"] == "table"]
@@ -118,7 +118,7 @@ def test_every_organization_is_on_exactly_one_page():
         following = [one for one in actions if one["action_id"].endswith(".next")]
         if not following:
             break
-        view = orgs.View.of(following[0]["value"])
+        view = orgs.OrgsPage.of(following[0]["value"])
     assert shown == names
 
 
@@ -128,8 +128,8 @@ def test_a_list_and_one_organization_with_any_texts(name, words, failure):
         "eu", Listing("eu", tuple(organization(n, name, words) for n in range(20)), AT), failure
     )
     directory = Directory((report, DataCenterReport("jp", None, failure)))
-    check(orgs.listing(directory, orgs.View(words[:200], 1), may_refresh=True))
-    everything = orgs.listing(directory, orgs.View(), may_refresh=False)
+    check(orgs.listing(directory, orgs.OrgsPage(words[:200], 1), may_refresh=True))
+    everything = orgs.listing(directory, orgs.OrgsPage(), may_refresh=False)
     check(everything)
     assert "Page 1 of 2" in words_of(everything)
     assert ids_in(everything) == ids_of(directory.places[:15])
@@ -138,9 +138,9 @@ def test_a_list_and_one_organization_with_any_texts(name, words, failure):
 
 @given(st.text() | st.sampled_from(['{"q": 1, "p": "x"}', "[]", "7", '{"q": "a", "p": -1}']))
 def test_any_value_of_a_button_is_a_view(value):
-    view = orgs.View.of(value)
+    view = orgs.OrgsPage.of(value)
     assert view.page >= 0
-    assert orgs.View.of(view.value()) == view
+    assert orgs.OrgsPage.of(view.value()) == view
 
 
 @pytest.mark.parametrize("is_allowed", [True, False])

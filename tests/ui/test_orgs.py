@@ -7,7 +7,7 @@ import pytest
 from bot.model.organizations.directory import DataCenterReport, Directory, Listing
 from bot.model.organizations.organization import Organization
 from bot.ui.data_centers import problems
-from bot.ui.orgs import Pages, View, listing
+from bot.ui.orgs import OrgsPage, Pages, listing
 from bot.ui.testusers import pages
 
 AT = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
@@ -22,16 +22,16 @@ def a_directory(*names: str) -> Directory:
 
 def test_a_page_is_made_once_for_everybody_with_the_same_buttons():
     pages, directory = Pages(), a_directory("Northwind")
-    first = pages.listing(directory, View(), may_refresh=True)
-    assert pages.listing(directory, View(), may_refresh=True) is first
-    assert pages.listing(directory, View(), may_refresh=False) != first
-    assert first == listing(directory, View(), may_refresh=True)
+    first = pages.listing(directory, OrgsPage(), may_refresh=True)
+    assert pages.listing(directory, OrgsPage(), may_refresh=True) is first
+    assert pages.listing(directory, OrgsPage(), may_refresh=False) != first
+    assert first == listing(directory, OrgsPage(), may_refresh=True)
 
 
 def test_a_page_of_an_older_listing_is_forgotten():
     pages = Pages()
-    pages.listing(a_directory("Northwind"), View(), may_refresh=True)
-    assert "Tailspin" in pages.listing(a_directory("Tailspin"), View(), may_refresh=True).text
+    pages.listing(a_directory("Northwind"), OrgsPage(), may_refresh=True)
+    assert "Tailspin" in pages.listing(a_directory("Tailspin"), OrgsPage(), may_refresh=True).text
 
 
 CENTERS = ("com", "eu", "in", "com.au", "jp", "ca", "com.cn", "sa")
@@ -44,7 +44,7 @@ def test_each_data_center_that_fails_is_named_even_if_all_do(was_listed):
         organizations = (Organization(organization_id="1", name="x"),)
         known = Listing(center, organizations, AT) if was_listed else None
         reports.append(DataCenterReport(center, known, "It has not answered. " * 14))
-    message = listing(Directory(tuple(reports)), View(), may_refresh=True)
+    message = listing(Directory(tuple(reports)), OrgsPage(), may_refresh=True)
     shown = [block["text"]["text"] for block in message.slack_blocks if block["type"] == "section"]
     named = f":warning: *{', '.join(CENTERS)}* {'are out of date' if was_listed else 'could'}"
     assert [named in one for one in shown] == [False, True]
@@ -54,7 +54,7 @@ def test_each_data_center_that_fails_is_named_even_if_all_do(was_listed):
 @pytest.mark.parametrize("words", ["", "EUR"])
 def test_nothing_that_could_be_loaded_is_not_nothing_that_matches(words):
     reports = tuple(DataCenterReport(one, None, "The database is away.") for one in CENTERS)
-    message = listing(Directory(reports), View(words), may_refresh=True)
+    message = listing(Directory(reports), OrgsPage(words), may_refresh=True)
     assert message.text.startswith("*No organizations could be loaded.*\n:warning: *com")
     assert "match" not in message.text
     assert " 0 " not in message.text
@@ -80,21 +80,21 @@ def test_data_centers_with_the_same_problem_share_a_line():
 
 
 def test_no_angle_bracket_of_ours_is_left_to_slack_to_read():
-    (*_, footnote, _) = listing(a_directory("x"), View(), may_refresh=True).slack_blocks
+    (*_, footnote, _) = listing(a_directory("x"), OrgsPage(), may_refresh=True).slack_blocks
     assert "`/orgs show &lt;id or name&gt;`" in footnote["elements"][0]["text"]
 
 
 @pytest.mark.parametrize("may_refresh", [False, True])
 def test_usage_under_no_match_is_what_the_person_may_type(may_refresh):
-    shown = listing(a_directory("Northwind"), View("zzz"), may_refresh=may_refresh).text
+    shown = listing(a_directory("Northwind"), OrgsPage("zzz"), may_refresh=may_refresh).text
     assert "Usage: `/orgs &lt;text&gt; | show &lt;id or name&gt;" in shown
     assert ("refresh" in shown) is may_refresh
 
 
 def test_what_is_filtered_is_made_anew():
     pages, directory = Pages(), a_directory("Northwind", "Tailspin")
-    pages.listing(directory, View(), may_refresh=True)
-    found = pages.listing(directory, View("tail"), may_refresh=True)
+    pages.listing(directory, OrgsPage(), may_refresh=True)
+    found = pages.listing(directory, OrgsPage("tail"), may_refresh=True)
     assert "Northwind" not in found.text
 
 
@@ -103,5 +103,5 @@ PAGES = ["1e400", "Infinity", "1" + "0" * 30, "-1", "[]", '"x"', "[" * 9000]
 
 @pytest.mark.parametrize("page", PAGES, ids=range(len(PAGES)))
 def test_page_that_a_forged_button_asks_for_is_one_there_may_be(page):
-    assert 0 <= View.of(f'{{"q": "", "p": {page}}}').page < 1_000_000
-    assert 0 <= pages.View.of(f'{{"f": "x", "p": {page}}}').page < 1_000_000
+    assert 0 <= OrgsPage.of(f'{{"q": "", "p": {page}}}').page < 1_000_000
+    assert 0 <= pages.FlowPage.of(f'{{"f": "x", "p": {page}}}').page < 1_000_000

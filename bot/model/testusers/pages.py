@@ -74,8 +74,3 @@ class OwnPage:
 
     requests: tuple[Request, ...]
     grants: tuple[OwnGrant, ...]
-
-
-def page_count(total: int, size: int) -> int:
-    """How many pages there are; one when there is nothing."""
-    return max(1, -(-total // size))

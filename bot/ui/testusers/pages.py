@@ -36,7 +36,7 @@ LIST_BLOCK = "testusers.requests."
 
 
 @dataclass(frozen=True)
-class View:
+class FlowPage:
     """Which page of which flow a button turns to, and which text all on it have in them."""
 
     flow: str = ""
@@ -48,7 +48,7 @@ class View:
         return json.dumps({"f": self.flow, "p": self.page, "t": self.text})
 
     @classmethod
-    def of(cls, value: str) -> "View":
+    def of(cls, value: str) -> "FlowPage":
         """Read a button's value; anything unreadable is the first page."""
         try:
             data = json.loads(value)
@@ -70,8 +70,8 @@ def listing(page: ListPage, *, sees_identities: bool, asks: bool = False) -> Mes
     others = [one for one in page.identities if one not in page.grants]
     known = [_listed(one, page.grants[one], show) for one in granted]
     heading = [f"*Added outside Gatehouse* ({page.outside:,})"] if others else []
-    view = View(page.flow.name, page.page, page.text)
-    below = [*_change(page, asks=asks), *_turning(ids.TESTUSERS_LIST_PAGE, view, page.pages)]
+    wanted = FlowPage(page.flow.name, page.page, page.text)
+    below = [*_change(page, asks=asks), *_turning(ids.TESTUSERS_LIST_PAGE, wanted, page.pages)]
     message = _message([title, *known, *heading, *lines_of(others, show), *later], below)
     if not asks:
         return message
@@ -124,7 +124,7 @@ def history(page: HistoryPage, *, sees_identities: bool, asks: bool = False) -> 
     title = f"*{text.count(page.total, 'request')}* for {flow_name(page.flow)}, newest first"
     lines = [_remembered(one, show) for one in page.requests]
     endings = [_ending(one, show) for one in page.endings]
-    turn = _turning(ids.TESTUSERS_HISTORY_PAGE, View(page.flow.name, page.page), page.pages)
+    turn = _turning(ids.TESTUSERS_HISTORY_PAGE, FlowPage(page.flow.name, page.page), page.pages)
     return _message([title, *lines, *endings], turn)
 
 
@@ -173,7 +173,7 @@ def pending(page: PendingPage, channel_id: str, *, sees_identities: bool) -> Mes
         body += [_in_list(block, number, page.page) for block in shown]
     lines += [line for line, _ in later]
     body += [one for _, some in later for one in some]
-    turn = _turning(ids.TESTUSERS_REQUESTS_PAGE, View("", page.page), page.pages)
+    turn = _turning(ids.TESTUSERS_REQUESTS_PAGE, FlowPage("", page.page), page.pages)
     return Message("\n".join(lines), (*body, *turn))
 
 
@@ -234,13 +234,13 @@ def _waiting(request: Request, change: str, needed: int, show: Show) -> str:
     return "\n".join([f"{wanted}{count} · {expires}", *reason])
 
 
-def _turning(action_id: str, view: View, pages: int) -> list[SlackBlock]:
+def _turning(action_id: str, wanted: FlowPage, pages: int) -> list[SlackBlock]:
     buttons = paging.turns(
-        action_id, view.page, pages, lambda to: View(view.flow, to, view.text).value()
+        action_id, wanted.page, pages, lambda to: FlowPage(wanted.flow, to, wanted.text).value()
     )
     if not buttons:
         return []
-    return [block_kit.context(f"Page {view.page + 1} of {pages}"), block_kit.actions(*buttons)]
+    return [block_kit.context(f"Page {wanted.page + 1} of {pages}"), block_kit.actions(*buttons)]
 
 
 def _message(lines: Sequence[str], turning: Sequence[SlackBlock]) -> Message:

@@ -7,6 +7,7 @@ from bot.errors import Ambiguous, DatabaseUnavailable, NotFound, OrganizationBlo
 from bot.model.audit import AuditEntry
 from bot.model.organizations.directory import Directory, Place
 from bot.model.organizations.organization import OrganizationKey
+from bot.model.paging import page_count
 from bot.model.quotas.calls import CHECK, CallCause, client_named
 from bot.model.quotas.forecast import OldCalls, forecast
 from bot.model.quotas.plans import Plan
@@ -90,7 +91,7 @@ class RateLimits:
         """
         directory = await self._directory.listed(CallCause(LIST, person.slack_user_id))
         ranking = await self._standings.ranking()
-        pages = max(1, -(-len(ranking) // ORGANIZATIONS_SHOWN))
+        pages = page_count(len(ranking), ORGANIZATIONS_SHOWN)
         page = min(page, pages - 1)
         shown = ranking.slice(page * ORGANIZATIONS_SHOWN, ORGANIZATIONS_SHOWN)
         return Overview(

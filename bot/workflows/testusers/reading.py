@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 
+from bot.model.paging import page_count
 from bot.model.spelling import folded
 from bot.model.testusers.changes import Flow, is_flow_sid, mask
 from bot.model.testusers.pages import (
@@ -11,7 +12,6 @@ from bot.model.testusers.pages import (
     OwnPage,
     PendingPage,
     PendingRow,
-    page_count,
 )
 from bot.model.testusers.requests import Request
 from bot.permissions import Permission, Person
