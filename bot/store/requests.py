@@ -9,7 +9,7 @@ from pydantic import TypeAdapter
 from sqlalchemy import Select, exists, func, select, update
 
 from bot.errors import RecordEdited
-from bot.model.testusers.approval import TRANSITIONS, State
+from bot.model.testusers.approval import OVER, State
 from bot.model.testusers.changes import Flow
 from bot.model.testusers.requests import Progress, Request, RequestedChange, Who
 from bot.store import seals
@@ -21,7 +21,7 @@ from bot.store.tables import grants, outbox_messages, requests
 _REQUESTED_CHANGE = TypeAdapter(RequestedChange)
 _PROGRESS = TypeAdapter(Progress)
 UNDER_WAY = (State.PENDING.value, State.SCHEDULED.value, State.APPLYING.value)
-DECIDED = (*(state.value for state, ends in TRANSITIONS.items() if not ends), State.FAILED.value)
+DECIDED = (*map(str, OVER), State.FAILED.value)
 
 
 async def insert(tx: Transaction, request: Request) -> bool:
@@ -199,7 +199,10 @@ async def _all(tx: Transaction, query: Select[Any]) -> list[Request]:
 
 
 def _values(request: Request) -> dict[str, Any]:
-    by = request.decided_by
+    """The row; the whole list that was seen is kept as long as it may be compared with another."""
+    by, requested = request.decided_by, request.requested
+    if request.state in OVER:
+        requested = dataclasses.replace(requested, seen=())
     return {
         "id": request.id,
         "flow_key": request.flow.key,
@@ -209,7 +212,7 @@ def _values(request: Request) -> dict[str, Any]:
         "requester_name": request.requester.name,
         "created_at": request.created_at,
         "expires_at": request.expires_at,
-        "requested": _REQUESTED_CHANGE.dump_python(request.requested, mode="json"),
+        "requested": _REQUESTED_CHANGE.dump_python(requested, mode="json"),
         "state": request.state.value,
         "version": request.version,
         "decided_by_id": by and by.slack_user_id,

@@ -8,7 +8,7 @@ from sqlalchemy import ColumnElement, Table, select, true, update
 
 from bot.dataclass import dataclass
 from bot.model.signatures import Seal
-from bot.model.testusers.approval import TRANSITIONS, State
+from bot.model.testusers.approval import OVER
 from bot.store.engine import Transaction
 from bot.store.tables import flow_posts, grants, jobs, requests
 from bot.store.types import Unreadable
@@ -22,9 +22,6 @@ SIGNED: Mapping[Table, tuple[str, ...]] = {
 }
 # Jobs that show what is stored, and decide nothing: made by one statement for many people at once.
 SHOWING_KINDS = frozenset({"home", "homes", "send"})
-OVER = tuple(
-    state.value for state, ends in TRANSITIONS.items() if not ends and state is not State.FAILED
-)
 PORTION = 100
 NOUNS: Mapping[Table, str] = {
     requests: "request",
@@ -69,7 +66,7 @@ async def edited(tx: Transaction, *, all_requests: bool = True) -> list[EditedRo
     """
     if not tx.seal.is_set:
         return []
-    is_open = requests.c.state.not_in(OVER) | requests.c.decided_at.is_(None)
+    is_open = requests.c.state.not_in(map(str, OVER)) | requests.c.decided_at.is_(None)
     live = is_open | (requests.c.expires_at > await tx.now())
     found: list[EditedRow] = []
     for table in SIGNED:

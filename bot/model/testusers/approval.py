@@ -50,6 +50,10 @@ TRANSITIONS: Mapping[State, frozenset[State]] = {
 }
 
 
+OVER = tuple(state for state, ends in TRANSITIONS.items() if not ends)
+"""Where a request stays: nothing is decided on it, or applied, any more."""
+
+
 class Act(StrEnum):
     """What somebody can do to a request."""
 

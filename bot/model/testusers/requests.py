@@ -35,7 +35,8 @@ class RequestedChange:
     `ends` are fixed ends of an undo; otherwise the end is `duration_seconds` after the change.
     `starts_at` is when an approved change is applied; None for at once.
     `current_ends` are those that stood for the people of `end_changes` when it was asked.
-    `seen` is the list as it stood when asked, after the recorded change `seen_change_id`.
+    `seen` is the list as it stood when asked, after the recorded change `seen_change_id`; what is
+    over has it no longer.
     """
 
     change: Change

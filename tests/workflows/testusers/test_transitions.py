@@ -1,9 +1,11 @@
 """A step and its entry in the audit are written together, or neither is."""
 
 import pytest
+from sqlalchemy import select
 
 from bot.errors import DatabaseUnavailable
-from bot.model.testusers.approval import Act, State
+from bot.model.testusers.approval import OVER, Act, State
+from bot.model.testusers.changes import Change
 from bot.service_errors import ServiceFailed
 from bot.store import jobs, outbox, requests
 from bot.store.audit import AuditStore
@@ -48,6 +50,36 @@ async def test_no_request_without_its_entry(world):
         assert await requests.count_pending(tx) == 0
     await world.pass_time(DAY)
     assert world.messages == []
+
+
+@pytest.mark.parametrize(("act", "by"), DECISIONS)
+async def test_request_that_is_over_keeps_no_list(world, act, by):
+    world.service.lists[WELCOME] = ["old"]
+    request = await world.ask("add welcome +1")
+    assert (await world.stored(request)).requested.seen == ("old",)
+    await world.decide(act, request, by, "no")
+    await world.work()
+    stored = await world.stored(request)
+    assert (stored.state in OVER, stored.requested.seen) == (True, ())
+    async with world.database.read_only() as tx:
+        content = (await tx.connection.execute(select(requests.requests.c.requested))).scalar_one()
+    assert "old" not in str(content)
+
+
+async def test_list_is_kept_for_the_retry_of_a_failure(world):
+    world.service.lists[WELCOME] = ["old"]
+    world.service.refuses = lambda _: ServiceFailed("flow", "500", status=500)
+    request = await world.ask("add welcome +1")
+    await world.decide(Act.APPROVE, request, ADA)
+    for _ in range(6):
+        await world.pass_time(5)
+    assert (await world.stored(request)).state is State.FAILED
+    world.service.refuses = lambda _: None
+    world.service.lists[WELCOME] = ["new"]
+    await world.decide(Act.RETRY, request, ADA)
+    await world.work()
+    done = (await world.stored(request)).progress.done
+    assert (done.outside, done.size_before) == (Change(("new",), ("old",)), 1)
 
 
 @pytest.mark.parametrize(("act", "by"), DECISIONS)
