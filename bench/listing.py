@@ -19,7 +19,7 @@ from bot.clients.calls import Answer, ServiceCall
 from bot.clients.inventory import organizations_in
 from bot.model.organizations.directory import DataCenterReport, Directory, Listing
 from bot.model.organizations.organization import Organization
-from bot.ui.orgs import Pages, View, listing
+from bot.ui.orgs import OrgsPage, Pages, listing
 from sandbox.services.organizations import DataCenter, many_organizations
 
 SIZES = (10, 100, 1_000, 10_000)
@@ -51,7 +51,7 @@ class Subject:
         organizations = tuple(_parsed(body))
         bare = json.loads(body)["organizations"]
         directory = _directory(organizations)
-        page = listing(directory, View(), may_refresh=True).payload()
+        page = listing(directory, OrgsPage(), may_refresh=True).payload()
         return cls(size, body, bare, organizations, directory, page)
 
     @property
@@ -116,7 +116,7 @@ STEPS = (
     Step(
         "render a page",
         "json.dumps of it",
-        lambda one: listing(one.directory, View(), may_refresh=True),
+        lambda one: listing(one.directory, OrgsPage(), may_refresh=True),
         lambda one: json.dumps(one.page),
         grows=False,
     ),
@@ -192,9 +192,9 @@ def _hot_page(subject: Subject) -> Figure:
     """A page that somebody else asked for just now, and a bare cache that would hold it."""
     pages = Pages()
     cache: TTLCache[int, object] = TTLCache(64, 300)
-    cache[0] = pages.listing(subject.directory, View(), may_refresh=True)
+    cache[0] = pages.listing(subject.directory, OrgsPage(), may_refresh=True)
     ours, bare = _hot(
-        lambda: pages.listing(subject.directory, View(), may_refresh=True), lambda: cache.get(0)
+        lambda: pages.listing(subject.directory, OrgsPage(), may_refresh=True), lambda: cache.get(0)
     )
     return Figure(
         f"hot page of {subject.size:,}", "us", "bare cachetools get", ours, bare, Aim(most=2)

@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from bot.dataclass import dataclass
-from bot.model.testusers.applying import Plan
+from bot.model.testusers.applying import ListChangePlan
 from bot.model.testusers.changes import NO_CHANGE, Change, difference
 
 IN_DOUBT = timedelta(seconds=60)
@@ -27,7 +27,7 @@ class DoubtfulPost:
     how often the same list was sent in vain.
     """
 
-    plan: Plan
+    plan: ListChangePlan
     sent_at: datetime
     seen: tuple[str, ...]
     since: Change = NO_CHANGE
@@ -48,7 +48,7 @@ class DoubtfulPost:
         """Whether it was sent for the request, among others."""
         return any(step.request_id == request_id for step in self.plan.steps)
 
-    def has_same_content(self, plan: Plan) -> bool:
+    def has_same_content(self, plan: ListChangePlan) -> bool:
         """Whether the plan is to send the same list for the same reasons."""
         mine = (self.plan.before, self.plan.after, _reasons(self.plan))
         return mine == (plan.before, plan.after, _reasons(plan))
@@ -166,7 +166,7 @@ def _is_closed(post: DoubtfulPost, there: Collection[str], at: datetime, *, is_a
     return has_arrived or at >= post.ends_at
 
 
-def _reasons(plan: Plan) -> tuple[frozenset[str], frozenset[str]]:
+def _reasons(plan: ListChangePlan) -> tuple[frozenset[str], frozenset[str]]:
     return (
         frozenset(step.request_id for step in plan.steps),
         frozenset(ending.identity for ending in plan.endings),

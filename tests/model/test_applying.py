@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from bot.model.testusers.applying import (
     Ending,
-    Plan,
+    ListChangePlan,
     Work,
     inverse_of,
     is_true,
@@ -71,7 +71,7 @@ def asked(change: Change, name: str = "r", *, retry_at: datetime | None = None, 
     return Request(name, Flow("FW1"), OTTO, requested, NOW, LATER, State.APPLYING, progress)
 
 
-def plan_of(listed: str, *some: Request, **more) -> Plan:
+def plan_of(listed: str, *some: Request, **more) -> ListChangePlan:
     work = Work(NOW, some, own=more.pop("own", {one.id: () for one in some}), **more)
     return make_plan("p", tuple(listed), work)
 

@@ -67,7 +67,7 @@ class Ending:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ListChangePlan:
     """The list as it was read and as it will be sent, and why.
 
     `repair` puts right what a POST undid that arrived late.
@@ -115,7 +115,7 @@ class Work:
     repair: Change = NO_CHANGE
 
 
-def make_plan(plan_id: str, listed: Sequence[str], work: Work) -> Plan:
+def make_plan(plan_id: str, listed: Sequence[str], work: Work) -> ListChangePlan:
     """The plan for everything that there is to do, on the list that was just read."""
     repaired = apply_change(listed, work.repair)
     current, steps = repaired, []
@@ -130,7 +130,7 @@ def make_plan(plan_id: str, listed: Sequence[str], work: Work) -> Plan:
     current = apply_change(current, gone)
     # Who goes and comes back within one plan keeps their place: nothing is sent for an order.
     after = apply_change(listed, difference(listed, current))
-    return Plan(plan_id, tuple(listed), after, tuple(steps), tuple(endings), work.repair)
+    return ListChangePlan(plan_id, tuple(listed), after, tuple(steps), tuple(endings), work.repair)
 
 
 def _step(

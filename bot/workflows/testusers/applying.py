@@ -17,7 +17,7 @@ from bot.background.jobs import Again, Lease
 from bot.dataclass import dataclass
 from bot.errors import GatehouseError, NotConfigured
 from bot.model.pause import pause_seconds
-from bot.model.testusers.applying import Plan, Work, make_plan
+from bot.model.testusers.applying import ListChangePlan, Work, make_plan
 from bot.model.testusers.changes import Flow, is_sendable, same_people
 from bot.ops.deliveries import following_again, now_following
 from bot.service_errors import PermissionMissing, ResponseUnreadable, ServiceError, ServiceRefused
@@ -42,7 +42,7 @@ BY_ITSELF = 1
 class _Attempt:
     """How one GET and POST went: the plan, if it came to one, and what went wrong, if anything."""
 
-    plan: Plan | None
+    plan: ListChangePlan | None
     error: ServiceError | NotConfigured | None = None
 
     @property
@@ -153,7 +153,7 @@ class Applying:
 
     async def _look(
         self, flow: Flow, lease: Lease, at: datetime, only: Collection[str] | None
-    ) -> Plan | None:
+    ) -> ListChangePlan | None:
         """Read the list, settle what it tells, and store what is to be sent, if anything is.
 
         `at` is a time before: with an earlier one a POST is only in doubt for longer.
@@ -180,7 +180,7 @@ class Applying:
             )
         return listed
 
-    async def _send(self, flow: Flow, lease: Lease, plan: Plan) -> None:
+    async def _send(self, flow: Flow, lease: Lease, plan: ListChangePlan) -> None:
         """Send the list, and write all that follows from it.
 
         Raises:
@@ -203,7 +203,7 @@ class Applying:
             )
         await self._finish(flow, lease, plan)
 
-    async def _finish(self, flow: Flow, lease: Lease, plan: Plan) -> None:
+    async def _finish(self, flow: Flow, lease: Lease, plan: ListChangePlan) -> None:
         """Write what follows from a list that the service has taken."""
         async with self._setup.database.transaction() as tx:
             changes = await ChangeSet.begin(tx, flow)

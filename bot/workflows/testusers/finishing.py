@@ -11,7 +11,7 @@ from typing import Any
 
 from bot.model.audit import BOT, AuditEntry
 from bot.model.doubt import DoubtfulPost, latest
-from bot.model.testusers.applying import Ending, Plan, Step
+from bot.model.testusers.applying import Ending, ListChangePlan, Step
 from bot.model.testusers.approval import State, can_move
 from bot.model.testusers.changes import NO_CHANGE, Change, Flow, apply_change, difference
 from bot.model.testusers.requests import Done, Ended, Grant, Progress, Request, Who
@@ -54,7 +54,9 @@ class ChangeSet:
         """Return an empty one."""
         return cls(tx, flow, await tx.now(), await grants.of_flow(tx, flow.key))
 
-    async def carry_out(self, plan: Plan, sent_at: Mapping[str, datetime] | None = None) -> None:
+    async def carry_out(
+        self, plan: ListChangePlan, sent_at: Mapping[str, datetime] | None = None
+    ) -> None:
         """Everything that the plan is for is true now.
 
         `sent_at` has when the change of a request was sent that was found on the list later: that
@@ -66,7 +68,7 @@ class ChangeSet:
         for ending in plan.endings:
             await self._end(ending)
 
-    def replaced(self, plan: Plan, change: Change | None = None) -> None:
+    def replaced(self, plan: ListChangePlan, change: Change | None = None) -> None:
         """The bot replaced the list; `change` is how much of the plan's is seen, if not all."""
         change = difference(plan.before, plan.after) if change is None else change
         ids = [step.request_id for step in plan.steps]
@@ -315,7 +317,7 @@ def _part_entry(request: Request, change: Change) -> AuditEntry:
     return AuditEntry(BOT, IN_PART, request.id, detail)
 
 
-def _change_entry(flow: Flow, plan: Plan, change: Change) -> AuditEntry:
+def _change_entry(flow: Flow, plan: ListChangePlan, change: Change) -> AuditEntry:
     detail = {
         "before": plan.before,
         "after": apply_change(plan.before, change),

@@ -6,7 +6,14 @@ from functools import partial
 
 from bot.dataclass import dataclass
 from bot.model.doubt import DoubtfulPost, Look, latest, look_at, sent_at, sent_for
-from bot.model.testusers.applying import Plan, Work, is_true, make_plan, true_already, whose_turn
+from bot.model.testusers.applying import (
+    ListChangePlan,
+    Work,
+    is_true,
+    make_plan,
+    true_already,
+    whose_turn,
+)
 from bot.model.testusers.approval import State
 from bot.model.testusers.changes import Change, Flow, apply_change
 from bot.model.testusers.requests import Grant, Request
@@ -106,7 +113,7 @@ class Settling:
         self._look: Look = look_at(waiting.posts, listed, looked_at)
         self._repaired = apply_change(listed, self._look.repair)
 
-    async def run(self, only: Collection[str] | None) -> Plan | None:
+    async def run(self, only: Collection[str] | None) -> ListChangePlan | None:
         """Write what the list tells, and store what is to be sent; return that, if anything is.
 
         `only` are the requests that it is for; with none of them it is for all that is no request.
@@ -171,7 +178,7 @@ class Settling:
         is_contrary |= not {*wanted.removals}.isdisjoint(later.additions)
         return not is_contrary and self._is_true(request)
 
-    async def _plan(self, left: Sequence[Request], only: Collection[str] | None) -> Plan:
+    async def _plan(self, left: Sequence[Request], only: Collection[str] | None) -> ListChangePlan:
         ready = whose_turn(left, self._waiting.at)
         if only:
             work = await self._work([one for one in ready if one.id in only], [])
@@ -199,7 +206,7 @@ class Settling:
         """When each request was sent that is in doubt, the last time."""
         return sent_at(self._look.posts)
 
-    async def _write_posts(self, changes: ChangeSet, plan: Plan) -> None:
+    async def _write_posts(self, changes: ChangeSet, plan: ListChangePlan) -> None:
         again = [
             post
             for post in self._look.closed
@@ -225,5 +232,5 @@ class Settling:
                 await changes.say_what_is_known(request.id, failing.known)
 
 
-def _is_sent(plan: Plan) -> bool:
+def _is_sent(plan: ListChangePlan) -> bool:
     return plan.is_needed and not plan.changes_nothing
