@@ -282,9 +282,10 @@ class Home:
         return rules.approvals_needed
 
     def _waits(self, person: Person, request: Request) -> bool:
-        """Whether the request waits for this person, who may decide on it and has not."""
+        """Whether the request waits for this person, who may decide on it and could do more."""
         approved = {one.who.slack_user_id for one in request.progress.approvals}
-        return person.slack_user_id not in approved and self._setup.people.may(
+        has_enough = request.has_enough_approvals(self._needed(request))
+        return (has_enough or person.slack_user_id not in approved) and self._setup.people.may(
             person, Permission.DECIDE, request.flow.sid, request.requester.slack_user_id
         )
 

@@ -141,6 +141,22 @@ async def test_click_that_may_not_be_followed_is_explained_in_a_direct_message(w
     assert "You need the approver role" in told.all_text
 
 
+async def test_enough_approvals_by_now_wait_for_who_gave_them_too(haste, sqlite_url):
+    async with running_world(sqlite_url, inventory_watch="off", approvals_needed="2") as world:
+        card = await asked(world, "add welcome +15550100")
+        await world.slack.click(ADA, card, "Approve")
+        await world.slack.until(lambda: "1 of 2 approvals" in card.all_text)
+    async with running_world(sqlite_url, inventory_watch="off") as world:
+        cards = world.slack.workspace.messages
+        card = await world.slack.until(lambda: cards("C0APPROVALS")[0])
+        await world.slack.until(lambda: "Enough approvals by now" in card.all_text)
+        ada = await opened(world, ADA)
+        await shows(world, ada, "enough approvals by now")
+        await world.slack.click(ADA, ada, "Approve")
+        await world.slack.until(lambda: world.services.state.flows[WELCOME].history)
+        await shows(world, ada, "Nothing is waiting for you")
+
+
 async def test_own_requests_do_not_wait_for_oneself(world):
     adam = await opened(world, ADAM)
     await asked(world, "add welcome +15550100", by=ADAM)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bot.model.testusers.approval import State
+from bot.model.testusers.approval import Act, Reason, State
 from bot.model.testusers.changes import Change, Effect, Flow, identities_problem
 from bot.model.testusers.pages import HistoryPage, ListPage, PendingPage, PendingRow
 from bot.model.testusers.requests import (
@@ -31,6 +31,7 @@ from sandbox.slack.validation import UPDATE_TEXT, check_message, check_view
 
 NOW = datetime(2026, 3, 2, 9, tzinfo=UTC)
 OTTO, ADA = Who("U0OTTO", "Otto <!here>"), Who("U0ADA", "Ada *Approver*")
+EVERYBODY = "<@U0AMY> <@U0ABEL> <@U0ANN>"
 FLOW = Flow("FW" + "ab" * 16, "welcome")
 anything = st.text(min_size=1, max_size=300).filter(lambda text: identities_problem([text]) is None)
 few = st.lists(anything, max_size=12, unique=True).map(tuple)
@@ -282,6 +283,55 @@ def test_card_does_not_ask_those_who_have_approved() -> None:
     assert "Approvers: <@U0ABEL>\n" in f"{shown}\n"
     told = "\n".join(texts_of(card(request, ("U0ADA", "U0ABEL"), 2, notifies=True)))
     assert "Notified: <@U0ADA> <@U0ABEL>\n" in f"{told}\n"
+
+
+@pytest.mark.parametrize(
+    ("given", "needed", "count", "asked"),
+    [
+        (1, 3, "*1 of 3 approvals* (Amy). 2 more needed.", "<@U0ABEL> <@U0ANN>"),
+        (2, 3, "*2 of 3 approvals* (Amy, Abel). One more needed.", "<@U0ANN>"),
+        (1, 1, "*Enough approvals by now* (Amy). Any approver can press Approve", EVERYBODY),
+        (2, 1, "*Enough approvals by now* (Amy, Abel). Any approver can press Approve", EVERYBODY),
+        (2, 2, "*Enough approvals by now* (Amy, Abel). Any approver can press Approve", EVERYBODY),
+    ],
+    ids=["needs two", "needs one", "two to one", "three to one", "three to two"],
+)
+def test_card_with_enough_approvals_says_what_completes_it(given, needed, count, asked) -> None:
+    request = approved_by(given)
+    shown = "\n".join(texts_of(card(request, ("U0AMY", "U0ABEL", "U0ANN"), needed)))
+    assert count in shown
+    assert f"Approvers: {asked}\n" in f"{shown}\n"
+    (row,) = pages.pending(
+        PendingPage((PendingRow(request, True, False, needed),), 0, 1, 1), "C", sees_identities=True
+    ).text.split("\n")[1:]
+    assert ("enough approvals by now, Approve completes it" in row) is (given >= needed)
+    told = notes.decided(Act.APPROVE, Reason.QUORUM_OPEN, request, needed).text
+    assert ("Any approver can press Approve" in told) is (given >= needed)
+    for text_ in (shown, row, told):
+        assert (f"{given} of {needed}" in text_) is (given < needed)
+
+
+@pytest.mark.parametrize(
+    ("given", "needed", "why", "told"),
+    [
+        (0, 1, "nobody approved it in time", "nobody approved it in time"),
+        (1, 2, "not enough approvals in time (1 of 2)", "its approval wasn't completed in time"),
+        (1, 1, "approved by Amy, but not completed in time", "wasn't completed in time"),
+        (2, 1, "approved by Amy, Abel, but not completed in time", "wasn't completed in time"),
+    ],
+)
+def test_expiry_says_how_far_the_approval_came(given, needed, why, told) -> None:
+    request = replace(approved_by(given), state=State.EXPIRED)
+    assert f"*Expired*: {why}." in card(request, (), needed).text
+    assert told in notes.outcome(request, {"event": "expired"}).text
+
+
+def approved_by(number: int) -> Request:
+    """A request with so many approvals."""
+    people = (Who("U0AMY", "Amy"), Who("U0ABEL", "Abel"))[:number]
+    progress = Progress(approvals=tuple(Approval(one, NOW) for one in people))
+    requested = RequestedChange(Change(("+1",)), (), 0)
+    return Request("1", FLOW, OTTO, requested, NOW, NOW, progress=progress)
 
 
 @pytest.mark.parametrize("is_undone", [False, True])

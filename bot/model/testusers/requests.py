@@ -206,6 +206,13 @@ class Request:
         change = self.requested.change if part is None else part.change
         return self.progress.is_undone or gone.issuperset(change.additions)
 
+    def has_enough_approvals(self, needed: int) -> bool:
+        """Whether it has them though it waits: more were needed when they were given.
+
+        It takes one more press of `Approve`, of anybody who may, even of one who has.
+        """
+        return self.state is State.PENDING and len(self.progress.approvals) >= needed
+
     def moved(self, state: State, by: Who, at: datetime, progress: Progress) -> "Request":
         """The request after somebody decided."""
         return replace(self, state=state, decided_by=by, decided_at=at, progress=progress)

@@ -12,6 +12,7 @@ from bot.ui.message import MESSAGE_CHARACTERS, Message, SlackBlock
 from bot.ui.testusers.buttons import request_buttons
 from bot.ui.testusers.people import people_of
 from bot.ui.testusers.phrases import (
+    COMPLETES,
     approvers,
     brief,
     change_of,
@@ -84,10 +85,10 @@ def card(
         notifies: Whether a policy names them, and not their right to approve.
     """
     excepted = None if allows_self else request.requester.slack_user_id
-    able = _Mentioned(mentioned, excepted, "Notified:")
-    if not notifies:
+    if not (notifies or request.has_enough_approvals(needed)):
         given = {approval.who.slack_user_id for approval in request.progress.approvals}
-        able = _Mentioned([one for one in mentioned if one not in given], excepted, "Approvers:")
+        mentioned = [one for one in mentioned if one not in given]
+    able = _Mentioned(mentioned, excepted, "Notified:" if notifies else "Approvers:")
     for style in _STYLES:
         body = _blocks(request, able, needed, style)
         if size_of(body) <= MESSAGE_CHARACTERS:
@@ -151,9 +152,12 @@ def _count(request: Request, needed: int, style: _Style) -> list[str]:
     given = request.progress.approvals
     if not given:
         return [f"{needed} approvals needed."] if needed > 1 else []
+    names = approvers(request, style.names)
+    if request.has_enough_approvals(needed):
+        return [f"*Enough approvals by now* ({names}). {COMPLETES}"]
     left = needed - len(given)
     more = "One more needed." if left == 1 else f"{left} more needed."
-    return [f"*{len(given)} of {needed} approvals* ({approvers(request, style.names)}). {more}"]
+    return [f"*{len(given)} of {needed} approvals* ({names}). {more}"]
 
 
 def _granted(request: Request, style: _Style) -> str:
@@ -199,6 +203,8 @@ def _lapse(request: Request, needed: int) -> str:
     given = len(request.progress.approvals)
     if not given:
         return "nobody approved it in time"
+    if given >= needed:
+        return f"approved by {approvers(request)}, but not completed in time"
     return f"not enough approvals in time ({given} of {needed})"
 
 

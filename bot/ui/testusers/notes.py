@@ -13,6 +13,7 @@ from bot.ui.message import TEXT_CHARACTERS, Message, SlackBlock
 from bot.ui.testusers.buttons import again_button, decision_buttons, extend_button
 from bot.ui.testusers.card import effect_of_change
 from bot.ui.testusers.phrases import (
+    COMPLETES,
     approvers,
     brief,
     change_of,
@@ -93,6 +94,8 @@ def decided(act: Act, reason: Reason, request: Request, needed: int) -> Message:
     change = change_of(request)
     if reason is Reason.QUORUM_OPEN:
         given = len(request.progress.approvals)
+        if request.has_enough_approvals(needed):
+            return _message([f"Thanks! That's enough by now to {change}. {COMPLETES}"])
         return _message([f"Thanks! That's {given} of {needed} approvals to {change}."])
     outcome = {
         Act.APPROVE: "You approved",
@@ -149,7 +152,9 @@ def _outcome(event: str, request: Request) -> list[str]:
             "I'll post it as soon as Slack does. `/gatehouse status` says what is wrong.",
         ]
     if event == State.EXPIRED:
-        return [f":alarm_clock: *Expired*, nobody approved it in time: {asked_for}."]
+        is_begun = bool(request.progress.approvals)
+        lapse = "its approval wasn't completed" if is_begun else "nobody approved it"
+        return [f":alarm_clock: *Expired*, {lapse} in time: {asked_for}."]
     if event == State.SCHEDULED:
         return [f":calendar: *Starts later*, {_granted(request)}: {asked_for}."]
     return [f":white_check_mark: *Applied*, {_granted(request)}: {effect_of_change(request)}."]

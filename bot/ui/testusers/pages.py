@@ -228,6 +228,8 @@ def _see_card(channel_id: str, *, decides: bool) -> str:
 def _waiting(request: Request, change: str, needed: int, show: Show) -> str:
     given = len(request.progress.approvals)
     count = f" · {given} of {needed} approvals" if needed > 1 else ""
+    if request.has_enough_approvals(needed):
+        count = " · enough approvals by now, Approve completes it"
     wanted = f"*{who(request.requester)}* wants to {change}"
     expires = f"expires {text.time(request.expires_at)}"
     reason = quote(reason_of(request, request.requested.reason, show), 150)

@@ -18,6 +18,9 @@ LINE_CHARACTERS = 200
 
 IDENTITY_CHARACTERS = 300
 
+# More approvals were needed when they were given.
+COMPLETES = "Any approver can press Approve to complete it, even if they already did."
+
 
 class Show(Protocol):
     """An identity as the reader may see it, as finished markup; shortened where it has a limit."""
