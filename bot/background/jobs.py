@@ -5,8 +5,9 @@ import itertools
 import math
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import structlog
 
@@ -78,6 +79,11 @@ class Lease:
         if not await jobs.renew(tx, self.owner, [self.job.key]):
             raise LeaseLost(f"The lease of {self.job.key} was lost.")
         self.held_at = before
+
+    async def remember(self, tx: "Transaction", payload: Mapping[str, Any]) -> None:
+        """Store what the next run of the job is to know, unless the job was put anew meanwhile."""
+        self.job = replace(self.job, payload=payload)
+        await jobs.remember(tx, self.job)
 
     def check(self) -> None:
         """Return if there is time left to send something; to be asked right before that.

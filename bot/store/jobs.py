@@ -84,6 +84,12 @@ async def put(tx: Transaction, job: Job) -> None:
     tx.note_job(job.due_at)
 
 
+async def remember(tx: Transaction, job: Job) -> None:
+    """Store the payload of a job that is run, unless it was put anew meanwhile."""
+    same = (jobs.c.key == job.key) & (jobs.c.generation == job.generation)
+    await tx.connection.execute(update(jobs).where(same).values(_signed_values(tx, job)))
+
+
 async def ensure(tx: Transaction, job: Job) -> bool:
     """Add the job unless one with its key is there; return whether it was added."""
     insert = insert_into(jobs, is_postgres=tx.is_postgres)

@@ -6,7 +6,7 @@ list that it is about to send, sends it, compares the answer, and writes all tha
 transaction. What is in doubt is looked at again until it is not.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from http import HTTPStatus
@@ -19,6 +19,7 @@ from bot.errors import GatehouseError, NotConfigured
 from bot.model.pause import pause_seconds
 from bot.model.testusers.applying import ListChangePlan, Work, make_plan
 from bot.model.testusers.changes import Flow, is_sendable, same_people
+from bot.model.testusers.missing import is_deleted, looked_in_vain
 from bot.ops.deliveries import following_again, now_following
 from bot.service_errors import PermissionMissing, ResponseUnreadable, ServiceError, ServiceRefused
 from bot.store import flows, grants, requests
@@ -36,6 +37,8 @@ LOOK_SECONDS = 5.0
 # What is due by itself counts as failed once more than it has: so ends, looks and further tries
 # leave room to what somebody has just decided. See `Crowd`.
 BY_ITSELF = 1
+# In the job of a flow: the looks that found none, for the next run.
+MISSING = "missing"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +94,7 @@ class Applying:
             return await self._apply_each(waiting, lease, requests.ids(waiting.ready))
         attempt = await self._attempt(waiting.flow, lease, waiting.at)
         if attempt.is_refused_together and attempt.plan:
-            ids = [step.request_id for step in attempt.plan.steps]
-            return await self._apply_each(waiting, lease, ids)
+            return await self._apply_each(waiting, lease, _ids(attempt.plan))
         await self._note(waiting.flow, lease, attempt)
         return attempt.error is None
 
@@ -112,31 +114,33 @@ class Applying:
         """Write down a failure, if it was one, for all whom the attempt was for."""
         if attempt.error is None:
             return
-        error, ids = attempt.error, only
+        plan, error, ids = attempt.plan, attempt.error, only
         log.warning("testusers.apply_failed", outcome=error.outcome, reason=error.sentence)
-        if ids is None and attempt.plan is not None:
-            ids = [step.request_id for step in attempt.plan.steps]
-        elif ids is None:
-            ids = requests.ids((await self._waiting(flow.key)).ready)
-        is_gone = _is_gone(error)
-        is_overdue = not only and not is_gone
-        await failing.note_failure(self._setup, flow, ids, error, lease, is_overdue=is_overdue)
-        if is_gone:
-            await self._let_go(flow, lease)
-
-    async def _let_go(self, flow: Flow, lease: Lease) -> None:
-        """The flow is deleted: nobody is on its list, and nothing in doubt will be."""
         async with self._setup.database.transaction() as tx:
-            changes = await ChangeSet.begin(tx, flow)
             waiting = await self._load(tx, flow.key)
-            work = Work(waiting.at, due=waiting.over)
-            await changes.carry_out(make_plan(self._setup.new_id(), (), work))
-            for request in waiting.doubtful:
-                await changes.say_what_is_known(request.id, failing.known)
-            for post in waiting.posts:
-                await flows.drop_post(tx, post.plan.id)
+            changes = await ChangeSet.begin(tx, flow)
+            if ids is None:
+                ids = requests.ids(waiting.ready) if plan is None else _ids(plan)
+            await failing.note_failure(changes, ids, waiting.posts, error, waiting.at)
+            for request_id in [] if only else sorted({one.request_id for one in waiting.over}):
+                await changes.say_overdue(request_id, error.sentence)
+            is_missing = plan is None and _finds_no_flow(error)
+            looks = looked_in_vain(_looks(lease.job), waiting.at) if is_missing else ()
+            if is_deleted(looks):
+                await self._let_go(tx, changes, waiting)
+                looks = ()
             await changes.write(self._setup.audit)
+            await _remember(tx, lease, looks)
             await lease.hold(tx)
+
+    async def _let_go(self, tx: Transaction, changes: ChangeSet, waiting: Waiting) -> None:
+        """The flow is deleted: nobody is on its list, and nothing in doubt will be."""
+        work = Work(waiting.at, due=waiting.over)
+        await changes.carry_out(make_plan(self._setup.new_id(), (), work))
+        for post in waiting.posts:
+            for step in post.plan.steps:
+                await changes.say_what_is_known(step.request_id, failing.known)
+            await flows.drop_post(tx, post.plan.id)
 
     async def _attempt(
         self, flow: Flow, lease: Lease, at: datetime, only: Collection[str] | None = None
@@ -168,6 +172,7 @@ class Applying:
             now_following(*_deliveries(waiting))
             settling = Settling(self._setup, tx, flow, waiting, listed, at)
             plan = await settling.run(only)
+            await _remember(tx, lease, ())
             await lease.hold(tx)
         return plan
 
@@ -237,8 +242,23 @@ def _deliveries(waiting: Waiting) -> list[str]:
     return [one.progress.delivery_id for one in waiting.ready]
 
 
-def _is_gone(error: GatehouseError) -> bool:
+def _ids(plan: ListChangePlan) -> list[str]:
+    return [step.request_id for step in plan.steps]
+
+
+def _finds_no_flow(error: GatehouseError) -> bool:
     """Whether the service itself says that there is no such flow; a page of a proxy's may not."""
     if not isinstance(error, ServiceRefused) or error.status != HTTPStatus.NOT_FOUND:
         return False
     return error.code is not None or bool(error.message)
+
+
+def _looks(job: Job) -> list[datetime]:
+    """When the last looks were that found no flow."""
+    return [datetime.fromisoformat(at) for at in job.payload.get(MISSING, ())]
+
+
+async def _remember(tx: Transaction, lease: Lease, looks: Sequence[datetime]) -> None:
+    payload = {MISSING: [at.isoformat() for at in looks]} if looks else {}
+    if payload != lease.job.payload:
+        await lease.remember(tx, payload)

@@ -4,17 +4,15 @@ A request whose POST is in doubt has perhaps taken effect. It is not called fail
 has been read again; and when it is, the list is looked at until it is known.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 from http import HTTPStatus
 
-from bot.background.jobs import Lease
 from bot.errors import GatehouseError, NotConfigured
-from bot.model.doubt import sent_at
+from bot.model.doubt import DoubtfulPost, sent_at
 from bot.model.testusers.approval import State
-from bot.model.testusers.changes import Flow
 from bot.model.testusers.requests import Progress, Request
 from bot.service_errors import (
     CredentialsRefused,
@@ -23,9 +21,7 @@ from bot.service_errors import (
     ServiceRefused,
     ServiceUnreachable,
 )
-from bot.store import flows, grants
 from bot.workflows.testusers.finishing import ChangeSet
-from bot.workflows.testusers.setup import Setup
 
 # Contract, section 6: three tries, growing pauses. What follows are looks, not tries.
 TRIES = 3
@@ -59,33 +55,20 @@ def is_last_try(request: Request) -> bool:
 
 
 async def note_failure(
-    setup: Setup,
-    flow: Flow,
+    changes: ChangeSet,
     request_ids: Collection[str],
+    posts: Sequence[DoubtfulPost],
     error: GatehouseError,
-    lease: Lease,
-    *,
-    is_overdue: bool,
+    at: datetime,
 ) -> None:
     """Count a failed try of these requests; after the third a request has failed.
 
-    With `is_overdue` the cards of grants that are over say that they could not be ended.
-
-    Raises:
-        LeaseLost: Another process may be at it, and this try counts for nothing.
+    `posts` are those of the flow that are in doubt.
     """
-    async with setup.database.transaction() as tx:
-        changes = await ChangeSet.begin(tx, flow)
-        posts, now = await flows.posts(tx, flow.key), await tx.now()
-        for request_id in sorted(request_ids):
-            unsure = any(post.is_of(request_id) for post in posts)
-            tried = partial(_tried, reason=error.sentence, at=now, is_unsure=unsure)
-            await changes.write_failed_try(request_id, tried, sent_at(posts))
-        over = await grants.due(tx, flow.key) if is_overdue else []
-        for request_id in sorted({grant.request_id for grant in over}):
-            await changes.say_overdue(request_id, error.sentence)
-        await changes.write(setup.audit)
-        await lease.hold(tx)
+    for request_id in sorted(request_ids):
+        unsure = any(post.is_of(request_id) for post in posts)
+        tried = partial(_tried, reason=error.sentence, at=at, is_unsure=unsure)
+        await changes.write_failed_try(request_id, tried, sent_at(posts))
 
 
 def failed(request: Request, *, is_in_doubt: bool) -> Request:

@@ -115,10 +115,21 @@ async def test_undo_approved_late_removes_who_is_listed(world):
     assert world.service.lists[WELCOME] == []
 
 
+async def granted(world: World) -> list[str]:
+    async with world.database.read_only() as tx:
+        return sorted(await grants.of_flow(tx, WELCOME))
+
+
+def no_such_flow() -> ServiceRefused:
+    return ServiceRefused("flow", "HTTP 404", status=404, message="No such flow.")
+
+
 async def test_grants_of_a_deleted_flow_end(world):
     request = await applied(world, "add welcome +1 for 2h")
     del world.service.lists[WELCOME]
     await world.pass_time(2 * HOUR)
+    assert (await world.stored(request)).progress.overdue == "No such flow."
+    await pass_hours(world, 0.2)
     stored = await world.stored(request)
     assert [(one.identity, one.was_gone) for one in stored.progress.ended] == [("+1", True)]
     assert stored.progress.overdue == ""
@@ -129,15 +140,90 @@ async def test_grants_of_a_deleted_flow_end(world):
         assert (await grants.of_flow(tx, WELCOME), (await jobs.count(tx)).due) == ({}, 0)
 
 
+async def test_flow_that_is_missing_for_a_moment_keeps_its_grants(world):
+    """As when a gateway answers while the service behind it is replaced."""
+    await applied(world, "add welcome +1 for 2h")
+    listed = world.service.lists.pop(WELCOME)
+    await world.pass_time(2 * HOUR)
+    for _ in range(28):
+        await world.pass_time(10)
+    assert await granted(world) == ["+1"]
+    world.service.lists[WELCOME] = listed
+    await pass_hours(world, 0.1)
+    assert (world.service.lists[WELCOME], await granted(world)) == ([], [])
+
+
+@pytest.mark.parametrize("between", [None, failed()], ids=["a list", "a failure"])
+async def test_only_looks_in_a_row_show_that_a_flow_is_deleted(world, between):
+    await applied(world, "add welcome +1 for 2h")
+    world.service.refuses = refusing(failed())
+    world.clock.advance(2 * HOUR)
+    for number in range(8):
+        listed = world.service.lists.pop(WELCOME)
+        await world.pass_time(600)
+        world.service.lists[WELCOME] = listed
+        if number % 2:
+            world.service.read_faults = [between] if between else []
+            await world.pass_time(600)
+    assert await granted(world) == ["+1"]
+
+
+async def test_update_that_finds_no_flow_ends_no_grant(world):
+    """As a service answers that hides what one may not write, or lacks one of the people."""
+    timed = await applied(world, "add welcome +1 for 2h")
+    world.service.refuses = lambda identities: no_such_flow()
+    await world.pass_time(2 * HOUR)
+    await pass_hours(world, 2)
+    assert (world.service.lists[WELCOME], await granted(world)) == (["+1"], ["+1"])
+    assert (await world.stored(timed)).progress.overdue == "HTTP 404"
+    request = await world.ask("add welcome +2")
+    await world.decide(Act.APPROVE, request, ADA)
+    await pass_hours(world, 0.2)
+    assert (await world.stored(request)).state is State.FAILED
+    world.service.refuses = lambda identities: None
+    await pass_hours(world, 0.5)
+    assert (world.service.lists[WELCOME], await granted(world)) == ([], [])
+
+
+async def test_request_that_finds_no_flow_ends_no_other_grant(world):
+    await applied(world, "add welcome +1 for 2h")
+    bad, good = await world.ask("add welcome bad"), await world.ask("add welcome +2")
+    world.service.refuses = lambda identities: no_such_flow() if "bad" in identities else None
+    world.clock.advance(2 * HOUR)
+    for one in (bad, good):
+        await world.decide(Act.APPROVE, one, ADA)
+    await pass_hours(world, 0.2)
+    assert (await world.stored(bad)).state is State.FAILED
+    assert (await world.stored(good)).state is State.APPLIED
+    assert (world.service.lists[WELCOME], await granted(world)) == (["+2"], ["+2"])
+    assert ("bot", "grant.end_failed") not in await world.audited()
+
+
 async def test_404_that_is_not_the_services_own_ends_no_grant(world):
     await applied(world, "add welcome +1 for 2h")
     missing = ServiceRefused("flow", "HTTP 404", status=404)
-    world.service.read_faults = [missing]
+    world.service.read_faults = [missing] * 10
     await world.pass_time(2 * HOUR)
-    async with world.database.read_only() as tx:
-        assert list(await grants.of_flow(tx, WELCOME)) == ["+1"]
-    await world.pass_time(10)
+    await pass_hours(world, 0.5)
+    assert await granted(world) == ["+1"]
+    world.service.read_faults.clear()
+    await pass_hours(world, 0.5)
     assert world.service.lists[WELCOME] == []
+
+
+async def test_extension_that_waits_for_its_retry_is_no_failed_end(world):
+    first = await applied(world, "add welcome +1 for 60s")
+    extension = await world.ask("add welcome +1 for 1h")
+    world.clock.advance(59)
+    world.service.read_faults = [failed(), failed()]
+    await world.decide(Act.APPROVE, extension, ADA)
+    await world.work()
+    await world.pass_time(1)
+    assert world.service.read_faults == []
+    assert (await world.stored(first)).progress.overdue == ""
+    await world.pass_time(4)
+    assert (await world.stored(extension)).state is State.APPLIED
+    assert ("bot", "grant.end_failed") not in await world.audited()
 
 
 async def test_later_request_for_a_person_waits_for_the_earlier_ones_retry(world):

@@ -486,7 +486,8 @@ class Rough:
         """Neither grants nor looks go on for ever on a flow that is not there any more."""
         await self.let_in("+1", 20)
         del self.service.lists[WELCOME]
-        for _ in range(4):
+        # Three looks, and pauses of up to ten minutes.
+        for _ in range(18):
             await self.advance(100)
             await self.work()
         reads = self.service.reads
