@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from typing import Protocol, TypeVar
 
+import structlog
 from cachetools import TTLCache
 
 from bot.background.single_flight import SingleFlight
@@ -12,10 +13,13 @@ from bot.ops.clock import Clock
 
 V = TypeVar("V")
 
+log = structlog.get_logger(__name__)
+
 # Contract, section 4: group membership is cached for at most five minutes.
 CACHE_SECONDS = 240
 NAMED_HOLDERS = 8
 UNKNOWN_SECONDS = 60
+NO_SUCH_GROUP = "no_such_subteam"
 
 
 class SlackUserInfo(Protocol):
@@ -66,8 +70,8 @@ class Members:
         self._users: SingleFlight[str, SlackUserInfo] = SingleFlight(
             TTLCache(10_000, CACHE_SECONDS, timer=clock.monotonic)
         )
-        # Whom and which group Slack does not know it need not be asked about at every click: that
-        # would use up what it allows to be asked about the others.
+        # Whom Slack does not know, or which group it does not tell of, it need not be asked about
+        # at every click: that would use up what it allows to be asked about the others.
         self._unknown: TTLCache[str, SlackRefused] = TTLCache(
             10_000, UNKNOWN_SECONDS, timer=clock.monotonic
         )
@@ -145,8 +149,18 @@ class Members:
         return await self._known(slack_user_id, self._slack.user)
 
     async def _members(self, group_id: str) -> frozenset[str]:
-        """Ask Slack for the people in a group, unless it has just said that there is none."""
-        return await self._known(group_id, self._slack.members)
+        """Ask Slack for the people in a group, unless it has just refused to tell."""
+        return await self._known(group_id, self._members_told)
+
+    async def _members_told(self, group_id: str) -> frozenset[str]:
+        """Ask Slack for the people in a group; nobody is in one that does not exist any more."""
+        try:
+            return await self._slack.members(group_id)
+        except SlackRefused as error:
+            if error.error != NO_SUCH_GROUP:
+                raise
+            log.warning("people.no_such_group", group=group_id)
+            return frozenset()
 
     async def _known(self, slack_id: str, load: Callable[[str], Awaitable[V]]) -> V:
         unknown = self._unknown.get(slack_id)

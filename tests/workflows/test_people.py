@@ -5,6 +5,7 @@ import json
 from dataclasses import dataclass, field
 
 import pytest
+from structlog.testing import capture_logs
 
 from bot.errors import (
     DatabaseUnavailable,
@@ -376,22 +377,45 @@ async def test_person_whom_slack_does_not_know_is_asked_about_once_a_minute(peop
     assert len(slack.calls) == 2
 
 
-async def test_group_that_is_deleted_is_asked_about_once_a_minute(people, slack, clock):
-    members = slack.members
-
-    async def one_is_gone(group_id):
-        if group_id == "S0FLOW":
-            slack.calls.append(group_id)
-            raise SlackRefused("no_such_subteam")
-        return await members(group_id)
-
-    slack.members = one_is_gone
+async def test_group_that_slack_does_not_tell_of_is_asked_about_once_a_minute(people, slack, clock):
+    refuse_group(slack, "missing_scope")
     for _ in range(50):
-        assert "S0TEAM" in (await people.find("U0MEMBER")).groups
+        person = await people.find("U0MEMBER")
+        assert "S0TEAM" in person.groups
+        assert person.doubt
     assert slack.calls.count("S0FLOW") == 1
     clock.advance(60)
     await people.find("U0MEMBER")
     assert slack.calls.count("S0FLOW") == 2
+
+
+async def test_nobody_is_in_a_group_that_is_deleted(people, slack):
+    flora = await people.find("U0FLORA")
+    assert people.may(flora, Permission.DECIDE, FLOW)
+    refuse_group(slack, "no_such_subteam")
+    with capture_logs() as logs:
+        flora = await people.find("U0FLORA", fresh=True)
+    assert (flora.groups, flora.doubt) == (frozenset(), None)
+    with pytest.raises(Refused, match="You can't approve") as refusal:
+        await people.require(flora, Permission.DECIDE, flow_sid=FLOW)
+    assert not isinstance(refusal.value, UnknownPerson)
+    assert {"event": "people.no_such_group", "group": "S0FLOW", "log_level": "warning"} in logs
+    for _ in range(50):
+        assert "S0TEAM" in (await people.find("U0MEMBER")).groups
+    assert slack.calls.count("S0FLOW") == 2
+
+
+def refuse_group(slack, error):
+    """Have Slack refuse to tell who is in the group of the flow."""
+    members = slack.members
+
+    async def refused(group_id):
+        if group_id == "S0FLOW":
+            slack.calls.append(group_id)
+            raise SlackRefused(error)
+        return await members(group_id)
+
+    slack.members = refused
 
 
 async def test_refusals_of_a_person_are_one_entry_a_minute_with_a_count(people, database, clock):

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from bot.errors import Conflict, NotFound, Refused, SlackUnreachable
+from bot.errors import Conflict, NotFound, Refused, SlackRefused, SlackUnreachable
 from bot.model.testusers.approval import Act, Reason, State
 from bot.service_errors import ServiceRefused
 from bot.ui.testusers import notes
@@ -227,6 +227,23 @@ async def test_a_retry_is_an_approvers(world):
         await world.decide(Act.RETRY, request, OTTO)
     with pytest.raises(Conflict, match="still waiting for approval"):
         await world.decide(Act.RETRY, request, ADA)
+
+
+async def test_approval_by_a_group_that_is_deleted_holds_up_no_other(database, clock):
+    world = World(database, clock, rules=default_rules(approvals_needed=2))
+    request = await world.ask("add welcome +1")
+    await world.decide(Act.APPROVE, request, ABEL)
+
+    async def deleted(group_id):
+        raise SlackRefused("no_such_subteam")
+
+    world.slack.members = deleted
+    decided = await world.decide(Act.APPROVE, request, ADA)
+    assert decided.reason is Reason.QUORUM_OPEN
+    await world.decide(Act.APPROVE, request, ADAM)
+    stored = await world.stored(request)
+    assert stored.state is State.APPLYING
+    assert [one.who.slack_user_id for one in stored.progress.approvals] == [ADA, ADAM]
 
 
 async def test_lowered_quorum_lets_who_approved_before_move_it(database, clock):
