@@ -65,7 +65,7 @@ class Deciding:
         fails if anybody wrote since.
 
         Raises:
-            Refused: The person may not.
+            Refused: The person may not, or Slack does not tell whether an earlier approver may.
             NotFound: There is no such request.
             Conflict: It is decided already; the sentence says by whom and when.
         """
@@ -176,7 +176,7 @@ class Deciding:
         """Return who of the earlier approvers may still approve.
 
         Raises:
-            Conflict: Slack does not tell, so it is not known whether their approval counts.
+            UnknownPerson: Slack does not tell, so it is not known whether their approval counts.
         """
         ids = [approval.who.slack_user_id for approval in request.progress.approvals]
         return frozenset([one for one in ids if await self._is_entitled(one, request)])
@@ -187,11 +187,11 @@ class Deciding:
             # Only who is of this workspace could approve before.
             person = await people.find(slack_user_id, (people.team_id,), fresh=True)
         except UnknownPerson as error:
-            raise Conflict(_UNSURE) from error
+            raise UnknownPerson(_UNSURE) from error
         requester = request.requester.slack_user_id
         may = people.may(person, Permission.DECIDE, request.flow.sid, requester)
         if person.doubt and not may:
-            raise Conflict(_UNSURE)
+            raise UnknownPerson(_UNSURE)
         return may
 
     async def _audit_refusal(

@@ -180,20 +180,31 @@ class StoredInteractions:
         if not interaction.reply_to and outcome == "ok":
             # It was clicked in the Home tab, which shows what came of it.
             return None
-        if interaction.page and outcome in {"ok", "conflict"}:
-            message, replaces = await self._renewed(interaction, message)
-        else:
-            replaces = False
-        if not await self._replies.say(
-            interaction.reply_to, message, to=interaction.slack_user_id, replace=replaces
-        ):
-            if outcome == UnknownPerson.outcome and job.tries < WHO_TRIES:
-                # Slack is away: nothing was done, and nobody has heard so.
-                return Again(await self._soon(WHO_SECONDS), job.tries + 1)
-            # Not followed again for the sake of its answer: it would be decided, and put on record,
-            # a second time.
+        if await self._answer(interaction, message, outcome):
+            return None
+        if outcome == UnknownPerson.outcome and job.tries < WHO_TRIES:
+            # Slack is away: nothing was done, and nobody has heard so.
+            return Again(await self._soon(WHO_SECONDS), job.tries + 1)
+        # Not followed again for the sake of its answer: it would be decided, and put on record, a
+        # second time. What was done is on the card.
+        if outcome == "ok" or not await self._answer_directly(interaction, message):
             log.warning("click.unanswered", name=name)
         return None
+
+    async def _answer(self, interaction: StoredInteraction, message: Message, outcome: str) -> bool:
+        """Answer where the click was made, with the list as it is now where it was in one."""
+        replaces = False
+        if interaction.page and outcome in {"ok", "conflict"}:
+            message, replaces = await self._renewed(interaction, message)
+        return await self._replies.say(
+            interaction.reply_to, message, to=interaction.slack_user_id, replace=replaces
+        )
+
+    async def _answer_directly(self, interaction: StoredInteraction, message: Message) -> bool:
+        """Say it in a direct message, unless that is what was tried; twice is better than never."""
+        if not interaction.reply_to:
+            return False
+        return await self._replies.say("", message, to=interaction.slack_user_id)
 
     async def _show_copy(self, interaction: StoredInteraction) -> None:
         """Bring the message that was clicked up to date where it is not the card that is known.

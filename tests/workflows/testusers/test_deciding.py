@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from bot.errors import Conflict, NotFound, Refused, SlackRefused, SlackUnreachable
+from bot.errors import Conflict, NotFound, Refused, SlackRefused, SlackUnreachable, UnknownPerson
 from bot.model.testusers.approval import Act, Reason, State
 from bot.service_errors import ServiceRefused
 from bot.ui.testusers import notes
@@ -205,7 +205,7 @@ async def test_an_approval_whose_right_cannot_be_looked_up_decides_nothing(two_n
         raise SlackUnreachable
 
     people.slack.user = unknown
-    with pytest.raises(Conflict, match="couldn't re-check"):
+    with pytest.raises(UnknownPerson, match="couldn't re-check"):
         await people.deciding.decide(ada, Act.APPROVE, request.id)
     assert (await world.stored(request)).state is State.PENDING
 

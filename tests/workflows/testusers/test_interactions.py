@@ -11,19 +11,23 @@ from bot.model.testusers.approval import Act, State
 from bot.store import jobs
 from bot.ui.message import Message
 from bot.workflows.testusers.interactions import INTERACTION, StoredInteraction, StoredInteractions
-from tests.support.testusers import ADA, World, default_rules
+from tests.support.testusers import ABEL, ADA, World, default_rules
 
 
 @dataclass
 class FakeReplies:
-    """A response_url that takes answers, or does not."""
+    """A response_url that takes answers, or does not, and direct messages that do."""
 
     takes: bool = True
     said: list[str] = field(default_factory=list)
+    direct: list[str] = field(default_factory=list)
 
     async def say(
         self, response_url: str, message: Message, *, to: str, replace: bool = False
     ) -> bool:
+        if not response_url:
+            self.direct.append(message.text)
+            return True
         self.said.append(message.text)
         return self.takes
 
@@ -59,7 +63,7 @@ async def test_a_click_whose_answer_slack_does_not_take_is_not_decided_again(dat
     job = await kept(world, request)
     replies = FakeReplies(takes=False)
     assert await clicks_of(world, replies).run(job, Lease(database, "one", job)) is None
-    assert len(replies.said) == 1
+    assert (len(replies.said), replies.direct) == (1, [])
     assert [one for one in await world.audited() if one[0] == ADA] == [(ADA, "request.approved")]
 
 
@@ -131,6 +135,40 @@ async def test_click_that_slack_knows_nothing_of_is_followed_again(world):
     world.slack.user = user
     await clicks_of(world, replies).run(job, Lease(world.database, "one", job))
     assert (await world.stored(request)).state is State.APPLYING
+
+
+async def test_click_is_followed_again_when_slack_tells_nothing_of_an_earlier_approver(
+    database, clock
+):
+    rules = default_rules(approvals_needed=2)
+    before = World(database, clock, rules=rules)
+    request = await before.ask("add welcome +1")
+    await before.decide(Act.APPROVE, request, ABEL)
+    world = World(database, clock, before.service, rules)
+    job = await kept(world, request)
+    user = world.slack.user
+
+    async def silent_about_abel(slack_user_id):
+        return await (unreachable if slack_user_id == ABEL else user)(slack_user_id)
+
+    world.slack.user = silent_about_abel
+    replies = FakeReplies(takes=False)
+    clicks, lease = clicks_of(world, replies), Lease(database, "one", job)
+    assert await clicks.run(job, lease) == Again(clock.now() + timedelta(seconds=10), 1)
+    assert "couldn't re-check an earlier approver" in replies.said[0]
+    world.slack.user = user
+    assert await clicks.run(job, lease) is None
+    assert (await world.stored(request)).state is State.APPLYING
+
+
+async def test_refusal_whose_answer_slack_does_not_take_is_said_directly(world):
+    request = await world.ask("add welcome +1")
+    job = await kept(world, request)
+    await world.decide(Act.DENY, request, ABEL, "no")
+    replies = FakeReplies(takes=False)
+    assert await clicks_of(world, replies).run(job, Lease(world.database, "one", job)) is None
+    assert replies.direct == replies.said
+    assert "Abel Approver already denied this" in replies.direct[0]
 
 
 async def unreachable(slack_user_id: str) -> None:
