@@ -194,6 +194,26 @@ async def test_undo_is_a_request_of_its_own(world):
     assert flow(world).identities == []
 
 
+async def test_change_is_undone_from_the_history_where_its_channel_is_gone(sqlite_url):
+    async with running_world(sqlite_url) as world:
+        await click(world, ADA, await asked(world, "add welcome +1"), "Approve")
+        await shows(world, await card(world), "Applied")
+    async with running_world(sqlite_url, approvals_channel="C0ALERTS") as world:
+        flow(world).identities[:] = ["+1"]
+        assert (await world.ask(VERA, "/testusers", "history welcome")).buttons == []
+        history = await world.ask(OTTO, "/testusers", "history welcome")
+        assert history.buttons == ["Undo"]
+        assert "Sent to <#C0ALERTS>" in (await click(world, OTTO, history, "Undo")).all_text
+        cards = world.slack.workspace.messages
+        (inverse,) = await world.slack.until(
+            lambda: [one for one in cards("C0ALERTS") if "Approve" in one.buttons]
+        )
+        await click(world, ADA, inverse, "Approve")
+        await shows(world, inverse, "Applied")
+        assert flow(world).identities == []
+        assert (await world.ask(OTTO, "/testusers", "history welcome")).buttons == ["Undo"]
+
+
 async def test_now_posts_the_card_already_applied_and_marked(world):
     message = await asked(world, "add welcome +1 now because the demo is on", by=ADAM)
     assert "Applied without approval" in message.text

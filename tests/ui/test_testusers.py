@@ -119,7 +119,8 @@ def test_every_card_fits_and_mentions_only_who_can_approve(request_) -> None:
 def test_every_page_and_note_fits(some) -> None:
     identities = [one for request in some for one in everybody(request)]
     for sees in (True, False):
-        history = pages.history(HistoryPage(FLOW, tuple(some), (), 0, 2, 9), sees_identities=sees)
+        page = HistoryPage(FLOW, tuple(some), (), 0, 2, 9)
+        history = pages.history(page, sees_identities=sees, asks=sees)
         rows = tuple(PendingRow(one, decides=True, cancels=True) for one in some)
         pending = pages.pending(PendingPage(rows, 0, 2, len(rows)), "C0A", sees_identities=sees)
         for message in (history, pending):
@@ -483,6 +484,30 @@ def test_history_names_everybody_who_approved() -> None:
     request = Request("1", FLOW, OTTO, requested, NOW, NOW, State.FAILED, progress, amy, NOW)
     page = HistoryPage(FLOW, (request,), (), 0, 1, 1)
     assert "approved by Amy, Abel" in pages.history(page, sees_identities=True).text
+
+
+@pytest.mark.parametrize("asks", [True, False])
+def test_history_offers_to_undo_what_can_be_undone(asks) -> None:
+    requested = RequestedChange(Change(("+1",)), (), 0)
+    done = Done(NOW, Change(("+1",)), Change(), Change(), 0, 1)
+    progress = {
+        "applied": (State.APPLIED, Progress(done=done)),
+        "failed in part": (State.FAILED, Progress(part=done)),
+        "failed": (State.FAILED, Progress()),
+        "pending": (State.PENDING, Progress()),
+        "undone": (State.APPLIED, Progress(done=done, undone_by="9")),
+        "over": (State.APPLIED, Progress(done=done, ended=(Ended("+1", NOW, was_gone=False),))),
+    }
+    some = tuple(
+        Request(name, FLOW, OTTO, requested, NOW, NOW, state, progress, ADA, NOW)
+        for name, (state, progress) in progress.items()
+    )
+    page = HistoryPage(FLOW, some, (), 0, 1, len(some))
+    message = pages.history(page, sees_identities=True, asks=asks)
+    hold(message)
+    shown = [one["accessory"] for one in message.slack_blocks if "accessory" in one]
+    assert [one["value"] for one in shown] == (["applied", "failed in part"] if asks else [])
+    assert {(one["text"]["text"], "confirm" in one) for one in shown} <= {("Undo", True)}
 
 
 @pytest.mark.parametrize("name", ["Amy, Abel", "Amy and Abel"])

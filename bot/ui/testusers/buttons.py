@@ -14,21 +14,33 @@ from bot.ui.message import SlackBlock
 
 def request_buttons(request: Request) -> list[SlackBlock]:
     """A row with all that the card offers now; empty when that is nothing."""
+    undo = undo_button(request)
     buttons = {
         State.PENDING: decision_buttons(request),
         State.SCHEDULED: decision_buttons(request, decides=False),
-        State.FAILED: [_retry_button(request), *_undo_button(request)],
-        State.APPLIED: _undo_button(request),
+        State.FAILED: [_retry_button(request)],
     }.get(request.state, [])
     if request.progress.undone_by:
         return []
-    return [block_kit.actions(*buttons)] if buttons else []
+    shown = [*buttons, *([undo] if undo else [])]
+    return [block_kit.actions(*shown)] if shown else []
+
+
+def undo_button(request: Request) -> SlackBlock | None:
+    """`Undo`; None where nothing took effect, or the inverse would change nothing any more."""
+    if not _can_be_undone(request):
+        return None
+    sure = block_kit.confirm(
+        "Undo this change?", "The approvers are asked to take it back.", "Undo"
+    )
+    return _button(request, "Undo", ids.TESTUSERS_UNDO, sure=sure)
 
 
 def _can_be_undone(request: Request) -> bool:
-    """Whether the inverse would change anything, as far as the card knows."""
+    """Whether the inverse would change anything, as far as the request knows."""
     part = request.progress.part
-    if request.state is State.FAILED and part is None:
+    took_effect = request.state is State.APPLIED or request.has_failed_in_part
+    if request.progress.undone_by or not took_effect:
         return False
     change = request.requested.change if part is None else part.change
     return bool(change.removals) or not request.is_over
@@ -53,15 +65,6 @@ def _cancel_button(request: Request) -> SlackBlock:
 def _retry_button(request: Request) -> SlackBlock:
     sure = block_kit.confirm("Try again?", "The approved change is sent once more.", "Retry")
     return _button(request, "Retry", ids.TESTUSERS_RETRY, sure=sure)
-
-
-def _undo_button(request: Request) -> list[SlackBlock]:
-    """`Undo`, where it would change anything."""
-    sure = block_kit.confirm(
-        "Undo this change?", "The approvers are asked to take it back.", "Undo"
-    )
-    button = _button(request, "Undo", ids.TESTUSERS_UNDO, sure=sure)
-    return [button] if _can_be_undone(request) else []
 
 
 def _button(

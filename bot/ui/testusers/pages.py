@@ -9,7 +9,7 @@ from bot.model.testusers.pages import HistoryPage, ListPage, PendingPage, Pendin
 from bot.model.testusers.requests import Grant, RecordedChange, Request
 from bot.ui import block_kit, ids, paging, text
 from bot.ui.message import MESSAGE_CHARACTERS, Message, SlackBlock
-from bot.ui.testusers.buttons import change_button, decision_buttons, person_menu
+from bot.ui.testusers.buttons import change_button, decision_buttons, person_menu, undo_button
 from bot.ui.testusers.phrases import (
     Show,
     approvers,
@@ -116,7 +116,10 @@ def _listed(identity: str, grant: Grant, show: Show) -> str:
 
 
 def history(page: HistoryPage, *, sees_identities: bool, asks: bool = False) -> Message:
-    """What was asked on a flow and what became of it, newest first; `asks` is who may begin."""
+    """What was asked on a flow and what became of it, newest first; `asks` is who may begin.
+
+    What can be undone has `Undo`: its card may be gone, with its channel or by somebody's hand.
+    """
     show = in_full if sees_identities else masked
     if not page.total and not page.endings:
         add = [block_kit.actions(change_button(page.flow, "Add a test user"))] if asks else []
@@ -125,7 +128,13 @@ def history(page: HistoryPage, *, sees_identities: bool, asks: bool = False) -> 
     lines = [_remembered(one, show) for one in page.requests]
     endings = [_ending(one, show) for one in page.endings]
     turn = _turning(ids.TESTUSERS_HISTORY_PAGE, FlowPage(page.flow.name, page.page), page.pages)
-    return _message([title, *lines, *endings], turn)
+    message = _message([title, *lines, *endings], turn)
+    buttons = [undo_button(one) if asks else None for one in page.requests]
+    if not any(buttons):
+        return message
+    rows = [(title, None), *zip(lines, buttons, strict=True), *((one, None) for one in endings)]
+    shown = _with_menus(rows, MESSAGE_CHARACTERS - size_of(turn))
+    return Message(message.text, (*shown, *turn)) if shown else message
 
 
 def _remembered(request: Request, show: Show) -> str:
