@@ -104,7 +104,7 @@ def look_at(posts: Sequence[DoubtfulPost], listed: Sequence[str], at: datetime) 
         if not part.is_empty:
             arrived.insert(0, (looked[0], part))
         newer = latest(part, newer)
-    closed = [post for post in looked if _is_closed(post, there, at, is_alone=len(posts) == 1)]
+    closed = [post for post in looked if _is_closed(post, there, at)]
     opened = [post for post in looked if post not in closed]
     return Look(tuple(opened), tuple(closed), tuple(arrived), repair)
 
@@ -158,12 +158,12 @@ def _edits(post: DoubtfulPost, listed: Sequence[str]) -> Change:
     )
 
 
-def _is_closed(post: DoubtfulPost, there: Collection[str], at: datetime, *, is_alone: bool) -> bool:
-    """Whether the list tells enough, and nothing is left to be put right."""
-    if not post.undone_in(there).is_empty:
-        return False
-    has_arrived = is_alone and not post.own.without(post.arrived.identities).identities
-    return has_arrived or at >= post.ends_at
+def _is_closed(post: DoubtfulPost, there: Collection[str], at: datetime) -> bool:
+    """Whether it is done, and nothing is left to be put right.
+
+    That all of it is on the list says nothing before its time: others may have done the same.
+    """
+    return at >= post.ends_at and post.undone_in(there).is_empty
 
 
 def _reasons(plan: ListChangePlan) -> tuple[frozenset[str], frozenset[str]]:

@@ -26,6 +26,8 @@ TYPED = ("parsing/test_testusers.py", "parsing/test_testusers_typos.py")
 RULES = {
     "bot.model.testusers.approval": ("model/test_approval.py",),
     "bot.model.testusers.applying": ("model/test_applying.py",),
+    "bot.model.doubt": ("model/test_doubt.py",),
+    "bot.model.testusers.missing": ("model/test_missing.py",),
     "bot.model.testusers.changes": ("model/test_testusers.py", "parsing/test_testusers.py"),
     "bot.model.testusers.requests": ("model/test_requests.py",),
     "bot.model.testusers.spellings": ("model/test_spellings.py",),

@@ -109,6 +109,24 @@ async def test_late_post_does_not_undo_an_edit_that_was_seen(world):
     assert set(world.service.lists[WELCOME]) == {"x", "+1", "by hand"}
 
 
+async def test_late_post_is_expected_although_somebody_did_the_same(world):
+    """Others add the person by hand, which looks as if the POST had arrived."""
+    world.service.late = 1
+    first = await approved(world, "add welcome +1")
+    await world.work()
+    world.service.lists[WELCOME] = ["+1"]
+    await world.pass_time(5)
+    assert await state(world, first) is State.APPLIED
+    second = await approved(world, "add welcome +2")
+    await world.work()
+    assert await state(world, second) is State.APPLIED
+    world.service.land()
+    assert world.service.lists[WELCOME] == ["+1"]
+    await look(world)
+    assert set(world.service.lists[WELCOME]) == {"+1", "+2"}
+    assert await in_doubt(world) == 0
+
+
 async def test_repair_is_tried_until_the_service_takes_it(world):
     world.service.late = 1
     await approved(world, "add welcome +1")
