@@ -5,7 +5,7 @@ from dataclasses import field
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, String, cast, exists, func, select, update
+from sqlalchemy import ColumnElement, String, and_, cast, exists, func, select, update
 
 from bot.dataclass import dataclass
 from bot.store import home_views, jobs
@@ -189,12 +189,10 @@ async def copies(tx: Transaction, key: str) -> list[str]:
 
 async def remember_card(tx: Transaction, card: SentCard) -> None:
     """Note where the card stands now."""
-    insert = insert_into(cards, is_postgres=tx.is_postgres)
-    values = vars(card)
-    rest = {name: value for name, value in values.items() if name != "key"}
-    statement = insert.values(**values)
+    insert = insert_into(cards, is_postgres=tx.is_postgres).values(**vars(card))
+    values = _of_card(card)
     await tx.connection.execute(
-        statement.on_conflict_do_update(index_elements=[cards.c.key], set_=rest)
+        insert.on_conflict_do_update(index_elements=[cards.c.key], set_=values)
     )
 
 
@@ -203,11 +201,20 @@ async def replace_card(tx: Transaction, card: SentCard, read: SentCard | None) -
 
     Return whether it was noted.
     """
-    stored = await sent_card(tx, card.key)
-    if stored != read:
-        return False
-    await remember_card(tx, card)
-    return True
+    if read is None:
+        insert = insert_into(cards, is_postgres=tx.is_postgres).values(**vars(card))
+        noted = await tx.connection.execute(insert.on_conflict_do_nothing())
+    else:
+        is_as_read = and_(*(cards.c[name] == value for name, value in vars(read).items()))
+        noted = await tx.connection.execute(
+            update(cards).where(is_as_read).values(**_of_card(card))
+        )
+    return noted.rowcount > 0
+
+
+def _of_card(card: SentCard) -> dict[str, Any]:
+    """What a card's row holds besides its key."""
+    return {name: value for name, value in vars(card).items() if name != "key"}
 
 
 async def doubt_card(tx: Transaction, message: OutboxMessage) -> None:
