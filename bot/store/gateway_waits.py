@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import ColumnElement, Select, bindparam, delete, func, literal, select
 
@@ -34,6 +34,9 @@ from bot.store.inserts import insert_into
 from bot.store.tables import gateway_waits as waits
 from bot.store.tables import quota_calls as calls
 from bot.store.tables import quota_organizations as organizations
+
+if TYPE_CHECKING:
+    from sqlalchemy.dialects.postgresql import Insert
 
 # A row of a process that died is out of everybody's way after this long.
 LEASE_SECONDS = 2.0
@@ -184,18 +187,23 @@ async def join(tx: Transaction, key: OrganizationKey, client: str, now: float) -
 
 
 async def _id_of(tx: Transaction, key: OrganizationKey) -> int:
-    query = select(organizations.c.id).where(
-        organizations.c.data_center == key.data_center,
-        organizations.c.organization_id == key.organization_id,
-    )
+    its = {"data_center": key.data_center, "organization_id": key.organization_id}
     # Whoever waits has asked before, and so the organization has a row.
-    return int((await tx.connection.execute(query)).scalar_one())
+    return int((await tx.connection.execute(_id(), its)).scalar_one())
+
+
+# Asked for every half second while anybody waits: it is made once.
+@cache
+def _id() -> Select[Any]:
+    return select(organizations.c.id).where(
+        organizations.c.data_center == bindparam("data_center"),
+        organizations.c.organization_id == bindparam("organization_id"),
+    )
 
 
 async def renew(tx: Transaction, key: OrganizationKey, mine: Mapping[int, str], now: float) -> None:
     """Keep the places of this process for a while, by their tickets; put back what was removed."""
     organization = await _id_of(tx, key)
-    insert = insert_into(waits, is_postgres=tx.is_postgres)
     rows = [
         {
             "ticket": ticket,
@@ -205,11 +213,14 @@ async def renew(tx: Transaction, key: OrganizationKey, mine: Mapping[int, str], 
         }
         for ticket, client in mine.items()
     ]
-    statement = insert.values(rows)
-    kept = statement.on_conflict_do_update(
-        index_elements=[waits.c.ticket], set_={"until": statement.excluded.until}
-    )
-    await tx.connection.execute(kept)
+    await tx.connection.execute(_kept(is_postgres=tx.is_postgres), rows)
+
+
+@cache
+def _kept(*, is_postgres: bool) -> "Insert":
+    insert = insert_into(waits, is_postgres=is_postgres)
+    until = {"until": insert.excluded.until}
+    return insert.on_conflict_do_update(index_elements=[waits.c.ticket], set_=until)
 
 
 async def leave(tx: Transaction, tickets: Collection[int]) -> None:
