@@ -29,7 +29,7 @@ run: setup ## open the sandbox: the real bot in a browser (PORT=8800 for another
 test: setup ## run every test
 	$(BIN)/python -m pytest -n auto --dist worksteal
 
-check: setup lint types test ## format, lint, types and tests: what CI runs
+check: setup lint types simulate test ## format, lint, types, twenty simulated days and tests: what CI runs
 
 lint: setup ## ruff and the import contracts
 	$(BIN)/ruff format --check $(SOURCES)

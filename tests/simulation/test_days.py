@@ -23,9 +23,9 @@ def simulate(*arguments: str, hash_seed: str = "random") -> tuple[int, str]:
     return done.returncode, done.stdout + done.stderr
 
 
-# `make simulate SEEDS=100` lives more.
+# `make check` lives twenty, `make simulate SEEDS=100` more.
 def test_days_of_trouble_leave_nothing_that_lies():
-    status, said = simulate("--seeds", "20")
+    status, said = simulate("--seeds", "3")
     assert status == 0, said
     for fault in ("kill -9", "freeze", "slack away", "slack answer lost"):
         assert fault in said
@@ -33,7 +33,7 @@ def test_days_of_trouble_leave_nothing_that_lies():
 
 def test_seed_comes_to_the_same_trace_again():
     first, second = (
-        re.findall(r"trace (\w+)", simulate("--seed", "7", hash_seed=hash_seed)[1])
+        re.findall(r"trace (\w+)", simulate("--seed", "2", hash_seed=hash_seed)[1])
         for hash_seed in ("1", "2")
     )
     assert first == second
