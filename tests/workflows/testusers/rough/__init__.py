@@ -1,0 +1,1 @@
+"""Rough days of one flow: late POSTs, refusals, deleted flows, outside edits, other settings."""

@@ -1,0 +1,57 @@
+"""Lives days, each in a database of its own."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+import bot.store.engine
+from bot.store.engine import Database
+from tests.simulation.days.inline_sqlite import InlineEngine
+from tests.support.clock import FakeClock
+from tests.support.databases import copy_sqlite, migrated_file
+from tests.support.steady import run_steadily
+from tests.workflows.testusers.rough.plants import PLANTS
+from tests.workflows.testusers.rough.scenes import Scenes
+
+
+class Days:
+    """Lives them in a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._template, self._path = folder / "template.db", folder / "day.db"
+        migrated_file(self._template)
+
+    def live(self, steps: list[tuple], plant: str | None = None) -> None:
+        """Live a day, with a fault planted or not.
+
+        Raises:
+            AssertionError: Something does not agree.
+        """
+        copy_sqlite(self._template, self._path)
+        with _inline(plant):
+            run_steadily(_live(f"sqlite:///{self._path}", steps))
+
+
+@contextmanager
+def _inline(plant: str | None) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bot.store.engine, "sqlite_engine", InlineEngine)
+        if plant is not None:
+            PLANTS[plant][0](patch)
+        yield
+
+
+async def _live(url: str, steps: list[tuple]) -> None:
+    clock = FakeClock()
+    database = Database(url, clock)
+    try:
+        rough = Scenes(database, clock)
+        for step in steps:
+            await rough.follow(step)
+        await rough.settle()
+        await rough.nobody_waits_in_vain()
+        await rough.settle()
+    finally:
+        await database.close()
