@@ -1,6 +1,7 @@
 """An organization as the ledger of calls has it: its counts, its day, its plan, its blocks."""
 
 from collections.abc import AsyncIterator, Mapping
+from dataclasses import replace
 from functools import cache, lru_cache
 from typing import Any
 
@@ -21,6 +22,7 @@ from sqlalchemy import (
 from bot.dataclass import dataclass
 from bot.model.organizations.organization import OrganizationKey
 from bot.model.quotas.blocks import Block, BlockCode, Blocks
+from bot.model.quotas.concurrency import LoweredConcurrency
 from bot.model.quotas.days import DAY_SECONDS, DayLedger, DayUse, ReportedDay, day_use
 from bot.model.quotas.plans import Limits, Plan, limits_of
 from bot.model.quotas.quota import InUse, Terms
@@ -38,7 +40,8 @@ PORTION = 64
 class Account:
     """An organization as the ledger has it at one moment; `id` names it in other tables.
 
-    `made` is the number of its newest call, `made_before` that of the newest one before its day.
+    `made` is the number of its newest call, `made_before` that of the newest one before its day;
+    `lowered_concurrent` is there while fewer calls at once are made than the plan allows.
     """
 
     id: int
@@ -49,14 +52,21 @@ class Account:
     in_use: InUse
     plan: Plan
     lowered_day: int | None
+    lowered_concurrent: LoweredConcurrency | None
     reported: ReportedDay | None
     blocks: Blocks
     muted_until: float
 
     @property
     def limits(self) -> Limits:
-        """The limits of the plan in force."""
-        return limits_of(self.plan)
+        """The limits of the plan, with as many calls at once as the service takes."""
+        limits, lowered = limits_of(self.plan), self.lowered_concurrent
+        return limits if lowered is None else replace(limits, concurrent=lowered.limit)
+
+    @property
+    def is_lowered(self) -> bool:
+        """Whether a 429 has lowered a limit."""
+        return self.lowered_day is not None or self.lowered_concurrent is not None
 
     @property
     def day(self) -> DayUse:
@@ -200,6 +210,7 @@ def _accounts(clock: ColumnElement[float]) -> Select[Any]:
 def account_of(row: Row[Any], terms: Terms) -> Account:
     """What a row of `one` says."""
     key = OrganizationKey(row.data_center, row.organization_id)
+    plan = Plan(row.plan) if row.plan else terms.plan_of(key)
     return Account(
         id=row.id,
         key=key,
@@ -208,8 +219,9 @@ def account_of(row: Row[Any], terms: Terms) -> Account:
         made=row.summed if row.newest is None else row.newest,
         made_before=row.summed if row.newest_before is None else row.newest_before,
         in_use=_in_use(row.minute, row.concurrent, bool(row.is_stalled)),
-        plan=Plan(row.plan) if row.plan else terms.plan_of(key),
+        plan=plan,
         lowered_day=row.lowered_day,
+        lowered_concurrent=_lowered_concurrent(row, plan),
         reported=_reported(row),
         blocks=blocks_of(row),
         muted_until=row.muted_until,
@@ -233,6 +245,13 @@ def blocks_of(row: Row[Any]) -> Blocks:
     if not row.blocks and not row.probing_until:
         return NO_BLOCKS
     return Blocks(tuple(_block(one) for one in row.blocks), row.probing_until)
+
+
+def _lowered_concurrent(row: Row[Any], plan: Plan) -> LoweredConcurrency | None:
+    if row.lowered_concurrent is None:
+        return None
+    lowered = LoweredConcurrency(row.lowered_concurrent, row.lowered_until)
+    return lowered if lowered.binds(limits_of(plan), row.now) else None
 
 
 def _reported(row: Row[Any]) -> ReportedDay | None:

@@ -60,8 +60,8 @@ async def move(tx: Transaction, boot: str, offset: float, step: float) -> None:
 
 async def _move_blocks(tx: Transaction, step: float) -> None:
     by = bindparam("step", step, type_=EpochSeconds)
-    until = (organizations.c.probing_until, organizations.c.muted_until)
-    for column in (*until, organizations.c.watched_at, organizations.c.reported_resets_at):
+    names = ("probing_until", "muted_until", "watched_at", "reported_resets_at", "lowered_until")
+    for column in (organizations.c[name] for name in names):
         moved = update(organizations).where(column > 0.0).values({column: column + by})
         await tx.connection.execute(moved)
     query = select(organizations.c.id, organizations.c.blocks)

@@ -44,6 +44,7 @@ def standing(account: Account) -> Standing:
         key=account.key,
         plan=account.plan,
         limits=account.limits,
+        lowered_until=account.lowered_concurrent and account.lowered_concurrent.until,
         in_use=account.in_use,
         day=account.day,
         blocks=account.blocks,

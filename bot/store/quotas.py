@@ -23,6 +23,7 @@ from bot.errors import DatabaseUnavailable
 from bot.model.organizations.organization import OrganizationKey
 from bot.model.quotas.blocks import Block, Blocks
 from bot.model.quotas.calls import CallCause
+from bot.model.quotas.concurrency import LoweredConcurrency
 from bot.model.quotas.days import ReportedDay, leaves_day_at
 from bot.model.quotas.plans import CallClass, Plan, limits_of
 from bot.model.quotas.quota import (
@@ -318,16 +319,21 @@ async def lower_day(tx: Transaction, account: Account, limit: int) -> None:
         await _set(tx, account.id, lowered_day=limit)
 
 
-async def set_plan(tx: Transaction, key: OrganizationKey, plan: Plan) -> Plan | None:
-    """Set the plan from now on, and forget what a message lowered; return the one set before.
+async def lower_concurrency(tx: Transaction, account: Account, to: LoweredConcurrency) -> None:
+    """Note how many calls at once the service takes, and until when that holds."""
+    await _set(tx, account.id, lowered_concurrent=to.limit, lowered_until=to.until)
+
+
+async def set_plan(tx: Transaction, key: OrganizationKey, plan: Plan) -> None:
+    """Set the plan from now on, and forget what a 429 lowered.
 
     A smaller limit that was reported is of the old plan: of the new one as much is used.
     Otherwise a day that is used up would never be heard of again, as no call is granted.
     """
     organization = await lock(tx, key)
     its = organizations.c.id == organization
-    before = (await tx.connection.execute(select(organizations.c.plan).where(its))).scalar()
-    await _set(tx, organization, plan=plan.value, lowered_day=None)
+    lowered = {"lowered_day": None, "lowered_concurrent": None, "lowered_until": None}
+    await _set(tx, organization, plan=plan.value, **lowered)
     limit = limits_of(plan).day
     used = organizations.c.reported_limit - organizations.c.reported_remaining
     await tx.connection.execute(
@@ -335,7 +341,6 @@ async def set_plan(tx: Transaction, key: OrganizationKey, plan: Plan) -> Plan | 
         .where(its, organizations.c.reported_limit < limit)
         .values(reported_limit=limit, reported_remaining=limit - used)
     )
-    return Plan(before) if before else None
 
 
 async def mute(tx: Transaction, key: OrganizationKey, until: float, by: str | None) -> int:

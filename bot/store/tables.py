@@ -221,6 +221,8 @@ quota_organizations = Table(
     Column("muted_until", EpochSeconds, nullable=False),
     Column("watched_at", EpochSeconds, nullable=False),
     Column("muted_by", Text),
+    Column("lowered_concurrent", Integer),
+    Column("lowered_until", EpochSeconds),
     UniqueConstraint("data_center", "organization_id"),
 )
 

@@ -21,7 +21,8 @@ _OWN = {"minute": "per minute", "day": "per day", "concurrent": "at once"}
 def card(incident: Incident, name: str) -> Message:
     """The incident's one message: blocked, or cleared."""
     is_open = incident.closed_at is None
-    lines = [_headline(incident, name), f"{_whose_doing(incident)} {_what_next(incident)}".strip()]
+    sentences = (_whose_doing(incident), _what_is_lowered(incident), _what_next(incident))
+    lines = [_headline(incident, name), " ".join(filter(None, sentences))]
     reason = text.escape(incident.detail.get("words") or "", 300)
     lines += [f"> {reason}"] if reason else []
     lines += _clients(incident.detail)
@@ -92,6 +93,12 @@ def _whose_doing(incident: Incident) -> str:
             " smaller than the one set here."
         )
     return f"Gatehouse {made}, so *another client* used it up."
+
+
+def _what_is_lowered(incident: Incident) -> str:
+    if not incident.detail.get("is_lowered"):
+        return ""
+    return "Gatehouse makes fewer calls at once for a day."
 
 
 def _what_next(incident: Incident) -> str:

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from bot.model.quotas.blocks import BlockCode
 from bot.model.quotas.calls import client_named
 from bot.model.quotas.days import DaySource
+from bot.model.quotas.plans import limits_of
 from bot.model.quotas.quota import LimitKind
 from bot.model.quotas.standing import Meter, Standing
 from bot.model.quotas.use import PEOPLE_SHOWN, Checked, Detail, PlanSet
@@ -87,7 +88,14 @@ def _meter(one: Detail, kind: LimitKind) -> str:
         lines.append(f"next slot {_soon(one, free_at)}")
     if kind is LimitKind.DAY:
         lines.append(_day(one))
+    if kind is LimitKind.CONCURRENT and one.standing.lowered_until is not None:
+        lines.append(_lowered(one.standing, one.standing.lowered_until))
     return "\n".join(lines)
+
+
+def _lowered(standing: Standing, until: float) -> str:
+    planned = limits_of(standing.plan).concurrent
+    return f"lowered from {planned} after the service blocked more, until {moment(until)}"
 
 
 def bar(meter: Meter) -> str:
@@ -223,8 +231,11 @@ def plan_set(result: PlanSet) -> Message:
     allowed = (
         f"{limits.minute:,} calls per minute, {limits.day:,} per day, {limits.concurrent:,} at once"
     )
+    lifted = " What the service's errors had lowered is lifted." if result.is_lifted else ""
     if result.now is result.before:
-        markup = f"{name} is already on the *{result.now}* plan: {allowed}. Nothing changed."
+        changed = lifted or " Nothing changed."
+        markup = f"{name} is already on the *{result.now}* plan: {allowed}.{changed}"
     else:
-        markup = f"{name} is now on the *{result.now}* plan (was {result.before}): {allowed}."
+        was = f"(was {result.before})"
+        markup = f"{name} is now on the *{result.now}* plan {was}: {allowed}.{lifted}"
     return Message(markup, (block_kit.section(markup),))

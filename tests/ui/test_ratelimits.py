@@ -1,6 +1,7 @@
 """`/ratelimits` as people see it: the list, one organization, a check."""
 
 from collections import Counter
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -10,10 +11,18 @@ from bot.model.organizations.organization import OrganizationKey
 from bot.model.quotas.blocks import BlockCode, Blocks
 from bot.model.quotas.days import DaySource, DayUse
 from bot.model.quotas.forecast import Forecast
-from bot.model.quotas.plans import Plan, limits_of
+from bot.model.quotas.plans import Limits, Plan, limits_of
 from bot.model.quotas.quota import InUse, LimitKind
 from bot.model.quotas.standing import Meter, Standing
-from bot.model.quotas.use import Checked, Detail, HourOfCalls, OrganizationUse, Overview, first_hour
+from bot.model.quotas.use import (
+    Checked,
+    Detail,
+    HourOfCalls,
+    OrganizationUse,
+    Overview,
+    PlanSet,
+    first_hour,
+)
 from bot.ui import paging, ratelimit_detail, ratelimits
 from sandbox.slack.validation import UPDATE_TEXT, check_message
 
@@ -26,6 +35,26 @@ def standing(name="10", *, minute=0, concurrent=0, day=0, blocks=Blocks(), **day
     day_use = DayUse(day, 1000, **{"source": DaySource.PLAN, **day_more})
     key = OrganizationKey("eu", name)
     return Standing(key, Plan.FREE, limits_of(Plan.FREE), in_use, day_use, blocks)
+
+
+def test_fewer_calls_at_once_say_why_and_until_when():
+    one = replace(standing(), plan=Plan.PREMIUM, limits=Limits(100, 10_000, 7))
+    lowered = ratelimit_detail.detail(a_detail(replace(one, lowered_until=NOW + 3600)))
+    check_valid(lowered)
+    why = "\nlowered from 10 after the service blocked more, until"
+    assert f"0/7 {ratelimit_detail.bar(Meter(0, 7))}{why} <!date^{NOW + 3600:.0f}^" in lowered.text
+    assert "lowered" not in told(ratelimit_detail.detail(a_detail(one)))
+
+
+def test_plan_that_is_set_again_says_what_it_lifted():
+    def said(*plans, **more):
+        return ratelimit_detail.plan_set(PlanSet("Acme", *plans, **more)).text
+
+    lifted = "What the service's errors had lowered is lifted."
+    assert said(Plan.FREE, Plan.FREE).endswith("at once. Nothing changed.")
+    assert said(Plan.FREE, Plan.FREE, is_lifted=True).endswith(f"at once. {lifted}")
+    assert said(Plan.FREE, Plan.PREMIUM, is_lifted=True).endswith(f"at once. {lifted}")
+    assert said(Plan.FREE, Plan.PREMIUM).endswith("at once.")
 
 
 def a_detail(one, *, hours=(), pace=None, others=None, free_at=None, name="Acme"):

@@ -1,6 +1,6 @@
 """What a 429 is told of, and what is counted, when things come late, twice or not at all."""
 
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import partial
 
 import pytest
@@ -155,6 +155,69 @@ async def test_more_at_once_than_a_smaller_plan_allows_accuses_nobody(guard, dat
     assert incident.detail["may_be_plan"] is True
 
 
+async def burst(guard, calls: int, taken: int) -> tuple[int, int]:
+    """Calls at once to a service that takes so many; how many were sent, and how many refused."""
+    sent = []
+    async with AsyncExitStack() as stack:
+        for _ in range(calls):
+            with suppress(QuotaExhausted):
+                sent.append(await stack.enter_async_context(guard.call(KEY, PERSON)))
+        for number, grant in enumerate(sent):
+            await grant.responded()
+            if number >= taken:
+                error = RateLimited("inventory", "Declined.", code=1070, message="too many")
+                await grant.refused(error)
+    return len(sent), max(0, len(sent) - taken)
+
+
+async def probe_passes(guard, clock) -> None:
+    clock.advance(60)
+    await call(guard, CallCause(PROBE))
+    clock.advance(60)
+
+
+async def test_service_that_takes_fewer_at_once_refuses_them_once_a_day(
+    guard, database, clock, monkeypatch
+):
+    monkeypatch.setitem(plans, KEY, Plan.ENTERPRISE)
+    assert await burst(guard, 10, taken=7) == (10, 3)
+    await probe_passes(guard, clock)
+    for _ in range(3):
+        assert await burst(guard, 10, taken=7) == (7, 0)
+        clock.advance(60)
+    (incident,) = await all_incidents(database)
+    assert (incident.refusals, incident.detail["is_lowered"]) == (3, True)
+    clock.advance(24 * HOUR)
+    # It may have been another client's doing, or the service may have changed its mind.
+    assert await burst(guard, 10, taken=10) == (10, 0)
+
+
+async def test_another_plan_ends_what_was_lowered(guard, database, clock, monkeypatch):
+    monkeypatch.setitem(plans, KEY, Plan.ENTERPRISE)
+    await burst(guard, 10, taken=7)
+    await probe_passes(guard, clock)
+    assert (await the_account(database)).limits.concurrent == 7
+    async with database.transaction() as tx:
+        await quotas.set_plan(tx, KEY, Plan.PREMIUM)
+    assert (await the_account(database)).limits.concurrent == 10
+
+
+async def test_other_clients_do_not_take_all_calls_at_once(guard, database, clock, monkeypatch):
+    monkeypatch.setitem(plans, KEY, Plan.ENTERPRISE)
+    for taken in (8, 6, 5, 3, 0):
+        await burst(guard, taken + 1, taken)
+        await probe_passes(guard, clock)
+    assert (await the_account(database)).limits.concurrent == 5
+
+
+async def test_few_at_once_that_are_refused_lower_nothing(guard, database, clock, monkeypatch):
+    monkeypatch.setitem(plans, KEY, Plan.ENTERPRISE)
+    await burst(guard, 5, taken=4)
+    assert (await the_account(database)).limits.concurrent == 10
+    (incident,) = await all_incidents(database)
+    assert (incident.detail["is_foreign"], incident.detail["is_lowered"]) == (True, False)
+
+
 async def test_larger_plan_ends_a_told_day_that_is_used_up(guard, database, clock):
     await call(guard, reported=ReportedLimits(1000, 0, int(20 * HOUR)))
     with pytest.raises(QuotaExhausted):
@@ -206,14 +269,14 @@ async def test_refusal_whose_commit_is_unknown_is_written_once(guard, database, 
 async def test_refusal_of_a_call_from_before_the_probe_opens_no_second_incident(
     guard, database, clock
 ):
-    async def probe_passes():
+    async def refused_and_probed():
         await refused(guard, 1070)
         clock.advance(2)
         await call(guard, CallCause(PROBE))
         (incident,) = await all_incidents(database)
         assert incident.closed_at is not None
 
-    await refused(guard, 1070, during=probe_passes)
+    await refused(guard, 1070, during=refused_and_probed)
     (incident,) = await all_incidents(database)
     assert (incident.closed_at, incident.refusals) == (None, 2)
     clock.advance(60)

@@ -13,6 +13,7 @@ from bot.model.health import Part
 from bot.model.organizations.organization import OrganizationKey
 from bot.model.quotas.blocks import BlockCode, Blocks
 from bot.model.quotas.calls import CallCause
+from bot.model.quotas.concurrency import LoweredConcurrency
 from bot.model.quotas.plans import CallClass, Plan
 from bot.model.quotas.quota import Terms
 from bot.ops.clock import SystemClock, since_boot
@@ -109,6 +110,7 @@ async def test_slots_blocks_and_leases_last_as_long_when_the_clock_is_followed(s
         blocks = Blocks().refused(BlockCode.MINUTE, blocked.now, probe=False)
         await quotas.save_blocks(tx, blocked, blocks)
         await probe_job(tx, blocked.id, blocked.key, blocks, ensure=False)
+        await quotas.lower_concurrency(tx, blocked, LoweredConcurrency(7, blocked.now + HOUR))
         await jobs.put(tx, Job("apply:a", "apply", "a", await tx.now()))
         assert [job.key for job in await jobs.claim(tx, "me", 9)] == ["apply:a"]
     machine.off = 0.0
@@ -120,6 +122,7 @@ async def test_slots_blocks_and_leases_last_as_long_when_the_clock_is_followed(s
     async with database.transaction() as tx:
         account = await accounts.load(tx, OrganizationKey("eu", "11"), TERMS)
         assert 50 < account.blocks.longest.until - account.now <= 60
+        assert HOUR - 10 < account.lowered_concurrent.until - account.now <= HOUR
         assert await jobs.claim(tx, "other", 9) == []
         assert await jobs.renew(tx, "me", ["apply:a"]) == {"apply:a"}
 

@@ -51,7 +51,10 @@ class Meter:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """An organization's use of each limit at one moment, known without a call."""
+    """An organization's use of each limit at one moment, known without a call.
+
+    `lowered_until` is there where `limits` has fewer calls at once than the plan.
+    """
 
     key: OrganizationKey
     plan: Plan
@@ -59,6 +62,7 @@ class Standing:
     in_use: InUse
     day: DayUse
     blocks: Blocks
+    lowered_until: float | None = None
 
     @classmethod
     def idle(cls, key: OrganizationKey, plan: Plan) -> "Standing":

@@ -118,11 +118,15 @@ class Checked:
 
 @dataclass(frozen=True, slots=True)
 class PlanSet:
-    """A plan that was set, and the one in force before."""
+    """A plan that was set, and the one in force before.
+
+    `is_lifted` where a 429 had lowered a limit: the plan's is in force again.
+    """
 
     name: str
     before: Plan
     now: Plan
+    is_lifted: bool = False
 
     @property
     def limits(self) -> Limits:

@@ -7,6 +7,7 @@ from typing import Any
 from bot.dataclass import dataclass
 from bot.model.organizations.organization import OrganizationKey
 from bot.model.quotas.blocks import BlockCode, Blocks
+from bot.model.quotas.concurrency import lower_after_refusal
 from bot.model.quotas.days import limit_in_message
 from bot.model.quotas.plans import CallClass, Plan, limits_of
 from bot.model.quotas.quota import InUse, LimitKind, Terms
@@ -70,7 +71,10 @@ class Incidents:
         limit = self._limit_in(refusal) if code is BlockCode.DAY else None
         if limit is not None:
             await quotas.lower_day(tx, account, limit)
-        detail = _detail(await _own_use(tx, account, refusal), refusal, code, limit)
+        own = await _own_use(tx, account, refusal)
+        detail = _detail(own, refusal, code, limit)
+        if code is BlockCode.CONCURRENT:
+            detail["is_lowered"] = await _lower_concurrency(tx, account, refusal, own)
         detail["clients"] = await gateway_waits.use_by_client(tx, account)
         incident_id, is_new = await incidents.count_one(
             tx, account.id, code, detail, at, refusal.reservation.at
@@ -155,6 +159,21 @@ async def probe_job(
 
 def _probe_key(organization: int) -> str:
     return f"{PROBE_JOB}:{organization}"
+
+
+async def _lower_concurrency(
+    tx: Transaction, account: Account, refusal: Refusal, own: Mapping[LimitKind, Meter]
+) -> bool:
+    """Make fewer calls at once from now on; whether the refusal asks for that."""
+    lowered = lower_after_refusal(
+        account.lowered_concurrent,
+        beside=refusal.reservation.granted.concurrent,
+        used=own[LimitKind.CONCURRENT].used,
+        at=account.now - refusal.seconds_ago,
+    )
+    if lowered is not None:
+        await quotas.lower_concurrency(tx, account, lowered)
+    return lowered is not None
 
 
 async def _own_use(tx: Transaction, account: Account, refusal: Refusal) -> dict[LimitKind, Meter]:

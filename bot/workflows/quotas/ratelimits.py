@@ -202,13 +202,14 @@ class RateLimits:
         """
         place = await self._find(person, typed, Directory.named)
         async with self._database.transaction() as tx:
-            before = await quotas.set_plan(tx, place.key, plan) or self._terms.plan_of(place.key)
-            account = await accounts.load_locked(tx, place.key, self._terms)
-            detail = {"plan": plan.value, "before": before.value}
+            before = await accounts.load_locked(tx, place.key, self._terms)
+            await quotas.set_plan(tx, place.key, plan)
+            account = await accounts.load_or_add(tx, place.key, self._terms)
+            detail = {"plan": plan.value, "before": before.plan.value}
             entry = AuditEntry(person.slack_user_id, "plan.set", str(place.key), detail)
             await self._audit.append(tx, entry)
             await bring_forward(tx, account)
-        return PlanSet(place.organization.name, before, plan)
+        return PlanSet(place.organization.name, before.plan, plan, before.is_lowered)
 
     async def _find(
         self,

@@ -1,0 +1,39 @@
+"""How many calls at once a 1070 leaves."""
+
+import pytest
+
+from bot.model.quotas.concurrency import LoweredConcurrency, lower_after_refusal
+from bot.model.quotas.plans import Plan, limits_of
+
+DAY = 24 * 3600.0
+
+
+@pytest.mark.parametrize(
+    ("beside", "used", "limit"),
+    [
+        (7, 8, 7),
+        (9, 10, 9),
+        (5, 6, 5),
+        # It overtook others on the way.
+        (2, 10, 5),
+        # So few every plan allows: another client has the rest.
+        (4, 5, None),
+        (0, 1, None),
+    ],
+)
+def test_refused_call_leaves_as_many_as_were_beside_it(beside, used, limit):
+    lowered = lower_after_refusal(None, beside=beside, used=used, at=100.0)
+    assert lowered == (None if limit is None else LoweredConcurrency(limit, 100.0 + DAY))
+
+
+def test_limit_that_was_lowered_is_not_raised_and_lasts_from_the_last_refusal():
+    known = LoweredConcurrency(6, 50.0 + DAY)
+    lowered = lower_after_refusal(known, beside=9, used=10, at=100.0)
+    assert lowered == LoweredConcurrency(6, 100.0 + DAY)
+
+
+def test_lowered_limit_binds_below_the_plans_and_for_a_day():
+    lowered = LoweredConcurrency(7, 100.0)
+    assert lowered.binds(limits_of(Plan.PREMIUM), 99.0)
+    assert not lowered.binds(limits_of(Plan.PREMIUM), 100.0)
+    assert not lowered.binds(limits_of(Plan.FREE), 99.0)
