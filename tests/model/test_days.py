@@ -84,7 +84,7 @@ def test_a_45_lowers_the_limit_and_never_raises_it():
         ("limit 10.000", 10_000),
         ("limit 5 000 reached", 5000),
         ("Error 45: 2,500 calls; try again in 60 minutes", 2500),
-        ("only 20 calls a day", 20),
+        ("only 200 calls a day", 200),
         ("wait 30 s", None),
         ("the rate limit was exceeded", None),
         ("", None),
@@ -108,6 +108,11 @@ def test_the_limit_in_a_message_is_read_with_its_separators(message, limit):
         ("Retry after 3600", None),
         ("Please wait 900 and try again", None),
         ("Resets at 2026-03-02", None),
+        ("The daily limit was exceeded. It resets at 12 AM.", None),
+        ("The daily (24-hour) limit was exceeded", None),
+        ("The daily limit was exceeded, try again at 5 PM", None),
+        ("Daily limit exceeded (limit of 100 per minute)", None),
+        ("exceeded its limit of 101 calls", 101),
     ],
 )
 def test_limit_is_no_id_no_date_and_no_pause(message, limit):

@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from enum import StrEnum
 
 from bot.dataclass import dataclass
-from bot.model.quotas.blocks import BlockCode
 from bot.model.quotas.reported import ReportedLimits
 
 DAY_SECONDS = 25 * 3600.0
 REPORTED_DAY_SECONDS = 24 * 3600.0
 # The reset is reported in whole seconds.
 _ROUNDING_SECONDS = 1.0
+# As large as the minute's limit, and so no day's: none is documented that is so small.
 SMALLEST_DAY = 100
 _LONGEST_RESET_SECONDS = 90_000  # the 25 hours of the longest day
 
@@ -75,10 +75,7 @@ class DayLedger:
 
 
 def sane(limits: ReportedLimits) -> bool:
-    """If reported numbers mean something: deployments were seen to send zeros on other answers.
-
-    A limit as small as the minute's is the minute's: no day is documented that is so small.
-    """
+    """If reported numbers mean something: deployments were seen to send zeros on other answers."""
     return (
         limits.limit > SMALLEST_DAY
         and 0 <= limits.remaining <= limits.limit
@@ -142,8 +139,8 @@ def limit_in_message(message: str, organization_id: str = "") -> int | None:
     """The limit that the message of a 45 names, as in "exceeded ... of 1,000"; None without one.
 
     Thousands separators are read. A number after "limit of" is the one; of others the largest is
-    taken, and neither the code itself, nor the organization's id, a time or a duration: a lower
-    number read by mistake would cost people their calls.
+    taken, and neither the organization's id, a time or a duration, nor one that is too small for a
+    day's limit, as a code or an hour is: a lower number read by mistake costs people their calls.
     """
     words = _OF_TIME.sub(" ", message)
     found = [(_limit(one[0]), bool(_NAMED.search(words[: one.start()]))) for one in _numbers(words)]
@@ -158,4 +155,4 @@ def _numbers(words: str) -> Iterator[re.Match[str]]:
 
 def _limit(written: str) -> int | None:
     number = int(re.sub(r"\D", "", written))
-    return number if number not in {0, BlockCode.DAY} and number < _NO_LIMIT else None
+    return number if SMALLEST_DAY < number < _NO_LIMIT else None
