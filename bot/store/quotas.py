@@ -228,13 +228,15 @@ async def settle(
 ) -> None:
     """Note that a call's headers came so long ago, and that it has ended now.
 
-    With `request` a call that the database has lost, as at a failover, is counted again.
+    With `request` a call that the database has lost, as at a failover, is counted again: its number
+    may be another call's by now, and then its time is not.
     """
     # On a clock that now shows zero.
     held = HeldCall.answered(headers_at=-seconds_since_headers, ended_at=0.0)
     values = {
         "its_organization": reservation.organization,
         "its_number": reservation.number,
+        "its_time": reservation.at,
         "slot_seconds": held.slot_free_at,
     }
     settled = await tx.connection.execute(_settling(tx.clock), {**tx.clock_parameters, **values})
@@ -254,7 +256,9 @@ async def _count_again(tx: Transaction, request: CallRequest, held: HeldCall) ->
 async def is_settled(tx: Transaction, reservation: Reservation, terms: Terms) -> bool:
     """Whether the call's end is written already; False where the database has lost it."""
     query = select(calls.c.permit_until, calls.c.reserved_at).where(
-        calls.c.organization == reservation.organization, calls.c.number == reservation.number
+        calls.c.organization == reservation.organization,
+        calls.c.number == reservation.number,
+        calls.c.reserved_at == reservation.at,
     )
     row = (await tx.connection.execute(query)).first()
     if row is None:
@@ -275,6 +279,7 @@ def _settling(clock: ColumnElement[float]) -> Update:
         update(calls)
         .where(calls.c.organization == bindparam("its_organization"))
         .where(calls.c.number == bindparam("its_number"))
+        .where(calls.c.reserved_at == bindparam("its_time", type_=EpochSeconds))
         .values(slot_free_at=slot_free_at, permit_until=clock)
     )
 

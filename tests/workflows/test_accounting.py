@@ -247,6 +247,27 @@ async def test_call_that_the_database_lost_is_counted_again(guard, database):
     assert (await the_account(database)).made == 3
 
 
+async def test_lost_call_does_not_end_the_one_that_took_its_number(guard, database, clock):
+    async with AsyncExitStack() as running:
+
+        async def lose_it():
+            """A standby without the last commits goes on, and grants the number again."""
+            async with database.transaction() as tx:
+                newest = (await accounts.load(tx, KEY, TERMS)).made
+                its_number = quota_calls.c.number == newest
+                await tx.connection.execute(delete(quota_calls).where(its_number))
+            clock.advance(0.1)
+            await running.enter_async_context(guard.call(KEY, PERSON))
+
+        await call(guard, during=lose_it)
+        in_use = (await the_account(database)).in_use
+        assert (in_use.minute, in_use.concurrent) == (2, 1)
+        await refused(guard, 44, during=lose_it)
+        account = await the_account(database)
+        assert (account.in_use.minute, account.in_use.concurrent) == (4, 2)
+        assert account.blocks
+
+
 async def test_refusal_whose_commit_is_unknown_is_written_once(guard, database, monkeypatch, tasks):
     honest = type(database).transaction
     broken = []
