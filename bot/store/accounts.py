@@ -23,7 +23,14 @@ from bot.dataclass import dataclass
 from bot.model.organizations.organization import OrganizationKey
 from bot.model.quotas.blocks import Block, BlockCode, Blocks
 from bot.model.quotas.concurrency import LoweredConcurrency
-from bot.model.quotas.days import DAY_SECONDS, DayLedger, DayUse, ReportedDay, day_use
+from bot.model.quotas.days import (
+    DAY_SECONDS,
+    DayLedger,
+    DayUse,
+    ReportedDay,
+    day_began_at,
+    day_use,
+)
 from bot.model.quotas.plans import Limits, Plan, limits_of
 from bot.model.quotas.quota import InUse, Terms
 from bot.store.engine import Transaction
@@ -73,6 +80,11 @@ class Account:
         """The day in force, and what of it is used."""
         ledger = DayLedger(self.made, self.made_before, self.reported, self.lowered_day)
         return day_use(ledger, self.limits.day, self.now)
+
+    @property
+    def day_began_at(self) -> float:
+        """When the day in force began."""
+        return day_began_at(self.reported, self.now)
 
 
 async def load_or_add(tx: Transaction, key: OrganizationKey, terms: Terms) -> Account:

@@ -14,7 +14,7 @@ from sqlalchemy import ColumnElement, Select, bindparam, delete, func, literal, 
 
 from bot.model.organizations.organization import OrganizationKey
 from bot.model.quotas.calls import caller_of, client_named
-from bot.model.quotas.days import DAY_SECONDS, REPORTED_DAY_SECONDS, leaves_day_at
+from bot.model.quotas.days import day_began_at, leaves_day_at
 from bot.model.quotas.plans import Limits
 from bot.model.quotas.quota import Full, Granted, HeldCall, Holdings, LimitKind, Terms
 from bot.model.turns import (
@@ -104,7 +104,7 @@ async def _with_time(
     """The same with the time when the client's share has room again."""
     its = (calls.c.organization == account.id) & (calls.c.slack_user_id == caller_of(turn.client))
     if full.kind is LimitKind.DAY:
-        query = select(calls.c.reserved_at).where(its, calls.c.reserved_at > _day_began_at(account))
+        query = select(calls.c.reserved_at).where(its, calls.c.reserved_at > account.day_began_at)
         nth = query.order_by(calls.c.reserved_at).offset(full.returning - 1).limit(1)
         reserved_at = (await tx.connection.execute(nth)).scalar()
         leaves_at = leaves_day_at(reserved_at or account.now, terms.hold_seconds)
@@ -115,45 +115,34 @@ async def _with_time(
     return replace(full, free_at=held.free_at(full.kind, full.allowed) or account.now)
 
 
-def _day_began_at(account: Account) -> float:
-    """When the day began that calls count against now, as far as that can be told."""
-    any_day = account.now - DAY_SECONDS
-    resets_at = account.day.resets_at
-    return any_day if resets_at is None else max(any_day, resets_at - REPORTED_DAY_SECONDS)
-
-
 async def count_day(tx: Transaction, account: Account, client: str) -> int:
     """A client's calls of the day."""
-    return (await count_days(tx, account, [client]))[client]
+    its = (calls.c.organization == account.id) & (calls.c.slack_user_id == caller_of(client))
+    query = select(func.count()).where(its, calls.c.reserved_at > account.day_began_at)
+    return (await tx.connection.execute(query)).scalar_one()
 
 
-async def count_days(
-    tx: Transaction, account: Account, clients: Collection[str] = ()
+async def use_by_client(tx: Transaction, account: Account, at: float) -> dict[str, list[int]]:
+    """What each client had used then of the minute and of the day, by its name; most first."""
+    began_at = day_began_at(account.reported, at)
+    minute = await _count_by_client(tx, account, at, calls.c.slot_free_at > at)
+    day = await _count_by_client(tx, account, at, calls.c.reserved_at > began_at)
+    names = sorted({*minute, *day}, key=lambda name: (-minute[name], -day[name], name))
+    return {name: [minute[name], day[name]] for name in names}
+
+
+async def _count_by_client(
+    tx: Transaction, account: Account, up_to: float, which: ColumnElement[bool]
 ) -> Counter[str]:
-    """Calls of the day by client; of these clients, or of all."""
     who = calls.c.slack_user_id
-    named = who.in_(map(caller_of, clients)) if clients else who.startswith(caller_of(""))
     query = (
         select(who, func.count())
-        .where(calls.c.organization == account.id, calls.c.reserved_at > _day_began_at(account))
-        .where(named)
+        .where(calls.c.organization == account.id, calls.c.reserved_at <= up_to, which)
+        .where(who.startswith(caller_of("")))
         .group_by(who)
     )
     rows = await tx.connection.execute(query)
     return Counter({client_named(caller) or "": count for caller, count in rows})
-
-
-async def count_minute(tx: Transaction, account: Account) -> Counter[str]:
-    """Slots of the minute by the client that holds them."""
-    rows = await _calls_held(tx, account)
-    return Counter(one.client for one in rows if one.client is not None)
-
-
-async def use_by_client(tx: Transaction, account: Account) -> dict[str, list[int]]:
-    """What each client has used of the minute and of the day, by its name; most first."""
-    minute, day = await count_minute(tx, account), await count_days(tx, account)
-    names = sorted({*minute, *day}, key=lambda name: (-minute[name], -day[name], name))
-    return {name: [minute[name], day[name]] for name in names}
 
 
 async def count_held(tx: Transaction) -> int:

@@ -17,7 +17,7 @@ from sqlalchemy import (
 )
 
 from bot.model.organizations.organization import OrganizationKey
-from bot.model.quotas.days import DAY_SECONDS, REPORTED_DAY_SECONDS
+from bot.model.quotas.days import day_began_at
 from bot.model.quotas.quota import Terms
 from bot.model.quotas.standing import Standing
 from bot.model.quotas.use import HOUR_SECONDS, HourOfCalls
@@ -40,11 +40,12 @@ _HOUR_MICROSECONDS = HOUR_SECONDS * 1_000_000
 
 def standing(account: Account) -> Standing:
     """How an organization stands."""
+    lowered = account.lowered_concurrent
     return Standing(
         key=account.key,
         plan=account.plan,
         limits=account.limits,
-        lowered_until=account.lowered_concurrent and account.lowered_concurrent.until,
+        lowered_until=None if lowered is None else lowered.until,
         in_use=account.in_use,
         day=account.day,
         blocks=account.blocks,
@@ -76,7 +77,7 @@ def _watched(row: Row[Any], terms: Terms, now: float) -> Watched:
 
 
 async def hours_since(tx: Transaction, account: Account, since: float) -> list[HourOfCalls]:
-    """The calls since a full hour within the last 26 hours, by hour, kind and person."""
+    """The calls since a time within the last 26 hours, by hour, kind and person."""
     hour = _hour_of(calls.c.reserved_at)
     query = (
         select(hour, calls.c.kind, calls.c.slack_user_id, func.count().label("calls"))
@@ -113,14 +114,8 @@ async def count_since(tx: Transaction, account: Account, since: float, up_to: in
 
 
 async def own_day(tx: Transaction, account: Account, up_to: int, seconds_ago: float = 0.0) -> int:
-    """The bot's own calls of the day that was in force so long ago, up to the one of that number.
-
-    Where the service reports the day's end, of the 24 hours before it; else of any 25 hours.
-    """
-    at, reported = account.now - seconds_ago, account.reported
-    since = at - DAY_SECONDS
-    if reported is not None and at < reported.resets_at:
-        since = max(since, reported.resets_at - REPORTED_DAY_SECONDS)
+    """The bot's own calls of the day in force so long ago, up to the one of that number."""
+    since = day_began_at(account.reported, account.now - seconds_ago)
     return await count_since(tx, account, since, up_to)
 
 

@@ -6,6 +6,7 @@ from bot.model.quotas.days import (
     DayLedger,
     DaySource,
     DayUse,
+    day_began_at,
     day_use,
     leaves_day_at,
     limit_in_message,
@@ -25,6 +26,18 @@ def test_without_the_services_word_the_day_is_what_was_reserved_since_it_began()
     assert day_use(DayLedger(made=340, made_before=300), 1000, NOW) == DayUse(
         40, 1000, DaySource.PLAN
     )
+
+
+def test_day_begins_25_hours_ago_or_with_a_reset_since_then():
+    assert day_began_at(None, NOW) == NOW - 25 * HOUR
+    day = told(reset=10_000)
+    assert day_began_at(day, NOW) == day.resets_at - 24 * HOUR
+    assert day_began_at(day, day.resets_at - 1) == day.resets_at - 24 * HOUR
+    assert day_began_at(day, day.resets_at) == day.resets_at
+    assert day_began_at(day, day.resets_at + 24 * HOUR) == day.resets_at
+    assert day_began_at(day, day.resets_at + 30 * HOUR) == day.resets_at + 5 * HOUR
+    # The longest day has 25 hours.
+    assert day_began_at(told(reset=90_000), NOW) == NOW + 90_001 - 24 * HOUR
 
 
 def test_a_call_leaves_the_day_25_hours_after_it_may_have_been_counted():

@@ -9,7 +9,7 @@ from sqlalchemy import delete
 from bot.background.tasks import Tasks
 from bot.errors import CommitUnknown, DatabaseUnavailable, QuotaExhausted
 from bot.model.organizations.organization import OrganizationKey
-from bot.model.quotas.calls import PROBE, CallCause
+from bot.model.quotas.calls import GATEWAY, PROBE, CallCause
 from bot.model.quotas.plans import Plan
 from bot.model.quotas.quota import Terms
 from bot.model.quotas.reported import ReportedLimits
@@ -22,6 +22,7 @@ from tests.support.clock import JumpingClock
 
 KEY = OrganizationKey("eu", "10")
 PERSON = CallCause("list", "U1")
+SCRIPT = CallCause(GATEWAY, background=True, client="script")
 HOUR = 3600.0
 plans = {KEY: Plan.FREE}
 TERMS = Terms(lambda key: plans.get(key, Plan.FREE), timeout_seconds=10.0)
@@ -77,7 +78,9 @@ async def all_incidents(database):
 async def test_refusal_that_is_written_late_is_judged_by_its_own_time(
     guard, database, clock, monkeypatch, tasks
 ):
-    for _ in range(99):
+    for _ in range(60):
+        await call(guard, SCRIPT)
+    for _ in range(39):
         await call(guard)
     refused_at = clock.now()
 
@@ -99,6 +102,7 @@ async def test_refusal_that_is_written_late_is_judged_by_its_own_time(
     await tasks.drain(10)
     (incident,) = await all_incidents(database)
     assert incident.detail["own"]["minute"] == [100, 100]
+    assert incident.detail["clients"] == {"script": [60, 60]}
     assert incident.detail["is_foreign"] is False
     assert incident.opened_at == refused_at
 
@@ -123,13 +127,14 @@ async def test_calls_made_after_a_refusal_that_is_written_late_are_not_counted(
         if clock.monotonic() - began > 180 and database.transaction is not honest:
             # Another process is granted calls before this one has written what it knows.
             monkeypatch.setattr(database, "transaction", honest)
-            for _ in range(99):
-                await call(other)
+            for _ in range(80):
+                await call(other, SCRIPT)
 
     await refused(guard, 44, during=go_away)
     await tasks.drain(10)
     (incident,) = await all_incidents(database)
     assert (incident.detail["own"]["minute"], incident.detail["is_foreign"]) == ([1, 100], True)
+    assert incident.detail["clients"] == {}
 
 
 async def test_own_use_of_a_told_day_is_of_that_day(guard, database, clock):
@@ -142,6 +147,16 @@ async def test_own_use_of_a_told_day_is_of_that_day(guard, database, clock):
     (incident,) = await all_incidents(database)
     assert incident.detail["own"]["day"] == [2, 1000]
     assert incident.detail["is_foreign"] is True
+
+
+async def test_own_use_of_a_day_that_began_with_a_reset_is_of_that_day(guard, database, clock):
+    for _ in range(40):
+        await call(guard)
+    await call(guard, reported=ReportedLimits(1000, 1, int(HOUR)))
+    clock.advance(1.5 * HOUR)
+    await refused(guard, 45)
+    (incident,) = await all_incidents(database)
+    assert incident.detail["own"]["day"] == [1, 1000]
 
 
 async def test_more_at_once_than_a_smaller_plan_allows_accuses_nobody(guard, database, monkeypatch):

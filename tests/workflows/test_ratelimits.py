@@ -146,6 +146,28 @@ async def test_steady_pace_at_which_old_calls_leave_has_no_end(ratelimits, inven
     assert (detail.forecast.calls_an_hour, detail.forecast.ends_at) == (30, None)
 
 
+async def test_calls_of_the_day_before_a_reset_are_not_awaited_back(ratelimits, inventory, clock):
+    inventory.reported = ReportedLimits(limit=200, remaining=110, reset_seconds=int(17 * HOUR))
+    await call(inventory, 90)
+    inventory.reported = None
+    clock.advance(17 * HOUR)
+    for _ in range(4):
+        clock.advance(HOUR + 1)
+        await call(inventory, 20)
+    detail = await ratelimits.one(OTTO, "Acme")
+    assert (detail.standing.day.used, detail.forecast.calls_an_hour) == (80, 20)
+    assert detail.forecast.ends_at == pytest.approx(detail.at + 120 / 20 * HOUR)
+
+
+async def test_other_clients_are_foreseen_at_their_pace(ratelimits, inventory):
+    inventory.reported = ReportedLimits(1000, 300, int(14 * HOUR))
+    await call(inventory, 1)
+    detail = await ratelimits.one(OTTO, "Acme")
+    # 699 calls of others in ten hours, and one of ours in the last.
+    ends_in = detail.forecast.ends_at - detail.at
+    assert ends_in == pytest.approx(300 / (699 / 10 + 1) * HOUR, rel=0.001)
+
+
 async def test_the_names_that_are_shown_are_looked_up_at_once_and_no_others(
     ratelimits, inventory, people
 ):

@@ -11,6 +11,7 @@ from bot.model.organizations.organization import OrganizationKey
 from bot.model.quotas.calls import GATEWAY, CallCause
 from bot.model.quotas.plans import Plan
 from bot.model.quotas.quota import Terms
+from bot.model.quotas.reported import ReportedLimits
 from bot.service_errors import RateLimited
 from bot.store import accounts, gateway_waits
 from bot.workflows.quotas.guard import Guard
@@ -131,6 +132,20 @@ async def test_share_bounds_a_client_and_nobody_else(processes):
     await processes[1].make("other")
 
 
+async def test_share_of_the_day_is_whole_again_after_a_reset(processes, clock):
+    await use_up(processes[0], 19, "quarter")
+    async with processes[0].call("quarter") as grant:
+        await grant.responded()
+        await grant.reported(ReportedLimits(120, 100, 3600))
+    clock.advance(61)
+    await use_up(processes[0], 4, "quarter")
+    with pytest.raises(QuotaExhausted) as full:
+        await processes[0].make("quarter")
+    assert full.value.limit_kind == "day"
+    clock.advance(3600)
+    await use_up(processes[0], 4, "quarter")
+
+
 async def test_share_bounds_calls_at_once(processes):
     async with AsyncExitStack() as running:
         for _ in range(2):
@@ -219,5 +234,5 @@ async def test_ledger_names_the_client(processes, database):
     await use_up(processes[0], 2, "b")
     async with database.read_only() as tx:
         account = await accounts.load(tx, KEY, TERMS)
-        assert await gateway_waits.count_days(tx, account) == {"a": 3, "b": 2}
-        assert await gateway_waits.count_minute(tx, account) == {"a": 3, "b": 2}
+        use = await gateway_waits.use_by_client(tx, account, account.now)
+        assert use == {"a": [3, 3], "b": [2, 2]}

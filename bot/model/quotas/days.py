@@ -93,6 +93,16 @@ def reported_day(
     return ReportedDay(limits.limit, limits.remaining, resets_at, number, unsure)
 
 
+def day_began_at(reported: ReportedDay | None, now: float) -> float:
+    """When the day began that calls count against: 25 hours ago, or with a reset since then."""
+    any_day = now - DAY_SECONDS
+    if reported is None:
+        return any_day
+    if now < reported.resets_at:
+        return max(any_day, reported.resets_at - REPORTED_DAY_SECONDS)
+    return max(any_day, reported.resets_at)
+
+
 def leaves_day_at(reserved_at: float, hold_seconds: float) -> float:
     """When a call is of no day any more, where nothing was reported."""
     return reserved_at + hold_seconds + DAY_SECONDS

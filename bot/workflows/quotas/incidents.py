@@ -75,7 +75,7 @@ class Incidents:
         detail = _detail(own, refusal, code, limit)
         if code is BlockCode.CONCURRENT:
             detail["is_lowered"] = await _lower_concurrency(tx, account, refusal, own)
-        detail["clients"] = await gateway_waits.use_by_client(tx, account)
+        detail["clients"] = await gateway_waits.use_by_client(tx, account, at)
         incident_id, is_new = await incidents.count_one(
             tx, account.id, code, detail, at, refusal.reservation.at
         )

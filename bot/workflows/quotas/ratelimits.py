@@ -137,8 +137,9 @@ class RateLimits:
             free_at = await self._free_at(tx, account, standing)
             kept = await quota_use.hours_since(tx, account, first_hour(now) - 2 * HOUR_SECONDS)
             last_hour = await quota_use.count_since(tx, account, now - HOUR_SECONDS, account.made)
+            of_day = await quota_use.hours_since(tx, account, account.day_began_at)
             others = await self._others_used(tx, account)
-        old = [OldCalls(hour.hour_at, hour.calls) for hour in kept]
+        old = [OldCalls(hour.hour_at, hour.calls) for hour in of_day]
         hours = [hour for hour in kept if hour.hour_at >= first_hour(now)]
         pace = forecast(standing.day, last_hour, now, old, others)
         people = await self._names(hours)
