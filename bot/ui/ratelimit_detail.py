@@ -8,7 +8,7 @@ from bot.model.quotas.calls import client_named
 from bot.model.quotas.days import DaySource
 from bot.model.quotas.plans import limits_of
 from bot.model.quotas.quota import LimitKind
-from bot.model.quotas.standing import Meter, Standing
+from bot.model.quotas.standing import Meter, Standing, may_be_smaller_plan
 from bot.model.quotas.use import PEOPLE_SHOWN, Checked, Detail, PlanSet
 from bot.ui import block_kit, ids, text
 from bot.ui.message import Message, SlackBlock
@@ -69,11 +69,15 @@ def _is_day_blocked(one: Detail) -> bool:
 
 
 def _who_used_the_day(one: Detail) -> str:
-    meter = one.standing.meter(LimitKind.DAY)
-    if not _is_day_blocked(one) or meter.used >= meter.limit:
+    day = one.standing.meter(LimitKind.DAY)
+    own = Meter(max(0, day.used - (one.others_used or 0)), day.limit)
+    if not _is_day_blocked(one) or own.used >= own.limit:
         return ""
-    own = f"Gatehouse itself used {meter.used:,} of {meter.limit:,}"
-    return f" The daily limit was used up by another client ({own})."
+    used = f"Gatehouse itself used {own.used:,} of {own.limit:,}"
+    if may_be_smaller_plan(LimitKind.DAY, own):
+        plan = "the organization's plan is smaller than the one set here"
+        return f" Another client used up the daily limit, or {plan} ({used})."
+    return f" The daily limit was used up by another client ({used})."
 
 
 def _soon(one: Detail, at: float) -> str:

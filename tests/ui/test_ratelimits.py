@@ -32,29 +32,9 @@ NASTY = "<!channel> *bold* `x` \u202e" + "ü" * 300
 
 def standing(name="10", *, minute=0, concurrent=0, day=0, blocks=Blocks(), **day_more):  # noqa: B008
     in_use = InUse(minute, concurrent)
-    day_use = DayUse(day, 1000, **{"source": DaySource.PLAN, **day_more})
+    day_use = DayUse(day, **{"limit": 1000, "source": DaySource.PLAN, **day_more})
     key = OrganizationKey("eu", name)
     return Standing(key, Plan.FREE, limits_of(Plan.FREE), in_use, day_use, blocks)
-
-
-def test_fewer_calls_at_once_say_why_and_until_when():
-    one = replace(standing(), plan=Plan.PREMIUM, limits=Limits(100, 10_000, 7))
-    lowered = ratelimit_detail.detail(a_detail(replace(one, lowered_until=NOW + 3600)))
-    check_valid(lowered)
-    why = "\nlowered from 10 after the service blocked more, until"
-    assert f"0/7 {ratelimit_detail.bar(Meter(0, 7))}{why} <!date^{NOW + 3600:.0f}^" in lowered.text
-    assert "lowered" not in told(ratelimit_detail.detail(a_detail(one)))
-
-
-def test_plan_that_is_set_again_says_what_it_lifted():
-    def said(*plans, **more):
-        return ratelimit_detail.plan_set(PlanSet("Acme", *plans, **more)).text
-
-    lifted = "What the service's errors had lowered is lifted."
-    assert said(Plan.FREE, Plan.FREE).endswith("at once. Nothing changed.")
-    assert said(Plan.FREE, Plan.FREE, is_lifted=True).endswith(f"at once. {lifted}")
-    assert said(Plan.FREE, Plan.PREMIUM, is_lifted=True).endswith(f"at once. {lifted}")
-    assert said(Plan.FREE, Plan.PREMIUM).endswith("at once.")
 
 
 def a_detail(one, *, hours=(), pace=None, others=None, free_at=None, name="Acme"):
@@ -174,6 +154,26 @@ def test_the_source_of_the_days_limit_and_others_use_are_told():
     assert "about 80 by other clients" in message.text
 
 
+DAY_BLOCKED = Blocks().refused(BlockCode.DAY, NOW, probe=False)
+
+
+def test_who_used_up_the_day_is_told_without_the_calls_of_others():
+    reported = standing(day=996, blocks=DAY_BLOCKED, source=DaySource.REPORTED)
+    used = "used up by another client (Gatehouse itself used 96 of 1,000)"
+    assert used in ratelimit_detail.detail(a_detail(reported, others=900)).text
+    own = ratelimit_detail.detail(a_detail(standing(day=1000, blocks=DAY_BLOCKED))).text
+    assert "another client" not in own
+
+
+def test_plan_that_may_be_too_large_for_the_day_is_named():
+    one = standing(day=1001, blocks=DAY_BLOCKED, limit=10_000)
+    words = (
+        "Another client used up the daily limit, or the organization's plan is smaller than the one"
+        " set here (Gatehouse itself used 1,001 of 10,000)."
+    )
+    assert words in ratelimit_detail.detail(a_detail(one)).text
+
+
 @pytest.mark.parametrize(
     ("pace", "words"),
     [
@@ -213,3 +213,23 @@ def test_a_check_says_what_happened():
 @pytest.mark.parametrize("value", ["", "x", "-1", "9" * 30, "٣"])
 def test_a_page_that_cannot_be_read_is_the_first(value):
     assert paging.page_of(value) == 0
+
+
+def test_fewer_calls_at_once_say_why_and_until_when():
+    one = replace(standing(), plan=Plan.PREMIUM, limits=Limits(100, 10_000, 7))
+    lowered = ratelimit_detail.detail(a_detail(replace(one, lowered_until=NOW + 3600)))
+    check_valid(lowered)
+    why = "\nlowered from 10 after the service blocked more, until"
+    assert f"0/7 {ratelimit_detail.bar(Meter(0, 7))}{why} <!date^{NOW + 3600:.0f}^" in lowered.text
+    assert "lowered" not in told(ratelimit_detail.detail(a_detail(one)))
+
+
+def test_plan_that_is_set_again_says_what_it_lifted():
+    def said(*plans, **more):
+        return ratelimit_detail.plan_set(PlanSet("Acme", *plans, **more)).text
+
+    lifted = "What the service's errors had lowered is lifted."
+    assert said(Plan.FREE, Plan.FREE).endswith("at once. Nothing changed.")
+    assert said(Plan.FREE, Plan.FREE, is_lifted=True).endswith(f"at once. {lifted}")
+    assert said(Plan.FREE, Plan.PREMIUM, is_lifted=True).endswith(f"at once. {lifted}")
+    assert said(Plan.FREE, Plan.PREMIUM).endswith("at once.")

@@ -49,6 +49,12 @@ class Meter:
         return self.used / self.limit if self.limit else 1.0
 
 
+def may_be_smaller_plan(kind: LimitKind, own: Meter) -> bool:
+    """Whether the bot was above the limit of a smaller plan, which may be the organization's."""
+    smallest: int = getattr(limits_of(Plan.FREE), kind.value)
+    return own.limit > own.used > smallest
+
+
 @dataclass(frozen=True, slots=True)
 class Standing:
     """An organization's use of each limit at one moment, known without a call.

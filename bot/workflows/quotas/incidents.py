@@ -9,9 +9,9 @@ from bot.model.organizations.organization import OrganizationKey
 from bot.model.quotas.blocks import BlockCode, Blocks
 from bot.model.quotas.concurrency import lower_after_refusal
 from bot.model.quotas.days import limit_in_message
-from bot.model.quotas.plans import CallClass, Plan, limits_of
+from bot.model.quotas.plans import CallClass
 from bot.model.quotas.quota import InUse, LimitKind, Terms
-from bot.model.quotas.standing import Meter
+from bot.model.quotas.standing import Meter, may_be_smaller_plan
 from bot.store import accounts, gateway_waits, incidents, jobs, outbox, quota_use, quotas
 from bot.store.accounts import Account
 from bot.store.engine import Transaction
@@ -208,8 +208,7 @@ def _detail(
         "words": refusal.words,
         "sent_code": refusal.code,
         "is_foreign": own.used < own.limit,
-        # The bot was above the limit of a smaller plan, which may be the organization's.
-        "may_be_plan": own.limit > own.used > getattr(limits_of(Plan.FREE), kind.value),
+        "may_be_plan": may_be_smaller_plan(kind, own),
         "own": {kind.value: [meter.used, meter.limit] for kind, meter in meters.items()},
     }
 
