@@ -102,7 +102,8 @@ class ClientCall:
 class LineStanding:
     """What the line of an organization is judged by, at one moment.
 
-    `limits` are those in force; `day_used` what is used of the day's.
+    `limits` are those in force; `day_used` what is used of the day's; `is_stalled` while the
+    service stands still.
     """
 
     now: float
@@ -110,6 +111,7 @@ class LineStanding:
     day_used: int
     calls: Sequence[ClientCall]
     waiting: Sequence[Waiting]
+    is_stalled: bool = False
 
     @property
     def room(self) -> int:
@@ -126,7 +128,9 @@ class LineStanding:
         for kind, most in allowed.items():
             if self._left_of(kind) <= 0:
                 free_at = resets_at if kind is LimitKind.DAY else self._holdings.free_at(kind, most)
-                return Full(kind, most - self._left_of(kind), most, free_at)
+                is_stalled = kind is LimitKind.CONCURRENT and self.is_stalled
+                used = most - self._left_of(kind)
+                return Full(kind, used, most, free_at, is_stalled=is_stalled)
         return None
 
     def with_line(self, waiting: Sequence[Waiting]) -> "LineStanding":

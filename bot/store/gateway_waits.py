@@ -94,8 +94,9 @@ async def decide(
 
 
 def limits_in_force(account: Account) -> Limits:
-    """The plan's limits, with the day's as the service told it."""
-    return replace(account.limits, day=account.day.limit)
+    """The plan's limits, with the day's as the service told it; one at a time while it stalls."""
+    limits = replace(account.limits, day=account.day.limit)
+    return replace(limits, concurrent=1) if account.in_use.is_stalled else limits
 
 
 async def _with_time(
@@ -224,7 +225,8 @@ async def standing(tx: Transaction, account: Account) -> LineStanding:
     waiting = [Waiting(row.ticket, row.client) for row in await tx.connection.execute(line)]
     held = await _calls_held(tx, account)
     limits = limits_in_force(account)
-    return LineStanding(account.now, limits, account.day.used, held, waiting)
+    is_stalled = account.in_use.is_stalled
+    return LineStanding(account.now, limits, account.day.used, held, waiting, is_stalled)
 
 
 async def count_waiting(tx: Transaction) -> int:

@@ -169,4 +169,4 @@ def test_stalled_service_gets_one_call_at_a_time():
     decision = decide(
         CallClass.PERSON, NOW, limits=FREE, in_use=in_use, day=NO_DAY, blocks=Blocks()
     )
-    assert decision == Full(LimitKind.CONCURRENT, 1, 1)
+    assert decision == Full(LimitKind.CONCURRENT, 1, 1, is_stalled=True)

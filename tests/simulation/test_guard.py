@@ -99,11 +99,11 @@ async def test_through_the_guard_people_get_their_fifth_at_once(ledger):
     assert 160 <= len(world.service.arrivals) - person.granted <= 240
 
 
-async def stand_still(ledger, seconds: float, seed: int) -> int:
+async def stand_still(ledger, seconds: float, seed: int, *, counts_late: bool = False) -> int:
     """Ten callers with pauses, and a service that stands still; how many calls it refused."""
     service = Service([SlidingLog(100)], concurrent=10)
     world = World(ledger, service, Network(), seed)
-    world.standstill = (60.0, 60.0 + seconds)
+    world.standstill, world.counts_late = (60.0, 60.0 + seconds), counts_late
     for _ in range(10):
         caller = Caller(Process(), CallClass.PERSON, pause=lambda: 4.0)
         world.start(caller, world.dice.uniform(0, 4))
@@ -113,6 +113,12 @@ async def stand_still(ledger, seconds: float, seed: int) -> int:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("seconds", "most"), [(14, 0), (30, 2), (60, 4)])
+@pytest.mark.parametrize(("seconds", "most"), [(14, 0), (30, 2), (60, 4), (120, 8)])
 async def test_standstill_of_the_service_is_not_worked_against(ledger, seconds, most):
     assert await stand_still(ledger, seconds, seed=7) <= most
+
+
+@pytest.mark.slow
+async def test_standstill_costs_no_more_than_it_held_where_calls_are_counted_late(ledger):
+    # What it held comes at once at the end, and counts for a minute beside what is granted then.
+    assert await stand_still(ledger, 120, seed=7, counts_late=True) <= 24

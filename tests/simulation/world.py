@@ -68,6 +68,8 @@ class World:
         self._waiting: deque[Caller] = deque()
         # While the service stands still, from a time to a time: what arrives waits for its end.
         self.standstill = (0.0, 0.0)
+        # Whether it counts what has waited so at that end only.
+        self.counts_late = False
 
     def at(self, when: float, handler: Handler, *args: object) -> None:
         heapq.heappush(self._events, (when, next(self._order), handler, args))
@@ -114,7 +116,8 @@ class World:
         out, work, back = self.network.trip(self.dice)
         begins, ends = self.standstill
         if begins <= self.now + out < ends:
-            work += ends - self.now - out
+            waits = ends - self.now - out
+            out, work = (out + waits, work) if self.counts_late else (out, work + waits)
         self.at(self.now + out, self._arrive, work)
         life = caller.process.life
         if out + work + back < TIMEOUT_SECONDS:

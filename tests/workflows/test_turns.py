@@ -12,7 +12,7 @@ from bot.model.quotas.calls import GATEWAY, CallCause
 from bot.model.quotas.plans import Plan
 from bot.model.quotas.quota import Terms
 from bot.model.quotas.reported import ReportedLimits
-from bot.service_errors import RateLimited
+from bot.service_errors import RateLimited, ServiceTimeout
 from bot.store import accounts, gateway_waits
 from bot.workflows.quotas.guard import Guard
 from bot.workflows.quotas.incidents import Incidents
@@ -154,6 +154,28 @@ async def test_share_bounds_calls_at_once(processes):
         with pytest.raises(QuotaExhausted) as full:
             await processes[1].make("quarter")
         assert full.value.limit_kind == "concurrent"
+
+
+async def test_clients_wait_for_one_call_at_a_time_while_the_service_stands_still(
+    processes, database, clock
+):
+    for _ in range(4):
+        with pytest.raises(ServiceTimeout):
+            async with processes[0].call():
+                raise ServiceTimeout("inventory", "No answer.")
+    clock.advance(16)
+    async with processes[0].call():
+        async with database.read_only() as tx:
+            account = await accounts.load(tx, KEY, TERMS)
+            assert (await gateway_waits.standing(tx, account)).room == 0
+        for seconds in (0.0, 2.0):
+            with pytest.raises(QuotaExhausted, match="isn't answering calls") as full:
+                await processes[1].make("b", seconds)
+            assert full.value.limit_kind == "concurrent"
+        with pytest.raises(QuotaExhausted, match="so Gatehouse makes one at a time"):
+            async with processes[1].guard.call(KEY, CallCause("check", "U1")):
+                pass
+    await processes[1].tasks.drain(PATIENCE)
 
 
 async def test_client_that_has_used_less_goes_first(processes, clock):

@@ -126,7 +126,8 @@ class Full:
 
     `free_at` is when the next call of this class fits, as soon as the ledger has told that: it is
     when so many calls as `returning` says hold nothing any more. `is_of_person` says that it is not
-    the organization's limit but what one person may use of it.
+    the organization's limit but what one person may use of it, `is_stalled` that the service stands
+    still, so that one call at a time is made.
     """
 
     kind: LimitKind
@@ -134,6 +135,7 @@ class Full:
     allowed: int
     free_at: float | None = None
     is_of_person: bool = False
+    is_stalled: bool = False
 
     @property
     def returning(self) -> int:
@@ -177,7 +179,9 @@ def decide(
     if in_use.minute >= allowed.minute:
         return Full(LimitKind.MINUTE, in_use.minute, allowed.minute)
     if in_use.concurrent >= allowed.concurrent:
-        return Full(LimitKind.CONCURRENT, in_use.concurrent, allowed.concurrent)
+        is_stalled = in_use.is_stalled
+        used, most = in_use.concurrent, allowed.concurrent
+        return Full(LimitKind.CONCURRENT, used, most, is_stalled=is_stalled)
     return Granted(in_use.minute, day.used, in_use.concurrent)
 
 

@@ -19,6 +19,9 @@ _USED_UP = {
 }
 
 _OWN_USED_UP = "You've used {allowed:,} calls per minute of {whose}, the most for one person."
+_STALLED = (
+    "The inventory service isn't answering calls for {whose}, so Gatehouse makes one at a time."
+)
 
 
 def as_error(not_now: NotNow, key: OrganizationKey, name: str | None = None) -> QuotaError:
@@ -40,11 +43,16 @@ def _whose(key: OrganizationKey) -> str:
 
 def _exhausted(full: Full, whose: str, now: float) -> QuotaExhausted:
     free_at = full.free_at if full.free_at is not None else now
-    sentence = _OWN_USED_UP if full.is_of_person else _USED_UP[full.kind]
-    used = sentence.format(allowed=full.allowed, whose=whose)
+    used = _used_up(full).format(allowed=full.allowed, whose=whose)
     latest = " at the latest" if full.kind is LimitKind.CONCURRENT else ""
     sentence = f"{used} Nothing was sent. The next slot is free {_when(free_at, now)}{latest}."
     return _quota_exhausted(sentence, full.kind, free_at, now)
+
+
+def _used_up(full: Full) -> str:
+    if full.is_stalled:
+        return _STALLED
+    return _OWN_USED_UP if full.is_of_person else _USED_UP[full.kind]
 
 
 def _others_wait(others: OthersWait, whose: str, now: float) -> QuotaExhausted:
