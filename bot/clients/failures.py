@@ -165,6 +165,10 @@ def _why_never_sent(call: ServiceCall, accident: Exception) -> ServiceUnreachabl
         why = f"{call.subject} has an invalid TLS certificate."
     elif isinstance(accident, (aiohttp.ClientConnectorDNSError, aiohttp.InvalidURL)):
         why, may_help = f"{call.subject} can't be reached: its host name doesn't exist.", True
+    elif isinstance(accident, aiohttp.ClientHttpProxyError):
+        # Its answer to CONNECT: the service has heard nothing.
+        why = f"{call.subject} can't be reached: the proxy declined (HTTP {accident.status})."
+        may_help = accident.status >= HTTPStatus.INTERNAL_SERVER_ERROR
     elif isinstance(accident, aiohttp.ClientConnectorError):
         why, may_help = f"{call.subject} can't be reached.", True
     elif isinstance(accident, UnsendableError):

@@ -7,9 +7,13 @@ from contextlib import suppress
 import aiohttp
 import pytest
 from slack_sdk.errors import SlackClientError
+from yarl import URL
 
+from bot.clients.calls import ServiceCall
 from bot.clients.http import open_session
 from bot.clients.proxies import proxy_for, slack_web_client
+from bot.service_errors import ServiceUnreachable
+from tests.support.http import open_bench
 
 ELSEWHERE = "http://127.0.0.1:9"
 
@@ -46,6 +50,28 @@ async def test_services_and_slack_are_called_through_the_proxy(asked) -> None:
     await call_everybody()
     # A GET that gets no answer is sent a second time.
     assert list(dict.fromkeys(asked)) == [f"{ELSEWHERE}/v2/Flows", f"{ELSEWHERE}/api/auth.test"]
+
+
+@pytest.mark.parametrize(("status", "may_help"), [(502, True), (407, False)])
+async def test_call_that_the_proxy_declines_is_told_as_unsent(
+    monkeypatch, status, may_help
+) -> None:
+    async def decline(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 %d No\r\nContent-Length: 0\r\n\r\n" % status)
+        await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(decline, "127.0.0.1", 0)
+    host, port = server.sockets[0].getsockname()
+    monkeypatch.setenv("HTTPS_PROXY", f"http://{host}:{port}")
+    call = ServiceCall("email", "the email service", "GET", URL("https://elsewhere.example/v3"))
+    async with server, open_bench() as bench:
+        with pytest.raises(
+            ServiceUnreachable, match=rf"the proxy declined \(HTTP {status}\)"
+        ) as got:
+            await bench.request(call)
+    assert (got.value.sent, got.value.retryable) == (False, may_help)
 
 
 async def test_no_proxy_holds_for_all(asked, monkeypatch) -> None:
