@@ -277,14 +277,20 @@ class OrganizationDirectory:
                 self._failures.note(center, error)
                 self.note_failure(center, error)
                 if isinstance(error, ServiceRefused):
-                    # Perhaps the organization is gone: the next one names none, as the first did.
-                    self._gone[center] = key.organization_id
+                    self.note_declined(key)
                 raise
             self._failures.forget(center)
             self._gone.pop(center, None)
             return await self._keep(center, organizations)
 
         return await self._calls.get(center, call, fresh=True)
+
+    def note_declined(self, key: OrganizationKey) -> None:
+        """Note that the service declined a call that named an organization.
+
+        Perhaps that is gone: the next listing names none, as the first did.
+        """
+        self._gone[key.data_center] = key.organization_id
 
     async def representative(self, center: str) -> str:
         """Return the organization that the next listing of a data center names; "" for none."""

@@ -24,6 +24,7 @@ from bot.store.engine import Database
 from bot.store.jobs import Job
 from bot.store.outbox import OutboxMessage, SentCard
 from bot.ui import incidents as ui
+from bot.workflows.directory import OrganizationDirectory
 from bot.workflows.quotas.alerts import Alerts, Probes
 from bot.workflows.quotas.guard import Guard
 from bot.workflows.quotas.incidents import Incidents
@@ -53,6 +54,9 @@ class FakeDirectory:
     async def accept(self, key, found) -> None:
         self.accepted.append((key, found))
 
+    def note_declined(self, key) -> None:
+        pass
+
 
 class FakeInventory:
     """Asks the real guard, and answers as it is told."""
@@ -66,6 +70,7 @@ class FakeInventory:
         # Raised before the guard is asked, as by a credential that cannot be renewed.
         self.unsigned: Exception | None = None
         self.during: Callable[[], Awaitable[None]] | None = None
+        self.listing: list[object] = ["the listing"]
 
     async def organizations(self, key, cause):
         if self.unsigned is not None:
@@ -79,7 +84,7 @@ class FakeInventory:
                 await grant.refused(self.error)
             if self.error is not None:
                 raise self.error
-        return ["the listing"]
+        return self.listing
 
 
 @pytest.fixture
@@ -262,6 +267,27 @@ async def test_organization_that_is_gone_is_not_blocked_for_ever(
         incident = await incidents.load(tx, 1)
     assert "*Closed*" in ui.card(incident, "Acme").text
     assert "not listed by the service any more" in ui.cleared_note(incident, "Acme").text
+
+
+async def test_default_organization_that_is_gone_is_not_blocked_for_ever(
+    database, clock, inventory
+):
+    """All listings name it, as long as it is listed."""
+    directory = OrganizationDirectory(inventory, database, clock, 300, {})
+    await be_refused(inventory)
+    acme = Organization(organization_id="10", name="Acme", is_default_org=True)
+    inventory.listing = [acme]
+    await directory.directory(CallCause("list", "U1"))
+    inventory.error = ServiceRefused("inventory", "Unknown.", status=404)
+    clock.advance(60)
+    await probe_in_vain(database, inventory, directory, inventory.error)
+    inventory.error, inventory.listing = None, [Organization(organization_id="11", name="Other")]
+    clock.advance(300)
+    listed = await directory.directory(CallCause("list", "U1"))
+    assert [place.organization.name for place in listed.places] == ["Other"]
+    inventory.error = ServiceRefused("inventory", "Unknown.", status=404)
+    assert await probe(database, inventory, directory) is None
+    assert await count_open(database) == 0
 
 
 async def test_a_probe_whose_answer_cannot_be_read_ends_nothing_and_is_made_once_a_pause(

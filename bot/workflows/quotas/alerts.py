@@ -79,6 +79,9 @@ class Probes:
             # The data center was taken out of the settings.
             await self._end(lease.database, key, "is not in the settings any more")
         except ServiceError as error:
+            if isinstance(error, ServiceRefused):
+                # Nobody is listed by it any more, or all listings would be as blocked as it is.
+                self._directory.note_declined(key)
             if isinstance(error, _DECLINED) and await self._is_gone(key):
                 await self._end(lease.database, key, "is not listed by the service any more")
                 return None
