@@ -73,6 +73,22 @@ def test_the_state_machine_is_told_who_asked_who_approved_and_the_times() -> Non
 
 
 @pytest.mark.parametrize(
+    ("state", "needed", "has_enough"),
+    [
+        (State.PENDING, 1, True),
+        (State.PENDING, 0, True),
+        (State.PENDING, 2, False),
+        (State.APPLIED, 1, False),
+    ],
+)
+def test_who_waits_with_one_approval_has_enough_where_one_is_needed(
+    state: State, needed: int, has_enough: bool
+) -> None:
+    approved = replace(REQUEST, state=state, progress=Progress(approvals=(Approval(ADA, NOW),)))
+    assert approved.has_enough_approvals(needed) is has_enough
+
+
+@pytest.mark.parametrize(
     ("progress", "is_over"),
     [
         (Progress(), False),
