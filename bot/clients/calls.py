@@ -1,6 +1,6 @@
 """One call to a service and its answer, as values that never print a credential."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import field
 from typing import Literal, Protocol
@@ -87,17 +87,23 @@ class OpenAttempt(Protocol):
         """Entered before anything is sent, left when the whole body is read, or with the error."""
 
 
+def at_any_time() -> bool:
+    """Whether a request may be written that nothing forbids."""
+    return True
+
+
+@dataclass(frozen=True, slots=True)
 class Unguarded:
     """An attempt that nobody needs to hear of: the flow and the email service have no quota."""
 
-    def may_send(self) -> bool:
-        """At any time."""
-        return True
+    may_send: Callable[[], bool] = at_any_time
 
     async def responded(self, status: int, headers: Mapping[str, str]) -> None:
         """Nothing to do."""
 
 
-def unguarded() -> AbstractAsyncContextManager[Attempt]:
+def unguarded(
+    may_send: Callable[[], bool] = at_any_time,
+) -> AbstractAsyncContextManager[Attempt]:
     """The `OpenAttempt` of services without a quota."""
-    return nullcontext(Unguarded())
+    return nullcontext(Unguarded(may_send))

@@ -1,6 +1,6 @@
 """The flow service: the list of test users of a flow, read and replaced as a whole."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from http import HTTPStatus
 from typing import Literal
@@ -8,7 +8,7 @@ from typing import Literal
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, SecretStr
 from yarl import URL
 
-from bot.clients.calls import Answer, ServiceCall
+from bot.clients.calls import Answer, OpenAttempt, ServiceCall, at_any_time, unguarded
 from bot.clients.credentials import basic
 from bot.clients.failures import json_of, model_of, wrong_form
 from bot.clients.http import ServiceHttp
@@ -56,15 +56,22 @@ class FlowClient:
         """The identities as the service has them now, in its order. Raises a ServiceError."""
         return await self._identities(flow_sid, self._call("GET", flow_sid))
 
-    async def replace(self, flow_sid: str, identities: Sequence[str]) -> list[str]:
+    async def replace(
+        self,
+        flow_sid: str,
+        identities: Sequence[str],
+        may_send: Callable[[], bool] = at_any_time,
+    ) -> list[str]:
         """Sends the whole list once, and returns the list that the answer says is stored.
 
         Whether that is what was sent is for the caller to see. Never repeated by itself: after a
         ServiceUnreachable or ServiceTimeout the list may have been replaced all the same.
+        `may_send` is asked right before the list is written; without it nothing is sent.
         """
         # A form cannot say "no values": one empty value is the empty list.
         form = [(self._form_field, identity) for identity in identities or [""]]
-        return await self._identities(flow_sid, self._call("POST", flow_sid, form))
+        call = self._call("POST", flow_sid, form)
+        return await self._identities(flow_sid, call, partial(unguarded, may_send))
 
     def _call(
         self,
@@ -83,8 +90,10 @@ class FlowClient:
             missing=MISSING,
         )
 
-    async def _identities(self, flow_sid: str, call: ServiceCall) -> list[str]:
-        return await self._http.request(call, partial(_identities_in, call, flow_sid))
+    async def _identities(
+        self, flow_sid: str, call: ServiceCall, attempts: OpenAttempt = unguarded
+    ) -> list[str]:
+        return await self._http.request(call, partial(_identities_in, call, flow_sid), attempts)
 
 
 def _identities_in(call: ServiceCall, flow_sid: str, answer: Answer) -> list[str]:

@@ -117,6 +117,13 @@ async def test_the_answer_is_returned_whatever_was_sent(
     assert await a_client(bench).replace(SID, PEOPLE) == stored
 
 
+async def test_an_update_that_may_not_be_sent_any_more_is_not_written(bench: Bench) -> None:
+    async with open_form_server() as (url, forms):
+        with pytest.raises(ServiceUnreachable, match="held up") as caught:
+            await a_client(bench, url).replace(SID, PEOPLE, lambda: False)
+    assert (caught.value.sent, forms) == (False, [])
+
+
 async def test_an_update_that_breaks_is_not_sent_again(bench: Bench) -> None:
     async with RawServer(None).running() as server:
         with pytest.raises(ServiceUnreachable):

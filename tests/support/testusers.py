@@ -9,7 +9,12 @@ from bot.model.testusers.approval import Rules
 from bot.model.testusers.requests import Request
 from bot.parsing.testusers import ChangeRequest, parse_testusers
 from bot.permissions import Person, Policy, Role
-from bot.service_errors import ServiceError, ServiceRefused, ServiceTimeout
+from bot.service_errors import (
+    ServiceError,
+    ServiceRefused,
+    ServiceTimeout,
+    ServiceUnreachable,
+)
 from bot.store import jobs, outbox, requests
 from bot.store.audit import AuditStore
 from bot.store.engine import Database
@@ -124,9 +129,11 @@ class FakeFlowService:
         self._known(flow_sid)
         return list(self.lists[flow_sid])
 
-    async def replace(self, flow_sid: str, identities) -> list[str]:
+    async def replace(self, flow_sid: str, identities, may_send) -> list[str]:
         if self.on_call:
             await self.on_call("replace")
+        if not may_send():
+            raise ServiceUnreachable("flow", "The call was held up.", sent=False)
         if self.post_faults:
             raise self.post_faults.pop(0)
         self._known(flow_sid)

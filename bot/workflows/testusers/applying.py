@@ -195,7 +195,9 @@ class Applying:
         """
         lease.check()
         try:
-            answered = await self._setup.service().replace(flow.sid, plan.after)
+            # Asked again once there is a connection: to make one takes up to 5 s.
+            service, may_send = self._setup.service(), lambda: lease.is_fresh
+            answered = await service.replace(flow.sid, plan.after, may_send)
         except (ServiceError, NotConfigured) as error:
             if failing.is_certain(error):
                 async with self._setup.database.transaction() as tx:

@@ -31,8 +31,13 @@ class FlowService(Protocol):
         """Return the identities that are listed now."""
         ...
 
-    async def replace(self, flow_sid: str, identities: Sequence[str]) -> Sequence[str]:
-        """Send the whole list once; return the one that the service answers with."""
+    async def replace(
+        self, flow_sid: str, identities: Sequence[str], may_send: Callable[[], bool]
+    ) -> Sequence[str]:
+        """Send the whole list once; return the one that the service answers with.
+
+        `may_send` is asked right before the list is written; without it nothing is sent.
+        """
         ...
 
 

@@ -67,7 +67,9 @@ class Flows:
         """The list, sooner or later."""
         return await at_their_place(self.loop, self._read(flow_sid))
 
-    async def replace(self, flow_sid: str, identities: Any) -> list[str]:
+    async def replace(
+        self, flow_sid: str, identities: Any, _may_send: Callable[[], bool]
+    ) -> list[str]:
         """Store the list: now, late, or never; two at once are a fault of the bot's."""
         process = PROCESS.get()
         others = {one for one in self.posting.get(flow_sid, ()) if one not in self.loop.dead}

@@ -344,6 +344,25 @@ async def test_a_process_that_slept_just_before_sending_does_not_send(world):
     assert world.service.posts == [("+1",)]
 
 
+async def test_a_machine_that_slept_while_connecting_does_not_send(world):
+    """The event loop's time stands still then, and so do its time-outs."""
+    request = await approved(world, "add welcome +1")
+
+    async def sleep(call: str) -> None:
+        if call == "replace":
+            world.service.on_call = None
+            world.clock.advance(6)
+
+    world.service.on_call = sleep
+    await world.work()
+    assert world.service.posts == []
+    async with world.database.read_only() as tx:
+        assert await flows.posts(tx, WELCOME) == []
+    await world.pass_time(1)
+    assert world.service.posts == [("+1",)]
+    assert (await world.stored(request)).state is State.APPLIED
+
+
 async def test_what_is_stored_before_sending_settles_a_crash_after_it(world):
     request = await approved(world, "add welcome +1")
 

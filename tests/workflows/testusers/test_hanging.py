@@ -52,9 +52,9 @@ class ServiceWhosePostsHang(HangingService):
 
     read = FakeFlowService.read
 
-    async def replace(self, flow_sid: str, identities) -> list[str]:
+    async def replace(self, flow_sid: str, identities, may_send) -> list[str]:
         await self._hang(flow_sid)
-        return await super().replace(flow_sid, identities)
+        return await super().replace(flow_sid, identities, may_send)
 
 
 class Seen:

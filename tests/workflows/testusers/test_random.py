@@ -60,11 +60,11 @@ class WatchedService(FakeFlowService):
     world: "Random | None" = None
     crashes: list[str] = field(default_factory=list)
 
-    async def replace(self, flow_sid, identities):
+    async def replace(self, flow_sid, identities, may_send):
         await self.world.check(tuple(self.lists[flow_sid]), tuple(identities))
         if self.crashes and self.crashes[0] == "crash":
             raise Crash(self.crashes.pop())
-        answer = await super().replace(flow_sid, identities)
+        answer = await super().replace(flow_sid, identities, may_send)
         if self.crashes:
             raise Crash(self.crashes.pop())
         return answer

@@ -106,7 +106,7 @@ class RoughService(FakeFlowService):
         self.seen = await super().read(flow_sid)
         return self.seen
 
-    async def replace(self, flow_sid: str, identities) -> list[str]:
+    async def replace(self, flow_sid: str, identities, may_send) -> list[str]:
         """Store a list."""
         await self.before_update(self.listed, list(identities))
         if self.crash == "before":
@@ -114,7 +114,7 @@ class RoughService(FakeFlowService):
             raise Crash
         if "POST" in self.hidden:
             raise no_such_flow()
-        answer = await self._store(flow_sid, self._kept(identities))
+        answer = await self._store(flow_sid, self._kept(identities), may_send)
         if self.crash:
             self.crash = ""
             raise Crash
@@ -127,12 +127,12 @@ class RoughService(FakeFlowService):
             raise refused
         return [*identities, self.keeps]
 
-    async def _store(self, flow_sid: str, identities: list[str]) -> list[str]:
+    async def _store(self, flow_sid: str, identities: list[str], may_send) -> list[str]:
         if self.fails_with in identities:
             raise ServiceFailed("flow", "Not with that one.", status=502)
         before = len(self.in_the_air)
         try:
-            return await super().replace(flow_sid, identities)
+            return await super().replace(flow_sid, identities, may_send)
         finally:
             self.sent_at += [self.now()] * (len(self.in_the_air) - before)
 
