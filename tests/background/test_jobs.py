@@ -135,6 +135,21 @@ async def until_asleep(clock, count=2):
             await asyncio.sleep(0.005)
 
 
+async def test_lease_grows_old_while_the_machine_sleeps(database, clock, monkeypatch):
+    """The monotonic clock stands still then, as the event loop's does."""
+    asleep = [0.0]
+    monkeypatch.setattr(clock, "since_boot", lambda: clock.monotonic() + asleep[0])
+    work = Work()
+    await put(database)
+    async with running(database, clock, work):
+        await work.seen(1)
+        (lease,) = work.leases
+        lease.check()
+        asleep[0] = 3600.0
+        with pytest.raises(LeaseLost):
+            lease.check()
+
+
 async def test_a_job_is_not_run_before_its_time(database, clock):
     work = Work()
     await put(database, after=5)

@@ -104,6 +104,22 @@ async def test_server_ends_what_a_stopped_process_left_open(postgres_url, clock)
 
 
 @pytest.mark.postgres
+async def test_migration_takes_longer_than_any_other_statement_may(
+    postgres_url, clock, monkeypatch
+):
+    """The driver gives up by itself, whatever the server is told."""
+    monkeypatch.setattr("bot.store.postgres.STATEMENT_SECONDS", 0.05)
+    long = text("SELECT pg_sleep(0.2)")
+    database = Database(postgres_url, clock)
+    with pytest.raises(DatabaseUnavailable):
+        async with database.transaction() as tx:
+            await tx.connection.execute(long)
+    async with database.migrating() as tx:
+        await tx.connection.execute(long)
+    await database.close()
+
+
+@pytest.mark.postgres
 async def test_writing_is_impossible_while_somebody_holds_the_audit(postgres_url, clock):
     holder, other = Database(postgres_url, clock), Database(postgres_url, clock)
     async with holder.transaction() as tx:

@@ -13,12 +13,14 @@ from bot.errors import DatabaseUnavailable
 from bot.ops.clock import SystemClock
 from bot.store.engine import Database
 from bot.store.migrations import is_current, migrate
+from bot.store.postgres import SERVER_LIMITS
 from tests.support.pgbouncer import running_pgbouncer
 from tests.support.world import running_world
 
 pytestmark = pytest.mark.postgres
 
 QUERIES = 600
+LEFT_OPEN = "idle_in_transaction_session_timeout"
 # Another process: its statements have the same form, and other constants.
 PROGRAM = """
 import asyncio, sys
@@ -69,6 +71,22 @@ async def test_no_process_gets_the_row_of_another(pooled_url) -> None:
     ]
     answers = [(await child.communicate())[0].decode().strip() for child in children]
     assert answers == [str(QUERIES)] * 2
+
+
+async def test_server_ends_what_a_process_behind_a_pooler_left_open(pooled_url) -> None:
+    """A pooler forgets what is set for a session, or gives it to somebody else."""
+    database = Database(pooled_url, SystemClock())
+    async with database.transaction() as tx:
+        limits = [await tx.connection.scalar(text(f"SHOW {name}")) for name in SERVER_LIMITS]
+        assert "0" not in limits
+    async with database.migrating() as tx:
+        assert await tx.connection.scalar(text(f"SHOW {LEFT_OPEN}")) == SERVER_LIMITS[LEFT_OPEN]
+        assert await tx.connection.scalar(text("SHOW statement_timeout")) == "0"
+    async with database.autocommit() as tx:
+        # The pooler's connections to the server are as they were.
+        assert await tx.connection.scalar(text(f"SHOW {LEFT_OPEN}")) == "0"
+    assert database.is_pooled
+    await database.close()
 
 
 async def test_commands_work_behind_a_pooler(pooled_url) -> None:
