@@ -1,8 +1,9 @@
 """Lives days, each in a database of its own."""
 
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
@@ -14,6 +15,9 @@ from tests.support.databases import copy_sqlite, migrated_file
 from tests.support.steady import run_steadily
 from tests.workflows.testusers.rough.plants import PLANTS
 from tests.workflows.testusers.rough.scenes import Scenes
+
+Result = TypeVar("Result")
+Program = Callable[[Database, FakeClock], Awaitable[Result]]
 
 
 class Days:
@@ -29,9 +33,13 @@ class Days:
         Raises:
             AssertionError: Something does not agree.
         """
+        self.run(lambda *parts: _live(Scenes(*parts), steps), plant)
+
+    def run(self, program: Program[Result], plant: str | None = None) -> Result:
+        """Run anything on an empty database, and a clock that stands still."""
         copy_sqlite(self._template, self._path)
         with _inline(plant):
-            run_steadily(_live(f"sqlite:///{self._path}", steps))
+            return run_steadily(_run(f"sqlite:///{self._path}", program))
 
 
 @contextmanager
@@ -43,15 +51,18 @@ def _inline(plant: str | None) -> Iterator[None]:
         yield
 
 
-async def _live(url: str, steps: list[tuple]) -> None:
+async def _run(url: str, program: Program[Result]) -> Result:
     clock = FakeClock()
     database = Database(url, clock)
     try:
-        rough = Scenes(database, clock)
-        for step in steps:
-            await rough.follow(step)
-        await rough.settle()
-        await rough.nobody_waits_in_vain()
-        await rough.settle()
+        return await program(database, clock)
     finally:
         await database.close()
+
+
+async def _live(rough: Scenes, steps: list[tuple]) -> None:
+    for step in steps:
+        await rough.follow(step)
+    await rough.settle()
+    await rough.nobody_waits_in_vain()
+    await rough.settle()

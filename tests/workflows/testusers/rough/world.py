@@ -7,9 +7,9 @@ from datetime import timedelta
 from bot.background.outbox import Sender
 from bot.errors import SlackError
 from bot.model.testusers.approval import State
-from bot.model.testusers.changes import difference
+from bot.model.testusers.changes import apply_change, difference
 from bot.permissions import Role
-from bot.store import requests
+from bot.store import flows, grants, requests
 from bot.store.engine import Database
 from bot.workflows.lane import Lane
 from bot.workflows.testusers.card_links import CardLinks
@@ -130,11 +130,21 @@ class RoughWorld(World):
             return self.clock.now() + timedelta(seconds=SLACK_AGAIN_SECONDS)
 
     async def look_at_update(self, standing: list[str], sent: list[str]) -> None:
-        """Nobody is taken off the list whom an approved request wants there."""
+        """People come and go by an approval, an end or a repair; all others keep their place.
+
+        Nobody is taken off the list whom an approved request wants there.
+        """
+        now, moved = self.clock.now(), difference(standing, sent)
         async with self.database.read_only() as tx:
-            approved = await requests.applying(tx, WELCOME)
-        changes = [one.change_at(self.clock.now()) for one in approved]
-        wanted = {who for one in changes for who in one.additions}
-        wanted -= {who for one in changes for who in one.removals}
-        gone = {*difference(standing, sent).removals} & wanted
+            approved = [one.change_at(now) for one in await requests.applying(tx, WELCOME)]
+            repaired = [post.since for post in await flows.posts(tx, WELCOME)]
+            over = {one.identity for one in await grants.due(tx, WELCOME)}
+        come = {who for one in (*approved, *repaired) for who in one.additions}
+        go = {who for one in (*approved, *repaired) for who in one.removals} | over
+        assert apply_change(standing, moved) == tuple(sent)
+        assert come.issuperset(moved.additions), f"{moved} without an approval"
+        assert go.issuperset(moved.removals), f"{moved} without an approval or an end"
+        wanted = {who for one in approved for who in one.additions}
+        wanted -= {who for one in approved for who in one.removals}
+        gone = {*moved.removals} & wanted
         assert not gone, f"{gone} removed while an approved request wants them"
