@@ -149,8 +149,8 @@ def report(seeds: list[int], plant: str | None, most_seconds: float, at_once: in
     seconds = time.monotonic() - started
     hours = lived * (DAY_SECONDS + SETTLE_SECONDS) / 3600
     print(
-        f"{lived} seeds, {len(wrong)} wrong, {lived / seconds:.1f} seeds a second,"
-        f" {hours:.0f} virtual hours"
+        f"{lived} seeds in {seconds:.0f} s, {len(wrong)} wrong,"
+        f" {lived / seconds:.1f} seeds a second, {hours:.0f} virtual hours"
     )
     print("faults: " + ", ".join(f"{kind} {count}" for kind, count in sorted(faults.items())))
     print("requests: " + ", ".join(f"{state} {count}" for state, count in sorted(states.items())))
