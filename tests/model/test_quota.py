@@ -66,6 +66,7 @@ def test_the_hundredth_call_is_granted_and_the_next_is_not():
     assert asked(calls=answered(99)) == Granted(99, 0, 0)
     full = asked(calls=answered(100))
     assert (full.kind, full.used, full.allowed) == (LimitKind.MINUTE, 100, 100)
+    assert not full.is_stalled
 
 
 def test_a_slot_is_free_sixty_seconds_and_a_little_after_the_headers():

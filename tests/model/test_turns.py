@@ -1,6 +1,7 @@
 """Whose turn it is among clients."""
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -124,6 +125,14 @@ def test_room_is_what_is_left_to_clients():
 )
 def test_limit_that_lasts_longest_is_told_first(line_standing, full):
     assert line_standing.full(resets_at=999.0) == full
+
+
+@pytest.mark.parametrize(
+    ("calls", "kind", "is_stalled"), [(running(4), CONCURRENT, True), (held(81), MINUTE, False)]
+)
+def test_standstill_is_told_where_it_is_why_no_call_is_made(calls, kind, is_stalled):
+    full = replace(standing(calls), is_stalled=True).full()
+    assert (full.kind, full.is_stalled) == (kind, is_stalled)
 
 
 def test_room_is_what_is_left_at_once_too():
