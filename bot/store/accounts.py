@@ -26,6 +26,7 @@ from bot.model.quotas.concurrency import LoweredConcurrency
 from bot.model.quotas.days import (
     DAY_SECONDS,
     DayLedger,
+    DaySource,
     DayUse,
     ReportedDay,
     day_began_at,
@@ -72,8 +73,9 @@ class Account:
 
     @property
     def is_lowered(self) -> bool:
-        """Whether a 429 has lowered a limit."""
-        return self.lowered_day is not None or self.lowered_concurrent is not None
+        """Whether a 429 has lowered a limit below the plan's."""
+        is_day_lowered = self.day.source is DaySource.MESSAGE
+        return is_day_lowered or self.lowered_concurrent is not None
 
     @property
     def day(self) -> DayUse:

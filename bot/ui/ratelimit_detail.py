@@ -23,6 +23,7 @@ SOURCES = {
     DaySource.REPORTED: "reported by the service",
     DaySource.MESSAGE: "from the service's last error message",
 }
+LIFTED = "Limits that were lowered after errors are back to the plan's."
 
 
 def detail(one: Detail) -> Message:
@@ -235,7 +236,7 @@ def plan_set(result: PlanSet) -> Message:
     allowed = (
         f"{limits.minute:,} calls per minute, {limits.day:,} per day, {limits.concurrent:,} at once"
     )
-    lifted = " What the service's errors had lowered is lifted." if result.is_lifted else ""
+    lifted = f" {LIFTED}" if result.is_lifted else ""
     if result.now is result.before:
         changed = lifted or " Nothing changed."
         markup = f"{name} is already on the *{result.now}* plan: {allowed}.{changed}"

@@ -228,7 +228,7 @@ def test_plan_that_is_set_again_says_what_it_lifted():
     def said(*plans, **more):
         return ratelimit_detail.plan_set(PlanSet("Acme", *plans, **more)).text
 
-    lifted = "What the service's errors had lowered is lifted."
+    lifted = "Limits that were lowered after errors are back to the plan's."
     assert said(Plan.FREE, Plan.FREE).endswith("at once. Nothing changed.")
     assert said(Plan.FREE, Plan.FREE, is_lifted=True).endswith(f"at once. {lifted}")
     assert said(Plan.FREE, Plan.PREMIUM, is_lifted=True).endswith(f"at once. {lifted}")

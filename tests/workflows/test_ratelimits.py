@@ -273,6 +273,16 @@ async def test_a_plan_that_is_set_is_in_force_at_once(ratelimits):
     assert limits == {"Acme": 2000, "Acme Two": 1000}
 
 
+@pytest.mark.parametrize(("named", "is_lifted"), [("1,000", False), ("900", True)])
+async def test_plan_lifts_only_a_limit_that_was_below_it(ratelimits, inventory, named, is_lifted):
+    words = f"Your organization has exceeded its limit of {named} calls."
+    inventory.refusal = RateLimited("inventory", "Declined.", code=45, message=words)
+    await ratelimits.check(OTTO, "10")
+    plan_set = await ratelimits.set_plan(OTTO, "10", Plan.FREE)
+    assert (plan_set.before, plan_set.now) == (Plan.FREE, Plan.FREE)
+    assert plan_set.is_lifted is is_lifted
+
+
 async def test_another_plan_brings_a_try_that_was_put_off_forward(
     ratelimits, inventory, database, clock
 ):

@@ -120,7 +120,7 @@ class Checked:
 class PlanSet:
     """A plan that was set, and the one in force before.
 
-    `is_lifted` where a 429 had lowered a limit: the plan's is in force again.
+    `is_lifted` where a 429 had lowered a limit below the plan's, which is in force again.
     """
 
     name: str
