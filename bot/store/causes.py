@@ -64,6 +64,11 @@ DAMAGED = DatabaseCause(
 LOCKED = DatabaseCause(
     "database_locked", "Another program holds the lock of the SQLite file. End it."
 )
+TRANSACTION_IDLE = DatabaseCause(
+    "database_transaction_idle",
+    "The server ended a transaction in which this process did nothing for 10 s. Find out what"
+    " stopped the process: its container, its machine, or too little processor time.",
+)
 POOLER = DatabaseCause(
     "database_pooler",
     "Something between the bot and the server does not keep what belongs to a connection. Use the"
@@ -121,7 +126,7 @@ def _says(kind: type[BaseException], pattern: str) -> Test:
     return lambda error: isinstance(error, kind) and bool(expression.search(str(error)))
 
 
-# The first that fits.
+# The first that fits any error of the chain: a lost connection says that it is lost, and then why.
 CAUSES: tuple[tuple[Test, DatabaseCause], ...] = (
     (_postgres_says(r"startup parameter|configuration parameter"), PARAMETER),
     (_postgres_says(r"no more connections|too many (clients|connect)"), TOO_MANY),
@@ -136,6 +141,7 @@ CAUSES: tuple[tuple[Test, DatabaseCause], ...] = (
     (_is_postgres("ReadOnlySQLTransactionError", "InsufficientPrivilegeError"), READ_ONLY),
     (_is_postgres("TargetServerAttributeNotMatched"), READ_ONLY),
     (_postgres_says(r"prepared statement"), POOLER),
+    (_is_postgres("IdleInTransactionSessionTimeoutError"), TRANSACTION_IDLE),
     (_is_postgres("CannotConnectNowError", "AdminShutdownError"), STARTING),
     (_is_postgres("CrashShutdownError", "ConnectionDoesNotExistError"), STARTING),
     (
@@ -169,11 +175,9 @@ CODES = frozenset(
 
 def cause_of(error: BaseException) -> DatabaseCause:
     """Return why; `UNREACHABLE` where nothing more is known."""
-    for one in _chain(error):
-        for fits, cause in CAUSES:
-            if fits(one):
-                return cause
-    return UNREACHABLE
+    chain = list(_chain(error))
+    fitting = (cause for fits, cause in CAUSES if any(map(fits, chain)))
+    return next(fitting, UNREACHABLE)
 
 
 def technical_cause(error: BaseException) -> str:

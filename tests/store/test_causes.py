@@ -52,6 +52,14 @@ def test_cause_is_found_under_its_wrappers(error: BaseException, code: str) -> N
     assert cause_of(wrapped(error)).code == code
 
 
+def test_lost_connection_is_named_by_what_the_server_said_first() -> None:
+    lost = asyncpg.ConnectionDoesNotExistError("connection was closed in the middle of operation")
+    lost.__cause__ = asyncpg.IdleInTransactionSessionTimeoutError("terminating connection")
+    assert cause_of(wrapped(lost)).code == "database_transaction_idle"
+    lost.__cause__ = asyncpg.AdminShutdownError("terminating connection")
+    assert cause_of(wrapped(lost)).code == "database_starting"
+
+
 def test_every_named_error_is_one_of_the_driver() -> None:
     named = re.findall(r'"([A-Z][a-z]+[A-Za-z]+)"', inspect.getsource(causes))
     assert len(named) > 10

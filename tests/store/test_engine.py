@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -10,6 +11,7 @@ from sqlalchemy.exc import IntegrityError, ProgrammingError
 
 from bot.errors import DatabaseInUse, DatabaseUnavailable
 from bot.ops.clock import SystemClock
+from bot.store.causes import cause_of
 from bot.store.engine import Database
 from bot.store.sqlite import CONNECTIONS, ProcessLock
 from bot.store.tables import jobs
@@ -100,6 +102,23 @@ async def test_server_ends_what_a_stopped_process_left_open(postgres_url, clock)
             assert 0 < seconds <= MOST_SECONDS, name
     async with database.migrating() as tx:
         assert await tx.connection.scalar(text("SHOW statement_timeout")) == "0"
+    await database.close()
+
+
+@pytest.mark.postgres
+async def test_process_that_stood_still_in_a_transaction_is_told_so(postgres_url, clock):
+    database = Database(postgres_url, clock)
+
+    async def stand_still() -> None:
+        async with database.transaction() as tx:
+            limit = text("SET LOCAL idle_in_transaction_session_timeout = '100ms'")
+            await tx.connection.execute(limit)
+            time.sleep(0.3)  # noqa: ASYNC251 - the whole process stands still
+            await tx.connection.execute(text("SELECT 1"))
+
+    with pytest.raises(DatabaseUnavailable) as caught:
+        await stand_still()
+    assert cause_of(caught.value).code == "database_transaction_idle"
     await database.close()
 
 
