@@ -33,7 +33,7 @@ from bot.model.quotas.days import (
     day_use,
 )
 from bot.model.quotas.plans import Limits, Plan, limits_of
-from bot.model.quotas.quota import InUse, Terms
+from bot.model.quotas.quota import HeldCall, InUse, Terms
 from bot.store.engine import Transaction
 from bot.store.inserts import insert_into
 from bot.store.tables import quota_calls as calls
@@ -155,7 +155,22 @@ async def lock(tx: Transaction, key: OrganizationKey) -> int:
     return int(found)
 
 
-# Statements are made once: to make these takes longer than to execute them.
+async def calls_held(tx: Transaction, account: Account) -> list[tuple[HeldCall, str | None]]:
+    """The calls that hold a slot of the organization now, each with its caller, if it has one."""
+    its = {"its_organization": account.id, "its_now": account.now}
+    rows = await tx.connection.execute(_held(), its)
+    return [(HeldCall(row.slot_free_at, row.permit_until), row.slack_user_id) for row in rows]
+
+
+# Made once: to make a statement takes longer than to execute it.
+@cache
+def _held() -> Select[Any]:
+    return select(calls.c.slot_free_at, calls.c.permit_until, calls.c.slack_user_id).where(
+        calls.c.organization == bindparam("its_organization"),
+        calls.c.slot_free_at > bindparam("its_now"),
+    )
+
+
 @cache
 def one(clock: ColumnElement[float]) -> Select[Any]:
     """The query for the organization of a key, with its counts."""

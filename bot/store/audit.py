@@ -12,6 +12,7 @@ import math
 from collections.abc import AsyncIterator
 from collections.abc import Set as AbstractSet
 from datetime import datetime
+from functools import cache
 from typing import Any
 
 from sqlalchemy import BigInteger, ColumnElement, Row, Select, select, type_coerce, update
@@ -135,12 +136,11 @@ class AuditStore:
 
         Its detail has as `request_id` what the log calls the request of Slack's that led to it.
         """
-        head = (await tx.connection.execute(select(audit_head).with_for_update())).one()
+        head = (await tx.connection.execute(_locked_head())).one()
         recorded = self._recorded(entry, head, await tx.now())
-        await tx.connection.execute(audit_entries.insert().values(**vars(recorded)))
-        await tx.connection.execute(
-            update(audit_head).values(position=recorded.position, hash=recorded.hash)
-        )
+        await tx.connection.execute(audit_entries.insert(), vars(recorded))
+        end = {"position": recorded.position, "hash": recorded.hash}
+        await tx.connection.execute(update(audit_head), end)
 
     def _recorded(self, entry: AuditEntry, head: Row[Any], at: datetime) -> RecordedEntry:
         followed = delivery_id()
@@ -259,6 +259,12 @@ class AuditStore:
             if len(rows) < size:
                 return
             position = rows[-1].position
+
+
+# Made once: to make a statement takes longer than to execute it.
+@cache
+def _locked_head() -> Select[Any]:
+    return select(audit_head).with_for_update()
 
 
 class _Walk:

@@ -16,7 +16,7 @@ from bot.model.organizations.organization import OrganizationKey
 from bot.model.quotas.calls import caller_of, client_named
 from bot.model.quotas.days import day_began_at, leaves_day_at
 from bot.model.quotas.plans import Limits
-from bot.model.quotas.quota import Full, Granted, HeldCall, Holdings, LimitKind, Terms
+from bot.model.quotas.quota import Full, Granted, Holdings, LimitKind, Terms
 from bot.model.turns import (
     ClientCall,
     ClientTurn,
@@ -28,7 +28,7 @@ from bot.model.turns import (
     within_share,
 )
 from bot.store import accounts
-from bot.store.accounts import Account
+from bot.store.accounts import Account, calls_held
 from bot.store.engine import Transaction
 from bot.store.inserts import insert_into
 from bot.store.tables import gateway_waits as waits
@@ -103,16 +103,16 @@ async def _with_time(
     tx: Transaction, account: Account, turn: ClientTurn, full: Full, terms: Terms
 ) -> Full:
     """The same with the time when the client's share has room again."""
-    its = (calls.c.organization == account.id) & (calls.c.slack_user_id == caller_of(turn.client))
+    its_caller = caller_of(turn.client)
     if full.kind is LimitKind.DAY:
+        its = (calls.c.organization == account.id) & (calls.c.slack_user_id == its_caller)
         query = select(calls.c.reserved_at).where(its, calls.c.reserved_at > account.day_began_at)
         nth = query.order_by(calls.c.reserved_at).offset(full.returning - 1).limit(1)
         reserved_at = (await tx.connection.execute(nth)).scalar()
         leaves_at = leaves_day_at(reserved_at or account.now, terms.hold_seconds)
         return replace(full, free_at=account.day.resets_at or leaves_at)
-    query = select(calls.c.slot_free_at, calls.c.permit_until)
-    rows = await tx.connection.execute(query.where(its, calls.c.slot_free_at > account.now))
-    held = Holdings.of([HeldCall(*row) for row in rows], account.now)
+    mine = [call for call, caller in await calls_held(tx, account) if caller == its_caller]
+    held = Holdings.of(mine, account.now)
     return replace(full, free_at=held.free_at(full.kind, full.allowed) or account.now)
 
 
@@ -157,15 +157,6 @@ async def count_held(tx: Transaction) -> int:
     return (await tx.connection.execute(query)).scalar_one()
 
 
-async def _calls_held(tx: Transaction, account: Account) -> list[ClientCall]:
-    query = select(calls.c.slot_free_at, calls.c.permit_until, calls.c.slack_user_id)
-    held = query.where(calls.c.organization == account.id, calls.c.slot_free_at > account.now)
-    return [
-        ClientCall(HeldCall(row.slot_free_at, row.permit_until), client_named(row.slack_user_id))
-        for row in await tx.connection.execute(held)
-    ]
-
-
 async def join(tx: Transaction, key: OrganizationKey, client: str, now: float) -> int:
     """Take a place at the end of the line; return its ticket."""
     organization = await _id_of(tx, key)
@@ -182,7 +173,7 @@ async def _id_of(tx: Transaction, key: OrganizationKey) -> int:
     return int((await tx.connection.execute(_id(), its)).scalar_one())
 
 
-# Asked for every half second while anybody waits: it is made once.
+# Made once: it is asked for every half second while anybody waits.
 @cache
 def _id() -> Select[Any]:
     return select(organizations.c.id).where(
@@ -220,13 +211,21 @@ async def leave(tx: Transaction, tickets: Collection[int]) -> None:
 
 async def standing(tx: Transaction, account: Account) -> LineStanding:
     """What the line is judged by now."""
-    query = select(waits.c.ticket, waits.c.client)
-    line = query.where(waits.c.organization == account.id, waits.c.until > account.now)
-    waiting = [Waiting(row.ticket, row.client) for row in await tx.connection.execute(line)]
-    held = await _calls_held(tx, account)
+    its = {"its_organization": account.id, "now": account.now}
+    waiting = [Waiting(*row) for row in await tx.connection.execute(_line(), its)]
+    held = [
+        ClientCall(call, client_named(caller)) for call, caller in await calls_held(tx, account)
+    ]
     limits = limits_in_force(account)
     is_stalled = account.in_use.is_stalled
     return LineStanding(account.now, limits, account.day.used, held, waiting, is_stalled)
+
+
+@cache
+def _line() -> Select[Any]:
+    return select(waits.c.ticket, waits.c.client).where(
+        waits.c.organization == bindparam("its_organization"), waits.c.until > bindparam("now")
+    )
 
 
 async def count_waiting(tx: Transaction) -> int:

@@ -2,10 +2,11 @@
 
 from collections.abc import Collection, Mapping
 from datetime import datetime
+from functools import cache
 from typing import Any
 
 from pydantic import TypeAdapter
-from sqlalchemy import ColumnElement, Select, delete, func, select
+from sqlalchemy import Select, bindparam, delete, func, select
 
 from bot.model.testusers.changes import Flow
 from bot.model.testusers.requests import Grant, Who
@@ -49,16 +50,24 @@ async def drop(tx: Transaction, flow_key: str, identity: str) -> None:
 
 async def of_flow(tx: Transaction, flow_key: str) -> dict[str, Grant]:
     """Return the grants of a flow by identity."""
-    query = select(grants).where(grants.c.flow_key == flow_key)
-    return {grant.identity: grant for grant in await _genuine(tx, query)}
+    return {grant.identity: grant for grant in await _genuine(tx, _of_flow(), its_flow=flow_key)}
+
+
+# Made once: to make a statement takes longer than to execute it.
+@cache
+def _of_flow() -> Select[Any]:
+    return select(grants).where(grants.c.flow_key == bindparam("its_flow"))
 
 
 async def due(tx: Transaction, flow_key: str) -> list[Grant]:
     """Return the grants of a flow whose time is over, the first first; none that was edited."""
-    now = await tx.now()
-    over = (grants.c.flow_key == flow_key) & (grants.c.ends_at <= now)
-    query = select(grants).where(over).order_by(grants.c.ends_at, grants.c.identity)
-    return await _genuine(tx, query)
+    return await _genuine(tx, _due(), its_flow=flow_key, now=await tx.now())
+
+
+@cache
+def _due() -> Select[Any]:
+    over = _of_flow().where(grants.c.ends_at <= bindparam("now"))
+    return over.order_by(grants.c.ends_at, grants.c.identity)
 
 
 async def next_end(tx: Transaction, flow_key: str) -> datetime | None:
@@ -73,25 +82,37 @@ async def next_end(tx: Transaction, flow_key: str) -> datetime | None:
 
 async def of_requester(tx: Transaction, slack_user_id: str, *, limit: int) -> list[OwnGrant]:
     """Return the grants that somebody asked for, the first to end first, the endless ones last."""
-    own = requests.c.requester_id == slack_user_id
-    return [found for _, found in await _with_flows(tx, own, limit)]
+    found = await _with_flows(tx, _first_to_end(), [slack_user_id], limit)
+    return [own for _, own in found]
 
 
 async def ending_of_requesters(
     tx: Transaction, people: Collection[str], *, limit: int
 ) -> dict[str, list[OwnGrant]]:
     """Return the grants with an end by who asked for them; `limit` is for each person."""
-    own = requests.c.requester_id.in_(in_few_sizes(people)) & grants.c.ends_at.is_not(None)
     found: dict[str, list[OwnGrant]] = {}
-    for requester, grant in await _with_flows(tx, own, limit):
+    for requester, grant in await _with_flows(tx, _first_to_end(only_timed=True), people, limit):
         found.setdefault(requester, []).append(grant)
     return found
 
 
 async def _with_flows(
-    tx: Transaction, wanted: ColumnElement[bool], limit: int
+    tx: Transaction, query: Select[Any], people: Collection[str], limit: int
 ) -> list[tuple[str, OwnGrant]]:
-    """Return the grants with their requesters, the first to end first, `limit` for each."""
+    """Return the grants with their requesters, as `_first_to_end` has them."""
+    theirs = {"people": in_few_sizes(people), "most": limit}
+    rows = await tx.connection.execute(query, theirs)
+    genuine = [row for row in rows if seals.is_genuine(tx, grants, row)]
+    return [
+        (row.requester_id, (Flow(row.flow_sid, row.flow_alias), _grant(row))) for row in genuine
+    ]
+
+
+@cache
+def _first_to_end(*, only_timed: bool = False) -> Select[Any]:
+    """Grants with their requesters, the first to end first, at most so many for each."""
+    theirs = requests.c.requester_id.in_(bindparam("people", expanding=True))
+    wanted = theirs & grants.c.ends_at.is_not(None) if only_timed else theirs
     first_to_end = (grants.c.ends_at.is_(None), grants.c.ends_at, grants.c.identity)
     rank = func.row_number().over(partition_by=requests.c.requester_id, order_by=first_to_end)
     ranked = (
@@ -100,13 +121,7 @@ async def _with_flows(
         .where(wanted)
         .subquery()
     )
-    rows = await tx.connection.execute(
-        select(ranked).where(ranked.c.rank <= limit).order_by("rank")
-    )
-    genuine = [row for row in rows if seals.is_genuine(tx, grants, row)]
-    return [
-        (row.requester_id, (Flow(row.flow_sid, row.flow_alias), _grant(row))) for row in genuine
-    ]
+    return select(ranked).where(ranked.c.rank <= bindparam("most")).order_by("rank")
 
 
 async def of_request(tx: Transaction, request_id: str) -> list[Grant]:
@@ -135,9 +150,9 @@ def timed(some: Mapping[str, Grant]) -> dict[str, datetime]:
     return {one: grant.ends_at for one, grant in some.items() if grant.ends_at is not None}
 
 
-async def _genuine(tx: Transaction, query: Select[Any]) -> list[Grant]:
+async def _genuine(tx: Transaction, query: Select[Any], **parameters: object) -> list[Grant]:
     """Return those that stand as the bot wrote them; the others have stopped, and are told of."""
-    rows = await tx.connection.execute(query)
+    rows = await tx.connection.execute(query, parameters)
     return [_grant(row) for row in rows if seals.is_genuine(tx, grants, row)]
 
 

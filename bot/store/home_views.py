@@ -2,11 +2,15 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
+from functools import cache
+from typing import Any
 
 from sqlalchemy import (
     BigInteger,
     Boolean,
     ColumnElement,
+    Select,
+    String,
     bindparam,
     case,
     exists,
@@ -16,6 +20,7 @@ from sqlalchemy import (
     type_coerce,
     update,
 )
+from sqlalchemy.sql.dml import ReturningInsert
 
 from bot.dataclass import dataclass
 from bot.model.home import BETWEEN, OPEN_FOR
@@ -73,13 +78,12 @@ async def opened(tx: Transaction, is_empty: Mapping[str, bool]) -> list[datetime
         for one in sorted(is_empty)
     ]
     await tx.connection.execute(statement, rows)
-    return await _put_jobs(tx, home_views.c.slack_user_id.in_(in_few_sizes(is_empty)))
+    return await _put_jobs(tx, _publishing_some(tx.is_postgres), people=in_few_sizes(is_empty))
 
 
 async def load(tx: Transaction, people: Collection[str]) -> dict[str, HomeView]:
     """Return people's Home tabs; of who never opened it there is none."""
-    query = select(home_views).where(home_views.c.slack_user_id.in_(in_few_sizes(people)))
-    rows = await tx.connection.execute(query)
+    rows = await tx.connection.execute(_some(), {"people": in_few_sizes(people)})
     return {row.slack_user_id: HomeView(**row._mapping) for row in rows}  # noqa: SLF001 - SQLAlchemy's documented name
 
 
@@ -104,32 +108,66 @@ async def mark_changed(tx: Transaction, subject: str) -> None:
     One job for each subject, whose rows are locked already: a job for every tab would have to wait
     for other transactions, and they for it.
     """
-    key = f"{SPREAD}:{subject}"
-    is_open = exists(select(home_views.c.slack_user_id).where(await _is_open(tx)))
-    now = literal(await tx.now(), UtcDateTime)
-    query = select(literal(key), literal(subject), now).where(is_open)
-    await jobs.put_selected(tx, SPREAD, query)
+    now = await tx.now()
+    its = {"its_key": f"{SPREAD}:{subject}", "its_subject": subject, "now": now}
+    await jobs.put_selected(tx, _spreading(tx.is_postgres), {**its, "open_since": now - OPEN_FOR})
 
 
 async def mark_all(tx: Transaction) -> list[datetime]:
     """Have every open Home tab brought up to date: one job each; return when they are due."""
-    return await _put_jobs(tx, await _is_open(tx))
+    open_since = await tx.now() - OPEN_FOR
+    return await _put_jobs(tx, _publishing_open(tx.is_postgres), open_since=open_since)
 
 
-async def _put_jobs(tx: Transaction, whose: ColumnElement[bool]) -> list[datetime]:
-    """Put a job for each of these tabs, due as soon as it may be published again."""
+async def _put_jobs(
+    tx: Transaction, publishing: ReturningInsert[datetime], **whose: object
+) -> list[datetime]:
+    now = to_microseconds(await tx.now())
+    return await jobs.put_selected(tx, publishing, {**whose, "microseconds": now})
+
+
+# Made once: to make a statement takes longer than to execute it.
+@cache
+def _some() -> Select[Any]:
+    return select(home_views).where(_is_of_some())
+
+
+def _is_of_some() -> ColumnElement[bool]:
+    return home_views.c.slack_user_id.in_(bindparam("people", expanding=True))
+
+
+def _is_open() -> ColumnElement[bool]:
+    return home_views.c.opened_at > bindparam("open_since")
+
+
+@cache
+def _spreading(is_postgres: bool) -> ReturningInsert[datetime]:  # noqa: FBT001
+    is_any_open = exists(select(home_views.c.slack_user_id).where(_is_open()))
+    key, subject = (bindparam(name, type_=String) for name in ("its_key", "its_subject"))
+    job = select(key, subject, bindparam("now", type_=UtcDateTime)).where(is_any_open)
+    return jobs.putting_selected(SPREAD, job, is_postgres=is_postgres)
+
+
+@cache
+def _publishing_some(is_postgres: bool) -> ReturningInsert[datetime]:  # noqa: FBT001
+    return _publishing(_is_of_some(), is_postgres=is_postgres)
+
+
+@cache
+def _publishing_open(is_postgres: bool) -> ReturningInsert[datetime]:  # noqa: FBT001
+    return _publishing(_is_open(), is_postgres=is_postgres)
+
+
+def _publishing(whose: ColumnElement[bool], *, is_postgres: bool) -> ReturningInsert[datetime]:
+    """A job for each of these tabs, due as soon as it may be published again."""
     key = literal(f"{PUBLISH}:") + home_views.c.slack_user_id
-    now = literal(to_microseconds(await tx.now()), BigInteger)
+    now = bindparam("microseconds", type_=BigInteger)
     may_be = type_coerce(home_views.c.published_at, BigInteger) + BETWEEN // MICROSECOND
     due_at = type_coerce(case((may_be > now, may_be), else_=now), UtcDateTime)
-    query = select(key, home_views.c.slack_user_id, due_at).where(whose).order_by(key)
-    return await jobs.put_selected(tx, PUBLISH, query)
+    tabs = select(key, home_views.c.slack_user_id, due_at).where(whose).order_by(key)
+    return jobs.putting_selected(PUBLISH, tabs, is_postgres=is_postgres)
 
 
 async def forget(tx: Transaction, before: datetime) -> int:
     """Remove some Home tabs that were opened before a time; return how many."""
     return await remove_some(tx, home_views, home_views.c.opened_at < before)
-
-
-async def _is_open(tx: Transaction) -> ColumnElement[bool]:
-    return home_views.c.opened_at > await tx.now() - OPEN_FOR

@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import field
 from datetime import datetime, timedelta
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import (
     ColumnElement,
@@ -24,7 +24,7 @@ from sqlalchemy import (
     select,
     update,
 )
-from sqlalchemy.sql.dml import ReturningUpdate
+from sqlalchemy.sql.dml import ReturningInsert, ReturningUpdate
 
 from bot.dataclass import dataclass
 from bot.model.status import JobCount
@@ -33,9 +33,14 @@ from bot.store.engine import Transaction
 from bot.store.inserts import in_few_sizes, insert_into
 from bot.store.tables import jobs
 
+if TYPE_CHECKING:
+    from sqlalchemy.dialects.postgresql import Insert
+
 LEASE_SECONDS = 20
 # The pauses after so many failures in a row add up to a minute: see `workflows/jobs.py`.
 LATE_TRIES = 6
+# What a job has that is put again, besides another generation.
+PUT_ANEW = ("kind", "subject", "payload", "signature", "due_at", "tries")
 
 
 @dataclass(frozen=True)
@@ -70,18 +75,24 @@ def _signed_values(tx: Transaction, job: Job) -> dict[str, Any]:
     return {**values, "signature": signed["signature"]}
 
 
+def _new_row(tx: Transaction, job: Job) -> dict[str, Any]:
+    new = {"key": job.key, "due_at": job.due_at, "generation": 1, "tries": 0}
+    return {**new, **_signed_values(tx, job)}
+
+
 async def put(tx: Transaction, job: Job) -> None:
     """Add the job, or replace the one with its key: its time, its payload, its tries from zero."""
-    insert = insert_into(jobs, is_postgres=tx.is_postgres)
-    values = _signed_values(tx, job)
-    statement = insert.values(key=job.key, due_at=job.due_at, generation=1, tries=0, **values)
-    await tx.connection.execute(
-        statement.on_conflict_do_update(
-            index_elements=[jobs.c.key],
-            set_={**values, "due_at": job.due_at, "tries": 0, "generation": jobs.c.generation + 1},
-        )
-    )
+    await tx.connection.execute(_putting(tx.is_postgres), _new_row(tx, job))
     tx.note_job(job.due_at)
+
+
+# Made once: to make a statement takes longer than to execute it.
+@cache
+def _putting(is_postgres: bool) -> "Insert":  # noqa: FBT001
+    insert = insert_into(jobs, is_postgres=is_postgres)
+    new = {name: insert.excluded[name] for name in PUT_ANEW}
+    again = {**new, "generation": jobs.c.generation + 1}
+    return insert.on_conflict_do_update(index_elements=[jobs.c.key], set_=again)
 
 
 async def remember(tx: Transaction, job: Job) -> None:
@@ -93,11 +104,8 @@ async def remember(tx: Transaction, job: Job) -> None:
 async def ensure(tx: Transaction, job: Job) -> bool:
     """Add the job unless one with its key is there; return whether it was added."""
     insert = insert_into(jobs, is_postgres=tx.is_postgres)
-    values = _signed_values(tx, job)
-    statement = insert.values(key=job.key, due_at=job.due_at, generation=1, tries=0, **values)
-    added = await tx.connection.execute(
-        statement.on_conflict_do_nothing(index_elements=[jobs.c.key])
-    )
+    unless_there = insert.on_conflict_do_nothing(index_elements=[jobs.c.key])
+    added = await tx.connection.execute(unless_there, _new_row(tx, job))
     tx.note_job(job.due_at)
     return added.rowcount > 0
 
@@ -108,13 +116,23 @@ async def postpone(tx: Transaction, key: str, due_at: datetime) -> None:
 
 
 async def put_selected(
-    tx: Transaction, kind: str, jobs_found: Select[str, str, datetime]
+    tx: Transaction, putting: ReturningInsert[datetime], parameters: Mapping[str, object]
 ) -> list[datetime]:
-    """As `put`, a job for each (key, subject, due) that the query finds; return when they are due.
+    """Put the jobs of a statement of `putting_selected`; return when they are due."""
+    due = list(await tx.connection.scalars(putting, parameters))
+    for due_at in due:
+        tx.note_job(due_at)
+    return due
 
-    They are not signed: of kinds that only show what is stored.
+
+def putting_selected(
+    kind: str, jobs_found: Select[str, str, datetime], *, is_postgres: bool
+) -> ReturningInsert[datetime]:
+    """Return what does as `put` for each (key, subject, due) that the query finds.
+
+    The jobs are not signed: of kinds that only show what is stored.
     """
-    insert = insert_into(jobs, is_postgres=tx.is_postgres)
+    insert = insert_into(jobs, is_postgres=is_postgres)
     values = {"kind": kind, "payload": {}, "generation": 1, "tries": 0}
     same = [literal(value, jobs.c[name].type) for name, value in values.items()]
     columns = ["key", "subject", "due_at", *values]
@@ -125,10 +143,7 @@ async def put_selected(
         "generation": jobs.c.generation + 1,
     }
     put = statement.on_conflict_do_update(index_elements=[jobs.c.key], set_=again)
-    due = list(await tx.connection.scalars(put.returning(jobs.c.due_at)))
-    for due_at in due:
-        tx.note_job(due_at)
-    return due
+    return put.returning(jobs.c.due_at)
 
 
 async def drop(tx: Transaction, key: str) -> None:
@@ -142,7 +157,6 @@ async def is_any_due(tx: Transaction) -> bool:
     return found.first() is not None
 
 
-# What every look and every run needs is made once: to make it takes longer than to execute it.
 @cache
 def _any_due() -> Select[Any]:
     return select(jobs.c.key).where(_free(bindparam("now"))).limit(1)
@@ -229,14 +243,20 @@ async def finish(
     if again_at is None:
         await tx.connection.execute(_removing(), unchanged)
     else:
-        again = {"due_at": again_at, "tries": tries}
-        await tx.connection.execute(update(jobs).where(_is_unchanged()).values(again), unchanged)
+        again = {"again_at": again_at, "again_tries": tries}
+        await tx.connection.execute(_setting_again(), {**unchanged, **again})
     await tx.connection.execute(_releasing(), mine)
 
 
 @cache
 def _removing() -> Delete:
     return delete(jobs).where(_is_unchanged())
+
+
+@cache
+def _setting_again() -> Update:
+    again = update(jobs).where(_is_unchanged())
+    return again.values(due_at=bindparam("again_at"), tries=bindparam("again_tries"))
 
 
 @cache
@@ -282,12 +302,7 @@ async def finish_all(tx: Transaction, runs: Sequence[Finished]) -> None:
         if run.again_at is not None
     ]
     if again:
-        set_again = (
-            update(jobs)
-            .where(_is_unchanged())
-            .values(due_at=bindparam("again_at"), tries=bindparam("again_tries"))
-        )
-        await tx.connection.execute(set_again, again)
+        await tx.connection.execute(_setting_again(), again)
     released = [{"its_key": run.job.key, "its_owner": run.owner} for run in runs]
     await tx.connection.execute(_releasing(), released)
 

@@ -6,10 +6,12 @@ acknowledgement may wait, so `written` and `read` are for a thread.
 
 from collections.abc import Sequence
 from datetime import datetime
+from functools import cache
 from hashlib import sha256
+from typing import Any
 
 from pydantic_core import from_json
-from sqlalchemy import Text, cast, select, update
+from sqlalchemy import Select, Text, cast, select, update
 
 from bot.dataclass import dataclass
 from bot.model.organizations.directory import Listing
@@ -99,6 +101,11 @@ async def load(tx: Transaction, data_center: str) -> StoredListing | None:
 
 async def versions(tx: Transaction) -> dict[str, Version]:
     """Return which listing of each data center is stored."""
-    query = select(listings.c.data_center, listings.c.fetched_at, listings.c.digest)
-    rows = await tx.connection.execute(query)
+    rows = await tx.connection.execute(_versions())
     return {row.data_center: Version(row.fetched_at, row.digest) for row in rows}
+
+
+# Made once: to make a statement takes longer than to execute it.
+@cache
+def _versions() -> Select[Any]:
+    return select(listings.c.data_center, listings.c.fetched_at, listings.c.digest)

@@ -3,9 +3,22 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 from datetime import datetime
+from functools import cache
 from typing import Any
 
-from sqlalchemy import ColumnElement, String, and_, cast, exists, func, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Select,
+    String,
+    Update,
+    and_,
+    bindparam,
+    cast,
+    exists,
+    func,
+    select,
+    update,
+)
 
 from bot.dataclass import dataclass
 from bot.store import home_views, jobs
@@ -65,16 +78,15 @@ class BegunPost:
 async def put(tx: Transaction, outbox_message: OutboxMessage) -> None:
     """Store the outbox messages, and a job that sends it."""
     now = await tx.now()
-    await tx.connection.execute(
-        outbox_messages.insert().values(
-            key=outbox_message.key,
-            kind=outbox_message.kind,
-            subject=outbox_message.subject,
-            payload=dict(outbox_message.payload),
-            created_at=now,
-            tries=0,
-        )
-    )
+    new = {
+        "key": outbox_message.key,
+        "kind": outbox_message.kind,
+        "subject": outbox_message.subject,
+        "payload": dict(outbox_message.payload),
+        "created_at": now,
+        "tries": 0,
+    }
+    await tx.connection.execute(outbox_messages.insert(), new)
     await jobs.put(tx, jobs.Job(f"{SEND}:{outbox_message.key}", SEND, outbox_message.key, now))
     if outbox_message.key.startswith((REQUEST_CARD, INCIDENT_CARD)):
         # What a card tells, Home tabs tell too.
@@ -96,16 +108,22 @@ async def written(tx: Transaction, keys: Sequence[str]) -> list[str]:
 
 async def waiting(tx: Transaction, key: str) -> list[OutboxMessage]:
     """Return the unsent messages of a key, oldest first."""
-    query = (
-        select(outbox_messages)
-        .where(outbox_messages.c.key == key, outbox_messages.c.sent_at.is_(None))
-        .order_by(outbox_messages.c.id)
-    )
-    rows = await tx.connection.execute(query)
+    rows = await tx.connection.execute(_waiting(), {"its_key": key})
     return [
         OutboxMessage(row.key, row.kind, row.subject, row.payload, row.id, row.created_at)
         for row in rows
     ]
+
+
+# Made once: to make a statement takes longer than to execute it.
+@cache
+def _waiting() -> Select[Any]:
+    its, is_unsent = _of_its_key(), outbox_messages.c.sent_at.is_(None)
+    return select(outbox_messages).where(its, is_unsent).order_by(outbox_messages.c.id)
+
+
+def _of_its_key() -> ColumnElement[bool]:
+    return outbox_messages.c.key == bindparam("its_key")
 
 
 async def begin_post(tx: Transaction, outbox_message: OutboxMessage) -> BegunPost:
@@ -113,18 +131,27 @@ async def begin_post(tx: Transaction, outbox_message: OutboxMessage) -> BegunPos
 
     A crash or a lost answer leaves this behind, and then what Slack shows may be out of date.
     """
-    mine = outbox_messages.c.key == outbox_message.key
-    query = select(func.min(outbox_messages.c.created_at), func.max(outbox_messages.c.tries))
-    first_at, tries = (await tx.connection.execute(query.where(mine))).one()
-    statement = update(outbox_messages).where(outbox_messages.c.id == outbox_message.id)
-    await tx.connection.execute(statement.values(tries=outbox_messages.c.tries + 1))
+    posts = await tx.connection.execute(_posts(), {"its_key": outbox_message.key})
+    first_at, tries = posts.one()
+    await tx.connection.execute(_counting_posts(1), {"its_id": outbox_message.id})
     return BegunPost(first_at, is_repeated=tries > 0)
+
+
+@cache
+def _posts() -> Select[Any]:
+    posts = select(func.min(outbox_messages.c.created_at), func.max(outbox_messages.c.tries))
+    return posts.where(_of_its_key())
+
+
+@cache
+def _counting_posts(more: int) -> Update:
+    its = outbox_messages.c.id == bindparam("its_id")
+    return update(outbox_messages).where(its).values(tries=outbox_messages.c.tries + more)
 
 
 async def end_post(tx: Transaction, outbox_message: OutboxMessage) -> None:
     """Take back that a card was about to be posted: Slack certainly has not taken it."""
-    statement = update(outbox_messages).where(outbox_messages.c.id == outbox_message.id)
-    await tx.connection.execute(statement.values(tries=outbox_messages.c.tries - 1))
+    await tx.connection.execute(_counting_posts(-1), {"its_id": outbox_message.id})
 
 
 async def mark_sent(tx: Transaction, ids: Sequence[int], failure: str | None = None) -> None:
@@ -132,9 +159,14 @@ async def mark_sent(tx: Transaction, ids: Sequence[int], failure: str | None = N
 
     Who sent one first says when it was sent, not who woke up late with the same.
     """
-    these = outbox_messages.c.id.in_(ids) & outbox_messages.c.sent_at.is_(None)
-    statement = update(outbox_messages).where(these)
-    await tx.connection.execute(statement.values(sent_at=await tx.now(), failure=failure))
+    sent = {"its_ids": list(ids), "sent_at": await tx.now(), "failure": failure}
+    await tx.connection.execute(_marking_sent(), sent)
+
+
+@cache
+def _marking_sent() -> Update:
+    these = outbox_messages.c.id.in_(bindparam("its_ids", expanding=True))
+    return update(outbox_messages).where(these, outbox_messages.c.sent_at.is_(None))
 
 
 async def prune(tx: Transaction, before: datetime) -> int:
@@ -162,8 +194,13 @@ def _is_there(prefix: str, ids: ColumnElement[str]) -> ColumnElement[bool]:
 
 async def sent_card(tx: Transaction, key: str) -> SentCard | None:
     """Return where the card stands, or None when it was never posted."""
-    row = (await tx.connection.execute(select(cards).where(cards.c.key == key))).first()
+    row = (await tx.connection.execute(_card(), {"its_key": key})).first()
     return None if row is None else SentCard(**row._mapping)  # noqa: SLF001 - SQLAlchemy's documented name
+
+
+@cache
+def _card() -> Select[Any]:
+    return select(cards).where(cards.c.key == bindparam("its_key"))
 
 
 async def remember_copy(tx: Transaction, key: str, channel_id: str, message_ts: str) -> str | None:

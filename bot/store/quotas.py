@@ -41,7 +41,7 @@ from bot.model.quotas.quota import (
 )
 from bot.model.turns import ClientTurn, ClientUse, OthersWait
 from bot.store import gateway_waits
-from bot.store.accounts import Account, load_or_add, lock
+from bot.store.accounts import Account, calls_held, load_or_add, lock
 from bot.store.engine import Transaction
 from bot.store.inserts import insert_into
 from bot.store.quota_clock import longest_hold, shorten_holds
@@ -184,11 +184,8 @@ def _call_unless_there(is_postgres: bool) -> Insert:  # noqa: FBT001
 
 async def _holdings(tx: Transaction, account: Account) -> Holdings:
     """When what the organization holds now is free again."""
-    query = select(calls.c.slot_free_at, calls.c.permit_until).where(
-        calls.c.organization == account.id, calls.c.slot_free_at > account.now
-    )
-    rows = await tx.connection.execute(query)
-    return Holdings.of([HeldCall(*row) for row in rows], account.now)
+    held = await calls_held(tx, account)
+    return Holdings.of([call for call, _ in held], account.now)
 
 
 async def with_time(tx: Transaction, account: Account, full: Full, terms: Terms) -> Full:

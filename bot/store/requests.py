@@ -3,10 +3,11 @@
 import dataclasses
 from collections.abc import Collection, Sequence
 from datetime import datetime
+from functools import cache
 from typing import Any
 
 from pydantic import TypeAdapter
-from sqlalchemy import Select, exists, func, select, update
+from sqlalchemy import Select, Update, bindparam, exists, func, select, update
 
 from bot.errors import RecordEdited
 from bot.model.testusers.approval import OVER, State
@@ -27,8 +28,8 @@ DECIDED = (*map(str, OVER), State.FAILED.value)
 async def insert(tx: Transaction, request: Request) -> bool:
     """Store a new request; return False, and store nothing, when there is one of its id."""
     values = seals.signed(tx, requests, _values(request))
-    statement = insert_into(requests, is_postgres=tx.is_postgres)
-    result = await tx.connection.execute(statement.values(values).on_conflict_do_nothing())
+    statement = insert_into(requests, is_postgres=tx.is_postgres).on_conflict_do_nothing()
+    result = await tx.connection.execute(statement, values)
     return bool(result.rowcount == 1)
 
 
@@ -45,9 +46,16 @@ async def replace(tx: Transaction, request: Request) -> bool:
         raise RecordEdited("request", request.id)
     next_version = dataclasses.replace(request, version=request.version + 1)
     values = seals.signed(tx, requests, _values(next_version))
-    unchanged = (requests.c.id == request.id) & (requests.c.version == request.version)
-    result = await tx.connection.execute(update(requests).where(unchanged).values(values))
+    unchanged = {"its_id": request.id, "its_version": request.version}
+    result = await tx.connection.execute(_replacing(), {**values, **unchanged})
     return bool(result.rowcount == 1)
+
+
+# Made once: to make a statement takes longer than to execute it.
+@cache
+def _replacing() -> Update:
+    is_unchanged = requests.c.version == bindparam("its_version")
+    return update(requests).where(requests.c.id == bindparam("its_id"), is_unchanged)
 
 
 async def load(tx: Transaction, request_id: str, *, lock: bool = False) -> Request | None:
@@ -58,8 +66,7 @@ async def load(tx: Transaction, request_id: str, *, lock: bool = False) -> Reque
     Raises:
         RecordEdited: It was edited so that it cannot even be read.
     """
-    query = select(requests).where(requests.c.id == request_id)
-    row = (await tx.connection.execute(query.with_for_update() if lock else query)).first()
+    row = (await tx.connection.execute(_one(lock=lock), {"its_id": request_id})).first()
     if row is None:
         return None
     if seals.is_genuine(tx, requests, row):
@@ -72,14 +79,24 @@ async def load(tx: Transaction, request_id: str, *, lock: bool = False) -> Reque
         raise RecordEdited("request", request_id) from error
 
 
+@cache
+def _one(*, lock: bool) -> Select[Any]:
+    query = select(requests).where(requests.c.id == bindparam("its_id"))
+    return query.with_for_update() if lock else query
+
+
 async def applying(tx: Transaction, flow_key: str) -> list[Request]:
     """Return the approved requests of a flow that are not applied yet, oldest decision first."""
-    query = (
+    return await _all(tx, _applying(), its_flow=flow_key)
+
+
+@cache
+def _applying() -> Select[Any]:
+    return (
         select(requests)
-        .where(requests.c.state == State.APPLYING, requests.c.flow_key == flow_key)
+        .where(requests.c.state == State.APPLYING, requests.c.flow_key == bindparam("its_flow"))
         .order_by(requests.c.decided_at, requests.c.created_at, requests.c.id)
     )
-    return await _all(tx, query)
 
 
 async def all_applying(tx: Transaction) -> list[Request]:
@@ -89,12 +106,18 @@ async def all_applying(tx: Transaction) -> list[Request]:
 
 async def pending(tx: Transaction, *, limit: int, offset: int = 0) -> list[Request]:
     """Return the requests that wait for a decision, oldest first."""
-    query = (
+    return await _all(tx, _pending(), most=limit, first=offset)
+
+
+@cache
+def _pending() -> Select[Any]:
+    return (
         select(requests)
         .where(requests.c.state == State.PENDING)
         .order_by(requests.c.created_at, requests.c.id)
+        .limit(bindparam("most"))
+        .offset(bindparam("first"))
     )
-    return await _all(tx, query.limit(limit).offset(offset))
 
 
 async def waiting(tx: Transaction, flow_key: str) -> list[Request]:
@@ -129,18 +152,22 @@ async def of_requesters(
     tx: Transaction, people: Collection[str], *, decided_since: datetime, limit: int
 ) -> dict[str, list[Request]]:
     """As `of_requester`, by the person; `limit` is for each of them."""
-    is_recent = requests.c.state.in_(UNDER_WAY) | (requests.c.decided_at >= decided_since)
-    newest_first = (requests.c.created_at.desc(), requests.c.id)
-    rank = func.row_number().over(partition_by=requests.c.requester_id, order_by=newest_first)
-    ranked = (
-        select(requests, rank.label("rank"))
-        .where(requests.c.requester_id.in_(in_few_sizes(people)), is_recent)
-        .subquery()
-    )
+    theirs = {"people": in_few_sizes(people), "decided_since": decided_since, "most": limit}
     found: dict[str, list[Request]] = {}
-    for one in await _all(tx, select(ranked).where(ranked.c.rank <= limit).order_by("rank")):
+    for one in await _all(tx, _newest_of_requesters(), **theirs):
         found.setdefault(one.requester.slack_user_id, []).append(one)
     return found
+
+
+@cache
+def _newest_of_requesters() -> Select[Any]:
+    is_decided_lately = requests.c.decided_at >= bindparam("decided_since")
+    is_recent = requests.c.state.in_(UNDER_WAY) | is_decided_lately
+    newest_first = (requests.c.created_at.desc(), requests.c.id)
+    rank = func.row_number().over(partition_by=requests.c.requester_id, order_by=newest_first)
+    are_theirs = requests.c.requester_id.in_(bindparam("people", expanding=True))
+    ranked = select(requests, rank.label("rank")).where(are_theirs, is_recent).subquery()
+    return select(ranked).where(ranked.c.rank <= bindparam("most")).order_by("rank")
 
 
 async def ids_in(tx: Transaction, states: Collection[State]) -> list[str]:
@@ -192,9 +219,9 @@ async def forget(tx: Transaction, before: datetime) -> int:
     return await remove_some(tx, requests, over)
 
 
-async def _all(tx: Transaction, query: Select[Any]) -> list[Request]:
+async def _all(tx: Transaction, query: Select[Any], **parameters: object) -> list[Request]:
     """Return those that stand as the bot wrote them; the others have stopped, and are told of."""
-    rows = await tx.connection.execute(query)
+    rows = await tx.connection.execute(query, parameters)
     return [_request(row) for row in rows if seals.is_genuine(tx, requests, row)]
 
 
