@@ -241,7 +241,9 @@ async def finish(
     mine = {"its_key": job.key, "its_owner": owner}
     unchanged = {**mine, "its_generation": job.generation}
     if again_at is None:
-        await tx.connection.execute(_removing(), unchanged)
+        removed = await tx.connection.execute(_removing(), unchanged)
+        if removed.rowcount == 1:
+            return
     else:
         again = {"again_at": again_at, "again_tries": tries}
         await tx.connection.execute(_setting_again(), {**unchanged, **again})
