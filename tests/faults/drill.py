@@ -68,7 +68,7 @@ class Notes:
             await asyncio.sleep(0.1)
 
     @asynccontextmanager
-    async def recovery(self, seconds: float = RECOVERY_SECONDS) -> AsyncIterator[None]:
+    async def recovery(self) -> AsyncIterator[None]:
         """Measure the block, which begins at the fault's end and ends when all is well.
 
         Raises:
@@ -78,7 +78,7 @@ class Notes:
         yield
         took = seconds_now() - began
         self.recovered_seconds = max(took, self.recovered_seconds or 0.0)
-        assert took <= seconds, f"recovered only after {took:.0f} s"
+        assert took <= RECOVERY_SECONDS, f"recovered only after {took:.0f} s"
 
     async def click_says(self, story: Story, card: Message, button: str, *says: str) -> None:
         """Press a button; the answer must be the bot's own and hold one of the words.
@@ -122,12 +122,14 @@ class Drill:
         promise: The pass line.
         run: Does it; raises AssertionError where the promise is broken.
         databases: On which it applies.
+        is_busy: It takes a whole processor; beside others it would be slow for want of one.
     """
 
     name: str
     promise: str
     run: Callable[[Notes], Awaitable[None]]
     databases: tuple[Kind, ...] = BOTH
+    is_busy: bool = False
 
 
 async def lasts(began: float, seconds: float) -> None:
