@@ -1,6 +1,7 @@
 """Incidents: a series of 429 of one organization and code, from the first to a call that passes."""
 
 from collections.abc import Mapping
+from dataclasses import asdict, fields
 from datetime import UTC, datetime
 from functools import cache
 from typing import Any
@@ -8,7 +9,7 @@ from typing import Any
 from sqlalchemy import Row, Select, func, select, update
 
 from bot.model.organizations.organization import OrganizationKey
-from bot.model.quotas.incidents import Incident
+from bot.model.quotas.incidents import Incident, IncidentDetail
 from bot.store.accounts import blocks_of
 from bot.store.engine import Transaction
 from bot.store.pruning import remove_some
@@ -20,7 +21,7 @@ async def count_one(
     tx: Transaction,
     organization: int,
     code: int,
-    detail: Mapping[str, Any],
+    detail: IncidentDetail,
     at: float,
     sent_at: float,
 ) -> tuple[int, bool]:
@@ -44,7 +45,7 @@ async def count_one(
     known = raised.scalar()
     if known is not None:
         return known, False
-    values = {"organization": organization, "code": code, "detail": dict(detail)}
+    values = {"organization": organization, "code": code, "detail": asdict(detail)}
     opened = await tx.connection.execute(
         incidents.insert()
         .values(**values, opened_at=datetime.fromtimestamp(at, UTC), refusals=1)
@@ -124,11 +125,17 @@ def _incident(row: Row[Any], now: float) -> Incident:
         opened_at=row.opened_at,
         closed_at=row.closed_at,
         refusals=row.refusals,
-        detail=row.detail,
+        detail=_detail(row.detail),
         blocks=blocks_of(row),
         muted_until=datetime.fromtimestamp(row.muted_until, UTC) if is_muted else None,
         muted_by=row.muted_by or "",
     )
+
+
+def _detail(stored: Mapping[str, Any]) -> IncidentDetail:
+    """What is stored, perhaps by another version, which may know less or more."""
+    known = {one.name for one in fields(IncidentDetail)}
+    return IncidentDetail(**{name: stored[name] for name in known & stored.keys()})
 
 
 async def forget(tx: Transaction, before: datetime) -> int:

@@ -1,11 +1,9 @@
 """Alerts: an organization that the service blocks, and that it no longer does."""
 
-from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
 
 from bot.model.quotas.blocks import BlockCode
-from bot.model.quotas.incidents import Incident
+from bot.model.quotas.incidents import Incident, IncidentDetail
 from bot.ui import block_kit, ids, text
 from bot.ui.message import Message, SlackBlock
 
@@ -23,7 +21,7 @@ def card(incident: Incident, name: str) -> Message:
     is_open = incident.closed_at is None
     sentences = (_whose_doing(incident), _what_is_lowered(incident), _what_next(incident))
     lines = [_headline(incident, name), " ".join(filter(None, sentences))]
-    reason = text.escape(incident.detail.get("words") or "", 300)
+    reason = text.escape(incident.detail.words, 300)
     lines += [f"> {reason}"] if reason else []
     lines += _clients(incident.detail)
     small_print = _small_print(incident)
@@ -39,7 +37,7 @@ def card(incident: Incident, name: str) -> Message:
 
 def cleared_note(incident: Incident, name: str) -> Message:
     """What is said in the thread when a call has passed."""
-    why = incident.detail.get("ended_because")
+    why = incident.detail.ended_because
     if why:
         return Message(f"Closed: {text.escape(name, 300)} {why}, so Gatehouse has stopped trying.")
     return Message(
@@ -66,7 +64,7 @@ def _headline(incident: Incident, name: str) -> str:
     subject = f"*{text.escape(name, 300)}*{center}"
     _, limit, unit = _limit(incident)
     exceeded = f"limit of {limit:,} {unit} exceeded"
-    why = incident.detail.get("ended_because")
+    why = incident.detail.ended_because
     if why and incident.closed_at is not None:
         return f":heavy_minus_sign: *Closed* after {_lasted(incident)}: {subject} {why}."
     if incident.closed_at is not None:
@@ -78,16 +76,16 @@ def _headline(incident: Incident, name: str) -> str:
 def _limit(incident: Incident) -> tuple[int, int, str]:
     """What Gatehouse had used of the limit that was hit, the limit, and its unit."""
     kind, unit = _LIMITS[BlockCode(incident.code)]
-    used, limit = incident.detail["own"][kind]
+    used, limit = incident.detail.own[kind]
     return used, limit, unit
 
 
 def _whose_doing(incident: Incident) -> str:
     used, _, unit = _limit(incident)
-    if not incident.detail.get("is_foreign"):
+    if not incident.detail.is_foreign:
         return f"Gatehouse itself had reached the limit ({used:,} {unit})."
     made = f"made only {used:,} of them" if used else "made none of them"
-    if incident.detail.get("may_be_plan"):
+    if incident.detail.may_be_plan:
         return (
             f"Gatehouse {made}, so *another client* used it up, or the organization's plan is"
             " smaller than the one set here."
@@ -96,7 +94,7 @@ def _whose_doing(incident: Incident) -> str:
 
 
 def _what_is_lowered(incident: Incident) -> str:
-    if not incident.detail.get("is_lowered"):
+    if not incident.detail.is_lowered:
         return ""
     return "Gatehouse makes fewer calls at once for a day."
 
@@ -130,14 +128,13 @@ def _small_print(incident: Incident) -> str:
 
 
 def _as_sent(incident: Incident) -> str:
-    sent = incident.detail.get("sent_code")
+    sent = incident.detail.sent_code
     shown = "none" if sent is None else text.escape(str(sent), 40)
     return "" if sent == incident.code else f" (sent as {shown})"
 
 
-def _own_use(detail: Mapping[str, Any]) -> str:
-    own: Mapping[str, Sequence[int]] = detail["own"]
-    uses = ("/".join(map(_number, own[kind])) + f" {words}" for kind, words in _OWN.items())
+def _own_use(detail: IncidentDetail) -> str:
+    uses = ("/".join(map(_number, detail.own[kind])) + f" {words}" for kind, words in _OWN.items())
     return ", ".join(text.escape(use, 60) for use in uses)
 
 
@@ -146,14 +143,13 @@ def _number(stored: object) -> str:
     return f"{stored:,}" if isinstance(stored, int) else str(stored)
 
 
-def _clients(detail: Mapping[str, Any]) -> list[str]:
+def _clients(detail: IncidentDetail) -> list[str]:
     """How much each client of the gateway had used: it is part of Gatehouse's usage."""
-    clients: Mapping[str, Sequence[int]] = detail.get("clients") or {}
     shown = [
         f"{text.escape(name)} {minute:,} per minute, {day:,} per day"
-        for name, (minute, day) in list(clients.items())[:CLIENTS_SHOWN]
+        for name, (minute, day) in list(detail.clients.items())[:CLIENTS_SHOWN]
     ]
-    more = len(clients) - len(shown)
+    more = len(detail.clients) - len(shown)
     parts = [*shown, *([text.count(more, "more client")] if more else [])]
     return [f"Gateway clients had used: {'; '.join(parts)}."] if parts else []
 

@@ -9,6 +9,7 @@ from sqlalchemy import JSON, event, text
 from bot.app import PRUNES
 from bot.background.jobs import Lease
 from bot.background.retention import Retention
+from bot.model.quotas.incidents import IncidentDetail
 from bot.model.testusers.approval import Act, State
 from bot.service_errors import ServiceFailed
 from bot.store import flows, incidents, jobs, outbox, received_events, requests, tables
@@ -163,7 +164,7 @@ async def test_a_request_whose_outcome_is_not_told_yet_stays(database, clock):
 async def test_the_card_of_an_open_incident_stays_and_goes_with_it(database, clock):
     async with database.transaction() as tx:
         at = (await tx.now()).timestamp()
-        incident_id, _ = await incidents.count_one(tx, 1, 44, {}, at, at)
+        incident_id, _ = await incidents.count_one(tx, 1, 44, IncidentDetail({}), at, at)
     await send(database, key := f"{outbox.INCIDENT_CARD}{incident_id}")
     clock.advance(5 * DAY)
     await forget(database, days=4)

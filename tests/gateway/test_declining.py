@@ -112,7 +112,7 @@ async def test_refusal_by_the_service_is_passed_on(gateway, code, known, seconds
         assert_is_left(seconds, int(answer.headers["Retry-After"]), began)
     (incident,) = await open_incidents(gateway)
     assert incident.code == known
-    assert incident.detail["words"] == "Too many, says the service."
+    assert incident.detail.words == "Too many, says the service."
 
 
 async def test_nobody_calls_while_the_service_blocks(gateway):

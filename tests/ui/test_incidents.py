@@ -6,7 +6,7 @@ import pytest
 
 from bot.model.organizations.organization import OrganizationKey
 from bot.model.quotas.blocks import BlockCode, Blocks
-from bot.model.quotas.incidents import Incident
+from bot.model.quotas.incidents import Incident, IncidentDetail
 from bot.ui import incidents
 from sandbox.slack.validation import UPDATE_TEXT, check_message
 
@@ -25,7 +25,7 @@ def an_incident(code=BlockCode.MINUTE, **changed) -> Incident:
         "opened_at": AT,
         "closed_at": None,
         "refusals": 1,
-        "detail": {**detail, **changed.pop("detail", {})},
+        "detail": IncidentDetail(**{**detail, **changed.pop("detail", {})}),
         "blocks": Blocks().refused(code, AT.timestamp(), probe=False),
     }
     return Incident(**{**values, **changed})

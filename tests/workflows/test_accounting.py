@@ -101,9 +101,9 @@ async def test_refusal_that_is_written_late_is_judged_by_its_own_time(
     await refused(guard, 44, during=go_away)
     await tasks.drain(10)
     (incident,) = await all_incidents(database)
-    assert incident.detail["own"]["minute"] == [100, 100]
-    assert incident.detail["clients"] == {"script": [60, 60]}
-    assert incident.detail["is_foreign"] is False
+    assert incident.detail.own["minute"] == [100, 100]
+    assert incident.detail.clients == {"script": [60, 60]}
+    assert incident.detail.is_foreign is False
     assert incident.opened_at == refused_at
 
 
@@ -133,8 +133,8 @@ async def test_calls_made_after_a_refusal_that_is_written_late_are_not_counted(
     await refused(guard, 44, during=go_away)
     await tasks.drain(10)
     (incident,) = await all_incidents(database)
-    assert (incident.detail["own"]["minute"], incident.detail["is_foreign"]) == ([1, 100], True)
-    assert incident.detail["clients"] == {}
+    assert (incident.detail.own["minute"], incident.detail.is_foreign) == ([1, 100], True)
+    assert incident.detail.clients == {}
 
 
 async def test_own_use_of_a_told_day_is_of_that_day(guard, database, clock):
@@ -145,8 +145,8 @@ async def test_own_use_of_a_told_day_is_of_that_day(guard, database, clock):
     await call(guard, reported=ReportedLimits(1000, 1, int(22 * HOUR)))
     await refused(guard, 45)
     (incident,) = await all_incidents(database)
-    assert incident.detail["own"]["day"] == [2, 1000]
-    assert incident.detail["is_foreign"] is True
+    assert incident.detail.own["day"] == [2, 1000]
+    assert incident.detail.is_foreign is True
 
 
 async def test_own_use_of_a_day_that_began_with_a_reset_is_of_that_day(guard, database, clock):
@@ -156,7 +156,7 @@ async def test_own_use_of_a_day_that_began_with_a_reset_is_of_that_day(guard, da
     clock.advance(1.5 * HOUR)
     await refused(guard, 45)
     (incident,) = await all_incidents(database)
-    assert incident.detail["own"]["day"] == [1, 1000]
+    assert incident.detail.own["day"] == [1, 1000]
 
 
 async def test_more_at_once_than_a_smaller_plan_allows_accuses_nobody(guard, database, monkeypatch):
@@ -166,8 +166,8 @@ async def test_more_at_once_than_a_smaller_plan_allows_accuses_nobody(guard, dat
             await stack.enter_async_context(guard.call(KEY, PERSON))
         await refused(guard, 1070)
     (incident,) = await all_incidents(database)
-    assert incident.detail["own"]["concurrent"] == [6, 10]
-    assert incident.detail["may_be_plan"] is True
+    assert incident.detail.own["concurrent"] == [6, 10]
+    assert incident.detail.may_be_plan is True
 
 
 async def burst(guard, calls: int, taken: int) -> tuple[int, int]:
@@ -201,7 +201,7 @@ async def test_service_that_takes_fewer_at_once_refuses_them_once_a_day(
         assert await burst(guard, 10, taken=7) == (7, 0)
         clock.advance(60)
     (incident,) = await all_incidents(database)
-    assert (incident.refusals, incident.detail["is_lowered"]) == (3, True)
+    assert (incident.refusals, incident.detail.is_lowered) == (3, True)
     clock.advance(24 * HOUR)
     # It may have been another client's doing, or the service may have changed its mind.
     assert await burst(guard, 10, taken=10) == (10, 0)
@@ -230,7 +230,7 @@ async def test_few_at_once_that_are_refused_lower_nothing(guard, database, clock
     await burst(guard, 5, taken=4)
     assert (await the_account(database)).limits.concurrent == 10
     (incident,) = await all_incidents(database)
-    assert (incident.detail["is_foreign"], incident.detail["is_lowered"]) == (True, False)
+    assert (incident.detail.is_foreign, incident.detail.is_lowered) == (True, False)
 
 
 async def test_larger_plan_ends_a_told_day_that_is_used_up(guard, database, clock):

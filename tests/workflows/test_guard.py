@@ -436,9 +436,9 @@ async def test_many_refusals_are_one_incident_with_what_the_bot_itself_used(guar
         [incident] = await incidents.all_open(tx)
         messages = await outbox.waiting(tx, f"incident:{incident.id}")
     assert incident.refusals == 4
-    assert incident.detail["words"] == "You have been blocked."
-    assert incident.detail["own"]["minute"] == [7, 100]
-    assert incident.detail["is_foreign"] is True
+    assert incident.detail.words == "You have been blocked."
+    assert incident.detail.own["minute"] == [7, 100]
+    assert incident.detail.is_foreign is True
     assert {message.kind for message in messages} == {"incident_card"}
 
 
@@ -447,8 +447,8 @@ async def test_a_block_at_the_bots_own_limit_is_not_anothers(guard, database):
         await be_refused(guard, 1070)
     async with database.read_only() as tx:
         [incident] = await incidents.all_open(tx)
-    assert incident.detail["own"]["concurrent"] == [5, 5]
-    assert incident.detail["is_foreign"] is False
+    assert incident.detail.own["concurrent"] == [5, 5]
+    assert incident.detail.is_foreign is False
 
 
 async def test_an_alert_tells_the_bots_own_calls_and_the_limit_that_was_named(guard, database):
@@ -456,8 +456,8 @@ async def test_an_alert_tells_the_bots_own_calls_and_the_limit_that_was_named(gu
     await be_refused(guard, 45, message="exceeded the limit of 400 calls")
     async with database.read_only() as tx:
         [incident] = await incidents.all_open(tx)
-    assert incident.detail["own"]["day"] == [2, 400]
-    assert incident.detail["is_foreign"] is True
+    assert incident.detail.own["day"] == [2, 400]
+    assert incident.detail.is_foreign is True
 
 
 async def test_a_45_lowers_the_day(guard, database):

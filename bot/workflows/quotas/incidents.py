@@ -1,14 +1,15 @@
 """What a 429 sets off: the pause, the incident, its alert, and the one call that ends it."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
 
 from bot.dataclass import dataclass
 from bot.model.organizations.organization import OrganizationKey
 from bot.model.quotas.blocks import BlockCode, Blocks
 from bot.model.quotas.concurrency import lower_after_refusal
 from bot.model.quotas.days import limit_in_message
+from bot.model.quotas.incidents import IncidentDetail
 from bot.model.quotas.plans import CallClass
 from bot.model.quotas.quota import InUse, LimitKind, Terms
 from bot.model.quotas.standing import Meter, may_be_smaller_plan
@@ -72,10 +73,11 @@ class Incidents:
         if limit is not None:
             await quotas.lower_day(tx, account, limit)
         own = await _own_use(tx, account, refusal)
-        detail = _detail(own, refusal, code, limit)
+        is_lowered = False
         if code is BlockCode.CONCURRENT:
-            detail["is_lowered"] = await _lower_concurrency(tx, account, refusal, own)
-        detail["clients"] = await gateway_waits.use_by_client(tx, account, at)
+            is_lowered = await _lower_concurrency(tx, account, refusal, own)
+        clients = await gateway_waits.use_by_client(tx, account, at)
+        detail = replace(_detail(own, refusal, code, limit), is_lowered=is_lowered, clients=clients)
         incident_id, is_new = await incidents.count_one(
             tx, account.id, code, detail, at, refusal.reservation.at
         )
@@ -197,20 +199,20 @@ async def _own_use(tx: Transaction, account: Account, refusal: Refusal) -> dict[
 
 def _detail(
     meters: Mapping[LimitKind, Meter], refusal: Refusal, code: BlockCode, named: int | None
-) -> dict[str, Any]:
+) -> IncidentDetail:
     """What is known at the first refusal; `named` is the day's limit in the service's words."""
     day = meters[LimitKind.DAY]
     limit = day.limit if named is None else min(day.limit, named)
     meters = {**meters, LimitKind.DAY: Meter(day.used, limit)}
     kind = _LIMIT_OF[code]
     own = meters[kind]
-    return {
-        "words": refusal.words,
-        "sent_code": refusal.code,
-        "is_foreign": own.used < own.limit,
-        "may_be_plan": may_be_smaller_plan(kind, own),
-        "own": {kind.value: [meter.used, meter.limit] for kind, meter in meters.items()},
-    }
+    return IncidentDetail(
+        own={kind.value: [meter.used, meter.limit] for kind, meter in meters.items()},
+        words=refusal.words,
+        sent_code=refusal.code,
+        is_foreign=own.used < own.limit,
+        may_be_plan=may_be_smaller_plan(kind, own),
+    )
 
 
 async def mute_job(tx: Transaction, incident_id: int, until: float) -> None:
