@@ -1,6 +1,6 @@
 """Incidents: a series of 429 of one organization and code, from the first to a call that passes."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, fields
 from datetime import UTC, datetime
 from functools import cache
@@ -54,9 +54,9 @@ async def count_one(
     return opened.scalar_one(), True
 
 
-async def note(tx: Transaction, organization: int, more: Mapping[str, Any]) -> None:
-    """Add to the details of the organization's open incidents."""
-    query = select(incidents.c.id, incidents.c.detail).where(_open_of(organization))
+async def note(tx: Transaction, ids: Collection[int], **more: object) -> None:
+    """Add to the details of incidents, by the names that `IncidentDetail` has for them."""
+    query = select(incidents.c.id, incidents.c.detail).where(incidents.c.id.in_(ids))
     for row in (await tx.connection.execute(query)).all():
         noted = update(incidents).where(incidents.c.id == row.id)
         await tx.connection.execute(noted.values(detail={**row.detail, **more}))

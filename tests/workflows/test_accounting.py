@@ -10,14 +10,15 @@ from bot.background.tasks import Tasks
 from bot.errors import CommitUnknown, DatabaseUnavailable, QuotaExhausted
 from bot.model.organizations.organization import OrganizationKey
 from bot.model.quotas.calls import GATEWAY, PROBE, CallCause
-from bot.model.quotas.plans import Plan
+from bot.model.quotas.plans import CallClass, Plan
 from bot.model.quotas.quota import Terms
 from bot.model.quotas.reported import ReportedLimits
 from bot.service_errors import RateLimited
 from bot.store import accounts, incidents, quotas
+from bot.store.quotas import CallRequest
 from bot.store.tables import quota_calls
 from bot.workflows.quotas.guard import Guard
-from bot.workflows.quotas.incidents import Incidents
+from bot.workflows.quotas.incidents import LATE_SECONDS, Incidents, Refusal
 from tests.support.clock import JumpingClock
 
 KEY = OrganizationKey("eu", "10")
@@ -205,6 +206,22 @@ async def test_service_that_takes_fewer_at_once_refuses_them_once_a_day(
     clock.advance(24 * HOUR)
     # It may have been another client's doing, or the service may have changed its mind.
     assert await burst(guard, 10, taken=10) == (10, 0)
+
+
+async def test_later_refusal_that_lowers_the_calls_at_once_is_told(database, clock, monkeypatch):
+    monkeypatch.setitem(plans, KEY, Plan.ENTERPRISE)
+    request = CallRequest(KEY, PERSON, CallClass.PERSON, TERMS)
+    async with database.transaction() as tx:
+        first, *_, last = [await quotas.reserve(tx, request) for _ in range(8)]
+    told = []
+    for reservation, seconds_ago in ((first, LATE_SECONDS + 1), (last, 0.0)):
+        async with database.transaction() as tx:
+            refusal = Refusal(request, 1070, "too many", reservation, seconds_ago)
+            await Incidents(TERMS).refused(tx, refusal)
+        (incident,) = await all_incidents(database)
+        told.append((incident.refusals, incident.detail.is_lowered))
+    assert told == [(1, False), (2, True)]
+    assert incident.detail.own["concurrent"] == [1, 10]
 
 
 async def test_another_plan_ends_what_was_lowered(guard, database, clock, monkeypatch):

@@ -69,23 +69,31 @@ class Incidents:
         at = account.now - refusal.seconds_ago
         blocks = account.blocks.refused(code, at, probe=is_probe)
         await quotas.save_blocks(tx, account, blocks)
-        limit = self._limit_in(refusal) if code is BlockCode.DAY else None
-        if limit is not None:
-            await quotas.lower_day(tx, account, limit)
-        own = await _own_use(tx, account, refusal)
-        is_lowered = False
-        if code is BlockCode.CONCURRENT:
-            is_lowered = await _lower_concurrency(tx, account, refusal, own)
-        clients = await gateway_waits.use_by_client(tx, account, at)
-        detail = replace(_detail(own, refusal, code, limit), is_lowered=is_lowered, clients=clients)
+        detail = await self._learn(tx, account, refusal, code)
         incident_id, is_new = await incidents.count_one(
             tx, account.id, code, detail, at, refusal.reservation.at
         )
+        if detail.is_lowered and not is_new:
+            await incidents.note(tx, [incident_id], is_lowered=True)
         await probe_job(tx, account.id, account.key, blocks, ensure=False)
         if is_new and account.muted_until > account.now:
             await mute_job(tx, incident_id, account.muted_until)
         else:
             await outbox.put(tx, card_message(incident_id))
+
+    async def _learn(
+        self, tx: Transaction, account: Account, refusal: Refusal, code: BlockCode
+    ) -> IncidentDetail:
+        """Lower the limit that a refusal tells of; return what is known of the refusal."""
+        named = self._limit_in(refusal) if code is BlockCode.DAY else None
+        if named is not None:
+            await quotas.lower_day(tx, account, named)
+        own, is_lowered = await _own_use(tx, account, refusal), False
+        if code is BlockCode.CONCURRENT:
+            is_lowered = await _lower_concurrency(tx, account, refusal, own)
+        at = account.now - refusal.seconds_ago
+        clients = await gateway_waits.use_by_client(tx, account, at)
+        return replace(_detail(own, refusal, code, named), is_lowered=is_lowered, clients=clients)
 
     def _limit_in(self, refusal: Refusal) -> int | None:
         return limit_in_message(refusal.words, refusal.request.key.organization_id)
@@ -107,7 +115,7 @@ class Incidents:
     async def gone(self, tx: Transaction, key: OrganizationKey, why: str) -> None:
         """End the blocks and their incidents of an organization that nobody can call any more."""
         account = await accounts.load_locked(tx, key, self._terms)
-        await incidents.note(tx, account.id, {"ended_because": why})
+        await incidents.note(tx, await incidents.open_ids(tx, account.id), ended_because=why)
         await _close(tx, account)
 
     async def not_reached(self, tx: Transaction, key: OrganizationKey, due: float) -> None:
