@@ -16,7 +16,7 @@ from bot.model.quotas.quota import LimitKind, Terms
 from bot.model.quotas.reported import ReportedLimits
 from bot.permissions import Person
 from bot.service_errors import RateLimited, ServiceTimeout
-from bot.store import jobs
+from bot.store import accounts, jobs, quotas
 from bot.store.audit import AuditStore
 from bot.workflows.quotas.guard import Guard
 from bot.workflows.quotas.incidents import Incidents
@@ -144,6 +144,20 @@ async def test_steady_pace_at_which_old_calls_leave_has_no_end(ratelimits, inven
         clock.advance(HOUR - 1)
     detail = await ratelimits.one(OTTO, "Acme")
     assert (detail.forecast.calls_an_hour, detail.forecast.ends_at) == (30, None)
+
+
+async def test_day_that_is_nearly_full_at_a_steady_pace_has_no_end(
+    ratelimits, inventory, clock, database
+):
+    clock.advance(1.5 * HOUR - clock.now().timestamp() % HOUR)
+    for _ in range(26 * 12):
+        await call(inventory, 1)
+        clock.advance(HOUR / 12)
+    async with database.transaction() as tx:
+        await quotas.lower_day(tx, await accounts.load_locked(tx, KEY, TERMS), 302)
+    detail = await ratelimits.one(OTTO, "Acme")
+    assert (detail.standing.day.used, detail.standing.day.limit) == (300, 302)
+    assert detail.forecast.ends_at is None
 
 
 async def test_calls_of_the_day_before_a_reset_are_not_awaited_back(ratelimits, inventory, clock):

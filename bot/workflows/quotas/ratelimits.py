@@ -9,6 +9,7 @@ from bot.model.organizations.directory import Directory, Place
 from bot.model.organizations.organization import OrganizationKey
 from bot.model.paging import page_count
 from bot.model.quotas.calls import CHECK, CallCause, client_named
+from bot.model.quotas.days import DAY_SECONDS
 from bot.model.quotas.forecast import OldCalls, forecast
 from bot.model.quotas.plans import Plan
 from bot.model.quotas.quota import Full, LimitKind, Terms
@@ -137,9 +138,8 @@ class RateLimits:
             free_at = await self._free_at(tx, account, standing)
             kept = await quota_use.hours_since(tx, account, first_hour(now) - 2 * HOUR_SECONDS)
             last_hour = await quota_use.count_since(tx, account, now - HOUR_SECONDS, account.made)
-            of_day = await quota_use.hours_since(tx, account, account.day_began_at)
+            old = await _old_calls(tx, account, kept)
             others = await self._others_used(tx, account)
-        old = [OldCalls(hour.hour_at, hour.calls) for hour in of_day]
         hours = [hour for hour in kept if hour.hour_at >= first_hour(now)]
         pace = forecast(standing.day, last_hour, now, old, others)
         people = await self._names(hours)
@@ -262,3 +262,15 @@ class RateLimits:
         ids = [who for who in callers if client_named(who) is None]
         names = await asyncio.gather(*(self._people.name(one) for one in ids))
         return dict(zip(ids, names, strict=True))
+
+
+async def _old_calls(
+    tx: Transaction, account: Account, kept: Sequence[HourOfCalls]
+) -> list[OldCalls]:
+    """The calls that leave the day one by one; `kept` are those of at least 25 whole hours."""
+    began_at = account.day_began_at
+    if began_at > account.now - DAY_SECONDS:
+        # With a reset: what was called before it has left at once.
+        kept = await quota_use.hours_since(tx, account, began_at)
+    # Else whole hours: of the first one those that have left tell how many are still to leave.
+    return [OldCalls(hour.hour_at, hour.calls) for hour in kept]
