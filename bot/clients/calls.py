@@ -88,7 +88,7 @@ class OpenAttempt(Protocol):
 
 
 def at_any_time() -> bool:
-    """Whether a request may be written that nothing forbids."""
+    """Whether a request may be written, where nothing forbids it: always."""
     return True
 
 

@@ -66,7 +66,7 @@ class FlowClient:
 
         Whether that is what was sent is for the caller to see. Never repeated by itself: after a
         ServiceUnreachable or ServiceTimeout the list may have been replaced all the same.
-        `may_send` is asked right before the list is written; without it nothing is sent.
+        `may_send` is asked right before the list is written; if it says no, nothing is sent.
         """
         # A form cannot say "no values": one empty value is the empty list.
         form = [(self._form_field, identity) for identity in identities or [""]]

@@ -94,7 +94,7 @@ async def decide(
 
 
 def limits_in_force(account: Account) -> Limits:
-    """The plan's limits, with the day's as the service told it; one at a time while it stalls."""
+    """The limits of now: of the day as reported, of calls at once one while the service stalls."""
     limits = replace(account.limits, day=account.day.limit)
     return replace(limits, concurrent=1) if account.in_use.is_stalled else limits
 

@@ -31,7 +31,7 @@ def lower_after_refusal(
 
     `known` is what holds already. `beside` are the calls that were under way when the refused one
     was granted, and `used` the most that were, with that one. Another client may have had a part in
-    it: hence the least, and the end.
+    it: so no less than every plan allows is left, and not for ever.
     """
     if used <= LEAST_AT_ONCE:
         return None

@@ -36,7 +36,7 @@ class FlowService(Protocol):
     ) -> Sequence[str]:
         """Send the whole list once; return the one that the service answers with.
 
-        `may_send` is asked right before the list is written; without it nothing is sent.
+        `may_send` is asked right before the list is written; if it says no, nothing is sent.
         """
         ...
 
