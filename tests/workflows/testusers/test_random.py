@@ -28,7 +28,7 @@ from tests.workflows.testusers.rough.outside import Crash
 from tests.workflows.testusers.rough.plants import PLANTS
 from tests.workflows.testusers.rough.scenes import day
 
-ROUGH_DAYS = int(os.environ.get("ROUGH_DAYS", "2"))
+ROUGH_DAYS = int(os.environ.get("ROUGH_DAYS", "6"))
 PEOPLE = ("+1", "+2", "+3", "+4")
 people = st.sampled_from(PEOPLE)
 which = st.integers(0, 9)
@@ -230,7 +230,8 @@ class Random:
             await self.look()
         for one in self.asked:
             assert (await self.world.stored(one)).state is not State.APPLYING
-        assert set(self.service.lists[WELCOME]) == set(self.expected)
+        # Nobody is there twice; where people stand is `check`'s.
+        assert sorted(self.service.lists[WELCOME]) == sorted(self.expected)
         async with self.database.read_only() as tx:
             granted = await grants.of_flow(tx, WELCOME)
         assert {one: grant.ends_at for one, grant in granted.items()} == self.ends
@@ -256,13 +257,13 @@ def run_from_empty(days: Days, steps: list[tuple]) -> list[str]:
     return days.run(lambda *parts: follow_all(Random(*parts), steps))
 
 
-@settings(max_examples=30)
+@settings(max_examples=50)
 @given(steps=st.lists(operations, min_size=5, max_size=30))
 def test_the_list_is_what_approvals_and_outside_edits_say(days, steps) -> None:
     run_from_empty(days, steps)
 
 
-@settings(max_examples=30)
+@settings(max_examples=50)
 @given(steps=st.lists(undoing, min_size=8, max_size=20))
 def test_an_undo_takes_back_what_was_done_whatever_came_between(days, steps) -> None:
     run_from_empty(days, steps)

@@ -10,7 +10,7 @@ from tests.workflows.testusers.rough.rough import PEOPLE, STRANGERS, Rough
 from tests.workflows.testusers.rough.world import APPROVERS
 
 # In twenty minutes, with pauses from 10 s to 10 min.
-MOST_READS, MOST_ENTRIES = 14, 2
+MOST_READS, MOST_ENTRIES, MOST_IN_VAIN = 14, 5, 2
 IN_VAIN = "flow.change_not_found"
 # Two days in a row, the first with an even number, have every scene.
 SCENES_A_DAY = 7
@@ -124,12 +124,15 @@ class Scenes(Rough):
         await self.refuse_removal(who, refusal)
         await self.advance(90)
         await self.work()
-        reads, in_vain = self.service.reads, self.noted[IN_VAIN]
+        reads, noted, in_vain = self.service.reads, self.noted.total(), self.noted[IN_VAIN]
         await self.pass_by(1200, step=60)
         assert self.service.reads - reads <= MOST_READS
-        assert self.noted[IN_VAIN] - in_vain <= MOST_ENTRIES
+        assert self.noted.total() - noted <= MOST_ENTRIES
+        assert self.noted[IN_VAIN] - in_vain <= MOST_IN_VAIN
         await self.change("add", [who], 90)
         await self.pass_by(5)
+        overdue = [one.progress.overdue for one in await self.stored() if one.progress.overdue]
+        assert overdue == [] or who not in self.service.listed, overdue
 
     async def extension_waits(self, who: str) -> None:
         """Somebody's time is over while the change that extends it waits for its next try."""
