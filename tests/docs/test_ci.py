@@ -1,6 +1,8 @@
-"""`.ci/run` puts in place what is missing, and leaves alone what it is given."""
+"""`.ci/run` puts in place what is missing, leaves alone what it is given, and checks all."""
 
 import os
+import re
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -30,3 +32,27 @@ def test_a_given_database_is_used_and_no_server_is_looked_for(programs: Path) ->
     environment = {"PATH": path, "TEST_DATABASE_URL": "postgresql://elsewhere/db"}
     ran = subprocess.run([ROOT / ".ci/run"], env=environment, capture_output=True, check=False)
     assert (ran.returncode, ran.stdout) == (0, b"make check with postgresql://elsewhere/db\n")
+
+
+def test_ci_runs_make_check_alone_with_or_without_a_database() -> None:
+    text = (ROOT / ".ci/run").read_text(encoding="utf-8")
+    assert re.findall(r"(?m)^ *(?:exec )?make\b(.*)$", text) == [" check", " check"]
+
+
+def test_make_check_lives_twenty_simulated_days_before_all_tests() -> None:
+    make = shutil.which("make")
+    assert make is not None
+    said = subprocess.run(
+        [make, "--dry-run", "--old-file", ".venv/.stamp", "--directory", ROOT, "check"],
+        # Without what `make check SEEDS=3` would tell those it starts.
+        env={"PATH": os.environ["PATH"]},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    ran = re.findall(r"(?m)^\.venv/bin/(\S+)(.*)$", said)
+    assert [name for name, _ in ran] == ["ruff", "ruff", "lint-imports", "mypy", "python", "python"]
+    assert [arguments for name, arguments in ran if name == "python"] == [
+        " -m tests.simulation.days --seeds 20",
+        " -m pytest -n auto --dist worksteal",
+    ]

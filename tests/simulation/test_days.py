@@ -33,7 +33,7 @@ def test_days_of_trouble_leave_nothing_that_lies():
 
 def test_seed_comes_to_the_same_trace_again():
     first, second = (
-        re.findall(r"trace (\w+)", simulate("--seed", "2", hash_seed=hash_seed)[1])
+        re.findall(r"trace (\w+)", simulate("--seed", "7", hash_seed=hash_seed)[1])
         for hash_seed in ("1", "2")
     )
     assert first == second
