@@ -125,10 +125,19 @@ async def test_organizations_do_not_share(database):
 async def test_the_plan_set_is_in_force_and_wins(database):
     async with database.transaction() as tx:
         await quotas.set_plan(tx, KEY, Plan.STANDARD)
+    assert await plan_of(database) is Plan.STANDARD
     for _ in range(10):
         assert isinstance(await reserve(database), Reservation)
     async with database.transaction() as tx:
         await quotas.set_plan(tx, KEY, Plan.FREE)
+    assert await plan_of(database) is Plan.FREE
+    refused = await reserve(database)
+    assert (refused.reason.kind, refused.reason.allowed) == (LimitKind.CONCURRENT, 5)
+
+
+async def plan_of(database) -> Plan:
+    async with database.read_only() as tx:
+        return (await accounts.load(tx, KEY, TERMS)).plan
 
 
 async def told(database, clock, number, remaining, limit=500) -> None:
