@@ -21,6 +21,7 @@ from tests.support.loop_time import held_loop, yardstick_seconds
 pytestmark = pytest.mark.slow
 
 MANY = 10_000
+WATCHED_AGAIN_SECONDS = 25 * 3600.0
 # What a processor does in 50 ms when nobody else uses it; machines differ, and so do moments.
 ROUNDS = 5
 TERMS = Terms(lambda _key: Plan.FREE, timeout_seconds=10.0)
@@ -44,8 +45,10 @@ class FakeInventory:
 
     def __init__(self) -> None:
         self.listed = organizations()
+        self.asked: list[OrganizationKey] = []
 
     async def organizations(self, key, cause):
+        self.asked.append(key)
         return self.listed
 
 
@@ -110,8 +113,12 @@ async def overview_and_metrics_hold_the_loop_for_a_moment_only(database, clock, 
 
 
 async def watchers_turn_holds_the_loop_for_a_moment_only(database, clock, directory):
-    watcher = Watcher(database, FakeInventory(), directory, TERMS, clock, is_on=True)
+    inventory = FakeInventory()
+    # By then a turn is due.
+    clock.advance(WATCHED_AGAIN_SECONDS)
+    watcher = Watcher(database, inventory, directory, TERMS, clock, is_on=True)
     assert await least_held(lambda _round: watcher.run(None, FakeLease())) < 1
+    assert inventory.asked
 
 
 async def new_listing_holds_the_loop_for_a_moment_only(directory):
