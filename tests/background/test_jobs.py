@@ -1,6 +1,7 @@
 """The job loop: whatever is due is run, once, by whoever lives, until it is stopped."""
 
 import asyncio
+from collections import Counter
 from contextlib import asynccontextmanager
 from datetime import timedelta
 
@@ -533,6 +534,8 @@ async def test_full_crowds_leave_room_for_every_other_kind(database, clock):
     for number in range(OTHERS_AT_ONCE):
         await put(database, f"work:{number}")
     await others.seen(OTHERS_AT_ONCE)
+    assert {job.kind for job in others.runs} == {"work"}
+    assert Counter(job.kind for job in hanging.runs) == dict(kinds)
     hanging.go_on.set()
     others.go_on.set()
     await loop.stop(PATIENCE)

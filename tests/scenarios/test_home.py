@@ -153,8 +153,12 @@ async def test_enough_approvals_by_now_wait_for_who_gave_them_too(haste, sqlite_
         ada = await opened(world, ADA)
         await shows(world, ada, "enough approvals by now")
         await world.slack.click(ADA, ada, "Approve")
-        await world.slack.until(lambda: world.services.state.flows[WELCOME].history)
+        flow = world.services.state.flows[WELCOME]
+        await world.slack.until(lambda: flow.history)
+        assert ["+15550100" in identities for identities in flow.history] == [True]
         await shows(world, ada, "Nothing is waiting for you")
+        await world.slack.until(lambda: "Applied" in card.all_text)
+        assert card.buttons == ["Undo"]
 
 
 async def test_own_requests_do_not_wait_for_oneself(world):

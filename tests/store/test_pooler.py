@@ -143,6 +143,14 @@ async def limited(url: str, connections: int) -> str:
     return url.replace("postgres@", f"{name}@")
 
 
+async def count_connections(url: str, user: str) -> int:
+    connection = await asyncpg.connect(url)
+    query = "SELECT count(*) FROM pg_stat_activity WHERE usename = $1"
+    count = await connection.fetchval(query, user)
+    await connection.close()
+    return count
+
+
 async def drop_role(url: str) -> None:
     connection = await asyncpg.connect(url)
     await connection.execute(f'DROP ROLE "{url.rsplit("/", 1)[1]}"')
@@ -155,7 +163,11 @@ async def test_a_server_without_connections_is_waited_for(postgres_url) -> None:
     try:
         for database in databases:
             await database.ping()
-        await asyncio.gather(*(database.ping() for database in databases for _ in range(40)))
+        pings = [database.ping() for database in databases for _ in range(40)]
+        answers = await asyncio.gather(*pings, return_exceptions=True)
+        assert answers == [None] * 80
+        # Each of both would have ten.
+        assert await count_connections(postgres_url, url.rsplit("/", 1)[1]) == 3
     finally:
         for database in databases:
             await database.close()

@@ -1,11 +1,13 @@
 """Signed rows and the key of the audit: what somebody else wrote is known, on both databases."""
 
 import json
+from datetime import timedelta
 
 import pytest
 from sqlalchemy import delete, select, update
 from sqlalchemy import text as text_of
 
+from bot.background.outbox import SEND_KIND
 from bot.errors import RecordEdited
 from bot.model.audit import AuditEntry
 from bot.model.signatures import Seal
@@ -154,10 +156,12 @@ async def edited_row_stops_alone(world, sealed, table, column, value):
     async with sealed.transaction() as tx:
         await RequestMessages(world.setup).plan(tx)
         await Endings(world.setup).plan(tx)
-        await jobs.claim(tx, "me", 100)
-        await grants.next_end(tx, WELCOME)
+        claimed = await jobs.claim(tx, "me", 100)
+        next_end = await grants.next_end(tx, WELCOME)
         granted = await grants.of_flow(tx, WELCOME)
-    assert len(granted) == (1 if table == "grants" else 2)
+    assert [job.kind for job in claimed] == [SEND_KIND]
+    assert next_end == world.clock.now() + timedelta(hours=5)
+    assert sorted(granted) == (["+1"] if table == "grants" else ["+1", "+2"])
 
 
 OVER_ALREADY = [{"state": "denied"}, {"state": "applied"}, {"state": "nonsense"}]

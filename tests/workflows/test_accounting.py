@@ -130,6 +130,8 @@ async def test_calls_made_after_a_refusal_that_is_written_late_are_not_counted(
             monkeypatch.setattr(database, "transaction", honest)
             for _ in range(80):
                 await call(other, SCRIPT)
+            for _ in range(19):
+                await call(other)
 
     await refused(guard, 44, during=go_away)
     await tasks.drain(10)

@@ -106,9 +106,18 @@ async def test_client_that_waited_in_vain_is_told_the_same(processes, clock, dat
 
 async def test_people_have_a_fifth_whatever_clients_want(processes):
     await use_up(processes[0])
+    with pytest.raises(QuotaExhausted):
+        await processes[0].make()
     for _ in range(20):
-        async with processes[1].guard.call(KEY, CallCause("check", "U1")) as grant:
-            await grant.responded()
+        await check(processes[1])
+    with pytest.raises(QuotaExhausted) as full:
+        await check(processes[1])
+    assert full.value.limit_kind == "minute"
+
+
+async def check(process) -> None:
+    async with process.guard.call(KEY, CallCause("check", "U1")) as grant:
+        await grant.responded()
 
 
 async def test_crowd_of_clients_leaves_connections_to_people(database_url, clock):

@@ -1,5 +1,6 @@
 """Lives days, each in a database of its own."""
 
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,13 +28,13 @@ class Days:
         self._template, self._path = folder / "template.db", folder / "day.db"
         migrated_file(self._template)
 
-    def live(self, steps: list[tuple], plant: str | None = None) -> None:
-        """Live a day, with a fault planted or not.
+    def live(self, steps: list[tuple], plant: str | None = None) -> Counter[str]:
+        """Live a day, with a fault planted or not; return what is in the audit how often.
 
         Raises:
             AssertionError: Something does not agree.
         """
-        self.run(lambda *parts: _live(Scenes(*parts), steps), plant)
+        return self.run(lambda *parts: _live(Scenes(*parts), steps), plant)
 
     def run(self, program: Program[Result], plant: str | None = None) -> Result:
         """Run anything on an empty database, and a clock that stands still."""
@@ -60,9 +61,10 @@ async def _run(url: str, program: Program[Result]) -> Result:
         await database.close()
 
 
-async def _live(rough: Scenes, steps: list[tuple]) -> None:
+async def _live(rough: Scenes, steps: list[tuple]) -> Counter[str]:
     for step in steps:
         await rough.follow(step)
     await rough.settle()
     await rough.nobody_waits_in_vain()
     await rough.settle()
+    return rough.noted
