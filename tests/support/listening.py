@@ -1,5 +1,6 @@
 """A small bot: the real frame, endpoint and replies around listeners that a test makes up."""
 
+import asyncio
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -23,11 +24,32 @@ from bot.ops.clock import Clock, SystemClock
 from bot.ops.metrics import Metrics
 from bot.permissions import Permission, Person
 from bot.server import SlackEndpoint, make_server
+from bot.ui import block_kit
 from bot.ui.message import Message
 from bot.workflows.health import Health
 from handlers.listeners import Answer, Context, Listeners
 from sandbox.slack.server import RunningSlack, running_slack
 from tests.support.http import InstantClock
+
+USER, CHANNEL = "U0VIEWER", "C0GENERAL"
+BUTTON = Message(
+    "the list",
+    (block_kit.section("the list"), block_kit.actions(block_kit.button("Next", "press", "7"))),
+)
+MODAL = {
+    "type": "modal",
+    "callback_id": "form",
+    "title": {"type": "plain_text", "text": "Form"},
+    "submit": {"type": "plain_text", "text": "Send"},
+    "blocks": [
+        {
+            "type": "input",
+            "block_id": "why",
+            "label": {"type": "plain_text", "text": "Why"},
+            "element": {"type": "plain_text_input", "action_id": "typed"},
+        }
+    ],
+}
 
 
 @dataclass
@@ -140,3 +162,32 @@ async def _never() -> str | None:
 
 async def _nothing() -> bytes:
     return b""
+
+
+def seen(bot) -> list[str]:
+    return [message.text for message in bot.slack.workspace.ephemerals(USER)]
+
+
+async def shown_button(bot):
+    """The button's message, as the answer to a command."""
+
+    async def answer(ask):
+        return BUTTON
+
+    bot.command("/list", answer)
+    await bot.slack.command(USER, CHANNEL, "/list")
+    return await bot.slack.until(lambda: bot.slack.workspace.ephemerals(USER)[-1])
+
+
+class Held:
+    """Work that stands still until it is released."""
+
+    def __init__(self, result: Message | Exception | None) -> None:
+        self.release = asyncio.Event()
+        self._result = result
+
+    async def __call__(self, ask) -> Message | None:
+        await self.release.wait()
+        if isinstance(self._result, Exception):
+            raise self._result
+        return self._result

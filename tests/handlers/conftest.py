@@ -1,0 +1,11 @@
+"""A small bot for each test of what surrounds listeners."""
+
+import pytest
+
+from tests.support.listening import small_bot
+
+
+@pytest.fixture
+async def bot():
+    async with small_bot() as running:
+        yield running

@@ -1,0 +1,158 @@
+"""Answers that Slack drops, delays or refuses come through in another way, and once."""
+
+import json
+
+import pytest
+
+from bot.permissions import Permission
+from bot.ui import block_kit
+from bot.ui.message import Message
+from tests.support.listening import BUTTON, CHANNEL, MODAL, USER, Held, seen
+
+
+async def test_slack_asking_to_wait_is_obeyed(bot):
+    work = Held(Message("done"))
+    work.release.set()
+    bot.command("/x", work)
+    bot.slack.workspace.faults.ratelimit("response_url", retry_after=7)
+    await bot.slack.command(USER, CHANNEL, "/x")
+    await bot.slack.until(lambda: seen(bot) == ["done"])
+    assert bot.waits.slept == [7]
+
+
+async def test_slack_asking_to_wait_for_long_is_not_waited_for_nor_asked_again(bot):
+    work = Held(Message("done"))
+    work.release.set()
+    bot.command("/x", work)
+    bot.slack.workspace.faults.ratelimit("response_url", retry_after=3600, times=None)
+    await bot.slack.command(USER, CHANNEL, "/x")
+    await bot.listeners.tasks.drain(5)
+    assert bot.waits.slept == []
+    assert await bot.outcomes() == {("/x", "ok"): 1.0}
+
+
+@pytest.mark.parametrize("status", [500, 503])
+async def test_an_answer_that_slack_drops_is_sent_again(bot, status):
+    work = Held(Message("done"))
+    work.release.set()
+    bot.command("/x", work)
+    bot.slack.workspace.faults.status("response_url", status, times=2)
+    await bot.slack.command(USER, CHANNEL, "/x")
+    await bot.slack.until(lambda: seen(bot) == ["done"])
+    assert bot.waits.slept == [1.0, 2.0]
+
+
+async def test_an_address_that_is_used_up_makes_it_a_direct_message(bot):
+    work = Held(Message("done"))
+    work.release.set()
+    bot.command("/x", work)
+    bot.slack.workspace.faults.status("response_url", 404, body="used_url", times=None)
+    await bot.slack.command(USER, CHANNEL, "/x")
+    await bot.listeners.tasks.drain(5)
+    assert seen(bot) == []
+    assert [one.text for one in bot.slack.workspace.dm(USER)] == ["done"]
+    assert bot.waits.slept == []
+
+
+@pytest.mark.parametrize("trouble", ["cut", "drop"])
+async def test_an_answer_that_may_have_arrived_is_not_said_again_elsewhere(bot, trouble):
+    work = Held(Message("done"))
+    work.release.set()
+    bot.command("/x", work)
+    getattr(bot.slack.workspace.faults, trouble)("response_url", times=None)
+    await bot.slack.command(USER, CHANNEL, "/x")
+    await bot.listeners.tasks.drain(5)
+    assert bot.slack.workspace.dm(USER) == []
+
+
+async def test_what_slack_takes_is_taken_whatever_it_says_to_it(bot):
+    work = Held(Message("done"))
+    work.release.set()
+    bot.command("/x", work)
+    bot.slack.workspace.faults.status("response_url", 200, body="received")
+    await bot.slack.command(USER, CHANNEL, "/x")
+    await bot.listeners.tasks.drain(5)
+    assert bot.slack.workspace.dm(USER) == []
+
+
+@pytest.mark.parametrize("body", ["invalid_blocks", '{"ok": false, "error": "invalid_blocks"}'])
+async def test_blocks_that_slack_refuses_are_said_in_plain_text(bot, body):
+    async def answer(ask):
+        return BUTTON
+
+    bot.command("/x", answer)
+    bot.slack.workspace.faults.status("response_url", 400, body=body)
+    await bot.slack.command(USER, CHANNEL, "/x")
+    await bot.slack.until(lambda: seen(bot) == ["the list"])
+    assert bot.slack.workspace.ephemerals(USER)[0].blocks == []
+    assert bot.slack.workspace.dm(USER) == []
+
+
+async def test_a_form_left_open_for_longer_than_its_address_lasts_is_answered_all_the_same(bot):
+    async def answer(ask):
+        return Message("thanks")
+
+    bot.listeners.submission("form", Permission.REQUEST, lambda click: {}, answer)
+    gone = json.dumps({"reply_to": f"{bot.slack.address}/response/gone"})
+    view = bot.slack.workspace.open(USER, {**MODAL, "private_metadata": gone})
+    await bot.slack.submit(USER, view, {"Why": "because"})
+    (answer,) = await bot.slack.until(lambda: bot.slack.workspace.dm(USER))
+    assert answer.text == "thanks"
+
+
+CHART = {"type": "data_visualization", "title": "Calls", "chart": {"type": "pie", "segments": []}}
+
+TABLED = Message(
+    "two organizations",
+    (
+        block_kit.table([("Name", "State"), ("A & B", "ok")]),
+        CHART,
+        block_kit.actions(block_kit.button("Next", "press", "7")),
+    ),
+)
+
+
+async def test_chart_and_table_that_slack_refuses_leave_their_buttons(bot):
+    async def answer(ask):
+        return TABLED
+
+    bot.command("/x", answer)
+    bot.slack.workspace.faults.status("response_url", 400, body="invalid_blocks")
+    await bot.slack.command(USER, CHANNEL, "/x")
+    message = await bot.slack.until(lambda: bot.slack.workspace.ephemerals(USER)[0])
+    assert message.buttons == ["Next"]
+    assert "Name · State\nA &amp; B · ok" in message.all_text
+    assert [block["type"] for block in message.blocks] == ["section", "actions"]
+
+
+async def test_message_whose_other_blocks_are_refused_is_said_in_plain_text(bot):
+    async def answer(ask):
+        return TABLED
+
+    bot.command("/x", answer)
+    bot.slack.workspace.faults.status("response_url", 400, body="invalid_blocks", times=2)
+    await bot.slack.command(USER, CHANNEL, "/x")
+    await bot.slack.until(lambda: seen(bot) == ["two organizations"])
+    assert bot.slack.workspace.ephemerals(USER)[0].blocks == []
+
+
+async def test_nothing_is_said_where_slack_takes_it_nowhere(bot):
+    work = Held(Message("done"))
+    work.release.set()
+    bot.command("/x", work)
+    for method in ("response_url", "chat.postMessage"):
+        bot.slack.workspace.faults.status(method, 500, times=None)
+    await bot.slack.command(USER, CHANNEL, "/x")
+    assert await bot.outcomes() == {("/x", "ok"): 1.0}
+    assert seen(bot) == []
+
+
+async def test_a_notice_that_slack_does_not_take_holds_nothing_up(bot):
+    work = Held(Message("done"))
+    bot.command("/x", work)
+    bot.slack.workspace.faults.ratelimit("response_url", retry_after=5)
+    await bot.slack.command(USER, CHANNEL, "/x")
+    await bot.slack.until(lambda: bot.slack.workspace.calls_of("response_url"))
+    work.release.set()
+    await bot.slack.until(lambda: seen(bot) == ["done"])
+    assert bot.waits.slept == []

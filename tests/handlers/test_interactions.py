@@ -1,0 +1,172 @@
+"""Payloads are read whatever their form, and what acts is stored before it is acknowledged."""
+
+import asyncio
+import json
+
+import pytest
+from structlog.testing import capture_logs
+
+from bot.commands import FORM, Command, Form
+from bot.errors import DatabaseUnavailable, Replayed
+from bot.permissions import ACTING, Permission
+from bot.ui.message import Message
+from handlers import listeners as entry
+from handlers.interactions import read_action, read_command, read_submission, read_suggestion
+from handlers.modals import hidden, typed_value
+from tests.support.entries import payload_of
+from tests.support.entry_points import EntryPoint
+from tests.support.listening import CHANNEL, USER, AnythingTyped, seen, shown_button
+
+
+async def test_a_click_is_stored_before_it_is_acknowledged(bot):
+    stored, go_on = [], asyncio.Event()
+
+    async def keep(click):
+        await go_on.wait()
+        stored.append(click.value)
+
+    message = await shown_button(bot)
+    bot.listeners.durable_action("press", Permission.DECIDE, keep)
+    clicking = asyncio.create_task(bot.slack.click(USER, message, "Next"))
+    await asyncio.wait({clicking}, timeout=0.1)
+    assert not clicking.done()
+    go_on.set()
+    assert (await clicking).status == 200
+    assert stored == ["7"]
+
+
+async def test_a_click_that_is_stored_slowly_is_acknowledged_before_slack_gives_up(
+    bot, monkeypatch
+):
+    monkeypatch.setattr(entry, "STORE_SECONDS", 0.1)
+    stored, go_on = [], asyncio.Event()
+
+    async def keep(click):
+        await go_on.wait()
+        stored.append(click.value)
+
+    message = await shown_button(bot)
+    bot.listeners.durable_action("press", Permission.DECIDE, keep)
+    assert (await bot.slack.click(USER, message, "Next")).status == 200
+    assert stored == []
+    go_on.set()
+    await bot.listeners.tasks.drain(5)
+    assert stored == ["7"]
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [(DatabaseUnavailable(), "Nothing was changed"), (KeyError("x"), "Reference: `")],
+)
+async def test_a_click_that_cannot_be_stored_is_told_of(bot, error, words):
+    async def keep(click):
+        raise error
+
+    message = await shown_button(bot)
+    bot.listeners.durable_action("press", Permission.DECIDE, keep)
+    with capture_logs() as logs:
+        assert (await bot.slack.click(USER, message, "Next")).status == 200
+        await bot.slack.until(lambda: words in seen(bot)[-1])
+    references = [line["reference"] for line in logs if line["event"] == "click.broken"]
+    assert all(reference in seen(bot)[-1] for reference in references)
+    assert message.text == "the list"
+
+
+NONSENSE = [None, 7, [], {}, "x", [7], {"id": 7}, {"id": None}, [[]]]
+
+
+@pytest.mark.parametrize("read", [read_command, read_action, read_submission, read_suggestion])
+@pytest.mark.parametrize("value", NONSENSE)
+def test_payloads_of_any_form_are_read(read, value):
+    fields = ("user_id", "team_id", "team", "user", "text", "view", "actions", "container", "value")
+    click = read(dict.fromkeys(fields, value))
+    assert isinstance(click.slack_user_id, str)
+    assert all(isinstance(team, str) for team in click.team_ids)
+    assert isinstance(click.value, str)
+    assert isinstance(click.text, str)
+
+
+@pytest.mark.parametrize("escaped", ["\\u0000", "\\ud83d", "\\udc00"])
+def test_what_a_database_cannot_store_is_not_read(escaped):
+    character = json.loads(f'"{escaped}"')
+    command = read_command({"user_id": "U1", "text": f"list {character}"})
+    press = read_action({"actions": [{"value": f"a{character}b"}]})
+    view = {"private_metadata": f'{{"request": "a{escaped}b"}}'}
+    texts = (command.text, press.value, hidden(view, "request"))
+    assert texts == ("list \ufffd", "a\ufffdb", "a\ufffdb")
+
+
+def test_what_is_typed_into_a_form_is_read_without_nul_and_with_half_a_character():
+    view = {"state": {"values": {"why": {"typed": {"value": "be\0cause \ud83d \ud83d\ude00"}}}}}
+    assert typed_value(view, "why") == "be\ufffdcause \ud83d \ud83d\ude00"
+
+
+def test_a_second_delivery_is_told_from_a_second_command():
+    body = {"user_id": "U1", "text": "add x", "trigger_id": "1.2", "response_url": "https://x/1"}
+    first = read_command(body).delivery
+    assert first == read_command(dict(body)).delivery
+    for name in ("user_id", "text", "trigger_id", "response_url"):
+        assert read_command({**body, name: "other"}).delivery != first
+    assert read_command({**body, "trigger_id": ""}).delivery == ""
+
+
+async def press_what_requires(bot, permission, **options) -> list[str]:
+    """Press a button that requires a permission; return what was done."""
+    done = []
+
+    async def answer(ask):
+        done.append(ask.text)
+        return Message("done")
+
+    bot.listeners.action("act", permission, answer, **options)
+    pressed = EntryPoint("action", "act", permission)
+    await bot.slack._deliverer.interaction(payload_of(bot.slack, USER, pressed, "1"))
+    await bot.outcomes()
+    return done
+
+
+@pytest.mark.parametrize("permission", sorted(ACTING))
+async def test_what_acts_is_done_once_and_a_replay_is_not_answered(bot, permission):
+    bot.deliveries.is_first = False
+    assert await press_what_requires(bot, permission) == []
+    assert seen(bot) == []
+    assert await bot.outcomes() == {("act", "replayed"): 1.0}
+
+
+@pytest.mark.parametrize(
+    ("permission", "options"),
+    [(Permission.READ, {}), (None, {}), (Permission.REQUEST, {"opens_form": True})],
+)
+async def test_what_only_shows_is_not_written_down(bot, permission, options):
+    assert await press_what_requires(bot, permission, **options) == [""]
+    assert bot.deliveries.asked == 0
+
+
+async def test_form_is_opened_without_being_written_down(bot):
+    form = Form(FORM, "", "open a form", Permission.REQUEST)
+    opened = []
+
+    async def answer(context, _):
+        opened.append(context.text)
+        return Message("opened")
+
+    class Nothing(AnythingTyped):
+        form = FORM
+
+    bot.listeners.command(Command("/open", "", (form,)), Nothing, answer)
+    await bot.slack.command(USER, CHANNEL, "/open")
+    await bot.outcomes()
+    assert (opened, bot.deliveries.asked) == ([""], 0)
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+async def test_stored_click_that_came_before_is_counted_and_not_told(bot, is_first):
+    async def store(_interaction):
+        if not is_first:
+            raise Replayed("This was done before.")
+
+    bot.listeners.durable_action("act", Permission.DECIDE, store)
+    pressed = EntryPoint("action", "act", Permission.DECIDE)
+    await bot.slack._deliverer.interaction(payload_of(bot.slack, USER, pressed, "1"))
+    assert await bot.outcomes() == ({} if is_first else {("act", "replayed"): 1.0})
+    assert seen(bot) == []
