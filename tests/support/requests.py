@@ -1,0 +1,105 @@
+"""Requests of every kind, and what a message about them shows."""
+
+from datetime import UTC, datetime, timedelta
+
+from hypothesis import strategies as st
+
+from bot.model.testusers.approval import State
+from bot.model.testusers.changes import Change, Flow, identities_problem
+from bot.model.testusers.requests import (
+    Approval,
+    Done,
+    Ended,
+    Progress,
+    Request,
+    RequestedChange,
+    Who,
+)
+from bot.ui.testusers.phrases import in_full
+from sandbox.slack.validation import UPDATE_TEXT, check_message
+
+NOW = datetime(2026, 3, 2, 9, tzinfo=UTC)
+
+OTTO, ADA = Who("U0OTTO", "Otto <!here>"), Who("U0ADA", "Ada *Approver*")
+
+FLOW = Flow("FW" + "ab" * 16, "welcome")
+
+anything = st.text(min_size=1, max_size=300).filter(lambda text: identities_problem([text]) is None)
+
+few = st.lists(anything, max_size=12, unique=True).map(tuple)
+
+hardest = st.sampled_from(["&" * 300, "<" * 300, "`" * 300, "ש" * 150, "\u202e" * 100, "a\x00b"])
+
+
+@st.composite
+def requests(draw: st.DrawFn) -> Request:
+    chosen = draw(st.lists(anything | hardest, min_size=1, max_size=25, unique=True))
+    while identities_problem(chosen):
+        chosen.pop()
+    cut = draw(st.integers(0, len(chosen)))
+    change = Change(tuple(chosen[:cut]), tuple(chosen[cut:]))
+    state = draw(st.sampled_from(State))
+    outside = Change(draw(few)).then(Change((), draw(few)))
+    done = Done(NOW, change, Change(), outside, 1, 2) if state is State.APPLIED else None
+    reason = draw(st.sampled_from(["", "&" * 500, "<!channel> *x*", "שלום"]))
+    progress = Progress(
+        approvals=(Approval(ADA, NOW),),
+        denial_reason=reason,
+        failure=reason,
+        done=done,
+        ended=tuple(Ended(one, NOW, was_gone=False) for one in draw(few)),
+        superseded=draw(few),
+    )
+    ends = {one: NOW + timedelta(hours=draw(st.integers(0, 99))) for one in change.additions}
+    requested = RequestedChange(
+        change,
+        ("old",),
+        0,
+        end_changes=change.additions[:1],
+        ends=draw(st.sampled_from([{}, ends])),
+        reason=reason,
+    )
+    expires_at = NOW + timedelta(hours=24)
+    return Request("1", FLOW, OTTO, requested, NOW, expires_at, state, progress, ADA, NOW)
+
+
+def texts_of(message) -> list[str]:
+    def within(value):
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, dict):
+            # What a button holds is never shown.
+            for name, one in value.items():
+                yield from within(one) if name != "value" else ()
+        elif isinstance(value, list | tuple):
+            for one in value:
+                yield from within(one)
+
+    return [message.text, *within([dict(block) for block in message.slack_blocks])]
+
+
+def hold(message, *, may_mention: bool = False) -> None:
+    payload = message.payload()
+    check_message(payload["text"], payload.get("blocks"), most_text=UPDATE_TEXT)
+    for shown in texts_of(message):
+        assert "<!" not in shown.replace("<!date^", "").replace("<!subteam^S", "")
+        assert may_mention or ("<@" not in shown and "<!subteam" not in shown)
+
+
+def everybody(request: Request) -> list[str]:
+    ended = [one.identity for one in request.progress.ended]
+    return [*request.requested.change.additions, *request.requested.change.removals, *ended]
+
+
+def shown_in_full(identities, message) -> list[str]:
+    """Who can be read there although four characters are all that a viewer sees."""
+    everything = "\n".join(texts_of(message))
+    return [one for one in identities if len(one) > 4 and in_full(one) in everything]
+
+
+def approved_by(number: int) -> Request:
+    """A request with so many approvals."""
+    people = (Who("U0AMY", "Amy"), Who("U0ABEL", "Abel"))[:number]
+    progress = Progress(approvals=tuple(Approval(one, NOW) for one in people))
+    requested = RequestedChange(Change(("+1",)), (), 0)
+    return Request("1", FLOW, OTTO, requested, NOW, NOW, progress=progress)

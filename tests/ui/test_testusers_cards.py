@@ -1,0 +1,259 @@
+"""Cards of requests say what is stored, within Slack's limits."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from hypothesis import given, settings
+
+from bot.model.testusers.approval import Act, Reason, State
+from bot.model.testusers.changes import Change, identities_problem
+from bot.model.testusers.pages import PendingPage, PendingRow
+from bot.model.testusers.requests import (
+    Approval,
+    Done,
+    Ended,
+    Progress,
+    Request,
+    RequestedChange,
+    Who,
+)
+from bot.ui.message import Message
+from bot.ui.testusers import notes, pages
+from bot.ui.testusers.card import GIVEN_UP, card
+from bot.ui.testusers.phrases import in_full, names
+from tests.support.requests import ADA, FLOW, NOW, OTTO, approved_by, hold, requests, texts_of
+
+EVERYBODY = "<@U0AMY> <@U0ABEL> <@U0ANN>"
+
+
+@settings(max_examples=60, deadline=None)
+@given(requests())
+def test_every_card_fits_and_mentions_only_who_can_approve(request_) -> None:
+    message = card(request_, ("U0ADA", "S0GROUP", "*", "U0OTTO"), 2)
+    hold(message, may_mention=request_.state is State.PENDING)
+    everything = "\n".join(texts_of(message))
+    assert ("Applied" in everything) is (request_.state is State.APPLIED)
+    assert "<@U0OTTO>" not in everything
+
+
+MANY_PEOPLE = {
+    "short names": tuple(f"{number:03}" for number in range(545)),
+    "numbers": tuple(f"+1555{number:07}" for number in range(300)),
+    "long names": tuple(f"{number:0292}" for number in range(20)),
+}
+
+LONG = Who("W" + "0" * 20, "&" * 90)
+
+ENDS, WORDS = (1, 3, 1000), ("", "a demo", "&" * 500)
+
+# Every state with each of the people, the ends and the words, and over the states with each pair.
+LARGEST = [
+    (state, people, ENDS[(row + turn) % 3], WORDS[(row + 2 * turn) % 3])
+    for turn, state in enumerate(State)
+    for row, people in enumerate(MANY_PEOPLE.values())
+]
+
+
+@pytest.mark.parametrize(("state", "people", "ends", "words"), LARGEST)
+def test_the_largest_request_names_everybody_in_every_state(state, people, ends, words) -> None:
+    assert identities_problem(people) is None
+    assert identities_problem((*people, people[0] + "x")) is not None
+    until = {one: NOW + timedelta(hours=number % ends) for number, one in enumerate(people)}
+    requested = RequestedChange(Change(people), people, 0, people[9:], ends=until, reason=words)
+    done = Done(NOW, Change(people[:9]), Change(people[9:]), Change(people), 1, 2, until, until)
+    by = LONG if len(words) > 9 else ADA
+    progress = Progress(
+        approvals=(Approval(by, NOW),) * (20 if by is LONG else 2),
+        denial_reason=words,
+        failure=words,
+        tries=2,
+        part=done if state is State.FAILED else None,
+        done=done if state is State.APPLIED else None,
+        ended=tuple(Ended(one, NOW, was_gone=True) for one in people),
+        superseded=people,
+        overdue=words,
+        undone_by="2",
+    )
+    expires_at = NOW + timedelta(hours=24)
+    request = Request("1", FLOW, by, requested, NOW, expires_at, state, progress, by, NOW)
+    approvers = tuple(f"U{number:020}" for number in range(30))
+    message = card(request, approvers, 20)
+    hold(message, may_mention=state is State.PENDING)
+    sections = [block for block in message.slack_blocks if block["type"] == "section"]
+    # Else Slack may show a part of it, and somebody approves what they did not see.
+    assert all(section["expand"] is True for section in sections)
+    everything = "\n".join(texts_of(message))
+    if state in GIVEN_UP:
+        return
+    assert all(in_full(one) in everything for one in people)
+    if ends == 1 and state not in {State.APPLIED, State.FAILED}:
+        assert "*Already on the list; will be removed <!date^" in everything
+    if state is State.PENDING:
+        assert all(f"<@{one}>" in everything for one in approvers)
+
+
+@pytest.mark.parametrize(
+    ("change", "ends", "duration", "words"),
+    [
+        ((("+1", "+2"), ()), {"+1": 1, "+2": 1}, None, "will be removed <!date^1772445600^"),
+        ((("+1", "+2"), ()), {"+1": 1}, None, "*Add until <!date^1772445600^"),
+        ((("+1", "+2"), ()), {"+1": 1}, None, "list; will stay with no end date (1):*\n`+2`"),
+        ((("+1", "+2"), ()), {}, 60, "list; will be removed 1 min after approval (1):*\n`+2`"),
+    ],
+)
+def test_who_decides_reads_the_end_beside_the_names(change, ends, duration, words) -> None:
+    until = {one: NOW + timedelta(hours=hours) for one, hours in ends.items()}
+    requested = RequestedChange(Change(*change), (), 0, ("+2",), duration, until)
+    request = Request("1", FLOW, OTTO, requested, NOW, NOW)
+    assert words in "\n".join(texts_of(card(request, (), 1)))
+
+
+def test_a_card_says_how_many_grants_ended_and_who_can_approve() -> None:
+    ended = tuple(Ended(f"+{number}", NOW, was_gone=False) for number in range(12))
+    requested = RequestedChange(Change(("+1",)), (), 0, duration_seconds=7200)
+    request = Request("1", FLOW, OTTO, requested, NOW, NOW, progress=Progress(ended=ended))
+    everything = "\n".join(texts_of(card(request, ("*",), 1)))
+    assert "*Access ended (12), most recent 5:*\n*Access ended:* `+7`" in everything
+    assert "Approvers: any full member except the requester" in everything
+    assert "2 h from approval" in everything
+    named = "\n".join(texts_of(card(request, ("U0ADA", "*"), 1)))
+    assert "Approvers: <@U0ADA> and any full member except the requester" in named
+    all_of_them = "\n".join(texts_of(card(request, ("U0OTTO", "*"), 1, allows_self=True)))
+    assert "Approvers: <@U0OTTO> and any full member\n" in f"{all_of_them}\n"
+
+
+def test_card_does_not_ask_those_who_have_approved() -> None:
+    requested = RequestedChange(Change(("+1",)), (), 0)
+    progress = Progress(approvals=(Approval(ADA, NOW),))
+    request = Request("1", FLOW, OTTO, requested, NOW, NOW, progress=progress)
+    shown = "\n".join(texts_of(card(request, ("U0ADA", "U0ABEL"), 2)))
+    assert "Approvers: <@U0ABEL>\n" in f"{shown}\n"
+    told = "\n".join(texts_of(card(request, ("U0ADA", "U0ABEL"), 2, notifies=True)))
+    assert "Notified: <@U0ADA> <@U0ABEL>\n" in f"{told}\n"
+
+
+@pytest.mark.parametrize(
+    ("given", "needed", "count", "asked"),
+    [
+        (1, 3, "*1 of 3 approvals* (Amy). 2 more needed.", "<@U0ABEL> <@U0ANN>"),
+        (2, 3, "*2 of 3 approvals* (Amy, Abel). One more needed.", "<@U0ANN>"),
+        (1, 1, "*Enough approvals by now* (Amy). Any approver can press Approve", EVERYBODY),
+        (2, 1, "*Enough approvals by now* (Amy, Abel). Any approver can press Approve", EVERYBODY),
+        (2, 2, "*Enough approvals by now* (Amy, Abel). Any approver can press Approve", EVERYBODY),
+    ],
+    ids=["needs two", "needs one", "two to one", "three to one", "three to two"],
+)
+def test_card_with_enough_approvals_says_what_completes_it(given, needed, count, asked) -> None:
+    request = approved_by(given)
+    shown = "\n".join(texts_of(card(request, ("U0AMY", "U0ABEL", "U0ANN"), needed)))
+    assert count in shown
+    assert f"Approvers: {asked}\n" in f"{shown}\n"
+    (row,) = pages.pending(
+        PendingPage((PendingRow(request, True, False, needed),), 0, 1, 1), "C", sees_identities=True
+    ).text.split("\n")[1:]
+    assert ("enough approvals by now, Approve completes it" in row) is (given >= needed)
+    told = notes.decided(Act.APPROVE, Reason.QUORUM_OPEN, request, needed).text
+    assert ("Any approver can press Approve" in told) is (given >= needed)
+    for text_ in (shown, row, told):
+        assert (f"{given} of {needed}" in text_) is (given < needed)
+
+
+@pytest.mark.parametrize(
+    ("given", "needed", "why", "told"),
+    [
+        (0, 1, "nobody approved it in time", "nobody approved it in time"),
+        (1, 2, "not enough approvals in time (1 of 2)", "its approval wasn't completed in time"),
+        (1, 1, "approved by Amy, but not completed in time", "wasn't completed in time"),
+        (2, 1, "approved by Amy, Abel, but not completed in time", "wasn't completed in time"),
+    ],
+)
+def test_expiry_says_how_far_the_approval_came(given, needed, why, told) -> None:
+    request = replace(approved_by(given), state=State.EXPIRED)
+    assert f"*Expired*: {why}." in card(request, (), needed).text
+    assert told in notes.outcome(request, {"event": "expired"}).text
+
+
+@pytest.mark.parametrize("is_undone", [False, True])
+def test_card_of_an_undone_change_names_nobody_as_replaced(is_undone) -> None:
+    requested = RequestedChange(Change(("+1",)), (), 0)
+    done = Done(NOW, Change(("+1",)), Change(), Change(), 0, 1)
+    undone_by = "2" if is_undone else None
+    progress = Progress(done=done, superseded=("+1",), is_undone=is_undone, undone_by=undone_by)
+    expires_at = NOW + timedelta(hours=24)
+    request = Request("1", FLOW, OTTO, requested, NOW, expires_at, State.APPLIED, progress, ADA)
+    shown = "\n".join(texts_of(card(request, (), 1)))
+    assert "could test" in shown
+    assert ("Replaced by a later request" in shown) is not is_undone
+
+
+@pytest.mark.parametrize(
+    ("state", "buttons"),
+    [
+        (State.PENDING, ["Approve", "Deny", "Cancel"]),
+        (State.APPLYING, []),
+        (State.APPLIED, ["Undo"]),
+        (State.FAILED, ["Retry"]),
+        (State.DENIED, []),
+        (State.CANCELLED, []),
+        (State.EXPIRED, []),
+    ],
+)
+def test_buttons_go_with_the_first_transition(state, buttons) -> None:
+    done = Done(NOW, Change(("+1",)), Change(), Change(), 0, 1) if state is State.APPLIED else None
+    requested = RequestedChange(Change(("+1",)), (), 0)
+    request = Request(
+        "1",
+        FLOW,
+        OTTO,
+        requested,
+        NOW,
+        NOW,
+        state,
+        Progress(done=done),
+        decided_by=ADA,
+        decided_at=NOW,
+    )
+    blocks = card(request, ("U0ADA",), 1).slack_blocks
+    shown = [one for block in blocks if block["type"] == "actions" for one in block["elements"]]
+    assert [one["text"]["text"] for one in shown] == buttons
+    assert all(one["value"] == "1" for one in shown)
+    asks = [one["text"]["text"] for one in shown if "confirm" in one]
+    assert asks == [one for one in buttons if one in {"Cancel", "Undo", "Retry"}]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ":hourglass: *Otto &lt;!here&gt;* wants to add *2 test users* to *welcome* for 2 h; ",
+        "*Add (2):*\n`+1`  `+2`",
+        "*Remove (1):*\n`+3`",
+        "*Already on the list; will be removed 2 h after approval (1):*\n`+4`",
+        "3 → 4 test users · 2 h from approval · expires <!date^",
+        f"`{FLOW.sid}` · requester U0OTTO",
+        "> a demo",
+    ],
+)
+def test_who_decides_reads_all_that_is_asked(words) -> None:
+    change = Change(("+1", "+2", "+4"), ("+3",))
+    requested = RequestedChange(
+        change, ("old", "+3", "+4"), 0, ("+4",), duration_seconds=7200, reason="a demo"
+    )
+    request = Request("1", FLOW, OTTO, requested, NOW, NOW + timedelta(hours=24))
+    blocks = card(request, ("U0ADA",), 1).slack_blocks
+    assert words in "\n".join(texts_of(Message("x", blocks)))
+
+
+@pytest.mark.parametrize("name", ["Amy, Abel", "Amy and Abel"])
+def test_name_that_reads_like_two_is_one(name) -> None:
+    given = Progress(approvals=(Approval(Who("U0AMY", name), NOW),))
+    requested = RequestedChange(Change(("+1",)), (), 0)
+    request = Request("1", FLOW, OTTO, requested, NOW, NOW, State.PENDING, given)
+    said = "\n".join(texts_of(card(request, ("U0ADA",), 2)))
+    assert f"*1 of 2 approvals* (“{name}”). One more needed." in said
+
+
+def test_two_of_one_name_are_told_apart() -> None:
+    amy, also_amy, abel = Who("U1", "Amy"), Who("U2", "Amy"), Who("U3", "Abel")
+    assert names([amy, also_amy, abel]) == "Amy (U1), Amy (U2), Abel"
+    assert names([amy, amy, abel]) == "Amy, Amy, Abel"

@@ -1,0 +1,128 @@
+"""Direct messages and forms about requests say what became of them, and fit."""
+
+from dataclasses import replace
+
+import pytest
+
+from bot.model.testusers.approval import State
+from bot.model.testusers.changes import Change, Effect
+from bot.model.testusers.requests import (
+    Approval,
+    Progress,
+    Request,
+    RequestedChange,
+    Who,
+)
+from bot.ui import text
+from bot.ui.ids import TESTUSERS_EXTEND
+from bot.ui.testusers import forms, notes
+from bot.ui.testusers.buttons import Prefilled
+from bot.ui.testusers.card import card
+from bot.ui.testusers.phrases import in_full
+from sandbox.slack.validation import check_view
+from tests.support.requests import ADA, FLOW, NOW, OTTO, texts_of
+
+
+def test_a_failure_is_shown_and_told_with_the_services_reason() -> None:
+    reason = "The flow service refused: <no> such number."
+    requested, progress = RequestedChange(Change(("+1",)), (), 0), Progress(failure=reason)
+    request = Request("1", FLOW, OTTO, requested, NOW, NOW, State.FAILED, progress, ADA, NOW)
+    outcome = notes.outcome(request, {"event": "failed", "reason": reason})
+    assert "approved by Ada *Approver*".replace("*A", "\u2060*A") in outcome.text
+    for message in (card(request, ("U0ADA",), 1), outcome):
+        assert "refused: &lt;no&gt; such number." in "\n".join(texts_of(message))
+
+
+def test_who_approved_a_failure_is_told_whoever_they_are() -> None:
+    abel = Who("U0ABEL", "Abel")
+    both = Progress(approvals=(Approval(abel, NOW), Approval(Who("U0AMY", "Amy"), NOW)))
+    for requested, progress, words in (
+        (RequestedChange(Change(("+1",)), (), 0), both, "approved by Abel, Amy.\nNo. An"),
+        (
+            RequestedChange(Change(("+1",)), (), 0, without_approval=True),
+            Progress(),
+            "without approval by Abel",
+        ),
+    ):
+        request = Request("1", FLOW, OTTO, requested, NOW, NOW, State.FAILED, progress, abel, NOW)
+        assert words in notes.outcome(request, {"event": "failed", "reason": "No."}).text
+
+
+@pytest.mark.parametrize(
+    ("identities", "duration", "shown"),
+    [
+        (["+15550100"], 7200, "2h"),
+        (["+1", "two words"], 90, "90s"),
+        (["because"], None, ""),
+        ([f"+{number}" for number in range(9)], 3 * 86_400, "3d"),
+    ],
+)
+def test_who_asked_is_told_of_the_end_and_can_ask_again(identities, duration, shown) -> None:
+    requested = RequestedChange(Change(tuple(identities)), (), 0, duration_seconds=duration)
+    request = Request("1", FLOW, OTTO, requested, NOW, NOW, State.APPLIED)
+    message = notes.outcome(request, {"event": "ended", "identities": identities})
+    lasted = f" after {text.duration(duration)}" if duration else ""
+    assert message.text.startswith(
+        f"Access to *welcome* has ended{lasted}: {in_full(identities[0])}"
+    )
+    (again,) = [block for block in message.slack_blocks if block["type"] == "actions"]
+    (button,) = again["elements"]
+    assert (button["text"]["text"], button["action_id"]) == ("Give access again", TESTUSERS_EXTEND)
+    assert Prefilled.of(button["value"]) == Prefilled(FLOW.sid, "add", tuple(identities), shown)
+
+
+def test_a_denial_is_told_with_who_and_why() -> None:
+    requested, progress = (
+        RequestedChange(Change(("+1",)), (), 0),
+        Progress(denial_reason="not <!here> now"),
+    )
+    abel = Who("U0ABEL", "Abel Approver")
+    request = Request("1", FLOW, OTTO, requested, NOW, NOW, State.DENIED, progress, abel, NOW)
+    outcome = notes.outcome(request, {"event": "denied"}).text
+    assert outcome.startswith(":no_entry: *Denied* by Abel Approver: your request to add `+1`")
+    assert outcome.endswith("\n> not &lt;!here&gt; now")
+
+
+@pytest.mark.parametrize("event", ["denied", "expired"])
+@pytest.mark.parametrize(
+    ("change", "duration", "filled_in"),
+    [
+        (Change(("+1", "+2")), 7200, Prefilled(FLOW.sid, "add", ("+1", "+2"), "2h")),
+        (Change((), ("+1",)), None, Prefilled(FLOW.sid, "remove", ("+1",))),
+        (Change(("+1",), ("+2",)), None, None),
+        (Change(tuple(f"+{number:09}" for number in range(300))), None, None),
+    ],
+    ids=["add", "remove", "both", "too long"],
+)
+def test_who_was_not_approved_can_ask_again(event, change, duration, filled_in) -> None:
+    requested = RequestedChange(change, (), 0, duration_seconds=duration)
+    request = Request("1", FLOW, OTTO, requested, NOW, NOW, State.DENIED, Progress(), ADA, NOW)
+    message = notes.outcome(request, {"event": event})
+    rows = [block["elements"] for block in message.slack_blocks if block["type"] == "actions"]
+    found = [(one["text"]["text"], Prefilled.of(one["value"])) for row in rows for one in row]
+    assert found == ([("Ask again", filled_in)] if filled_in else [])
+    undo = replace(request, requested=replace(requested, undo_of="0"))
+    assert "Ask again" not in texts_of(notes.outcome(undo, {"event": event}))
+
+
+@pytest.mark.parametrize("is_all", [True, False])
+def test_what_is_true_already_is_named_to_who_asks(is_all) -> None:
+    requested = RequestedChange(Change(("+3",)), (), 0)
+    request = None if is_all else Request("1", FLOW, OTTO, requested, NOW, NOW)
+    dropped = Change(("+1",), ("+2",))
+    said = notes.asked(FLOW, Effect(Change(), dropped), request, "C0APPROVALS").text
+    assert "Already on the list: `+1`" in said
+    assert "Not on the list: `+2`" in said
+    assert ("I didn't ask anyone" in said) is is_all
+
+
+def test_the_modals_fit() -> None:
+    requested = RequestedChange(Change(("+1",)), (), 0)
+    change = forms.change_form("https://hooks.example/" + "x" * 200)
+    check_view(change)
+    labels = [block["label"]["text"] for block in change["blocks"]]
+    assert labels == ["Flow", "Change", "Identities", "For", "From", "Reason"]
+    assert change["blocks"][1]["element"]["initial_option"]["value"] == "add"
+    check_view(
+        forms.denial_form(Request("1", FLOW, OTTO, requested, NOW, NOW), "https://x.example")
+    )

@@ -1,0 +1,225 @@
+"""Lists, history and what is pending show what each person may see, within Slack's limits."""
+
+from datetime import timedelta
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bot.model.testusers.approval import State
+from bot.model.testusers.changes import Change
+from bot.model.testusers.pages import HistoryPage, ListPage, PendingPage, PendingRow
+from bot.model.testusers.requests import (
+    Approval,
+    Done,
+    Ended,
+    Grant,
+    Progress,
+    Request,
+    RequestedChange,
+    Who,
+)
+from bot.ui.testusers import notes, pages
+from bot.ui.testusers.buttons import Prefilled
+from tests.support.requests import (
+    ADA,
+    FLOW,
+    NOW,
+    OTTO,
+    anything,
+    everybody,
+    hardest,
+    hold,
+    requests,
+    shown_in_full,
+)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(requests(), max_size=5))
+def test_every_page_and_note_fits(some) -> None:
+    identities = [one for request in some for one in everybody(request)]
+    for sees in (True, False):
+        page = HistoryPage(FLOW, tuple(some), (), 0, 2, 9)
+        history = pages.history(page, sees_identities=sees, asks=sees)
+        rows = tuple(PendingRow(one, decides=True, cancels=True) for one in some)
+        pending = pages.pending(PendingPage(rows, 0, 2, len(rows)), "C0A", sees_identities=sees)
+        for message in (history, pending):
+            hold(message)
+            assert FLOW.name in message.text or not some
+            assert sees or not shown_in_full(identities, message)
+    for one in some:
+        hold(notes.reminder(one))
+        for event in ("applied", "denied", "expired", "failed", "ended"):
+            payload = {"event": event, "reason": "<!here>", "identities": ["<!here>"] * 9}
+            outcome = notes.outcome(one, payload, "https://slack.example/archives/C0A/p1")
+            hold(outcome)
+            assert outcome.text.endswith("/p1|View the card>")
+            assert FLOW.name in outcome.text
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(anything | hardest, max_size=20, unique=True))
+def test_every_list_fits(identities) -> None:
+    grants = {
+        one: Grant(one, "1", OTTO, (ADA,) * 3, NOW, NOW + timedelta(hours=1)) for one in identities
+    }
+    for known in (grants, {}):
+        page = ListPage(FLOW, tuple(identities), known, 0, 3, len(identities))
+        for sees, asks in ((True, True), (True, False), (False, False)):
+            message = pages.listing(page, sees_identities=sees, asks=asks)
+            hold(message)
+            assert FLOW.name in message.text
+            assert sees or not shown_in_full(identities, message)
+
+
+def menus_of(message) -> dict[str, list[str]]:
+    """The options that stand beside the rows, by the first identity of each row."""
+    rows = [block for block in message.slack_blocks if block["type"] == "section"]
+    return {
+        row["text"]["text"].split("`")[1]: [one["text"]["text"] for one in options]
+        for row in rows
+        if (options := row.get("accessory", {}).get("options"))
+    }
+
+
+def test_every_row_of_a_list_has_a_menu_where_it_fits() -> None:
+    long = "x" * 200
+    identities = ("+1", long, "+2", "+3")
+    grants = {
+        "+1": Grant("+1", "1", OTTO, (ADA,), NOW, NOW + timedelta(hours=1)),
+        long: Grant(long, "1", OTTO, (ADA,), NOW, None),
+        "+2": Grant("+2", "1", OTTO, (ADA,), NOW, None),
+    }
+    page = ListPage(FLOW, identities, grants, 0, 1, 4, outside=1)
+    assert menus_of(pages.listing(page, sees_identities=True, asks=True)) == {
+        "+1": ["Extend", "Remove"],
+        "+2": ["Set an end date", "Remove"],
+        "+3": ["Set an end date", "Remove"],
+    }
+    assert menus_of(pages.listing(page, sees_identities=True)) == {}
+
+
+def test_full_page_of_phone_numbers_has_all_its_menus() -> None:
+    identities = tuple(f"whatsapp:+1555010{number:04}" for number in range(20))
+    grants = {
+        one: Grant(one, "1", Who("U1", "Otto Operator"), (Who("U2", "Ada Approver"),), NOW, NOW)
+        for one in identities
+    }
+    for known in (grants, {}):
+        page = ListPage(FLOW, identities, known, 1, 3, 60, outside=20)
+        message = pages.listing(page, sees_identities=True, asks=True)
+        assert len(menus_of(message)) == 20
+
+
+def test_a_viewer_sees_no_more_than_four_characters() -> None:
+    page = ListPage(FLOW, ("+15550100",), {}, 0, 1, 1)
+    text = pages.listing(page, sees_identities=False).text
+    assert "`…0100`" in text
+    assert "5550" not in text
+
+
+def test_a_viewer_sees_the_last_four_characters_of_a_long_identity_too() -> None:
+    requested = RequestedChange(Change(("x" * 56 + "MIDDLE" + "y" * 90 + "last",)), (), 0)
+    request = Request("1", FLOW, OTTO, requested, NOW, NOW)
+    page = HistoryPage(FLOW, (request,), (), 0, 1, 1)
+    said = pages.history(page, sees_identities=False).text
+    assert "add `…last` ·" in said
+
+
+def test_a_viewer_finds_no_identity_in_a_reason_either() -> None:
+    requested = RequestedChange(
+        Change(("+15550100", "b"), ("ada",)), (), 0, reason="+15550100 is a bad Ada"
+    )
+    progress = Progress(denial_reason="not for +15550100")
+    request = Request("1", FLOW, OTTO, requested, NOW, NOW, State.DENIED, progress, ADA, NOW)
+    waiting = Request("2", FLOW, OTTO, requested, NOW, NOW)
+    shown = [
+        pages.history(HistoryPage(FLOW, (request,), (), 0, 1, 1), sees_identities=sees).text
+        + pages.pending(
+            PendingPage((PendingRow(waiting, False, False),), 0, 1, 1),
+            "C0A",
+            sees_identities=sees,
+        ).text
+        for sees in (True, False)
+    ]
+    assert shown[0].count("+15550100 is a bad Ada") == 2
+    assert "not for +15550100" in shown[0]
+    assert shown[1].count("…0100 is a bad …") == 2
+    assert "not for …0100" in shown[1]
+    assert "5550" not in shown[1]
+
+
+@pytest.mark.parametrize("asks", [True, False])
+def test_empty_history_offers_who_may_ask_to_add_somebody(asks) -> None:
+    message = pages.history(HistoryPage(FLOW, (), (), 0, 1, 0), sees_identities=True, asks=asks)
+    assert message.text == "No requests for *welcome* yet."
+    rows = [block["elements"] for block in message.slack_blocks if block["type"] == "actions"]
+    found = [(one["text"]["text"], Prefilled.of(one["value"])) for row in rows for one in row]
+    assert found == ([("Add a test user", Prefilled(FLOW.sid))] if asks else [])
+
+
+def test_history_names_everybody_who_approved() -> None:
+    amy = Who("U0AMY", "Amy")
+    progress = Progress(approvals=(Approval(amy, NOW), Approval(Who("U0ABEL", "Abel"), NOW)))
+    requested = RequestedChange(Change(("+1",)), (), 0)
+    request = Request("1", FLOW, OTTO, requested, NOW, NOW, State.FAILED, progress, amy, NOW)
+    page = HistoryPage(FLOW, (request,), (), 0, 1, 1)
+    assert "approved by Amy, Abel" in pages.history(page, sees_identities=True).text
+
+
+@pytest.mark.parametrize("asks", [True, False])
+def test_history_offers_to_undo_what_can_be_undone(asks) -> None:
+    requested = RequestedChange(Change(("+1",)), (), 0)
+    done = Done(NOW, Change(("+1",)), Change(), Change(), 0, 1)
+    progress = {
+        "applied": (State.APPLIED, Progress(done=done)),
+        "failed in part": (State.FAILED, Progress(part=done)),
+        "failed": (State.FAILED, Progress()),
+        "pending": (State.PENDING, Progress()),
+        "undone": (State.APPLIED, Progress(done=done, undone_by="9")),
+        "over": (State.APPLIED, Progress(done=done, ended=(Ended("+1", NOW, was_gone=False),))),
+    }
+    some = tuple(
+        Request(name, FLOW, OTTO, requested, NOW, NOW, state, progress, ADA, NOW)
+        for name, (state, progress) in progress.items()
+    )
+    page = HistoryPage(FLOW, some, (), 0, 1, len(some))
+    message = pages.history(page, sees_identities=True, asks=asks)
+    hold(message)
+    shown = [one["accessory"] for one in message.slack_blocks if "accessory" in one]
+    assert [one["value"] for one in shown] == (["applied", "failed in part"] if asks else [])
+    assert {(one["text"]["text"], "confirm" in one) for one in shown} <= {("Undo", True)}
+
+
+def test_nobody_decides_from_the_list_on_what_it_does_not_show_in_full() -> None:
+    for people, buttons in ((("+1", "+2"), 3), (tuple(f"{n:0300}" for n in range(9)), 1)):
+        request = Request("1", FLOW, OTTO, RequestedChange(Change(people), (), 0), NOW, NOW)
+        rows = (PendingRow(request, decides=True, cancels=True),)
+        message = pages.pending(PendingPage(rows, 0, 1, 1), "C0A", sees_identities=True)
+        assert len(message.slack_blocks[-1]["elements"]) == buttons
+        outcome = "Too long to show here. Decide on its card in <#C0A>."
+        assert (outcome in message.text) is (buttons == 1)
+        viewed = (PendingRow(request, decides=False, cancels=False),)
+        message = pages.pending(PendingPage(viewed, 0, 1, 1), "C0A", sees_identities=False)
+        assert "Decide on" not in message.text
+
+
+@pytest.mark.parametrize(
+    ("duration", "hours", "words"),
+    [
+        (7200, {}, "add `+1`, `+2` to *welcome* for 2 h"),
+        (None, {"+1": 1, "+2": 1}, "add `+1`, `+2` to *welcome* until <!date^"),
+        (None, {}, "add `+1`, `+2` to *welcome* ·"),
+        (None, {"+1": 1}, "Too long to show here"),
+        (None, {"+1": 1, "+2": 2}, "Too long to show here"),
+    ],
+)
+def test_nobody_decides_from_the_list_without_the_ends(duration, hours, words) -> None:
+    ends = {one: NOW + timedelta(hours=number) for one, number in hours.items()}
+    requested = RequestedChange(Change(("+1", "+2")), (), 0, (), duration, ends)
+    rows = (PendingRow(Request("1", FLOW, OTTO, requested, NOW, NOW), decides=True, cancels=False),)
+    message = pages.pending(PendingPage(rows, 0, 1, 1), "C0A", sees_identities=True)
+    assert words in message.text
+    has_buttons = any(block["type"] == "actions" for block in message.slack_blocks)
+    assert has_buttons is not words.startswith("Too long")
