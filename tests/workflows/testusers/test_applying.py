@@ -383,6 +383,8 @@ async def test_what_is_stored_before_sending_settles_a_crash_after_it(world):
     assert world.service.posts == []
     assert stored.progress.done.change == Change(("+1",))
     # Until then it might have been somebody else who let them in.
+    async with world.database.read_only() as tx:
+        assert [one.own for one in await flows.posts(tx, WELCOME)] == [Change(("+1",))]
     await other.pass_time(60)
     async with world.database.read_only() as tx:
         assert await flows.posts(tx, WELCOME) == []

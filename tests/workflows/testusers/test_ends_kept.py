@@ -199,6 +199,16 @@ async def test_request_that_finds_no_flow_ends_no_other_grant(world):
     assert ("bot", "grant.end_failed") not in await world.audited()
 
 
+@pytest.mark.parametrize("message", ["", "No such flow."])
+async def test_end_that_finds_no_flow_once_is_made_ten_seconds_later(world, message):
+    await applied(world, "add welcome +1 for 2h")
+    world.service.read_faults = [ServiceRefused("flow", "HTTP 404", status=404, message=message)]
+    await world.pass_time(2 * HOUR)
+    assert (world.service.lists[WELCOME], await granted(world)) == (["+1"], ["+1"])
+    await world.pass_time(10)
+    assert (world.service.lists[WELCOME], await granted(world)) == ([], [])
+
+
 async def test_404_that_is_not_the_services_own_ends_no_grant(world):
     await applied(world, "add welcome +1 for 2h")
     missing = ServiceRefused("flow", "HTTP 404", status=404)
