@@ -28,7 +28,6 @@ from bot.dataclass import dataclass
 from bot.model.pace import WINDOW_SECONDS, Deed, Pace, Recent
 from bot.model.signatures import Seal
 from bot.model.status import Counted
-from bot.model.testusers.approval import Rules
 from bot.ops.clock import Clock, SystemClock
 from bot.ops.metrics import Metrics
 from bot.ops.redaction import Redactor
@@ -266,7 +265,7 @@ def _testusers(shared: Shared) -> TestusersParts:
     settings = shared.settings
     rules = RequestRules(
         aliases=settings.flow_aliases,
-        approval=Rules(settings.approvals_needed),
+        approvals_needed=settings.approvals_needed,
         request_hours=settings.request_hours,
         remind_hours=settings.remind_hours,
         approvals_channel=settings.approvals_channel,

@@ -13,7 +13,6 @@ from bot.model.testusers.approval import (
     Decision,
     Facts,
     Reason,
-    Rules,
     State,
     can_move,
     decide,
@@ -30,10 +29,10 @@ def asked(state: State = State.PENDING, **other: object) -> Facts:
 
 
 def decided(
-    act: Act, request: Facts, actor: str, rules: Rules | None = None, *, at: datetime = NOW
+    act: Act, request: Facts, actor: str, needed: int = 1, *, at: datetime = NOW
 ) -> Decision:
     entitled = frozenset({"ADA", "ABEL"})
-    return decide(act, request, actor, rules or Rules(), entitled_ids=entitled, at=at)
+    return decide(act, request, actor, approvals_needed=needed, entitled_ids=entitled, at=at)
 
 
 @pytest.mark.parametrize(
@@ -75,22 +74,21 @@ def test_what_is_being_undone_is_not_retried() -> None:
 
 
 def test_a_quorum_counts_distinct_people() -> None:
-    two = Rules(approvals_needed=2)
-    first = decided(Act.APPROVE, asked(), ADA, two)
+    first = decided(Act.APPROVE, asked(), ADA, 2)
     assert (first.reason, first.next_state) == (Reason.QUORUM_OPEN, None)
-    again = decided(Act.APPROVE, asked(approver_ids=("ADA",)), ADA, two)
+    again = decided(Act.APPROVE, asked(approver_ids=("ADA",)), ADA, 2)
     assert again.reason is Reason.APPROVED_BEFORE
     assert not again.is_followed
-    second = decided(Act.APPROVE, asked(approver_ids=("ADA",)), ABEL, two)
+    second = decided(Act.APPROVE, asked(approver_ids=("ADA",)), ABEL, 2)
     assert second == Decision(Reason.ALLOWED, State.APPLYING, ("ADA", "ABEL"))
 
 
 def test_earlier_approval_is_enough_once_fewer_are_needed() -> None:
     request = asked(approver_ids=("ADA",))
     allowed = Decision(Reason.ALLOWED, State.APPLYING, ("ADA",))
-    assert decided(Act.APPROVE, request, ADA, Rules(approvals_needed=1)) == allowed
+    assert decided(Act.APPROVE, request, ADA, 1) == allowed
     before = Decision(Reason.APPROVED_BEFORE, None, ("ADA",))
-    assert decided(Act.APPROVE, request, ADA, Rules(approvals_needed=2)) == before
+    assert decided(Act.APPROVE, request, ADA, 2) == before
 
 
 @pytest.mark.parametrize("approver_ids", [(), ("ADA",)])
@@ -102,8 +100,8 @@ def test_approval_waits_for_the_start(approver_ids: tuple[str, ...]) -> None:
 
 
 def test_an_approval_whose_right_was_lost_in_between_does_not_count() -> None:
-    two, request = Rules(approvals_needed=2), asked(approver_ids=("ADA",))
-    decision = decide(Act.APPROVE, request, ABEL, two, entitled_ids=frozenset({"ABEL"}), at=NOW)
+    request, entitled = asked(approver_ids=("ADA",)), frozenset({"ABEL"})
+    decision = decide(Act.APPROVE, request, ABEL, approvals_needed=2, entitled_ids=entitled, at=NOW)
     assert decision == Decision(Reason.QUORUM_OPEN, None, ("ABEL",))
 
 
@@ -125,7 +123,7 @@ class Quorum(RuleBasedStateMachine):
 
     @initialize(needed=st.integers(1, 3))
     def begin(self, needed: int) -> None:
-        self.rules = Rules(approvals_needed=needed)
+        self.needed = needed
         self.request = asked()
         self.entitled = set(self.people)
         self.clicked: set[str] = set()
@@ -142,7 +140,7 @@ class Quorum(RuleBasedStateMachine):
             Act.APPROVE,
             self.request,
             who,
-            self.rules,
+            approvals_needed=self.needed,
             entitled_ids=frozenset(self.entitled),
             at=NOW,
         )
@@ -153,12 +151,12 @@ class Quorum(RuleBasedStateMachine):
         self.request = asked(state, approver_ids=decision.approver_ids)
         if state is State.APPLYING:
             counted = self.clicked & self.entitled
-            assert len(counted) >= self.rules.approvals_needed
+            assert len(counted) >= self.needed
 
     @invariant()
     def only_enough_people_move_it(self) -> None:
         if hasattr(self, "request") and self.request.state is State.PENDING:
-            assert len(self.request.approver_ids) < self.rules.approvals_needed
+            assert len(self.request.approver_ids) < self.needed
 
 
 TestQuorum = Quorum.TestCase

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from bot.background.jobs import Lease, finish
-from bot.model.testusers.approval import Rules
 from bot.model.testusers.requests import Request
 from bot.parsing.testusers import ChangeRequest, parse_testusers
 from bot.permissions import Person, Policy, Role
@@ -270,6 +269,5 @@ def default_policy(**changes) -> Policy:
 
 
 def default_rules(**changes) -> RequestRules:
-    approval = Rules(changes.pop("approvals_needed", 1))
     aliases = {"welcome": WELCOME, "survey": SURVEY}
-    return RequestRules(aliases, approval=approval, approvals_channel="C0APPROVALS", **changes)
+    return RequestRules(aliases, approvals_channel="C0APPROVALS", **changes)

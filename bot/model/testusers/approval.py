@@ -101,13 +101,6 @@ class Facts:
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
-    """How many distinct people have to approve."""
-
-    approvals_needed: int = 1
-
-
-@dataclass(frozen=True, slots=True)
 class Decision:
     """What to do about a click. `next_state` is None when the state stays as it is.
 
@@ -134,15 +127,16 @@ def decide(
     act: Act,
     request: Facts,
     actor_id: str,
-    rules: Rules,
     *,
+    approvals_needed: int,
     entitled_ids: Collection[str],
     at: datetime,
 ) -> Decision:
     """What a click does at this moment, of somebody who may: `bot.permissions` says who.
 
-    An undo is a request of its own, so `Act.UNDO` is not decided here. `entitled_ids` are those of
-    the earlier approvers whose right was just looked up and stands.
+    An undo is a request of its own, so `Act.UNDO` is not decided here. `approvals_needed` counts
+    distinct people; `entitled_ids` are those of the earlier approvers whose right was just looked
+    up and stands.
     """
     if request.state not in _STARTS_IN[act]:
         return Decision(Reason.WRONG_STATE)
@@ -151,7 +145,7 @@ def decide(
     if request.state is State.PENDING and at >= request.expires_at:
         return Decision(Reason.TOO_LATE, State.EXPIRED)
     if act is Act.APPROVE:
-        return _count(request, actor_id, rules, entitled_ids, at)
+        return _count(request, actor_id, approvals_needed, entitled_ids, at)
     if act is Act.RETRY and request.is_being_undone:
         return Decision(Reason.BEING_UNDONE)
     return Decision(Reason.ALLOWED, _NEXT[act])
@@ -165,12 +159,12 @@ _NEXT: Mapping[Act, State] = {
 
 
 def _count(
-    request: Facts, actor_id: str, rules: Rules, entitled_ids: Collection[str], at: datetime
+    request: Facts, actor_id: str, needed: int, entitled_ids: Collection[str], at: datetime
 ) -> Decision:
     standing = tuple(one for one in dict.fromkeys(request.approver_ids) if one in entitled_ids)
     has_approved = actor_id in standing
     counted = standing if has_approved else (*standing, actor_id)
-    if len(counted) < rules.approvals_needed:
+    if len(counted) < needed:
         reason = Reason.APPROVED_BEFORE if has_approved else Reason.QUORUM_OPEN
         return Decision(reason, None, counted)
     # Who has approved before may be enough by now: fewer are needed than when they did.

@@ -7,7 +7,7 @@ from datetime import datetime
 from bot.dataclass import dataclass
 from bot.errors import Conflict, NotFound, RecordEdited, Refused, UnknownPerson
 from bot.model.audit import BOT, AuditEntry
-from bot.model.testusers.approval import Act, Decision, Reason, Rules, State, decide
+from bot.model.testusers.approval import Act, Decision, Reason, State, decide
 from bot.model.testusers.requests import Approval, Progress, Request, Who
 from bot.ops.deliveries import delivery_id
 from bot.permissions import Permission, Person
@@ -150,9 +150,14 @@ class Deciding:
         entitled = await self._entitled(request) if act is Act.APPROVE else ()
         async with self._setup.database.transaction() as tx:
             at = await tx.now()
-            rules = Rules(self._setup.flow_rules(request.flow.sid).approvals_needed)
-            actor_id = person.slack_user_id
-            decision = decide(act, request.facts, actor_id, rules, entitled_ids=entitled, at=at)
+            decision = decide(
+                act,
+                request.facts,
+                person.slack_user_id,
+                approvals_needed=self._setup.flow_rules(request.flow.sid).approvals_needed,
+                entitled_ids=entitled,
+                at=at,
+            )
             moved = _moved(
                 request, act, decision, Approval(who(person), at, click_id), denial_reason
             )

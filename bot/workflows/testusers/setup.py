@@ -9,7 +9,6 @@ from bot.dataclass import dataclass
 from bot.errors import Meant, NotConfigured, NotFound
 from bot.model.policies import FlowRules
 from bot.model.spelling import closest
-from bot.model.testusers.approval import Rules
 from bot.model.testusers.changes import Flow, find_flow
 from bot.model.testusers.requests import Who
 from bot.ops.clock import SystemClock
@@ -49,7 +48,7 @@ class RequestRules:
     """
 
     aliases: Mapping[str, str] = field(default_factory=dict)
-    approval: Rules = field(default_factory=Rules)
+    approvals_needed: int = 1
     request_hours: float = 24
     remind_hours: float = 4
     approvals_channel: str = ""
@@ -74,7 +73,7 @@ class Setup:
 
     def flow_rules(self, flow_sid: str) -> FlowRules:
         """Return what holds for a flow's requests."""
-        return self.people.policy.rules_of(flow_sid, self.rules.approval.approvals_needed)
+        return self.people.policy.rules_of(flow_sid, self.rules.approvals_needed)
 
     async def read(self, flow_sid: str, *, is_typed: bool = True) -> Sequence[str]:
         """Return a flow's list for a person; jobs read it themselves. See `Lane`.

@@ -270,7 +270,7 @@ class Process:
             directory=directory,
             ratelimits=quotas.ratelimits,
             slack=self._outside.homes,
-            approvals_needed=default_rules().approval.approvals_needed,
+            approvals_needed=default_rules().approvals_needed,
             approvals_channel=default_rules().approvals_channel,
             wake=self._jobs.wake,
         )
