@@ -3,7 +3,6 @@
 Nothing is written: a child imports the changed module in place of the real one.
 """
 
-import ast
 import contextlib
 import importlib.abc
 import importlib.machinery
@@ -76,7 +75,7 @@ class Changed(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     def exec_module(self, module: ModuleType) -> None:
         """Run the changed source."""
-        exec(compile(self._mutant.tree, self._name, "exec"), vars(module))  # noqa: S102
+        exec(compile(self._mutant.source, self._name, "exec"), vars(module))  # noqa: S102
 
 
 def unnoticed(name: str, mutants: Sequence[Mutant], examples: int) -> list[Mutant]:
@@ -124,7 +123,7 @@ def _run_tests(paths: Sequence[str], marks: str) -> int:
 def survivors_of(name: str) -> tuple[int, list[Mutant]]:
     """How many mutants a module has, and those that its tests do not notice."""
     source = Path(f"{name.replace('.', '/')}.py").read_text()
-    unchanged = Mutant(0, "", "", ast.parse(source))
+    unchanged = Mutant(0, "", "", source)
     if not all(unnoticed(name, [unchanged], examples) for examples in (FEW, MANY)):
         sys.exit(f"The tests of {name} fail without any change.")
     mutants = list(mutants_of(source))

@@ -1,32 +1,104 @@
 """Small changes to a module's source, each of which a test should notice."""
 
 import ast
-import copy
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
-COMPARISONS = {
-    ast.Lt: ast.LtE,
-    ast.LtE: ast.Lt,
-    ast.Gt: ast.GtE,
-    ast.GtE: ast.Gt,
-    ast.Eq: ast.NotEq,
-    ast.NotEq: ast.Eq,
-    ast.Is: ast.IsNot,
-    ast.IsNot: ast.Is,
-    ast.In: ast.NotIn,
-    ast.NotIn: ast.In,
+import parso
+from cosmic_ray.ast import ast_nodes, get_ast
+from cosmic_ray.mutating import mutate_code
+from cosmic_ray.operators.operator import Example, Operator
+from cosmic_ray.plugins import get_operator, operator_names
+
+# What may stand in an operator's place is its nearest: who notices that notices the others. And
+# cosmic-ray would put `is` in the place of `==` as well, which is the same for most values.
+NEAREST = {
+    "Binary": (
+        *("Add_Sub", "Sub_Add", "Mul_Div", "Div_Mul", "FloorDiv_Mul", "Mod_Mul"),
+        *("BitOr_BitAnd", "BitAnd_BitOr", "Pow_Mul"),
+    ),
+    "Comparison": (
+        *("Lt_LtE", "LtE_Lt", "Gt_GtE", "GtE_Gt"),
+        *("Eq_NotEq", "NotEq_Eq", "Is_IsNot", "IsNot_Is"),
+    ),
+    "Unary": ("Delete_Not", "USub_UAdd"),
 }
-OPERATORS = {
-    ast.Add: ast.Sub,
-    ast.Sub: ast.Add,
-    ast.Mult: ast.Div,
-    ast.Div: ast.Mult,
-    ast.FloorDiv: ast.Mult,
-    ast.BitOr: ast.BitAnd,
-    ast.BitAnd: ast.BitOr,
-}
-FUNCTIONS = {"min": "max", "max": "min", "any": "all", "all": "any"}
+# A class without its decorator fails at once, and a function without `@cache` is only slower.
+LEFT_OUT = "RemoveDecorator"
+
+
+class _Replacer(Operator):
+    """Puts one thing in the place of a node."""
+
+    def mutation_positions(self, node: Any) -> Iterator[Any]:
+        """The node itself, where it is of that kind."""
+        if self.replacement(node) is not None:
+            yield node.start_pos, node.end_pos
+
+    def mutate(self, node: Any, index: int) -> Any:
+        """What stands in its place, with the spaces before it."""
+        return parso.parse(node.get_first_leaf().prefix + (self.replacement(node) or ""))
+
+    def replacement(self, node: Any) -> str | None:
+        """What stands in its place; None where it is another kind of node."""
+        raise NotImplementedError
+
+
+class ReturnNone(_Replacer):
+    """Returns None instead of a value."""
+
+    def replacement(self, node: Any) -> str | None:
+        """A return that has a value."""
+        is_value = node.type == "return_stmt" and node.children[1].get_code().strip() != "None"
+        return "return None" if is_value else None
+
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        """As cosmic-ray's own operators show them."""
+        return (Example("def f(): return 1", "def f(): return None"),)
+
+
+class LeaveOutStep(_Replacer):
+    """Leaves out a call whose result nobody uses, or an assignment to what is there."""
+
+    def replacement(self, node: Any) -> str | None:
+        """A call, or such an assignment, on a line of its own."""
+        if node.parent is None or node.parent.type != "simple_stmt":
+            return None
+        is_call = node.type == "atom_expr" and node.get_last_leaf().value == ")"
+        is_augmented = node.type == "expr_stmt" and node.children[1].get_code().strip() != "="
+        is_step = is_call or (is_augmented and node.children[1].type == "operator")
+        return "pass" if is_step else None
+
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        """As cosmic-ray's own operators show them."""
+        return (
+            Example("self.add(1)\n", "pass\n"),
+            Example("x += 1\n", "pass\n"),
+            Example("x = f(1)\n", "x = f(1)\n"),
+        )
+
+
+class OtherFunction(_Replacer):
+    """Takes the largest for the smallest, and all for any."""
+
+    other = {"min": "max", "max": "min", "any": "all", "all": "any"}  # noqa: RUF012
+
+    def replacement(self, node: Any) -> str | None:
+        """The name of one of these, where it is called."""
+        is_called = node.type == "name" and node.parent.type == "atom_expr"
+        is_called = is_called and node.parent.children[0] is node
+        return self.other.get(node.value) if is_called else None
+
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        """As cosmic-ray's own operators show them."""
+        return (Example("x = min(a, b)", "x = max(a, b)"), Example("x = a.min()", "x = a.min()"))
+
+
+OWN = (ReturnNone, LeaveOutStep, OtherFunction)
 
 
 @dataclass(frozen=True)
@@ -36,92 +108,50 @@ class Mutant:
     line: int
     was: str
     became: str
-    tree: ast.Module
+    source: str
 
 
 def mutants_of(source: str) -> Iterator[Mutant]:
-    """Every module that differs from this one in one place."""
-    tree = ast.parse(source)
-    # How a class is made is no rule.
-    made_by = {id(one) for node in ast.walk(tree) for one in _decorators(node)}
-    for index, node in enumerate(ast.walk(tree)):
-        if id(node) in made_by:
-            continue
-        for number in range(len(list(_changes(node)))):
-            changed = copy.deepcopy(tree)
-            twin = list(ast.walk(changed))[index]
-            was = _first_line(twin)
-            replacement = list(_changes(twin))[number]
-            _replace(changed, twin, replacement)
-            ast.fix_missing_locations(changed)
-            yield Mutant(twin.lineno, was, _first_line(replacement), changed)
+    """Every module that differs from this one in one place, but for its decorators and types."""
+    no_rules = _decorators_and_types(source)
+    nodes = list(ast_nodes(get_ast(source)))
+    for operator in _operators():
+        places = [(at, node) for node in nodes for at, _ in operator.mutation_positions(node)]
+        for occurrence, (place, node) in enumerate(places):
+            # The star before keywords is an operator to cosmic-ray.
+            is_rule = node.parent is None or node.parent.type != "parameters"
+            if is_rule and not any(start <= place < end for start, end in no_rules):
+                changed = mutate_code(source, operator, occurrence)
+                yield Mutant(place[0], *_first_difference(source, changed), changed)
 
 
-def _decorators(node: ast.AST) -> Iterator[ast.AST]:
-    for decorator in getattr(node, "decorator_list", []):
-        yield from ast.walk(decorator)
+def _operators() -> Iterator[Operator]:
+    """What is changed, as cosmic-ray has it, and what it does not have."""
+    for name in operator_names():
+        operator = get_operator(name)
+        nearest = next((few for kind, few in NEAREST.items() if f"{kind}Operator_" in name), None)
+        is_wanted = nearest is None or name.split("Operator_")[1] in nearest
+        if is_wanted and LEFT_OUT not in name and not operator.arguments():
+            yield operator()
+    for own in OWN:
+        yield own()
 
 
-def _first_line(node: ast.AST) -> str:
-    return ast.unparse(node).splitlines()[0]
+def _decorators_and_types(source: str) -> list[tuple[tuple[int, int], tuple[int, int]]]:
+    """From where to where: what is changed there is no rule."""
+    found: list[ast.expr | None] = []
+    for node in ast.walk(ast.parse(source)):
+        found += getattr(node, "decorator_list", [])
+        found += [getattr(node, "annotation", None), getattr(node, "returns", None)]
+    return [
+        ((one.lineno, one.col_offset), (one.end_lineno or 0, one.end_col_offset or 0))
+        for one in found
+        if one is not None
+    ]
 
 
-def _changes(node: ast.AST) -> Iterator[ast.AST]:
-    """What may stand in a node's place."""
-    yield from _other_operators(node)
-    yield from _other_values(node)
-    yield from _other_steps(node)
-
-
-def _other_operators(node: ast.AST) -> Iterator[ast.AST]:
-    if isinstance(node, ast.Compare):
-        for index, operator in enumerate(node.ops):
-            twin = copy.deepcopy(node)
-            twin.ops[index] = COMPARISONS[type(operator)]()
-            yield twin
-    elif isinstance(node, ast.BoolOp):
-        other = ast.Or() if isinstance(node.op, ast.And) else ast.And()
-        yield ast.BoolOp(other, node.values)
-    elif isinstance(node, ast.BinOp) and type(node.op) in OPERATORS:
-        yield ast.BinOp(node.left, OPERATORS[type(node.op)](), node.right)
-    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-        yield node.operand
-
-
-def _other_values(node: ast.AST) -> Iterator[ast.AST]:
-    if isinstance(node, ast.Constant) and isinstance(node.value, bool):
-        yield ast.Constant(not node.value)
-    elif isinstance(node, ast.Constant) and isinstance(node.value, int | float):
-        yield ast.Constant(node.value + 1)
-    elif isinstance(node, ast.Name) and node.id in FUNCTIONS:
-        yield ast.Name(FUNCTIONS[node.id], node.ctx)
-
-
-def _other_steps(node: ast.AST) -> Iterator[ast.AST]:
-    if isinstance(node, ast.Return) and node.value is not None and not _is_none(node.value):
-        yield ast.Return(ast.Constant(None))
-    elif isinstance(node, ast.If | ast.While | ast.IfExp):
-        twin = copy.deepcopy(node)
-        twin.test = ast.UnaryOp(ast.Not(), twin.test)
-        yield twin
-    elif isinstance(node, ast.AugAssign) or _is_call(node):
-        yield ast.Pass()
-
-
-def _is_none(node: ast.AST) -> bool:
-    return isinstance(node, ast.Constant) and node.value is None
-
-
-def _is_call(node: ast.AST) -> bool:
-    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)
-
-
-def _replace(tree: ast.AST, old: ast.AST, new: ast.AST) -> None:
-    for parent in ast.walk(tree):
-        for name, value in ast.iter_fields(parent):
-            if value is old:
-                setattr(parent, name, new)
-                return
-            if isinstance(value, list) and any(one is old for one in value):
-                setattr(parent, name, [new if one is old else one for one in value])
-                return
+def _first_difference(source: str, changed: str) -> tuple[str, str]:
+    """The line that differs, before and after."""
+    pairs = zip(source.splitlines(), changed.splitlines(), strict=False)
+    was, became = next((pair for pair in pairs if pair[0] != pair[1]), ("", ""))
+    return " ".join(was.split()), " ".join(became.split())
