@@ -34,8 +34,7 @@ def parse_orgs(text: str) -> OrgsRequest:
         return OrgsRequest("list", _filter(text))
     if len(words) == 1:
         raise ORGS.misuse("Which organization?", "show")
-    rest = words[1].text if len(words) == 2 else recover(text[words[0].end :])  # noqa: PLR2004
-    return OrgsRequest("show", _filter(rest))
+    return OrgsRequest("show", _filter(text[words[0].end :]))
 
 
 def _filter(typed: str) -> str:

@@ -37,6 +37,9 @@ from bot.parsing.orgs import OrgsRequest, parse_orgs
         ("SHOW Northwind Traders", "show", "Northwind Traders"),
         ('show "Northwind Traders"', "show", "Northwind Traders"),
         ("show show", "show", "show"),
+        # What somebody typed that looks like Slack's escapes stays as typed.
+        ("show A &amp;lt; B", "show", "A &lt; B"),
+        ("show &amp;lt;", "show", "&lt;"),
         ("“show” me", "list", "“show” me"),
         ("showing", "list", "showing"),
         ("x" * 200, "list", "x" * 200),
