@@ -177,6 +177,13 @@ def test_posts_are_told_of_in_the_order_in_which_they_were_sent() -> None:
     assert look_at([], (), SOON).posts == ()
 
 
+def test_posts_arrive_in_the_order_in_which_they_were_sent() -> None:
+    posts = [post("", "b"), post("b", "bc", second=5), post("bc", "bcd", second=10)]
+    arrived = look_at(posts, tuple("bcd"), SOON).arrived
+    assert [part for _, part in arrived] == [added("b"), added("c"), added("d")]
+    assert [found.plan.id for found, _ in arrived] == [one.plan.id for one in posts]
+
+
 def test_last_of_the_posts_that_do_the_same_has_done_it() -> None:
     posts = [post("x", "a"), post("x", "a", second=5)]
     ((found, part),) = look_at(posts, ("a",), SOON).arrived

@@ -28,6 +28,13 @@ def test_clicks_may_be_twice_as_many_as_commands(deed, most):
     assert done(pace, deed, 50, at=60.0) == most
 
 
+def test_each_deed_is_forgotten_a_minute_after_it():
+    pace = Pace(2, {})
+    assert done(pace, Deed.COMMAND, 1, at=0.0) == 1
+    assert done(pace, Deed.COMMAND, 2, at=30.0) == 1
+    assert done(pace, Deed.COMMAND, 2, at=60.0) == 1
+
+
 def test_deeds_and_people_are_counted_apart():
     pace = Pace(1, {})
     assert done(pace, Deed.COMMAND, 2) == 1

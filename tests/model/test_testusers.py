@@ -200,6 +200,12 @@ def test_outside_edits_explain_the_list_together_with_our_own(
     assert edits.is_empty is (set(apply_changes(seen, own)) == set(found))
 
 
+def test_what_the_bot_did_is_no_edit_of_others() -> None:
+    own = [Change(("c",), ()), Change(("d",), ("a",))]
+    assert outside_edits(("a", "b"), own, ("b", "c", "d")).is_empty
+    assert outside_edits(("a", "b"), own, ("a", "b", "c", "d")) == Change(("a",), ())
+
+
 @given(lists, lists)
 def test_a_difference_leads_from_one_list_to_the_other(
     before: tuple[str, ...], after: tuple[str, ...]

@@ -44,6 +44,10 @@ def test_clients_that_hold_as_many_go_in_their_order():
     assert names(line("bac")) == "bac"
 
 
+def test_client_is_judged_by_its_call_that_waits_longest():
+    assert names(line("abba")) == "abba"
+
+
 def test_client_without_share_left_stands_in_nobodys_way():
     assert names(line("aab"), {}, {"a": 1, "b": 0}) == "a"
 

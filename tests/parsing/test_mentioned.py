@@ -28,6 +28,7 @@ from bot.parsing.mentioned import mentioned_identities
         ("b@example.com then +15550100", ("b@example.com", "+15550100")),
         # A number has 7 to 15 digits, and 9 where no country is named.
         ("+123456 +1234567", ("+1234567",)),
+        ("tel:+123456 tel:+1234567", ("+1234567",)),
         ("+123456789012345 +1234567890123456", ("+123456789012345",)),
         ("12345678 or 123456789", ("123456789",)),
         ("123456789012345 or 1234567890123456", ("123456789012345",)),

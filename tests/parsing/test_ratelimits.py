@@ -27,6 +27,7 @@ from bot.parsing.ratelimits import RatelimitsRequest, parse_ratelimits
         ('check "a b"', RatelimitsRequest("check", "a b")),
         ("plan 1 standard", RatelimitsRequest("plan", "1", Plan.STANDARD)),
         ("plan Café Zoë PREMIUM", RatelimitsRequest("plan", "Café Zoë", Plan.PREMIUM)),
+        ("plan Café Zoë Nord Süd free", RatelimitsRequest("plan", "Café Zoë Nord Süd", Plan.FREE)),
         ('plan "free plan" free', RatelimitsRequest("plan", "free plan", Plan.FREE)),
     ],
 )

@@ -349,6 +349,20 @@ def test_a_word_to_type_again_is_quoted_where_it_needs_to_be(identity: str, show
     assert as_command(parsed) == f"/testusers add welcome {shown}"
 
 
+def test_only_the_word_that_needs_it_is_quoted() -> None:
+    parsed = ChangeRequest("add", "welcome", ('"ada"', "grace"))
+    assert as_command(parsed) == "/testusers add welcome '\"ada\"' grace"
+
+
+@pytest.mark.parametrize("typed", ['add welcome "0170" 1234567', 'add welcome 0170 "1234567"'])
+def test_a_number_in_quotes_is_no_part_of_the_next(typed: str) -> None:
+    assert parse_testusers(typed).identities == ("0170", "1234567")
+
+
+def test_a_flow_is_no_part_of_a_number() -> None:
+    assert parse_testusers("add 0170 1234567") == ChangeRequest("add", "0170", ("1234567",))
+
+
 def test_two_words_that_look_like_one_number_are_quoted() -> None:
     parsed = ChangeRequest("add", "welcome", ("+1", "555"))
     assert as_command(parsed) == '/testusers add "welcome" "+1" "555"'

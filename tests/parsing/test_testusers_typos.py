@@ -228,7 +228,9 @@ def test_no_more_words_are_looked_at_closely_than_a_request_takes(people, last, 
 @pytest.mark.parametrize(
     ("typed", "flow", "is_near"),
     [
+        ("a", "a", True),
         ("b", "a", False),
+        ("qa", "qa", True),
         ("qb", "qa", False),
         ("abx", "abc", True),
         ("axx", "abc", False),
