@@ -66,24 +66,33 @@ def test_a_day_after_the_told_reset_the_plan_is_in_force_again():
     [
         (0, 0, 100),
         (-5, 0, 100),
-        (100, 101, 100),
-        (100, -1, 100),
-        (100, 50, 0),
-        (100, 50, -1),
-        (100, 50, 90001),
+        (100, 50, 100),
+        (1000, 1001, 100),
+        (1000, -1, 100),
+        (1000, 50, 0),
+        (1000, 50, -1),
+        (1000, 50, 90_001),
     ],
 )
 def test_told_nonsense_is_not_used(limit, remaining, reset):
     assert told(limit, remaining, reset) is None
 
 
-def test_the_longest_sane_reset_is_25_hours():
-    assert told(reset=90_000) is not None
+@pytest.mark.parametrize(
+    ("limit", "remaining", "reset"),
+    [(101, 50, 100), (1000, 1000, 100), (1000, 0, 100), (1000, 50, 1), (1000, 50, 90_000)],
+)
+def test_whatever_can_be_is_used(limit, remaining, reset):
+    day = told(limit, remaining, reset)
+    assert (day.limit, day.used) == (limit, limit - remaining)
+    assert day.resets_at == NOW + reset + 1
 
 
 def test_a_45_lowers_the_limit_and_never_raises_it():
     assert day_use(DayLedger(7, 0, lowered=500), 1000, NOW) == DayUse(7, 500, DaySource.MESSAGE)
-    assert day_use(DayLedger(7, 0, lowered=5000), 1000, NOW).source is DaySource.PLAN
+    for same_or_more in (1000, 5000):
+        ledger = DayLedger(7, 0, lowered=same_or_more)
+        assert day_use(ledger, 1000, NOW) == DayUse(7, 1000, DaySource.PLAN)
     lowered = day_use(DayLedger(100, 0, reported=told(), lowered=1000), 1000, NOW)
     assert (lowered.limit, lowered.resets_at) == (1000, NOW + 10_001)
 
@@ -105,6 +114,9 @@ def test_a_45_lowers_the_limit_and_never_raises_it():
         ("9" * 40, None),
         ("too many calls from 192.168.100.200", None),
         ("limit of 1,000; you are at 192.168.100.200", 1000),
+        ("1,001 calls of 2,500, and 1,002 before", 2500),
+        ("limit of 999,999,999", 999_999_999),
+        ("limit of 1,000,000,000", None),
     ],
 )
 def test_the_limit_in_a_message_is_read_with_its_separators(message, limit):

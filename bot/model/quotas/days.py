@@ -6,11 +6,10 @@ Times are seconds since the epoch by the database's clock.
 """
 
 import re
-from collections.abc import Iterator
 from enum import StrEnum
 
 from bot.dataclass import dataclass
-from bot.model.quotas.reported import ReportedLimits
+from bot.model.quotas.reported import MOST_DIGITS, ReportedLimits
 
 DAY_SECONDS = 25 * 3600.0
 REPORTED_DAY_SECONDS = 24 * 3600.0
@@ -40,7 +39,7 @@ class ReportedDay:
     remaining: int
     resets_at: float
     number: int
-    unsure: int = 0
+    unsure: int
 
     @property
     def used(self) -> int:
@@ -129,11 +128,9 @@ def _lowered(day: DayUse, lowered: int | None) -> DayUse:
     return DayUse(day.used, lowered, DaySource.MESSAGE, day.resets_at)
 
 
-# Nobody has a day of so many calls: it is an address, or another number of somebody's.
-_NO_LIMIT = 1_000_000_000
 # Thousands may be separated; a number with a unit of time, or after when, is a duration.
 _NUMBER = re.compile(
-    r"(?<![\d.,])(\d{1,3}(?:[,.'\u2019 \u00a0\u202f]\d{3})+|\d{1,9})(?![\d.,]*\d)"
+    r"(?<![\d.,])(?:\d{1,3}(?:[,.'\u2019 \u00a0\u202f]\d{3})+|\d{1,9})(?![\d.,]*\d)"
     r"(?!\s*(?:s|sec|second|m|min|minute|h|hour|hr)s?\b)",
     re.IGNORECASE,
 )
@@ -153,16 +150,17 @@ def limit_in_message(message: str, organization_id: str = "") -> int | None:
     day's limit, as a code or an hour is: a lower number read by mistake costs people their calls.
     """
     words = _OF_TIME.sub(" ", message)
-    found = [(_limit(one[0]), bool(_NAMED.search(words[: one.start()]))) for one in _numbers(words)]
-    limits = [one for one in found if one[0] is not None and str(one[0]) != organization_id]
-    named = [number for number, is_named in limits if is_named and number is not None]
-    return max(named or [number for number, _ in limits if number is not None], default=None)
-
-
-def _numbers(words: str) -> Iterator[re.Match[str]]:
-    return _NUMBER.finditer(words)
+    named: list[int] = []
+    others: list[int] = []
+    for one in _NUMBER.finditer(words):
+        number = _limit(one[0])
+        if number is not None and str(number) != organization_id:
+            (named if _NAMED.search(words[: one.start()]) else others).append(number)
+    return max(named or others, default=None)
 
 
 def _limit(written: str) -> int | None:
-    number = int(re.sub(r"\D", "", written))
-    return number if SMALLEST_DAY < number < _NO_LIMIT else None
+    """The number, where a day may have so many calls: more than that are somebody's number."""
+    digits = re.sub(r"\D", "", written)
+    number = int(digits)
+    return number if number > SMALLEST_DAY and len(digits) <= MOST_DIGITS else None
