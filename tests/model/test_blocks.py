@@ -18,6 +18,7 @@ NOW = 1_000_000.0
 )
 def test_pauses_double_up_to_their_longest(code, pauses):
     assert [pause_seconds(code, tries) for tries in range(len(pauses))] == pauses
+    assert pause_seconds(code, 10_000) == pauses[-1]
 
 
 @pytest.mark.parametrize("code", [None, 0, 43, 57, -1])
@@ -83,6 +84,7 @@ def test_a_probe_that_tells_nothing_is_made_again_after_twice_the_pause():
 
 def test_no_block_is_in_nobodys_way():
     assert not Blocks()
+    assert Blocks().probing_until == 0
     assert Blocks().unclear(NOW) == Blocks()
     assert Blocks().in_the_way_of(CallClass.PERSON, NOW) is None
 
@@ -112,5 +114,6 @@ def test_putting_off_never_makes_it_sooner():
 
 
 def test_codes_of_the_specification_name_their_limits():
-    known = [BlockCode.known(code) for code in (44, 45, 1070)]
-    assert known == [BlockCode.MINUTE, BlockCode.DAY, BlockCode.CONCURRENT]
+    codes = [44, 45, 1070]
+    assert codes == [BlockCode.MINUTE, BlockCode.DAY, BlockCode.CONCURRENT]
+    assert [BlockCode.known(code) for code in codes] == codes

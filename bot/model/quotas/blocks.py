@@ -28,21 +28,23 @@ class BlockCode(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class _Pause:
-    first_seconds: float
+    # A whole number, so that doubling it often never becomes too large for a float.
+    first_seconds: int
     longest_seconds: float
 
 
 _PAUSES = {
-    BlockCode.MINUTE: _Pause(60.0, 15 * 60.0),
-    BlockCode.DAY: _Pause(15 * 60.0, 3600.0),
-    BlockCode.CONCURRENT: _Pause(2.0, 60.0),
+    BlockCode.MINUTE: _Pause(60, 15 * 60.0),
+    BlockCode.DAY: _Pause(15 * 60, 3600.0),
+    BlockCode.CONCURRENT: _Pause(2, 60.0),
 }
 
 
 def pause_seconds(code: BlockCode, failed_tries: int) -> float:
     """How long nobody calls, after so many tries at the end of a pause have failed."""
     pause = _PAUSES[code]
-    return min(pause.longest_seconds, pause.first_seconds * 2.0 ** min(failed_tries, 16))
+    doubled: int = pause.first_seconds * 2**failed_tries
+    return min(pause.longest_seconds, doubled)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,9 +122,9 @@ class Blocks:
     def postpone(self, until: float) -> "Blocks":
         """Where the one call has to wait until then for a reason of the bot's own."""
         longest = self.longest
-        if longest is None or until <= longest.until:
+        if longest is None:
             return self
-        later = replace(longest, until=until)
+        later = replace(longest, until=max(longest.until, until))
         return Blocks((*self._others(longest.code), later), self.probing_until)
 
     def bring_forward(self, now: float) -> "Blocks":

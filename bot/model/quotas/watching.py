@@ -83,5 +83,5 @@ def _ready_at(watched: Collection[Watched], pauses: Mapping[str, float]) -> dict
     last: dict[str, float] = {}
     for one in watched:
         center = one.key.data_center
-        last[center] = max(last.get(center, 0.0), one.checked_at)
+        last[center] = max(last.get(center, one.checked_at), one.checked_at)
     return {center: at + pauses.get(center, 0.0) for center, at in last.items()}
