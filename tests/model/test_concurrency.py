@@ -32,8 +32,15 @@ def test_limit_that_was_lowered_is_not_raised_and_lasts_from_the_last_refusal():
     assert lowered == LoweredConcurrency(6, 100.0 + DAY)
 
 
-def test_lowered_limit_binds_below_the_plans_and_for_a_day():
-    lowered = LoweredConcurrency(7, 100.0)
-    assert lowered.binds(limits_of(Plan.PREMIUM), 99.0)
-    assert not lowered.binds(limits_of(Plan.PREMIUM), 100.0)
-    assert not lowered.binds(limits_of(Plan.FREE), 99.0)
+@pytest.mark.parametrize(
+    ("limit", "plan", "now", "binds"),
+    [
+        (7, Plan.PREMIUM, 99.0, True),
+        (7, Plan.PREMIUM, 100.0, False),
+        (9, Plan.PREMIUM, 99.0, True),
+        (10, Plan.PREMIUM, 99.0, False),
+        (7, Plan.FREE, 99.0, False),
+    ],
+)
+def test_lowered_limit_binds_below_the_plans_and_for_a_day(limit, plan, now, binds):
+    assert LoweredConcurrency(limit, 100.0).binds(limits_of(plan), now) is binds

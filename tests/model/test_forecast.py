@@ -15,7 +15,7 @@ def a_day(used, resets_at=None):
 
 @pytest.mark.parametrize(
     ("used", "last_hour", "ends_in_hours"),
-    [(500, 100, 5), (900, 10, 10), (999, 60, 1 / 60), (1000, 3, 0), (1200, 0, 0)],
+    [(500, 100, 5), (900, 10, 10), (999, 60, 1 / 60), (1000, 3, 0), (1000, 0, 0), (1200, 0, 0)],
 )
 def test_the_end_is_what_is_left_at_the_pace_of_the_last_hour(used, last_hour, ends_in_hours):
     assert forecast(a_day(used), last_hour, NOW).ends_at == pytest.approx(
@@ -23,14 +23,21 @@ def test_the_end_is_what_is_left_at_the_pace_of_the_last_hour(used, last_hour, e
     )
 
 
-@pytest.mark.parametrize("last_hour", [0, 1, 39])
-def test_an_allowance_that_lasts_25_hours_has_no_end(last_hour):
-    assert forecast(a_day(20), last_hour, NOW).ends_at is None
+@pytest.mark.parametrize(("used", "last_hour"), [(20, 0), (20, 1), (20, 39), (0, 40)])
+def test_an_allowance_that_lasts_25_hours_has_no_end(used, last_hour):
+    assert forecast(a_day(used), last_hour, NOW).ends_at is None
 
 
 def test_a_told_reset_before_the_end_means_that_it_lasts():
-    assert forecast(a_day(500, NOW + 4 * HOUR), 100, NOW).ends_at is None
+    for hours in (4, 5):
+        assert forecast(a_day(500, NOW + hours * HOUR), 100, NOW).ends_at is None
     assert forecast(a_day(500, NOW + 6 * HOUR), 100, NOW).ends_at == NOW + 5 * HOUR
+
+
+def test_slow_calls_end_a_told_day_and_none_do_not():
+    told = a_day(999, NOW + 6 * HOUR)
+    assert forecast(told, 1, NOW).ends_at == NOW + HOUR
+    assert forecast(told, 0, NOW).ends_at is None
 
 
 def test_steady_calls_that_leave_as_fast_as_they_come_have_no_end():
@@ -54,6 +61,23 @@ def test_burst_ends_the_day_though_old_calls_leave():
     assert forecast(a_day(700), 150, NOW, old).ends_at == pytest.approx(NOW + 2 * HOUR)
     # By then enough have left.
     assert forecast(a_day(700), 30, NOW, old).ends_at is None
+
+
+@pytest.mark.parametrize(
+    ("hours_ago", "calls", "last_hour", "ends_in_hours"),
+    [
+        # Half of them have left, and the others leave in half an hour.
+        (25.5, 100, 100, 1.5),
+        # They are gone after two hours.
+        (24, 100, 50, 4),
+        # All is used just when they begin to leave.
+        (24, 500, 100, 1),
+    ],
+)
+def test_old_calls_leave_once_evenly_over_an_hour(hours_ago, calls, last_hour, ends_in_hours):
+    old = [OldCalls(NOW - hours_ago * HOUR, calls)]
+    ends_at = forecast(a_day(900), last_hour, NOW, old).ends_at
+    assert ends_at == pytest.approx(NOW + ends_in_hours * HOUR)
 
 
 def test_other_clients_go_on_at_their_pace_in_a_told_day():

@@ -3,12 +3,14 @@
 import random
 from dataclasses import replace
 
+import pytest
+
 from bot.model.organizations.organization import OrganizationKey
 from bot.model.quotas.blocks import BlockCode, Blocks
 from bot.model.quotas.days import DaySource, DayUse
 from bot.model.quotas.plans import Plan, limits_of
 from bot.model.quotas.quota import InUse, LimitKind
-from bot.model.quotas.standing import RankingBuilder, Standing, State
+from bot.model.quotas.standing import Meter, RankingBuilder, Standing, State, may_be_smaller_plan
 
 
 def standing(name="1", *, minute=0, concurrent=0, day=0, blocked=False) -> Standing:
@@ -30,6 +32,36 @@ def test_the_worst_thing_is_said():
     assert standing(minute=100, concurrent=5).state is State.MINUTE_FULL
     assert standing(minute=100, day=1000).state is State.DAY_FULL
     assert standing(minute=100, day=1000, blocked=True).state is State.BLOCKED
+
+
+def test_organization_that_was_never_called_uses_nothing():
+    idle = Standing.idle(OrganizationKey("eu", "1"), Plan.FREE)
+    assert idle == standing()
+    assert not idle.is_used
+
+
+@pytest.mark.parametrize("kind", ["minute", "concurrent", "day"])
+def test_one_call_is_use_of_any_limit(kind):
+    assert standing(**{kind: 1}).is_used
+
+
+@pytest.mark.parametrize(
+    ("kind", "used", "limit", "may_be"),
+    [
+        (LimitKind.DAY, 1000, 2000, False),
+        (LimitKind.DAY, 1001, 2000, True),
+        (LimitKind.DAY, 1999, 2000, True),
+        (LimitKind.DAY, 2000, 2000, False),
+        (LimitKind.CONCURRENT, 5, 10, False),
+        (LimitKind.CONCURRENT, 6, 10, True),
+    ],
+)
+def test_use_above_the_smallest_plan_and_below_its_own_may_be_of_another(kind, used, limit, may_be):
+    assert may_be_smaller_plan(kind, Meter(used, limit)) is may_be
+
+
+def test_limit_of_nothing_is_used_up():
+    assert Meter(0, 0).share == 1
 
 
 def test_a_meter_reads_used_of_limit():
@@ -67,6 +99,8 @@ def test_idle_organizations_come_last_in_order_page_by_page():
     ranking = ranking_of(called, listed)
     pages = [[one.key.organization_id for one in ranking.slice(at, 2)] for at in (0, 2, 4)]
     assert pages == [["5", "3"], ["1", "2"], ["4"]]
+    pages = [[one.key.organization_id for one in ranking.slice(at, 3)] for at in (0, 3)]
+    assert pages == [["5", "3", "1"], ["2", "4"]]
     assert (ranking.organizations, len(ranking)) == (5, 5)
     assert (ranking.states[State.NEARLY_FULL], ranking.states[State.FINE]) == (1, 4)
 
