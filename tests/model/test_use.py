@@ -1,0 +1,78 @@
+"""The last 24 hours of an organization, by hour, person and kind."""
+
+import pytest
+
+from bot.model.organizations.organization import OrganizationKey
+from bot.model.quotas.blocks import BlockCode, Blocks
+from bot.model.quotas.days import DaySource, DayUse
+from bot.model.quotas.forecast import Forecast
+from bot.model.quotas.plans import Limits, Plan, limits_of
+from bot.model.quotas.quota import InUse
+from bot.model.quotas.standing import Standing
+from bot.model.quotas.use import Checked, Detail, HourOfCalls, Overview, PlanSet, first_hour
+
+HOUR = 3600
+THIS_HOUR = 1000 * HOUR
+KEY = OrganizationKey("eu", "1")
+
+
+def standing(blocks=Blocks()):  # noqa: B008 - it cannot be changed
+    day = DayUse(20, 1000, DaySource.PLAN)
+    return Standing(KEY, Plan.FREE, limits_of(Plan.FREE), InUse(), day, blocks)
+
+
+def detail(*calls, at=THIS_HOUR):
+    hours = [HourOfCalls(*one) for one in calls]
+    return Detail("Acme", standing(), {}, hours, {}, Forecast(0, None), None, at)
+
+
+@pytest.mark.parametrize("seconds", [0, 1, HOUR - 1])
+def test_day_is_the_current_hour_of_the_clock_and_the_23_before(seconds):
+    first = THIS_HOUR - 23 * HOUR
+    assert first_hour(THIS_HOUR + seconds) == first
+    by_hour = detail(at=THIS_HOUR + seconds).by_hour()
+    assert by_hour == [(first + n * HOUR, 0) for n in range(24)]
+
+
+def test_calls_of_an_hour_are_added_up():
+    before = THIS_HOUR - HOUR
+    one = detail(
+        (before, "list", "U1", 2), (THIS_HOUR, "list", "U1", 3), (THIS_HOUR, "probe", None, 4)
+    )
+    assert one.by_hour()[-3:] == [(before - HOUR, 0), (before, 2), (THIS_HOUR, 7)]
+
+
+def test_most_calls_are_first_and_equal_ones_in_order():
+    one = detail(
+        (THIS_HOUR, "watch", None, 2),
+        (THIS_HOUR, "list", "U2", 2),
+        (THIS_HOUR, "check", "U1", 1),
+        (THIS_HOUR - HOUR, "check", "U1", 1),
+        (THIS_HOUR - HOUR, "list", "U3", 3),
+    )
+    assert one.by_person() == [("U3", 3), (None, 2), ("U1", 2), ("U2", 2)]
+    assert one.by_kind() == [("list", 5), ("check", 2), ("watch", 2)]
+
+
+def test_organization_that_was_never_called_has_no_calls_and_no_end():
+    idle = Detail.idle("Acme", standing(), THIS_HOUR)
+    assert (idle.name, idle.standing, idle.at) == ("Acme", standing(), THIS_HOUR)
+    assert (idle.free_at, list(idle.hours), idle.people, idle.others_used) == ({}, [], {}, None)
+    assert idle.forecast == Forecast(calls_an_hour=0, ends_at=None)
+
+
+def test_bot_tries_again_when_the_longest_block_ends():
+    blocks = Blocks().refused(BlockCode.DAY, 100.0, probe=False)
+    assert Checked("Acme", standing(blocks)).until == 100.0 + 900
+    assert Checked("Acme", standing(), seconds=0.2).until is None
+
+
+def test_limits_of_a_plan_that_was_set_are_the_new_ones():
+    change = PlanSet("Acme", Plan.FREE, Plan.STANDARD)
+    assert change.limits == Limits(100, 2000, 10)
+    assert not change.is_lifted
+
+
+def test_overview_is_one_page_unless_told_otherwise():
+    overview = Overview([], [], THIS_HOUR, 0, {})
+    assert (overview.page, overview.pages) == (0, 1)
