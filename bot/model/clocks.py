@@ -6,11 +6,11 @@ from email.utils import parsedate_to_datetime
 from bot.dataclass import dataclass
 
 # Slack's signatures are refused when they are five minutes old.
-WRONG_SECONDS = 60.0
+_WRONG_SECONDS = 60.0
 # Less than this is no step of a clock: it is slewed, or read a moment later.
-LEAST_STEP_SECONDS = 1.0
+_LEAST_STEP_SECONDS = 1.0
 # Two clocks that are kept right differ by less.
-AGREES_SECONDS = 2.0
+_AGREES_SECONDS = 2.0
 # The `Date` of an answer has whole seconds.
 _ROUNDING_SECONDS = 1.0
 
@@ -26,9 +26,8 @@ class ReportedTime:
     @property
     def ahead(self) -> float:
         """The seconds that our clock is ahead of the other, at the least; behind if negative."""
-        if self.reported > self.answered_at:
-            return self.answered_at - self.reported
-        return max(0.0, self.asked_at - self.reported - _ROUNDING_SECONDS)
+        at_most = self.answered_at - self.reported
+        return max(self.asked_at - self.reported - _ROUNDING_SECONDS, min(0.0, at_most))
 
 
 def time_in(date: str) -> float | None:
@@ -38,6 +37,21 @@ def time_in(date: str) -> float | None:
     except ValueError:
         return None
     return (parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).timestamp()
+
+
+def is_wrong(ahead: float) -> bool:
+    """Whether a clock that is ahead or behind by so many seconds is to be told of."""
+    return abs(ahead) > _WRONG_SECONDS
+
+
+def agrees(ahead: float) -> bool:
+    """Whether a clock that is ahead or behind by so many seconds is right."""
+    return abs(ahead) <= _AGREES_SECONDS
+
+
+def is_step(seconds: float) -> bool:
+    """Whether a clock that went on by so many seconds too many, or too few, was set."""
+    return abs(seconds) >= _LEAST_STEP_SECONDS
 
 
 def ahead_or_behind(seconds: float) -> str:

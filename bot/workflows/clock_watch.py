@@ -8,7 +8,7 @@ machine, and is right by now, the bot follows it.
 import structlog
 
 from bot.errors import DatabaseUnavailable
-from bot.model.clocks import AGREES_SECONDS, LEAST_STEP_SECONDS, ReportedTime, time_in
+from bot.model.clocks import ReportedTime, agrees, is_step, time_in
 from bot.ops.clock import Clock, SystemClock, boot_id, machine_offset, since_boot
 from bot.store import quota_clock
 from bot.store.engine import Database
@@ -38,9 +38,8 @@ class ClockWatch:
             return
         offset = machine_offset()
         machine = ReportedTime(offset + asked_at, reported, offset + since_boot()).ahead
-        was_set = abs(offset - clock.offset) >= LEAST_STEP_SECONDS
         try:
-            if was_set and abs(machine) <= AGREES_SECONDS:
+            if is_step(offset - clock.offset) and agrees(machine):
                 await self._renew(clock, offset)
             database = await self._database_ahead(reported, asked_at)
         except DatabaseUnavailable as error:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import structlog
 
 from bot.errors import SlackUnreachable
-from bot.model.clocks import WRONG_SECONDS, ahead_or_behind
+from bot.model.clocks import ahead_or_behind, is_wrong
 from bot.model.health import READINESS, REFUSED, Part, Refusal, Trouble
 from bot.ops.clock import Clock
 from bot.store.causes import DatabaseCause
@@ -143,13 +143,13 @@ class Health:
 
     def note_clocks(self, machine: float, database: float) -> None:
         """Note how many seconds the machine's clock and the database's are ahead of Slack's."""
-        if abs(machine) > WRONG_SECONDS:
+        if is_wrong(machine):
             self._begin(
                 Part.CLOCK,
                 f"This machine's clock is {ahead_or_behind(machine)} Slack's. Turn time"
                 " synchronisation on.",
             )
-        elif abs(database) > WRONG_SECONDS:
+        elif is_wrong(database):
             self._begin(
                 Part.CLOCK,
                 f"The clock of the database's server is {ahead_or_behind(database)} Slack's, and"

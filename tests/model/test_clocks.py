@@ -2,7 +2,7 @@
 
 import pytest
 
-from bot.model.clocks import ReportedTime, ahead_or_behind, time_in
+from bot.model.clocks import ReportedTime, agrees, ahead_or_behind, is_step, is_wrong, time_in
 
 
 @pytest.mark.parametrize(
@@ -23,10 +23,24 @@ def test_clock_is_ahead_by_what_no_delay_explains(asked_at, reported, answered_a
 
 def test_time_is_read_from_a_date_header() -> None:
     assert time_in("Sat, 21 Nov 2026 19:00:00 GMT") == 1795287600.0
+    assert time_in("Sat, 21 Nov 2026 20:00:00 +0100") == 1795287600.0
     assert time_in("") is None
     assert time_in("soon") is None
 
 
 def test_difference_is_said_with_its_direction() -> None:
     assert ahead_or_behind(74.4) == "74 s ahead of"
+    assert ahead_or_behind(1.0) == "1 s ahead of"
+    assert ahead_or_behind(-0.6) == "1 s behind"
     assert ahead_or_behind(-300.0) == "300 s behind"
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_clock_is_wrong_by_more_than_a_minute_and_right_within_two_seconds(sign) -> None:
+    assert [is_wrong(sign * seconds) for seconds in (59.5, 60.0, 60.5)] == [False, False, True]
+    assert [agrees(sign * seconds) for seconds in (1.5, 2.0, 2.5)] == [True, True, False]
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_clock_that_goes_on_by_a_second_too_many_was_set(sign) -> None:
+    assert [is_step(sign * seconds) for seconds in (0.5, 1.0, 1.5)] == [False, True, True]

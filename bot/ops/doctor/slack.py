@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from bot.errors import SlackError, SlackRefused
-from bot.model.clocks import WRONG_SECONDS, ahead_or_behind, time_in
+from bot.model.clocks import ahead_or_behind, is_wrong, time_in
 from bot.ops.doctor.findings import Finding, failed, well
 from bot.ops.manifest import SCOPES
 
@@ -72,7 +72,7 @@ def _clock(reported: str, now: datetime) -> list[Finding]:
     if there is None:
         return []
     skew = now.timestamp() - there
-    if abs(skew) <= WRONG_SECONDS:
+    if not is_wrong(skew):
         return [well("clock", "agrees with Slack's.")]
     return [
         Finding(
