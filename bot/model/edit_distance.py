@@ -14,7 +14,7 @@ def edit_distance(one: str, other: str, most: int) -> int:
         return most + 1
     # Row and column 0 are out of reach: what would be swapped with nothing.
     far = len(one) + len(other)
-    table = [[far] * (len(other) + 2), [far, *range(len(other) + 1)]]
+    table = [[far] * len(other), [far, *range(len(other) + 1)]]
     last_row: dict[str, int] = {}
     for at, character in enumerate(one, 1):
         before, row, last_match = table[-1], [far, at], 0
@@ -33,6 +33,7 @@ def edit_distance(one: str, other: str, most: int) -> int:
             )
         last_row[character] = at
         table.append(row)
-        if min(map(min, table[-most - 2 :])) > most:
+        # No swap leaps over this row for less than it takes to leave out letters up to it.
+        if min(row) > most:
             return most + 1
     return int(min(table[-1][-1], most + 1))

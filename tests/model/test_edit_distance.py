@@ -43,6 +43,8 @@ def test_distance_is_that_of_the_definition_up_to_the_bound(one, other, most):
         ("", "now", 2, 3),
         ("now", "now", 0, 0),
         ("nwxo", "now", 2, 2),
+        ("xyzxqyz", "xyz", 4, 4),
+        ("abcdef", "bcdefa", 1, 2),
     ],
 )
 def test_words_as_people_type_them(typed, meant, most, distance):
