@@ -54,7 +54,7 @@ class GatewayClient:
     token_sha256: str = field(repr=False)
     organizations: frozenset[OrganizationKey] | None
     methods: frozenset[str]
-    share: float = 1.0
+    share: float
 
     def require(self, method: str, data_center: str) -> None:
         """Raise GatewayRefusal where the client may not use a method, or reach a data center."""
@@ -85,7 +85,7 @@ def client_of(clients: Iterable[GatewayClient], tokens: Collection[str]) -> Gate
     """
     sent = token_hash(next(iter(tokens), ""))
     matches = [one for one in clients if hmac.compare_digest(one.token_sha256, sent)]
-    return matches[0] if matches and len(set(tokens)) == 1 else None
+    return next(iter(matches), None) if len(set(tokens)) == 1 else None
 
 
 def share_of(limits: Limits, share: float) -> Limits:

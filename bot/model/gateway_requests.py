@@ -20,6 +20,8 @@ ORGANIZATION, TOKEN = "organization_id", "authtoken"
 Headers = Sequence[tuple[str, str]]
 
 _VISIBLE = re.compile(r"[\x21-\x7e]*")
+# Control characters but for the tab, and bytes that are no text.
+_NOT_SENT = re.compile("[\x00-\x08\x0a-\x1f\ud800-\udfff]")
 _ESCAPE = re.compile(r"%(?![0-9a-fA-F]{2})")
 _ORGANIZATION_ID = re.compile(r"[A-Za-z0-9_.-]{1,64}", re.ASCII)
 _WAIT = re.compile(r'\s*wait\s*=\s*"?(\d{1,9})"?\s*(?:;.*)?', re.ASCII | re.IGNORECASE)
@@ -75,14 +77,14 @@ def target_of(raw_target: str, data_centers: Iterable[str]) -> Target:
     path, query = _split(raw_target)
     if not path.startswith("/") or not _VISIBLE.fullmatch(raw_target) or "#" in raw_target:
         raise malformed("The address is not a path of visible characters.")
-    data_center, slash, rest = path[1:].partition("/")
+    data_center, _, rest = path[1:].partition("/")
     if data_center not in set(data_centers):
         raise GatewayRefusal(
             HTTPStatus.NOT_FOUND,
             "not_found",
             "The path begins with a data center, and this one is not configured here.",
         )
-    segments = _segments(rest) if slash else []
+    segments = _segments(rest)
     if not segments:
         raise malformed(f"The path ends at the data center: /{data_center}/… goes on.")
     kept, organization_id = _query(query)
@@ -98,7 +100,7 @@ def _split(raw_target: str) -> tuple[str, str]:
 def _segments(path: str) -> list[str]:
     """The path's segments as a server reads them; raises where it might leave the root."""
     segments = [_segment(one) for one in path.split("/")]
-    if segments and not segments[-1]:
+    if not segments[-1]:
         segments.pop()
     if not all(segments):
         raise malformed("The path has an empty part: two slashes stand side by side.")
@@ -126,9 +128,9 @@ def _parts(query: str) -> list[tuple[str, str]]:
 def _query(query: str) -> tuple[str, str | None]:
     """The query without the token, and the organization that it names."""
     _require_plain_names(query)
-    named = [value for name, value in _parts(query) if name == ORGANIZATION]
+    named = dict(_parts(query)).get(ORGANIZATION)
     kept = [part for part in query.split("&") if part.partition("=")[0] != TOKEN]
-    return "&".join(kept), _organization_id(named[0]) if named else None
+    return "&".join(kept), None if named is None else _organization_id(named)
 
 
 def _require_plain_names(query: str) -> None:
@@ -192,17 +194,8 @@ def _require_plain_header(name: str, value: str) -> None:
             "malformed",
             "Send the body as it is: one that is compressed cannot be examined.",
         )
-    if not _can_be_sent(value):
+    if _NOT_SENT.search(value):
         raise malformed("A header has characters that cannot be sent on.")
-
-
-def _can_be_sent(value: str) -> bool:
-    """Whether a header's value has neither control characters nor bytes that are no text."""
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return False
-    return all(sign >= " " or sign == "\t" for sign in value)
 
 
 def passed_headers(headers: Headers) -> list[tuple[str, str]]:

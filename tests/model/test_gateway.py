@@ -6,8 +6,11 @@ from bot.model.gateway import (
     GatewayClient,
     GatewayRefusal,
     client_of,
+    forbidden,
+    malformed,
     share_of,
     token_hash,
+    unauthorized,
 )
 from bot.model.organizations.organization import OrganizationKey
 from bot.model.quotas.calls import caller_of, client_named
@@ -16,8 +19,8 @@ from bot.model.quotas.plans import Limits
 TEN = OrganizationKey("eu", "10")
 
 
-def a_client(name="nightly", token="secret", organizations=frozenset({TEN}), **rest):
-    return GatewayClient(name, token_hash(token), organizations, frozenset({"GET"}), **rest)
+def a_client(name="nightly", token="secret", organizations=frozenset({TEN})):
+    return GatewayClient(name, token_hash(token), organizations, frozenset({"GET"}), share=1.0)
 
 
 CLIENTS = [a_client(), a_client("weekly", "other", None)]
@@ -47,6 +50,38 @@ def test_client_may_call_for_its_own_organizations_only():
         with pytest.raises(GatewayRefusal) as refusal:
             client.require_organization(key)
         assert refusal.value.status == 403
+
+
+@pytest.mark.parametrize(
+    ("key", "sentence"),
+    [
+        (OrganizationKey("eu", "11"), "The client nightly may not call for 11."),
+        (
+            OrganizationKey("eu"),
+            (
+                "The client nightly may not call for the data center eu as a whole."
+                " Name one that it may call in organization_id."
+            ),
+        ),
+    ],
+)
+def test_client_is_told_whom_it_may_not_call_for(key, sentence):
+    with pytest.raises(GatewayRefusal) as refusal:
+        a_client().require_organization(key)
+    assert refusal.value.sentence == sentence
+
+
+@pytest.mark.parametrize(
+    ("refusal", "status", "word"),
+    [
+        (unauthorized(), 401, "unauthorized"),
+        (forbidden("No."), 403, "forbidden"),
+        (malformed("No."), 400, "malformed"),
+    ],
+)
+def test_refusal_has_a_status_a_word_and_a_sentence(refusal, status, word):
+    assert (refusal.status, refusal.word) == (status, word)
+    assert str(refusal) == refusal.sentence != ""
 
 
 @pytest.mark.parametrize(("method", "data_center"), [("POST", "eu"), ("GET", "com")])

@@ -33,6 +33,10 @@ def test_path_and_query_pass_as_they_were_sent():
     assert target.organization_id == "10"
 
 
+def test_slash_at_the_end_of_a_path_passes():
+    assert target_of("/eu/items/", CENTERS).path == "items/"
+
+
 def test_token_leaves_the_query():
     target = target_of("/com.au/items?a=1&authtoken=secret&b=2", CENTERS)
     assert target.query == "a=1&b=2"
@@ -89,6 +93,21 @@ def test_query_that_could_name_two_is_refused(query):
     assert refused(f"/eu/items?{query}") == 400
 
 
+def test_name_that_stands_twice_is_told_from_one_in_another_spelling():
+    for query, reason in (
+        ("organization_id=1&organization_id=2", "more than once"),
+        ("organizationId=1", "in another spelling"),
+    ):
+        with pytest.raises(GatewayRefusal, match=reason):
+            target_of(f"/eu/items?{query}", CENTERS)
+
+
+def test_name_is_known_under_three_escapes():
+    escaped = ["".join(("authtoke%", "25" * deep, "6e=a")) for deep in range(4)]
+    assert [refused(f"/eu/items?{one}") for one in escaped[:3]] == [400] * 3
+    assert target_of(f"/eu/items?{escaped[3]}", CENTERS).query == escaped[3]
+
+
 PIECES = st.sampled_from(
     ["a", ".", "..", "%2e", "%2f", "%5c", "/", "\\", ";", "?", "&", "=", "organization_id", "1"]
 )
@@ -125,6 +144,24 @@ def test_headers_of_one_connection_and_credentials_stay_here():
     assert headers_to_send(sent) == [("Accept", "application/json"), ("X-Custom", "1")]
 
 
+@pytest.mark.parametrize(
+    ("accepted", "sent"),
+    [
+        ("gzip", "gzip"),
+        ("br, GZIP;q=0.5 , deflate", "GZIP;q=0.5, deflate"),
+        ("br, zstd", "identity"),
+        ("", "identity"),
+    ],
+)
+def test_answer_comes_in_a_coding_that_can_be_looked_into(accepted, sent):
+    assert headers_to_send([("Accept-Encoding", accepted)]) == [("Accept-Encoding", sent)]
+
+
+def test_header_of_visible_characters_blanks_and_tabs_passes():
+    sent = [("X-Text", "a \tb~\x80ü€\ud7ff\ue000"), ("Content-Encoding", "Identity")]
+    assert headers_to_send(sent) == sent
+
+
 def test_cookies_of_an_answer_stay_here():
     sent = [("Content-Type", "text/plain"), ("Set-Cookie", "a=1"), ("Gatehouse-Declined", "day")]
     assert passed_headers(sent) == [("Content-Type", "text/plain")]
@@ -141,6 +178,9 @@ def test_cookies_of_an_answer_stay_here():
         ("Content-Encoding", "gzip", 415),
         ("X-Bytes", "\udcff", 400),
         ("X-Line", "a\nb", 400),
+        ("X-Line", "\x00", 400),
+        ("X-Line", "\x08", 400),
+        ("X-Line", "\x1f", 400),
     ],
 )
 def test_header_that_changes_the_request_is_refused(name, value, status):
@@ -166,6 +206,7 @@ def test_prefer_says_how_long_a_client_waits(preferences, seconds):
     assert seconds_to_wait(preferences) == seconds
 
 
+AS_JSON = "".join(f"\\u{ord(sign):04x}" for sign in "organization_id")
 NAMED = [
     b'{"organization_id": 1}',
     b"a=1&organization_id=2",
@@ -176,6 +217,7 @@ NAMED = [
     b'Content-Disposition: form-data; name="organization_id"',
     b"ORGANIZATION_ID=1",
     b"authtoken=secret",
+    b"".join(b"%%%02x" % byte for byte in AS_JSON.encode()),
 ]
 
 
