@@ -6,11 +6,25 @@ import pytest
 
 from bot.errors import Ambiguous, NotFound
 from bot.model.organizations.directory import DataCenterReport, Directory, Listing
-from bot.model.organizations.organization import Organization
+from bot.model.organizations.organization import Organization, OrganizationKey
 from bot.ui import text
 
 LISTING = Listing("com", (), datetime(2026, 3, 2, 9, 0, tzinfo=UTC))
 LATER = Listing("com", (), datetime(2026, 3, 2, 9, 5, tzinfo=UTC))
+EUROPE = Listing("eu", (), datetime(2026, 3, 2, 9, 0, tzinfo=UTC))
+
+
+def a_listing(*named: str, center: str = "com") -> Listing:
+    """Organizations of these names, with the ids 10000001, 10000002 …"""
+    organizations = tuple(
+        Organization(organization_id=str(10000001 + number), name=name, contact_name=f"of {name}")
+        for number, name in enumerate(named)
+    )
+    return Listing(center, organizations, LISTING.fetched_at)
+
+
+def names_of(places) -> list[str]:
+    return [one.organization.name for one in places]
 
 
 def test_a_directory_knows_the_listings_it_is_made_of():
@@ -26,15 +40,62 @@ def test_a_newer_listing_a_failure_and_another_data_center_are_not_those():
     assert not directory.is_of([])
 
 
-def a_directory(*named: str, center: str = "com") -> Directory:
-    """Organizations of these names, with the ids 10000001, 10000002 …"""
+@pytest.mark.parametrize("changed", [0, 1])
+def test_one_newer_listing_of_two_is_enough_for_another_directory(changed):
+    reports = [DataCenterReport("com", LISTING), DataCenterReport("eu", EUROPE)]
+    directory = Directory(tuple(reports))
+    reports[changed] = DataCenterReport(reports[changed].data_center, LATER)
+    assert not directory.is_of(reports)
+
+
+def test_a_directory_is_put_together_anew_only_where_an_organization_differs():
+    listing = a_listing("Acme")
+    directory = Directory((DataCenterReport("com", listing),))
+    assert directory.of([DataCenterReport("com", listing)]) is directory
+    later = listing.confirmed(LATER.fetched_at, listing.organizations)
+    confirmed = directory.of([DataCenterReport("com", later, "It is down.")])
+    assert confirmed.places is directory.places
+    assert [one.failure for one in confirmed.failures] == ["It is down."]
+    other = directory.of([DataCenterReport("com", a_listing("Beta"))])
+    assert names_of(other.places) == ["Beta"]
+
+
+def test_a_listing_that_is_confirmed_is_looked_up_in_as_before():
+    listing = a_listing("Acme")
+    later = listing.confirmed(LATER.fetched_at, a_listing("Acme").organizations)
+    assert later.fetched_at == LATER.fetched_at
+    assert later.contents is listing.contents
+    assert later.place_of("10000001").organization.name == "Acme"
+    assert later.place_of("10000002") is None
+    assert names_of(later.places) == ["Acme"]
+
+
+def test_a_listing_that_is_not_stored_takes_no_room():
+    assert (LISTING.digest, LISTING.size) == ("", 0)
+
+
+@pytest.mark.parametrize(
+    ("default", "active", "named"),
+    [
+        ((False, True), (True, True), "2"),
+        ((False, False), (False, True), "2"),
+        ((False, False), (True, True), "1"),
+        ((False, False), (False, False), ""),
+    ],
+)
+def test_the_next_listing_names_the_default_one_or_the_first_that_is_active(default, active, named):
     organizations = tuple(
-        Organization(organization_id=str(10000001 + number), name=name, contact_name=f"of {name}")
-        for number, name in enumerate(named)
+        Organization(
+            organization_id=f"{at}", name="", is_default_org=first, is_org_active=is_active
+        )
+        for at, first, is_active in zip((1, 2), default, active, strict=True)
     )
-    return Directory(
-        (DataCenterReport(center, Listing(center, organizations, LISTING.fetched_at)),)
-    )
+    assert Listing("com", organizations, LISTING.fetched_at).representative() == named
+
+
+def a_directory(*named: str, center: str = "com") -> Directory:
+    """All in one data center."""
+    return Directory((DataCenterReport(center, a_listing(*named, center=center)),))
 
 
 @pytest.mark.parametrize(
@@ -58,7 +119,7 @@ def a_directory(*named: str, center: str = "com") -> Directory:
 def test_a_name_is_found_however_a_phone_writes_it(listed, typed):
     directory = a_directory(listed, "Another one")
     assert directory.find(typed).organization.name == listed
-    assert [one.organization.name for one in directory.matching(f"of {typed}")] == [listed]
+    assert names_of(directory.matching(f"of {typed}")) == [listed]
     assert (directory.has_matching(f"of {typed}"), directory.has_matching("nobody")) == (
         True,
         False,
@@ -143,3 +204,119 @@ def test_a_look_up_in_vain_says_how_to_go_on():
         NotFound, match=r"called “chekc 7”\. /orgs <text> searches by a part of it\."
     ):
         a_directory("Acme").find(" chekc 7")
+
+
+def test_all_are_listed_by_name_and_their_keys_by_data_center():
+    everywhere = Directory(
+        a_directory("Beta", "acme", center="eu").reports + a_directory("Citrus", "Acme").reports
+    )
+    assert names_of(everywhere.places) == ["Acme", "acme", "Beta", "Citrus"]
+    assert [one.path for one in everywhere.keys] == [
+        *("com/10000001", "com/10000002", "eu/10000001", "eu/10000002"),
+    ]
+
+
+def test_what_matches_is_found_among_many():
+    many = [f"Shop {number:03}" for number in range(200)]
+    directory = a_directory(*many)
+    assert names_of(directory.matching("shop")) == many
+    assert [names_of(directory.matching(one)) for one in many] == [[one] for one in many]
+
+
+@pytest.mark.parametrize(
+    ("key", "name"),
+    [
+        (OrganizationKey("com", "10000001"), "Acme"),
+        (OrganizationKey("com", "10000009"), "10000009"),
+        (OrganizationKey("eu", "10000001"), "10000001"),
+        (OrganizationKey("com"), "Data center com (no organization named)"),
+    ],
+)
+def test_whom_a_call_counts_against_has_a_name(key, name):
+    directory = Directory((*a_directory("Acme").reports, DataCenterReport("eu", None)))
+    assert directory.name_of(key) == name
+    assert directory.listed_name(key) == (name if name == "Acme" else None)
+
+
+def test_a_data_center_is_reported_on():
+    directory = Directory((DataCenterReport("com", LISTING), DataCenterReport("eu", EUROPE)))
+    assert directory.report_on("eu") == DataCenterReport("eu", EUROPE)
+    assert directory.report_on("in") == DataCenterReport("in", None)
+
+
+@pytest.mark.parametrize(
+    ("typed", "near"),
+    [
+        ("acmee", ["Acme Widgets"]),
+        ("widgest", []),
+        # One of the first two characters has to be the same.
+        ("cmae", ["Acme Widgets"]),
+        ("xacme", ["Acme Widgets"]),
+        ("mcme", ["Acme Widgets"]),
+        ("mmcme", []),
+        ("mmacme", []),
+        ("", []),
+    ],
+)
+def test_a_name_that_is_nearly_typed_is_near(typed, near):
+    assert names_of(a_directory("Acme Widgets", "Beta").nearest(typed, 3)) == near
+
+
+def test_the_nearest_come_first_each_once_and_no_more_than_are_wanted():
+    everywhere = Directory(
+        a_directory("Acme Ltd", "acne", "acme").reports + a_directory("Acme", center="eu").reports
+    )
+    near = [one.key.path for one in everywhere.nearest("acme", 9)]
+    assert near == ["com/10000003", "eu/10000001", "com/10000001", "com/10000002"]
+    assert [one.key.path for one in everywhere.nearest("acme", 3)] == near[:3]
+
+
+@pytest.mark.parametrize(("same", "is_near"), [(22, False), (23, True)])
+def test_of_a_long_name_forty_characters_are_compared(same, is_near):
+    # Three of five are enough.
+    name, typed = (f"{'a' * same}{other * (39 - same)}z{other}" for other in "bc")
+    assert bool(a_directory(name).nearest(typed, 1)) is is_near
+
+
+@pytest.mark.parametrize(
+    ("count", "shown", "hint"),
+    [
+        (2, 2, ""),
+        (10, 10, ""),
+        (11, 10, " These are the first ten; type more of the name."),
+    ],
+)
+def test_of_many_that_match_the_first_ten_are_shown(count, shown, hint):
+    directory = a_directory(*(f"Shop {number:02}" for number in range(count)))
+    with pytest.raises(Ambiguous) as caught:
+        directory.find("sho")
+    assert caught.value.sentence == f"“sho” matches {count} organizations.{hint}"
+    assert len(caught.value.candidates) == len(caught.value.choices) == shown
+    assert caught.value.how_to_choose == "Use the ID."
+
+
+def test_a_part_of_one_name_matches_one_organization():
+    with pytest.raises(Ambiguous) as caught:
+        a_directory("Acme").named("acm")
+    assert caught.value.sentence == "“acm” is only part of a name. It matches 1 organization."
+
+
+@pytest.mark.parametrize(
+    ("length", "candidate", "choice"),
+    [
+        (40, "a" * 40, "a" * 40),
+        (41, "a" * 41, "a" * 40 + "…"),
+        (100, "a" * 100, "a" * 40 + "…"),
+        (101, "a" * 100 + "…", "a" * 40 + "…"),
+    ],
+)
+def test_a_long_name_is_shortened_where_it_is_chosen(length, candidate, choice):
+    with pytest.raises(Ambiguous) as caught:
+        a_directory("a" * length).named("aa")
+    assert caught.value.candidates == (f"{candidate} (10000001, com)",)
+    assert caught.value.choices == {"com/10000001": f"{choice} (com/10000001)"}
+
+
+def test_a_label_is_forty_characters_of_the_name_and_where_it_is():
+    (place,) = a_directory("a" * 41).places
+    assert place.label == f"{'a' * 40} (com)"
