@@ -9,7 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.model.spelling import _SHAPING, UNSEEN, exactly, tidy_identity
+from bot.model.spelling import (
+    _SHAPING,
+    UNSEEN,
+    closest,
+    exactly,
+    folded,
+    skeleton,
+    tidy_identity,
+)
 
 EVERY = [chr(number) for number in range(sys.maxunicode + 1)]
 # https://www.unicode.org/Public/UCD/latest/ucd/DerivedCoreProperties.txt, Default_Ignorable
@@ -90,3 +98,59 @@ def test_long_run_after_an_identity_is_read_in_no_time(sign):
     assert tidy_identity(f"+1{run}") == "+1"
     assert tidy_identity(f"+1{run}x") == f"+1{run}x"
     assert time.process_time() - started < 1.0
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("+1;", "+1"),
+        ("\u202a+1 555\u202c", "+1 555"),
+        ("555\u20110100", "555-0100"),
+        ("cafe\u0301", "caf\u00e9"),
+        ("", ""),
+        (";", ""),
+    ],
+)
+def test_identity_is_tidied(typed, meant):
+    assert tidy_identity(typed) == meant
+
+
+@pytest.mark.parametrize(
+    ("text", "looked_up"),
+    [
+        ("  Acme   GmbH\n", "acme gmbh"),
+        ("Caf\u00e9", "cafe"),
+        ("\u201cA\u201d \u2014 B--C", '"a" - b-c'),
+        ("\u2039a\u203a", "<a>"),
+        ("Ma\u00adnu\u200bal\u200d", "manual"),
+        ("\u0430da", "\u0430da"),
+    ],
+)
+def test_text_is_folded(text, looked_up):
+    assert folded(text) == looked_up
+
+
+def test_skeleton_is_latin_where_letters_look_alike():
+    assert skeleton("B\u0435CA\u00dcSE") == "because"
+
+
+@pytest.mark.parametrize(
+    ("typed", "count", "near"),
+    [
+        ("lit", 1, ["List"]),
+        ("l\u0456t", 1, ["List"]),
+        ("lists", 2, ["List", "lost"]),
+        ("wizard", 2, []),
+    ],
+)
+def test_closest_words_come_in_their_own_spelling(typed, count, near):
+    assert closest(typed, ["add", "List", "lost"], count) == near
+
+
+def test_one_word_is_closest_where_no_more_are_wanted():
+    assert closest("lists", ["List", "lost"]) == ["List"]
+
+
+@pytest.mark.parametrize(("typed", "near"), [("abcxyz", []), ("abcxy", ["abcde"])])
+def test_of_close_words_three_characters_in_five_are_the_same(typed, near):
+    assert closest(typed, ["abcde"]) == near
