@@ -59,6 +59,15 @@ RULES = {
     "bot.model.quotas.use": ("model/test_use.py", "ui/test_ratelimits.py"),
     "bot.model.turns": ("model/test_turns.py",),
     "bot.model.pace": ("model/test_pace.py",),
+    "bot.model.clocks": ("model/test_clocks.py",),
+    "bot.model.edit_distance": ("model/test_edit_distance.py",),
+    "bot.model.emailkey": ("model/test_emailkey.py",),
+    "bot.model.gateway": ("model/test_gateway.py",),
+    "bot.model.gateway_requests": ("model/test_gateway_requests.py",),
+    "bot.model.spelling": ("model/test_spelling.py",),
+    "bot.model.organizations.data_centers": ("model/test_data_centers.py",),
+    "bot.model.organizations.directory": ("model/test_directory.py",),
+    "bot.model.organizations.organization": ("model/test_organization.py",),
 }
 # Few examples, and no slow test, show most mutants; what survives these has all of the tests, with
 # as many examples as they have otherwise.
