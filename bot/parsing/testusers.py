@@ -187,9 +187,11 @@ def _is_read_as(command: str, change: ChangeRequest, aliases: Collection[str]) -
 def _quoted_if_need_be(word: str) -> str:
     """The word as it is, where that is how it is read; no keyword, nor two words."""
     read = read_words(escaped(word), commas=True)
-    is_itself = len(read) == 1 and read[0].text == word and not read[0].is_quoted
-    is_plain = is_itself and not (read[0].is_dash or read[0].opens_quote)
-    return word if is_plain and read[0].keyword not in KEYWORDS else _quoted(word)
+    return word if [one.text for one in read if _is_plain(one)] == [word] else _quoted(word)
+
+
+def _is_plain(word: Word) -> bool:
+    return not (word.is_quoted or word.is_dash or word.opens_quote or word.keyword in KEYWORDS)
 
 
 def _quoted(word: str) -> str:
