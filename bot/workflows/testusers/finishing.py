@@ -54,6 +54,10 @@ class ChangeSet:
         """Return an empty one."""
         return cls(tx, flow, await tx.now(), await grants.of_flow(tx, flow.key))
 
+    def is_in_force(self, grant: Grant) -> bool:
+        """Whether the grant stands as it was read: neither ended nor replaced by now."""
+        return self._granted.get(grant.identity) == grant
+
     async def carry_out(
         self, plan: ListChangePlan, sent_at: Mapping[str, datetime] | None = None
     ) -> None:

@@ -121,7 +121,8 @@ class Settling:
         changes = await ChangeSet.begin(self._tx, self._flow)
         for post, part in self._look.arrived:
             await changes.arrived(post, part)
-        plan = await self._plan(await self._settle(changes), only)
+        left = await self._settle(changes)
+        plan = await self._plan(left, self._over(changes), only)
         if plan.is_needed and plan.changes_nothing:
             await changes.carry_out(plan)
         await self._write_posts(changes, plan)
@@ -147,9 +148,13 @@ class Settling:
                 in_doubt = any(post.is_of(request.id) for post in self._look.open)
                 failed = partial(failing.failed, is_in_doubt=in_doubt)
                 await changes.write_failed_try(request.id, failed, self._sent_at())
-        gone = [one for one in self._waiting.over if one.identity not in self._repaired]
+        gone = [one for one in self._over(changes) if one.identity not in self._repaired]
         await self._carry_out(changes, [], gone)
         return [one for one in self._waiting.requests if one.id not in true | spent]
+
+    def _over(self, changes: ChangeSet) -> list[Grant]:
+        """The grants to end, without those that were ended or replaced by what the list told."""
+        return [one for one in self._waiting.over if changes.is_in_force(one)]
 
     async def _carry_out(
         self, changes: ChangeSet, fulfilled: Sequence[Request], gone: Sequence[Grant] = ()
@@ -178,12 +183,14 @@ class Settling:
         is_contrary |= not {*wanted.removals}.isdisjoint(later.additions)
         return not is_contrary and self._is_true(request)
 
-    async def _plan(self, left: Sequence[Request], only: Collection[str] | None) -> ListChangePlan:
+    async def _plan(
+        self, left: Sequence[Request], over: Sequence[Grant], only: Collection[str] | None
+    ) -> ListChangePlan:
         ready = whose_turn(left, self._waiting.at)
         if only:
             work = await self._work([one for one in ready if one.id in only], [])
         else:
-            there = [one for one in self._waiting.over if one.identity in self._repaired]
+            there = [one for one in over if one.identity in self._repaired]
             work = await self._work(ready if only is None else [], there, self._look.repair)
         return make_plan(self._setup.new_id(), self._listed, work)
 
