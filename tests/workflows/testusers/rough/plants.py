@@ -97,6 +97,12 @@ def extension_ignored(patch) -> None:
     patch.setattr(Waiting, "over", property(lambda self: self.due))
 
 
+@_plant("extension_unknown", "+1")
+def replaced_grant_ends(patch) -> None:
+    """A grant ends though the look that finds it over has just replaced it."""
+    patch.setattr(ChangeSet, "is_in_force", lambda *_: True)
+
+
 @_plant("undo_late", "+1")
 def undo_forgets_the_end(patch) -> None:
     """An undo lets in whose time is over by then."""

@@ -1,5 +1,6 @@
 """Scenes in which something went wrong once, and days made of them."""
 
+from collections.abc import Sequence
 from random import Random
 
 from bot.model.testusers.approval import Act, State
@@ -11,9 +12,9 @@ from tests.workflows.testusers.rough.world import APPROVERS
 
 # In twenty minutes, with pauses from 10 s to 10 min.
 MOST_READS, MOST_ENTRIES, MOST_IN_VAIN = 14, 5, 2
-IN_VAIN = "flow.change_not_found"
+IN_VAIN, ENDED = "flow.change_not_found", "grant.ended"
 # Two days in a row, the first with an even number, have every scene.
-SCENES_A_DAY = 7
+SCENES_A_DAY = 8
 
 
 def is_so(change, listed) -> bool:
@@ -47,6 +48,10 @@ class Scenes(Rough):
         is_applying = State.APPLYING in {one.state for one in await self.stored()}
         return not is_applying and not {*PEOPLE} & {*self.service.listed}
 
+    def others(self, who: str) -> list[str]:
+        """Who of `PEOPLE` is not on the list, without somebody."""
+        return [one for one in PEOPLE if one != who and one not in self.service.listed]
+
     async def agrees(self) -> None:
         """What was asked last is true if it is called applied, and not if it failed."""
         request = await self.world.stored(self.asked[-1])
@@ -61,8 +66,7 @@ class Scenes(Rough):
         await self.late()
         await self.change("remove" if who in self.service.listed else "add", [who], 0)
         await self.work()
-        others = [one for one in PEOPLE if one != who and one not in self.service.listed]
-        await self.change("add", others or ["+5"], 0)
+        await self.change("add", self.others(who) or ["+5"], 0)
         await self.pass_by(2, step=1)
         await self.land()
         await self.pass_by(10)
@@ -71,23 +75,37 @@ class Scenes(Rough):
     async def try_twice_in_vain(self, who: str) -> None:
         """Ask for somebody who is not there; the third POST is carried out, and not answered."""
         await self.empty()
+        await self.third_post_lands([who])
+
+    async def third_post_lands(self, people: Sequence[str]) -> None:
+        """Two POSTs are in vain; the third is carried out, and not answered."""
         await self.post_fails("502", 2)
         await self.late()
-        await self.change("add", [who], 600)
+        await self.change("add", people, 600)
         await self.work()
         await self.pass_by(1)
         await self.advance(3)
         await self.work()
         await self.land()
 
-    async def answer_unknown(self, who: str) -> None:
-        """Nobody can look at the list when the tries are over."""
-        await self.try_twice_in_vain(who)
+    async def nobody_can_look(self) -> None:
+        """The list cannot be read until all tries are over."""
         await self.read_fails(3)
         for seconds in (4, 4, 4, 40, 40):
             await self.advance(seconds)
             await self.work()
         await self.agrees()
+
+    async def answer_unknown(self, who: str) -> None:
+        """Nobody can look at the list when the tries are over."""
+        await self.try_twice_in_vain(who)
+        await self.nobody_can_look()
+
+    async def extension_unknown(self, who: str) -> None:
+        """The same, and meanwhile the time is over of somebody whom the change extends."""
+        await self.let_in(who, 30)
+        await self.third_post_lands([who, *self.others(who)])
+        await self.nobody_can_look()
 
     async def third_try_lands(self, who: str) -> None:
         """All tries are over when the list is looked at, and it is as it should be."""
@@ -119,26 +137,34 @@ class Scenes(Rough):
             assert {*self.service.listed} & {*PEOPLE} == {*others}
 
     async def end_refused(self, who: str, refusal: str) -> None:
-        """An end cannot be made for a long time, and then somebody extends it."""
+        """An end cannot be made for a long time, and then somebody extends it.
+
+        Others whose time is over meanwhile have an entry each.
+        """
         await self.let_in(who, 20)
         await self.refuse_removal(who, refusal)
         await self.advance(90)
         await self.work()
-        reads, noted, in_vain = self.service.reads, self.noted.total(), self.noted[IN_VAIN]
+        reads, noted, granted = self.service.reads, self.noted.copy(), await self.grants()
         await self.pass_by(1200, step=60)
+        new = self.noted - noted
         assert self.service.reads - reads <= MOST_READS
-        assert self.noted.total() - noted <= MOST_ENTRIES
-        assert self.noted[IN_VAIN] - in_vain <= MOST_IN_VAIN
+        assert new[ENDED] <= len(granted)
+        assert new.total() - new[ENDED] <= MOST_ENTRIES
+        assert new[IN_VAIN] <= MOST_IN_VAIN
         await self.change("add", [who], 90)
         await self.pass_by(5)
         overdue = [one.progress.overdue for one in await self.stored() if one.progress.overdue]
         assert overdue == [] or who not in self.service.listed, overdue
 
     async def extension_waits(self, who: str) -> None:
-        """Somebody's time is over while the change that extends it waits for its next try."""
+        """Somebody's time is over while the change that extends it waits for its next try.
+
+        It lets in others as well, so that it is not true before that.
+        """
         await self.let_in(who, 20)
         await self.advance(18)
-        await self.ask("add", [who], 90)
+        await self.ask("add", [who, *self.others(who)], 90)
         await self.read_fails(2)
         await self.approve(self.asked[-1])
         await self.work()
@@ -227,6 +253,7 @@ class Scenes(Rough):
 SCENES = {
     "late_post": (),
     "answer_unknown": (),
+    "extension_unknown": (),
     "third_try_lands": (),
     "stored_in_part": (),
     "stored_in_part_for_a_while": (),
