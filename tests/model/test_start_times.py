@@ -96,6 +96,7 @@ def test_the_last_day_of_that_year_is_another_one_far_in_the_east() -> None:
         ("mondxx", False),
         ("tomxxrow", True),
         ("tomxxxow", False),
+        ("am", True),
         ("pm", True),
         ("an", False),
         ("px", False),
