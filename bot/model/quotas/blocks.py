@@ -28,23 +28,22 @@ class BlockCode(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class _Pause:
-    # A whole number, so that doubling it often never becomes too large for a float.
-    first_seconds: int
+    first_seconds: float
     longest_seconds: float
 
 
 _PAUSES = {
-    BlockCode.MINUTE: _Pause(60, 15 * 60.0),
-    BlockCode.DAY: _Pause(15 * 60, 3600.0),
-    BlockCode.CONCURRENT: _Pause(2, 60.0),
+    BlockCode.MINUTE: _Pause(60.0, 15 * 60.0),
+    BlockCode.DAY: _Pause(15 * 60.0, 3600.0),
+    BlockCode.CONCURRENT: _Pause(2.0, 60.0),
 }
 
 
 def pause_seconds(code: BlockCode, failed_tries: int) -> float:
     """How long nobody calls, after so many tries at the end of a pause have failed."""
     pause = _PAUSES[code]
-    doubled: int = pause.first_seconds * 2**failed_tries
-    return min(pause.longest_seconds, doubled)
+    # However many tries a row has: who edits it makes nobody compute for hours.
+    return min(pause.longest_seconds, pause.first_seconds * 2.0 ** min(failed_tries, 16))
 
 
 @dataclass(frozen=True, slots=True)
