@@ -132,10 +132,14 @@ def _incident(row: Row[Any], now: float) -> Incident:
     )
 
 
-def _detail(stored: Mapping[str, Any]) -> IncidentDetail:
-    """What is stored, perhaps by another version, which may know less or more."""
-    known = {one.name for one in fields(IncidentDetail)}
-    return IncidentDetail(**{name: stored[name] for name in known & stored.keys()})
+def _detail(stored: object) -> IncidentDetail:
+    """What is stored, perhaps by another version, which may know less or more.
+
+    One that says nothing, or was edited, keeps none of the others from being read.
+    """
+    told = stored if isinstance(stored, Mapping) else {}
+    known = (one.name for one in fields(IncidentDetail))
+    return IncidentDetail(**{name: told[name] for name in known if told.get(name) is not None})
 
 
 async def forget(tx: Transaction, before: datetime) -> int:

@@ -24,7 +24,7 @@ class IncidentDetail:
         ended_because: Why nobody can call the organization any more; "" where that is not so.
     """
 
-    own: Mapping[str, Sequence[int]]
+    own: Mapping[str, Sequence[int]] = field(default_factory=dict)
     words: str = ""
     sent_code: int | None = None
     is_foreign: bool = False
