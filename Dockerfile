@@ -12,13 +12,13 @@ RUN apt-get update && apt-get install -y --no-install-recommends python3-venv
 WORKDIR /build
 RUN python3 -m venv /opt/gatehouse
 # First what seldom changes, from the lock, with its hashes.
-COPY requirements.txt ./
+COPY requirements.txt requirements-build.txt ./
 RUN /opt/gatehouse/bin/pip install --no-cache-dir --require-hashes --no-deps -r requirements.txt
 COPY pyproject.toml README.md LICENSE ./
 COPY bot bot
 COPY handlers handlers
 COPY sandbox sandbox
-RUN /opt/gatehouse/bin/pip install --no-cache-dir "setuptools>=77" \
+RUN /opt/gatehouse/bin/pip install --no-cache-dir --require-hashes -r requirements-build.txt \
     && /opt/gatehouse/bin/pip install --no-cache-dir --no-deps --no-build-isolation . \
     && /opt/gatehouse/bin/pip uninstall --yes setuptools \
     && /opt/gatehouse/bin/pip uninstall --yes pip \
@@ -26,7 +26,7 @@ RUN /opt/gatehouse/bin/pip install --no-cache-dir "setuptools>=77" \
 
 FROM base
 COPY --from=build /opt/gatehouse /opt/gatehouse
-# The only place that is written to: the database, where it is a file.
+# The only folder that is written to: the default SQLite database, gatehouse.db.
 RUN install -d -o 65532 -g 65532 -m 0700 /data
 USER 65532:65532
 WORKDIR /data
@@ -35,11 +35,10 @@ VOLUME /data
 ENV HOME=/data \
     PATH=/opt/gatehouse/bin:/usr/local/bin:/usr/bin:/bin \
     PYTHONDONTWRITEBYTECODE=1 \
-    PYTHONUNBUFFERED=1 \
-    DATABASE_URL=sqlite:////data/gatehouse.db \
-    PORT=3000
+    PYTHONUNBUFFERED=1
 EXPOSE 3000
 STOPSIGNAL SIGTERM
+# 0.0.0.0 and :: are also addresses of this machine to call.
 HEALTHCHECK --interval=30s --timeout=5s --start-period=20s \
-    CMD ["python3", "-c", "import os, urllib.request as r; r.urlopen(f'http://127.0.0.1:{os.environ[\"PORT\"]}/healthz', timeout=4)"]
+    CMD ["python3", "-c", "import http.client as h, os; c = h.HTTPConnection(os.environ.get('HOST') or '0.0.0.0', int(os.environ.get('PORT') or 3000), timeout=4); c.request('GET', '/healthz'); exit(c.getresponse().status != 200)"]
 ENTRYPOINT ["gatehouse"]

@@ -9,7 +9,7 @@ PORT ?= 8765
 SEEDS ?= 20
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check format lint types bench faults simulate mutate load soak screenshots image-test release-check lock clean
+.PHONY: help setup run test check format lint types bench faults simulate load soak screenshots image-test release-check lock clean
 
 help: ## list these commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -53,9 +53,6 @@ faults: setup ## the fault drills, as a table
 simulate: setup ## days of the whole bot in virtual time (SEEDS=100, or SEED=4711 for one)
 	$(BIN)/python -m tests.simulation.days $(if $(SEED),--seed $(SEED),--seeds $(SEEDS))
 
-mutate: setup ## change the pure rules, and see that their tests notice (ONLY=turns for one)
-	$(BIN)/python -m tests.mutation $(ONLY)
-
 load: setup ## 200 commands a second for a minute
 	$(BIN)/python -m tests.load
 
@@ -77,6 +74,7 @@ lock: setup ## resolve the dependencies anew: hashes, and no index host
 	$(LOCK) --upgrade -o requirements.txt
 	$(LOCK) --upgrade --group dev -c requirements.txt -o requirements-dev.txt
 	$(LOCK) --group bench -c requirements-dev.txt -o requirements-bench.txt
+	echo setuptools | $(subst pyproject.toml,-,$(LOCK)) --upgrade -o requirements-build.txt
 
 clean: ## remove what setup made
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

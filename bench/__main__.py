@@ -16,10 +16,7 @@ TOPICS = {
     "guard": "Quota guard",
     "reservation": "Reservation cost",
     "gateway": "Gateway",
-    "approval": "Approve to applied",
     "listing": "Listing",
-    "home": "Home tab",
-    "start": "Start and size",
 }
 RESULTS = Path(__file__).parent / "results"
 

@@ -1,8 +1,7 @@
 """The quota guard against rate limiters, on simulated services with jitter, in virtual time.
 
 Five callers that always want more; 20 to 400 ms each way, 30 to 150 ms at work, 100 a minute. The
-services count what they accept, in windows of any phase or over the last 60 s; a third one blocks
-for 60 s after each refusal, as the inventory service does.
+services count what they accept, in windows of any phase or over the last 60 s.
 """
 
 import asyncio
@@ -13,7 +12,7 @@ from dataclasses import dataclass, field
 from statistics import mean
 from typing import Protocol
 
-from bench.figures import Aim, Figure
+from bench.figures import Figure
 from bench.limiters import CONCURRENT, LIMIT, OURS, PEERS, Pacer
 from bench.virtual import BEGIN, run
 from tests.simulation.world import Network
@@ -22,9 +21,6 @@ COLD_SECONDS = 600.0
 LONG_SECONDS = 4200.0
 WARM_SECONDS = 600.0
 COLD_SEEDS, LONG_SEEDS = 12, 2
-BLOCK_SECONDS = 60.0
-NONE_AT_ALL = Aim(most=0)
-NEARLY_ALL = Aim(least=0.99)
 
 
 class Window(Protocol):
@@ -66,21 +62,6 @@ class Sliding:
         return True
 
 
-class Blocking(Sliding):
-    """As `Sliding`; after a refusal nothing is accepted for 60 s."""
-
-    _until = 0.0
-
-    def accepts(self, now: float) -> bool:
-        """As `Window`."""
-        if now < self._until:
-            return False
-        accepted = super().accepts(now)
-        if not accepted:
-            self._until = now + BLOCK_SECONDS
-        return accepted
-
-
 @dataclass
 class Outcome:
     """When calls were accepted, in seconds from the start, and how many were refused."""
@@ -88,12 +69,8 @@ class Outcome:
     accepted: list[float] = field(default_factory=list)
     refused: int = 0
 
-    def share(self, seconds: float) -> float:
-        """The share of 100 a minute that was accepted."""
-        return len(self.accepted) / (LIMIT * seconds / 60)
-
     def steady_share(self) -> float:
-        """As `share`, after ten minutes, of whole hundreds: no window's edge counts."""
+        """Return the share of 100 a minute after ten minutes, in whole hundreds."""
         steady = [at for at in self.accepted if at > WARM_SECONDS]
         hundreds = (len(steady) - 1) // LIMIT
         return hundreds * 60 / (steady[hundreds * LIMIT] - steady[0])
@@ -138,7 +115,7 @@ def measure_all() -> list[Figure]:
     for name, kind in (("fixed window", Fixed), ("sliding window", Sliding)):
         figures += _refusals(name, kind)
         figures += _steady(name, kind)
-    return [*figures, *_blocked()]
+    return figures
 
 
 def _refusals(name: str, kind: Callable[[float], Window]) -> list[Figure]:
@@ -150,7 +127,7 @@ def _refusals(name: str, kind: Callable[[float], Window]) -> list[Figure]:
             peer,
             ours,
             [float(one.refused) for one in _play(make, kind, COLD_SECONDS, COLD_SEEDS)],
-            NONE_AT_ALL,
+            0,
             mean,
         )
         for peer, make in PEERS.items()
@@ -165,27 +142,13 @@ def _steady(name: str, kind: Callable[[float], Window]) -> list[Figure]:
     }
     best = max(theirs, key=lambda peer: mean(theirs[peer]))
     return [
-        Figure(what, "%", f"best: {best}", ours, theirs[best], NEARLY_ALL),
+        Figure(what, "%", f"best: {best}", ours, theirs[best]),
         *(Figure(what, "%", peer, ours, shares) for peer, shares in theirs.items() if peer != best),
     ]
 
 
 def _percent(outcomes: list[Outcome]) -> list[float]:
     return [100 * one.steady_share() for one in outcomes]
-
-
-def _blocked() -> list[Figure]:
-    what = "a refusal blocks for 60 s: used in the first 10 min"
-
-    def shares(make: Callable[[], Pacer]) -> list[float]:
-        played = _play(make, Blocking, COLD_SECONDS, COLD_SEEDS)
-        return [100 * one.share(COLD_SECONDS) for one in played]
-
-    ours = shares(OURS)
-    return [
-        Figure(what, "%", "the limit", ours, [100.0] * COLD_SEEDS, NEARLY_ALL),
-        *(Figure(what, "%", peer, ours, shares(make)) for peer, make in PEERS.items()),
-    ]
 
 
 async def measure() -> list[Figure]:

@@ -17,8 +17,8 @@ from limits.aio.strategies import (
 from pyrate_limiter import Duration, InMemoryBucket, Limiter, Rate
 from pyrate_limiter.limiter import SingleBucketFactory
 
-from bot.model.quotas.plans import CallClass, Limits
-from bot.model.quotas.quota import Granted
+from bot.quotas.rules.plans import CallClass, Limits
+from bot.quotas.rules.quota import Granted
 from tests.simulation.ledgers import ModelLedger
 
 LIMIT = 100
@@ -40,7 +40,7 @@ class Pacer(Protocol):
 
 
 class Gatehouse:
-    """The rule of `bot.model.quotas.quota`, which the guard keeps in the database."""
+    """The rule of `bot.quotas.rules.quota`, which the guard keeps in the database."""
 
     def __init__(self) -> None:
         self._ledger = ModelLedger(Limits(LIMIT, NO_DAY, CONCURRENT), TIMEOUT_SECONDS)

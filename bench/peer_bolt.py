@@ -1,4 +1,4 @@
-"""The peer: the smallest Bolt AsyncApp that responds to `/orgs`, and acknowledges Home tabs.
+"""The peer: the smallest Bolt AsyncApp that responds to `/orgs`.
 
 `python -m bench.peer_bolt PORT [at-once]`, with the environment that the bot gets; `at-once` sets
 `process_before_response`, with which Bolt does not look every 10 ms for the acknowledgement.
@@ -25,10 +25,6 @@ def main() -> None:
     async def orgs(ack: AsyncAck, respond: AsyncRespond) -> None:
         await ack()
         await respond("19 organizations in 8 data centers")
-
-    @app.event("app_home_opened")
-    async def opened(ack: AsyncAck) -> None:
-        await ack()
 
     app.start(port=int(sys.argv[1]), path="/slack/events", host="127.0.0.1")
 

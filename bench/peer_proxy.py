@@ -1,6 +1,6 @@
 """`python -m bench.peer_proxy [URL]`: the smallest aiohttp reverse proxy to URL, streaming.
 
-Without URL it is the service behind: a little JSON for every request, or 10 MiB for `/big`. Prints
+Without URL it is the service behind: a little JSON for every request. Prints
 its address as a line of JSON when ready.
 """
 
@@ -13,23 +13,14 @@ from collections.abc import Awaitable, Callable
 import aiohttp
 from aiohttp import web
 
-BIG = 10 * 1024 * 1024
-PIECE = b"x" * 65536
 BODY = json.dumps({"code": 0, "message": "success", "items": ["an item"] * 50}).encode()
 
 Handle = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 
-async def serve_items(request: web.BaseRequest) -> web.StreamResponse:
+async def serve_items(_request: web.BaseRequest) -> web.StreamResponse:
     """The service."""
-    if not request.path.endswith("/big"):
-        return web.Response(body=BODY, content_type="application/json")
-    answer = web.StreamResponse()
-    answer.content_length = BIG
-    await answer.prepare(request)
-    for _ in range(BIG // len(PIECE)):
-        await answer.write(PIECE)
-    return answer
+    return web.Response(body=BODY, content_type="application/json")
 
 
 def proxy_to(url: str, session: aiohttp.ClientSession) -> Handle:

@@ -6,14 +6,12 @@ What they log goes to a file: reading it would cost time in the process that mea
 import asyncio
 import json
 import os
-import re
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass, replace
-from importlib.metadata import Distribution, distribution
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +19,6 @@ import aiohttp
 
 from sandbox.ports import free_port
 
-LOCK = Path(__file__).parent.parent / "requirements.txt"
 READY_SECONDS = 30.0
 STOP_SECONDS = 15.0
 # What a program needs of the environment that started it; its settings come from the caller.
@@ -135,20 +132,6 @@ class Surroundings:
     team: str
     sink: str
     services: str
-    # Of the interpreter that the bot and its peers run in.
-    options: tuple[str, ...] = ()
-
-    @contextmanager
-    def as_installed(self) -> Iterator["Surroundings"]:
-        """Yield the same for programs that find the locked packages, and no tools of developers.
-
-        structlog loads rich and pygments where it finds them, and import-linter has brought them.
-        """
-        with tempfile.TemporaryDirectory() as folder:
-            for name in re.findall(r"^([\w.-]+)==", LOCK.read_text(), re.MULTILINE):
-                _link(distribution(name), Path(folder))
-            path = {"PYTHONPATH": folder}
-            yield replace(self, environment={**self.environment, **path}, options=("-S",))
 
     @asynccontextmanager
     async def bot(self, database_url: str, **settings: str) -> AsyncIterator[Server]:
@@ -156,7 +139,7 @@ class Surroundings:
         wished = {name.upper(): value for name, value in settings.items()}
         port = free_port()
         env = {**self.environment, "DATABASE_URL": database_url, "PORT": str(port), **wished}
-        async with running(*self.options, "-m", "bot", env=env) as process:
+        async with running("-m", "bot", env=env) as process:
             url = f"http://127.0.0.1:{port}"
             yield Server(url, process, await until_ready(process, url))
 
@@ -164,16 +147,9 @@ class Surroundings:
     async def program(self, module: str, *arguments: str) -> AsyncIterator[Server]:
         """Run another module that takes the port to listen on, and maybe more."""
         port = free_port()
-        given = (str(port), *arguments)
-        started = (*self.options, "-m", module, *given)
-        async with running(*started, env=self.environment) as process:
+        async with running("-m", module, str(port), *arguments, env=self.environment) as process:
             url = f"http://127.0.0.1:{port}"
             yield Server(url, process, await until_ready(process, url, "/"))
-
-
-def _link(package: Distribution, folder: Path) -> None:
-    for name in {file.parts[0] for file in package.files or ()} - {"..", "__pycache__"}:
-        (folder / name).symlink_to(Path(str(package.locate_file(name))))
 
 
 @asynccontextmanager

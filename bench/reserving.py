@@ -12,15 +12,15 @@ from collections.abc import Awaitable, Callable
 
 from sqlalchemy import Column, Integer, MetaData, Table
 
-from bot.background.tasks import Tasks
-from bot.model.organizations.organization import OrganizationKey
-from bot.model.quotas.calls import CallCause
-from bot.model.quotas.plans import Plan
-from bot.model.quotas.quota import Terms
 from bot.ops.clock import SystemClock
+from bot.organizations.rules.organization import OrganizationKey
+from bot.quotas.guard import Guard
+from bot.quotas.incidents import Incidents
+from bot.quotas.rules.plans import Plan
+from bot.quotas.rules.quota import Terms
+from bot.services.rules.calls import CallCause
 from bot.store.engine import Database
-from bot.workflows.quotas.guard import Guard
-from bot.workflows.quotas.incidents import Incidents
+from bot.tasks import Tasks
 
 KEY = OrganizationKey("com", "1")
 CAUSE = CallCause("list", "U0OPERATOR")

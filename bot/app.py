@@ -1,7 +1,8 @@
-"""The composition root: it puts every part on what they share, and opens and closes it all."""
+"""The composition root: connects every part, and opens and closes them."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cachetools import TTLCache
@@ -9,79 +10,61 @@ from slack_bolt.async_app import AsyncApp
 
 import handlers
 from bot import __version__
-from bot.background.jobs import JobLoop
-from bot.background.outbox import SEND_KIND, Sender
-from bot.background.retention import RETAIN_KIND, Retention
-from bot.background.tasks import Tasks
-from bot.bolt import bolt_app
-from bot.clients.configured import (
-    email_client,
-    flow_client,
-    inventory_access,
-    quota_terms,
-    redactor_of,
-)
-from bot.clients.http import open_session
-from bot.clients.inventory import DataCenterAccess, InventoryClient
-from bot.clients.slack import SlackClient
-from bot.dataclass import dataclass
-from bot.model.pace import WINDOW_SECONDS, Deed, Pace, Recent
-from bot.model.signatures import Seal
-from bot.model.status import Counted
+from bot.audit.reading import AuditReading
+from bot.audit.witness import HEAD, WITNESS_KIND, Witness
+from bot.checks.health import Health
+from bot.checks.health_alerts import HEALTH_CARD, HEALTH_JOB, HealthAlerts
+from bot.checks.health_watch import HealthWatch
+from bot.checks.rules.status import Counted
+from bot.checks.status import Count, StatusReport
+from bot.configured import email_client, flow_client, inventory_access, quota_terms, redactor_of
+from bot.emailkey.workflow import EmailKey
+from bot.home.publishing import Home, HomeSetup
+from bot.metrics import Metrics
 from bot.ops.clock import Clock, SystemClock
-from bot.ops.metrics import Metrics
 from bot.ops.redaction import Redactor
-from bot.server import SlackEndpoint
+from bot.organizations.client import DataCenterAccess, InventoryClient
+from bot.organizations.directory import OrganizationDirectory
+from bot.quotas.guard import Guard
+from bot.quotas.incidents import Incidents
+from bot.quotas.parts import QuotaParts, QuotaSetup, quota_parts
+from bot.quotas.store import incidents, quota_use
+from bot.services.http import open_session
+from bot.services.lane import Lane
 from bot.settings import Settings, revealed
 from bot.shared import Shared, channels_of, shared_parts
-from bot.store import (
-    flows,
-    gateway_waits,
-    home_views,
-    incidents,
-    outbox,
-    quota_use,
-    received_events,
-    requests,
-)
+from bot.slack import received_events
+from bot.slack.bolt import bolt_app
+from bot.slack.client import SlackClient
+from bot.slack.conversation import Conversation
+from bot.slack.deliveries import Deliveries
+from bot.slack.rules.pace import WINDOW_SECONDS, Deed, Pace, Recent
+from bot.slack.sender import SEND_KIND, Sender
+from bot.slack.server import SlackEndpoint
+from bot.store import home_views, outbox
 from bot.store.audit import AuditStore
 from bot.store.engine import Database, Transaction
-from bot.workflows.audit import AuditReading
-from bot.workflows.conversation import Conversation
-from bot.workflows.deliveries import Deliveries
-from bot.workflows.directory import OrganizationDirectory
-from bot.workflows.emailkey import EmailKey
-from bot.workflows.health import Health
-from bot.workflows.health_alerts import HEALTH_CARD, HEALTH_JOB, HealthAlerts
-from bot.workflows.health_watch import HealthWatch
-from bot.workflows.home import Home, HomeSetup
-from bot.workflows.lane import Lane
-from bot.workflows.quotas.guard import Guard
-from bot.workflows.quotas.incidents import Incidents
-from bot.workflows.quotas.parts import QuotaParts, QuotaSetup, quota_parts
-from bot.workflows.record_watch import EDITED, HEAD, RECORD_KIND, WITNESS_KIND, RecordWatch
-from bot.workflows.status import StatusReport
-from bot.workflows.testusers.card_links import CardLinks
-from bot.workflows.testusers.parts import TestusersParts, testusers_parts
-from bot.workflows.testusers.setup import RequestRules, Setup
-from bot.workflows.workflows import Workflows
+from bot.store.job_loop import JobLoop
+from bot.store.retention import RETAIN_KIND, Retention
+from bot.tasks import Tasks
+from bot.testusers.card_links import CardLinks
+from bot.testusers.parts import TestusersParts, testusers_parts
+from bot.testusers.setup import RequestRules, Setup
+from bot.testusers.store import flows, requests
+from bot.workflows import Workflows
 
 if TYPE_CHECKING:
     from bot.gateway.server import Gateway
 
 PEOPLE_COUNTED = 10_000
-# What `/gatehouse status` and `/metrics` count in the database.
+# The database counts in `/gatehouse status` and `/metrics`.
 COUNTS = {
     Counted.OPEN_INCIDENTS: incidents.count_open,
     Counted.PENDING_REQUESTS: requests.count_pending,
-}
-# The same where the gateway is on.
-GATEWAY_COUNTS = {
-    Counted.GATEWAY_CALLS: gateway_waits.count_held,
-    Counted.GATEWAY_CALLS_WAITING: gateway_waits.count_waiting,
+    Counted.UNDELIVERED_MESSAGES: outbox.count_undelivered,
 }
 
-# What is forgotten. The outbox comes last: it keeps the cards of what is not.
+# Data with a limited retention. The outbox is last: it keeps the cards of remaining objects.
 PRUNES = (
     requests.forget,
     flows.forget,
@@ -95,7 +78,7 @@ PRUNES = (
 
 @dataclass(frozen=True)
 class Gatehouse:
-    """The bot, put together; `plans` see to the jobs that are always there."""
+    """The assembled bot; `plans` schedule the permanent jobs."""
 
     settings: Settings
     database: Database
@@ -126,16 +109,13 @@ async def gatehouse(
 
     Args:
         settings: As read from the environment.
-        redactor: Shared with the logs, so that access tokens got later are kept out of them too.
-        clock: The machine's unless a test has one.
-        own_clock: Whether PostgreSQL tells the time; see `Database`.
+        redactor: Shared with the logs, so that later access tokens are redacted too.
+        clock: The machine's, except in tests.
+        own_clock: True if PostgreSQL tells the time; see `Database`.
     """
     clock = clock or SystemClock()
     url = settings.database_url.get_secret_value()
-    seal = Seal(settings.audit_key_bytes)
-    database = Database(
-        url, clock, own_clock=own_clock, pool_size=settings.database_pool, seal=seal
-    )
+    database = Database(url, clock, own_clock=own_clock, pool_size=settings.database_pool)
     async with open_session() as session:
         try:
             shared = shared_parts(
@@ -152,22 +132,22 @@ def _assemble(shared: Shared) -> Gatehouse:
     organizations, quotas = _organizations(shared, guard, access)
     testusers = _testusers(shared)
     home = _home(shared, organizations, quotas)
-    workflows = _workflows(shared, organizations, quotas, testusers, home)
+    gateway = _gateway(shared, guard, access, organizations)
+    workflows = _workflows(shared, organizations, quotas, testusers, home, gateway)
     channels = channels_of(settings)
     alerts = HealthAlerts(shared.database, channels, shared.clock)
     watch = HealthWatch(
         shared.health, alerts, shared.slack, shared.database, channels, shared.clock
     )
     renderers = {**testusers.renderers, **quotas.renderers, HEALTH_CARD: alerts.card}
-    record = RecordWatch(
+    witness = Witness(
         shared.database,
         shared.audit,
         settings.alerts_channel,
-        is_witnessed=settings.audit_witness,
+        is_wanted=settings.audit_witness,
     )
-    renderers |= {EDITED: record.edited_note, HEAD: record.head_note}
-    shared.jobs.on_edited = record.tell_of_job
-    shared.runners.update({RECORD_KIND: record.look, WITNESS_KIND: record.witness})
+    renderers |= {HEAD: witness.note}
+    shared.runners.update({WITNESS_KIND: witness.post})
     card_kinds = {*testusers.card_kinds, *quotas.card_kinds, HEALTH_CARD}
     sender = Sender(shared.database, shared.slack, renderers, card_kinds)
     retention = Retention(shared.database, settings.retain_days, PRUNES)
@@ -184,17 +164,17 @@ def _assemble(shared: Shared) -> Gatehouse:
         database=shared.database,
         slack=shared.slack,
         app=app,
-        endpoint=SlackEndpoint(app, secret, shared.metrics, shared.clock, shared.health),
+        endpoint=SlackEndpoint(app, secret, shared.metrics, shared.clock),
         workflows=workflows,
         audit=shared.audit,
         jobs=shared.jobs,
-        plans=(retention.plan, home.plan, record.plan, *quotas.plans, *testusers.plans),
+        plans=(retention.plan, home.plan, witness.plan, *quotas.plans, *testusers.plans),
         tasks=shared.tasks,
         metrics=shared.metrics,
         clock=shared.clock,
         health=shared.health,
         watch=watch,
-        gateway=_gateway(shared, guard, access, organizations),
+        gateway=gateway,
     )
 
 
@@ -204,9 +184,13 @@ def _workflows(
     quotas: QuotaParts,
     testusers: TestusersParts,
     home: Home,
+    gateway: "Gateway | None",
 ) -> Workflows:
     settings, database = shared.settings, shared.database
-    counts = COUNTS if settings.gateway_port is None else COUNTS | GATEWAY_COUNTS
+    counts: dict[Counted, Count] = {**COUNTS}
+    if gateway is not None:
+        counts[Counted.GATEWAY_CALLS] = quota_use.count_of_clients
+        counts[Counted.GATEWAY_CALLS_WAITING] = gateway.count_waiting
     return Workflows(
         people=shared.people,
         directory=organizations,
@@ -221,7 +205,13 @@ def _workflows(
         home=home,
         conversation=Conversation(database, shared.slack, shared.clock),
         status=StatusReport(
-            __version__, database, shared.services, shared.clock, counts, shared.health.troubles
+            __version__,
+            database,
+            shared.services,
+            shared.clock,
+            counts,
+            shared.health.troubles,
+            shared.watchdog.stuck.values,
         ),
         audit=AuditReading(database, shared.audit),
         modals=shared.slack,
@@ -269,6 +259,7 @@ def _testusers(shared: Shared) -> TestusersParts:
         request_hours=settings.request_hours,
         remind_hours=settings.remind_hours,
         approvals_channel=settings.approvals_channel,
+        alerts_channel=settings.alerts_channel,
         missing=settings.missing_for("flow"),
     )
     setup = Setup(
@@ -284,7 +275,6 @@ def _testusers(shared: Shared) -> TestusersParts:
 
 
 def _calls(shared: Shared) -> tuple[Guard, dict[str, DataCenterAccess]]:
-    """Return what grants calls to the inventory service, and how each data center is reached."""
     settings, clock = shared.settings, shared.clock
     terms = quota_terms(settings)
     guard = Guard(shared.database, clock, terms, Incidents(terms), shared.tasks)
@@ -300,18 +290,17 @@ def _gateway(
     settings, database, clock = shared.settings, shared.database, shared.clock
     if settings.gateway_port is None:
         return None
-    # Who does not use it need not load it.
+    # Loaded only if used.
+    from bot.configured_gateway import gateway_of, shares_of
     from bot.gateway.forward import ForwardParts
-    from bot.gateway.parts import gateway_of, shares_of
-    from bot.workflows.turns import Turns
+    from bot.gateway.turns import Turns
 
     shared.metrics.gateway.expect(settings.gateway_clients, settings.inventory_data_centers)
-    terms, shares = quota_terms(settings), shares_of(settings)
     parts = ForwardParts(
         session=shared.session,
         access=access,
         guard=guard,
-        turns=Turns(database, clock, terms, shares, shared.tasks),
+        turns=Turns(guard, database, clock, shares_of(settings), shared.tasks, shared.watchdog),
         redactor=shared.http.redactor,
         observer=shared.observer,
         clock=clock,
@@ -323,7 +312,6 @@ def _gateway(
 def _organizations(
     shared: Shared, guard: Guard, access: Mapping[str, DataCenterAccess]
 ) -> tuple[OrganizationDirectory, QuotaParts]:
-    """Return what knows the organizations, and what sees to their limits: no call without both."""
     settings, clock, database = shared.settings, shared.clock, shared.database
     terms = quota_terms(settings)
     inventory = InventoryClient(shared.http, guard, access)

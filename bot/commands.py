@@ -1,18 +1,17 @@
 """Every form of every slash command, described once.
 
-What people are shown and held to follows from here: help, the usage in an error, Slack's usage
-hint in the manifest, and the permission that the listener requires before the command is answered.
+The help, the usage in errors, Slack's usage hints in the manifest, and the permission required
+before a command is answered all come from here.
 """
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from bot.dataclass import dataclass
 from bot.errors import UsageError
 from bot.permissions import Permission
 
 HELP = "help"
-# What is typed to fill in a form: nothing is done before that is sent.
+# Arguments that fill in a form: nothing happens until it is submitted.
 FORM = "form"
 
 
@@ -21,12 +20,12 @@ class Form:
     """One way to type a command.
 
     Attributes:
-        kind: What the parser calls it.
-        arguments: What follows the command, as usage shows it: `show <id or name>`.
-        does: What one gets, as help says it: a verb first, no full stop.
-        permission: What the listener requires.
+        kind: The parser's name for it.
+        arguments: The arguments in the usage: `show <id or name>`.
+        does: Its effect in the help: a verb first, no full stop.
+        permission: The permission that the listener requires.
         example: Arguments that work as they are.
-        hint: The form in Slack's usage hint, where it is not `arguments`; "" leaves it out.
+        hint: The form in Slack's usage hint, if it isn't `arguments`; "" leaves it out.
     """
 
     kind: str
@@ -39,7 +38,7 @@ class Form:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A slash command: `name` with its slash, and Slack's description of it."""
+    """A slash command: `name` with its slash, and its description in Slack."""
 
     name: str
     description: str
@@ -47,44 +46,44 @@ class Command:
 
     @property
     def usage_hint(self) -> str:
-        """All forms in one line, as Slack shows it while one types."""
+        """All forms in one line, shown by Slack during typing."""
         hints = [form.arguments if form.hint is None else form.hint for form in self.forms]
         return f"[{' | '.join([*filter(None, hints), HELP])}]"
 
     @property
     def subcommands(self) -> list[str]:
-        """The words that may follow it first."""
+        """The possible first words after the command."""
         first = [form.arguments.split()[:1] for form in self.forms]
         return [*dict.fromkeys(word for words in first for word in words if word.isalpha()), HELP]
 
     def usage(self, kind: str | None = None) -> str:
-        """How a form is typed; without a kind, how all of them are."""
+        """Return the usage of a form, or of all forms without a kind."""
         if kind is None:
             return f"{self.name} {self.usage_hint[1:-1]}"
         return f"{self.name} {self._form(kind).arguments}".rstrip()
 
     def example(self, kind: str | None = None) -> str:
-        """A line that works, of that form or of the first form that has one."""
+        """Return a working line, of this form or of the first form with an example."""
         known = [self._form(kind)] if kind else [form for form in self.forms if form.example]
         return f"{self.name} {known[0].example}".rstrip()
 
     def permission(self, kind: str) -> Permission:
-        """What it takes to type this form.
+        """Return the permission that this form requires.
 
         Raises:
-            KeyError: There is no such form. What is not described is not granted.
+            KeyError: There is no such form. An undescribed form isn't granted.
         """
         return Permission.ASK_FOR_HELP if kind == HELP else self._form(kind).permission
 
     def misuse(
         self, sentence: str, kind: str | None = None, *, has_right_form: bool = False
     ) -> UsageError:
-        """The error that says what is wrong, and shows the form with an example if that helps."""
+        """Return an error with the problem, and the form and an example if they help."""
         usage, example = self.usage(kind), self.example(kind)
         return UsageError(sentence, usage, example, kind, has_right_form=has_right_form)
 
     def only(self, may: Callable[[Permission], bool]) -> "Command":
-        """The command with the forms that somebody may use, or all where that is none."""
+        """Return the command with the forms available to the person, or all if there are none."""
         forms = tuple(form for form in self.forms if may(form.permission))
         return replace(self, forms=forms or self.forms)
 
@@ -164,7 +163,8 @@ TESTUSERS = Command(
         ),
         Form(
             "add",
-            "add <flow> <identity or @preset>… [for <duration>] [from <time>] [because <reason>]",
+            "add <flow> <identity or @preset>… [for <duration>] [until <time>]"
+            " [from <time>] [because <reason>]",
             "ask to add people",
             Permission.REQUEST,
             example="add welcome +15550100 for 2h because Friday's demo",
@@ -228,7 +228,7 @@ EMAILKEY = Command(
     (
         Form(
             "check",
-            "check [resource]",
+            "check [resource]…",
             "test the key",
             Permission.READ,
             example="check templates",

@@ -1,7 +1,7 @@
-"""Connections: how many there may be, how long each may be silent, and what is logged of them.
+"""Limits on connections: their number, their silence, and what is logged of them.
 
-aiohttp bounds none of this by itself. Whoever reaches the port could hold every file of the
-process, or fill the disk with tracebacks of requests that are no HTTP.
+aiohttp limits none of this. Anyone who can reach the port could exhaust the process's files, or
+fill the disk with tracebacks of requests that aren't HTTP.
 """
 
 import asyncio
@@ -11,62 +11,70 @@ from typing import Any
 
 import structlog
 from aiohttp import web
-from aiohttp.http_exceptions import HttpProcessingError
+from aiohttp.http_exceptions import HttpProcessingError, LineTooLong
+from aiohttp.web_protocol import _ErrInfo
 
 log = structlog.get_logger(__name__)
 
 # From the first byte to a whole request line with headers.
 FIRST_REQUEST_SECONDS = 10.0
-# Between two requests of one connection. Load balancers keep theirs for 60 s.
+# Between two requests on a connection. Load balancers keep theirs for 60 s.
 IDLE_SECONDS = 75.0
-# What is left of a body that was not wanted is read for so long, and not decompressed.
+# The rest of an unwanted body is read for this long, and not decompressed.
 DRAIN_SECONDS = 1.0
 MOST_CONNECTIONS = 500
-# Files that are left to the database, to the services and to Slack.
+# Files reserved for the database, the services and Slack.
 RESERVED_FILES = 100
 MOST_FILES = 65_536
 NO_FILES_PAUSE_SECONDS = 60.0
 NO_FILES = "socket.accept() out of system resource"
 BAD_REQUEST = 400
+TOO_LONG = 431
 FAULT = 500
 
 Count = Callable[[str], None]
+
+
+def _unreadable(status: int) -> web.Response:
+    return web.Response(status=status, text="malformed request")
 
 
 class Connections:
     """The open connections of one listener, oldest first.
 
     Args:
-        most: With more than this many, the oldest that is not being answered is closed.
-        count: Told a word for each request that is no HTTP.
+        most: Beyond this number, the oldest idle connection is closed.
+        count: Called with a word for each request that isn't HTTP.
     """
 
     def __init__(self, most: int, count: Count) -> None:
         self._most = most
         self.count = count
         self._open: dict[Connection, None] = {}
+        self.unreadable: Callable[[int], web.Response] = _unreadable
+        """Makes the answer to what is no proper HTTP, of a status."""
 
     def opened(self, connection: "Connection") -> None:
-        """Make room for a new connection, if need be at the cost of an old one."""
+        """Add a connection, closing an old one if there are too many."""
         if len(self._open) >= self._most:
             self._victim().force_close()
         self._open[connection] = None
 
     def closed(self, connection: "Connection") -> None:
-        """Forget a connection that is no more."""
+        """Remove a closed connection."""
         self._open.pop(connection, None)
 
     def _victim(self) -> "Connection":
-        """Who never asked goes first, then who asks nothing now, then the oldest."""
-        silent = (one for one in self._open if not one.has_asked)
-        idle = (one for one in self._open if not one.is_busy)
+        """Prefer a connection without any request, then an idle one, then the oldest."""
+        silent = (connection for connection in self._open if not connection.has_asked)
+        idle = (connection for connection in self._open if not connection.is_busy)
         victim = next(silent, None) or next(idle, None) or next(iter(self._open))
         self.closed(victim)
         return victim
 
 
 class Connection(web.RequestHandler):
-    """One connection; errors of who sends are a short 400, and a line of log at DEBUG only."""
+    """One connection; a client's errors get a short 400 and a line of log at DEBUG only."""
 
     def __init__(self, server: web.Server, connections: Connections) -> None:
         super().__init__(
@@ -81,25 +89,50 @@ class Connection(web.RequestHandler):
 
     @property
     def has_asked(self) -> bool:
-        """Whether a whole request ever came."""
+        """True once a whole request has arrived."""
         return self._request_count > 0
 
     @property
     def is_busy(self) -> bool:
-        """Whether a request is being answered."""
+        """True while a request is being answered."""
         return self._request_in_progress
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin; who sends no request in time is hung up on."""
+        """Start the time limit for the first request."""
         super().connection_made(transport)
         self._connections.opened(self)
         loop = asyncio.get_running_loop()
-        loop.call_later(FIRST_REQUEST_SECONDS, self._hang_up_on_the_silent)
+        self._first_deadline = loop.call_later(FIRST_REQUEST_SECONDS, self._hang_up_on_the_silent)
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        """End."""
+        """Release the connection and everything received on it."""
+        self._first_deadline.cancel()
         self._connections.closed(self)
         super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Parse received data."""
+        super().data_received(data)
+        self._forget_tracebacks()
+
+    async def finish_response(
+        self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None
+    ) -> tuple[web.StreamResponse, bool]:
+        """Send the answer; parse data that followed an upgrade request here."""
+        try:
+            return await super().finish_response(request, resp, start_time)
+        finally:
+            self._forget_tracebacks()
+
+    def _forget_tracebacks(self) -> None:
+        """Free malformed data with its connection, not at the next garbage collection.
+
+        aiohttp queues the parser's error. Its traceback refers to the frame with the received
+        bytes and the queue: a cycle of up to 256 KiB per connection.
+        """
+        for message, _ in self._messages:
+            if isinstance(message, _ErrInfo):
+                message.exc.__traceback__ = message.exc.__context__ = None
 
     def _hang_up_on_the_silent(self) -> None:
         if not self.has_asked:
@@ -112,20 +145,20 @@ class Connection(web.RequestHandler):
         exc: BaseException | None = None,
         message: str | None = None,
     ) -> web.StreamResponse:
-        """Answer what is no HTTP without repeating any of it."""
+        """Answer a request that isn't HTTP without repeating any of it."""
         if status >= FAULT:
             return super().handle_error(request, status, exc, message)
         self._malformed(exc)
         if request.writer.output_size > 0:
             raise ConnectionError("an answer is on its way already")
-        answer = web.Response(
-            status=status, text="malformed request", headers={"Server": "Gatehouse"}
-        )
+        is_long = isinstance(exc, LineTooLong)
+        answer = self._connections.unreadable(TOO_LONG if is_long else status)
+        answer.headers["Server"] = "Gatehouse"
         answer.force_close()
         return answer
 
     def log_exception(self, *args: Any, **kw: Any) -> None:  # noqa: ANN401 - as aiohttp has it
-        """Log a fault of ours; what senders do wrong is counted."""
+        """Log our own faults; clients' faults are counted."""
         error = kw.get("exc_info")
         if isinstance(error, HttpProcessingError | web.RequestPayloadError | ConnectionError):
             self._malformed(error)
@@ -138,7 +171,7 @@ class Connection(web.RequestHandler):
 
 
 class Site(web.BaseSite):
-    """Listens on an address, with bounded connections."""
+    """Listens on an address, with limited connections."""
 
     def __init__(
         self, runner: web.BaseRunner, host: str, port: int, connections: Connections
@@ -156,7 +189,7 @@ class Site(web.BaseSite):
         """Begin to listen.
 
         Raises:
-            OSError: The address is taken, or is none of this machine.
+            OSError: The address is taken, or isn't on this machine.
         """
         await super().start()
         server = self._runner.server
@@ -171,15 +204,15 @@ class Site(web.BaseSite):
 
 
 def connections_for(files: int, count: Count) -> Connections:
-    """Return the bounds for a process that may open so many files."""
+    """Return the limits for a process that may open this many files."""
     return Connections(max(16, min(MOST_CONNECTIONS, files - RESERVED_FILES)), count)
 
 
 def raise_file_limit() -> int:
-    """Take as many open files as the system lets this process have; return how many."""
+    """Raise the limit on open files to the system's maximum; return it."""
     try:
         import resource
-    except ImportError:  # Windows has no such limit
+    except ImportError:  # Windows has no such limit.
         return MOST_FILES
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_FILES)
@@ -191,7 +224,7 @@ def raise_file_limit() -> int:
 
 
 def tell_of_no_files_once_in_a_while(loop: asyncio.AbstractEventLoop) -> None:
-    """Log that no file is left once a minute: asyncio says so thousands of times a second."""
+    """Log once a minute that no file is left: asyncio would do so in a tight loop."""
     next_at = 0.0
 
     def handle(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:

@@ -1,9 +1,9 @@
-"""Everything that is expected to go wrong, each with a sentence that a person can be shown.
+"""Every expected error, each with a sentence for people.
 
     GatehouseError
-    ├── UsageError              what was typed is not understood; has the usage and one example
+    ├── UsageError              the command is not understood; has the usage and an example
     ├── Refused                 the person lacks the permission
-    │   └── UnknownPerson       who it is, or what they belong to, could not be established
+    │   └── UnknownPerson       their identity or workspace could not be established
     ├── NotConfigured           a service lacks settings, which are named
     ├── NotFound                no such organization, flow, request ...
     ├── Ambiguous               several things have that name; has the candidates
@@ -11,10 +11,11 @@
     ├── DatabaseUnavailable     nothing can be looked up or recorded
     │   ├── DatabaseInUse       another process uses the same SQLite file
     │   ├── DatabaseTooNew      the schema is of a newer program
+    │   ├── Superseded          the same, while this process runs
+    │   ├── DatabaseTooOld      the schema is of a version that cannot be taken over
     │   └── CommitUnknown       the connection dropped during the commit: done or not is unknown
     ├── Conflict                somebody else was first: the state has already changed
-    ├── Replayed                Slack's request was followed before; nothing is to be done
-    ├── RecordEdited            what decides was edited in the database by somebody else
+    ├── Replayed                Slack's request was handled before; nothing is done
     ├── QuotaError              the bot itself declines to call the inventory service
     │   ├── QuotaExhausted      a limit is used up; has the limit and the time it is free again
     │   └── OrganizationBlocked the service blocks the organization; has the code and the end
@@ -23,7 +24,7 @@
     │   ├── SlackRateLimited    429; has the seconds to wait
     │   ├── SlackMessageGone    the message to edit no longer exists
     │   └── SlackRefused        anything else; has Slack's name for it
-    └── ServiceError            a call to a service failed: see `bot.service_errors`
+    └── ServiceError            a call to a service failed: see `bot.services.errors`
 
 The sentence is plain text: escape it before Slack reads it as markup. It never holds a credential,
 nor a body. `outcome` is a short stable word for metrics and logs.
@@ -31,15 +32,14 @@ nor a body. `outcome` is a short stable word for metrics and logs.
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import ClassVar, Self
-
-from bot.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Meant:
-    """What somebody may have meant: `words` instead of `typed`; `label` is what to call it."""
+    """A suggestion: `words` instead of `typed`; `label` is its name."""
 
     typed: str
     words: str
@@ -47,10 +47,10 @@ class Meant:
 
 
 class GatehouseError(Exception):
-    """The root: catch it to answer with `sentence`.
+    """The base class: catch it to answer with `sentence`.
 
-    `is_passing` says that the same may work a little later, and that nothing was done; `meant` what
-    the person may have meant instead.
+    `is_passing` is True if a retry may work a little later and nothing was done; `meant` has
+    suggestions.
     """
 
     outcome: ClassVar[str] = "error"
@@ -62,17 +62,17 @@ class GatehouseError(Exception):
         self.sentence = sentence
 
     def or_rather(self, *meant: Meant) -> Self:
-        """Return the same error, which offers these instead of what was typed."""
+        """Return the same error with these suggestions."""
         self.meant = meant
         return self
 
 
 class UsageError(GatehouseError):
-    """What was typed is not understood.
+    """The command is not understood.
 
-    `usage` is the form of the command (`/orgs show <id or name>`), `example` one that works; `kind`
-    names the form, and is None where it may be any of the command. With `has_right_form` only a
-    value is wrong, such as too many people, and neither of them helps.
+    `usage` is the form (`/orgs show <id or name>`), `example` a working line; `kind` names the
+    form, None if it may be any of the command's. With `has_right_form` only a value is wrong, such
+    as too many people, so usage and example wouldn't help.
     """
 
     outcome = "usage"
@@ -94,13 +94,13 @@ class UsageError(GatehouseError):
 
 
 class Refused(GatehouseError):
-    """The person may not do this; the sentence says which permission is missing and who has it."""
+    """The person lacks a permission; the sentence names it and its holders."""
 
     outcome = "refused"
 
 
 class UnknownPerson(Refused):
-    """Who the person is, or what they belong to, could not be established: hence refused."""
+    """The person's identity or workspace could not be established, so they are refused."""
 
     outcome = "unknown_person"
 
@@ -127,10 +127,10 @@ class NotFound(GatehouseError):
 
 
 class Ambiguous(GatehouseError):
-    """Several things match what was typed; `candidates` are texts to choose from.
+    """Several things match the text; `candidates` are their names.
 
-    `choices` are the same ones for a menu: a value, and a short text to choose it by.
-    `how_to_choose` says what to type where there is no menu.
+    `choices` are the same for a menu: a value, and a short label. `how_to_choose` says what to type
+    where there's no menu.
     """
 
     outcome = "ambiguous"
@@ -149,9 +149,9 @@ class Ambiguous(GatehouseError):
 
 
 class TooManyCommands(GatehouseError):
-    """The person's commands, or clicks, of this minute are used up.
+    """The person's commands or clicks for this minute are used up.
 
-    `is_told` says that they were told so a moment ago.
+    `is_told` is True if the person was told so a moment ago.
     """
 
     outcome = "too_many_commands"
@@ -166,13 +166,13 @@ class TooManyCommands(GatehouseError):
 
 
 class Replayed(GatehouseError):
-    """The very same request of Slack's was acted on before; nobody is answered."""
+    """The same Slack request was handled before; nobody gets an answer."""
 
     outcome = "replayed"
 
 
 class DatabaseUnavailable(GatehouseError):
-    """The database did not answer: nothing is guessed, nothing is done."""
+    """The database didn't answer, so nothing was done."""
 
     outcome = "database"
     is_passing = True
@@ -210,8 +210,31 @@ class DatabaseTooNew(DatabaseUnavailable):
         )
 
 
+class Superseded(DatabaseUnavailable):
+    """A newer program has migrated the database while this process ran."""
+
+    outcome = "superseded"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "Gatehouse is being upgraded, so nothing was done. Press or type it again in a moment."
+        )
+
+
+class DatabaseTooOld(DatabaseUnavailable):
+    """The schema was made by a version from which this one cannot upgrade."""
+
+    outcome = "database_too_old"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "This database was written by a version of Gatehouse before 0.2.0. Start version 0.2.0"
+            " on it once, and then this version."
+        )
+
+
 class CommitUnknown(DatabaseUnavailable):
-    """The database broke off while it committed; `Nothing was done` would be a guess."""
+    """The connection dropped during the commit, so the outcome is unknown."""
 
     outcome = "commit_unknown"
     is_passing = False
@@ -224,23 +247,9 @@ class CommitUnknown(DatabaseUnavailable):
 
 
 class Conflict(GatehouseError):
-    """Somebody else was first; the sentence says who and when."""
+    """Someone else was first; the sentence says who and when."""
 
     outcome = "conflict"
-
-
-class RecordEdited(GatehouseError):
-    """What is stored was edited by somebody else; `noun` and `name` say which row."""
-
-    outcome = "record_edited"
-
-    def __init__(self, noun: str, name: str) -> None:
-        super().__init__(
-            f"This {noun} was edited in the database, not by Gatehouse, so nothing is done with it."
-            " The alerts channel was told."
-        )
-        self.noun = noun
-        self.name = name
 
 
 class QuotaError(GatehouseError):
@@ -252,7 +261,7 @@ class QuotaError(GatehouseError):
 class QuotaExhausted(QuotaError):
     """A limit is used up. `limit_kind` is `minute`, `day` or `concurrent`.
 
-    It has room at `free_at`, `seconds` from when that was decided by the database's clock.
+    There is room again at `free_at`, `seconds` after the decision by the database's clock.
     """
 
     outcome = "quota_exhausted"
@@ -268,9 +277,9 @@ class QuotaExhausted(QuotaError):
 
 
 class OrganizationBlocked(QuotaError):
-    """The service blocks the organization: no call before `until`. `code` is 44, 45 or 1070.
+    """The service blocks the organization until `until`. `code` is 44, 45 or 1070.
 
-    `seconds` is how long that is from when it was decided, by the database's clock.
+    `seconds` is the time left at the decision, by the database's clock.
     """
 
     outcome = "organization_blocked"
@@ -283,13 +292,13 @@ class OrganizationBlocked(QuotaError):
 
 
 class SlackError(GatehouseError):
-    """Slack did not take what we sent."""
+    """Slack didn't accept a call."""
 
     outcome = "slack"
 
 
 class SlackUnreachable(SlackError):
-    """No answer in time, or one that is not Slack's; what was sent may have arrived."""
+    """No answer in time, or not from Slack; the call may have arrived."""
 
     outcome = "slack_unreachable"
     is_passing = True
@@ -322,7 +331,7 @@ TRIGGER_GONE = frozenset({"expired_trigger_id", "exchanged_trigger_id", "invalid
 
 
 class SlackRefused(SlackError):
-    """Slack rejected it; `error` is its name for why, such as `channel_not_found`."""
+    """Slack rejected the call; `error` is Slack's error name, such as `channel_not_found`."""
 
     outcome = "slack_refused"
 

@@ -1,18 +1,17 @@
-"""Who may do what: roles, permissions, and the one function that decides."""
+"""Roles, permissions, and the one function that decides."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import chain
 
-from bot.dataclass import dataclass
-from bot.model.policies import FlowPolicy, FlowRules, flow_rules
+from bot.approvals.rules.policies import FlowPolicy, FlowRules, flow_rules
 
 EVERY_FULL_MEMBER = "*"
 
 
 class Role(StrEnum):
-    """The roles, each with all that the one before it may do."""
+    """The roles; each includes the permissions of the one before."""
 
     VIEWER = "viewer"
     OPERATOR = "operator"
@@ -21,7 +20,7 @@ class Role(StrEnum):
 
 
 class Permission(StrEnum):
-    """What a role allows; the value completes "You need the … role to …"."""
+    """An action that a role allows; the value completes "You need the … role to …"."""
 
     ASK_FOR_HELP = "ask for help"
     READ = "see organizations, limits, lists and the email key"
@@ -44,7 +43,7 @@ LEAST_ROLE: Mapping[Permission, Role] = {
     Permission.SET_PLAN: Role.ADMIN,
     Permission.READ_AUDIT: Role.ADMIN,
 }
-# What these are for leaves something behind, so it is done once for one request of Slack's.
+# These permissions allow lasting changes, so each Slack request acts on them once.
 ACTING = frozenset(
     {
         Permission.REFRESH,
@@ -62,17 +61,17 @@ Roles = Mapping[Role, tuple[str, ...]]
 
 @dataclass(frozen=True)
 class Person:
-    """Somebody who asks, as far as Slack could tell.
+    """A person, as far as Slack could identify them.
 
     Attributes:
         slack_user_id: `U…` or `W…`.
-        name: What Slack shows; from people, so to be escaped.
-        roles: The roles that they have, directly, by a group, or by `"*"`.
-        groups: The user groups of `ROLES` and `FLOW_APPROVERS` that they are in.
-        doubt: A sentence, when a group could not be looked up: what is not known is not granted.
-        stranger: A sentence, when they are not of this workspace.
-        came_by: The entry point: the command as it was typed, the button, the form.
-        time_zone: The zone that Slack knows them in, such as `Europe/Berlin`.
+        name: The name in Slack; set by people, so it must be escaped.
+        roles: Their roles, given directly, by a group, or by `"*"`.
+        groups: Their user groups among those in `ROLES` and `FLOW_APPROVERS`.
+        doubt: A sentence if a group could not be looked up: unknown rights are not granted.
+        stranger: A sentence if they are not of this workspace.
+        came_by: The entry point: the command as typed, the button, the form.
+        time_zone: Their zone in Slack, such as `Europe/Berlin`.
     """
 
     slack_user_id: str
@@ -91,7 +90,7 @@ class Person:
 
 
 class Reason(StrEnum):
-    """Why a decision went the way it did."""
+    """The reason for a decision."""
 
     GRANTED = "granted"
     STRANGER = "stranger"
@@ -104,14 +103,14 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True)
 class Decision:
-    """Whether a person may, and why.
+    """A decision and its reason.
 
     Attributes:
-        reason: `GRANTED`, or why not.
-        permission: What was asked for.
-        holders: User ids, group ids or `"*"` of those who may.
-        role: The least role that may, where a role decides.
-        setting: Where the right is given.
+        reason: `GRANTED`, or the reason for refusing.
+        permission: The required permission.
+        holders: User ids, group ids or `"*"` that have the permission.
+        role: The lowest role that has it, if a role decides.
+        setting: The setting that gives the right.
     """
 
     reason: Reason
@@ -122,19 +121,19 @@ class Decision:
 
     @property
     def is_granted(self) -> bool:
-        """Whether the person may."""
+        """True if the person has the permission."""
         return self.reason is Reason.GRANTED
 
 
 @dataclass(frozen=True)
 class Circumstances:
-    """What a decision depends on besides the person.
+    """The other inputs of a decision.
 
     Attributes:
-        approvers: The ids that alone may decide on this flow; None where no such list is set.
-        requester: Whose request it is, when it is about deciding on one.
+        approvers: The only ids that may decide on this flow; None without such a list.
+        requester: The author of the request, for decisions on requests.
         allow_self: `ALLOW_SELF_APPROVAL`.
-        setting: Where the list of approvers is set.
+        setting: The setting that lists the approvers.
     """
 
     approvers: tuple[str, ...] | None = None
@@ -152,10 +151,9 @@ def decide(
     roles: Roles,
     circumstances: Circumstances = NO_CIRCUMSTANCES,
 ) -> Decision:
-    """Decide whether the person has the permission: for every command, button, modal and job.
+    """Decide if the person has the permission: for every command, button, modal and job.
 
-    A list of approvers of a flow takes the place of the role: who is on it may decide on that
-    flow, and nobody else.
+    A flow's list of approvers replaces the role: only people on it may decide on that flow.
     """
     holders = who_may(permission, roles, circumstances)
     role = LEAST_ROLE.get(permission)
@@ -213,14 +211,14 @@ def _why_not(person: Person, permission: Permission, circumstances: Circumstance
 
 @dataclass(frozen=True)
 class Policy:
-    """What the settings say about permissions.
+    """The permissions in the settings.
 
     Attributes:
         roles: User ids, group ids and `"*"` by role.
-        flow_approvers: Who alone may approve, by SID in capitals.
-        flow_policies: What holds for flows, by SID in capitals or `"*"`.
+        flow_approvers: The only approvers of a flow, by SID in capitals.
+        flow_policies: The policies of flows, by SID in capitals or `"*"`.
         allow_self_approval: `ALLOW_SELF_APPROVAL`.
-        access_contact: The user or group that people without a role are sent to.
+        access_contact: The user or group to contact for a role.
     """
 
     roles: Roles = field(default_factory=dict)
@@ -231,23 +229,39 @@ class Policy:
 
     def groups(self) -> frozenset[str]:
         """Every user group that gives a right."""
-        named = [*self.roles.values(), *self.approver_lists()]
-        return frozenset(one for ids in named for one in ids if one.startswith("S"))
+        named = [*self.roles.values(), *self.approver_lists(), *self.automatic_lists()]
+        return frozenset(holder for ids in named for holder in ids if holder.startswith("S"))
 
     def approver_lists(self) -> list[tuple[str, ...]]:
-        """Every list of people who alone may approve for some flow."""
-        policies = [one.approvers for one in self.flow_policies.values() if one.approvers]
+        """Every list of exclusive approvers."""
+        policies = [
+            flow_policy.approvers
+            for flow_policy in self.flow_policies.values()
+            if flow_policy.approvers
+        ]
         return [*self.flow_approvers.values(), *policies]
 
+    def automatic_lists(self) -> list[tuple[str, ...]]:
+        """Return every list of people whose requests a policy approves automatically."""
+        return [
+            flow_policy.auto.requesters
+            for flow_policy in self.flow_policies.values()
+            if flow_policy.auto
+        ]
+
     def rules_of(self, flow_sid: str, approvals_needed: int = 1) -> FlowRules:
-        """What holds for a flow; `approvals_needed` is the general setting."""
+        """Return a flow's rules; `approvals_needed` is the general setting."""
         key = flow_sid.upper()
         return flow_rules(key, self.flow_policies, self.flow_approvers, approvals_needed)
 
-    def mentioned(self, flow_sid: str, requester: str) -> tuple[str, ...]:
-        """Whom the card of somebody's request mentions: who may approve, unless a policy says whom.
+    def approvers_of(self, flow_sid: str) -> tuple[str, ...]:
+        """Return the users, groups and `"*"` who can approve for a flow."""
+        return self.rules_of(flow_sid).approvers or who_may(Permission.DECIDE, self.roles)
 
-        Those who may only because they are admins are left in peace, unless nobody else can.
+    def mentioned(self, flow_sid: str, requester: str) -> tuple[str, ...]:
+        """Return the people mentioned on a request's card: `notify`, or the approvers.
+
+        Admins without another role that approves are only mentioned if nobody else can approve.
         """
         rules = self.rules_of(flow_sid)
         if rules.notify is not None:
@@ -255,5 +269,7 @@ class Policy:
         if rules.approvers is not None:
             return rules.approvers
         approvers = self.roles.get(Role.APPROVER, ())
-        others = [one for one in approvers if self.allow_self_approval or one != requester]
-        return approvers if others else who_may(Permission.DECIDE, self.roles)
+        deciders = [
+            approver for approver in approvers if self.allow_self_approval or approver != requester
+        ]
+        return approvers if deciders else who_may(Permission.DECIDE, self.roles)

@@ -12,8 +12,6 @@ from aiohttp import web
 
 from bot import __version__
 from bot.app import Gatehouse, gatehouse
-from bot.background.batches import Batches
-from bot.clients.proxies import proxy_for
 from bot.connections import (
     MOST_FILES,
     Site,
@@ -23,17 +21,20 @@ from bot.connections import (
 )
 from bot.errors import (
     DatabaseTooNew,
+    DatabaseTooOld,
     DatabaseUnavailable,
     SlackError,
     SlackRateLimited,
     SlackRefused,
 )
 from bot.ops.redaction import Redactor
-from bot.server import make_server
-from bot.settings import Settings, revealed
-from bot.store import audit_keys, jobs
+from bot.services.proxies import proxy_for
+from bot.settings import AUDIT_KEY_UNUSED, Settings, revealed
+from bot.slack.server import make_server
+from bot.store import jobs
+from bot.store.batches import Batches
 from bot.store.causes import WRONG_ENCODING, cause_of, technical_cause
-from bot.store.migrations import migrate
+from bot.store.migrations import migrate, notice_newer
 from bot.store.sqlite import ProcessLock
 
 if TYPE_CHECKING:
@@ -42,32 +43,33 @@ if TYPE_CHECKING:
 log = structlog.get_logger(__name__)
 
 # Contract, section 2: ten seconds in all.
-# Connections to a database that hangs take two more to close.
+# Connections to a hanging database take two more seconds to close.
 FINISH_SECONDS = 6.5
 HANG_UP_SECONDS = 0.5
 FIRST_PAUSE_SECONDS = 0.5
 LONGEST_PAUSE_SECONDS = 5.0
 PING_SECONDS = 2.0
-# The database is looked at for all who ask, and not more often than this: to look takes the lock
-# that all who write wait for, and anybody who reaches the port may ask without end.
+COUNT_SECONDS = 1.5
+# The least time between two checks of the database, shared by all callers: a check takes the
+# writers' lock, and anyone who reaches the port may ask without end.
 READY_SECONDS = 0.1
 MOST_ASKING = 1_000_000
-# Where Slack has the bot open the socket; for NO_PROXY.
+# Slack's host for sockets; for NO_PROXY.
 SOCKET_HOST = "wss-primary.slack.com"
-# How long the start waits for what Slack knows of the channels.
+# The start waits this long for Slack's data about the channels.
 FIRST_LOOK_SECONDS = 5.0
 
 
 class CannotStartError(Exception):
-    """One sentence that says why the program ends with exit status 2."""
+    """A sentence that says why the program exits with status 2."""
 
 
 class Service:
-    """One process of the bot, from its start to its end.
+    """One process of the bot, from start to end.
 
     Args:
-        bot: All of it, put together.
-        files: How many files the process may open.
+        bot: The assembled bot.
+        files: The most files the process may open.
     """
 
     def __init__(self, bot: Gatehouse, files: int = MOST_FILES) -> None:
@@ -75,41 +77,45 @@ class Service:
         self._files = files
         self._migrated = asyncio.Event()
         self._is_slack_tried = False
-        self._looks: Batches[None, bool] = Batches(
+        self._looks: Batches[None, str | None] = Batches(
             self._look, every=READY_SECONDS, most=MOST_ASKING
         )
         self._socket: AsyncSocketModeHandler | None = None
+        self._counting: asyncio.Task[None] | None = None
         self.addresses: list[str] = []
 
     async def missing(self) -> str | None:
-        """Return what readiness lacks: `database`, `slack`, or nothing.
+        """Return what readiness lacks: `database`, `schema`, `slack`, or nothing.
 
-        The database is asked; of the rest it is said what was seen last.
+        Queries the database; the others are as last seen.
         """
-        if not self._migrated.is_set() or not await self._database_answers():
-            return "database"
+        lacking = await self._looks.do(None) if self._migrated.is_set() else "database"
+        if lacking is not None:
+            return lacking
         return self._bot.health.missing() if self._is_slack_tried else "slack"
 
-    async def _database_answers(self) -> bool:
-        return await self._looks.do(None)
-
-    async def _look(self, asking: Sequence[None]) -> Sequence[bool]:
+    async def _look(self, asking: Sequence[None]) -> Sequence[str | None]:
         return [await self._ping()] * len(asking)
 
-    async def _ping(self) -> bool:
+    async def _ping(self) -> str | None:
+        database = self._bot.database
         try:
             async with asyncio.timeout(PING_SECONDS):
-                await self._bot.database.ping_writing()
+                if await notice_newer(database):
+                    return "schema"
+                await database.ping_writing()
         except (DatabaseUnavailable, TimeoutError):
-            return False
-        return True
+            return "database"
+        return None
 
     async def run(self, stopping: asyncio.Event) -> None:
-        """Serve until `stopping` is set, then finish what runs.
+        """Serve until `stopping` is set, then finish work in progress.
 
         Raises:
             CannotStartError: Slack refuses a token, or the database is of a newer program.
         """
+        if self._bot.settings.audit_key is not None:
+            log.warning("setting.unused", reason=f"AUDIT_KEY {AUDIT_KEY_UNUSED}")
         runner = await self._listen()
         await self._open_gateway(runner)
         working = asyncio.create_task(self._work(), name="work")
@@ -141,7 +147,6 @@ class Service:
         return runner
 
     async def _open_gateway(self, runner: web.AppRunner) -> None:
-        """Begin to listen for the team's other programs, if the settings ask for it."""
         gateway, settings = self._bot.gateway, self._bot.settings
         if gateway is None or settings.gateway_port is None:
             return
@@ -159,17 +164,26 @@ class Service:
         if self._bot.gateway is not None:
             await self._bot.gateway.stop(seconds)
 
-    async def _scrape(self) -> bytes:
-        status = await self._bot.workflows.status.status()
+    async def _scrape(self, *, is_openmetrics: bool) -> bytes:
+        """Return the metrics within 2 s, with old numbers if the database is slow."""
+        if self._counting is None or self._counting.done():
+            self._counting = self._bot.tasks.start(self._count(), "metrics")
+        await asyncio.wait({self._counting}, timeout=COUNT_SECONDS)
+        if not self._counting.done():
+            self._bot.metrics.database_up.set(0)
+        self._bot.metrics.show_broken({trouble.part for trouble in self._bot.health.troubles()})
         self._bot.metrics.socket_connected.set(await self._is_socket_connected() is not False)
+        return await asyncio.to_thread(self._bot.metrics.page, is_openmetrics=is_openmetrics)
+
+    async def _count(self) -> None:
+        status = await self._bot.workflows.status.status()
         standings = None
         with contextlib.suppress(DatabaseUnavailable):
             standings = await self._bot.workflows.ratelimits.standings()
-        await self._bot.metrics.show(status, standings, self._bot.clock)
-        return self._bot.metrics.page()
+        self._bot.metrics.show(status, standings)
 
     async def _work(self) -> None:
-        """Bring everything up, however long it takes, and run the jobs."""
+        """Start everything, however long it takes, and run the jobs."""
         both = {
             asyncio.create_task(self._run_jobs(), name="jobs"),
             asyncio.create_task(self._connect_slack(), name="slack"),
@@ -193,27 +207,24 @@ class Service:
         try:
             if await migrate(self._bot.database):
                 log.info("database.migrated")
-        except DatabaseTooNew as error:
+        except (DatabaseTooNew, DatabaseTooOld) as error:
             raise CannotStartError(error.sentence) from error
         async with self._bot.database.transaction() as tx:
             if self._bot.database.is_sqlite:
-                # One process at a time has the file, so whoever held a lease is dead.
+                # Only one process uses the file, so other lease holders are dead.
                 await jobs.release_all(tx)
-            try:
-                await audit_keys.begin(tx, self._bot.audit)
-            except audit_keys.WrongAuditKey as error:
-                raise CannotStartError(str(error)) from error
+            await self._bot.audit.begin_chain(tx)
             for plan in self._bot.plans:
                 await plan(tx)
 
     async def _warn_of_encoding(self) -> None:
-        """Say that some names cannot be stored: a running installation is not stopped for that."""
+        """Warn that the database can't store all names; a running installation goes on."""
         with contextlib.suppress(DatabaseUnavailable):
             if not await self._bot.database.holds_every_name():
                 log.warning("database.encoding", reason=WRONG_ENCODING.sentence)
 
     async def _connect_slack(self) -> None:
-        """Ask Slack who we are while the database is brought up; listen to it after that."""
+        """Get our identity from Slack while the database starts; listen to Slack after that."""
         sleep = self._bot.clock.sleep
         await until_it_works("slack", self._try_slack, sleep)
         with contextlib.suppress(TimeoutError):
@@ -226,7 +237,7 @@ class Service:
         await self._bot.watch.run(self._is_socket_connected)
 
     async def _is_socket_connected(self) -> bool | None:
-        """Whether Socket Mode is connected; None where it is not used."""
+        """Return True if Socket Mode is connected; None if it isn't used."""
         if self._bot.settings.slack_app_token is None:
             return None
         return self._socket is not None and await self._socket.client.is_connected()
@@ -236,15 +247,15 @@ class Service:
             me = await self._bot.slack.who_am_i()
         self._bot.workflows.people.meet(me.team_id, me.slack_user_id)
         self._bot.health.meet(me.team_id)
+        self._bot.health.note_scopes(me.scopes)
 
     async def _open_socket(self) -> None:
-        """Connect in Socket Mode, where it is used."""
         app_token = revealed(self._bot.settings.slack_app_token)
         if app_token is None:
             return
         with _ending_where_refused():
             await self._bot.slack.try_app_token(app_token)
-        # Who is called over HTTP need not load it.
+        # Loaded only for Socket Mode.
         from slack_bolt.adapter.socket_mode.async_handler import (
             AsyncSocketModeHandler,
         )
@@ -254,13 +265,12 @@ class Service:
         await self._socket.connect_async()  # type: ignore[no-untyped-call]
 
     async def _stop(self, runner: web.AppRunner, *tasks: "asyncio.Task[object]") -> None:
-        """Take no new work; finish what runs, within ten seconds."""
         log.info("stopping")
         deadline = asyncio.get_running_loop().time() + FINISH_SECONDS
         for site in list(runner.sites):
             await site.stop()
         if runner.server is not None:
-            # Connections that are kept open would bring new requests.
+            # Open connections would bring new requests.
             runner.server.pre_shutdown()
         if self._socket is not None:
             with contextlib.suppress(TimeoutError):
@@ -278,13 +288,13 @@ class Service:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout_at(deadline):
                     await self._bot.workflows.people.write_down_refusals()
-        # What was being read is acknowledged until then, and its answer is still to come.
+        # Requests read by then are acknowledged; their answers are still to come.
         await self._bot.tasks.drain(deadline - asyncio.get_running_loop().time())
 
 
 @contextlib.contextmanager
 def _ending_where_refused() -> Iterator[None]:
-    """Turn Slack's refusal of a token into the end of the program."""
+    """Exit if Slack refuses a token."""
     try:
         yield
     except SlackRefused as error:
@@ -294,20 +304,20 @@ def _ending_where_refused() -> Iterator[None]:
 
 
 async def until_it_works(
-    what: str,
+    target: str,
     attempt: Callable[[], Awaitable[None]],
     sleep: Callable[[float], Awaitable[None]],
 ) -> None:
-    """Try again and again, with growing pauses, while something cannot be reached.
+    """Retry with growing pauses until the attempt succeeds.
 
-    When Slack says for how long it wants to be left alone, the pause is that long at least.
+    If Slack asks for a wait, the pause is at least that long.
     """
     pause = FIRST_PAUSE_SECONDS
     while True:
         try:
             await attempt()
         except (DatabaseUnavailable, SlackError) as error:
-            log.warning("start.waiting", waiting_for=what, **_reason(error))
+            log.warning("start.waiting", waiting_for=target, **_reason(error))
             asked = error.retry_after_seconds if isinstance(error, SlackRateLimited) else 0.0
         else:
             return
@@ -316,7 +326,6 @@ async def until_it_works(
 
 
 def _about(settings: Settings) -> dict[str, object]:
-    """What starts, for the first line of the log."""
     services: tuple[Literal["inventory", "flow", "email"], ...] = ("inventory", "flow", "email")
     is_sqlite = settings.database_url.get_secret_value().startswith("sqlite:")
     return {
@@ -328,7 +337,6 @@ def _about(settings: Settings) -> dict[str, object]:
 
 
 def _reason(error: DatabaseUnavailable | SlackError) -> dict[str, str]:
-    """What cannot be reached, and for a database why."""
     if isinstance(error, SlackError):
         return {"reason": error.sentence}
     cause = cause_of(error)
@@ -339,9 +347,9 @@ async def serve(settings: Settings, redactor: Redactor) -> None:
     """Serve until SIGTERM or SIGINT.
 
     Raises:
-        CannotStartError: The program cannot start, or should not go on.
+        CannotStartError: The program can't start, or must not continue.
     """
-    # A SQLite file holds identities: nobody else on this machine reads it.
+    # A SQLite file contains identities: keep it from other users of this machine.
     os.umask(0o077)
     lock = ProcessLock(settings.database_url.get_secret_value())
     try:

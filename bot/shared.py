@@ -1,43 +1,42 @@
-"""What every part is made of: the database, the clients, the people, and the loop of jobs."""
+"""The parts that all others use: database, clients, people, and the job loop."""
 
 import secrets
+from dataclasses import dataclass
 
 import aiohttp
 from slack_sdk.web.async_client import AsyncWebClient
 
-from bot.background.jobs import Crowd, JobLoop, Runner
-from bot.background.outbox import SEND_KIND
-from bot.background.tasks import Tasks
-from bot.clients.calls import Observed, Observer
-from bot.clients.http import ServiceHttp
-from bot.clients.proxies import slack_web_client
-from bot.clients.replies import Replies
-from bot.clients.slack import SlackClient, SlackObserver
-from bot.dataclass import dataclass
-from bot.model.health import Part
+from bot.checks.health import Health
+from bot.checks.rules.health import Part
+from bot.checks.status import ServiceLog
+from bot.metrics import Metrics
 from bot.ops.clock import Clock
-from bot.ops.metrics import Metrics
 from bot.ops.redaction import Redactor
+from bot.ops.watchdog import Watchdog
+from bot.quotas.incidents import PROBE_JOB
+from bot.services.calls import Observed, Observer
+from bot.services.http import ServiceHttp
+from bot.services.proxies import slack_web_client
 from bot.settings import Settings
-from bot.store import (
-    home_views,
-)
+from bot.slack.client import SlackClient, SlackObserver
+from bot.slack.people import People
+from bot.slack.refusal_record import RefusalRecord
+from bot.slack.replies import Replies
+from bot.slack.sender import SEND_KIND
+from bot.store import home_views
 from bot.store.audit import AuditStore
 from bot.store.engine import Database
-from bot.workflows.health import Health
-from bot.workflows.people import People
-from bot.workflows.quotas.incidents import PROBE_JOB
-from bot.workflows.refusal_record import RefusalRecord
-from bot.workflows.status import ServiceLog
-from bot.workflows.testusers.interactions import INTERACTION, UNDO
-from bot.workflows.testusers.transitions import APPLY
+from bot.store.job_loop import Crowd, JobLoop, Runner
+from bot.tasks import Tasks
+from bot.testusers.interactions import INTERACTION, UNDO
+from bot.testusers.transitions import APPLY
 
-# Jobs that wait for others as long as these like: what hangs there takes no other's place.
+# Jobs that may wait long for a service; hanging ones don't take the others' room.
 CROWDS = (
     Crowd(frozenset({SEND_KIND}), 24),
     Crowd(frozenset({INTERACTION}), 24),
     Crowd(frozenset({UNDO}), 16),
-    Crowd(frozenset({home_views.PUBLISH}), 24, finish_together=True),
+    Crowd(frozenset({home_views.PUBLISH}), 24),
     Crowd(frozenset({APPLY}), 12),
     Crowd(frozenset({PROBE_JOB}), 8),
 )
@@ -45,9 +44,9 @@ CROWDS = (
 
 @dataclass(frozen=True)
 class Shared:
-    """What every part is made of.
+    """The parts that all others use.
 
-    `runners` is filled when the parts are made, which need what stands here.
+    `runners` is filled later, by parts that need this object.
     """
 
     settings: Settings
@@ -64,6 +63,7 @@ class Shared:
     metrics: Metrics
     services: ServiceLog
     health: Health
+    watchdog: Watchdog
     jobs: JobLoop
     tasks: Tasks
     runners: dict[str, Runner]
@@ -76,14 +76,15 @@ def shared_parts(
     database: Database,
     session: aiohttp.ClientSession,
 ) -> Shared:
-    """Return what every part is made of, with nothing called or connected yet."""
+    """Return the shared parts, with nothing called or connected yet."""
     metrics = Metrics()
     services = ServiceLog(clock, _configured_services(settings))
     observer, web = _observer(metrics, services), _web_client(settings, session)
     health = Health(clock, channels_of(settings))
     slack = SlackClient(web, clock, _slack_observer(metrics, health))
-    audit = AuditStore(settings.audit_key_bytes)
+    audit = AuditStore()
     runners: dict[str, Runner] = {}
+    watchdog = Watchdog(metrics.standstills.inc)
     return Shared(
         settings=settings,
         clock=clock,
@@ -99,7 +100,8 @@ def shared_parts(
         metrics=metrics,
         services=services,
         health=health,
-        jobs=JobLoop(database, clock, secrets.token_hex(8), runners, CROWDS),
+        watchdog=watchdog,
+        jobs=JobLoop(database, clock, secrets.token_hex(8), runners, CROWDS, watchdog),
         tasks=Tasks(),
         runners=runners,
     )
@@ -111,7 +113,7 @@ def _web_client(settings: Settings, session: aiohttp.ClientSession) -> AsyncWebC
 
 
 def channels_of(settings: Settings) -> dict[Part, str]:
-    """Return the channels that the bot writes to by itself."""
+    """Return the channels that the bot posts to."""
     return {
         Part.APPROVALS_CHANNEL: settings.approvals_channel,
         Part.ALERTS_CHANNEL: settings.alerts_channel,
@@ -128,8 +130,8 @@ def _slack_observer(metrics: Metrics, health: Health) -> SlackObserver:
 
 def _configured_services(settings: Settings) -> list[str]:
     centers = [f"inventory ({name})" for name in settings.inventory_data_centers]
-    others = [name for name in ("flow", "email") if not settings.missing_for(name)]
-    return [*centers, *others]
+    services = [name for name in ("flow", "email") if not settings.missing_for(name)]
+    return [*centers, *services]
 
 
 def _observer(metrics: Metrics, services: ServiceLog) -> Observer:

@@ -3,14 +3,13 @@
 import pkgutil
 from importlib import import_module
 
-from bot.workflows.workflows import Workflows
+from bot.workflows import Workflows
 from handlers.listeners import Listeners
 
 __all__ = ["Listeners", "register"]
 
-# It listens to whatever is left.
+# Last: it handles whatever the others don't.
 LAST = "unknown"
-# Loaded with everything else, before garbage collection begins.
 MODULES = [
     import_module(f"{__name__}.{name}")
     for name in sorted(

@@ -1,22 +1,22 @@
-"""Buttons that do what a command does: what was meant, or the same once more."""
+"""Buttons that run a command: a suggested correction, or the same again."""
 
 import re
 from dataclasses import replace
 
 from bot.errors import NotFound
-from bot.ui import ids
-from bot.ui.message import Message
-from bot.workflows.workflows import Workflows
+from bot.slack.messages import ids
+from bot.slack.messages.message import Message
+from bot.workflows import Workflows
 from handlers.listeners import Context, Listeners
 
 GONE = "This button is from an older version of Gatehouse and no longer works."
 
 
 def register(listeners: Listeners, workflows: Workflows) -> None:  # noqa: ARG001 - as every other is called
-    """Listen to them; each command asks for its own permission."""
+    """Listen to the buttons; each command requires its own permission."""
 
     async def run(context: Context) -> Message | None:
-        """Do what the command in the button's value does."""
+        """Run the command in the button's value."""
         name, _, text = context.value.partition(" ")
         answer = listeners.commands.get(name)
         if answer is None:

@@ -1,31 +1,30 @@
-"""Answering: find out who asks, work, and show what came of it, whatever that is."""
+"""Answering: identify the person, do the work, and show the outcome."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import Protocol
 
 import structlog
 
-from bot.dataclass import dataclass
 from bot.errors import GatehouseError, Meant, NotFound, Replayed, TooManyCommands, UsageError
-from bot.model.pace import Deed, Pace
+from bot.metrics import Metrics
 from bot.ops.clock import Clock
-from bot.ops.deliveries import delivery_id, following_again, new_delivery_id
-from bot.ops.metrics import Metrics
+from bot.ops.current_delivery import delivery_id, following_again, new_delivery_id
 from bot.permissions import Permission, Person
-from bot.ui import help as help_ui
-from bot.ui import replies
-from bot.ui.message import Message
-from bot.workflows.people import People
+from bot.slack.messages import help as help_ui
+from bot.slack.messages import replies
+from bot.slack.messages.message import Message
+from bot.slack.people import People
+from bot.slack.rules.pace import Deed, Pace
 from handlers.interactions import Context, Interaction
 
 log = structlog.get_logger(__name__)
 
 PATIENCE_SECONDS = 0.5
-# The stop waits for this too.
+# A stop waits for this too.
 STOPPED_SECONDS = 0.5
 Answer = Callable[[Context], Awaitable[Message | None]]
 
@@ -36,11 +35,11 @@ class ReplyPort(Protocol):
     async def say(
         self, response_url: str, message: Message, *, to: str, replace: bool = False
     ) -> bool:
-        """Show the message to the person, in whatever way; return whether Slack took it."""
+        """Show the message to the person; return True if Slack accepted it."""
         ...
 
     async def say_once(self, response_url: str, message: Message, *, replace: bool = False) -> bool:
-        """As `say`, without trying again: for what is soon replaced."""
+        """Like `say`, without retries: for messages that are soon replaced."""
         ...
 
     async def take_back(self, response_url: str) -> bool:
@@ -49,23 +48,23 @@ class ReplyPort(Protocol):
 
 
 async def found_by(people: People, interaction: Interaction) -> Person:
-    """Return who did something, and by which entry point they came.
+    """Return the person behind an interaction, with their entry point.
 
     Raises:
-        UnknownPerson: Slack does not tell who it is.
+        UnknownPerson: Slack doesn't identify the person.
     """
     person = await people.find(interaction.slack_user_id, interaction.team_ids)
     return replace(person, came_by=interaction.entry_point)
 
 
 class Place(Enum):
-    """Where an answer goes, as far as Slack allows: a response_url edits one message only.
+    """The place of an answer, within Slack's limits: a response_url edits one message only.
 
     Attributes:
-        COMMAND: A new message; "Working on it" is ours, and replaced.
+        COMMAND: A new message, which replaces "Working on it".
         CLICKED: In place of the clicked message, and so is "Working on it".
         BELOW: A new message under the clicked one, which must stay.
-        FORM: The same, where usually a form opens instead, and no words are to stay beside it.
+        FORM: Like BELOW, but usually a form opens instead, and no message stays beside it.
     """
 
     COMMAND = auto()
@@ -75,7 +74,6 @@ class Place(Enum):
 
 
 def _offer_subcommand(error: GatehouseError, interaction: Interaction) -> None:
-    """Offer what the first word was probably meant for, where nothing else is offered."""
     first = next(iter(interaction.text.split()), "")
     if error.meant or not first or not isinstance(error, UsageError | NotFound):
         return
@@ -85,7 +83,7 @@ def _offer_subcommand(error: GatehouseError, interaction: Interaction) -> None:
 
 
 def typed_command(interaction: Interaction) -> str:
-    """What was typed, as one would type it again; "" where it was a click."""
+    """Return the command as typed; "" for a click."""
     if interaction.command is not None:
         return interaction.command
     is_command = interaction.name.startswith("/")
@@ -114,11 +112,11 @@ class Answering:
         """Answer a click; never raises.
 
         Args:
-            interaction: What was done.
+            interaction: The click.
             answer: The work.
-            place: Where its answer goes.
-            deed: What it counts as in its person's minute; None when it was counted.
-            counted_as: Its name in metrics and logs, where it is not the click's own.
+            place: The place of the answer.
+            deed: The kind of action for the rate limit; None if already counted.
+            counted_as: The name in metrics and logs, if it isn't the click's own.
         """
         name = counted_as or interaction.name
         reference = delivery_id() or new_delivery_id()
@@ -153,13 +151,13 @@ class Answering:
                 await self._say_stopped(interaction)
             raise
         finally:
-            # Who works on goes down with who waits.
+            # The work is cancelled along with the wait for it.
             work.cancel()
         await self._show(interaction, message, place, outcome, stands=stands)
         return outcome
 
     async def _say_working(self, interaction: Interaction, place: Place) -> bool:
-        """Say that it takes longer; return whether that stands where the answer goes."""
+        """Show "Working on it"; return True if it is in the answer's place."""
         if place is Place.FORM:
             return False
         in_place = place is Place.CLICKED
@@ -169,11 +167,11 @@ class Answering:
         return said and place is not Place.BELOW
 
     async def _say_stopped(self, interaction: Interaction) -> None:
-        """Let nobody wait for what "Working on it" promised."""
-        url, who = interaction.response_url, interaction.slack_user_id
+        """Replace "Working on it" if the program stops, so that nobody waits for an answer."""
+        url, asker = interaction.response_url, interaction.slack_user_id
         with suppress(TimeoutError):
             async with asyncio.timeout(STOPPED_SECONDS):
-                await self.replies.say(url, replies.STOPPED, to=who, replace=True)
+                await self.replies.say(url, replies.STOPPED, to=asker, replace=True)
 
     async def _show(
         self,
@@ -190,11 +188,11 @@ class Answering:
                 await self.replies.take_back(interaction.response_url)
             return
         if is_clicked and stands and outcome != "ok":
-            # The clicked message is gone already: leave a way back to it.
+            # The clicked message is already replaced: leave a way back to it.
             message = replies.with_retry(message, interaction.name, interaction.value)
         if interaction.command is not None and outcome != "ok":
             message = replies.with_command(message, interaction.command)
-        # An error leaves the message that was clicked.
+        # An error leaves the clicked message in place.
         in_place = stands or (is_clicked and outcome == "ok")
         await self.replies.say(
             interaction.response_url, message, to=interaction.slack_user_id, replace=in_place
@@ -207,16 +205,16 @@ class Answering:
         reference: str,
         deed: Deed | None,
     ) -> tuple[Message | None, str]:
-        """Return what to say and a word for how it went."""
+        """Return the message and a word for the outcome."""
         try:
             if deed is not None:
                 self.pace.require(interaction.slack_user_id, self.clock.monotonic(), deed)
             person = await found_by(self.people, interaction)
-            # Who may not even ask for help learns nothing, not how a command is typed.
+            # People without access to the help don't learn the commands' usage either.
             await self.people.require(person, Permission.ASK_FOR_HELP)
             return await answer(Context(person, interaction)), "ok"
         except TooManyCommands as error:
-            # Each answer is a call to Slack: who goes on pressing earns no more of them.
+            # Each answer is a call to Slack: people who keep pressing get no more of them.
             is_quiet = error.is_told and deed is not Deed.COMMAND
             return None if is_quiet else replies.sorry(error), error.outcome
         except Replayed as error:

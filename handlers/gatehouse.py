@@ -1,13 +1,14 @@
-"""`/gatehouse`: help, who you are, whether everything works, and the audit."""
+"""`/gatehouse`: help, your roles, the status, and the audit."""
 
 from functools import partial
 
+from bot.audit import messages as audit
+from bot.checks.messages import status as gatehouse
+from bot.checks.parse import GatehouseRequest, parse_gatehouse
 from bot.commands import GATEHOUSE
-from bot.parsing.gatehouse import GatehouseRequest, parse_gatehouse
-from bot.ui import audit, gatehouse
-from bot.ui import help as help_ui
-from bot.ui.message import Message
-from bot.workflows.workflows import Workflows
+from bot.slack.messages import help as help_ui
+from bot.slack.messages.message import Message
+from bot.workflows import Workflows
 from handlers.helping import helped
 from handlers.listeners import Context, Listeners
 
@@ -16,7 +17,7 @@ def register(listeners: Listeners, workflows: Workflows) -> None:
     """Listen to the command."""
 
     async def answer(context: Context, command: GatehouseRequest) -> Message:
-        """`/gatehouse …`."""
+        """Answer `/gatehouse …`."""
         match command.form:
             case "help":
                 return await helped(context, workflows, help_ui.of_all)

@@ -1,9 +1,9 @@
-"""The Home tab: opened, and its three buttons, which do what the commands do."""
+"""The Home tab and its three buttons, which run commands."""
 
 from bot.commands import ORGS, RATELIMITS, TESTUSERS
 from bot.permissions import Permission
-from bot.ui import ids
-from bot.workflows.workflows import Workflows
+from bot.slack.messages import ids
+from bot.workflows import Workflows
 from handlers.listeners import Interaction, Listeners
 
 
@@ -11,7 +11,7 @@ def register(listeners: Listeners, workflows: Workflows) -> None:
     """Listen to the tab and its buttons."""
 
     async def opened(interaction: Interaction) -> None:
-        """Somebody looks at the Home tab, or at another one of the bot's."""
+        """Publish the Home tab when someone opens it; the bot's other tabs don't count."""
         event = interaction.event
         if event.get("tab", "home") == "home" and interaction.slack_user_id:
             is_empty = not event.get("view")

@@ -2,27 +2,28 @@
 
 from bot.errors import NotFound
 from bot.permissions import Permission
-from bot.ui import ids, incidents, ratelimit_detail
-from bot.ui.message import Message
-from bot.workflows.workflows import Workflows
+from bot.quotas.messages import incidents, ratelimit_detail
+from bot.slack.messages import ids
+from bot.slack.messages.message import Message
+from bot.workflows import Workflows
 from handlers.listeners import Context, Listeners
 
 
 def register(listeners: Listeners, workflows: Workflows) -> None:
-    """Listen to them; the answers are only seen by who clicks."""
+    """Listen to the buttons; only the person who clicks sees the answer."""
 
     async def check(context: Context) -> Message:
-        """`Check now`: from memory while the organization is blocked, else one call."""
+        """Answer `Check now`: from memory while the organization is blocked, else one call."""
         key = await workflows.alerts.key_of(_id(context))
         return ratelimit_detail.checked(await workflows.ratelimits.check_at(context.person, key))
 
     async def mute(context: Context) -> Message:
-        """`Mute 1 h`."""
+        """Answer `Mute 1 h`."""
         name, until = await workflows.alerts.mute(context.person, _id(context))
         return incidents.muted(name, until)
 
     async def unmute(context: Context) -> Message:
-        """`Unmute`."""
+        """Answer `Unmute`."""
         return incidents.unmuted(await workflows.alerts.unmute(context.person, _id(context)))
 
     listeners.action(ids.INCIDENT_CHECK, Permission.REFRESH, check)

@@ -1,36 +1,35 @@
-"""What somebody did in Slack, read out of its payloads."""
+"""Interactions with Slack, parsed from its payloads."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
-from bot.dataclass import dataclass
 from bot.permissions import Person
 from handlers.modals import hidden, storable
 
 Body = Mapping[str, Any]
-# Of what stands in what, in a message's blocks.
+# The nesting depth that is read in a message's blocks.
 MOST_DEPTH = 20
 
 
 @dataclass(frozen=True)
 class Interaction:
-    """What somebody did, before it is known who they are.
+    """A person's action in Slack, before the person is identified.
 
     Attributes:
-        slack_user_id: Who.
+        slack_user_id: The person.
         team_ids: The workspaces that the payload names.
         name: The command, action or callback id.
-        text: What was typed after a command.
+        text: The text after a command.
         value: A button's value or a menu's choice.
-        channel_id, message_ts: Where, if anywhere.
-        is_for_one: Whether nobody else sees the message.
+        channel_id, message_ts: The message, if any.
+        is_for_one: True if nobody else sees the message.
         trigger_id: Opens a modal within three seconds.
-        response_url: Where the answer goes.
+        response_url: Accepts the answer.
         view: The modal, for submissions.
-        command: What to type for the same, for submissions; "" where nothing typed says that.
-        block_id: Of the block that a button or menu is in.
-        event_id: Of an event; every delivery of it has the same.
+        command: The equivalent command, for submissions; "" if there's no equivalent.
+        block_id: The block of the button or menu.
+        event_id: The event's id; equal for each of its deliveries.
         event: The event's own fields.
     """
 
@@ -52,13 +51,13 @@ class Interaction:
 
     @property
     def entry_point(self) -> str:
-        """The command as it was typed or written in a direct message, the button, the form."""
+        """The command as typed, the button or the form."""
         way = "message " if self.event_id else ""
         return f"{way}{self.name} {self.text}".strip()[:100]
 
     @property
     def delivery(self) -> str:
-        """What this click has in common with nothing but its own second delivery."""
+        """An id that only a redelivery of this click shares."""
         if self.event_id:
             return self.event_id
         if not self.trigger_id:
@@ -69,19 +68,19 @@ class Interaction:
 
 @dataclass(frozen=True)
 class Context:
-    """A click by a known person."""
+    """An interaction by an identified person."""
 
     person: Person
     interaction: Interaction
 
     @property
     def is_typed(self) -> bool:
-        """Whether a command was typed; else a button was pressed."""
+        """True for a typed command, False for a click."""
         return self.interaction.name.startswith("/")
 
     @property
     def text(self) -> str:
-        """What was typed after the command."""
+        """The text after the command."""
         return self.interaction.text
 
     @property
@@ -91,22 +90,21 @@ class Context:
 
 
 def _part(body: Body, name: str) -> Body:
-    """An object inside a payload; an empty one when it is not there, or is no object."""
+    """Return a nested object, or an empty one: reading must not raise once acknowledged."""
     part = body.get(name)
     return part if isinstance(part, Mapping) else {}
 
 
 def _text(body: Body, name: str) -> str:
-    """A text inside a payload, likewise: reading must not raise after an acknowledgement."""
     value = body.get(name)
     return storable(value) if isinstance(value, str) else ""
 
 
 def _teams(body: Body) -> tuple[str, ...]:
-    """Every workspace that a payload names: a person of another one may act in a shared channel."""
+    """Return every workspace in a payload: a shared channel has people of others."""
     team, user = _part(body, "team"), _part(body, "user")
     named_teams = (_text(body, "team_id"), _text(team, "id"), _text(user, "team_id"))
-    return tuple(one for one in named_teams if one)
+    return tuple(team_id for team_id in named_teams if team_id)
 
 
 def read_command(body: Body) -> Interaction:
@@ -144,7 +142,7 @@ def read_action(body: Body) -> Interaction:
 
 
 def read_submission(body: Body) -> Interaction:
-    """Read a modal; its `private_metadata` may hold, as `reply_to`, where the answer goes."""
+    """Read a modal; its `private_metadata` may hold the answer's place as `reply_to`."""
     view = _part(body, "view")
     return Interaction(
         slack_user_id=_text(_part(body, "user"), "id"),
@@ -163,7 +161,7 @@ def read_event(body: Body) -> Interaction:
     teams = (_text(body, "team_id"), _text(event, "team"), _text(event, "user_team"))
     return Interaction(
         slack_user_id=_text(event, "user"),
-        team_ids=tuple(one for one in teams if one),
+        team_ids=tuple(team_id for team_id in teams if team_id),
         name=_text(event, "type"),
         text=_text(event, "text"),
         channel_id=_text(event, "channel"),
@@ -174,15 +172,15 @@ def read_event(body: Body) -> Interaction:
 
 
 def _message_text(message: Body) -> str:
-    """What a message says; one of an app may say it in its blocks and attachments only."""
+    """Return a message's text; an app's may be in its blocks and attachments only."""
     text = _text(message, "text")
     return text or "\n".join(_texts([message.get("blocks"), message.get("attachments")]))
 
 
 def _texts(part: object, depth: int = 0) -> Iterator[str]:
     if isinstance(part, list) and depth < MOST_DEPTH:
-        for one in part:
-            yield from _texts(one, depth + 1)
+        for element in part:
+            yield from _texts(element, depth + 1)
     elif isinstance(part, Mapping) and depth < MOST_DEPTH:
         for name, value in part.items():
             if isinstance(value, str) and name in {"text", "fallback"}:
@@ -192,7 +190,7 @@ def _texts(part: object, depth: int = 0) -> Iterator[str]:
 
 
 def read_shortcut(body: Body) -> Interaction:
-    """Read a shortcut; one in the menu of a message has its text."""
+    """Read a shortcut; a shortcut on a message includes the message's text."""
     return Interaction(
         slack_user_id=_text(_part(body, "user"), "id"),
         team_ids=_teams(body),
@@ -206,16 +204,20 @@ def read_shortcut(body: Body) -> Interaction:
 
 
 def first_input(view: Mapping[str, Any]) -> str:
-    """Return the block id of a modal's first input, where an error of all of it may stand."""
+    """Return the block id of a modal's first input, for errors about the whole modal."""
     blocks = view.get("blocks")
-    listed = [one for one in blocks if isinstance(one, Mapping)] if isinstance(blocks, list) else []
-    ids = [_text(one, "block_id") for one in listed if one.get("type") == "input"]
+    listed = (
+        [block for block in blocks if isinstance(block, Mapping)]
+        if isinstance(blocks, list)
+        else []
+    )
+    ids = [_text(block, "block_id") for block in listed if block.get("type") == "input"]
     values = _part(_part(view, "state"), "values")
     return next(iter((*ids, *map(str, values))), "")
 
 
 def read_suggestion(body: Body) -> Interaction:
-    """Read what is typed into a type-ahead."""
+    """Read the text typed into a type-ahead."""
     return Interaction(
         slack_user_id=_text(_part(body, "user"), "id"),
         team_ids=_teams(body),

@@ -1,35 +1,34 @@
-"""Registers listeners: acknowledge, require the permission, answer whatever happens.
+"""Registers listeners: acknowledge, require the permission, then answer.
 
-No listener can be registered without saying which permission it requires; None says that it is for
-everyone of the workspace. It is required before the handler runs. What is stored to be processed
-later (`durable_…`) is required then, as the permission may depend on what is stored.
+Every listener must declare the permission it requires; None allows everyone in the workspace. The
+permission is checked before the handler runs. Stored clicks (`durable_…`) are checked when they are
+processed, as the permission may depend on stored data.
 
-Bolt forgets an acknowledgement when its listener raises right after it, and does not wait for
-listeners when the program stops. So a listener here only reads, acknowledges and starts a task; the
-task catches everything (`handlers/answering.py`), and a stop waits for it.
+Bolt drops an acknowledgement if its listener raises right after it, and doesn't wait for listeners
+when the program stops. So a listener here only reads, acknowledges and starts a task; the task
+catches everything (`handlers/answering.py`), and a stop waits for it.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import structlog
 from slack_bolt.async_app import AsyncAck, AsyncApp
 from slack_bolt.response import BoltResponse
 
-from bot.background.tasks import Tasks
 from bot.commands import FORM, Command
-from bot.dataclass import dataclass
 from bot.errors import GatehouseError, Replayed, TooManyCommands, UsageError
-from bot.model.pace import Deed, Pace
+from bot.metrics import Metrics
 from bot.ops.clock import Clock
-from bot.ops.deliveries import delivery_id, new_delivery_id
-from bot.ops.metrics import Metrics
+from bot.ops.current_delivery import delivery_id, new_delivery_id
 from bot.permissions import ACTING, Permission, Person
-from bot.ui import replies
-from bot.ui.message import Message
-from bot.workflows.people import People
+from bot.slack.messages import replies
+from bot.slack.messages.message import Message
+from bot.slack.people import People
+from bot.slack.rules.pace import Deed, Pace
+from bot.tasks import Tasks
 from handlers.answering import Answer, Answering, Place, ReplyPort, found_by
 from handlers.interactions import (
     Body,
@@ -59,16 +58,16 @@ __all__ = ["Answer", "Context", "Interaction", "Listeners", "Store"]
 
 log = structlog.get_logger(__name__)
 
-# Slack waits three seconds for an acknowledgement, and for the options of a type-ahead.
+# Slack waits three seconds for an acknowledgement, or for a type-ahead's options.
 STORE_SECONDS = 1.5
 SUGGEST_SECONDS = 2.0
-# An event that could not be stored by then is acknowledged all the same: many come at once.
+# An event not stored by then is acknowledged anyway: many arrive at once.
 EVENT_SECONDS = 0.05
 
 
 @dataclass(frozen=True)
 class Listeners:
-    """What every listener needs."""
+    """Registers listeners."""
 
     app: AsyncApp
     people: People
@@ -83,8 +82,8 @@ class Listeners:
 
     @property
     def names(self) -> set[str]:
-        """What commands, actions and forms are counted as."""
-        return {one.counted_as or one.name for one in self.registrations}
+        """Return the names under which commands, actions and forms are counted."""
+        return {registration.counted_as or registration.name for registration in self.registrations}
 
     def command(
         self,
@@ -92,9 +91,9 @@ class Listeners:
         parse: Callable[[str], C],
         answer: Callable[[Context, C], Awaitable[Message | None]],
     ) -> None:
-        """Answer a slash command; the answer is only seen by who typed it.
+        """Answer a slash command; only the person who typed it sees the answer.
 
-        What was typed is parsed, and the permission of its form required, before `answer` runs.
+        `answer` runs after parsing, and after checking the permission of the typed form.
         """
 
         async def parse_and_answer(context: Context) -> Message | None:
@@ -112,10 +111,10 @@ class Listeners:
         self._listen_to_command(command.name, parse_and_answer)
 
     async def _usage_for(self, person: Person, command: Command, error: UsageError) -> UsageError:
-        """Return the error with the forms that the person may use; refuse a form that is not one.
+        """Return the error with the forms available to the person.
 
         Raises:
-            Refused: They may not use the form that they mistyped.
+            Refused: The mistyped form isn't available to the person.
         """
         if error.kind is not None:
             await self.people.require(person, command.permission(error.kind))
@@ -124,7 +123,7 @@ class Listeners:
         return may.misuse(error.sentence).or_rather(*error.meant)
 
     def same_as(self, command: Command) -> Answer:
-        """Return what answers the command, which may be registered later."""
+        """Return the command's answer; the command may be registered later."""
 
         async def answer(context: Context) -> Message | None:
             return await self.commands[command.name](context)
@@ -132,7 +131,7 @@ class Listeners:
         return answer
 
     def other_commands(self, pattern: Name, answer: Answer, name: str) -> None:
-        """Answer the commands that are not described, for everyone; all are counted as `name`."""
+        """Answer undescribed commands, for everyone; all are counted as `name`."""
         self.registrations.append(Registration("command", pattern, None, name))
         self._listen_to_command(pattern, answer, name)
 
@@ -146,7 +145,7 @@ class Listeners:
         self.commands[name or command] = answer
 
     def event(self, name: str, store: Store) -> None:
-        """Store an event before it is acknowledged; Slack delivers again what cannot be stored."""
+        """Store an event before acknowledging it; if that fails, Slack delivers it again."""
         self.registrations.append(Registration("event", name, None))
 
         async def listener(ack: AsyncAck, body: Body) -> BoltResponse | None:
@@ -163,12 +162,12 @@ class Listeners:
         self.app.event(name)(listener)
 
     async def answer_in(self, interaction: Interaction, answer: Answer, port: ReplyPort) -> None:
-        """Answer a command that came otherwise than as one; the answer goes where `port` says."""
+        """Answer a command that wasn't a slash command; the answer goes through `port`."""
         answering = Answering(self.people, self.pace, self.metrics, port, self.clock)
         await answering.answer(interaction, answer, Place.COMMAND, deed=Deed.COMMAND)
 
     def shortcut(self, callback_id: str, permission: Permission, answer: Answer) -> None:
-        """Answer a shortcut with a form; words are for what goes wrong only."""
+        """Answer a shortcut with a form; messages are only for errors."""
         permitted = self._permitted("shortcut", callback_id, permission, answer, acts=False)
 
         async def listener(ack: AsyncAck, body: Body) -> None:
@@ -189,11 +188,11 @@ class Listeners:
         requires_itself: bool = False,
         name: str | None = None,
     ) -> None:
-        """Answer a button or menu; `replaces` puts the answer in its message's place.
+        """Answer a button or menu; with `replaces`, the answer replaces its message.
 
-        Where it `opens_form`, that is the answer, and words are for what goes wrong only. Where
-        the permission depends on a request, the answer `requires_itself` what is declared here.
-        `name` is what it is counted as, where `action_id` is a pattern for anything.
+        With `opens_form`, the form is the answer, and messages are only for errors. If the
+        permission depends on a request, `answer` checks it (`requires_itself`). Clicks are counted
+        as `name` if `action_id` is a pattern.
         """
         below = Place.FORM if opens_form else Place.BELOW
         place = Place.CLICKED if replaces else below
@@ -211,7 +210,7 @@ class Listeners:
         self.app.action(action_id)(listener)
 
     def durable_action(self, action_id: Name, permission: Permission, store: Store) -> None:
-        """Store a click before it is acknowledged, so that no crash can lose it."""
+        """Store a click before acknowledging it, so that no crash loses it."""
         self.registrations.append(Registration("action", action_id, permission))
 
         async def listener(ack: AsyncAck, body: Body) -> None:
@@ -230,10 +229,10 @@ class Listeners:
         answer: Answer,
         typed: Retyped | None = None,
     ) -> None:
-        """Answer a modal that a command opened, over that command's response_url.
+        """Answer a modal opened by a command, over that command's response_url.
 
-        What `check` finds wrong stands at its input and keeps the modal open. A modal that is
-        closed keeps nothing: what is `typed` for the same stands under every error.
+        Problems found by `check` are shown at their inputs and keep the modal open. Closing a modal
+        discards its input, so every error includes the equivalent command from `typed`.
         """
         permitted = self._permitted("view", callback_id, permission, answer)
 
@@ -252,7 +251,7 @@ class Listeners:
     def durable_submission(
         self, callback_id: str, permission: Permission, check: Check, store: Store
     ) -> None:
-        """As `submission`, and stored before it is acknowledged."""
+        """Like `submission`, but stored before it is acknowledged."""
         self.registrations.append(Registration("view", callback_id, permission))
 
         async def listener(ack: AsyncAck, body: Body) -> None:
@@ -267,7 +266,7 @@ class Listeners:
         self.app.view(callback_id)(listener)
 
     def options(self, action_id: str, permission: Permission, suggest: Suggest) -> None:
-        """Answer a type-ahead; on any trouble with no option, as Slack shows no error there."""
+        """Answer a type-ahead; on errors with no options, as Slack shows no error there."""
         self.registrations.append(Registration("options", action_id, permission))
 
         async def listener(ack: AsyncAck, body: Body) -> None:
@@ -294,9 +293,9 @@ class Listeners:
         acts: bool = True,
         counted_as: str | None = None,
     ) -> Answer:
-        """Register the listener; return the answer behind what it requires.
+        """Register the listener; return its answer behind the permission check.
 
-        What `acts`, and does not only open a form, does so once for one request of Slack's.
+        Answers that act, not only open a form, act once per Slack request.
         """
         self.registrations.append(Registration(surface, name, permission, counted_as))
         if permission is None:
@@ -311,7 +310,6 @@ class Listeners:
     async def _require(
         self, context: Context, permission: Permission, *, acts: bool = True
     ) -> None:
-        """Return if the person may, and the same request of Slack's has not acted before."""
         await self.people.require(context.person, permission)
         if acts and permission in ACTING and not await self.deliveries.take():
             raise Replayed("This was done before.")
@@ -325,13 +323,12 @@ class Listeners:
         *,
         counted_as: str | None = None,
     ) -> None:
-        """Answer in a task of our own, which outlives the listener and which a stop waits for."""
+        """Answer in our own task, which outlives the listener and which a stop waits for."""
         answering = Answering(self.people, self.pace, self.metrics, self.replies, self.clock)
         work = answering.answer(interaction, answer, place, deed=deed, counted_as=counted_as)
         self.tasks.start(work, counted_as or interaction.name)
 
     def _too_fast(self, interaction: Interaction) -> Mapping[str, str]:
-        """What to say at a form's first input to who sends more of them than anybody fills in."""
         try:
             self._count(interaction, Deed.INTERACTION)
         except TooManyCommands as error:
@@ -340,7 +337,6 @@ class Listeners:
         return {}
 
     def _is_too_fast(self, interaction: Interaction) -> bool:
-        """Whether a button is pressed more often than anybody decides; it is said once."""
         try:
             self._count(interaction, Deed.INTERACTION)
         except TooManyCommands as error:
@@ -362,9 +358,9 @@ class Listeners:
         return await suggest(Context(person, interaction), interaction.value)
 
     async def _store_in_time(self, interaction: Interaction, store: Store) -> None:
-        """Store the click; return before Slack gives up, and then store it behind its back.
+        """Store the click; return before Slack times out, and keep storing if needed.
 
-        A person who is told of a timeout clicks again, while the first click may well count.
+        People who see a timeout click again, although the first click may still count.
         """
         storing = self.tasks.start(self._store(interaction, store), interaction.name)
         await asyncio.wait({storing}, timeout=STORE_SECONDS)
@@ -398,7 +394,7 @@ class Listeners:
         self.metrics.count_command(interaction.name, outcome)
 
     def _tell(self, interaction: Interaction, message: Message) -> None:
-        """Say what went wrong, in a task of its own: the acknowledgement need not wait for it."""
+        """Report a problem in its own task, so that the acknowledgement needn't wait."""
 
         async def say() -> None:
             await self.replies.say(interaction.response_url, message, to=interaction.slack_user_id)

@@ -1,4 +1,4 @@
-"""What comes back from a modal: typed values, and the ids that the bot put into it itself."""
+"""The contents of a modal: typed values, and ids that the bot embedded."""
 
 import json
 import re
@@ -6,25 +6,26 @@ from collections.abc import Mapping
 from typing import Any
 
 NUL, MARK = "\0", "\ufffd"
-# PostgreSQL cannot store NUL, not even look for it. Half of a surrogate pair JSON can say, and it
-# has no bytes.
+# PostgreSQL can neither store nor search for NUL. Lone surrogates are valid in JSON, but can't be
+# encoded.
 _UNSTORABLE = re.compile(f"[{NUL}\ud800-\udfff]")
 
 
 def typed_value(view: Mapping[str, Any], block_id: str) -> str:
-    """What was typed or chosen at an input; empty when nothing was.
+    """Return the value of an input; empty if there is none.
 
-    Half a character is left in it: what is asked for is refused with it, rather than changed.
+    Lone surrogates are kept: the request is then refused rather than changed.
     """
     values = ((view.get("state") or {}).get("values") or {}).get(block_id) or {}
     for element in values.values():
         chosen = element.get("selected_option") or {}
-        return str(element.get("value") or chosen.get("value") or "").replace(NUL, MARK)
+        value = element.get("value") or chosen.get("value") or element.get("selected_date_time")
+        return str(value or "").replace(NUL, MARK)
     return ""
 
 
 def hidden(view: Mapping[str, Any], name: str) -> str:
-    """An id that the bot put into its own view."""
+    """Return an id that the bot embedded in its view."""
     try:
         found = json.loads(view.get("private_metadata") or "{}")
     except (ValueError, RecursionError):
@@ -33,5 +34,5 @@ def hidden(view: Mapping[str, Any], name: str) -> str:
 
 
 def storable(text: str) -> str:
-    """The text with a mark in the place of every character that cannot be stored."""
+    """Return the text with a mark in place of every character that can't be stored."""
     return _UNSTORABLE.sub(MARK, text)

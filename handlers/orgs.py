@@ -5,16 +5,16 @@ from functools import partial
 
 from bot.commands import ORGS
 from bot.errors import Ambiguous, NotFound
-from bot.model.organizations.directory import Directory
-from bot.model.quotas.calls import CallCause
-from bot.parsing.orgs import OrgsRequest, parse_orgs
+from bot.organizations.directory import REFRESH
+from bot.organizations.messages import orgs
+from bot.organizations.parse import OrgsRequest, parse_orgs
+from bot.organizations.rules.directory import Directory
 from bot.permissions import Permission
-from bot.ui import help as help_ui
-from bot.ui import ids, orgs, replies
-from bot.ui.message import Message
-from bot.workflows.directory import REFRESH
-from bot.workflows.organization_lookup import nearest
-from bot.workflows.workflows import Workflows
+from bot.services.rules.calls import CallCause
+from bot.slack.messages import help as help_ui
+from bot.slack.messages import ids, replies
+from bot.slack.messages.message import Message
+from bot.workflows import Workflows
 from handlers.helping import helped
 from handlers.listeners import Context, Listeners
 
@@ -24,7 +24,7 @@ def register(listeners: Listeners, workflows: Workflows) -> None:
     pages = orgs.Pages()
 
     async def answer(context: Context, command: OrgsRequest) -> Message:
-        """`/orgs …`."""
+        """Answer `/orgs …`."""
         if command.form == "help":
             return await helped(context, workflows, partial(help_ui.of_command, ORGS))
         if command.form == "refresh":
@@ -34,15 +34,15 @@ def register(listeners: Listeners, workflows: Workflows) -> None:
         return await _list(context, workflows, pages, orgs.OrgsPage(command.words))
 
     async def turn(context: Context) -> Message:
-        """The buttons that turn pages."""
+        """Answer the buttons that turn pages."""
         return await _list(context, workflows, pages, orgs.OrgsPage.of(context.value))
 
     async def refresh(context: Context) -> Message:
-        """`Refresh`."""
+        """Answer `Refresh`."""
         return await _refresh(context, workflows, pages, orgs.OrgsPage.of(context.value))
 
     async def show(context: Context) -> Message:
-        """The menu `Show one …`."""
+        """Answer the menu `Show one …`."""
         place, report = await workflows.directory.at(context.value, _cause(context))
         return orgs.one(place, report, may_check=_may_refresh(context, workflows))
 
@@ -68,19 +68,22 @@ async def _list(
 ) -> Message:
     directory = await workflows.directory.directory(_cause(context), is_typed=context.is_typed)
     message = pages.listing(directory, wanted, may_refresh=_may_refresh(context, workflows))
-    if not wanted.words or directory.has_matching(wanted.words):
+    if not wanted.words or directory.matching(wanted.words):
         return message
-    return replies.with_commands(message, await _meant(directory, wanted.words))
+    return replies.with_commands(message, _meant(directory, wanted.words))
 
 
-async def _meant(directory: Directory, words: str) -> list[tuple[str, str]]:
-    """What may have been meant by a filter that nothing matches, as (label, command)."""
+def _meant(directory: Directory, words: str) -> list[tuple[str, str]]:
+    """Return likely corrections of a filter without matches, as (label, command)."""
     first, _, rest = words.partition(" ")
     close = help_ui.meant_subcommand("/orgs", first)
     commands = [(f"/orgs {close} {rest}".strip(), f"/orgs {close} {rest}".strip())] if close else []
     return [
         *commands,
-        *((one.label, f"/orgs show {one.words}") for one in await nearest(directory, words)),
+        *(
+            (organization.label, f"/orgs show {organization.words}")
+            for organization in directory.meant(words)
+        ),
     ]
 
 
@@ -93,7 +96,7 @@ async def _refresh(
 
 
 def _may_refresh(context: Context, workflows: Workflows) -> bool:
-    """Whether they may have the service called for them: for the list anew, or as a test."""
+    """Return True if the person may cause a service call: to reload the list, or as a test."""
     return workflows.people.may(context.person, Permission.REFRESH)
 
 

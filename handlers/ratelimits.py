@@ -1,17 +1,18 @@
-"""`/ratelimits`: how much of each limit is used, and whether the service blocks us."""
+"""`/ratelimits`: the usage of each limit, and whether the service blocks us."""
 
 import re
 from functools import partial
 
 from bot.commands import RATELIMITS
 from bot.errors import Ambiguous, NotFound
-from bot.model.organizations.organization import OrganizationKey
-from bot.parsing.ratelimits import RatelimitsRequest, parse_ratelimits
+from bot.organizations.rules.organization import OrganizationKey
 from bot.permissions import Permission
-from bot.ui import help as help_ui
-from bot.ui import ids, paging, ratelimit_detail, ratelimits, replies
-from bot.ui.message import Message
-from bot.workflows.workflows import Workflows
+from bot.quotas.messages import ratelimit_detail, ratelimits
+from bot.quotas.parse import RatelimitsRequest, parse_ratelimits
+from bot.slack.messages import help as help_ui
+from bot.slack.messages import ids, paging, replies
+from bot.slack.messages.message import Message
+from bot.workflows import Workflows
 from handlers.helping import helped
 from handlers.listeners import Context, Listeners
 
@@ -20,21 +21,21 @@ def register(listeners: Listeners, workflows: Workflows) -> None:
     """Listen to the command, its pages, its menu, `Refresh` and `Check now`."""
 
     async def answer(context: Context, command: RatelimitsRequest) -> Message:
-        """`/ratelimits …`."""
+        """Answer `/ratelimits …`."""
         return await _answer(context, workflows, command)
 
     async def turn(context: Context) -> Message:
-        """`Previous`, `Next`, and `Refresh` of the list."""
+        """Answer `Previous`, `Next`, and `Refresh` of the list."""
         page = paging.page_of(context.value)
         return ratelimits.overview(await workflows.ratelimits.overview(context.person, page))
 
     async def show(context: Context) -> Message:
-        """The menu `Show one …`, and `Refresh` of one."""
+        """Answer the menu `Show one …`, and `Refresh` of one organization."""
         key = OrganizationKey.of_path(context.value)
         return ratelimit_detail.detail(await workflows.ratelimits.detail(key))
 
     async def check(context: Context) -> Message:
-        """`Check now`."""
+        """Answer `Check now`."""
         key = OrganizationKey.of_path(context.value)
         return ratelimit_detail.checked(await workflows.ratelimits.check_at(context.person, key))
 
@@ -59,7 +60,7 @@ async def _answer(context: Context, workflows: Workflows, command: RatelimitsReq
         chosen = ids.RATELIMITS_CHECK if command.form == "check" else ids.RATELIMITS_SHOW
         return replies.choice(several, chosen)
     except NotFound as none:
-        # The word may have been meant for `check` or `plan`.
+        # The word may be a typo of `check` or `plan`.
         kind = command.form if command.form in {"check", "plan"} else None
         raise RATELIMITS.misuse(none.sentence, kind).or_rather(*none.meant) from none
 

@@ -1,9 +1,9 @@
-"""What a listener is registered with, and the shapes of what it is made of."""
+"""Listener registrations, and the types of their parts."""
 
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeVar
 
-from bot.dataclass import dataclass
 from bot.permissions import Permission
 from handlers.interactions import Context, Interaction
 
@@ -16,19 +16,19 @@ Name = Any  # a name, or a pattern for several
 
 
 class DeliveryRecord(Protocol):
-    """Knows what Slack sent before."""
+    """Records handled Slack requests."""
 
     async def take(self) -> bool:
-        """Return whether to act on the request that is being followed: nobody did before."""
+        """Return True the first time the current Slack request is seen."""
         ...
 
 
 class Typed(Protocol):
-    """What a parser makes of a command's text."""
+    """A parsed command."""
 
     @property
     def form(self) -> str:
-        """The kind of the `bot.commands.Form` that was typed."""
+        """The kind of the typed `bot.commands.Form`."""
         ...
 
 
@@ -37,9 +37,9 @@ C = TypeVar("C", bound=Typed)
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """A listener: Slack's word for it, its name or pattern, and what it requires.
+    """A listener: Slack's kind of listener, its name or pattern, and its permission.
 
-    `counted_as` is its name in metrics and logs where that is another one.
+    `counted_as` is its name in metrics and logs if different.
     """
 
     surface: Surface

@@ -1,11 +1,12 @@
-"""Shortcuts: the form of a change, empty or with the people that a message mentions."""
+"""Shortcuts that open the form, empty or with the people mentioned in a message."""
 
 from bot.commands import TESTUSERS
-from bot.parsing.mentioned import mentioned_identities
 from bot.permissions import Permission
-from bot.ui import ids
-from bot.ui.testusers import forms
-from bot.workflows.workflows import Workflows
+from bot.slack.messages import ids
+from bot.testusers.messages import forms
+from bot.testusers.messages.buttons import Prefilled
+from bot.testusers.parse.mentioned import mentioned_identities
+from bot.workflows import Workflows
 from handlers.listeners import Context, Listeners
 
 
@@ -13,11 +14,11 @@ def register(listeners: Listeners, workflows: Workflows) -> None:
     """Listen to both shortcuts."""
 
     async def add_mentioned(context: Context) -> None:
-        """`Add as test users`, in the menu of a message."""
+        """Answer `Add as test users` in the menu of a message."""
         await workflows.testusers.asking.require(context.person)
         interaction = context.interaction
-        identities = mentioned_identities(interaction.text)
-        form = forms.change_form(interaction.response_url, identities)
+        mentioned = Prefilled(unsure=mentioned_identities(interaction.text))
+        form = forms.change_form(interaction.response_url, mentioned)
         await workflows.modals.open_view(interaction.trigger_id, form)
 
     show_form = listeners.same_as(TESTUSERS)

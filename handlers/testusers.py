@@ -1,14 +1,23 @@
-"""`/testusers`: who may test a flow, and the approvals behind every change of that."""
+"""`/testusers`: a flow's test users, and the approvals of changes."""
 
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any
 
+from bot.approvals.rules.approval import Act
 from bot.commands import TESTUSERS
-from bot.errors import NotFound
-from bot.model.testusers.approval import Act
-from bot.parsing.testusers import (
+from bot.errors import NotConfigured, NotFound, UsageError
+from bot.ops.clock import Clock
+from bot.permissions import Permission
+from bot.slack.messages import help as help_ui
+from bot.slack.messages import ids
+from bot.slack.messages.message import Message
+from bot.slack.parse.words import escaped
+from bot.testusers.interactions import StoredInteraction
+from bot.testusers.messages import conversation, forms, notes, own, pages, presets
+from bot.testusers.messages.buttons import NOTHING, Prefilled
+from bot.testusers.parse.command import (
     ChangeRequest,
     DeletePreset,
     FormRequest,
@@ -23,22 +32,13 @@ from bot.parsing.testusers import (
     parse_testusers,
     reason_problem,
 )
-from bot.parsing.testusers_form import FormProblems, TypedForm, parse_form
-from bot.parsing.words import escaped
-from bot.permissions import Permission
-from bot.ui import conversation, ids
-from bot.ui import help as help_ui
-from bot.ui.message import Message
-from bot.ui.testusers import forms, notes, own, pages, presets
-from bot.ui.testusers.buttons import Prefilled
-from bot.workflows.testusers.interactions import StoredInteraction
-from bot.workflows.workflows import Workflows
+from bot.testusers.parse.form import FormProblems, TypedForm, parse_form
+from bot.workflows import Workflows
 from handlers.helping import helped
 from handlers.listeners import Answer, Context, Interaction, Listeners, Store
 from handlers.modals import hidden, typed_value
 
 Show = Callable[[Context, Workflows, pages.FlowPage], Awaitable[Message]]
-NOTHING = Prefilled()
 ACTS = {
     ids.TESTUSERS_APPROVE: (Act.APPROVE, Permission.DECIDE),
     ids.TESTUSERS_CANCEL: (Act.CANCEL, Permission.REQUEST),
@@ -69,19 +69,21 @@ def register(listeners: Listeners, workflows: Workflows) -> None:
     listeners.submission(
         ids.TESTUSERS_FORM,
         Permission.REQUEST,
-        _check_form,
-        _request_of_form(workflows),
-        partial(_command_of_form, workflows),
+        partial(_check_form, workflows, listeners.clock),
+        _request_of_form(workflows, listeners.clock),
+        partial(_command_of_form, workflows, listeners.clock),
     )
     listeners.action(
         ids.TESTUSERS_ASK_ANYWAY, Permission.REQUEST, _ask_anyway(workflows), replaces=True
     )
     for action_id in (ids.TESTUSERS_EXTEND, ids.TESTUSERS_CHANGE_LIST, ids.TESTUSERS_PERSON):
         listeners.action(action_id, Permission.REQUEST, _fill_in(workflows), opens_form=True)
+    more = re.compile(rf"{re.escape(ids.TESTUSERS_MORE)}\.")
+    listeners.action(more, Permission.REQUEST, _fill_in(workflows), name=ids.TESTUSERS_MORE)
     _register_pages(listeners, workflows)
 
     async def suggest(_: Context, typed: str) -> list[dict[str, Any]]:
-        """The type-ahead of flows."""
+        """Answer the type-ahead of flows."""
         return forms.flow_options(workflows.testusers.reading.suggestions(typed))
 
     listeners.options(ids.TESTUSERS_FLOW, Permission.REQUEST, suggest)
@@ -91,7 +93,7 @@ def _command(
     workflows: Workflows,
 ) -> Callable[[Context, TestusersRequest], Awaitable[Message | None]]:
     async def answer(context: Context, command: TestusersRequest) -> Message | None:
-        """`/testusers …`."""
+        """Answer `/testusers …`."""
         match command:
             case HelpRequest():
                 show = partial(help_ui.of_testusers, aliases=workflows.testusers.reading.aliases)
@@ -109,14 +111,14 @@ def _command(
 
 
 async def _show(context: Context, workflows: Workflows, command: TestusersRequest) -> Message:
-    """What is looked at rather than asked for."""
+    """Answer the subcommands that only read."""
     match command:
         case ListRequest(flow, text):
             return await _list(context, workflows, pages.FlowPage(flow, text=text))
         case HistoryRequest(flow):
             return await _history(context, workflows, pages.FlowPage(flow))
         case MineRequest():
-            return await _own(context, workflows)
+            return await _own(context, workflows, pages.FlowPage())
         case PresetsRequest():
             return await _presets(context, workflows)
         case _:
@@ -136,26 +138,26 @@ async def _preset(
 async def _open_form(
     context: Context, workflows: Workflows, known: Prefilled = NOTHING
 ) -> Message | None:
-    """Open the form, or give the button that does, where Slack lets us open none."""
-    await workflows.testusers.asking.require(context.person)
-    interaction = context.interaction
+    """Open the form; if Slack can't open one here, offer a button that does."""
+    asking, interaction = workflows.testusers.asking, context.interaction
+    await asking.require(context.person)
     if not interaction.trigger_id:
         return conversation.form_button()
+    flow = asking.flow(known.flow) if known.flow else None
     form = forms.change_form(
         interaction.response_url,
-        known.identities,
+        await workflows.testusers.extending.filled(known),
+        flow=flow,
         presets=await workflows.testusers.presets.names(),
-        flow=workflows.testusers.asking.flow(known.flow) if known.flow else None,
-        kind=known.kind,
-        duration=known.duration,
+        longest=asking.longest(flow) if flow else "",
     )
     await workflows.modals.open_view(interaction.trigger_id, form)
     return None
 
 
-async def _own(context: Context, workflows: Workflows) -> Message:
+async def _own(context: Context, workflows: Workflows, wanted: pages.FlowPage) -> Message:
     reading, person = workflows.testusers.reading, context.person
-    page = await reading.own(person)
+    page = await reading.own(person, wanted.page)
     asks = workflows.people.may(person, Permission.REQUEST)
     return own.own(page, sees_identities=reading.sees_identities(person), asks=asks)
 
@@ -163,21 +165,30 @@ async def _own(context: Context, workflows: Workflows) -> Message:
 async def _presets(context: Context, workflows: Workflows) -> Message:
     saved = await workflows.testusers.presets.every(context.person)
     sees = workflows.testusers.reading.sees_identities(context.person)
-    return presets.listing(saved, sees_identities=sees)
+    flow = next(iter(workflows.testusers.reading.aliases), "")
+    return presets.listing(saved, sees_identities=sees, flow=flow)
 
 
 def _fill_in(workflows: Workflows) -> Answer:
     async def fill_in(context: Context) -> Message | None:
-        """`Extend`, `Remove`, `Change…`: the form, with what is known filled in."""
+        """Answer `Extend`, `Remove` and `Change…`: send the request, or open the filled-in form."""
         await workflows.testusers.asking.require(context.person)
-        return await _open_form(context, workflows, Prefilled.of(context.value))
+        known = Prefilled.of(context.value)
+        if not known.more_seconds:
+            return await _open_form(context, workflows, known)
+        flow = workflows.testusers.asking.flow(known.flow)
+        until = await workflows.testusers.extending.until(
+            flow, known.identities, known.more_seconds
+        )
+        longer = ChangeRequest("add", known.flow, known.identities, until=until)
+        return await _request(context, workflows, longer)
 
     return fill_in
 
 
 def _ask_anyway(workflows: Workflows) -> Answer:
     async def ask_anyway(context: Context) -> Message:
-        """`Ask anyway`: what an earlier request asks for too."""
+        """Answer `Ask anyway`: request what an earlier request also asks for."""
         command = parse_testusers(escaped(context.value.removeprefix("/testusers")))
         if not isinstance(command, ChangeRequest) or command.now:
             raise NotFound("This button can't be read. Please send the command again.")
@@ -197,9 +208,17 @@ async def _request(
     )
     channel = workflows.testusers.approvals_channel
     if asked.earlier is not None:
-        return notes.asked_before(asked.earlier, asked.age, command, channel)
-    message = notes.asked(asked.flow, asked.effect, asked.request, channel)
-    if asked.request is None or asked.request.requested.without_approval:
+        return notes.asked_before(
+            asked.earlier,
+            asked.age,
+            command,
+            channel,
+            is_own=asked.earlier.requester.slack_user_id == context.person.slack_user_id,
+            card=await workflows.testusers.card_links.link(asked.earlier.id),
+        )
+    zone = context.person.time_zone if command.start or command.until else ""
+    message = notes.asked(asked.flow, asked.effect, asked.request, channel, zone)
+    if asked.request is None or not asked.request.waits:
         return message
     card = await workflows.testusers.card_links.link(asked.request.id)
     return notes.with_next_steps(message, asked.request, card)
@@ -235,6 +254,7 @@ def _register_pages(listeners: Listeners, workflows: Workflows) -> None:
         ids.TESTUSERS_LIST_PAGE: _list,
         ids.TESTUSERS_HISTORY_PAGE: _history,
         ids.TESTUSERS_REQUESTS_PAGE: _pending,
+        ids.TESTUSERS_MINE_PAGE: _own,
     }
     for action_id, show in shown.items():
         turn = partial(_turn, workflows, show)
@@ -243,7 +263,6 @@ def _register_pages(listeners: Listeners, workflows: Workflows) -> None:
 
 
 async def _turn(workflows: Workflows, show: Show, context: Context) -> Message:
-    """`Previous` and `Next`."""
     return await show(context, workflows, pages.FlowPage.of(context.value))
 
 
@@ -268,7 +287,7 @@ def _store(workflows: Workflows, act: Act) -> Store:
 
 def _ask_why(workflows: Workflows) -> Answer:
     async def ask_why(context: Context) -> None:
-        """`Deny`: ask for the reason, if the person may deny and it is not too late."""
+        """Answer `Deny`: ask for the reason, if the person may deny and the request is open."""
         request = await workflows.testusers.deciding.look_to_deny(context.person, context.value)
         page = pages.page_of_block(context.interaction.block_id)
         form = forms.denial_form(request, context.interaction.response_url, page)
@@ -312,39 +331,46 @@ def _typed_form(interaction: Interaction) -> TypedForm:
         typed(ids.TESTUSERS_IDENTITIES),
         typed(ids.TESTUSERS_FOR),
         typed(ids.TESTUSERS_FROM),
+        typed(ids.TESTUSERS_UNTIL),
         typed(ids.TESTUSERS_REASON),
     )
 
 
-def _check_form(interaction: Interaction) -> Mapping[str, str]:
-    """What is wrong at which input of the form."""
-    problems = parse_form(_typed_form(interaction))
-    if not isinstance(problems, FormProblems):
-        return {}
-    found = {
-        ids.TESTUSERS_FLOW: problems.flow,
-        ids.TESTUSERS_IDENTITIES: problems.identities,
-        ids.TESTUSERS_FOR: problems.duration,
-        ids.TESTUSERS_FROM: problems.start,
-        ids.TESTUSERS_REASON: problems.reason,
-    }
-    return {block_id: problem for block_id, problem in found.items() if problem}
+def _check_form(workflows: Workflows, clock: Clock, interaction: Interaction) -> Mapping[str, str]:
+    """Return the problems by input; any problem keeps the form open."""
+    form, now = _typed_form(interaction), clock.now()
+    parsed = parse_form(form, now)
+    if isinstance(parsed, FormProblems):
+        found = {
+            ids.TESTUSERS_FLOW: parsed.flow,
+            ids.TESTUSERS_IDENTITIES: parsed.identities,
+            ids.TESTUSERS_FOR: parsed.duration,
+            ids.TESTUSERS_FROM: parsed.start,
+            ids.TESTUSERS_UNTIL: parsed.until,
+            ids.TESTUSERS_REASON: parsed.reason,
+        }
+        return {block_id: problem for block_id, problem in found.items() if problem}
+    try:
+        problem = workflows.testusers.asking.limit_problem(parsed, now)
+    except UsageError as error:
+        return {ids.TESTUSERS_UNTIL if parsed.until else ids.TESTUSERS_FROM: error.sentence}
+    except (NotFound, NotConfigured) as error:
+        return {ids.TESTUSERS_FLOW: error.sentence}
+    return {ids.TESTUSERS_UNTIL if parsed.until else ids.TESTUSERS_FOR: problem} if problem else {}
 
 
-def _command_of_form(workflows: Workflows, interaction: Interaction) -> str:
-    command = parse_form(_typed_form(interaction))
+def _command_of_form(workflows: Workflows, clock: Clock, interaction: Interaction) -> str:
+    command = parse_form(_typed_form(interaction), clock.now())
     aliases = workflows.testusers.reading.aliases
     return "" if isinstance(command, FormProblems) else as_command(command, aliases)
 
 
-def _request_of_form(workflows: Workflows) -> Answer:
+def _request_of_form(workflows: Workflows, clock: Clock) -> Answer:
     async def request(context: Context) -> Message | None:
-        """The form, filled in."""
-        command = parse_form(_typed_form(context.interaction))
-        return (
-            None
-            if isinstance(command, FormProblems)
-            else await _request(context, workflows, command)
-        )
+        """Request the change in the form."""
+        command = parse_form(_typed_form(context.interaction), clock.now())
+        if isinstance(command, FormProblems):
+            return None
+        return await _request(context, workflows, command)
 
     return request

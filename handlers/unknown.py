@@ -1,11 +1,11 @@
-"""Whatever nobody else listens to: acknowledged and explained, so that no click meets silence."""
+"""A fallback for all other interactions: acknowledges and explains them."""
 
 import re
 
 from slack_bolt.async_app import AsyncAck
 
-from bot.ui.message import Message
-from bot.workflows.workflows import Workflows
+from bot.slack.messages.message import Message
+from bot.workflows import Workflows
 from handlers.listeners import Context, Listeners
 
 ANYTHING = re.compile(r".*")
@@ -14,14 +14,14 @@ NO_SUCH_COMMAND = Message("Unknown command. Try `/gatehouse help`.")
 
 
 def register(listeners: Listeners, workflows: Workflows) -> None:  # noqa: ARG001 - as every other is called
-    """Listen to the rest; to be registered last."""
+    """Listen to everything else; to be registered last."""
 
     async def outdated(_: Context) -> Message:
-        """A button or menu that is no more."""
+        """Answer a button or menu that no longer exists."""
         return OUTDATED
 
     async def no_such_command(_: Context) -> Message:
-        """A command that the manifest has and this version does not."""
+        """Answer a command in the manifest that this version doesn't have."""
         return NO_SUCH_COMMAND
 
     async def nothing(ack: AsyncAck) -> None:

@@ -20,7 +20,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="gatehouse sandbox", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="gatehouse sandbox",
+        description="Run the bot in a browser, between stand-ins of Slack and the three services.",
+    )
     parser.add_argument("--port", type=_port, default=8765, help="of the page (%(default)s)")
     parser.add_argument(
         "--set",

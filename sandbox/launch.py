@@ -44,7 +44,6 @@ def bot_settings(
         "ROLES": json.dumps(ROLES),
         "APPROVALS_CHANNEL": "C0APPROVALS",
         "ALERTS_CHANNEL": "C0ALERTS",
-        "AUDIT_KEY": "sandbox-audit-key",
         "LOG_FORMAT": "console",
         "LOG_LEVEL": "WARNING",
     }

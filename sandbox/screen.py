@@ -24,7 +24,8 @@ def welcome(workspace: Workspace, manifest: Manifest) -> Json:
 
 def about(person: Person) -> Json:
     """A person as the page names them."""
-    return {"id": person.id, "name": person.name, "handle": person.handle, "role": person.role}
+    names = {"id": person.id, "name": person.name, "handle": person.handle}
+    return {**names, "role": person.role, "tz": person.tz}
 
 
 def screen(workspace: Workspace, user: str) -> Json:

@@ -6,14 +6,16 @@ import shutil
 from collections.abc import AsyncIterator, Generator, Iterator
 from pathlib import Path
 
-import asyncpg
 import pytest
+import structlog
+from _pytest.terminal import TerminalReporter
 from hypothesis import HealthCheck, settings
 
 from bot.store.engine import Database
 from tests.support import databases
 from tests.support.clock import FakeClock
-from tests.support.postgres import own_database, server_url
+from tests.support.needs import skipped_lines
+from tests.support.postgres import has_server, own_database, server_url
 from tests.support.steady import SteadyLoop
 
 ROOM_BYTES = 2 * 1024**3
@@ -29,15 +31,38 @@ def pytest_configure(config: pytest.Config) -> None:
     A machine with other work stands still for half a second now and then, which says nothing about
     a rule; and SQLite waits for the disk otherwise.
     """
+    # Rich, where it is installed, takes seconds to show a traceback with its values.
+    *others, _ = structlog.get_config()["processors"]
+    plain = structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
+    structlog.configure(processors=[*others, plain])
     settings.load_profile(config.getoption("--hypothesis-profile") or "unhurried")
     memory = Path("/dev/shm")  # noqa: S108 - pytest makes a folder of its own in it
     if memory.is_dir() and shutil.disk_usage(memory).free > ROOM_BYTES:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(memory))
+    if config.getoption("numprocesses", None):
+        # Started here, it is the server of all processes that share the tests.
+        has_server()
 
 
 def pytest_asyncio_loop_factories() -> dict[str, type[SteadyLoop]]:
     """Let no timeout be over because the machine had other work: see `tests.support.steady`."""
     return {"steady": SteadyLoop}
+
+
+def pytest_terminal_summary(terminalreporter: TerminalReporter) -> None:
+    """Say at the end what was skipped, and how to run it."""
+    skipped = terminalreporter.stats.get("skipped", [])
+    if skipped:
+        terminalreporter.section("skipped")
+        reasons = [str(report.longrepr[2]) for report in skipped]
+        terminalreporter.write_line("\n".join(skipped_lines(reasons)))
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Fail a run in CI that skips anything."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if os.environ.get("CI") and reporter and reporter.stats.get("skipped"):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -78,14 +103,9 @@ def sqlite_template(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="session")
 def postgres_template() -> Iterator[str]:
-    """The name of a migrated database; skips where there is no server, and says so."""
-    try:
-        with databases.postgres_template(server_url()) as name:
-            yield name
-    except (OSError, TimeoutError, asyncpg.PostgresError) as error:
-        if os.environ.get("CI"):
-            raise
-        pytest.skip(f"no PostgreSQL at TEST_DATABASE_URL: {error}")
+    """The name of a migrated database; skips where there is no server."""
+    with databases.postgres_template(server_url()) as name:
+        yield name
 
 
 @pytest.fixture

@@ -1,1 +1,1 @@
-"""The gateway: the team's other programs call the inventory service through the bot's guard."""
+"""The gateway: lets other programs call the inventory service through the bot's guard."""

@@ -1,4 +1,4 @@
-"""The gateway's own answers: refusals, declines in the service's form, and what went wrong."""
+"""The gateway's own answers: refusals, declines in the service's format, and errors."""
 
 import json
 import math
@@ -7,11 +7,13 @@ from http import HTTPStatus
 from aiohttp import web
 
 from bot.errors import DatabaseUnavailable, GatehouseError, OrganizationBlocked, QuotaExhausted
-from bot.model.gateway import GatewayRefusal
-from bot.model.quotas.blocks import BlockCode
-from bot.service_errors import ServiceTimeout
-from bot.workflows.turns import Stopping
+from bot.gateway.rules.rights import GatewayRefusal
+from bot.gateway.turns import Stopping
+from bot.quotas.rules.blocks import BlockCode
+from bot.services.errors import ServiceTimeout, ServiceUnreachable
 
+# Marks the gateway's own answers; the service's answers pass through unchanged.
+OWN = {"Gatehouse-Answered": "gateway"}
 DECLINED = "Gatehouse-Declined"
 DATABASE_RETRY_SECONDS = 5
 STOPPING_RETRY_SECONDS = 1
@@ -26,7 +28,7 @@ _CODES = {
 
 
 def as_answer(error: GatehouseError) -> web.Response:
-    """The answer to a request that came to nothing."""
+    """Return the answer to a request that failed."""
     if isinstance(error, GatewayRefusal):
         return refusal(error)
     if isinstance(error, QuotaExhausted):
@@ -43,7 +45,7 @@ def as_answer(error: GatehouseError) -> web.Response:
 
 
 def word_of(error: GatehouseError) -> str:
-    """The same as a word for metrics."""
+    """Return the error as a label for metrics."""
     if isinstance(error, GatewayRefusal):
         return error.word
     if isinstance(error, QuotaExhausted):
@@ -53,8 +55,14 @@ def word_of(error: GatehouseError) -> str:
     return "no_database" if isinstance(error, DatabaseUnavailable) else error.outcome
 
 
+def is_for_nothing(error: GatehouseError) -> bool:
+    """Return True if the call was never sent, so a client could retry without pause."""
+    declined = isinstance(error, QuotaExhausted | OrganizationBlocked)
+    return declined or (isinstance(error, ServiceUnreachable) and not error.sent)
+
+
 def refusal(error: GatewayRefusal) -> web.Response:
-    """What a client may not do, or what could be read in two ways."""
+    """Return the answer to a request that isn't allowed or is ambiguous."""
     answer = message(error.status, error.sentence)
     if error.status == HTTPStatus.UNAUTHORIZED:
         answer.headers["WWW-Authenticate"] = 'Bearer realm="gatehouse"'
@@ -62,26 +70,35 @@ def refusal(error: GatewayRefusal) -> web.Response:
 
 
 def declined(kind: str, code: int, sentence: str, seconds: float) -> web.Response:
-    """What the service itself would say, and that it was not the service that said it."""
+    """Return the service's own answer for this limit, marked as the gateway's."""
     if kind == CONCURRENT:
-        # A call that runs is nearly always over long before it would be given up.
+        # A running call usually ends long before its timeout.
         seconds = min(seconds, CONCURRENT_RETRY_SECONDS)
     body = {"code": int(code), "message": sentence}
     return web.json_response(
         body,
         status=HTTPStatus.TOO_MANY_REQUESTS,
-        headers={"Retry-After": whole_seconds(seconds), DECLINED: kind},
+        headers={**OWN, "Retry-After": whole_seconds(seconds), DECLINED: kind},
         dumps=_dumps,
     )
 
 
 def message(status: int, sentence: str) -> web.Response:
-    """A sentence in JSON."""
-    return web.json_response({"message": sentence}, status=status, dumps=_dumps)
+    """Return a sentence as JSON."""
+    return web.json_response({"message": sentence}, status=status, headers=OWN, dumps=_dumps)
+
+
+def unreadable(status: int) -> web.Response:
+    """Answer a request that isn't valid HTTP."""
+    is_long = status == HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
+    sentence = (
+        "The address or a header is too long." if is_long else "The request is not proper HTTP."
+    )
+    return message(status, sentence)
 
 
 def whole_seconds(seconds: float) -> str:
-    """As `Retry-After` has it: rounded up, and one at least."""
+    """Format seconds for `Retry-After`: rounded up, and at least one."""
     return str(max(1, math.ceil(seconds)))
 
 

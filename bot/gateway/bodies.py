@@ -1,8 +1,8 @@
-"""Bodies on their way through the gateway: bounded, and never at the expense of anybody else.
+"""Bodies that pass through the gateway: limited in size, and never at other clients' expense.
 
-A request's body is read whole before a call is granted, and an answer's is taken from the service
-as fast as it comes. So a client that sends half a body or never reads holds neither a slot nor a
-place among the calls that run. What does not fit into a little memory is kept in a temporary file.
+A request's body is read completely before a call is granted, and an answer's body is read from the
+service as fast as it arrives. A client that sends half a body or never reads therefore holds
+neither a slot nor a running call. Larger bodies are kept in a temporary file.
 """
 
 import asyncio
@@ -13,50 +13,49 @@ from http import HTTPStatus
 
 from aiohttp import ClientError, web
 
-from bot.model.gateway import GatewayRefusal, malformed
-from bot.model.gateway_requests import BodyScan
+from bot.gateway.rules.rights import GatewayRefusal, malformed
 
 MOST_BYTES = 10 * 1024 * 1024
 IN_MEMORY_BYTES = 256 * 1024
 PIECE_BYTES = 64 * 1024
 BODY_SECONDS = 30.0
-# So long in all an answer waits for its client while the service is at it.
+# Total time for which a slow client may delay reading the service's answer.
 PATIENCE_SECONDS = 0.25
-# A client that takes nothing for so long is hung up on.
+# Disconnect a client that reads nothing for this long.
 STANDSTILL_SECONDS = 30.0
 SHORTEST_SECRET = 4
 
 
 class Spool:
-    """Bytes that are kept for a moment."""
+    """A temporary store for bytes."""
 
     def __init__(self) -> None:
         self._file = tempfile.SpooledTemporaryFile(max_size=IN_MEMORY_BYTES)  # noqa: SIM115
         self.size = 0
 
     def write(self, piece: bytes) -> None:
-        """Keep some more."""
+        """Append a piece."""
         self._file.write(piece)
         self.size += len(piece)
 
     def pieces(self) -> Iterator[bytes]:
-        """All that was kept, from the beginning."""
+        """Yield all pieces from the beginning."""
         self._file.seek(0)
         while piece := self._file.read(PIECE_BYTES):
             yield piece
 
     async def stream(self) -> AsyncIterator[bytes]:
-        """The same, for whom takes it piece by piece."""
+        """Yield all pieces asynchronously."""
         for piece in self.pieces():
             yield piece
 
     def close(self) -> None:
-        """Forget all of it."""
+        """Delete the content."""
         self._file.close()
 
 
 def too_large() -> GatewayRefusal:
-    """The request's body is larger than what is passed on."""
+    """Return the refusal of a request body that is over the limit."""
     return GatewayRefusal(
         HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
         "too_large",
@@ -65,10 +64,10 @@ def too_large() -> GatewayRefusal:
 
 
 async def ask_for_body(request: web.BaseRequest) -> None:
-    """Tell a client that asks first (`Expect: 100-continue`) to send its body.
+    """Ask a client that sent `Expect: 100-continue` for its body.
 
     Raises:
-        GatewayRefusal: It expects something else.
+        GatewayRefusal: The client expects something else.
     """
     expected = request.headers.get("Expect")
     if expected is None:
@@ -78,7 +77,7 @@ async def ask_for_body(request: web.BaseRequest) -> None:
         raise GatewayRefusal(HTTPStatus.EXPECTATION_FAILED, "malformed", sentence)
     with suppress(ConnectionError, ClientError):
         await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-        # It is no part of the answer, which has not begun.
+        # Not part of the answer, which hasn't started.
         request.writer.output_size = 0
 
 
@@ -86,16 +85,14 @@ async def read_body(request: web.BaseRequest, spool: Spool) -> None:
     """Read the whole body into a spool.
 
     Raises:
-        GatewayRefusal: It is too large, does not come in time, or names what belongs elsewhere.
+        GatewayRefusal: The body is too large, or doesn't arrive in time.
     """
-    scan = BodyScan()
     await ask_for_body(request)
     try:
         async with asyncio.timeout(BODY_SECONDS):
             async for piece in request.content.iter_any():
                 if spool.size + len(piece) > MOST_BYTES:
                     raise too_large()
-                scan.look(piece)
                 spool.write(piece)
     except TimeoutError:
         sentence = f"The body did not arrive within {BODY_SECONDS:g} seconds."
@@ -105,37 +102,31 @@ async def read_body(request: web.BaseRequest, spool: Spool) -> None:
 
 
 class Mask:
-    """Takes secrets out of what passes, piece by piece; each is replaced by as many stars.
+    """Replaces secrets in a stream with asterisks of the same length.
 
-    So the length stays what the headers said.
+    The body's length therefore still matches the headers.
     """
 
     def __init__(self, secrets: Collection[str]) -> None:
-        forms = {one.encode() for one in secrets if len(one) >= SHORTEST_SECRET}
+        forms = {secret.encode() for secret in secrets if len(secret) >= SHORTEST_SECRET}
         self._secrets = sorted(forms, key=len, reverse=True)
-        self._kept_back = max((len(one) for one in self._secrets), default=1) - 1
+        self._kept_back = max((len(secret) for secret in self._secrets), default=1) - 1
         self._tail = b""
 
     def clean(self, piece: bytes) -> bytes:
-        """What may go on now; the end of a piece waits, as a secret may begin there."""
+        """Return what can be sent now; keep the end of the piece, where a secret may begin."""
         text = self._hidden(self._tail + piece)
         end = max(0, len(text) - self._kept_back)
         self._tail = text[end:]
         return text[:end]
 
-    def sees(self, piece: bytes) -> bool:
-        """Whether a secret ends in this piece; for what cannot be changed on its way."""
-        text = self._tail + piece
-        self._tail = text[max(0, len(text) - self._kept_back) :]
-        return any(secret in text for secret in self._secrets)
-
     def rest(self) -> bytes:
-        """What was kept back."""
+        """Return the part that was kept back."""
         tail, self._tail = self._tail, b""
         return tail
 
     def text(self, value: str) -> str:
-        """A whole text, such as a header's value."""
+        """Mask a complete text, such as a header's value."""
         cleaned = self._hidden(value.encode("utf-8", "surrogateescape"))
         return cleaned.decode("utf-8", "surrogateescape")
 
@@ -145,8 +136,18 @@ class Mask:
         return text
 
 
+class PassedAnswer(web.StreamResponse):
+    """An answer with only the service's headers; adds no content type."""
+
+    async def _prepare_headers(self) -> None:
+        has_type = "Content-Type" in self.headers
+        await super()._prepare_headers()
+        if not has_type:
+            self.headers.popall("Content-Type", None)
+
+
 class Delivery:
-    """Writes an answer to its client: at once while it keeps up, from a spool when it lags."""
+    """Writes an answer to its client: directly while it keeps up, from a spool otherwise."""
 
     def __init__(self, request: web.BaseRequest, answer: web.StreamResponse) -> None:
         self.answer = answer
@@ -163,7 +164,7 @@ class Delivery:
             self.is_gone = True
 
     async def put(self, piece: bytes) -> None:
-        """Take a piece of the body; returns soon, whatever the client does."""
+        """Accept a piece of the body; returns soon, even if the client is slow."""
         if self.is_gone or not piece:
             return
         if self._spool is not None:
@@ -171,14 +172,14 @@ class Delivery:
             return
         began = asyncio.get_running_loop().time()
         if not await self._written(piece, self._patience):
-            # The piece itself stands in the connection's buffer; the next ones do not.
+            # This piece is in the connection's buffer already; the next ones go to the spool.
             self._spool = Spool()
         self._patience -= asyncio.get_running_loop().time() - began
         if self._patience <= 0 and self._spool is None:
             self._spool = Spool()
 
     async def end(self) -> None:
-        """Send what is left, at the client's pace."""
+        """Send the rest, at the client's pace."""
         try:
             for piece in self._spool.pieces() if self._spool else ():
                 if not await self._written(piece, STANDSTILL_SECONDS):
@@ -192,7 +193,7 @@ class Delivery:
             self.forget()
 
     async def _written(self, piece: bytes, seconds: float) -> bool:
-        """Whether the client took it in time, or has gone."""
+        """Return True if the client took the piece in time; False if it is slow or gone."""
         if self.is_gone:
             return True
         try:
@@ -205,14 +206,14 @@ class Delivery:
         return True
 
     def abort(self) -> None:
-        """Hang up, so that nobody takes a part of an answer for the whole."""
+        """Close the connection, so that nobody takes a partial answer for a complete one."""
         self.is_gone = True
         if self._request.transport is not None:
             self._request.transport.abort()
         self.forget()
 
     def forget(self) -> None:
-        """Give the spool back."""
+        """Free the spool."""
         if self._spool is not None:
             self._spool.close()
             self._spool = None

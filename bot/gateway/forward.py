@@ -1,59 +1,65 @@
-"""One call of a client's: granted, sent once with the data center's credential, and passed back."""
+"""Forwards a client's call: granted, sent once with the data center's credential, and answered."""
 
 import asyncio
 import zlib
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
 from http import HTTPStatus
 from urllib.parse import quote, quote_plus
 
 import aiohttp
 import structlog
-from aiohttp import web
+from aiohttp import HttpVersion11, web
 from yarl import URL
 
-from bot.background.tasks import Tasks
-from bot.clients.calls import Observed, Observer, ServiceCall
-from bot.clients.credentials import Signed
-from bot.clients.failures import (
+from bot.errors import DatabaseUnavailable, GatehouseError
+from bot.gateway.answers import message, whole_seconds
+from bot.gateway.bodies import (
+    IN_MEMORY_BYTES,
+    MOST_BYTES,
+    PIECE_BYTES,
+    Delivery,
+    Mask,
+    PassedAnswer,
+    Spool,
+)
+from bot.gateway.rules.requests import passed_headers
+from bot.gateway.turns import ClientGone, Turns, Wait
+from bot.ops.clock import Clock
+from bot.ops.redaction import Redactor
+from bot.organizations.client import DataCenterAccess
+from bot.organizations.quota_guard import CallPermit
+from bot.organizations.rules.organization import OrganizationKey
+from bot.quotas.guard import Guard
+from bot.quotas.rules.blocks import BlockCode, pause_seconds
+from bot.services.calls import Observed, Observer, ServiceCall
+from bot.services.credentials import Signed
+from bot.services.errors import CredentialsRefused, RateLimited, ServiceError, ServiceUnreachable
+from bot.services.failures import (
     HeldUpError,
     UnsendableError,
-    code_and_words,
     failure_of_accident,
     failure_of_status,
     too_large,
 )
-from bot.clients.http import CONNECT_SECONDS, TOTAL_SECONDS, checked, send_once
-from bot.clients.inventory import DataCenterAccess
-from bot.clients.quota_guard import CallPermit
-from bot.dataclass import dataclass
-from bot.errors import DatabaseUnavailable, GatehouseError
-from bot.gateway.answers import whole_seconds
-from bot.gateway.bodies import IN_MEMORY_BYTES, MOST_BYTES, PIECE_BYTES, Delivery, Mask, Spool
-from bot.gateway.packed import PackedScan
-from bot.model.gateway_requests import READABLE_CODINGS, passed_headers
-from bot.model.organizations.organization import OrganizationKey
-from bot.model.quotas.blocks import BlockCode, pause_seconds
-from bot.model.quotas.calls import GATEWAY, CallCause
-from bot.model.quotas.reported import ReportedLimits
-from bot.ops.clock import Clock
-from bot.ops.redaction import Redactor
-from bot.service_errors import CredentialsRefused, RateLimited, ServiceError, ServiceUnreachable
-from bot.workflows.quotas.guard import Guard
-from bot.workflows.turns import ClientGone, Turns, Wait
+from bot.services.http import CONNECT_SECONDS, TOTAL_SECONDS, checked, send_once
+from bot.services.rules.reported import ReportedLimits
+from bot.tasks import Tasks
 
 log = structlog.get_logger(__name__)
 
-# A refused access token is renewed once in so long, however many clients hit upon it.
+# Minimum time between renewals of a refused access token, however many clients are affected.
 RENEW_SECONDS = 60.0
-LONGEST_RETRY_DIGITS = 6
+# Limit for reading the message of a 429, which is counted before.
+REFUSAL_SECONDS = 3.0
 _OURS = ("Accept", "Accept-Encoding", "Content-Type", "User-Agent")
-_GZIP_OR_ZLIB = 47
+_GZIP_OR_ZLIB, _CODINGS = 47, {"gzip", "x-gzip", "deflate"}
 
 
 @dataclass(frozen=True)
 class GatewayCall:
-    """What a client asked for, as it goes on: `url` is under the data center's root."""
+    """A client's request as it is forwarded; `url` is under the data center's root."""
 
     client: str
     key: OrganizationKey
@@ -63,7 +69,7 @@ class GatewayCall:
     wait_seconds: float
 
     def as_service_call(self) -> ServiceCall:
-        """How errors and logs speak about it."""
+        """Return the call as errors and logs name it."""
         center = self.key.data_center
         return ServiceCall(
             service="inventory",
@@ -76,7 +82,7 @@ class GatewayCall:
 
 @dataclass(slots=True)
 class Seen:
-    """What became of a request so far, for the log and the metrics."""
+    """The progress of a request, for the log and the metrics."""
 
     outcome: str = "cancelled"
     status: int | None = None
@@ -85,7 +91,7 @@ class Seen:
 
 @dataclass(frozen=True)
 class ForwardParts:
-    """What a forwarder is made of; `observer` is told of each call that was sent."""
+    """The dependencies of a forwarder; `observer` receives each call that was sent."""
 
     session: aiohttp.ClientSession
     access: Mapping[str, DataCenterAccess]
@@ -98,7 +104,7 @@ class ForwardParts:
 
 
 class Forwarder:
-    """Sends clients' calls on. Nothing is sent twice, and no redirect is followed."""
+    """Forwards clients' calls. Never sends a call twice or follows a redirect."""
 
     def __init__(self, parts: ForwardParts) -> None:
         self._parts = parts
@@ -110,11 +116,11 @@ class Forwarder:
         """Make the call and pass its answer to the client.
 
         Raises:
-            QuotaExhausted, OrganizationBlocked, DatabaseUnavailable: It was not granted.
-            ClientGone, Stopping: Nobody waits for it any more.
-            ServiceError: It has no answer that could be passed on.
+            QuotaExhausted, OrganizationBlocked, DatabaseUnavailable: The call was not granted.
+            ClientGone, Stopping: Nobody waits for the answer anymore.
+            ServiceError: The service gave no answer that can be passed on.
         """
-        # Before a turn is taken: it may need a call of its own.
+        # Before a turn is taken, because renewing the token may need a call of its own.
         await self._parts.access[call.key.data_center].credential.sign()
         async with self._granted(request, call, seen) as grant:
             exchange = _Exchange(self._parts, request, call, grant, seen)
@@ -127,21 +133,15 @@ class Forwarder:
     async def _granted(
         self, request: web.BaseRequest, call: GatewayCall, seen: Seen
     ) -> AsyncIterator[CallPermit]:
-        turns, clock = self._parts.turns, self._parts.clock
+        clock = self._parts.clock
         wait = Wait(call.key, call.client, call.wait_seconds, lambda: is_gone(request))
-        cause = CallCause(GATEWAY, background=True, client=call.client)
         began = clock.monotonic()
-        try:
-            async with self._parts.guard.call(
-                call.key, cause, lambda attempt: turns.take(wait, attempt)
-            ) as grant:
-                seen.waited = clock.monotonic() - began
-                yield grant
-        finally:
-            turns.call_ended(call.key)
+        async with self._parts.turns.call(wait) as grant:
+            seen.waited = clock.monotonic() - began
+            yield grant
 
     def _renew(self, data_center: str, refused: Signed) -> None:
-        """Get another access token for the next call, where the service refused this one."""
+        """Get a new access token for the next call if the service refused this one."""
         now = self._parts.clock.monotonic()
         if now - self._renewed_at.get(data_center, -RENEW_SECONDS) >= RENEW_SECONDS:
             self._renewed_at[data_center] = now
@@ -153,7 +153,7 @@ class Forwarder:
 
 
 class _Exchange:
-    """One granted call: sends it, reads the answer to its end, and hands it on."""
+    """A granted call: sends it, reads the whole answer, and passes it on."""
 
     def __init__(
         self,
@@ -170,11 +170,11 @@ class _Exchange:
         self._seen = seen
         self._service = call.as_service_call()
         self._delivery: Delivery | None = None
-        self._refused: tuple[web.Response, BlockCode] | None = None
+        self._refused: tuple[web.Response, RateLimited] | None = None
         self.unauthorized: Signed | None = None
 
     async def run(self, body: Spool) -> None:
-        """Send the call and read its answer, within the time that a grant lasts."""
+        """Send the call and read its answer, within the time of the grant."""
         if is_gone(self._request):
             raise ServiceUnreachable("inventory", "The client has gone.", sent=False)
         began = self._parts.clock.monotonic()
@@ -225,7 +225,7 @@ class _Exchange:
         except (UnsendableError, ValueError) as error:
             if isinstance(error, aiohttp.ClientError):
                 raise
-            # What the HTTP library cannot write down was never sent.
+            # A request that the HTTP library can't encode was never sent.
             sentence = "The request cannot be sent as it is."
             raise ServiceUnreachable("inventory", sentence, sent=False) from None
 
@@ -235,46 +235,49 @@ class _Exchange:
             await self._grant.reported(limits)
 
     async def _read(self, response: aiohttp.ClientResponse, signed: Signed) -> None:
-        if (response.content_length or 0) > MOST_BYTES and self._call.method != "HEAD":
-            response.close()
-            raise too_large(self._service, MOST_BYTES)
         mask = Mask(_secrets_in(signed))
         if response.status == HTTPStatus.TOO_MANY_REQUESTS:
             await self._read_refusal(response, mask)
-        elif _coding(response):
-            await self._pass_on_packed(response, mask)
-        else:
-            await self._pass_on(response, mask)
-
-    async def _begin(self, response: aiohttp.ClientResponse, mask: Mask) -> Delivery:
-        answer = web.StreamResponse(
-            status=response.status, reason=response.reason, headers=_headers(response, mask)
-        )
-        self._delivery = Delivery(self._request, answer)
-        await self._delivery.begin()
-        return self._delivery
-
-    async def _pass_on(self, response: aiohttp.ClientResponse, mask: Mask) -> None:
+            return
+        if _has_body(self._call.method, response) and (response.content_length or 0) > MOST_BYTES:
+            response.close()
+            raise too_large(self._service, MOST_BYTES)
+        if self._request.version < HttpVersion11 and response.content_length is None:
+            await self._pass_on_whole(response, mask)
+            return
         delivery = await self._begin(response, mask)
         async for piece in self._pieces(response):
             await delivery.put(mask.clean(piece))
         await delivery.put(mask.rest())
 
-    async def _pass_on_packed(self, response: aiohttp.ClientResponse, mask: Mask) -> None:
-        """As `_pass_on`, once all of it was looked at: nothing can be starred out of it."""
-        scan, packed = PackedScan(self._service, _coding(response), mask), Spool()
+    async def _begin(
+        self, response: aiohttp.ClientResponse, mask: Mask, length: int | None = None
+    ) -> Delivery:
+        answer = PassedAnswer(
+            status=response.status, reason=response.reason, headers=_headers(response, mask)
+        )
+        if length is not None:
+            answer.content_length = length
+        self._delivery = Delivery(self._request, answer)
+        await self._delivery.begin()
+        return self._delivery
+
+    async def _pass_on_whole(self, response: aiohttp.ClientResponse, mask: Mask) -> None:
+        """Give the answer a length: in HTTP/1.0, a lost connection looks like its end."""
+        whole = Spool()
         try:
             async for piece in self._pieces(response):
-                scan.look(piece)
-                packed.write(piece)
-            delivery = await self._begin(response, mask)
-            for piece in packed.pieces():
+                whole.write(mask.clean(piece))
+            whole.write(mask.rest())
+            has_body = _has_body(self._call.method, response)
+            delivery = await self._begin(response, mask, whole.size if has_body else None)
+            for piece in whole.pieces():
                 await delivery.put(piece)
         finally:
-            packed.close()
+            whole.close()
 
     async def _pieces(self, response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
-        """The body as it comes, up to what is passed on."""
+        """Yield the body as it arrives, up to the size limit."""
         passed = 0
         async for piece in response.content.iter_any():
             passed += len(piece)
@@ -284,29 +287,34 @@ class _Exchange:
             yield piece
 
     async def _read_refusal(self, response: aiohttp.ClientResponse, mask: Mask) -> None:
-        """Read a 429 whole: what it says decides for how long nobody calls."""
-        body = b"".join([piece async for piece in self._pieces(response)])
-        plain = _decompressed(body, _coding(response))
-        code, words = code_and_words(self._service, plain, self._parts.redactor)
-        sentence = f"{self._service.subject} is getting too many requests."
-        limits = ReportedLimits.from_headers(response.headers)
-        await self._grant.refused(
-            RateLimited("inventory", sentence, code=code, message=words, reported=limits)
-        )
-        if _coding(response):
-            PackedScan(self._service, _coding(response), mask).look(body)
-            clean = body
+        """Count a 429 at once, then read which limit it names."""
+        refusal = await self._refuse(response, b"")
+        try:
+            async with asyncio.timeout(REFUSAL_SECONDS):
+                body = b"".join([piece async for piece in self._pieces(response)])
+        except (aiohttp.ClientError, OSError, ServiceError):
+            response.close()
+            answer = message(HTTPStatus.TOO_MANY_REQUESTS, refusal.sentence)
         else:
+            refusal = await self._refuse(response, _decompressed(body, response))
             clean = mask.clean(body) + mask.rest()
-        answer = web.Response(status=429, body=clean, headers=_headers(response, mask))
-        self._refused = answer, BlockCode.known(code)
+            answer = web.Response(status=429, body=clean, headers=_headers(response, mask))
+        self._refused = answer, refusal
+
+    async def _refuse(self, response: aiohttp.ClientResponse, body: bytes) -> RateLimited:
+        refusal = failure_of_status(
+            self._service, response.status, response.headers, body, self._parts.redactor
+        )
+        assert isinstance(refusal, RateLimited)  # noqa: S101 - a 429
+        await self._grant.refused(refusal)
+        return refusal
 
     async def deliver(self) -> web.StreamResponse:
-        """Give the client what is left of its answer; the grant is over."""
+        """Send the client the rest of its answer, after the grant has ended."""
         if self._refused is not None:
-            answer, code = self._refused
-            seconds = await self._blocked_for(code)
-            answer.headers["Retry-After"] = _later_of(answer.headers.get("Retry-After"), seconds)
+            answer, refusal = self._refused
+            seconds = await self._blocked_for(BlockCode.known(refusal.code))
+            answer.headers["Retry-After"] = whole_seconds(max(seconds, refusal.retry_after))
             return answer
         assert self._delivery is not None  # noqa: S101 - there was an answer
         if self._delivery.is_gone:
@@ -315,9 +323,9 @@ class _Exchange:
         return self._delivery.answer
 
     async def _blocked_for(self, code: BlockCode) -> float:
-        """How long nobody calls now; the usual time while the database does not say."""
+        """Return how long the block lasts, or the usual time while the database is unavailable."""
         try:
-            seconds = await self._parts.turns.blocked_for(self._call.key)
+            seconds = await self._parts.guard.blocked_for(self._call.key)
         except DatabaseUnavailable:
             seconds = None
         return pause_seconds(code, 0) if seconds is None else seconds
@@ -328,7 +336,7 @@ class _Exchange:
         return failure_of_accident(self._service, accident, TOTAL_SECONDS)
 
     def _hang_up(self) -> None:
-        """An answer that has begun and does not end must not look like a whole one."""
+        """Close the connection, because an incomplete answer must not look complete."""
         if self._delivery is not None:
             self._delivery.abort()
 
@@ -338,12 +346,12 @@ class _Exchange:
 
 
 def is_gone(request: web.BaseRequest) -> bool:
-    """Whether the client has closed its connection."""
+    """Return True if the client has closed its connection."""
     return request.transport is None or request.transport.is_closing()
 
 
 def _with_params(url: URL, params: Mapping[str, str]) -> URL:
-    """The address with the credential behind everything else, which stays as it was sent."""
+    """Append the credential to the address, which otherwise stays as sent."""
     added = "&".join(f"{quote_plus(name)}={quote_plus(value)}" for name, value in params.items())
     query = "&".join(part for part in (url.raw_query_string, added) if part)
     return URL(f"{url.with_query(None)}{'?' if query else ''}{query}", encoded=True)
@@ -356,15 +364,17 @@ def _data(body: Spool) -> bytes | AsyncIterator[bytes] | None:
 
 
 def _secrets_in(signed: Signed) -> list[str]:
-    """The credential, as it is and as addresses have it."""
+    """Return the credential, plain and as encoded in addresses."""
     in_headers = (value.rpartition(" ")[2] for value in signed.headers.values())
     plain = [*signed.params.values(), *in_headers]
-    forms = (form for one in plain for form in (one, quote(one, safe=""), quote_plus(one)))
+    forms = (
+        form for secret in plain for form in (secret, quote(secret, safe=""), quote_plus(secret))
+    )
     return [*dict.fromkeys(forms)]
 
 
 def _headers(response: aiohttp.ClientResponse, mask: Mask) -> "list[tuple[str, str]]":
-    """What is passed on of the answer's headers; the length of a body stays as it is."""
+    """Return the answer's headers to pass on; a body's length is kept."""
     headers = passed_headers(list(response.headers.items()))
     length = response.headers.get("Content-Length")
     if length is not None and response.status != HTTPStatus.TOO_MANY_REQUESTS:
@@ -372,22 +382,16 @@ def _headers(response: aiohttp.ClientResponse, mask: Mask) -> "list[tuple[str, s
     return [(name, mask.text(value)) for name, value in headers]
 
 
-def _coding(response: aiohttp.ClientResponse) -> str:
-    """How the answer is compressed; "" where it is as it is."""
-    coding = response.headers.get("Content-Encoding", "").strip().casefold()
-    return "" if coding == "identity" else coding
+def _has_body(method: str, response: aiohttp.ClientResponse) -> bool:
+    """Return True if `Content-Length` is that of a body in this answer."""
+    without = {HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED}
+    return method != "HEAD" and response.status not in without
 
 
-def _decompressed(body: bytes, coding: str) -> bytes:
-    if coding not in READABLE_CODINGS:
+def _decompressed(body: bytes, response: aiohttp.ClientResponse) -> bytes:
+    """Return the beginning of a body as plain text; it may be compressed although nobody asked."""
+    if response.headers.get("Content-Encoding", "").strip().casefold() not in _CODINGS:
         return body
     with suppress(zlib.error):
         return zlib.decompressobj(_GZIP_OR_ZLIB).decompress(body, PIECE_BYTES)
     return b""
-
-
-def _later_of(sent: str | None, seconds: float) -> str:
-    """The longer one of the service's `Retry-After`, where it is in seconds, and of the pause."""
-    is_number = sent is not None and sent.isascii() and sent.isdigit()
-    theirs = int(sent) if sent and is_number and len(sent) <= LONGEST_RETRY_DIGITS else 0
-    return whole_seconds(max(theirs, seconds))

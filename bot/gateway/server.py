@@ -1,9 +1,10 @@
-"""The gateway's listener: who calls, what for, and an answer for each, whatever happens."""
+"""The gateway's HTTP server: authenticates each request and always answers it."""
 
 import asyncio
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Protocol
 
 import structlog
@@ -11,13 +12,11 @@ from aiohttp import web
 from yarl import URL
 
 from bot.connections import Connections, Site
-from bot.dataclass import dataclass
 from bot.errors import GatehouseError
 from bot.gateway import answers
 from bot.gateway.bodies import MOST_BYTES, Spool, read_body, too_large
 from bot.gateway.forward import Forwarder, GatewayCall, Seen
-from bot.model.gateway import GatewayClient, client_of, malformed, unauthorized
-from bot.model.gateway_requests import (
+from bot.gateway.rules.requests import (
     ORGANIZATION,
     Target,
     headers_to_send,
@@ -25,38 +24,51 @@ from bot.model.gateway_requests import (
     target_of,
     tokens_of,
 )
-from bot.model.organizations.organization import OrganizationKey
+from bot.gateway.rules.rights import (
+    GatewayClient,
+    client_of,
+    forbidden,
+    malformed,
+    unauthorized,
+)
+from bot.gateway.turns import Stopping, Turns
 from bot.ops.redaction import Redactor
-from bot.workflows.turns import Stopping, Turns
+from bot.organizations.rules.organization import OrganizationKey
+from bot.store.engine import Transaction
 
 log = structlog.get_logger(__name__)
 
 HEALTH = "/healthz"
-# Requests of one client in one process; what is beyond is declined before it is read.
+# Requests of one client in one process; more are declined before they are read.
 MOST_AT_ONCE = 200
+# Pace of the answers to a client that retries at once, after the first few. Each answer is delayed
+# by a second at most.
+BETWEEN_DECLINES_SECONDS, FREE_DECLINES, LONGEST_HOLD_SECONDS = 0.05, 10, 1.0
 FAULT = "Gatehouse had an internal error."
 HANG_UP_SECONDS = 0.5
 
 
 class Observe(Protocol):
-    """Is told of every request: client, data center, outcome, seconds waited for a turn."""
+    """Receives every request: client, data center, outcome, and seconds waited for a turn."""
 
     def __call__(self, client: str, data_center: str, outcome: str, waited: float) -> None:
-        """Must not raise."""
+        """Record a request; must not raise."""
 
 
 @dataclass(frozen=True)
 class GatewayParts:
-    """What the gateway is made of.
+    """The dependencies of the gateway.
 
-    `roots` are the API roots by data center; `schemes` those of `Authorization` that carry a token;
-    `representative` names the organization that a call counts against which names none.
+    `roots` are the API roots by data center; `schemes` are the `Authorization` schemes that carry a
+    token; `representative` returns the organization that a call without one counts against;
+    `is_listed` returns True if a data center lists an organization.
     """
 
     clients: Sequence[GatewayClient]
     roots: Mapping[str, URL]
     schemes: Sequence[str]
     representative: Callable[[str], Awaitable[str]]
+    is_listed: Callable[[OrganizationKey], Awaitable[bool]]
     forwarder: Forwarder
     turns: Turns
     redactor: Redactor
@@ -69,6 +81,8 @@ class Gateway:
     def __init__(self, parts: GatewayParts) -> None:
         self._parts = parts
         self._running: Counter[str] = Counter()
+        # The end of each client's paced answers.
+        self._paced_until: defaultdict[str, float] = defaultdict(float)
         self._hidden: set[str] = set()
         self._idle = asyncio.Event()
         self._idle.set()
@@ -77,11 +91,12 @@ class Gateway:
         self.addresses: list[str] = []
 
     async def listen(self, host: str, port: int, connections: Connections) -> None:
-        """Begin to listen.
+        """Start to listen.
 
         Raises:
-            OSError: The address is taken, or is none of this machine.
+            OSError: The address is in use, or doesn't belong to this machine.
         """
+        connections.unreadable = answers.unreadable
         runner = web.ServerRunner(
             web.Server(self.handle, access_log=None), shutdown_timeout=HANG_UP_SECONDS
         )
@@ -96,7 +111,7 @@ class Gateway:
         log.info("gateway.listening", addresses=self.addresses)
 
     async def stop(self, seconds: float) -> None:
-        """Take no new requests, send away who waits, and let what was sent come to its end."""
+        """Accept no new requests, dismiss waiting ones, and let calls in progress finish."""
         self._is_stopping = True
         self._parts.turns.stop()
         if self._runner is None:
@@ -110,15 +125,21 @@ class Gateway:
                 await self._idle.wait()
         await self._runner.cleanup()
 
+    async def count_waiting(self, _tx: Transaction) -> int:
+        """Return the number of calls that wait in this process."""
+        return self._parts.turns.waiting.total()
+
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Answer one request; never with a traceback, and never with anything of a credential."""
+        """Answer one request, never with a traceback or any part of a credential."""
         if request.raw_path.partition("?")[0] == HEALTH and request.method == "GET":
-            return web.Response(text="ok")
-        note = _Note()
+            return web.Response(text="ok", headers=answers.OWN)
+        note, began = _Note(), asyncio.get_running_loop().time()
         try:
             return await self._answer(request, note)
         except GatehouseError as error:
             note.seen.outcome = answers.word_of(error)
+            if answers.is_for_nothing(error):
+                await self._hold_back(note.client, began)
             return self._short(request, answers.as_answer(error))
         except Exception:
             note.seen.outcome = "broken"
@@ -127,8 +148,18 @@ class Gateway:
         finally:
             self._tell(request, note)
 
+    async def _hold_back(self, client: str, began: float) -> None:
+        """Delay the answer to a client that retries at once, unless its request has waited."""
+        now = asyncio.get_running_loop().time()
+        most = FREE_DECLINES * BETWEEN_DECLINES_SECONDS + LONGEST_HOLD_SECONDS
+        ahead = max(0.0, self._paced_until[client] - now) + BETWEEN_DECLINES_SECONDS
+        self._paced_until[client] = now + min(ahead, most)
+        held = min(ahead, most) - FREE_DECLINES * BETWEEN_DECLINES_SECONDS - (now - began)
+        if held > 0 and not self._is_stopping:
+            await asyncio.sleep(held)
+
     def _short(self, request: web.BaseRequest, answer: web.Response) -> web.Response:
-        """An answer of our own; what is left of a body is not read, so the connection ends."""
+        """Return an answer of the gateway's own; unread body data ends the connection."""
         if request.can_read_body and not request.content.is_eof():
             answer.force_close()
         if self._is_stopping:
@@ -140,7 +171,8 @@ class Gateway:
             raise Stopping("Gatehouse is being restarted. Nothing was sent.")
         client = self._client(request)
         note.client = client.name
-        target = target_of(request.raw_path, self._parts.roots)
+        roots = {center: root.raw_path for center, root in self._parts.roots.items()}
+        target = target_of(request.raw_path, roots)
         note.target = target
         headers = self._permitted(request, client, target)
         if self._running[client.name] >= MOST_AT_ONCE:
@@ -163,7 +195,7 @@ class Gateway:
         if client is None:
             raise unauthorized()
         if client.name not in self._hidden:
-            # The last line of defence: whatever is logged from now on, the token is not.
+            # Last safeguard: keep the token out of everything logged from here on.
             self._parts.redactor.add(next(iter(tokens)))
             self._hidden.add(client.name)
         return client
@@ -171,9 +203,9 @@ class Gateway:
     def _permitted(
         self, request: web.BaseRequest, client: GatewayClient, target: Target
     ) -> list[tuple[str, str]]:
-        """The headers to send; raises where the request is not to be made at all."""
+        """Return the headers to send; raise if the client may not make the request."""
         client.require(request.method, target.data_center)
-        for organization_id in (target.organization_id, target.path_organization_id):
+        for organization_id in (target.organization_id, *target.path_organizations):
             if organization_id is not None:
                 key = OrganizationKey(target.data_center, organization_id)
                 client.require_organization(key)
@@ -207,11 +239,16 @@ class Gateway:
             body.close()
 
     async def _key(self, client: GatewayClient, target: Target) -> OrganizationKey:
-        """Whom the call counts against; without an organization, as a listing does."""
-        organization_id = target.organization_id
-        if organization_id is None:
-            organization_id = await self._parts.representative(target.data_center)
-        key = OrganizationKey(target.data_center, organization_id)
+        """Return the key that the call counts against; by default, that of the listings."""
+        center = target.data_center
+        if client.organizations is None:
+            named = {target.organization_id, *filter(str.isdigit, target.path_organizations)}
+            for organization_id in named - {None}:
+                if not await self._parts.is_listed(OrganizationKey(center, str(organization_id))):
+                    raise forbidden(f"{center} does not list the organization {organization_id}.")
+        if target.organization_id is not None:
+            return OrganizationKey(center, target.organization_id)
+        key = OrganizationKey(center, await self._parts.representative(center))
         client.require_organization(key)
         return key
 
@@ -219,7 +256,8 @@ class Gateway:
         center = note.target.data_center if note.target else ""
         seen = note.seen
         self._parts.observe(note.client, center, seen.outcome, seen.waited)
-        # Whoever reaches the port can ask without end; the metrics count them.
+        # Not logged, because anyone who reaches the port can cause any number; the metrics count
+        # them.
         write = log.info if note.client else log.debug
         write(
             "gateway request",
@@ -235,7 +273,7 @@ class Gateway:
 
 
 class _Note:
-    """What is known of a request so far."""
+    """The facts known about a request so far."""
 
     def __init__(self) -> None:
         self.client = ""
@@ -245,15 +283,12 @@ class _Note:
 
 
 def _address(root: URL, target: Target, key: OrganizationKey) -> URL:
-    """The same path and query under the data center's root, naming whom the call counts against."""
+    """Return the service's URL, naming the organization that the call counts against."""
     query = target.query
     if target.organization_id is None and key.organization_id:
         named = f"{ORGANIZATION}={key.organization_id}"
         query = f"{query}&{named}" if query else named
-    base = str(root).rstrip("/")
-    url = URL(f"{base}/{target.path}{'?' if query else ''}{query}", encoded=True)
-    if url.origin() != root.origin() or not url.raw_path.startswith(
-        root.raw_path.rstrip("/") + "/"
-    ):
+    url = URL(f"{root.origin()}{target.path}{'?' if query else ''}{query}", encoded=True)
+    if url.origin() != root.origin() or url.raw_path != target.path:
         raise malformed("The path leads out of the data center's root.")
     return url

@@ -1,19 +1,19 @@
-"""`python -m bot gateway-token`: a new token for a client, and what to put into the settings."""
+"""`python -m bot gateway-token`: prints a new token for a client, and the settings for it."""
 
 import secrets
 
-from bot.model.gateway import token_hash
+from bot.gateway.rules.rights import token_hash
 
 _BYTES = 32
 
 
 def new_token() -> str:
-    """A token that nobody can guess; the prefix says whose it is, for who finds one."""
+    """Return a random token; its prefix identifies it as Gatehouse's if someone finds it."""
     return f"ghgw_{secrets.token_urlsafe(_BYTES)}"
 
 
 def token_lines(token: str) -> str:
-    """What the command prints."""
+    """Return the lines that the command prints."""
     return (
         f"token: {token}\n"
         f"token_sha256: {token_hash(token)}\n\n"

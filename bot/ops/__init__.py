@@ -1,1 +1,1 @@
-"""Operating the bot: logs, metrics, the doctor, the manifest and the command line."""
+"""Operations: logs, the clock, secrets, the event loop and the watchdog."""

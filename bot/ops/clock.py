@@ -1,4 +1,4 @@
-"""The clock, as a value that is passed in, so that tests own the time."""
+"""The clock, passed in as a value so that tests control the time."""
 
 import asyncio
 import time
@@ -9,7 +9,7 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """What the bot needs of time."""
+    """The clock functions that the bot needs."""
 
     def now(self) -> datetime:
         """Return the wall-clock time, aware, in UTC."""
@@ -24,7 +24,7 @@ class Clock(Protocol):
         ...
 
     async def sleep(self, seconds: float) -> None:
-        """Return after so many seconds."""
+        """Sleep for the given seconds."""
         ...
 
 
@@ -35,23 +35,23 @@ def since_boot() -> float:
 
 
 def boot_id() -> str:
-    """Return what names this boot of the machine; "" where the system doesn't (not Linux)."""
+    """Return an id of this boot of the machine; "" where the system has none (not Linux)."""
     with suppress(OSError):
         return Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
     return ""
 
 
 def machine_offset() -> float:
-    """Return the machine's wall-clock time of now less the seconds since boot."""
+    """Return the wall-clock time minus the seconds since boot."""
     return time.time() - since_boot()
 
 
 class SystemClock:
     """The machine's clock.
 
-    The wall time is read at the start and carried on by the clock of the time since boot, so a
-    clock that is set while the bot runs moves nothing: a slot of a minute stays a minute long.
-    `bot.workflows.clock_watch` renews it where the machine's clock was set right.
+    The wall time is read once and carried on by the clock that counts from boot, so resetting the
+    machine's clock doesn't stretch or shrink a running minute. `bot.checks.clock_watch` adopts a
+    corrected clock.
     """
 
     def __init__(self) -> None:

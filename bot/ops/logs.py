@@ -1,4 +1,4 @@
-"""Logs: structlog, one line an event, no secret in any."""
+"""Logging with structlog: one line per event, without secrets."""
 
 import logging
 import sys
@@ -10,7 +10,7 @@ import structlog
 from bot.ops.redaction import Redactor
 from bot.ops.terminal import on_one_line
 
-# Libraries that tell more than anybody wants to know; of Bolt see `bolt_logger`.
+# Libraries whose logs are too chatty; for Bolt see `bolt_logger`.
 QUIETER = {
     "slack_bolt": logging.ERROR,
     "slack_sdk": logging.WARNING,
@@ -21,7 +21,7 @@ QUIETER = {
 
 
 def bolt_logger() -> logging.Logger:
-    """Return the logger for Bolt, which tells of nothing but errors."""
+    """Return the logger for Bolt, which logs errors only."""
     logger = logging.getLogger("bolt")
     logger.setLevel(logging.ERROR)
     return logger
@@ -33,7 +33,7 @@ def configure_logs(level: str, style: str, redactor: Redactor) -> None:
     Args:
         level: As `LOG_LEVEL`.
         style: `json`, or `console` for people.
-        redactor: Knows what must never be seen.
+        redactor: Knows the secrets to remove.
     """
     shared: list[structlog.typing.Processor] = [
         structlog.contextvars.merge_contextvars,
@@ -65,16 +65,16 @@ def configure_logs(level: str, style: str, redactor: Redactor) -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level)
-    # A library's warnings are lines of the log too.
+    # Libraries' warnings go to the log too.
     logging.captureWarnings(capture=True)
-    # What cannot be formatted would be printed as it is, with what must not be seen.
+    # Otherwise a record that can't be formatted is printed raw, secrets included.
     logging.raiseExceptions = False
     for name, least in QUIETER.items():
         logging.getLogger(name).setLevel(max(least, root.level))
 
 
 def printable(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> Any:  # noqa: ANN401
-    """Keep each record on its line, and a terminal's commands out of it; JSON does so by itself."""
+    """Keep records on one line and without terminal commands; JSON needs no help with that."""
     return {
         key: _escaped(value, has_lines=key == "exception") if isinstance(value, str) else value
         for key, value in event.items()
@@ -89,15 +89,15 @@ def _escaped(text: str, *, has_lines: bool) -> str:
 def without_secrets(
     redactor: Redactor,
 ) -> Callable[[Any, str, MutableMapping[str, Any]], MutableMapping[str, Any]]:
-    """Return a processor that takes every secret out, wherever in the record it stands."""
+    """Return a processor that removes every secret, wherever it is in the record."""
 
     def clean(value: object) -> object:
         if isinstance(value, str):
             return redactor.clean(value)
         if isinstance(value, dict):
-            return {clean(key): clean(one) for key, one in value.items()}
+            return {clean(key): clean(element) for key, element in value.items()}
         if isinstance(value, list | tuple):
-            return [clean(one) for one in value]
+            return [clean(element) for element in value]
         return value if isinstance(value, int | float | None) else redactor.clean(repr(value))
 
     def process(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> Any:  # noqa: ANN401

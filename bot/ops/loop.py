@@ -1,31 +1,25 @@
-"""The event loop of the program: looking up a host's name holds up nothing else.
+"""The program's event loop, in which slow DNS look-ups don't block other work.
 
-asyncio looks names up in the same few threads that all other work in threads shares, and waits for
-them at its end. A name server that does not answer keeps a look-up for 10 to 40 seconds: with one
-such host a stop took that long, and with a few of them nothing else was done.
+asyncio resolves names in the small thread pool that all other threaded work shares, and waits for
+those threads at shutdown. An unresponsive name server keeps a look-up busy for 10 to 40 seconds:
+one such host delayed a stop by that long, and a few of them blocked everything else.
 """
 
 import asyncio
 import socket
-import sys
 import threading
 from collections.abc import Coroutine
 from contextlib import suppress
 from typing import Any, TypeVar
-
-# A thread that computes gives the interpreter away after so long. The loop asks for it after each
-# call of the system, several times for each acknowledgement: with Python's 5 ms a computation of
-# 20 ms kept it from a command for just as long.
-SWITCH_SECONDS = 0.0005
 
 Result = TypeVar("Result")
 Looked = list[tuple[Any, ...]]
 
 
 class NamingLoop(asyncio.SelectorEventLoop):
-    """Looks each name up in a thread of its own, once for all who ask meanwhile.
+    """Resolves each name in its own thread, shared by concurrent callers.
 
-    The threads end with the program, whatever they wait for.
+    The threads are daemons: they end with the program.
     """
 
     def __init__(self) -> None:
@@ -42,7 +36,7 @@ class NamingLoop(asyncio.SelectorEventLoop):
         proto: int = 0,
         flags: int = 0,
     ) -> Looked:
-        """As `socket.getaddrinfo`; who gives up waiting takes the answer from nobody else."""
+        """As `socket.getaddrinfo`; a caller that gives up doesn't cancel it for others."""
         wanted = (host, port, family, type, proto, flags)
         answer = self._looking_up.get(wanted)
         if answer is None:
@@ -57,7 +51,7 @@ class NamingLoop(asyncio.SelectorEventLoop):
             found = socket.getaddrinfo(*wanted)
         except Exception as error:  # noqa: BLE001 - raised where it is waited for
             found = error
-        # Closed meanwhile: nobody waits any more.
+        # The loop has closed, so nobody waits.
         with suppress(RuntimeError):
             self.call_soon_threadsafe(self._answer, wanted, found)
 
@@ -77,7 +71,6 @@ class NamingLoop(asyncio.SelectorEventLoop):
 
 
 def run(program: Coroutine[Any, Any, Result]) -> Result:
-    """As `asyncio.run`, in a `NamingLoop`, with threads that let the loop go first."""
-    sys.setswitchinterval(SWITCH_SECONDS)
+    """Like `asyncio.run`, in a `NamingLoop`."""
     with asyncio.Runner(loop_factory=NamingLoop) as runner:
         return runner.run(program)

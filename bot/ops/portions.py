@@ -1,4 +1,4 @@
-"""Long work in portions, with pauses in which others are answered."""
+"""Long work in portions, with pauses for other work."""
 
 from collections.abc import AsyncIterator, Iterable
 from itertools import islice
@@ -6,8 +6,8 @@ from typing import TypeVar
 
 from bot.ops.clock import Clock
 
-# A portion has so much of the event loop's time, and others have the rest. With no pause each step
-# of an acknowledgement would wait for another portion.
+# The share of the event loop's time for portions. Without pauses, each step of an acknowledgement
+# would wait for another portion.
 SHARE = 0.125
 LONGEST_PAUSE_SECONDS = 0.05
 
@@ -16,16 +16,16 @@ Portion = TypeVar("Portion")
 
 
 async def in_portions(items: Iterable[Item], count: int) -> AsyncIterator[list[Item]]:
-    """Yield so many of the items at a time."""
+    """Yield the items, `count` at a time."""
     rest = iter(items)
     while portion := list(islice(rest, count)):
         yield portion
 
 
 async def with_pauses(portions: AsyncIterator[Portion], clock: Clock) -> AsyncIterator[Portion]:
-    """Yield the portions; before each but the first, a pause for as long as its share asks for.
+    """Yield the portions, pausing before all but the first to keep to their share of time.
 
-    What is one portion is there at once.
+    A single portion is yielded at once.
     """
     began, is_first = clock.monotonic(), True
     async for portion in portions:

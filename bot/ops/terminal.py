@@ -1,10 +1,12 @@
-"""What is printed for people: names and words of others stay on their line."""
+"""Text for terminals: outside names and words stay on their line."""
 
 
 def on_one_line(text: str) -> str:
-    r"""Return a text for a terminal: what would move its cursor, or is not seen, as escapes.
+    r"""Return text for a terminal, with control and invisible characters as escapes.
 
     >>> on_one_line("a\x1b[2J\nb")
     'a\\x1b[2J\\nb'
     """
-    return "".join(one if one.isprintable() else repr(one)[1:-1] for one in text)
+    return "".join(
+        character if character.isprintable() else repr(character)[1:-1] for character in text
+    )

@@ -1,4 +1,4 @@
-"""The settings: the only reader of the environment; `settings_problems` says what is wrong."""
+"""The settings: the only reader of the environment; `bot.settings.problems` has the errors."""
 
 import json
 from collections.abc import Mapping
@@ -16,11 +16,11 @@ from pydantic import (
 )
 from yarl import URL
 
-from bot.database_url import server_address
-from bot.model.durations import parse_duration
-from bot.model.policies import EVERY_FLOW, FlowPolicy
+from bot.approvals.rules.durations import parse_duration
+from bot.approvals.rules.policies import EVERY_FLOW, AutomaticRule, FlowPolicy
+from bot.ops.secrets import is_loopback
 from bot.permissions import EVERY_FULL_MEMBER, Policy, Role
-from bot.settings.gateway import ClientName, ClientSettings
+from bot.settings.gateway import ClientName, ClientSettings, ReservePath, ReserveSettings
 from bot.settings.problems import (
     EXAMPLES,
     SettingsError,
@@ -28,21 +28,24 @@ from bot.settings.problems import (
     problem_of,
     problems_between,
 )
-from bot.settings.secrets import is_loopback
+from bot.store.database_url import connection_parameters
 
 __all__ = ["DATA_CENTERS", "EXAMPLES", "Settings", "SettingsError", "read_settings", "revealed"]
 
 DATA_CENTERS = ("com", "eu", "in", "com.au", "jp", "ca", "com.cn", "sa")
 LONGEST_CACHE_SECONDS = 7 * 24 * 3600
 LONGEST_RETAIN_DAYS = 100 * 365
-# As in a listing.
+# The same limit as for listed organizations.
 LONGEST_ORGANIZATION_ID = 64
 FLOW_SID = r"^FW[0-9a-fA-F]{32}$"
+AUDIT_KEY_UNUSED = (
+    "is not used any more: the audit has no key, and the database is trusted. Remove the setting."
+)
 DataCenter = Literal["com", "eu", "in", "com.au", "jp", "ca", "com.cn", "sa"]
 
 
 def _from_json(value: object) -> object:
-    """Read JSON where the environment has a text; an error says where."""
+    """Parse JSON given as a string; an error gives the position."""
     if not isinstance(value, str):
         return value
     try:
@@ -54,7 +57,7 @@ def _from_json(value: object) -> object:
 
 
 def _without_repetitions(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """Refuse a name that is there twice: the last one would win unseen."""
+    """Refuse a repeated name: the last one would silently win."""
     names = [name for name, _ in pairs]
     for name in names:
         if names.count(name) > 1:
@@ -63,7 +66,7 @@ def _without_repetitions(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 
 def _safe_address(value: str) -> str:
-    """Take https anywhere, http only on this machine: a credential travels in the address."""
+    """Accept https anywhere, http only on this machine: credentials go to this address."""
     try:
         url = URL(value)
     except ValueError:
@@ -113,7 +116,7 @@ def _in_small_letters(value: object) -> object:
     return value.lower() if isinstance(value, str) else value
 
 
-# As the specification writes plans: "Free", "Standard".
+# Plans as the specification spells them: "Free", "Standard".
 Plan = Annotated[
     Literal["free", "standard", "professional", "premium", "enterprise"],
     BeforeValidator(_in_small_letters),
@@ -131,7 +134,7 @@ Secret = Annotated[SecretStr, Field(min_length=1)]
 
 
 def revealed(secret: SecretStr | None) -> str | None:
-    """Return the value of a secret, for the one place that needs it."""
+    """Return a secret's value, for the one place that needs it."""
     return None if secret is None else secret.get_secret_value()
 
 
@@ -147,7 +150,7 @@ class OAuthSettings(BaseModel):
 
 
 class DataCenterSettings(BaseModel):
-    """How one data center is reached: one of the two credentials, and its own address if any."""
+    """Access to one data center: one of two credentials, and its own address if any."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -169,8 +172,23 @@ class DataCenterSettings(BaseModel):
         return found
 
 
+class AutomaticSettings(BaseModel):
+    """The people whose requests a flow's policy approves automatically."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    requesters: NamedIds = Field(alias="from")
+    longest: Duration
+    a_day: int = Field(ge=1, le=1000)
+
+    @property
+    def rule(self) -> AutomaticRule:
+        """The same as a rule."""
+        return AutomaticRule(self.requesters, self.longest, self.a_day)
+
+
 class FlowPolicySettings(BaseModel):
-    """What holds for the requests of a flow; each key is optional."""
+    """The policy for requests of one flow; each key is optional."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -180,10 +198,12 @@ class FlowPolicySettings(BaseModel):
     longest: Duration | None = None
     escalate_after: Duration | None = None
     escalate_to: NamedIds | None = None
+    auto: AutomaticSettings | None = None
+    auto_remove: bool | None = None
 
     @property
     def policy(self) -> FlowPolicy:
-        """The same, as the rules take it."""
+        """The same as a rule."""
         return FlowPolicy(
             self.approvers,
             self.approvals_needed,
@@ -191,6 +211,8 @@ class FlowPolicySettings(BaseModel):
             self.longest,
             self.escalate_after,
             self.escalate_to,
+            self.auto.rule if self.auto else None,
+            self.auto_remove,
         )
 
 
@@ -217,8 +239,12 @@ class Settings(BaseModel):
     inventory_base_url: Address | None = None
     inventory_auth: Literal["query", "header"] = "query"
     inventory_auth_header: str = "Bearer {token}"
+    inventory_scope: str = Field(default="ServiceInventory.settings.READ", min_length=1)
     inventory_default_plan: Plan = "free"
     inventory_plans: Annotated[dict[str, Plan], Json] = Field(default_factory=dict)
+    inventory_reserve: Annotated[dict[ReservePath, ReserveSettings], Json] = Field(
+        default_factory=dict
+    )
     inventory_cache_seconds: float = Field(default=300, ge=0, le=LONGEST_CACHE_SECONDS)
     inventory_watch: bool = True
     flow_base_url: Address | None = None
@@ -246,37 +272,34 @@ class Settings(BaseModel):
     gateway_port: int | None = Field(default=None, ge=0, le=65535)
     gateway_host: str = "127.0.0.1"
     gateway_clients: Annotated[dict[ClientName, ClientSettings], Json] = Field(default_factory=dict)
-    audit_key: SecretStr | None = None
+    # No longer used; setting it logs a warning.
+    audit_key: str | None = Field(default=None, repr=False)
     audit_witness: bool = True
     retain_days: float = Field(default=400, gt=0, le=LONGEST_RETAIN_DAYS)
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
     log_format: Literal["json", "console"] = "json"
 
     @property
-    def audit_key_bytes(self) -> bytes | None:
-        """The key of the audit chain."""
-        key = revealed(self.audit_key)
-        return None if key is None else key.encode()
-
-    @property
     def named_organizations(self) -> dict[str, str]:
         """The `organization_id` of each data center that has one configured."""
         centers = self.inventory_data_centers.items()
-        return {str(name): one.organization_id for name, one in centers if one.organization_id}
+        return {
+            str(name): center.organization_id for name, center in centers if center.organization_id
+        }
 
     @property
     def policy(self) -> Policy:
-        """What the settings say about permissions; flows by SID in capitals, as case is nothing."""
+        """The permissions in the settings, with flows by upper-case SID."""
         aliases, approvers = self.flow_aliases, self.flow_approvers
         by_sid = {aliases.get(name, name).upper(): ids for name, ids in approvers.items()}
         policies = {
-            (name if name == EVERY_FLOW else aliases.get(name, name)).upper(): one.policy
-            for name, one in self.flow_policies.items()
+            (name if name == EVERY_FLOW else aliases.get(name, name)).upper(): flow_policy.policy
+            for name, flow_policy in self.flow_policies.items()
         }
         return Policy(self.roles, by_sid, self.allow_self_approval, self.access_contact, policies)
 
     def missing_for(self, service: Literal["inventory", "flow", "email"]) -> tuple[str, ...]:
-        """Return the names of the settings that a service still needs; none when it can be used."""
+        """Return the settings that a service still needs; empty if it can be used."""
         needed: dict[str, dict[str, object]] = {
             "inventory": {"INVENTORY_DATA_CENTERS": self.inventory_data_centers},
             "flow": {
@@ -289,14 +312,14 @@ class Settings(BaseModel):
         return tuple(name for name, value in needed[service].items() if not value)
 
     def secrets(self) -> list[str]:
-        """Return every configured secret value, for whoever must keep it out of sight."""
+        """Return every configured secret value, to be kept out of logs and messages."""
         found: list[str] = []
         _collect(self, found)
-        return [one for one in (*found, self._database_password()) if one]
+        return [secret for secret in (*found, self._database_password()) if secret]
 
     def _database_password(self) -> str | None:
         url = self.database_url.get_secret_value()
-        return None if url.startswith("sqlite:") else server_address(url).password
+        return None if url.startswith("sqlite:") else connection_parameters(url).get("password")
 
 
 def _collect(value: object, found: list[str]) -> None:
@@ -307,19 +330,19 @@ def _collect(value: object, found: list[str]) -> None:
             if name != "database_url":
                 _collect(getattr(value, name), found)
     elif isinstance(value, Mapping):
-        for one in value.values():
-            _collect(one, found)
+        for entry in value.values():
+            _collect(entry, found)
 
 
-# Stands in for a required setting that is missing or wrong, while the others are looked at.
+# Replaces missing or invalid required settings while the others are checked.
 PLACEHOLDERS = {"slack_bot_token": "xoxb-", "alerts_channel": "C0", "approvals_channel": "C0"}
 
 
 def read_settings(environment: Mapping[str, str]) -> Settings:
-    """Return the settings of the environment; an empty value is as none.
+    """Return the settings of the environment; an empty value counts as not set.
 
     Raises:
-        SettingsError: Some are wrong or missing; all of them are named at once.
+        SettingsError: Some settings are wrong or missing; the error names all of them.
     """
     given = {
         name: environment[name.upper()].strip()
@@ -329,8 +352,8 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
     try:
         settings, wrong, problems = Settings.model_validate(given), set[str](), list[str]()
     except ValidationError as error:
-        wrong = {str(one["loc"][0]) for one in error.errors()}
-        problems = [problem_of(one) for one in error.errors(include_input=False)]
+        wrong = {str(detail["loc"][0]) for detail in error.errors()}
+        problems = [problem_of(detail) for detail in error.errors(include_input=False)]
         right = {name: value for name, value in given.items() if name not in wrong}
         settings = Settings.model_validate({**PLACEHOLDERS, **right})
     problems += problems_between(given, settings, wrong) + mistyped_problems(environment)

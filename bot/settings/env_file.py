@@ -1,38 +1,83 @@
-"""The file of further settings that `GATEHOUSE_ENV_FILE` names."""
+r"""The settings file that `GATEHOUSE_ENV_FILE` names.
 
-from collections.abc import Mapping
+A line is empty, a comment (`# …`) or `NAME=value`; `export ` may stand before the name. A value is
+
+- `'literal'`, up to the next single quote;
+- `"quoted"`, in which `\"` and `\\` stand for `"` and `\`; other backslashes are refused;
+- bare, up to the end of the line or a `#` after a blank.
+
+A value ends with its line, `$` means nothing, and a name is set once.
+"""
+
+import os
+import re
+import stat
+from collections.abc import MutableMapping
+from pathlib import Path
 
 from bot.settings.problems import SettingsError
 
 ENV_FILE = "GATEHOUSE_ENV_FILE"
+ASSIGNMENT = re.compile(r"(?:export[ \t]+)?([A-Za-z_][A-Za-z0-9_]*)[ \t]*=(.*)")
+QUOTED = re.compile(r"""'([^']*)'|"((?:[^"\\]|\\["\\])*)\"""")
+COMMENT = re.compile(r"[ \t]#")
+UNREADABLE = "cannot be read; write NAME='value' on one line"
 
 
-def with_env_file(environment: Mapping[str, str]) -> Mapping[str, str]:
-    """Return the environment with the settings of its file, where it names one.
-
-    The environment wins over the file. Values are taken as they are: nothing in them is replaced.
+def load_env_file(environment: MutableMapping[str, str]) -> None:
+    """Add the settings of the file that the environment names; the environment wins.
 
     Raises:
-        SettingsError: The file cannot be read, or a line of it is no `NAME=value`.
+        SettingsError: The file or a line is unreadable, or anyone can write to the file.
     """
     path = environment.get(ENV_FILE, "").strip()
     if not path:
-        return environment
-    # Most have no such file, and start without what reads it.
-    from dotenv import dotenv_values
-
+        return
     try:
-        # Opened here: the library takes a file that is not there for an empty one.
-        with open(path, encoding="utf-8") as file:  # noqa: PTH123 - a stream for the library
-            found = dotenv_values(stream=file, interpolate=False)
+        with Path(path).open(encoding="utf-8-sig", newline="\n") as file:
+            mode = os.fstat(file.fileno()).st_mode
+            lines = file.read().split("\n")
     except (OSError, UnicodeDecodeError) as error:
-        raise SettingsError([_unreadable(path, error)]) from None
-    unset = [name for name, value in found.items() if value is None]
-    if unset:
-        raise SettingsError([f"{ENV_FILE} {path}: “{unset[0]}” has no value; write NAME=value"])
-    return {**{name: value or "" for name, value in found.items()}, **environment}
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        example = f"(example: {ENV_FILE}=/etc/gatehouse/env)"
+        raise SettingsError([f"{ENV_FILE} {path} cannot be read: {reason} {example}"]) from None
+    if stat.S_ISREG(mode) and mode & stat.S_IWOTH:
+        raise SettingsError([f"{ENV_FILE} {path} can be written by every user: chmod 600 {path}"])
+    for name, value in _settings(path, lines).items():
+        environment.setdefault(name, value)
 
 
-def _unreadable(path: str, error: OSError | UnicodeDecodeError) -> str:
-    reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-    return f"{ENV_FILE} {path} cannot be read: {reason} (example: {ENV_FILE}=/etc/gatehouse/env)"
+def _settings(path: str, lines: list[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    problems = []
+    for number, line in enumerate(lines, 1):
+        text = line.strip()
+        if not text or text.startswith("#"):
+            continue
+        assignment = ASSIGNMENT.fullmatch(text)
+        value = _value(assignment[2]) if assignment else None
+        if assignment is None or value is None or "\0" in value:
+            problems.append(f"{ENV_FILE} {path}, line {number}: {UNREADABLE}")
+        elif assignment[1] in found:
+            problems.append(f"{ENV_FILE} {path}, line {number}: sets {assignment[1]} again")
+        else:
+            found[assignment[1]] = value
+    if problems:
+        raise SettingsError(problems)
+    return found
+
+
+def _value(text: str) -> str | None:
+    """Return the value after a `=`, or None if it is ambiguous."""
+    start = text.lstrip(" \t")
+    if not start.startswith(("'", '"')):
+        return COMMENT.split(text, maxsplit=1)[0].strip()
+    quoted = QUOTED.match(start)
+    if quoted is None:
+        return None
+    rest = start[quoted.end() :]
+    if rest and not COMMENT.match(f" {rest.lstrip()}" if rest[0] in " \t" else rest):
+        return None
+    if quoted[1] is not None:
+        return quoted[1]
+    return re.sub(r"\\(.)", r"\1", quoted[2])

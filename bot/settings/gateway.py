@@ -1,4 +1,4 @@
-"""`GATEWAY_CLIENTS`: what an entry may say, and what is wrong between it and other settings."""
+"""`GATEWAY_CLIENTS` and `INVENTORY_RESERVE`: their fields and checks."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, field_validator
 
-from bot.model.gateway import METHODS, GatewayClient
-from bot.model.organizations.data_centers import DATA_CENTERS
-from bot.model.organizations.organization import OrganizationKey
+from bot.gateway.rules.rights import METHODS, GatewayClient
+from bot.organizations.rules.data_centers import DATA_CENTERS
+from bot.organizations.rules.organization import OrganizationKey
 
 if TYPE_CHECKING:
     from bot.settings import Settings
@@ -33,11 +33,21 @@ def _in_small_letters(value: object) -> object:
 
 
 OrganizationPath = Annotated[str, Field(max_length=80), AfterValidator(_organization)]
+ReservePath = Literal["*"] | OrganizationPath
 Method = Annotated[str, BeforeValidator(_in_capitals)]
 
 
+class ReserveSettings(BaseModel):
+    """Calls per minute and day left to programs that don't use Gatehouse."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    minute: int = Field(default=0, ge=0, lt=100)
+    day: int = Field(default=0, ge=0)
+
+
 class ClientSettings(BaseModel):
-    """A client of the gateway. Its token is not here, only its hash: see `gateway-token`."""
+    """A gateway client. Its token is stored only as a hash: see `gateway-token`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -58,24 +68,26 @@ class ClientSettings(BaseModel):
     @field_validator("methods")
     @classmethod
     def _are_methods(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        unknown = [one for one in value if one not in METHODS]
+        unknown = [method for method in value if method not in METHODS]
         if unknown:
             raise ValueError(f"must be a list of {', '.join(METHODS)}")
         return value
 
     def named(self, name: str) -> GatewayClient:
-        """The client of that name."""
+        """Return the client with this name."""
         keys = None
         if self.organizations != EVERY:
-            keys = frozenset(OrganizationKey.of_path(one) for one in self.organizations)
+            keys = frozenset(
+                OrganizationKey.of_path(organization) for organization in self.organizations
+            )
         return GatewayClient(name, self.token_sha256, keys, frozenset(self.methods), self.share)
 
 
 def gateway_problems(given: Mapping[str, str], settings: "Settings") -> list[tuple[str, str]]:
-    """What is wrong between the gateway's settings and others: the setting's name, and what."""
+    """Return problems between the gateway's and other settings, as (setting, problem)."""
     clients, port = settings.gateway_clients, settings.gateway_port
-    hashes = Counter(one.token_sha256 for one in clients.values())
-    same = [name for name, one in clients.items() if hashes[one.token_sha256] > 1]
+    hashes = Counter(client.token_sha256 for client in clients.values())
+    same = [name for name, client in clients.items() if hashes[client.token_sha256] > 1]
     problems = []
     if same:
         problems.append(f"gives the same token to {' and '.join(same)}")

@@ -1,20 +1,22 @@
-"""Names in the environment that look like settings and are none."""
+"""Environment variables that look like misspelled settings."""
 
 import re
 from collections.abc import Iterable, Mapping
 
-from bot.model.edit_distance import edit_distance
+from rapidfuzz.distance import OSA
 
 PREFIXES = re.compile(
     r"^(GATEHOUSE|GATEWAY|INVENTORY|FLOW|EMAIL|SLACK|APPROVALS?|AUDIT|METRICS?|REQUEST|REMIND|ROLES)_"
 )
-# Short or everybody's: something else of a similar name is no mistake.
+# Short or common names: a similar variable is probably not a mistake.
 COMMON = frozenset({"HOST", "PORT", "ROLES", "LOG_LEVEL", "LOG_FORMAT"})
 LONG_NAME = 12
+# Kubernetes sets these in every pod beside a Service named "gatehouse".
+SERVICE_LINK = re.compile(r"\w+_(SERVICE_(HOST|PORT)|PORT_[0-9]+_)\w*=|\w+_PORT=(tcp|udp)://")
 
 
 def mistyped(environment: Mapping[str, str], known: Iterable[str]) -> dict[str, str]:
-    """Return the names that are nearly those of settings, each with the setting that is meant."""
+    """Return likely misspellings of settings, each with the setting that is meant."""
     names = frozenset(known)
     found = {}
     for name, value in environment.items():
@@ -24,14 +26,18 @@ def mistyped(environment: Mapping[str, str], known: Iterable[str]) -> dict[str, 
 
 
 def unknown(environment: Mapping[str, str], known: Iterable[str]) -> list[str]:
-    """Return the names that begin like ours, and mean nothing."""
+    """Return names with our prefixes that are no settings."""
     names = frozenset(known)
-    return sorted(name for name in environment if name not in names and PREFIXES.match(name))
+    return sorted(
+        name
+        for name, value in environment.items()
+        if name not in names and PREFIXES.match(name) and not SERVICE_LINK.match(f"{name}={value}")
+    )
 
 
 def _meant(name: str, names: Iterable[str]) -> str | None:
     for known in sorted(names):
         most = 2 if len(known) >= LONG_NAME else 1
-        if edit_distance(name.upper(), known, most) <= most:
+        if OSA.distance(name.upper(), known, score_cutoff=most) <= most:
             return known
     return None

@@ -1,17 +1,16 @@
-"""What is said of settings that are wrong: the name, what is wrong, an example; never the value."""
+"""Error lines for wrong settings: name, problem, example; never the value."""
 
 import re
 from collections.abc import Collection, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from yarl import URL
 
-from bot.database_url import SCHEMES, TRUSTED_BY_THE_SYSTEM, AddressError, server_address
-from bot.model.policies import EVERY_FLOW
+from bot.approvals.rules.policies import EVERY_FLOW
+from bot.ops.secrets import secret_problems
 from bot.settings.gateway import gateway_problems
 from bot.settings.names import mistyped
-from bot.settings.secrets import secret_problems
+from bot.store.database_url import SCHEMES, AddressError, connection_parameters
 
 if TYPE_CHECKING:
     from bot.settings import Settings
@@ -36,8 +35,10 @@ EXAMPLES: Mapping[str, str] = {
     "INVENTORY_BASE_URL": "https://inventory.example.com/inventory/v1",
     "INVENTORY_AUTH": "query",
     "INVENTORY_AUTH_HEADER": "Bearer {token}",
+    "INVENTORY_SCOPE": "ServiceInventory.settings.READ",
     "INVENTORY_DEFAULT_PLAN": "free",
     "INVENTORY_PLANS": '{"10234695": "premium"}',
+    "INVENTORY_RESERVE": '{"eu/10234695": {"minute": 30, "day": 1000}}',
     "INVENTORY_CACHE_SECONDS": "300",
     "INVENTORY_WATCH": "on",
     "FLOW_BASE_URL": "https://flows.example.com",
@@ -71,14 +72,14 @@ EXAMPLES: Mapping[str, str] = {
 
 
 class SettingsError(Exception):
-    """Some settings are wrong; `problems` has one line each, with the name and an example."""
+    """Some settings are wrong; `problems` has a line for each, with name and example."""
 
     def __init__(self, problems: list[str]) -> None:
         super().__init__("\n".join(problems))
         self.problems = problems
 
 
-# pydantic's kinds of errors, in the words of who sets an environment variable.
+# pydantic's error types, worded for people who set environment variables.
 WORDS = {
     "missing": "is required",
     "bool_parsing": "must be on or off",
@@ -100,40 +101,40 @@ CHANNELS = frozenset({"ALERTS_CHANNEL", "APPROVALS_CHANNEL"})
 
 
 def problem_of(error: Any) -> str:  # noqa: ANN401 - pydantic's ErrorDetails
-    """Say what is wrong without the value, which may be a secret."""
+    """Describe the problem without the value, which may be a secret."""
     name = str(error["loc"][0]).upper()
     where = " → ".join(str(part) for part in error["loc"][1:] if part != "[key]")
-    what = WORDS.get(error["type"]) or _in_our_words(error["msg"])
+    problem = WORDS.get(error["type"]) or _in_our_words(error["msg"])
     if name in CHANNELS and error["type"] == "string_pattern_mismatch":
-        what = "doesn't look like a channel ID"
+        problem = "doesn't look like a channel ID"
     if name == "EMAIL_AUTH":
-        what = "must be bearer or basic with an API key: account passwords ended in Q4 2020"
-    return problem_line(name, f"{where}: {what}" if where else what)
+        problem = "must be bearer or basic with an API key: account passwords ended in Q4 2020"
+    return problem_line(name, f"{where}: {problem}" if where else problem)
 
 
 def _in_our_words(message: str) -> str:
     plain = message.removeprefix("Value error, ")
-    for theirs in ("Input should be", "String should", "Value should"):
-        if plain.startswith(theirs):
-            ours = "must be" if theirs.endswith("be") else "must"
-            return ours + plain.removeprefix(theirs)
+    for prefix in ("Input should be", "String should", "Value should"):
+        if plain.startswith(prefix):
+            ours = "must be" if prefix.endswith("be") else "must"
+            return ours + plain.removeprefix(prefix)
     return plain[:1].lower() + plain[1:]
 
 
-def problem_line(name: str, what: str) -> str:
-    """Return one line about one setting: its name, what is wrong, an example."""
-    return f"{name} {what} (example: {name}={EXAMPLES[name]})"
+def problem_line(name: str, problem: str) -> str:
+    """Return a setting's line: its name, the problem, an example."""
+    return f"{name} {problem} (example: {name}={EXAMPLES[name]})"
 
 
 def problems_between(
     given: Mapping[str, str], settings: "Settings", wrong: Collection[str]
 ) -> list[str]:
-    """Return what no single setting can see.
+    """Return problems that only show when settings are compared.
 
     Args:
-        given: What the environment has, by the settings' names.
-        settings: Those that are right; the defaults of the others.
-        wrong: The names of those that are wrong by themselves, which have had their line.
+        given: The environment, by the settings' names.
+        settings: The valid settings, and defaults for the others.
+        wrong: The names of invalid settings, which already have their lines.
     """
     problems = _slack_problems(given) + _database_problems(given) + _character_problems(given)
     if {"inventory_data_centers", "inventory_base_url"}.isdisjoint(wrong):
@@ -145,31 +146,37 @@ def problems_between(
         problems += _alias_problems(settings)
     if {"slack_api_url", "inventory_data_centers"}.isdisjoint(wrong):
         told = {problem.partition(" ")[0] for problem in problems}
-        weak = [one for one in secret_problems(given, settings) if one[0] not in told]
-        problems += [problem_line(*one) for one in weak]
+        weak = [
+            weak_secret
+            for weak_secret in secret_problems(given, settings)
+            if weak_secret[0] not in told
+        ]
+        problems += [problem_line(*weak_secret) for weak_secret in weak]
     if {"flow_aliases", "flow_approvers"}.isdisjoint(wrong):
         problems += _flow_problems("FLOW_APPROVERS", settings.flow_approvers, settings)
     if {"flow_aliases", "flow_policies"}.isdisjoint(wrong):
         named = [name for name in settings.flow_policies if name != EVERY_FLOW]
         problems += _flow_problems("FLOW_POLICIES", named, settings) + _policy_problems(settings)
     if {"gateway_clients", "gateway_port", "port", "inventory_data_centers"}.isdisjoint(wrong):
-        problems += [problem_line(*one) for one in gateway_problems(given, settings)]
+        problems += [
+            problem_line(*gateway_problem) for gateway_problem in gateway_problems(given, settings)
+        ]
     return problems
 
 
 def mistyped_problems(environment: Mapping[str, str]) -> list[str]:
-    """Return a line for each name that is nearly a setting's: what it was meant to say is lost."""
+    """Return a line for each misspelled setting: its value is ignored."""
     return [
         problem_line(meant, f"is probably meant by {name}, which is no setting: correct the name")
         for name, meant in mistyped(environment, EXAMPLES).items()
     ]
 
 
-# Of which a value may have several lines.
+# These values may have several lines.
 JSON_SETTINGS = frozenset(
     {
         *("roles", "inventory_data_centers", "inventory_plans", "flow_aliases", "flow_approvers"),
-        *("flow_policies", "gateway_clients"),
+        *("flow_policies", "gateway_clients", "inventory_reserve"),
     }
 )
 
@@ -183,7 +190,6 @@ def _character_problems(given: Mapping[str, str]) -> list[str]:
 
 
 def _version_problems(settings: "Settings") -> list[str]:
-    """The program puts the version into the path by itself."""
     addresses = {
         "FLOW_BASE_URL": (settings.flow_base_url, "/v2"),
         "EMAIL_BASE_URL": (settings.email_base_url, "/v3"),
@@ -196,7 +202,6 @@ def _version_problems(settings: "Settings") -> list[str]:
 
 
 def _alias_problems(settings: "Settings") -> list[str]:
-    """Aliases that lead to another flow than they seem to."""
     aliases = settings.flow_aliases
     problems = [
         problem_line("FLOW_ALIASES", f"has the alias “{alias}”, which is another flow's SID")
@@ -209,8 +214,8 @@ def _alias_problems(settings: "Settings") -> list[str]:
     both = [alias for alias in aliases if len(by_name[alias.casefold()]) > 1]
     if both:
         named = " and ".join(f"“{alias}”" for alias in both)
-        what = f"has {named}, which only case tells apart, for different flows"
-        problems.append(problem_line("FLOW_ALIASES", what))
+        problem = f"has {named}, which only case tells apart, for different flows"
+        problems.append(problem_line("FLOW_ALIASES", problem))
     return problems
 
 
@@ -227,8 +232,8 @@ def _slack_problems(given: Mapping[str, str]) -> list[str]:
         )
     for name, prefix in (("slack_bot_token", "xoxb-"), ("slack_app_token", "xapp-")):
         if given.get(name, prefix).startswith(('"', "'")):
-            what = f"must start with {prefix}, and starts with a quote: take the quotes away"
-            problems.append(problem_line(name.upper(), what))
+            problem = f"must start with {prefix}, and starts with a quote: take the quotes away"
+            problems.append(problem_line(name.upper(), problem))
         elif not given.get(name, prefix).startswith(prefix):
             problems.append(problem_line(name.upper(), f"must start with {prefix}"))
     return problems
@@ -253,19 +258,15 @@ def _database_problem(url: str) -> str | None:
 
 def _server_problem(url: str) -> str | None:
     try:
-        address = server_address(url)
+        connection_parameters(url)
     except AddressError as error:
         return str(error)
-    for name in ("sslrootcert", "sslcert", "sslkey", "sslcrl"):
-        path = address.options.get(name)
-        if path and path != TRUSTED_BY_THE_SYSTEM and not Path(path).is_file():
-            return f"names a file in {name} that is not there"
     return None
 
 
 def _inventory_problems(settings: "Settings") -> list[str]:
     centers = settings.inventory_data_centers
-    dependent: list[str] = [name for name, one in centers.items() if one.base_url is None]
+    dependent: list[str] = [name for name, center in centers.items() if center.base_url is None]
     return _base_url_problems(settings.inventory_base_url, dependent) if dependent else []
 
 
@@ -281,14 +282,13 @@ def _base_url_problems(base_url: str | None, dependent: list[str]) -> list[str]:
 
 
 def _flow_problems(setting: str, names: Collection[str], settings: "Settings") -> list[str]:
-    """What is wrong with the flows that a setting names, by alias or SID."""
     sids = [settings.flow_aliases.get(name, name) for name in names]
     unknown = [
         problem_line(setting, f"names “{sid}”, which is neither an alias nor a flow SID")
         for sid in sids
         if not re.fullmatch(FLOW_SID, sid)
     ]
-    # Case does not tell flows apart.
+    # SIDs ignore case.
     same = [sid.upper() for sid in sids]
     twice = dict.fromkeys(sid for sid in sids if same.count(sid.upper()) > 1)
     return unknown + [
@@ -297,7 +297,6 @@ def _flow_problems(setting: str, names: Collection[str], settings: "Settings") -
 
 
 def _policy_problems(settings: "Settings") -> list[str]:
-    """What cannot be kept: an escalation to nobody, more approvals than there are approvers."""
     policy, problems = settings.policy, []
     for name in settings.flow_policies:
         sid = name if name == EVERY_FLOW else settings.flow_aliases.get(name, name)
@@ -306,8 +305,10 @@ def _policy_problems(settings: "Settings") -> list[str]:
             problems.append(f"{name}: escalate_after needs escalate_to")
         if rules.escalate_to and rules.escalate_after_seconds is None:
             problems.append(f"{name}: escalate_to needs escalate_after")
+        if rules.auto_remove and rules.auto is None:
+            problems.append(f"{name}: auto_remove needs auto")
         approvers = rules.approvers or ()
-        are_people = approvers and not any(one.startswith("S") for one in approvers)
+        are_people = approvers and not any(approver.startswith("S") for approver in approvers)
         if are_people and len(set(approvers)) < rules.approvals_needed:
             problems.append(f"{name}: needs more approvals than it has approvers")
     return [problem_line("FLOW_POLICIES", problem) for problem in problems]

@@ -1,17 +1,16 @@
-"""Why the database did not do what was asked, in a word and a sentence for whoever operates it."""
+"""Causes of database failures, each with a stable word and a sentence for operators."""
 
 import re
-import socket
 import sqlite3
-import ssl
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from dataclasses import dataclass
 
-from bot.dataclass import dataclass
+import psycopg
 
 
 @dataclass(frozen=True, slots=True)
 class DatabaseCause:
-    """A stable word, and a sentence that says what is wrong and what to do; never any value."""
+    """A stable word, and a sentence with the problem and the remedy; never any value."""
 
     code: str
     sentence: str
@@ -30,6 +29,10 @@ HOST_UNKNOWN = DatabaseCause(
 NOT_LISTENING = DatabaseCause(
     "database_not_listening",
     "Nothing listens at that host and port. Start the database, or correct DATABASE_URL.",
+)
+NOT_POSTGRES = DatabaseCause(
+    "database_not_postgresql",
+    "What answers at that host and port is not a PostgreSQL server. Correct DATABASE_URL.",
 )
 TLS = DatabaseCause(
     "database_tls",
@@ -95,93 +98,82 @@ UNREACHABLE = DatabaseCause(
     "The database cannot be reached. Check DATABASE_URL, and that it is running.",
 )
 
-Test = Callable[[BaseException], bool]
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A cause, the SQLSTATEs that indicate it, and phrases from libpq, poolers, SQLite or the OS.
+
+    Failures to connect have phrases but no SQLSTATE.
+    """
+
+    cause: DatabaseCause
+    states: str = ""
+    words: str = ""
+
+    def fits(self, error: BaseException) -> bool:
+        """Return True if an error of a driver or the OS has this cause."""
+        if not isinstance(error, psycopg.Error | sqlite3.Error | OSError):
+            return False
+        state = getattr(error, "sqlstate", None)
+        if state and state in self.states.split():
+            return True
+        return bool(self.words and re.search(self.words, str(error), re.IGNORECASE))
 
 
-def is_of_postgres(error: BaseException | None, *names: str) -> bool:
-    """Whether it is one of these errors of asyncpg, which is not loaded on SQLite."""
-    return any(
-        kind.__name__ in names and kind.__module__.startswith("asyncpg.")
-        for kind in type(error).__mro__
-    )
-
-
-def _is_postgres(*names: str) -> Test:
-    return lambda error: is_of_postgres(error, *names)
-
-
-def _postgres_says(pattern: str) -> Test:
-    expression = re.compile(pattern, re.IGNORECASE)
-    return lambda error: (
-        is_of_postgres(error, "PostgresError") and bool(expression.search(str(error)))
-    )
-
-
-def _is(*kinds: type[BaseException]) -> Test:
-    return lambda error: isinstance(error, kinds)
-
-
-def _says(kind: type[BaseException], pattern: str) -> Test:
-    expression = re.compile(pattern, re.IGNORECASE)
-    return lambda error: isinstance(error, kind) and bool(expression.search(str(error)))
-
-
-# The first that fits any error of the chain: a lost connection says that it is lost, and then why.
-CAUSES: tuple[tuple[Test, DatabaseCause], ...] = (
-    (_postgres_says(r"startup parameter|configuration parameter"), PARAMETER),
-    (_postgres_says(r"no more connections|too many (clients|connect)"), TOO_MANY),
-    (_is_postgres("TooManyConnectionsError"), TOO_MANY),
-    # PgBouncer tells of a wrong user or database by a protocol error of its own.
-    (_postgres_says(r"no such database"), MISSING),
-    (_postgres_says(r"no such user|SASL auth|password auth"), LOGIN),
-    (_postgres_says(r"no encryption|SSL (required|off)"), TLS),
-    (_is_postgres("InvalidAuthorizationSpecificationError"), LOGIN),
-    (_is_postgres("InvalidCatalogNameError"), MISSING),
-    (_is_postgres("DiskFullError"), DISK_FULL),
-    (_is_postgres("ReadOnlySQLTransactionError", "InsufficientPrivilegeError"), READ_ONLY),
-    (_is_postgres("TargetServerAttributeNotMatched"), READ_ONLY),
-    (_postgres_says(r"prepared statement"), POOLER),
-    (_is_postgres("IdleInTransactionSessionTimeoutError"), TRANSACTION_IDLE),
-    (_is_postgres("CannotConnectNowError", "AdminShutdownError"), STARTING),
-    (_is_postgres("CrashShutdownError", "ConnectionDoesNotExistError"), STARTING),
-    (
-        _is_postgres("UntranslatableCharacterError", "CharacterNotInRepertoireError"),
-        WRONG_ENCODING,
+# The first match wins: a lost connection's message gives the reason before the loss.
+RULES = (
+    Rule(
+        NOT_POSTGRES, words=r"invalid response to \w+ negotiation|expected authentication request"
     ),
-    (_is_postgres("QueryCanceledError"), TIMEOUT),
-    (_is_postgres("UndefinedTableError", "UndefinedColumnError"), WRONG_SCHEMA),
-    (_is_postgres("ClientConfigurationError"), PARAMETER),
-    (_is(socket.gaierror), HOST_UNKNOWN),
-    (_is(ssl.SSLError, ssl.CertificateError), TLS),
-    (_says(ConnectionError, r"SSL"), TLS),
-    (_is(ConnectionRefusedError), NOT_LISTENING),
-    (_says(OSError, r"connect call failed"), NOT_LISTENING),
-    (_is(FileNotFoundError), NOT_LISTENING),
-    (_is(TimeoutError), TIMEOUT),
-    (_says(OSError, r"no space left"), DISK_FULL),
-    (_says(sqlite3.Error, r"disk is full|no space left"), DISK_FULL),
-    (_says(sqlite3.Error, r"read-?only|permission denied"), READ_ONLY),
-    (_says(sqlite3.Error, r"unable to open"), NO_FILE),
-    (_says(sqlite3.Error, r"not a database|malformed|corrupt"), DAMAGED),
-    (_says(sqlite3.Error, r"locked|busy"), LOCKED),
-    (_says(sqlite3.Error, r"no such (table|column)"), WRONG_SCHEMA),
+    Rule(POOLER, "26000 42P05", r"statement pooling"),
+    Rule(PARAMETER, words=r"startup parameter|configuration parameter|weak sslmode"),
+    Rule(TOO_MANY, "53300", r"no more connections|too many (clients|connect)|connection slots"),
+    Rule(MISSING, "3D000", r"no such database|database .* does not exist"),
+    Rule(
+        LOGIN,
+        "28000 28P01",
+        r"no such user|SASL auth|password auth|role .* does not exist|no password supplied"
+        r"|authentication failed|no pg_hba.conf entry(?!.*no encryption)",
+    ),
+    Rule(TRANSACTION_IDLE, "25P03", r"idle-in-transaction"),
+    Rule(
+        TLS,
+        words=r"no encryption|not support SSL|SSL error(?!: unexpected)|certificate|channel bind",
+    ),
+    Rule(DISK_FULL, "53100", r"no space left|disk is full"),
+    Rule(
+        READ_ONLY, "25006 42501", r"session is (not )?read-only|hot standby|read-?only|permission"
+    ),
+    Rule(WRONG_ENCODING, "22021 22P05"),
+    Rule(WRONG_SCHEMA, "42P01 42703", r"no such (table|column)"),
+    Rule(TIMEOUT, "57014 55P03", r"timeout expired|no answer in time|timed out"),
+    Rule(HOST_UNKNOWN, words=r"resolve host|could not translate host|name or service not known"),
+    Rule(NOT_LISTENING, words=r"connection refused|No such file or directory|connect call failed"),
+    Rule(NO_FILE, words=r"unable to open"),
+    Rule(DAMAGED, words=r"not a database|malformed|corrupt"),
+    Rule(LOCKED, words=r"database (table )?is locked|busy"),
+    Rule(
+        STARTING,
+        "57P01 57P02 57P03",
+        r"starting up|shutting down|terminating|closed|lost|reset|eof",
+    ),
 )
 
 
-CODES = frozenset(
-    cause.code for cause in (UNREACHABLE, WRONG_ENCODING, *(cause for _, cause in CAUSES))
-)
+CODES = frozenset(cause.code for cause in (UNREACHABLE, *(rule.cause for rule in RULES)))
 
 
 def cause_of(error: BaseException) -> DatabaseCause:
-    """Return why; `UNREACHABLE` where nothing more is known."""
+    """Return the cause; `UNREACHABLE` if nothing more is known."""
     chain = list(_chain(error))
-    fitting = (cause for fits, cause in CAUSES if any(map(fits, chain)))
+    if any(isinstance(cause, TimeoutError) for cause in chain):
+        return TIMEOUT
+    fitting = (rule.cause for rule in RULES if any(map(rule.fits, chain)))
     return next(fitting, UNREACHABLE)
 
 
 def technical_cause(error: BaseException) -> str:
-    """Return the driver's own name for it, for the log: a class and a number, never its text."""
+    """Return the driver's class and error number for the log, never its text."""
     deepest = list(_chain(error))[-1]
     number = getattr(deepest, "sqlstate", None) or getattr(deepest, "errno", None)
     name = getattr(deepest, "sqlite_errorname", None) or type(deepest).__name__
@@ -189,7 +181,6 @@ def technical_cause(error: BaseException) -> str:
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    """The error and what led to it: SQLAlchemy, its driver's wrapper, the driver, the system."""
     seen: set[int] = set()
     current: BaseException | None = error
     while current is not None and id(current) not in seen:

@@ -1,4 +1,4 @@
-"""Statements of both databases: inserting a row that may be there, and looking for some of many."""
+"""Statements for both databases: upserts, and `IN` with many values."""
 
 from collections.abc import Collection
 from typing import TYPE_CHECKING, cast
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 def insert_into(table: Table, *, is_postgres: bool) -> "Insert":
     """Return an insert that has `on_conflict_do_update` and `on_conflict_do_nothing`.
 
-    The two dialects spell them alike. PostgreSQL's is imported where it is used: that takes a
-    twentieth of the time and memory of a start.
+    The two dialects share these methods. PostgreSQL's is imported on use: it takes a twentieth of
+    the time and memory of a start.
     """
     if not is_postgres:
         return cast("Insert", sqlite.insert(table))
@@ -24,10 +24,10 @@ def insert_into(table: Table, *, is_postgres: bool) -> "Insert":
 
 
 def in_few_sizes(values: Collection[str]) -> list[str]:
-    """Return the values for an `IN`, some of them again, so that there are 1, 2, 4, 8 … of them.
+    """Return the values for an `IN`, ordered by repetition to 1, 2, 4, 8 … values.
 
-    A statement is prepared for each number of values that it is given.
+    Each number of values requires its own prepared statement.
     """
-    some = sorted(values)
-    size = 1 << max(len(some) - 1, 0).bit_length()
-    return [*some, *some[:1] * (size - len(some))]
+    ordered = sorted(values)
+    size = 1 << max(len(ordered) - 1, 0).bit_length()
+    return [*ordered, *ordered[:1] * (size - len(ordered))]

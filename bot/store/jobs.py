@@ -1,12 +1,12 @@
-"""Jobs: what is to be done, when, and who is doing it.
+"""Jobs: stored work with a due time and an owner.
 
-A job has a key, so putting it twice keeps one. Who runs it holds a lease; a lease that is not
-renewed lapses, and another process takes the job. A job put again while it runs gets a higher
-generation, so that finishing the old run does not remove the new request.
+A job has a key, so putting it twice keeps one. The process that runs it holds a lease; if the lease
+isn't renewed, it expires and another process takes the job. Putting a running job again raises its
+generation, so that finishing the old run doesn't remove the new work.
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -19,43 +19,39 @@ from sqlalchemy import (
     bindparam,
     delete,
     func,
-    literal,
     or_,
     select,
     update,
 )
-from sqlalchemy.sql.dml import ReturningInsert, ReturningUpdate
+from sqlalchemy.sql.dml import ReturningUpdate
 
-from bot.dataclass import dataclass
-from bot.model.status import JobCount
-from bot.store import seals
+from bot.checks.rules.status import JobCount
 from bot.store.engine import Transaction
-from bot.store.inserts import in_few_sizes, insert_into
+from bot.store.inserts import insert_into
 from bot.store.tables import jobs
 
 if TYPE_CHECKING:
     from sqlalchemy.dialects.postgresql import Insert
 
 LEASE_SECONDS = 20
-# The pauses after so many failures in a row add up to a minute: see `workflows/jobs.py`.
+# The pauses after this many consecutive failures add up to a minute.
 LATE_TRIES = 6
-# What a job has that is put again, besides another generation.
-PUT_ANEW = ("kind", "subject", "payload", "signature", "due_at", "tries")
+# The columns reset when a job is put again, besides its generation.
+PUT_ANEW = ("kind", "subject", "payload", "due_at", "tries")
 
 
 @dataclass(frozen=True)
 class Job:
-    """A job as its runner sees it.
+    """A job for its runner.
 
     Attributes:
-        key: Unique; what it is about, such as `apply:FW…`.
+        key: Unique, such as `apply:FW…`.
         kind: Names the runner.
-        subject: The id of what it is about.
-        due_at: Not before.
-        payload: Anything JSON can say; never a secret.
+        subject: The id of the object concerned.
+        due_at: The earliest time to run it.
+        payload: JSON-serializable; never a secret.
         generation: Raised whenever the job is put again.
-        tries: Runs in a row that failed.
-        is_genuine: Whether the bot put it as it stands; what else is there is not run.
+        tries: Consecutive failed runs.
     """
 
     key: str
@@ -65,28 +61,20 @@ class Job:
     payload: Mapping[str, Any] = field(default_factory=dict)
     generation: int = 0
     tries: int = 0
-    is_genuine: bool = True
 
 
-def _signed_values(tx: Transaction, job: Job) -> dict[str, Any]:
-    """What a job's row holds besides its key, its time and its tries."""
-    values = {"kind": job.kind, "subject": job.subject, "payload": dict(job.payload)}
-    signed = seals.signed(tx, jobs, {"key": job.key, **values})
-    return {**values, "signature": signed["signature"]}
-
-
-def _new_row(tx: Transaction, job: Job) -> dict[str, Any]:
+def _new_row(job: Job) -> dict[str, Any]:
     new = {"key": job.key, "due_at": job.due_at, "generation": 1, "tries": 0}
-    return {**new, **_signed_values(tx, job)}
+    return {**new, "kind": job.kind, "subject": job.subject, "payload": dict(job.payload)}
 
 
 async def put(tx: Transaction, job: Job) -> None:
-    """Add the job, or replace the one with its key: its time, its payload, its tries from zero."""
-    await tx.connection.execute(_putting(tx.is_postgres), _new_row(tx, job))
+    """Add the job, or replace the job with its key: due time, payload, and no failed tries."""
+    await tx.connection.execute(_putting(tx.is_postgres), _new_row(job))
     tx.note_job(job.due_at)
 
 
-# Made once: to make a statement takes longer than to execute it.
+# Cached: building the statement takes longer than executing it.
 @cache
 def _putting(is_postgres: bool) -> "Insert":  # noqa: FBT001
     insert = insert_into(jobs, is_postgres=is_postgres)
@@ -95,64 +83,38 @@ def _putting(is_postgres: bool) -> "Insert":  # noqa: FBT001
     return insert.on_conflict_do_update(index_elements=[jobs.c.key], set_=again)
 
 
+async def payload_of(tx: Transaction, key: str) -> Mapping[str, Any]:
+    """Return a job's payload, if the job exists."""
+    return await tx.connection.scalar(select(jobs.c.payload).where(jobs.c.key == key)) or {}
+
+
 async def remember(tx: Transaction, job: Job) -> None:
-    """Store the payload of a job that is run, unless it was put anew meanwhile."""
+    """Store a running job's payload, unless the job was put again meanwhile."""
     same = (jobs.c.key == job.key) & (jobs.c.generation == job.generation)
-    await tx.connection.execute(update(jobs).where(same).values(_signed_values(tx, job)))
+    await tx.connection.execute(update(jobs).where(same).values(payload=dict(job.payload)))
 
 
 async def ensure(tx: Transaction, job: Job) -> bool:
-    """Add the job unless one with its key is there; return whether it was added."""
+    """Add the job unless its key exists; return True if it was added."""
     insert = insert_into(jobs, is_postgres=tx.is_postgres)
     unless_there = insert.on_conflict_do_nothing(index_elements=[jobs.c.key])
-    added = await tx.connection.execute(unless_there, _new_row(tx, job))
+    added = await tx.connection.execute(unless_there, _new_row(job))
     tx.note_job(job.due_at)
     return added.rowcount > 0
 
 
 async def postpone(tx: Transaction, key: str, due_at: datetime) -> None:
-    """Have the job run later than it would have; a run that has begun goes on."""
+    """Delay the job until `due_at` at least; a run in progress continues."""
     await tx.connection.execute(update(jobs).where(jobs.c.key == key).values(due_at=due_at))
 
 
-async def put_selected(
-    tx: Transaction, putting: ReturningInsert[datetime], parameters: Mapping[str, object]
-) -> list[datetime]:
-    """Put the jobs of a statement of `putting_selected`; return when they are due."""
-    due = list(await tx.connection.scalars(putting, parameters))
-    for due_at in due:
-        tx.note_job(due_at)
-    return due
-
-
-def putting_selected(
-    kind: str, jobs_found: Select[str, str, datetime], *, is_postgres: bool
-) -> ReturningInsert[datetime]:
-    """Return what does as `put` for each (key, subject, due) that the query finds.
-
-    The jobs are not signed: of kinds that only show what is stored.
-    """
-    insert = insert_into(jobs, is_postgres=is_postgres)
-    values = {"kind": kind, "payload": {}, "generation": 1, "tries": 0}
-    same = [literal(value, jobs.c[name].type) for name, value in values.items()]
-    columns = ["key", "subject", "due_at", *values]
-    statement = insert.from_select(columns, jobs_found.add_columns(*same))
-    again = {
-        "due_at": statement.excluded.due_at,
-        "tries": 0,
-        "generation": jobs.c.generation + 1,
-    }
-    put = statement.on_conflict_do_update(index_elements=[jobs.c.key], set_=again)
-    return put.returning(jobs.c.due_at)
-
-
 async def drop(tx: Transaction, key: str) -> None:
-    """Remove the job, whoever runs it."""
+    """Remove the job, even while it runs."""
     await tx.connection.execute(delete(jobs).where(jobs.c.key == key))
 
 
 async def is_any_due(tx: Transaction) -> bool:
-    """Return whether a job is due that nobody runs."""
+    """Return True if a job is due and not running."""
     found = await tx.connection.execute(_any_due(), {"now": await tx.now()})
     return found.first() is not None
 
@@ -170,9 +132,9 @@ async def claim(
     exclude_kinds: Collection[str] = (),
     exclude_retried: Collection[str] = (),
 ) -> list[Job]:
-    """Take up to `count` due jobs for `owner`, oldest first; each is then nobody else's.
+    """Take up to `count` due jobs for `owner`, oldest first; no other process gets them.
 
-    None is of a kind in `exclude_kinds`, and none of `exclude_retried` that failed before.
+    Skips the kinds in `exclude_kinds`, and retries of the kinds in `exclude_retried`.
     """
     now = await tx.now()
     parameters = {
@@ -184,7 +146,7 @@ async def claim(
         "until": now + timedelta(seconds=LEASE_SECONDS),
     }
     rows = (await tx.connection.execute(_claiming(), parameters)).all()
-    return sorted((_job(tx, row) for row in rows), key=lambda job: job.due_at)
+    return sorted((_job(row) for row in rows), key=lambda job: job.due_at)
 
 
 @cache
@@ -210,9 +172,9 @@ def _claiming() -> ReturningUpdate[Any]:
 async def renew(
     tx: Transaction, owner: str, keys: Sequence[str], *, skip_locked: bool = False
 ) -> set[str]:
-    """Lengthen the leases that `owner` still holds; return the keys of those.
+    """Renew the leases that `owner` still holds; return their keys.
 
-    With `skip_locked`, a row that another transaction has locked is left as it is.
+    With `skip_locked`, rows locked by other transactions are skipped.
     """
     now = await tx.now()
     until = now + timedelta(seconds=LEASE_SECONDS)
@@ -223,8 +185,8 @@ async def renew(
 
 @cache
 def _renewing(skip_locked: bool) -> ReturningUpdate[Any]:  # noqa: FBT001
-    mine = jobs.c.key.in_(bindparam("its_keys", expanding=True)) & _is_owners()
-    held = mine & (jobs.c.leased_until > bindparam("now"))
+    is_owned = jobs.c.key.in_(bindparam("its_keys", expanding=True)) & _is_owners()
+    held = is_owned & (jobs.c.leased_until > bindparam("now"))
     unlocked = select(jobs.c.key).where(held).with_for_update(skip_locked=True)
     return (
         update(jobs)
@@ -237,9 +199,9 @@ def _renewing(skip_locked: bool) -> ReturningUpdate[Any]:  # noqa: FBT001
 async def finish(
     tx: Transaction, owner: str, job: Job, again_at: datetime | None, tries: int = 0
 ) -> None:
-    """End a run: remove the job, or set it for `again_at`; one put meanwhile stays as put."""
-    mine = {"its_key": job.key, "its_owner": owner}
-    unchanged = {**mine, "its_generation": job.generation}
+    """End a run: remove the job or reschedule it; a job put meanwhile stays as it is."""
+    lease = {"its_key": job.key, "its_owner": owner}
+    unchanged = {**lease, "its_generation": job.generation}
     if again_at is None:
         removed = await tx.connection.execute(_removing(), unchanged)
         if removed.rowcount == 1:
@@ -247,7 +209,7 @@ async def finish(
     else:
         again = {"again_at": again_at, "again_tries": tries}
         await tx.connection.execute(_setting_again(), {**unchanged, **again})
-    await tx.connection.execute(_releasing(), mine)
+    await tx.connection.execute(_releasing(), lease)
 
 
 @cache
@@ -280,65 +242,28 @@ def _is_unchanged() -> ColumnElement[bool]:
     return _is_mine() & (jobs.c.generation == bindparam("its_generation"))
 
 
-@dataclass(frozen=True, slots=True)
-class Finished:
-    """A run that has ended, as `finish` takes it."""
-
-    owner: str
-    job: Job
-    again_at: datetime | None
-    tries: int = 0
-
-
-async def finish_all(tx: Transaction, runs: Sequence[Finished]) -> None:
-    """As `finish`, for many: their rows are locked in the order of their keys."""
-    keys = in_few_sizes([run.job.key for run in runs])
-    rows = select(jobs.c.key).where(jobs.c.key.in_(keys)).order_by(jobs.c.key).with_for_update()
-    await tx.connection.execute(rows)
-    done = [_run_values(run) for run in runs if run.again_at is None]
-    if done:
-        await tx.connection.execute(_removing(), done)
-    again = [
-        _run_values(run) | {"again_at": run.again_at, "again_tries": run.tries}
-        for run in runs
-        if run.again_at is not None
-    ]
-    if again:
-        await tx.connection.execute(_setting_again(), again)
-    released = [{"its_key": run.job.key, "its_owner": run.owner} for run in runs]
-    await tx.connection.execute(_releasing(), released)
-
-
-def _run_values(run: Finished) -> dict[str, Any]:
-    return {
-        "its_key": run.job.key,
-        "its_owner": run.owner,
-        "its_generation": run.job.generation,
-    }
-
-
 async def fail(tx: Transaction, owner: str, job: Job, again_at: datetime, error: str) -> None:
-    """End a run that went wrong: it is tried again at `again_at`."""
-    mine = {"its_key": job.key, "its_owner": owner}
-    unchanged = {**mine, "its_generation": job.generation}
+    """End a failed run and reschedule the job at `again_at`."""
+    lease = {"its_key": job.key, "its_owner": owner}
+    unchanged = {**lease, "its_generation": job.generation}
     values = {"due_at": again_at, "tries": job.tries + 1, "last_error": error}
     await tx.connection.execute(update(jobs).where(_is_unchanged()).values(values), unchanged)
-    await tx.connection.execute(_releasing(), mine)
+    await tx.connection.execute(_releasing(), lease)
 
 
 async def release(tx: Transaction, owner: str, keys: Sequence[str]) -> None:
-    """End the leases that `owner` still holds: what they are for may be begun anew at once."""
-    mine = (jobs.c.owner == owner) & jobs.c.key.in_(keys)
-    await tx.connection.execute(update(jobs).where(mine).values(owner=None, leased_until=None))
+    """End the leases that `owner` still holds, so that the jobs may start again at once."""
+    is_owned = (jobs.c.owner == owner) & jobs.c.key.in_(keys)
+    await tx.connection.execute(update(jobs).where(is_owned).values(owner=None, leased_until=None))
 
 
 async def release_all(tx: Transaction) -> None:
-    """End every lease: for who knows that no other process is alive."""
+    """End every lease. Only call this if no other process is running."""
     await tx.connection.execute(update(jobs).values(owner=None, leased_until=None))
 
 
 async def count(tx: Transaction) -> JobCount:
-    """Return how many jobs wait, are due, and are late: for a minute, or failing for about one."""
+    """Count the jobs that wait, are due, or are late (by a minute, or failing for about one)."""
     now = await tx.now()
     late = or_(jobs.c.due_at <= now - timedelta(minutes=1), jobs.c.tries >= LATE_TRIES)
     query = select(
@@ -355,8 +280,5 @@ def _free(now: ColumnElement[datetime]) -> ColumnElement[bool]:
     return (jobs.c.due_at <= now) & lapsed
 
 
-def _job(tx: Transaction, row: Any) -> Job:  # noqa: ANN401 - a row of a RETURNING clause
-    genuine = row.kind in seals.SHOWING_KINDS or seals.is_genuine(tx, jobs, row)
-    return Job(
-        row.key, row.kind, row.subject, row.due_at, row.payload, row.generation, row.tries, genuine
-    )
+def _job(row: Any) -> Job:  # noqa: ANN401 - a row of a RETURNING clause
+    return Job(row.key, row.kind, row.subject, row.due_at, row.payload, row.generation, row.tries)

@@ -1,8 +1,8 @@
-"""The outbox: every message that must arrive, stored in the transaction of what it tells."""
+"""The outbox: messages that must arrive, stored in the transaction of what they report."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
-from datetime import datetime
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from functools import cache
 from typing import Any
 
@@ -20,7 +20,6 @@ from sqlalchemy import (
     update,
 )
 
-from bot.dataclass import dataclass
 from bot.store import home_views, jobs
 from bot.store.engine import Transaction
 from bot.store.inserts import insert_into
@@ -28,11 +27,11 @@ from bot.store.pruning import remove_some
 from bot.store.tables import cards, incidents, outbox_messages, requests
 
 SEND = "send"
-# The keys of cards begin so; the id of what the card shows follows.
-# Between the key of a card and the message that is a copy of it.
+# The prefix of a card's key; the id of its object follows.
+# Separates a card's key from the message that is a copy of it.
 COPY = "/copy/"
 REQUEST_CARD, INCIDENT_CARD = "request:", "incident:"
-# The fingerprint of a card that shows nobody knows what.
+# The fingerprint of a card with unknown contents.
 WHATEVER = ""
 
 
@@ -41,11 +40,11 @@ class OutboxMessage:
     """A message to be sent.
 
     Attributes:
-        key: The card it belongs to; messages of one key are sent in order.
-        kind: Names the renderer, which makes the message from what is stored when it is sent.
-        subject: The id of what it is about.
-        payload: What the renderer needs besides; never a secret.
-        id: Given by the store, as is `created_at`.
+        key: Its card; messages of one key are sent in order.
+        kind: Names the renderer, which renders the stored state when the message is sent.
+        subject: The id of the object concerned.
+        payload: Other data for the renderer; never a secret.
+        id: Set by the store, as is `created_at`.
     """
 
     key: str
@@ -58,7 +57,7 @@ class OutboxMessage:
 
 @dataclass(frozen=True)
 class SentCard:
-    """Where a card stands in Slack, and what it said last."""
+    """A card's place in Slack, and its last contents."""
 
     key: str
     channel_id: str
@@ -69,14 +68,14 @@ class SentCard:
 
 @dataclass(frozen=True)
 class BegunPost:
-    """A first post of a card: when its first message was stored, and whether Slack may have it."""
+    """A card's first post: the time of its first message, and whether Slack may have it."""
 
     first_at: datetime
     is_repeated: bool
 
 
 async def put(tx: Transaction, outbox_message: OutboxMessage) -> None:
-    """Store the outbox messages, and a job that sends it."""
+    """Store the outbox messages, and a job that sends them."""
     now = await tx.now()
     new = {
         "key": outbox_message.key,
@@ -89,19 +88,26 @@ async def put(tx: Transaction, outbox_message: OutboxMessage) -> None:
     await tx.connection.execute(outbox_messages.insert(), new)
     await jobs.put(tx, jobs.Job(f"{SEND}:{outbox_message.key}", SEND, outbox_message.key, now))
     if outbox_message.key.startswith((REQUEST_CARD, INCIDENT_CARD)):
-        # What a card tells, Home tabs tell too.
+        # Home tabs show the same as cards.
         await home_views.mark_changed(tx, outbox_message.key)
 
 
 async def has(tx: Transaction, key: str, kind: str) -> bool:
-    """Return whether there is a message of this key and kind, sent or not."""
+    """Return True if there is a message of this key and kind, sent or not."""
     same = (outbox_messages.c.key == key) & (outbox_messages.c.kind == kind)
     query = select(outbox_messages.c.id).where(same).limit(1)
     return (await tx.connection.execute(query)).first() is not None
 
 
+async def of_kind(tx: Transaction, key: str, kind: str) -> list[OutboxMessage]:
+    """Return the messages of this key and kind, sent or not, oldest first."""
+    same = (outbox_messages.c.key == key) & (outbox_messages.c.kind == kind)
+    query = select(outbox_messages).where(same).order_by(outbox_messages.c.id)
+    return [_message(row) for row in await tx.connection.execute(query)]
+
+
 async def written(tx: Transaction, keys: Sequence[str]) -> list[str]:
-    """Return those of the keys that there are messages of, sent or not."""
+    """Return the keys that have messages, sent or not."""
     query = select(outbox_messages.c.key).where(outbox_messages.c.key.in_(keys)).distinct()
     return list((await tx.connection.execute(query)).scalars())
 
@@ -109,13 +115,14 @@ async def written(tx: Transaction, keys: Sequence[str]) -> list[str]:
 async def waiting(tx: Transaction, key: str) -> list[OutboxMessage]:
     """Return the unsent messages of a key, oldest first."""
     rows = await tx.connection.execute(_waiting(), {"its_key": key})
-    return [
-        OutboxMessage(row.key, row.kind, row.subject, row.payload, row.id, row.created_at)
-        for row in rows
-    ]
+    return [_message(row) for row in rows]
 
 
-# Made once: to make a statement takes longer than to execute it.
+def _message(row: Any) -> OutboxMessage:  # noqa: ANN401 - a row of the table
+    return OutboxMessage(row.key, row.kind, row.subject, row.payload, row.id, row.created_at)
+
+
+# Cached: building the statement takes longer than executing it.
 @cache
 def _waiting() -> Select[Any]:
     its, is_unsent = _of_its_key(), outbox_messages.c.sent_at.is_(None)
@@ -129,7 +136,7 @@ def _of_its_key() -> ColumnElement[bool]:
 async def begin_post(tx: Transaction, outbox_message: OutboxMessage) -> BegunPost:
     """Note that the message's card is about to be posted.
 
-    A crash or a lost answer leaves this behind, and then what Slack shows may be out of date.
+    The note survives a crash or a lost answer; Slack may then show outdated contents.
     """
     posts = await tx.connection.execute(_posts(), {"its_key": outbox_message.key})
     first_at, tries = posts.one()
@@ -150,14 +157,14 @@ def _counting_posts(more: int) -> Update:
 
 
 async def end_post(tx: Transaction, outbox_message: OutboxMessage) -> None:
-    """Take back that a card was about to be posted: Slack certainly has not taken it."""
+    """Withdraw the note of `begin_post`: Slack certainly hasn't accepted the card."""
     await tx.connection.execute(_counting_posts(-1), {"its_id": outbox_message.id})
 
 
 async def mark_sent(tx: Transaction, ids: Sequence[int], failure: str | None = None) -> None:
-    """Note that the outbox messages need no more sending; `failure` says why one never can be.
+    """Mark the outbox messages as finished; `failure` says why one can never be sent.
 
-    Who sent one first says when it was sent, not who woke up late with the same.
+    The first time stays if another process marks them again.
     """
     sent = {"its_ids": list(ids), "sent_at": await tx.now(), "failure": failure}
     await tx.connection.execute(_marking_sent(), sent)
@@ -165,16 +172,25 @@ async def mark_sent(tx: Transaction, ids: Sequence[int], failure: str | None = N
 
 @cache
 def _marking_sent() -> Update:
-    these = outbox_messages.c.id.in_(bindparam("its_ids", expanding=True))
-    return update(outbox_messages).where(these, outbox_messages.c.sent_at.is_(None))
+    is_listed = outbox_messages.c.id.in_(bindparam("its_ids", expanding=True))
+    return update(outbox_messages).where(is_listed, outbox_messages.c.sent_at.is_(None))
+
+
+async def count_undelivered(tx: Transaction) -> int:
+    """Count the messages to people dropped in the last week."""
+    since = await tx.now() - timedelta(days=7)
+    is_given_up = outbox_messages.c.failure.is_not(None) & (outbox_messages.c.sent_at >= since)
+    is_to_person = outbox_messages.c.key.startswith("requester:")
+    query = select(func.count()).select_from(outbox_messages).where(is_given_up, is_to_person)
+    return int(await tx.connection.scalar(query) or 0)
 
 
 async def prune(tx: Transaction, before: datetime) -> int:
-    """Remove some messages that were sent before a time; return how many.
+    """Remove some messages sent before a time; return how many.
 
-    When there are none any more, some cards that nothing more is told of. Where a card stands is
-    needed as long as there is what it shows: without it the next change would post a second card,
-    and the first would keep its buttons for ever.
+    Once there are none left, remove some cards that get no more updates. A card's place is kept
+    as long as its object exists: otherwise the next change would post a second card, and the first
+    would keep its buttons for ever.
     """
     removed = await remove_some(tx, outbox_messages, outbox_messages.c.sent_at < before)
     if removed:
@@ -187,13 +203,13 @@ async def prune(tx: Transaction, before: datetime) -> int:
 
 
 def _is_there(prefix: str, ids: ColumnElement[str]) -> ColumnElement[bool]:
-    """Whether a card's key is of one of those that there are; asked so that an index helps."""
+    """Match cards whose object exists; worded so that an index is used."""
     subject = func.substr(cards.c.key, len(prefix) + 1)
     return exists().where(cards.c.key.startswith(prefix), ids == subject)
 
 
 async def sent_card(tx: Transaction, key: str) -> SentCard | None:
-    """Return where the card stands, or None when it was never posted."""
+    """Return the card's place, or None if it was never posted."""
     row = (await tx.connection.execute(_card(), {"its_key": key})).first()
     return None if row is None else SentCard(**row._mapping)  # noqa: SLF001 - SQLAlchemy's documented name
 
@@ -204,9 +220,9 @@ def _card() -> Select[Any]:
 
 
 async def remember_copy(tx: Transaction, key: str, channel_id: str, message_ts: str) -> str | None:
-    """Note a second message that shows the same card, as a post leaves whose answer was lost.
+    """Store a second message showing the same card, as left by a post whose answer was lost.
 
-    Return the copy's own key, or None where that message is the card, or no card was posted yet.
+    Return the copy's own key, or None if the message is the card itself or none was posted yet.
     """
     sent = await sent_card(tx, key)
     if sent is None or (sent.channel_id, sent.message_ts) == (channel_id, message_ts):
@@ -225,7 +241,7 @@ async def copies(tx: Transaction, key: str) -> list[str]:
 
 
 async def remember_card(tx: Transaction, card: SentCard) -> None:
-    """Note where the card stands now."""
+    """Store the card's place and contents."""
     insert = insert_into(cards, is_postgres=tx.is_postgres).values(**vars(card))
     values = _of_card(card)
     await tx.connection.execute(
@@ -234,9 +250,9 @@ async def remember_card(tx: Transaction, card: SentCard) -> None:
 
 
 async def replace_card(tx: Transaction, card: SentCard, read: SentCard | None) -> bool:
-    """Note where the card stands now, unless somebody else did since it was `read`.
+    """Store the card's place and contents unless another process did since it was `read`.
 
-    Return whether it was noted.
+    Return True if it was stored.
     """
     if read is None:
         insert = insert_into(cards, is_postgres=tx.is_postgres).values(**vars(card))
@@ -250,13 +266,12 @@ async def replace_card(tx: Transaction, card: SentCard, read: SentCard | None) -
 
 
 def _of_card(card: SentCard) -> dict[str, Any]:
-    """What a card's row holds besides its key."""
     return {name: value for name, value in vars(card).items() if name != "key"}
 
 
 async def doubt_card(tx: Transaction, message: OutboxMessage) -> None:
-    """Have a card shown anew: two processes may have written it, in whatever order."""
-    mine = cards.c.key == message.key
-    await tx.connection.execute(update(cards).where(mine).values(fingerprint=WHATEVER))
+    """Redraw a card that two processes may have written in either order."""
+    is_card = cards.c.key == message.key
+    await tx.connection.execute(update(cards).where(is_card).values(fingerprint=WHATEVER))
     await mark_sent(tx, [message.id])
     await put(tx, message)

@@ -1,30 +1,29 @@
-"""The engine for PostgreSQL: how connections are made, directly or through a pooler."""
+"""The engine for PostgreSQL, connected directly or through a pooler."""
 
 import asyncio
+import os
 import select
 import ssl
 import time
-import uuid
-from collections.abc import Callable
-from typing import Any
-from urllib.parse import urlencode
+from typing import Any, TypeVar
 
-import asyncpg
+import psycopg
+from psycopg import waiting
+from psycopg.abc import PQGen
+from psycopg.types.json import set_json_dumps
 from sqlalchemy import event
-from sqlalchemy.engine import URL
 from sqlalchemy.exc import InvalidatePoolError
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
-from bot.database_url import TRUSTED_BY_THE_SYSTEM, ServerAddress, server_address
-from bot.store.async_engine import AsyncConnection, AsyncEngine, create_async_engine
-from bot.store.patience import CONNECT_SECONDS, STATEMENT_SECONDS
+from bot.store.database_url import TRUSTED_BY_THE_SYSTEM, connection_parameters
+from bot.store.types import json_text
 
-STATEMENTS_KEPT = 100
-# A connection that was used a moment ago is taken as it is: to ask it first takes as many round
-# trips as all statements of a granted call.
+CONNECT_SECONDS = 5
+STATEMENT_SECONDS = 10
+# Recently used connections are reused without a ping.
 PING_AFTER_SECONDS = 1.0
-# What the server itself sees to: a process that is stopped, or whose machine is gone, holds up the
-# others for no longer than this. It may have more statements on their way for what it holds, each
-# of which waits for its lock, hence the second limit.
+# Timeouts that the server enforces, so that a suspended or vanished process holds up others no
+# longer than this.
 SERVER_LIMITS = {
     "idle_in_transaction_session_timeout": "10s",
     "lock_timeout": "8s",
@@ -34,138 +33,119 @@ SERVER_LIMITS = {
     "tcp_keepalives_count": "2",
     "tcp_user_timeout": "15000",
 }
-# A migration takes as long as it takes, and waits for another process's.
+# Migrations have no time limit, and wait for those of other processes.
 MIGRATION_LIMITS = {**SERVER_LIMITS, "lock_timeout": "0", "statement_timeout": "0"}
-# SQLAlchemy's own idea of where the server is; the address has more to say.
-PLACE = frozenset({"host", "port", "user", "password", "database"})
+
+Result = TypeVar("Result")
+
+
+class Connection(psycopg.AsyncConnection[Any]):
+    """A connection that gives up on time, even if the server doesn't answer."""
+
+    statement_seconds: float | None = None
+
+    async def wait(
+        self,
+        gen: PQGen[Result],
+        interval: float = 0.1,
+        timeout: float | None = None,  # noqa: ASYNC109 - as in the base class
+    ) -> Result:
+        """Wait for the server; on giving up, close the connection without asking the server.
+
+        Raises:
+            psycopg.OperationalError: The server didn't answer in time, or the connection is lost.
+        """
+        try:
+            async with asyncio.timeout(self.statement_seconds):
+                return await waiting.wait_async(gen, self.pgconn.socket, interval, timeout)
+        except TimeoutError:
+            self.pgconn.finish()
+            raise psycopg.errors.ConnectionTimeout("no answer in time") from None
+        except asyncio.CancelledError:
+            self.pgconn.finish()
+            raise
 
 
 class PostgresEngine:
-    """An engine, and what its connections have shown of the way to the server.
+    """An engine, and what its connections reveal about poolers.
 
-    Statements that a connection prepares have names that no other process gives, so that a server
-    which mixes connections up can only refuse one, never run another in its place. Behind a pooler
-    that hands each transaction to any server connection they have no name, and nothing is kept.
+    Statements aren't prepared, so that transaction-level poolers work.
 
     Args:
         url: As in `DATABASE_URL`.
         pool_size: `DATABASE_POOL`.
-        json_serializer: Writes the columns of JSON.
-        is_unhurried: Whether a statement may take as long as it wants.
+        is_unhurried: True to run statements without a time limit.
     """
 
-    def __init__(
-        self,
-        url: str,
-        pool_size: int,
-        json_serializer: Callable[[object], str],
-        *,
-        is_unhurried: bool = False,
-    ) -> None:
-        self._address = server_address(url)
+    def __init__(self, url: str, pool_size: int, *, is_unhurried: bool = False) -> None:
+        self._parameters: dict[str, Any] = {
+            "connect_timeout": CONNECT_SECONDS,
+            **connection_parameters(url),
+        }
+        if self._parameters.get("sslrootcert") == TRUSTED_BY_THE_SYSTEM:
+            _name_trusted_certificates()
         self._statement_seconds = None if is_unhurried else STATEMENT_SECONDS
-        limits = MIGRATION_LIMITS if is_unhurried else SERVER_LIMITS
-        # What the operator wrote into the address has the last word.
-        self._limits = {k: v for k, v in limits.items() if k not in self._address.settings}
-        self.url = _shown(self._address)
+        self._limits = MIGRATION_LIMITS if is_unhurried else SERVER_LIMITS
         self.is_pooled = False
-        self.engine = self._make(pool_size, json_serializer)
-
-    def _make(self, pool_size: int, json_serializer: Callable[[object], str]) -> AsyncEngine:
-        engine = create_async_engine(
-            self.url,
-            json_serializer=json_serializer,
-            # An error is logged, and what people typed is not.
+        self.engine: AsyncEngine = create_async_engine(
+            "postgresql+psycopg://",
+            async_creator=self._open,
+            use_native_hstore=False,
+            # Report the row count for INSERT, too.
+            execution_options={"preserve_rowcount": True},
+            # Errors are logged, but people's input must not be.
             hide_parameters=True,
-            # No overflow: a connection for a moment costs the server more than the wait for one of
-            # the pool, and nothing holds one while it wants another.
+            # No overflow: opening a short-lived connection costs the server more than waiting for
+            # the pool, and nothing holds one connection while waiting for another.
             pool_size=pool_size,
             max_overflow=0,
             pool_timeout=CONNECT_SECONDS,
-            # So those that are in use stay in use, and have their statements prepared.
             pool_use_lifo=True,
-            connect_args={
-                "async_creator_fn": self._open,
-                "timeout": self._address.connect_seconds or CONNECT_SECONDS,
-                "command_timeout": self._statement_seconds,
-            },
         )
-        event.listen(engine.sync_engine, "do_connect", self._connect)
-        _drop_dead_connections(engine)
-        return engine
+        _replace_dead_connections(self.engine)
 
-    def _connect(
-        self,
-        dialect: Any,  # noqa: ANN401 - SQLAlchemy's
-        _record: object,
-        args: list[Any],
-        parameters: dict[str, Any],
-    ) -> Any:  # noqa: ANN401 - the driver's connection
-        """Connect; where a pooler shows, once more in the way that poolers can bear."""
-        connection = dialect.connect(*args, **parameters, **self._statements())
-        if not self.is_pooled and connection.run_async(_is_behind_a_pooler):
-            self.is_pooled = True
-            connection.close()
-            connection = dialect.connect(*args, **parameters, **self._statements())
+    async def _open(self) -> Connection:
+        connection = await Connection.connect(
+            autocommit=True, prepare_threshold=None, **self._parameters
+        )
+        # SQLAlchemy sets its serializer only on connections that it opens itself.
+        set_json_dumps(json_text, connection)
+        connection.statement_seconds = self._statement_seconds
+        # A pooler assigns its own backend number; a server sends its process id.
+        cursor = await connection.execute("SELECT pg_backend_pid()")
+        self.is_pooled |= await cursor.fetchone() != (connection.info.backend_pid,)
         if not self.is_pooled:
-            connection.run_async(self._limit_session)
+            # Not as connection parameters: poolers refuse unknown ones.
+            await connection.execute(self._set_limits(is_local=False))
+        await connection.set_autocommit(False)
         return connection
 
-    async def _limit_session(self, connection: asyncpg.Connection) -> None:
-        """Not as parameters of the connection: poolers refuse those that they do not know."""
-        await connection.execute(self._set_limits(is_local=False))
-
     async def limit(self, connection: AsyncConnection) -> None:
-        """Set the limits of a transaction, where a pooler forgets those of a session."""
+        """Set a transaction's limits if a pooler forgets those of the session."""
         if self.is_pooled:
-            await connection.exec_driver_sql(self._set_limits(is_local=True))
+            await connection.exec_driver_sql(self._set_limits(is_local=True).decode())
 
-    def _set_limits(self, *, is_local: bool) -> str:
-        """The statement; names and values are those above."""
+    def _set_limits(self, *, is_local: bool) -> bytes:
         calls = [
             f"set_config('{name}', '{value}', {str(is_local).lower()})"
             for name, value in self._limits.items()
         ]
-        return f"SELECT {', '.join(calls)}"
-
-    def _statements(self) -> dict[str, Any]:
-        if self.is_pooled:
-            return {"prepared_statement_cache_size": 0, "prepared_statement_name_func": _no_name}
-        return {
-            "prepared_statement_cache_size": STATEMENTS_KEPT,
-            "prepared_statement_name_func": _unique_name,
-        }
-
-    async def _open(self, *_args: object, **parameters: Any) -> asyncpg.Connection:  # noqa: ANN401
-        """Open a connection to one of the hosts, as the address says."""
-        address = self._address
-        given = {name: value for name, value in parameters.items() if name not in PLACE}
-        settings = {**address.settings, **(given.pop("server_settings", None) or {})}
-        options = dict(address.options)
-        trust = None
-        if options.get("sslrootcert") == TRUSTED_BY_THE_SYSTEM:
-            del options["sslrootcert"]
-            trust = await asyncio.to_thread(ssl.create_default_context)
-        return await asyncpg.connect(
-            f"postgresql:///?{urlencode(options)}" if options else None,
-            host=list(address.hosts) or None,
-            port=list(address.ports) if address.hosts else address.ports[0],
-            user=address.user,
-            password=address.password,
-            database=address.database,
-            server_settings=settings or None,
-            ssl=trust,
-            # asyncpg's own statements have no name then, and are sent whole.
-            statement_cache_size=0,
-            **given,
-        )
+        return f"SELECT {', '.join(calls)}".encode()
 
 
-def _drop_dead_connections(engine: AsyncEngine) -> None:
-    """Let the pool replace a connection that is gone before anybody uses it.
+def _name_trusted_certificates() -> None:
+    """Point libpq's bundled OpenSSL to this machine's trusted certificates."""
+    paths = ssl.get_default_verify_paths()
+    for name, path in (("SSL_CERT_FILE", paths.cafile), ("SSL_CERT_DIR", paths.capath)):
+        if path:
+            os.environ.setdefault(name, path)
 
-    One that has ended is known without asking: this process has heard of it, or has something
-    unread from the server, which says nothing unasked on a connection that nobody uses.
+
+def _replace_dead_connections(engine: AsyncEngine) -> None:
+    """Let the pool replace a dead connection before it is used.
+
+    A dead connection shows without a ping: it has unread data, and the server sends nothing
+    unasked on an idle connection.
     """
     dialect: Any = engine.dialect
 
@@ -176,10 +156,10 @@ def _drop_dead_connections(engine: AsyncEngine) -> None:
         used_at = record.info.get("used_at")
         if used_at is None:
             return
-        if connection.driver_connection.is_closed():
+        driver = connection.driver_connection
+        if driver.closed or _has_something_unread(driver):
             raise InvalidatePoolError
-        was_just_used = time.monotonic() - used_at < PING_AFTER_SECONDS
-        if was_just_used and not _has_something_unread(connection.driver_connection):
+        if time.monotonic() - used_at < PING_AFTER_SECONDS:
             return
         try:
             dialect.do_ping(connection)
@@ -190,37 +170,7 @@ def _drop_dead_connections(engine: AsyncEngine) -> None:
     event.listen(engine.sync_engine, "checkout", on_checkout)
 
 
-def _has_something_unread(connection: asyncpg.Connection) -> bool:
+def _has_something_unread(connection: Connection) -> bool:
     poll = select.poll()
-    poll.register(connection._transport.get_extra_info("socket"), select.POLLIN)  # noqa: SLF001
+    poll.register(connection.fileno(), select.POLLIN)
     return bool(poll.poll(0))
-
-
-async def _is_behind_a_pooler(connection: asyncpg.Connection) -> bool:
-    """Whether another process answers than the one that was connected to.
-
-    The number that a server gives with the key for cancelling is its process's. A pooler gives one
-    of its own, as it has no server connection for this client yet.
-    """
-    answering = await connection.fetchval("SELECT pg_backend_pid()")
-    return bool(answering != connection.get_server_pid())
-
-
-def _unique_name() -> str:
-    return f"gatehouse_{uuid.uuid4().hex}"
-
-
-def _no_name() -> str:
-    return ""
-
-
-def _shown(address: ServerAddress) -> URL:
-    """The address as SQLAlchemy and tests see it."""
-    return URL.create(
-        "postgresql+asyncpg",
-        username=address.user,
-        password=address.password,
-        host=address.hosts[0] if address.hosts else None,
-        port=address.ports[0],
-        database=address.database,
-    )

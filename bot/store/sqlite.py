@@ -1,4 +1,4 @@
-"""The engine for SQLite, and the lock that lets one process use a file."""
+"""The engine for SQLite, and the lock that gives one process a file."""
 
 import asyncio
 import fcntl
@@ -11,25 +11,25 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import event, make_url
 from sqlalchemy.engine import URL, Engine
 from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
 from bot.errors import DatabaseInUse
-from bot.store.async_engine import AsyncEngine, create_async_engine
-from bot.store.patience import CONNECT_SECONDS
-from bot.store.types import json_text, read_json
+from bot.store.postgres import CONNECT_SECONDS
+from bot.store.types import json_text
 
 if TYPE_CHECKING:
     import aiosqlite
 
-# Another program (a backup, a shell) may hold SQLite's lock; all our writers queue behind the one
+# Another program (a backup, a shell) may hold SQLite's lock; all our writers queue behind the first
 # that waits for it.
 BUSY_SECONDS = 3
-# Each has a thread of its own in this process, and all threads take turns: with more of them every
-# one waits longer. Nothing holds one while it wants another.
+# Each connection has a thread, and threads take turns: with more of them, each waits longer.
+# Nothing holds one connection while waiting for another.
 CONNECTIONS = 4
 
 
 def is_sqlite(url: str) -> bool:
-    """Whether it is the address of a SQLite file."""
+    """Return True for the address of a SQLite file."""
     return url.startswith("sqlite:")
 
 
@@ -39,13 +39,12 @@ def sqlite_url(url: str) -> URL:
 
 
 def sqlite_engine(url: URL) -> AsyncEngine:
-    """Return an engine whose connections are those of one writer at a time."""
+    """Return an engine whose connections serve one writer at a time."""
     engine = create_async_engine(
         url,
         json_serializer=json_text,
-        json_deserializer=read_json,
         hide_parameters=True,
-        # No overflow: to open a connection for a moment takes longer than to wait for one.
+        # No overflow: opening a short-lived connection takes longer than waiting.
         pool_size=CONNECTIONS,
         max_overflow=0,
         pool_timeout=CONNECT_SECONDS,
@@ -57,7 +56,7 @@ def sqlite_engine(url: URL) -> AsyncEngine:
 
 
 async def _open_sqlite(*args: Any, **parameters: Any) -> "aiosqlite.Connection":  # noqa: ANN401
-    """Open a connection; where that fails, return only once its thread has ended."""
+    """Open a connection; on failure, return only once its thread has ended."""
     import aiosqlite
 
     connection = aiosqlite.connect(*args, **parameters)
@@ -66,16 +65,16 @@ async def _open_sqlite(*args: Any, **parameters: Any) -> "aiosqlite.Connection":
     try:
         return await connection
     except BaseException:
-        # The driver asks it to stop and does not wait: it would speak to a loop that is closed.
+        # The driver doesn't wait for its thread, which would then call a closed loop.
         await asyncio.to_thread(thread.join)
         raise
 
 
 def prepare_sqlite(engine: Engine) -> None:
-    """Write-ahead log, full durability, and transactions that begin when we say so.
+    """Set up write-ahead logging, full durability and explicit transactions.
 
-    The driver would begin a transaction by itself, and only before the first write, which lets two
-    readers deadlock on the way to writing: see SQLAlchemy's notes on pysqlite and transactions.
+    By default the driver begins a transaction only before the first write, which lets two readers
+    deadlock when both want to write: see SQLAlchemy's notes on pysqlite and transactions.
     """
 
     def on_connect(connection: Any, _record: Any) -> None:  # noqa: ANN401
@@ -85,7 +84,7 @@ def prepare_sqlite(engine: Engine) -> None:
             for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
                 cursor.execute(f"PRAGMA {pragma}")
         except Exception:
-            # SQLAlchemy does not close what was never connected; its thread would outlive us.
+            # SQLAlchemy doesn't close failed connections; their threads would outlive us.
             connection.close()
             raise
         cursor.close()
@@ -98,8 +97,8 @@ def prepare_sqlite(engine: Engine) -> None:
         connection.exec_driver_sql("BEGIN" if reads else "BEGIN IMMEDIATE")
 
     def on_invalidate(connection: Any, _record: Any, _error: Any) -> None:  # noqa: ANN401
-        # A statement whose caller was cancelled keeps the closed connection, and so the lock of
-        # its transaction, until both are collected.
+        # A cancelled statement keeps the closed connection, and so its transaction's lock, until
+        # both are garbage-collected.
         with suppress(SQLAlchemyError, sqlite3.Error):
             connection.rollback()
 
@@ -109,9 +108,9 @@ def prepare_sqlite(engine: Engine) -> None:
 
 
 class ProcessLock:
-    """Lets one process use one SQLite file; the system drops it with its holder, however that ends.
+    """Gives one process a SQLite file; the OS releases the lock however the process ends.
 
-    The lock lies beside the file itself, whatever links lead to it.
+    The lock file lies beside the database file itself, even if the address is a link to it.
 
     Raises:
         DatabaseInUse: Another process holds it.
@@ -128,7 +127,7 @@ class ProcessLock:
         if self._path is None:
             return
         self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        # One of an earlier version may be anybody's to read; its log takes its rights from it.
+        # Earlier versions left the file readable by all, and the log file inherits its mode.
         for path in (self._database, Path(f"{self._database}-wal"), Path(f"{self._database}-shm")):
             with suppress(OSError):
                 path.chmod(0o600)
@@ -139,7 +138,7 @@ class ProcessLock:
             raise DatabaseInUse(str(self._path)) from error
 
     def release(self) -> None:
-        """Give the lock back."""
+        """Release the lock."""
         if self._file is not None:
             with suppress(OSError):
                 os.close(self._file)

@@ -1,4 +1,4 @@
-"""Every table, in one place: what the migrations make and the queries use."""
+"""Every table, for the migrations and the queries."""
 
 from sqlalchemy import (
     JSON,
@@ -24,7 +24,7 @@ metadata = MetaData(
     }
 )
 
-# SQLite numbers rows by itself only in a column of exactly this type.
+# SQLite numbers rows only in a column of exactly this type.
 RowId = BigInteger().with_variant(Integer, "sqlite")
 
 audit_entries = Table(
@@ -41,7 +41,7 @@ audit_entries = Table(
     Index(None, "subject", "position"),
 )
 
-# One row: the end of the chain. Locking it puts writers in order.
+# One row: the end of the chain. Locking it serializes the writers.
 audit_head = Table(
     "audit_head",
     metadata,
@@ -63,7 +63,6 @@ jobs = Table(
     Column("owner", String(64)),
     Column("leased_until", UtcDateTime),
     Column("last_error", Text),
-    Column("signature", String(64)),
     Index(None, "due_at"),
 )
 
@@ -84,7 +83,7 @@ outbox_messages = Table(
     Index(None, "subject"),
 )
 
-# Where a card stands in Slack, so that it can be edited: one row a card.
+# Each card's place in Slack, so that it can be edited.
 cards = Table(
     "cards",
     metadata,
@@ -95,7 +94,7 @@ cards = Table(
     Column("sent_at", UtcDateTime, nullable=False),
 )
 
-# Who has opened the Home tab, and what stands there as far as is known.
+# People who opened the Home tab, and its contents as far as known.
 home_views = Table(
     "home_views",
     metadata,
@@ -108,7 +107,7 @@ home_views = Table(
     Index(None, "opened_at"),
 )
 
-# What Slack delivered, so that each is answered once, however often it comes.
+# Deliveries from Slack, so that each is answered once, however often it comes.
 received_events = Table(
     "received_events",
     metadata,
@@ -145,12 +144,11 @@ requests = Table(
     Column("decided_at", UtcDateTime),
     Column("requested", JSON, nullable=False),
     Column("progress", JSON, nullable=False),
-    Column("signature", String(64)),
     Index(None, "flow_key", "created_at"),
     Index(None, "state", "flow_key"),
 )
 
-# Who was added by a request, and until when: at most one row a person and flow.
+# People added by a request, with an end: at most one row per person and flow.
 grants = Table(
     "grants",
     metadata,
@@ -162,12 +160,11 @@ grants = Table(
     Column("approved_by", JSON, nullable=False),
     Column("granted_at", UtcDateTime, nullable=False),
     Column("ends_at", UtcDateTime),
-    Column("signature", String(64)),
     Index(None, "flow_key", "ends_at"),
     Index(None, "request_id"),
 )
 
-# People under a name.
+# Named lists of people.
 presets = Table(
     "presets",
     metadata,
@@ -177,7 +174,7 @@ presets = Table(
     Column("saved_at", UtcDateTime, nullable=False),
 )
 
-# The lists that are about to be sent, or were and nobody knows what became of them.
+# Lists about to be sent, or sent with an unknown outcome.
 flow_posts = Table(
     "flow_posts",
     metadata,
@@ -185,11 +182,10 @@ flow_posts = Table(
     Column("flow_key", String(34), nullable=False),
     Column("sent_at", UtcDateTime, nullable=False),
     Column("content", JSON, nullable=False),
-    Column("signature", String(64)),
     Index(None, "flow_key", "sent_at"),
 )
 
-# Every replacement of a list by the bot, with the list before and after.
+# Each time the bot replaced a list, with the list before and after.
 flow_changes = Table(
     "flow_changes",
     metadata,
@@ -200,8 +196,8 @@ flow_changes = Table(
     Index(None, "flow_key", "id"),
 )
 
-# An organization's limits, and what is known of its day and its blocks. Its calls are numbered;
-# `summed` is the newest one that only stands in `quota_hours` any more.
+# An organization's limits, and the known state of its day and blocks. Its calls are numbered;
+# `summed` is the newest call that only `quota_hours` still counts.
 quota_organizations = Table(
     "quota_organizations",
     metadata,
@@ -223,6 +219,8 @@ quota_organizations = Table(
     Column("muted_by", Text),
     Column("lowered_concurrent", Integer),
     Column("lowered_until", EpochSeconds),
+    Column("lowered_minute", Integer),
+    Column("lowered_minute_until", EpochSeconds),
     UniqueConstraint("data_center", "organization_id"),
 )
 
@@ -240,7 +238,7 @@ quota_calls = Table(
     Index(None, "organization", "reserved_at", "number"),
 )
 
-# By which clock calls are dated where the database has none: one row, of the last process.
+# The clock that dated calls, for databases without one: one row, of the last process.
 machine_clocks = Table(
     "machine_clocks",
     metadata,
@@ -259,18 +257,7 @@ quota_hours = Table(
     Index(None, "hour_at"),
 )
 
-# A call of a gateway's client that waits for its turn: it counts until `until`, unless renewed.
-gateway_waits = Table(
-    "gateway_waits",
-    metadata,
-    Column("ticket", RowId, primary_key=True, autoincrement=True),
-    Column("organization", BigInteger, nullable=False),
-    Column("client", String(40), nullable=False),
-    Column("until", EpochSeconds, nullable=False),
-    Index(None, "organization", "until"),
-)
-
-# A series of 429 of one code; `detail` is what was known when it opened.
+# A series of 429s with one code; `detail` is the state when it opened.
 incidents = Table(
     "incidents",
     metadata,

@@ -4,8 +4,8 @@ import { chart } from "./chart.js";
 import { el } from "./dom.js";
 import { control } from "./controls.js";
 import { inputBlock } from "./inputs.js";
-import { picture, richText, textObject } from "./markup.js";
-import { dataTable, table } from "./tables.js";
+import { textObject } from "./markup.js";
+import { table } from "./tables.js";
 
 // Slack does not say what is long; this is about where its clients fold.
 const LONG_CHARACTERS = 700;
@@ -17,14 +17,9 @@ const RENDER = {
   context: (block) => el("div", { class: "context" }, block.elements.map(small)),
   divider: () => el("hr"),
   actions: (block, place) => el("div", { class: "actions" }, block.elements.map((one) => control(one, block, place))),
-  image: (block) => el("p", { class: "context" }, picture(block)),
-  rich_text: richText,
   table,
-  data_table: dataTable,
   data_visualization: chart,
   input: inputBlock,
-  alert: (block) => el("div", { class: `alert ${block.level ?? "default"}` }, textObject(block.text)),
-  container,
 };
 
 /** All blocks of a message or a modal. `place` says where they stand, for what is pressed in them. */
@@ -63,16 +58,7 @@ function folded(block, place) {
 }
 
 function small(element) {
-  return el("span", {}, element.type === "image" ? picture(element) : textObject(element));
-}
-
-function container(block, place) {
-  const title = block.title ? textObject(block.title) : block.rich_text_title ? richText(block.rich_text_title) : "";
-  const inside = blocks(block.child_blocks, place);
-  const subtitle = block.subtitle && el("div", { class: "context" }, textObject(block.subtitle));
-  if (!block.is_collapsible) return el("div", { class: "card" }, el("strong", {}, title), subtitle, inside);
-  const open = !block.default_collapsed;
-  return el("details", { class: "card", open }, el("summary", {}, title), subtitle, inside);
+  return el("span", {}, textObject(element));
 }
 
 const unknown = (block) => el("p", { class: "context", text: `[${block.type}]` });

@@ -14,11 +14,10 @@ const TOP = 12;
 export function chart(block) {
   const body = block.chart;
   width = phone.matches ? 300 : 640;
-  const drawing = body.type === "pie" ? pie(body) : axes(body);
   const drawn = svg(
     "svg",
     { viewBox: `0 0 ${width} ${HEIGHT}`, role: "img", "aria-label": `${block.title}: ${spoken(body)}` },
-    drawing,
+    axes(body),
   );
   return el(
     "figure",
@@ -31,27 +30,23 @@ export function chart(block) {
 }
 
 function spoken(body) {
-  if (body.type === "pie") return body.segments.map((one) => `${one.label} ${one.value}`).join(", ");
   return body.series
     .map((one) => `${one.name}, ${one.data.map((point) => `${point.label} ${point.value}`).join(", ")}`)
     .join("; ");
 }
 
 function legend(body) {
-  const names = (body.segments ?? body.series).map((one) => one.label ?? one.name);
+  const names = body.series.map((one) => one.name);
   if (names.length < 2) return null;
   const keys = names.map((name, index) => el("li", { class: `key c${index}`, text: name }));
   return el("ul", { class: "legend", "aria-hidden": "true" }, keys);
 }
 
 function numbers(body) {
-  const rows =
-    body.type === "pie"
-      ? [["Slice", "Value"], ...body.segments.map((one) => [one.label, one.value])]
-      : [
-          [body.axis_config.x_label ?? "Label", ...body.series.map((one) => one.name)],
-          ...body.axis_config.categories.map((label) => [label, ...body.series.map((one) => valueAt(one, label))]),
-        ];
+  const rows = [
+    [body.axis_config.x_label ?? "Label", ...body.series.map((one) => one.name)],
+    ...body.axis_config.categories.map((label) => [label, ...body.series.map((one) => valueAt(one, label))]),
+  ];
   const lines = rows.map((row, index) =>
     el("tr", {}, row.map((cell, column) => el(index && column ? "td" : "th", { text: String(cell) }))),
   );
@@ -85,8 +80,7 @@ function axes(body) {
   const names = labels.map((label, index) =>
     index % every ? null : svg("text", { class: "tick", x: x(index), y: foot + 18, "text-anchor": "middle", text: label }),
   );
-  const draw = { bar: bars, line: lines, area: lines }[body.type];
-  return [...grid.flat(), ...names.filter(Boolean), ...titles(body), ...draw(body, { labels, x, y, slot })];
+  return [...grid.flat(), ...names.filter(Boolean), ...titles(body), ...bars(body, { labels, x, y, slot })];
 }
 
 function titles(body) {
@@ -112,40 +106,6 @@ function bars(body, { labels, x, y, slot }) {
   );
 }
 
-function lines(body, { labels, x, y }) {
-  return body.series.flatMap((series, number) => {
-    const points = labels.map((label, index) => [x(index), y(valueAt(series, label)), label]);
-    const path = points.map(([left, top], index) => `${index ? "L" : "M"}${left} ${top}`).join("");
-    const under = `${path}L${points.at(-1)[0]} ${y(0)}L${points[0][0]} ${y(0)}Z`;
-    const dots = points.map(([cx, cy, label]) =>
-      svg("circle", { class: `dot c${number}`, cx, cy, r: 3 }, told(series, label, valueAt(series, label))),
-    );
-    return [
-      body.type === "area" ? svg("path", { class: `area c${number}`, d: under }) : null,
-      svg("path", { class: `line c${number}`, d: path }),
-      ...dots,
-    ].filter(Boolean);
-  });
-}
-
 const told = (series, label, value) => svg("title", { text: `${series.name}, ${label}: ${value}` });
-
-function pie(body) {
-  const sum = body.segments.reduce((all, one) => all + one.value, 0);
-  const [cx, cy, r] = [width / 2, HEIGHT / 2, HEIGHT / 2 - 12];
-  let from = -Math.PI / 2;
-  return body.segments.map((one, number) => {
-    const to = from + (2 * Math.PI * one.value) / sum;
-    const at = (angle) => `${cx + r * Math.cos(angle)} ${cy + r * Math.sin(angle)}`;
-    const large = to - from > Math.PI ? 1 : 0;
-    const whole = body.segments.length === 1;
-    const d = `M${cx} ${cy}L${at(from)}A${r} ${r} 0 ${large} 1 ${at(to)}Z`;
-    from = to;
-    const label = svg("title", { text: `${one.label}: ${one.value}` });
-    return whole
-      ? svg("circle", { class: `slice c${number}`, cx, cy, r }, label)
-      : svg("path", { class: `slice c${number}`, d }, label);
-  });
-}
 
 const shortNumber = (value) => (value >= 10_000 ? `${value / 1000}k` : String(Math.round(value * 100) / 100));

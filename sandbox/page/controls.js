@@ -1,10 +1,9 @@
 // What one can press or choose in a message, or between the inputs of a modal.
 
 import { el, freshId } from "./dom.js";
-import { isSafe, picture, textObject } from "./markup.js";
+import { isSafe, textObject } from "./markup.js";
 import { menuButton } from "./menu.js";
 import { post } from "./net.js";
-import { people, channels } from "./choices.js";
 import { store } from "./store.js";
 import { typeahead } from "./typeahead.js";
 
@@ -14,15 +13,10 @@ export function control(element, block, place) {
   switch (element.type) {
     case "button":
       return button(element, act);
-    case "image":
-      return picture(element);
     case "overflow":
       return overflow(element, act);
     case "external_select":
       return typeahead(element, block, place, (option) => option && act(option), wordsOf(element));
-    case "radio_buttons":
-    case "checkboxes":
-      return choices(element, act);
     case "datepicker":
       return dated(element, act);
     default:
@@ -63,7 +57,7 @@ function visit(address) {
 }
 
 function select(element, act) {
-  const groups = element.option_groups ?? [{ options: element.options ?? people(element) ?? channels() }];
+  const groups = element.option_groups ?? [{ options: element.options }];
   const first = element.initial_option?.value;
   const inside = groups.map((group) => {
     const options = group.options.map((one) =>
@@ -88,22 +82,6 @@ function overflow(element, act) {
   const items = element.options.map((one) => ({ text: textObject(one.text), about: one.description?.text, act: chosen(one) }));
   const props = { class: "action", "aria-label": "More actions", "data-action": element.action_id, text: "⋯" };
   return menuButton(props, items);
-}
-
-function choices(element, act) {
-  const many = element.type === "checkboxes";
-  const name = freshId("choice");
-  const chosen = new Set((element.initial_options ?? [element.initial_option]).filter(Boolean).map((one) => one.value));
-  const items = element.options.map((one) => {
-    const input = el("input", { type: many ? "checkbox" : "radio", name, value: one.value, checked: chosen.has(one.value) });
-    return el("label", { class: "choice" }, input, el("span", {}, textObject(one.text)));
-  });
-  const group = el("div", { class: "choices", role: "group" }, items);
-  group.addEventListener("change", () => {
-    const values = [...group.querySelectorAll("input:checked")].map((input) => input.value);
-    act(many ? values : values[0]);
-  });
-  return group;
 }
 
 function dated(element, act) {

@@ -1,16 +1,32 @@
-// Times in the zone of whoever looks.
+// Times in the zone of the person one acts as.
 
 import { el } from "./dom.js";
+import { self } from "./store.js";
 
-const format = (options) => (when) => new Intl.DateTimeFormat(undefined, options).format(when);
+const inZone = (language, options) => new Intl.DateTimeFormat(language, { timeZone: self()?.tz, ...options });
+const format = (options) => (when) => inZone(undefined, options).format(when);
 const time = format({ hour: "numeric", minute: "2-digit" });
 const short = format({ day: "numeric", month: "short", year: "numeric" });
 const DAY = 86_400_000;
 
+/** A moment as the clock on this person's wall shows it: `2026-12-01T09:00`. */
+export function wall(when) {
+  const shown = { year: "numeric", month: "2-digit", day: "2-digit", hour: "2-digit", minute: "2-digit", hourCycle: "h23" };
+  const part = Object.fromEntries(inZone("en", shown).formatToParts(when).map((one) => [one.type, one.value]));
+  return `${part.year}-${part.month}-${part.day}T${part.hour}:${part.minute}`;
+}
+
+/** The seconds since 1970 when that clock shows this. */
+export function momentOf(shown) {
+  const utc = Date.parse(`${shown}Z`);
+  const at = (guess) => utc - (Date.parse(`${wall(guess)}Z`) - guess);
+  return Math.round(at(at(utc)) / 1000);
+}
+
 function pretty(plain) {
   return (when) => {
-    const midnight = (date) => new Date(date).setHours(0, 0, 0, 0);
-    const days = Math.round((midnight(when) - midnight(Date.now())) / DAY);
+    const midnight = (date) => Date.parse(wall(date).slice(0, 10));
+    const days = (midnight(when) - midnight(Date.now())) / DAY;
     return { "-1": "yesterday", 0: "today", 1: "tomorrow" }[days] ?? plain(when);
   };
 }
@@ -27,9 +43,8 @@ function ago(when) {
 const seconds24 = format({ hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
 const long = format({ weekday: "long", day: "numeric", month: "long", year: "numeric" });
 const medium = format({ day: "numeric", month: "long", year: "numeric" });
-const two = (number) => String(number).padStart(2, "0");
 const TOKENS = {
-  date_num: (when) => [when.getFullYear(), two(when.getMonth() + 1), two(when.getDate())].join("-"),
+  date_num: (when) => wall(when).slice(0, 10),
   date: medium,
   date_short: short,
   date_long: long,
@@ -48,7 +63,7 @@ export function slackDate(body, fallback) {
   const when = new Date(Number(epoch) * 1000);
   if (Number.isNaN(when.getTime())) return el("span", { text: fallback ?? body });
   const words = wanted.replace(/\{(\w+)\}/g, (whole, token) => TOKENS[token]?.(when) ?? whole);
-  const full = new Intl.DateTimeFormat(undefined, { dateStyle: "full", timeStyle: "long" });
+  const full = inZone(undefined, { dateStyle: "full", timeStyle: "long" });
   return el("time", { datetime: when.toISOString(), title: full.format(when), text: words });
 }
 

@@ -20,6 +20,7 @@ def make_services_app(state: ServicesState) -> web.Application:
     control.add_control(app)
     app.router.add_get(inventory.LISTING_PATH, inventory.list_organizations, allow_head=False)
     app.router.add_post("/oauth/token", oauth.issue_token)
+    app.router.add_get(flow.FLOWS_PATH, flow.list_flows, allow_head=False)
     app.router.add_get(flow.TEST_USERS_PATH, flow.read_test_users, allow_head=False)
     app.router.add_post(flow.TEST_USERS_PATH, flow.replace_test_users)
     app.router.add_get(email.RESOURCE_PATH, email.read_resource, allow_head=False)

@@ -1,5 +1,7 @@
 """Area A: two resources of the email service, behind a key with permissions."""
 
+from typing import Any
+
 from aiohttp import web
 
 from sandbox.services.faults import Place
@@ -9,7 +11,7 @@ from sandbox.services.strike import Answer
 
 RESOURCE_PATH = "/v3/{resource:.+}"
 
-_BODIES: dict[str, object] = {
+_BODIES: dict[str, dict[str, list[dict[str, Any]]]] = {
     "templates": {
         "result": [
             {"id": "d-0a1b2c3d4e5f", "name": "Welcome & first steps", "generation": "dynamic"},
@@ -25,12 +27,20 @@ async def read_resource(request: web.Request) -> web.StreamResponse:
     """`GET /v3/{resource}`."""
     state, resource = request.app[STATE], request.match_info["resource"]
     authorization = request.headers.get("Authorization", "")
+    generations = request.query.get("generations", state.default_generations)
     work = Work(
         Place("email"),
         admit=lambda _: _refusal_of(state, authorization, resource),
-        effect=lambda: json_answer(_BODIES[resource]),
+        effect=lambda: _listed(resource, generations),
     )
     return await serve(request, work)
+
+
+def _listed(resource: str, generations: str) -> Answer:
+    """The body, with the templates of these generations only."""
+    rows = _BODIES[resource]["result"]
+    shown = [row for row in rows if row.get("generation", generations) in generations.split(",")]
+    return json_answer({"result": shown})
 
 
 def _refusal_of(state: ServicesState, authorization: str, resource: str) -> Answer | None:

@@ -11,11 +11,27 @@ from sandbox.services.state import FLOW_ACCOUNT_SID, FLOW_AUTH_TOKEN, Flow, Serv
 from sandbox.services.strike import Answer
 
 TEST_USERS_PATH = "/v2/Flows/{sid}/TestUsers"
-FIELDS = ("testUsers", "TestUsers")
+FLOWS_PATH = "/v2/Flows"
 MAX_IDENTITY_BYTES = 300
 
 _SID = re.compile(r"FW[0-9a-fA-F]{32}")
 _FORM = "application/x-www-form-urlencoded"
+
+
+async def list_flows(request: web.Request) -> web.StreamResponse:
+    """`GET /v2/Flows`, which the specification does not have and Twilio Studio does."""
+    state = request.app[STATE]
+
+    def effect() -> Answer:
+        flows = [
+            {"sid": flow.sid, "friendly_name": flow.name, "status": "published"}
+            for flow in state.flows.values()
+        ]
+        return json_answer({"flows": flows, "meta": {"key": "flows", "next_page_url": None}})
+
+    return await serve(
+        request, Work(Place("flow"), admit=lambda _: _refused_account(request), effect=effect)
+    )
 
 
 async def read_test_users(request: web.Request) -> web.StreamResponse:
@@ -49,9 +65,16 @@ def _work(request: web.Request, sid: str, effect: Callable[[], Answer]) -> Work:
     )
 
 
+def _refused_account(request: web.Request) -> Answer | None:
+    if basic_of(request.headers.get("Authorization", "")) == (FLOW_ACCOUNT_SID, FLOW_AUTH_TOKEN):
+        return None
+    return _refusal(401, "Authentication failed.")
+
+
 def _refusal_of(request: web.Request, state: ServicesState, sid: str) -> Answer | None:
-    if basic_of(request.headers.get("Authorization", "")) != (FLOW_ACCOUNT_SID, FLOW_AUTH_TOKEN):
-        return _refusal(401, "Authentication failed.")
+    refused = _refused_account(request)
+    if refused:
+        return refused
     if not _SID.fullmatch(sid):
         return _refusal(400, "The flow SID is FW and 32 hexadecimal digits.")
     if sid not in state.flows:
@@ -62,10 +85,10 @@ def _refusal_of(request: web.Request, state: ServicesState, sid: str) -> Answer 
 async def _identities(request: web.Request) -> list[str] | Answer:
     if request.content_type != _FORM:
         return _refusal(415, f"The body is to be {_FORM}.")
-    form = await request.post()
-    given = [str(value) for field in FIELDS for value in form.getall(field, [])]
+    form, fields = await request.post(), request.app[STATE].flow_fields
+    given = [str(value) for field in fields for value in form.getall(field, [])]
     if not given:
-        return _refusal(400, "The field testUsers is required.")
+        return _refusal(400, f"The field {fields[0]} is required.")
     if given == [""]:
         return []
     if "" in given:

@@ -56,7 +56,10 @@ def _listing(state: ServicesState, at: OrganizationAt) -> Answer:
 
 
 def _has_credential(state: ServicesState, request: web.Request, data_center: str) -> bool:
-    given = {request.query.get("authtoken", ""), token_of(request.headers.get("Authorization", ""))}
+    header = request.headers.get("Authorization", "")
+    given = {request.query.get("authtoken", ""), token_of(header)}
+    if state.inventory_scheme is not None:
+        given = {token_of(header)} if header.startswith(f"{state.inventory_scheme} ") else set()
     return any(
         token == inventory_token(data_center) or state.oauth.accepts(data_center, token)
         for token in given

@@ -13,6 +13,11 @@ def refresh_token(data_center: str) -> str:
     return f"demo-refresh-{data_center}"
 
 
+def self_client_code(data_center: str) -> str:
+    """The code that is exchanged for the refresh token of one data center, once."""
+    return f"demo-code-{data_center}"
+
+
 @dataclass(frozen=True)
 class Issued:
     """An access token, how long it lives, and a new refresh token where they rotate."""
@@ -26,6 +31,8 @@ class TokenIssuer:
     """Issues access tokens and remembers them. Every field may be changed while it runs.
 
     `rotates`: each use of a refresh token replaces it, and the old one is refused from then on.
+    `refuses_with_200`: as Zoho, which says what is wrong in the body alone.
+    `gives_refresh_token`: also for a code that was made for one-time access.
     `granted` and `refused` count the answers.
     """
 
@@ -37,6 +44,9 @@ class TokenIssuer:
         self._revoked: set[str] = set()
         self.lifetime_seconds = 3600
         self.rotates = False
+        self.refuses_with_200 = False
+        self.gives_refresh_token = True
+        self._used_codes: set[str] = set()
         self.granted = 0
         self.refused = 0
 
@@ -46,6 +56,17 @@ class TokenIssuer:
             current = self._replaced.get(data_center, refresh_token(data_center))
             if token == current and token not in self._revoked:
                 return self._issue(data_center)
+        self.refused += 1
+        return None
+
+    def exchange(self, data_centers: tuple[str, ...], code: str) -> tuple[str, Issued] | None:
+        """The data center of a code, and its tokens; None for one that is used or unknown."""
+        for data_center in data_centers:
+            if code == self_client_code(data_center) and code not in self._used_codes:
+                self._used_codes.add(code)
+                issued = self._issue(data_center)
+                token = refresh_token(data_center) if self.gives_refresh_token else None
+                return data_center, Issued(issued.access_token, issued.expires_in, token)
         self.refused += 1
         return None
 

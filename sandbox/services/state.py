@@ -28,6 +28,7 @@ class Flow:
     sid: str
     identities: list[str] = field(default_factory=list)
     history: list[list[str]] = field(default_factory=list)
+    name: str = ""
 
 
 def inventory_token(data_center: str) -> str:
@@ -39,6 +40,10 @@ class ServicesState:
     """The three services' memory. `now` is their clock, `sleep` how they take their time.
 
     `latency_seconds` is what every call takes; the limits see calls in flight during it.
+
+    Deployments differ in `flow_fields` (the form fields that an update may use), in
+    `inventory_scheme` (the only scheme of `Authorization` that the inventory takes; None for any,
+    and the query), and in `default_generations` (of the templates that are listed unasked).
     """
 
     def __init__(
@@ -62,7 +67,17 @@ class ServicesState:
             EMAIL_KEY: frozenset({"templates", "resource"}),
             LIMITED_EMAIL_KEY: frozenset({"resource"}),
         }
+        self.flow_fields: tuple[str, ...] = ("testUsers", "TestUsers")
+        self.inventory_scheme: str | None = None
+        self.default_generations = "legacy,dynamic"
         self._waiting: set[asyncio.Event] = set()
+
+    def behave_as_vendors(self) -> None:
+        """Take what Zoho Inventory, Twilio Studio and SendGrid take, and nothing else."""
+        self.flow_fields = ("TestUsers",)
+        self.inventory_scheme = "Zoho-oauthtoken"
+        self.default_generations = "legacy"
+        self.oauth.refuses_with_200 = True
 
     @property
     def calls(self) -> list[Call]:
@@ -112,6 +127,8 @@ class ServicesState:
 
 def _demo_flows() -> dict[str, Flow]:
     return {
-        WELCOME_FLOW: Flow(WELCOME_FLOW, ["+15550100001", "whatsapp:+15550100002"]),
-        SURVEY_FLOW: Flow(SURVEY_FLOW, ["ada@example.com"]),
+        WELCOME_FLOW: Flow(
+            WELCOME_FLOW, ["+15550100001", "whatsapp:+15550100002"], name="Welcome call"
+        ),
+        SURVEY_FLOW: Flow(SURVEY_FLOW, ["ada@example.com"], name="Survey"),
     }

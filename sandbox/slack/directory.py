@@ -28,6 +28,33 @@ def users_info(workspace: Workspace, args: Json) -> Json:
     return {"user": as_user(workspace, person)}
 
 
+def users_list(workspace: Workspace, args: Json) -> Json:
+    """`users.list`: everybody, deactivated accounts too."""
+    return _page(
+        args, "members", [as_user(workspace, person) for person in workspace.people.values()]
+    )
+
+
+def conversations_list(workspace: Workspace, args: Json) -> Json:
+    """`conversations.list`: of the private channels those that the bot is in."""
+    types = str(args.get("types") or "public_channel").split(",")
+    shown = []
+    for channel in workspace.channels.values():
+        kind = "private_channel" if channel.is_private else "public_channel"
+        hidden = channel.is_private and workspace.bot_user_id not in channel.members
+        if kind in types and not channel.is_direct and not hidden:
+            need_scope(workspace, read_scope(channel))
+            shown.append(as_channel(workspace, channel))
+    return _page(args, "channels", shown)
+
+
+def _page(args: Json, name: str, rows: list[Json]) -> Json:
+    start, limit = int(args.get("cursor") or 0), int(args.get("limit") or 100)
+    end = start + limit
+    cursor = str(end) if end < len(rows) else ""
+    return {name: rows[start:end], "response_metadata": {"next_cursor": cursor}}
+
+
 def as_user(workspace: Workspace, person: Person) -> Json:
     """A person as the Web API shows them."""
     return {

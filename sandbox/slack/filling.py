@@ -4,21 +4,12 @@ from typing import Any
 
 from sandbox.slack.messages import Json, View, label, label_of
 
-TYPED = {"plain_text_input", "email_text_input", "url_text_input", "number_input"}
-ONE_OPTION = {"static_select", "external_select", "radio_buttons", "overflow"}
-MANY_OPTIONS = {"multi_static_select", "multi_external_select", "checkboxes"}
-NAMED = {
+ONE_OPTION = {"static_select", "external_select", "overflow"}
+STATE_FIELDS = {
     "datepicker": "selected_date",
     "timepicker": "selected_time",
     "datetimepicker": "selected_date_time",
-    "users_select": "selected_user",
-    "channels_select": "selected_channel",
-    "conversations_select": "selected_conversation",
-    "multi_users_select": "selected_users",
-    "multi_channels_select": "selected_channels",
-    "multi_conversations_select": "selected_conversations",
-    "rich_text_input": "rich_text_value",
-}
+} | dict.fromkeys(ONE_OPTION, "selected_option")
 REQUIRED = "Please complete this required field."
 
 
@@ -28,11 +19,7 @@ class NotThereError(AssertionError):
 
 def state_field(kind: str) -> str:
     """The name under which the state of such an element holds its value."""
-    if kind in TYPED:
-        return "value"
-    if kind in ONE_OPTION:
-        return "selected_option"
-    return "selected_options" if kind in MANY_OPTIONS else NAMED.get(kind, "value")
+    return STATE_FIELDS.get(kind, "value")
 
 
 def state_of(element: Json, value: Any) -> Json:
@@ -40,9 +27,7 @@ def state_of(element: Json, value: Any) -> Json:
     kind = element["type"]
     if kind in ONE_OPTION and value is not None:
         value = pick(element, value)
-    elif kind in MANY_OPTIONS:
-        value = [pick(element, one) for one in value or []]
-    elif kind in TYPED:
+    elif kind == "plain_text_input":
         value = str(value) if value not in {None, ""} else None
     return {"type": kind, state_field(kind): value}
 
@@ -69,8 +54,7 @@ def initial_state(element: Json) -> Json:
     """What stands in an element before anyone touches it."""
     field = state_field(element["type"])
     names = [key for key in element if key.startswith("initial_")]
-    empty: Any = [] if field.endswith("s") else None
-    return {"type": element["type"], field: element[names[0]] if names else empty}
+    return {"type": element["type"], field: element[names[0]] if names else None}
 
 
 def state_values(blocks: list[Json], elements: list[tuple[Json, Json]], typed: Json) -> Json:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from bot.background.batches import Batches
+from bot.store.batches import Batches
 
 
 class Doubling:

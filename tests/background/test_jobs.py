@@ -8,16 +8,16 @@ from datetime import timedelta
 import pytest
 from structlog.testing import capture_logs
 
-from bot.background.jobs import AT_ONCE, RENEW_SECONDS, Again, Crowd, JobLoop, LeaseLost
-from bot.background.outbox import SEND_KIND
 from bot.errors import DatabaseUnavailable, NotFound
+from bot.quotas.incidents import PROBE_JOB
 from bot.shared import CROWDS
+from bot.slack.sender import SEND_KIND
 from bot.store import jobs
 from bot.store.engine import Database
+from bot.store.job_loop import AT_ONCE, RENEW_SECONDS, Again, Crowd, JobLoop, LeaseLost
 from bot.store.jobs import LEASE_SECONDS, Job
-from bot.workflows.quotas.incidents import PROBE_JOB
-from bot.workflows.testusers.interactions import INTERACTION, UNDO
-from bot.workflows.testusers.transitions import APPLY
+from bot.testusers.interactions import INTERACTION, UNDO
+from bot.testusers.transitions import APPLY
 
 PATIENCE = 10
 # Each may wait long for another program.
@@ -100,16 +100,6 @@ async def running(database, clock, work, owner="me", **more):
         await task
 
 
-async def test_a_due_job_is_run_and_removed(database, clock):
-    work = Work()
-    await put(database)
-    async with running(database, clock, work) as loop:
-        await work.seen(1)
-        await until(loop, lambda found: found == [])
-    (job,) = work.runs
-    assert (job.key, job.subject, dict(job.payload)) == ("a", "subject", {"n": 1})
-
-
 async def test_a_job_that_is_put_is_run_as_soon_as_it_is_committed(database, clock):
     work = Work()
     async with running(database, clock, work):
@@ -151,18 +141,6 @@ async def test_lease_grows_old_while_the_machine_sleeps(database, clock, monkeyp
             lease.check()
 
 
-async def test_a_job_is_not_run_before_its_time(database, clock):
-    work = Work()
-    await put(database, after=5)
-    await put(database, "b")
-    async with running(database, clock, work) as loop:
-        await work.seen(1)
-        clock.advance(5)
-        loop.wake()
-        await work.seen(2)
-    assert [job.key for job in work.runs] == ["b", "a"]
-
-
 async def test_a_job_may_say_when_to_run_again(database, clock):
     work = Work(clock.now() + timedelta(seconds=60), None)
     await put(database)
@@ -194,24 +172,13 @@ async def test_a_job_that_fails_is_tried_again_with_growing_pauses(database, clo
     assert pauses == [1, 2, 4, 8, 16, 20, 20]
 
 
-async def test_a_job_that_failed_for_days_is_still_tried(database, clock):
-    work = Work(NotFound("gone"))
-    await put(database)
-    async with database.transaction() as tx:
-        await tx.connection.execute(jobs.jobs.update().values(tries=5000))
-    async with running(database, clock, work) as loop:
-        await work.seen(1)
-        await until(loop, lambda found: found[0].tries == 5001)
-    (row,) = await rows(database)
-    assert (row.due_at - clock.now()).total_seconds() == 20
-
-
-async def test_an_expected_failure_is_one_line_without_a_traceback(database, clock, capsys):
+async def test_an_expected_failure_is_one_line_without_a_traceback(database, clock, capsys, caplog):
     work = Work(NotFound("It is gone."))
     await put(database)
     async with running(database, clock, work) as loop:
         await until(loop, lambda found: found[0].tries == 1)
-    printed = capsys.readouterr().out
+    # Another test of the same process may have sent the log to the standard library.
+    printed = capsys.readouterr().out or caplog.text
     assert printed.count("It is gone.") == 1
     assert "Traceback" not in printed
 
@@ -229,19 +196,6 @@ async def test_one_failing_job_holds_no_other_up(database, clock):
     async with running(database, clock, work) as loop:
         await until(loop, lambda found: [(row.key, row.tries) for row in found] == [("failing", 1)])
     assert ran == ["failing", "good"]
-
-
-async def test_jobs_run_beside_each_other(database, clock):
-    work = Work()
-    work.go_on.clear()
-    for number in range(40):
-        await put(database, f"job {number}")
-    async with running(database, clock, work) as loop:
-        await work.seen(32)
-        work.go_on.set()
-        await work.seen(40)
-        await until(loop, lambda found: found == [])
-    assert len({job.key for job in work.runs}) == 40
 
 
 async def test_a_job_put_again_while_it_runs_runs_again(database, clock):
@@ -330,9 +284,7 @@ async def test_a_lease_that_lapsed_is_not_confirmed(database, clock):
         work.go_on.set()
 
 
-async def test_a_run_that_slept_through_its_lease_has_lost_it_to_the_next_run_of_its_own_process(
-    database, clock
-):
+async def test_run_that_slept_through_its_lease_has_lost_it(database, clock):
     work = Work()
     work.go_on.clear()
     await put(database)
@@ -399,9 +351,7 @@ async def test_a_database_that_is_away_for_a_moment_ends_nothing(database, clock
         await work.seen(1)
 
 
-async def test_what_the_database_broke_off_is_begun_anew_without_waiting_for_the_lease(
-    database, clock, monkeypatch
-):
+async def test_run_broken_off_by_the_database_starts_again_at_once(database, clock, monkeypatch):
     async def fail(*_) -> None:
         raise DatabaseUnavailable
 

@@ -8,17 +8,17 @@ import aiohttp
 import pytest
 from slack_sdk.web.async_client import AsyncWebClient
 
-from bot.background.jobs import Lease, LeaseLost
-from bot.background.outbox import SEND_KIND, CardNow, Note, Sender
-from bot.clients.slack import SlackClient
 from bot.errors import SlackError, SlackUnreachable
+from bot.slack.client import SlackClient
+from bot.slack.messages import block_kit
+from bot.slack.messages.message import Message
+from bot.slack.sender import SEND_KIND, CardNow, Note, Sender
 from bot.store import jobs, outbox
 from bot.store.engine import Database
+from bot.store.job_loop import Lease, LeaseLost
 from bot.store.outbox import OutboxMessage
-from bot.ui import block_kit
-from bot.ui.message import Message
 from sandbox.slack.server import RunningSlack, running_slack
-from tests.support.clock import FakeClock
+from tests.support.clock import START, FakeClock
 
 CHANNEL = "C0ALERTS"
 KEY = "incident:1"
@@ -225,18 +225,6 @@ async def test_edits_keep_their_distance(rig):
     assert rig.edits() == 1
 
 
-async def test_a_deleted_card_is_posted_again(rig):
-    await rig.change("open")
-    await rig.work()
-    rig.slack.workspace.delete(rig.slack.workspace.messages(CHANNEL)[0])
-    await rig.change("closed")
-    await rig.work()
-    assert rig.texts() == ["closed"]
-    await rig.change("closed for good")
-    await rig.work()
-    assert rig.texts() == ["closed for good"]
-
-
 async def test_a_card_that_is_gone_meanwhile_needs_no_sending(rig):
     await rig.put(OutboxMessage(KEY, "some_card", "nothing"))
     await rig.work()
@@ -282,7 +270,7 @@ async def test_a_card_whose_posting_was_not_answered_is_brought_up_to_date(rig):
     assert await rig.due_in() is None
 
 
-async def test_an_edit_that_fails_after_a_lost_answer_does_not_post_once_more(rig):
+async def test_failed_edit_after_a_lost_answer_posts_nothing_more(rig):
     rig.slack.workspace.faults.cut("chat.postMessage")
     rig.slack.workspace.faults.drop("chat.update", times=2)
     await rig.change("pending")
@@ -294,7 +282,7 @@ async def test_an_edit_that_fails_after_a_lost_answer_does_not_post_once_more(ri
     assert (len(rig.posts()), rig.edits()) == (2, 3)
 
 
-async def test_a_job_whose_letters_were_all_sent_by_a_killed_process_is_done(rig):
+async def test_job_whose_messages_a_killed_process_sent_is_done(rig):
     job = jobs.Job(f"send:{KEY}", SEND_KIND, KEY, rig.clock.now())
     assert await rig.sender.run(job, Lease(rig.database, "me", job)) is None
     assert rig.posts() == []
@@ -313,21 +301,6 @@ async def test_two_notes_with_the_same_words_are_two(rig):
     await rig.say("again")
     await rig.work()
     assert rig.texts() == ["again", "again"]
-
-
-async def test_slack_asking_to_wait_is_obeyed_for_every_card(rig):
-    rig.slack.workspace.faults.ratelimit("chat.postMessage", retry_after=30)
-    await rig.change("first", "incident:1")
-    assert await rig.work() == []
-    await rig.change("second", "incident:2")
-    await rig.work()
-    rig.clock.advance(29)
-    await rig.work()
-    assert len(rig.posts()) == 1
-    assert await rig.due_in() == pytest.approx(1)
-    rig.clock.advance(1)
-    await rig.work()
-    assert sorted(rig.texts()) == ["first", "second"]
 
 
 async def test_blocks_that_slack_refuses_give_way_to_the_text(rig):
@@ -357,6 +330,18 @@ async def test_a_person_who_cannot_be_written_to_holds_nothing_up(rig):
     assert await rig.work() == []
     assert rig.texts() == ["for all"]
     assert await rig.due_in() is None
+
+
+async def test_a_direct_message_that_slack_refuses_is_given_up_after_a_day(rig):
+    rig.slack.workspace.faults.error("chat.postMessage", "restricted_action", times=None)
+    await rig.say("for nobody", to="U0VIEWER")
+    tries = 0
+    while (seconds := await rig.due_in()) is not None:
+        rig.clock.advance(max(seconds, 0))
+        await rig.work()
+        tries += 1
+        assert tries < 60
+    assert rig.clock.now() - START >= timedelta(days=1)
 
 
 async def test_a_message_to_a_person_goes_to_their_direct_messages(rig):

@@ -4,28 +4,25 @@ from collections import defaultdict
 from datetime import timedelta
 
 import pytest
-from sqlalchemy import JSON, event, text
+from sqlalchemy import JSON, event
 
 from bot.app import PRUNES
-from bot.background.jobs import Lease
-from bot.background.retention import Retention
-from bot.model.quotas.incidents import IncidentDetail
-from bot.model.testusers.approval import Act, State
-from bot.service_errors import ServiceFailed
-from bot.store import flows, incidents, jobs, outbox, received_events, requests, tables
-from bot.store.engine import Database
+from bot.approvals.rules.approval import Act, State
+from bot.quotas.rules.incidents import IncidentDetail
+from bot.quotas.store import incidents
+from bot.services.errors import ServiceFailed
+from bot.slack import received_events
+from bot.store import jobs, outbox, tables
+from bot.store.job_loop import Lease
 from bot.store.jobs import Job
 from bot.store.outbox import OutboxMessage, SentCard
+from bot.store.retention import Retention
 from bot.store.types import EpochSeconds, UtcDateTime
-from bot.workflows.testusers.transitions import card_key
+from bot.testusers.store import flows, requests
+from bot.testusers.transitions import card_key
 from tests.support.testusers import WELCOME, FakeFlowService, World, default_rules
 
 DAY = 86_400
-MANY_MESSAGES = text(
-    "INSERT INTO outbox_messages (key, kind, subject, payload, created_at, tries)"
-    " SELECT 'request:' || n, 'note', n || repeat('x', 24), '{}', 0, 0"
-    " FROM generate_series(1, 5000) AS n"
-)
 
 
 async def send(database, key):
@@ -66,10 +63,6 @@ async def test_an_unsent_letter_stays_whatever_its_age(database, clock):
         assert len(await outbox.waiting(tx, "card")) == 1
 
 
-async def test_it_is_done_again_a_day_later(database, clock):
-    assert (await forget(database, days=4) - clock.now()).total_seconds() == DAY
-
-
 async def test_planning_twice_keeps_one_job_at_its_time(database, clock):
     retention = Retention(database, 4, [])
     async with database.transaction() as tx:
@@ -105,7 +98,7 @@ async def test_a_decided_request_goes_with_its_card(database, clock):
     assert await cards(database, card_key(request.id)) == []
 
 
-async def test_a_request_stays_until_its_last_grant_has_ended_and_that_is_told(database, clock):
+async def test_request_is_kept_until_its_last_grant_has_ended(database, clock):
     world = World(database, clock)
     request = await world.ask("add welcome +1 for 3d")
     await world.decide(Act.APPROVE, request)
@@ -252,29 +245,6 @@ async def test_signatures_go_in_small_steps_after_a_day(database, clock, steps):
     await Retention(database, 400, PRUNES).run(None, None)
     assert await rows_of(database, tables.received_events) == []
     assert max(steps["received_events"]) == 2
-
-
-@pytest.mark.postgres
-@pytest.mark.parametrize("prune", PRUNES, ids=lambda prune: prune.__module__)
-async def test_nothing_is_looked_through_again_for_each_row(postgres_url, clock, prune):
-    """PostgreSQL does so for NOT IN as soon as the hash of what it compares with is too large."""
-    database = Database(postgres_url, clock)
-    plans = []
-
-    def explain(connection, _cursor, statement, parameters, *_):
-        if statement.startswith("DELETE"):
-            found = connection.exec_driver_sql(f"EXPLAIN {statement}", parameters)
-            plans.append("\n".join(row[0] for row in found))
-
-    event.listen(database.engine.sync_engine, "before_cursor_execute", explain)
-    async with database.transaction() as tx:
-        await tx.connection.execute(text("SET LOCAL work_mem = '64kB'"))
-        await tx.connection.execute(MANY_MESSAGES)
-        await tx.connection.execute(text("ANALYZE outbox_messages"))
-        await prune(tx, clock.now())
-    await database.close()
-    assert plans
-    assert not [plan for plan in plans if "SubPlan" in plan], plans
 
 
 async def test_newest_change_of_all_keeps_its_number(database, clock):

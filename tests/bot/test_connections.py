@@ -14,7 +14,7 @@ from aiohttp.http_parser import HttpRequestParserPy
 
 from bot import connections
 from bot.connections import Connections, Site, connections_for
-from bot.server import make_server
+from bot.slack.server import make_server
 from tests.support.processes import ROOT
 
 BOMB = gzip.compress(b"\0" * (300 << 20), 9)
@@ -28,8 +28,8 @@ async def listening(most: int = 500):
     async def ready():
         return None
 
-    async def scrape():
-        return b"x 1\n"
+    async def scrape(*, is_openmetrics):
+        return b"x 1\n" if not is_openmetrics else b"# EOF\n"
 
     runner = web.AppRunner(make_server(None, ready, scrape, None), access_log=None)
     await runner.setup()

@@ -1,4 +1,4 @@
-"""The file of further settings: the environment wins, and what is wrong with it is said."""
+"""The settings file: the environment wins, and a line that cannot be read ends the start."""
 
 import re
 from pathlib import Path
@@ -6,58 +6,101 @@ from pathlib import Path
 import pytest
 
 from bot.settings import EXAMPLES, SettingsError
-from bot.settings.env_file import with_env_file
+from bot.settings.env_file import load_env_file
 
-FILE = """# Slack
-SLACK_BOT_TOKEN=xoxb-1
-export ROLES='{"admin": ["U1"]}'
-EMAIL_API_KEY="with # and $HOME"
-PORT=3000
-"""
+
+def loaded(path: Path, content: str | bytes, **environment: str) -> dict[str, str]:
+    """Return what the environment has after a file of that content was read."""
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    environment["GATEHOUSE_ENV_FILE"] = str(path)
+    load_env_file(environment)
+    del environment["GATEHOUSE_ENV_FILE"]
+    return environment
 
 
 @pytest.fixture
-def env_file(tmp_path):
-    path = tmp_path / "gatehouse.env"
-    path.write_text(FILE, encoding="utf-8")
-    return path
+def path(tmp_path) -> Path:
+    return tmp_path / "gatehouse.env"
 
 
-def test_environment_wins_over_the_file(env_file):
-    merged = with_env_file({"GATEHOUSE_ENV_FILE": str(env_file), "PORT": "3001"})
-    assert merged["SLACK_BOT_TOKEN"] == "xoxb-1"
-    assert merged["ROLES"] == '{"admin": ["U1"]}'
-    assert merged["EMAIL_API_KEY"] == "with # and $HOME"
-    assert merged["PORT"] == "3001"
+def test_environment_wins_over_the_file(path):
+    assert loaded(path, "A=file\nB=file\n", A="set", C="set") == {
+        "A": "set",
+        "B": "file",
+        "C": "set",
+    }
 
 
-def test_environment_without_a_file_is_as_it_is():
-    assert with_env_file({"PORT": "3001"}) == {"PORT": "3001"}
+def test_environment_without_a_file_stays_as_it_is():
+    environment = {"PORT": "3001"}
+    load_env_file(environment)
+    assert environment == {"PORT": "3001"}
+
+
+@pytest.mark.parametrize(
+    ("line", "value"),
+    [
+        ("A=2", "2"),
+        ("export A=2", "2"),
+        ("  A = 2 ", "2"),
+        ("A=", ""),
+        ("A= # nothing", ""),
+        ("A=2 # two people", "2"),
+        ("A=a#b$c\\d", "a#b$c\\d"),
+        ("A=Bearer {token}", "Bearer {token}"),
+        ('A={"x": ["*"]}', '{"x": ["*"]}'),
+        ("A='a # \\ \" $b'", 'a # \\ " $b'),
+        ("A='x' # from Install App", "x"),
+        ('A="{\\"x\\": \\"\\\\\\"}"', '{"x": "\\"}'),
+        ('A="it\'s"\t# x', "it's"),
+        ("A=2\r", "2"),
+        ("\ufeffA=2", "2"),
+    ],
+)
+def test_line_is_read(path, line, value):
+    assert loaded(path, f"{line}\n") == {"A": value}
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["A='2'x", "A='2", 'A="2', "A='a'b", "A='a'#b", "A='a' b", 'A="a\\nb"', "A", "A B=2", "2=A",
+     "export", "=2", "A=a\0b", "A='a''b'"],
+)  # fmt: skip
+def test_unreadable_line_is_named_by_its_number_only(path, line):
+    with pytest.raises(SettingsError) as caught:
+        loaded(path, f"# Slack\nB=secret-word\n{line}\nC='x'\n")
+    assert caught.value.problems == [
+        f"GATEHOUSE_ENV_FILE {path}, line 3: cannot be read; write NAME='value' on one line"
+    ]
+
+
+def test_name_that_is_set_twice_is_refused(path):
+    with pytest.raises(SettingsError) as caught:
+        loaded(path, "A=1\n#A=2\nexport A=3\n")
+    assert caught.value.problems == [f"GATEHOUSE_ENV_FILE {path}, line 3: sets A again"]
 
 
 @pytest.mark.parametrize(
     ("content", "said"),
-    [
-        (None, "cannot be read: No such file or directory"),
-        (b"\xff\xfe", "cannot be read: it is not UTF-8 text"),
-        (b"PORT\n", "“PORT” has no value"),
-    ],
+    [(None, "cannot be read: No such file or directory"), (b"\xff\xfe", "it is not UTF-8 text")],
 )
-def test_file_that_cannot_be_used_is_named(tmp_path, content, said):
-    path = tmp_path / "gatehouse.env"
+def test_file_that_cannot_be_read_is_named(path, content, said):
     if content is not None:
         path.write_bytes(content)
     with pytest.raises(SettingsError) as caught:
-        with_env_file({"GATEHOUSE_ENV_FILE": str(path)})
-    assert said in str(caught.value.problems)
-    assert str(path) in str(caught.value.problems)
+        load_env_file({"GATEHOUSE_ENV_FILE": str(path)})
+    assert said in caught.value.problems[0]
+    assert str(path) in caught.value.problems[0]
 
 
-def test_example_file_has_every_setting_with_its_example(tmp_path):
+def test_file_that_everybody_can_write_is_refused(path):
+    path.touch()
+    path.chmod(0o666)
+    with pytest.raises(SettingsError, match="can be written by every user"):
+        load_env_file({"GATEHOUSE_ENV_FILE": str(path)})
+
+
+def test_example_file_has_every_setting_with_its_example(path):
     example = Path(__file__).parents[2] / "env.example"
     settings = re.sub(r"(?m)^#([A-Z_]+=)", r"\1", example.read_text(encoding="utf-8"))
-    path = tmp_path / "all.env"
-    path.write_text(settings, encoding="utf-8")
-    values = dict(with_env_file({"GATEHOUSE_ENV_FILE": str(path)}))
-    del values["GATEHOUSE_ENV_FILE"]
-    assert values == dict(EXAMPLES)
+    assert loaded(path, settings) == dict(EXAMPLES)

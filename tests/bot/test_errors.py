@@ -6,7 +6,8 @@ from types import ModuleType
 
 import pytest
 
-from bot import errors, service_errors
+from bot import errors
+from bot.services import errors as service_errors
 
 
 def _classes(*modules: ModuleType) -> list[type[errors.GatehouseError]]:

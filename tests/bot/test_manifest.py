@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from bot.commands import COMMANDS
-from bot.ops.manifest import EVENTS, PLACEHOLDER_URL, SCOPES, app_manifest, manifest_text
+from bot.slack.manifest import EVENTS, PLACEHOLDER_URL, SCOPES, app_manifest, manifest_text
 from tests.support.slack_manifest import NO_SCOPE, SCOPES_OF, SCOPES_OF_EVENT, problems
 
 ROOT = Path(__file__).parents[2]
@@ -66,7 +66,7 @@ def test_what_slack_could_not_call_is_refused_with_an_example(url: str | None) -
 
 
 def test_there_is_a_scope_for_every_method_the_bot_calls_and_no_other() -> None:
-    source = (ROOT / "bot/clients/slack.py").read_text(encoding="utf-8")
+    source = (ROOT / "bot/slack/client.py").read_text(encoding="utf-8")
     methods = set(re.findall(r"_web\.([a-z]+_\w+)", source)) - NO_SCOPE
     needed = set[str]().union(*(SCOPES_OF[method] for method in methods))
     heard = set[str]().union(*(SCOPES_OF_EVENT[event] for event in EVENTS))

@@ -1,9 +1,9 @@
 """The program itself, `python -m bot`, started and stopped as an operator does."""
 
 import asyncio
+import contextlib
 import json
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +13,8 @@ import aiohttp
 import pytest
 
 from bot import __version__
-from bot.ui.replies import STOPPED
+from bot.slack.messages.replies import STOPPED
+from sandbox.ports import free_port
 from sandbox.services.faults import Fault, FaultKind
 from sandbox.services.running import running_services
 from sandbox.slack.server import running_slack
@@ -23,12 +24,6 @@ from tests.support.proxy import running_proxy
 from tests.support.world import environment_for
 
 pytestmark = pytest.mark.slow
-
-# What only PostgreSQL, a new schema, Socket Mode, an env file or another command needs.
-ELSEWHERE = {
-    *("alembic", "asyncpg", "bot.store.postgres", "sqlalchemy.dialects.postgresql"),
-    *("dotenv", "slack_bolt.adapter.socket_mode", "bot.ops.doctor", "sandbox", "yaml"),
-}
 
 
 @pytest.fixture
@@ -105,15 +100,6 @@ async def test_an_app_token_that_slack_refuses_ends_it_too(fleet):
     status, printed = await run(**environment)
     assert (status, "invalid_auth" in printed) == (2, True)
     assert "Traceback" not in printed
-
-
-async def test_a_start_on_sqlite_loads_nothing_that_it_does_not_use(fleet):
-    await (await started(fleet)).stop()
-    environment = {**fleet.environment, "SLACK_BOT_TOKEN": "xoxb-wrong"}
-    _, printed = await run(**environment, PYTHONPROFILEIMPORTTIME="1")
-    loaded = set(re.findall(r"^import time: .*\| +([\w.]+)$", printed, re.MULTILINE))
-    assert "bot.serve" in loaded
-    assert loaded & ELSEWHERE == set()
 
 
 async def test_start_says_what_starts_and_warns_of_nothing(fleet):
@@ -241,11 +227,50 @@ async def test_sigterm_ends_it_in_time_while_the_database_hangs(fleet, postgres_
         assert loop.time() - before <= 10.0
 
 
+@pytest.mark.postgres
+async def test_metrics_answer_in_two_seconds_while_the_database_hangs(fleet, postgres_url):
+    parts = urlsplit(postgres_url)
+    async with running_proxy(parts.hostname, parts.port or 5432) as proxy:
+        url = f"postgresql://postgres@127.0.0.1:{proxy.port}{parts.path}"
+        process = await started(fleet, database_url=url)
+        proxy.hang()
+        for _ in range(4):
+            async with asyncio.timeout(2), fleet.session.get(f"{process.address}/metrics") as got:
+                page = await got.text()
+            assert "gatehouse_database_up 0.0" in page
+            assert "gatehouse_build_info" in page
+        await proxy.mend()
+
+
 async def test_sigterm_before_it_is_ready_ends_it_too(fleet):
     fleet.slack.workspace.faults.hang("auth.test", times=None)
     process = await fleet.add(wait=False)
     assert await process.stop() == 0
     assert process.tracebacks == []
+
+
+async def test_sigterm_is_followed_while_nobody_reads_the_log(fleet):
+    program = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "bot"), cwd=ROOT, env=fleet.environment, stderr=subprocess.PIPE
+    )
+    while b'"ready"' not in await program.stderr.readline():
+        pass
+    program.stderr._transport.close()
+    program.terminate()
+    assert await asyncio.wait_for(program.wait(), 30) == 0
+
+
+async def test_too_little_memory_is_told_in_the_log(fleet):
+    limited = f"import resource as r, runpy; r.setrlimit(r.RLIMIT_DATA, ({60_000_000},) * 2);"
+    program = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", f"{limited} runpy.run_module('bot', run_name='__main__')"),
+        cwd=ROOT,
+        env=fleet.environment,
+        stderr=subprocess.PIPE,
+    )
+    _, printed = await asyncio.wait_for(program.communicate(), 30)
+    assert program.returncode == 1
+    assert json.loads(printed.splitlines()[-1])["event"] == "crashed"
 
 
 async def test_a_second_process_on_the_same_file_is_refused(fleet):
@@ -314,3 +339,46 @@ async def test_database_file_is_the_bots_alone(fleet, sqlite_url):
     os.chmod(path, 0o644)  # noqa: PTH101 - in a coroutine
     await started(fleet)
     assert rights_of(path) == {"0o600"}
+
+
+GARBAGE = (
+    b"\x01" * 200 * 1024,
+    b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n"
+    + b"\x01" * 200 * 1024,
+    b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n" * 2 + b"\x01" * 200 * 1024,
+)
+
+
+async def hang_up_on(port: int, sent: bytes, turns: asyncio.Semaphore) -> None:
+    async with turns:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        with contextlib.suppress(ConnectionError):
+            writer.write(sent)
+            await writer.drain()
+            await reader.read()
+        writer.close()
+
+
+def megabytes(pid: int) -> float:
+    """Return the resident memory of a process in MiB."""
+    pages = int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="asks /proc")
+@pytest.mark.parametrize("sent", GARBAGE, ids=["garbage", "behind an upgrade", "behind requests"])
+@pytest.mark.parametrize("is_gateway", [False, True], ids=["PORT", "GATEWAY_PORT"])
+async def test_garbage_is_not_kept_in_memory(fleet, is_gateway, sent):
+    gateway_port = free_port()
+    process = await started(
+        fleet,
+        gateway_port=str(gateway_port),
+        gateway_clients=json.dumps({"script": {"token_sha256": "0" * 64, "organizations": "*"}}),
+    )
+    port = gateway_port if is_gateway else int(process.address.rpartition(":")[2])
+    turns = asyncio.Semaphore(20)
+    await asyncio.gather(*(hang_up_on(port, sent, turns) for _ in range(100)))
+    before = megabytes(process.pid)
+    await asyncio.gather(*(hang_up_on(port, sent, turns) for _ in range(1000)))
+    assert megabytes(process.pid) < before + 20
+    assert process.tracebacks == []

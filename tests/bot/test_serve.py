@@ -51,9 +51,7 @@ async def test_readiness_is_looked_up_once_for_all_who_ask(sqlite_url, monkeypat
         assert await service.missing() == "database"
 
 
-async def test_what_is_acknowledged_while_the_connections_close_is_answered_too(
-    sqlite_url, monkeypatch
-):
+async def test_command_acknowledged_during_shutdown_is_answered(sqlite_url, monkeypatch):
     answered, stopping, cleanup = [], asyncio.Event(), web.AppRunner.cleanup
     async with gatehouse(read_settings({**LEAST, "DATABASE_URL": sqlite_url})) as bot:
 

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from bot.background.tasks import Tasks
+from bot.tasks import Tasks
 
 
 async def test_what_runs_is_waited_for_and_what_it_starts_too():

@@ -1,6 +1,5 @@
 """The sandbox with the real bot, and people who look at it in Chromium."""
 
-import os
 from collections.abc import AsyncIterator
 
 import pytest
@@ -9,14 +8,12 @@ from playwright.async_api import Browser
 
 from sandbox.bot_process import ROOT, BotProcess
 from sandbox.launch import Sandbox, running_sandbox
-from tests.browser.person import CHROMIUM, Person, chromium, person_at
+from tests.browser.person import Person, chromium, person_at
 from tests.support.forks import ForkedProcess, forked
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def browser() -> AsyncIterator[Browser]:
-    if CHROMIUM is None and not os.environ.get("CI"):
-        pytest.skip("no chromium in PATH")
     async with chromium() as running:
         yield running
 

@@ -1,13 +1,13 @@
 """A person at the sandbox's page: what they do, by the words on the screen."""
 
-import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
 from playwright.async_api import Browser, ConsoleMessage, Locator, Page, async_playwright, expect
 
-CHROMIUM = shutil.which("chromium")
+from tests.support.needs import needs
+
 # Chromium as root, without the calls home that a closed network answers with noise.
 ARGUMENTS = [
     "--no-sandbox",
@@ -26,9 +26,10 @@ PATIENCE_MS = 60_000
 @asynccontextmanager
 async def chromium() -> AsyncIterator[Browser]:
     """The browser, with nothing to show for it on a screen."""
+    path = needs("chromium")
     expect.set_options(timeout=PATIENCE_MS)
     async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+        browser = await playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
         yield browser
         await browser.close()
 

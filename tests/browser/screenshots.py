@@ -8,15 +8,15 @@ from pathlib import Path
 
 from playwright.async_api import Browser, expect
 
-from bot.background.tasks import Tasks
-from bot.model.organizations.organization import OrganizationKey
-from bot.model.quotas.calls import CallCause
-from bot.model.quotas.plans import Plan
-from bot.model.quotas.quota import Terms
+from bot.organizations.rules.organization import OrganizationKey
+from bot.quotas.guard import Guard
+from bot.quotas.incidents import Incidents
+from bot.quotas.rules.plans import Plan
+from bot.quotas.rules.quota import Terms
+from bot.services.rules.calls import CallCause
 from bot.store.engine import Database
 from bot.store.migrations import migrate
-from bot.workflows.quotas.guard import Guard
-from bot.workflows.quotas.incidents import Incidents
+from bot.tasks import Tasks
 from sandbox.launch import Sandbox, running_sandbox
 from tests.browser.person import Person, chromium, person_at
 from tests.support.clock import FakeClock

@@ -162,7 +162,7 @@ async def test_a_modal_is_put_away_by_escape(person: Person) -> None:
 
 
 async def test_a_request_outlives_the_bot(person: Person, sandbox: Sandbox) -> None:
-    await person.type("/testusers add welcome survivor@example.com")
+    await person.type("/testusers add survey survivor@example.com")
     await expect(person.newest).to_contain_text("Sent to #approvals")
     await person.go_to("#approvals")
     await expect(person.log).to_contain_text("survivor@example.com")
@@ -173,6 +173,6 @@ async def test_a_request_outlives_the_bot(person: Person, sandbox: Sandbox) -> N
     )
     await person.act_as("Ada")
     await person.button("Approve").click()
-    flow = sandbox.services.state.flows[WELCOME_FLOW]
+    flow = sandbox.services.state.flows[SURVEY_FLOW]
     await sandbox.services.state.until(lambda: "survivor@example.com" in flow.identities)
     await expect(person.log.get_by_role("button", name="Approve", exact=True)).to_have_count(0)

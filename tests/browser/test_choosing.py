@@ -32,7 +32,7 @@ async def test_a_name_typed_and_entered_at_once_is_the_one_that_is_chosen(person
     await expect(person.newest).to_contain_text("survey")
 
 
-async def test_a_pasted_flow_is_taken_though_its_answer_comes_after_the_request(
+async def test_pasted_flow_is_taken_though_its_answer_comes_late(
     person: Person,
 ) -> None:
     asked, answer = asyncio.Event(), asyncio.Event()

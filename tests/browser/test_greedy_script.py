@@ -27,6 +27,7 @@ async def test_direct_script_is_blocked_and_alert_names_another_client(
 ) -> None:
     panel = await person.services()
     way = panel.get_by_role("group", name="Run directly")
+    await expect(way.get_by_label("Organization").locator("option").first).to_be_attached()
     await way.get_by_role("button", name="Run directly").click()
     refused = got(way, "Refused by the service")
     await expect(refused).to_have_text(re.compile(r"^\d+ \(44: \d+\)$"))
@@ -44,6 +45,7 @@ async def test_script_through_the_gateway_is_never_refused(
 ) -> None:
     panel = await person.services()
     way = panel.get_by_role("group", name="Run through the gateway")
+    await expect(way.get_by_label("Organization").locator("option").first).to_be_attached()
     await way.get_by_role("button", name="Run through the gateway").click()
     await expect(got(way, "Passed")).to_have_text(re.compile(r"^[1-9]\d+$"))
     await way.get_by_role("button", name="Stop").click()

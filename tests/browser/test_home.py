@@ -122,5 +122,5 @@ async def test_direct_message_is_answered_as_a_command(person: Person) -> None:
     await expect(person.newest).to_contain_text("welcome has")
     await expect(person.newest).not_to_contain_text("Only visible to you")
     await person.type("good morning")
-    await expect(person.newest).to_contain_text("/testusers")
+    await expect(person.newest).to_contain_text("write help for everything")
     assert await violations(person) == []

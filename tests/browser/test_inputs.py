@@ -27,26 +27,16 @@ RED_BLUE = [option("Red"), option("Blue")]
 INPUTS: dict[str, dict[str, Any]] = {
     "Name": {"type": "plain_text_input", "max_length": 10},
     "Story": {"type": "plain_text_input", "multiline": True, "initial_value": "once"},
-    "Mail": {"type": "email_text_input"},
-    "Site": {"type": "url_text_input"},
-    "Amount": {"type": "number_input", "is_decimal_allowed": True},
     "Day": {"type": "datepicker", "initial_date": "2026-01-02"},
     "Hour": {"type": "timepicker"},
     "When": {"type": "datetimepicker", "initial_date_time": 1767268800},
     "Colour": {"type": "static_select", "options": RED_BLUE, "initial_option": RED_BLUE[1]},
-    "Shade": {"type": "radio_buttons", "options": RED_BLUE},
-    "Extras": {"type": "checkboxes", "options": RED_BLUE, "initial_options": [RED_BLUE[0]]},
-    "Many": {"type": "multi_static_select", "options": RED_BLUE},
-    "Prose": {"type": "rich_text_input"},
-    "Who": {"type": "users_select"},
-    "Where": {"type": "channels_select"},
 }
 MODAL = {
     "type": "modal",
     "title": plain("Everything"),
     "submit": plain("Send"),
     "blocks": [
-        {"type": "alert", "text": plain("Mind the gap"), "level": "warning"},
         *(
             {
                 "type": "input",
@@ -62,26 +52,10 @@ MODAL = {
 FILLED = {
     "Name": {"value": "Ada"},
     "Story": {"value": "once more"},
-    "Mail": {"value": "ada@example.com"},
-    "Site": {"value": "https://example.com"},
-    "Amount": {"value": "2.5"},
     "Day": {"selected_date": "2026-01-02"},
     "Hour": {"selected_time": "10:30"},
     "When": {"selected_date_time": 1767268800},
     "Colour": {"selected_option": RED_BLUE[0]},
-    "Shade": {"selected_option": RED_BLUE[1]},
-    "Extras": {"selected_options": RED_BLUE},
-    "Many": {"selected_options": [RED_BLUE[1]]},
-    "Prose": {
-        "rich_text_value": {
-            "type": "rich_text",
-            "elements": [
-                {"type": "rich_text_section", "elements": [{"type": "text", "text": "dear all"}]}
-            ],
-        }
-    },
-    "Who": {"selected_user": "U0APPROVER"},
-    "Where": {"selected_channel": "C0ALERTS"},
 }
 
 
@@ -91,62 +65,21 @@ async def test_every_input_of_a_modal_is_filled_in_and_sent(
     check_view(MODAL)
     view = sandbox.slack.workspace.open("U0OPERATOR", MODAL)
     modal = person.page.get_by_role("dialog", name="Everything")
-    await expect(modal).to_contain_text("Mind the gap")
+    await expect(modal).to_be_visible()
     assert await violations(person) == []
     await modal.get_by_role("button", name="Send").click()
     name = modal.get_by_label("Name", exact=True)
     await expect(name).to_have_accessible_description("Please complete this required field.")
     await name.fill("Ada")
     await modal.get_by_label("Story", exact=True).fill("once more")
-    await modal.get_by_label("Mail", exact=True).fill("ada@example.com")
-    await modal.get_by_label("Site", exact=True).fill("https://example.com")
-    await modal.get_by_label("Amount", exact=True).fill("2.5")
     await modal.get_by_label("Hour", exact=True).fill("10:30")
     await modal.get_by_label("Colour", exact=True).select_option("Red")
-    await modal.get_by_role("radio", name="Blue").check()
-    await modal.get_by_role("group", name="Extras").get_by_label("Blue").check()
-    await modal.get_by_role("group", name="Many").get_by_label("Blue").check()
-    await modal.get_by_label("Prose", exact=True).fill("dear all")
-    await modal.get_by_label("Who", exact=True).select_option("Ada Approver")
-    await modal.get_by_label("Where", exact=True).select_option("#alerts")
     await modal.get_by_role("button", name="Send").click()
-    await sandbox.slack.until(lambda: view.values["Where"])
+    await sandbox.slack.until(lambda: view.values["Colour"])
     stands = view_state(view)
     for label, value in FILLED.items():
         assert stands[label]["it"] == {"type": INPUTS[label]["type"], **value}
     await expect(modal).to_have_count(0)
-
-
-async def test_several_are_chosen_by_typing(person: Person, sandbox: Sandbox) -> None:
-    element = {"type": "multi_external_select", "action_id": "it", "min_query_length": 0}
-    block = {"type": "input", "block_id": "b", "label": plain("Colours"), "element": element}
-    body = MODAL | {"blocks": [block]}
-    check_view(body)
-    view = sandbox.slack.workspace.open("U0OPERATOR", body)
-    offered = {"options": RED_BLUE}
-    await person.page.route("**/page/suggest", lambda route: route.fulfill(json=offered))
-    modal = person.page.get_by_role("dialog", name="Everything")
-    for name in ("Red", "Blue"):
-        await modal.get_by_label("Colours", exact=True).fill(name)
-        await modal.get_by_role("option", name=name).click()
-    await modal.get_by_role("button", name="Take Red away").click()
-    await modal.get_by_role("button", name="Send").click()
-    await sandbox.slack.until(lambda: view.values["b"])
-    assert view.values["b"]["it"]["selected_options"] == [RED_BLUE[1]]
-
-
-async def test_the_keyboard_comes_to_the_first_choice_of_a_group(
-    person: Person, sandbox: Sandbox
-) -> None:
-    block = MODAL["blocks"][1] | {"block_id": "g", "label": plain("Shade"), "optional": True}
-    element = INPUTS["Shade"] | {"action_id": "it", "initial_option": RED_BLUE[1]}
-    body = MODAL | {"blocks": [block | {"element": element}]}
-    view = sandbox.slack.workspace.open("U0OPERATOR", body)
-    modal = person.page.get_by_role("dialog", name="Everything")
-    await expect(modal.get_by_role("radio", name="Blue")).to_be_focused()
-    await modal.get_by_role("button", name="Send").click()
-    await expect(modal).to_have_count(0)
-    assert view.values["g"]["it"]["selected_option"] == RED_BLUE[1]
 
 
 async def test_a_button_opens_its_address_unless_it_would_run_in_the_page(
@@ -183,17 +116,6 @@ def chart(kind: str) -> dict[str, Any]:
     }
 
 
-async def test_a_pie_is_drawn_in_slices(person: Person, sandbox: Sandbox) -> None:
-    body = {"type": "pie", "segments": numbers(1, 3)}
-    blocks = [{"type": "data_visualization", "title": "A pie", "chart": body}]
-    post_message(sandbox.slack.workspace, {"channel": "C0ALERTS", "text": "x", "blocks": blocks})
-    await person.go_to("#alerts")
-    pie = person.newest.get_by_role("img", name="A pie: p0 1, p1 3")
-    await expect(pie.locator(".slice")).to_have_count(2)
-    await person.newest.get_by_text("Numbers").click()
-    await expect(person.newest.get_by_role("row")).to_have_text(["SliceValue", "p01", "p13"])
-
-
 async def test_words_of_a_chart_can_be_read_on_a_phone(person: Person, sandbox: Sandbox) -> None:
     await person.go_to("#alerts")
     await person.page.set_viewport_size({"width": 375, "height": 780})
@@ -205,20 +127,9 @@ async def test_words_of_a_chart_can_be_read_on_a_phone(person: Person, sandbox: 
 
 
 async def test_every_block_of_a_message_is_drawn(person: Person, sandbox: Sandbox) -> None:
-    cat = {"image_url": "https://example.com/cat.png", "alt_text": "a cat"}
     rows = [
         [{"type": "raw_text", "text": f"r{row}c{column}"} for column in "ab"] for row in range(8)
     ]
-    words = [
-        {"type": "text", "text": "bold", "style": {"bold": True}},
-        {"type": "user", "user_id": "U0ADMIN"},
-        {"type": "emoji", "name": "tada"},
-    ]
-    lists = {
-        "type": "rich_text_list",
-        "style": "ordered",
-        "elements": [{"type": "rich_text_section", "elements": words}],
-    }
     confirm = {
         "title": plain("Sure?"),
         "text": plain("Really"),
@@ -231,27 +142,17 @@ async def test_every_block_of_a_message_is_drawn(person: Person, sandbox: Sandbo
         {"type": "header", "text": plain("A header")},
         {"type": "section", "text": {"type": "mrkdwn", "text": "*b* _i_ ~s~ `c`\n> q\n```pre```"}},
         {"type": "section", "fields": [plain("one"), plain("two")], "accessory": menu},
-        {"type": "rich_text", "elements": [lists]},
-        {"type": "data_table", "caption": "Eight rows", "rows": rows, "page_size": 5},
-        chart("line"),
-        chart("area"),
-        {"type": "container", "title": plain("A box"), "child_blocks": [{"type": "divider"}]},
-        {"type": "context", "elements": [plain("small"), {"type": "image", **cat}]},
-        {"type": "image", **cat},
-        {"type": "markdown", "text": "what the page does not draw"},
+        {"type": "table", "rows": rows},
+        chart("bar"),
+        {"type": "divider"},
+        {"type": "context", "elements": [plain("small")]},
         {"type": "actions", "elements": [press]},
     ]
     check_message("x", blocks)
     post_message(sandbox.slack.workspace, {"channel": "C0ALERTS", "text": "x", "blocks": blocks})
     await person.go_to("#alerts")
-    table = person.newest.get_by_role("table", name="Eight rows")
-    await expect(table.get_by_role("row")).to_have_count(6)
-    await person.newest.get_by_role("button", name="Later rows").click()
-    await expect(table.get_by_role("rowheader")).to_have_text(["r6ca", "r7ca"])
-    await expect(person.newest.get_by_role("figure", name="A line chart")).to_be_visible()
-    await expect(person.newest.get_by_text("[a cat]")).to_have_count(2)
-    await expect(person.newest.get_by_text("[markdown]")).to_be_visible()
-    await expect(person.newest.get_by_role("listitem").first).to_contain_text("bold@Adam Admin🎉")
+    await expect(person.newest.get_by_role("cell", name="r7cb")).to_be_visible()
+    await expect(person.newest.get_by_role("figure", name="A bar chart")).to_be_visible()
     assert await violations(person) == []
     await person.button("Press").click()
     question = person.page.get_by_role("dialog", name="Sure?")

@@ -6,15 +6,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from bot.clients.configured import (
-    email_client,
-    flow_client,
-    inventory_access,
-    quota_terms,
-    redactor_of,
-)
-from bot.clients.credentials import HeaderToken, QueryToken
-from bot.clients.oauth import OAuthCredential
+from bot.configured import email_client, flow_client, inventory_access, quota_terms, redactor_of
+from bot.services.credentials import HeaderToken, QueryToken
+from bot.services.oauth import OAuthCredential
 from bot.settings import Settings, read_settings
 from tests.support.http import Bench, open_bench
 
@@ -104,7 +98,6 @@ def test_every_secret_is_known_to_the_redactor() -> None:
             FLOW_AUTH_TOKEN="flow-token",
             EMAIL_API_KEY="SG.email-key",
             EMAIL_BASE_URL="https://e.example",
-            AUDIT_KEY="audit-key-of-enough-length",
             METRICS_TOKEN="metrics-token-word",
             SLACK_APP_TOKEN="xapp-app-token",
             DATABASE_URL="postgresql://me:data-word@db.example/x",
@@ -118,7 +111,6 @@ def test_every_secret_is_known_to_the_redactor() -> None:
         "xapp-app-token",
         "flow-token",
         "SG.email-key",
-        "audit-key-of-enough-length",
         "metrics-token-word",
         "data-word",
         "auth-token",

@@ -6,9 +6,9 @@ import pytest
 from pydantic import SecretStr
 from yarl import URL
 
-from bot.clients.email import EmailClient
-from bot.model.emailkey import EmailTemplate, EmailTemplates
-from bot.service_errors import (
+from bot.emailkey.client import EmailClient
+from bot.emailkey.rules import EmailTemplate, EmailTemplates
+from bot.services.errors import (
     CredentialsRefused,
     PermissionMissing,
     ResponseUnreadable,
@@ -30,7 +30,7 @@ def sent_authorization(services: FakeServices) -> str:
 
 
 async def test_the_key_goes_as_bearer(bench: Bench, services: FakeServices) -> None:
-    services.get(f"{BASE}/v3/templates", payload={})
+    services.get(f"{BASE}/v3/templates?generations=legacy%2Cdynamic", payload={})
     await a_client(bench).check("templates")
     assert sent_authorization(services) == "Bearer SG.key"
 
@@ -52,7 +52,9 @@ async def test_any_json_and_no_body_at_all_mean_that_the_key_works(
 
 
 async def test_a_page_for_people_is_not_the_service(bench: Bench, services: FakeServices) -> None:
-    services.get(f"{BASE}/v3/templates", body="<html>Please log in</html>")
+    services.get(
+        f"{BASE}/v3/templates?generations=legacy%2Cdynamic", body="<html>Please log in</html>"
+    )
     with pytest.raises(ResponseUnreadable):
         await a_client(bench).check("templates")
 
@@ -60,10 +62,10 @@ async def test_a_page_for_people_is_not_the_service(bench: Bench, services: Fake
 async def test_a_wrong_key_and_a_missing_permission_are_told_apart(
     bench: Bench, services: FakeServices
 ) -> None:
-    services.get(f"{BASE}/v3/templates", status=401)
-    services.get(f"{BASE}/v3/templates", status=403)
-    services.get(f"{BASE}/v3/templates", status=404)
-    with pytest.raises(CredentialsRefused, match="Create a new one and set EMAIL_API_KEY"):
+    services.get(f"{BASE}/v3/templates?generations=legacy%2Cdynamic", status=401)
+    services.get(f"{BASE}/v3/templates?generations=legacy%2Cdynamic", status=403)
+    services.get(f"{BASE}/v3/templates?generations=legacy%2Cdynamic", status=404)
+    with pytest.raises(CredentialsRefused, match=r"settings .* and set EMAIL_API_KEY"):
         await a_client(bench).check("templates")
     with pytest.raises(PermissionMissing, match="read access to “templates”"):
         await a_client(bench).check("templates")
@@ -75,13 +77,16 @@ async def test_a_wrong_key_and_a_missing_permission_are_told_apart(
 async def test_refused_basic_names_two_factor_authentication(
     bench: Bench, services: FakeServices, status: int
 ) -> None:
-    services.get(f"{BASE}/v3/templates", status=status)
+    services.get(f"{BASE}/v3/templates?generations=legacy%2Cdynamic", status=status)
     with pytest.raises((CredentialsRefused, PermissionMissing), match="two-factor") as caught:
         await a_client(bench, "basic").check("templates")
     assert "EMAIL_AUTH=bearer" in caught.value.sentence
 
 
 async def test_templates_are_read(bench: Bench, services: FakeServices) -> None:
-    services.get(f"{BASE}/v3/templates", payload={"result": [{"id": "d-1", "name": "Hello"}]})
+    services.get(
+        f"{BASE}/v3/templates?generations=legacy%2Cdynamic",
+        payload={"result": [{"id": "d-1", "name": "Hello"}]},
+    )
     expected = EmailTemplates((EmailTemplate("d-1", "Hello"),), 1)
     assert await a_client(bench).templates() == expected

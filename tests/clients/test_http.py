@@ -17,14 +17,11 @@ from structlog.contextvars import bound_contextvars, merge_contextvars
 from structlog.testing import capture_logs
 from yarl import URL
 
-from bot.clients import http
-from bot.clients.calls import Answer, Attempt, ServiceCall
-from bot.clients.failures import plain_words
-from bot.clients.http import LARGE_BYTES, MOST_BYTES, RETRY_PAUSES_SECONDS
 from bot.errors import DatabaseUnavailable, QuotaError
-from bot.model.quotas.reported import ReportedLimits
 from bot.ops.redaction import Redactor
-from bot.service_errors import (
+from bot.services import http
+from bot.services.calls import Answer, Attempt, ServiceCall
+from bot.services.errors import (
     CredentialsRefused,
     NotJson,
     PermissionMissing,
@@ -38,6 +35,9 @@ from bot.service_errors import (
     ServiceTimeout,
     ServiceUnreachable,
 )
+from bot.services.failures import plain_words
+from bot.services.http import LARGE_BYTES, MOST_BYTES, RETRY_PAUSES_SECONDS
+from bot.services.rules.reported import ReportedLimits
 from tests.support.http import Bench, RawServer, open_bench, web_server
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
@@ -172,7 +172,7 @@ async def _never(_: web.Request) -> web.StreamResponse:
 
 
 @pytest.mark.parametrize("handler", [_drip, _never])
-async def test_an_answer_that_does_not_end_in_time_is_given_up_and_not_asked_again(
+async def test_endless_answer_is_given_up_and_not_asked_for_again(
     handler,
 ) -> None:
     async with open_bench(total_seconds=0.15) as bench, web_server(handler) as url:
@@ -275,7 +275,7 @@ async def test_without_a_slot_nothing_is_sent_and_a_retry_needs_one_too(bench: B
         assert len(server.requests) == 1
 
 
-async def test_a_ledger_that_breaks_during_the_call_is_not_called_the_services_fault(
+async def test_broken_ledger_is_not_called_the_services_fault(
     bench: Bench,
 ) -> None:
     async with RawServer(OK).running() as server:
@@ -310,7 +310,7 @@ async def test_a_large_answer_is_read_where_nobody_waits_for_it(bench: Bench) ->
     assert where[0] == here != where[1]
 
 
-async def test_a_certificate_that_is_not_trusted_is_refused_and_not_tried_again(
+async def test_untrusted_certificate_is_refused_without_a_retry(
     bench: Bench,
 ) -> None:
     async with web_server(_never, tls=True) as url:

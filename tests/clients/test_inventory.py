@@ -6,13 +6,11 @@ import pytest
 from pydantic import SecretStr
 from yarl import URL
 
-from bot.clients.credentials import Credential, HeaderToken, QueryToken, Signed
-from bot.clients.inventory import DataCenterAccess, InventoryClient
 from bot.errors import NotConfigured, QuotaError
-from bot.model.organizations.organization import Organization, OrganizationKey
-from bot.model.quotas.calls import PROBE, CallCause
-from bot.model.quotas.reported import ReportedLimits
-from bot.service_errors import (
+from bot.organizations.client import DataCenterAccess, InventoryClient
+from bot.organizations.rules.organization import Organization, OrganizationKey
+from bot.services.credentials import Credential, HeaderToken, QueryToken, Signed
+from bot.services.errors import (
     CredentialsRefused,
     NotJson,
     RateLimited,
@@ -21,6 +19,8 @@ from bot.service_errors import (
     ServiceRefused,
     WrongForm,
 )
+from bot.services.rules.calls import PROBE, CallCause
+from bot.services.rules.reported import ReportedLimits
 from tests.support.aioresponses_compat import FakeServices
 from tests.support.guard import FakeGuard
 from tests.support.http import Bench
@@ -71,18 +71,6 @@ async def test_a_listing_names_the_organization_and_counts_against_it(
     assert found == (Organization(organization_id="7", name="Zillum"),)
     assert guard.events == [EU, "responded", "passed"]
     assert guard.causes == [CAUSE]
-
-
-async def test_answer_that_is_the_same_is_not_read_again(
-    bench: Bench, services: FakeServices, guard: FakeGuard
-) -> None:
-    client, where = a_client(bench, guard), address(organization_id="7", authtoken="t0ken")
-    services.get(where, payload=LISTING)
-    services.get(where, payload=LISTING)
-    services.get(where, payload={**LISTING, "organizations": []})
-    first = await client.organizations(EU, CAUSE)
-    assert await client.organizations(EU, CAUSE) is first
-    assert await client.organizations(EU, CAUSE) == ()
 
 
 async def test_the_first_listing_of_all_names_none(

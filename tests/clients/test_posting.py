@@ -1,8 +1,8 @@
 """What Slack takes is sent as it is, and nothing else is written for it."""
 
-from bot.clients import posting
 from bot.errors import SlackRefused
-from bot.ui.message import Message
+from bot.slack import posting
+from bot.slack.messages.message import Message
 
 TABLE = {"type": "table", "rows": [[{"type": "raw_text", "text": "Northwind"}]]}
 MESSAGE = Message("1 organization", [TABLE])

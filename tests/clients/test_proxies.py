@@ -9,10 +9,10 @@ import pytest
 from slack_sdk.errors import SlackClientError
 from yarl import URL
 
-from bot.clients.calls import ServiceCall
-from bot.clients.http import open_session
-from bot.clients.proxies import proxy_for, slack_web_client
-from bot.service_errors import ServiceUnreachable
+from bot.services.calls import ServiceCall
+from bot.services.errors import ServiceUnreachable
+from bot.services.http import open_session
+from bot.services.proxies import proxy_for, slack_web_client
 from tests.support.http import open_bench
 
 ELSEWHERE = "http://127.0.0.1:9"

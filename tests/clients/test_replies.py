@@ -6,8 +6,8 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 from yarl import URL
 
-from bot.clients.replies import Replies, is_of_slack
-from bot.ui.message import Message
+from bot.slack.messages.message import Message
+from bot.slack.replies import Replies, is_of_slack
 from tests.support.clock import FakeClock
 
 

@@ -8,9 +8,9 @@ from aiohttp import ClientSession, web
 from aiohttp.test_utils import TestServer
 from slack_sdk.web.async_client import AsyncWebClient
 
-from bot.clients.slack import SlackClient
 from bot.errors import SlackRateLimited, SlackUnreachable
-from bot.ui.message import Message
+from bot.slack.client import SlackClient
+from bot.slack.messages.message import Message
 from tests.support.clock import FakeClock
 
 

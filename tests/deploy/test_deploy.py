@@ -1,33 +1,26 @@
 """Each file under deploy/ is read by the program that it is for."""
 
 import json
-import os
 import re
 import shutil
+import socket
 import ssl
 import subprocess
+import sys
 from pathlib import Path
 
 import kubernetes_validate
 import pytest
 import yaml
 
-from bot.model.status import Counted
-from bot.ops.metrics import Metrics
+from bot.checks.rules.status import Counted
+from bot.metrics import Metrics
 from bot.settings import EXAMPLES
+from tests.support.needs import needs
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
 SELF_SIGNED = ROOT / "tests/support/self_signed.pem"
-
-
-def program(name: str) -> str:
-    """The path of a program; a test that lacks it is skipped, but not in CI."""
-    path = shutil.which(name) or shutil.which(name, path="/usr/sbin")
-    if path is None and not os.environ.get("CI"):
-        pytest.skip(f"{name} is not installed")
-    assert path is not None, f"{name} is not installed"
-    return path
 
 
 def run(*command: str | Path, expect: int = 0) -> str:
@@ -39,7 +32,7 @@ def run(*command: str | Path, expect: int = 0) -> str:
 
 
 def test_systemd_takes_the_unit(tmp_path):
-    analyze = program("systemd-analyze")
+    analyze = needs("systemd-analyze")
     text = (DEPLOY / "systemd/gatehouse.service").read_text(encoding="utf-8")
     # The program that it starts is not installed here; what systemd verifies is the rest.
     unit = tmp_path / "gatehouse.service"
@@ -49,7 +42,7 @@ def test_systemd_takes_the_unit(tmp_path):
 
 def test_unit_is_hardened():
     said = run(
-        program("systemd-analyze"),
+        needs("systemd-analyze"),
         *("security", "--no-pager", "--offline=true", "--threshold=25"),
         DEPLOY / "systemd/gatehouse.service",
     )
@@ -59,12 +52,12 @@ def test_unit_is_hardened():
 
 def test_caddy_takes_its_file():
     caddyfile = DEPLOY / "caddy/Caddyfile"
-    said = run(program("caddy"), "validate", "--adapter", "caddyfile", "--config", caddyfile)
+    said = run(needs("caddy"), "validate", "--adapter", "caddyfile", "--config", caddyfile)
     assert "Valid configuration" in said
 
 
 def test_nginx_takes_its_file(tmp_path):
-    nginx = program("nginx")
+    nginx = needs("nginx")
     text = (DEPLOY / "nginx/gatehouse.conf").read_text(encoding="utf-8")
     certificate = tmp_path / "bot.crt"
     shutil.copy(SELF_SIGNED, certificate)
@@ -102,10 +95,16 @@ def test_kubernetes_takes_the_manifests():
 
 def test_kubernetes_has_two_replicas_probes_and_no_rights():
     by_kind = {manifest["kind"]: manifest["spec"] for manifest in manifests()}
-    assert set(by_kind) == {"Deployment", "Service", "PodDisruptionBudget", "Ingress"}
+    assert set(by_kind) == {
+        *("Deployment", "Service", "PodDisruptionBudget", "Ingress", "NetworkPolicy")
+    }
     assert by_kind["Deployment"]["replicas"] == 2
     pod = by_kind["Deployment"]["template"]["spec"]
+    # A Service named "gateway" sets GATEWAY_PORT otherwise.
+    assert pod["enableServiceLinks"] is False
+    assert all("sizeLimit" in volume["emptyDir"] for volume in pod["volumes"])
     (container,) = pod["containers"]
+    assert container["startupProbe"]["httpGet"]["path"] == "/healthz"
     assert container["readinessProbe"]["httpGet"]["path"] == "/readyz"
     assert container["livenessProbe"]["httpGet"]["path"] == "/healthz"
     assert container["securityContext"]["readOnlyRootFilesystem"] is True
@@ -126,7 +125,7 @@ def test_dashboard_asks_for_metrics_that_are_there():
     for metric in Metrics().registry.collect():
         suffixes = {"counter": ["_total"], "histogram": ["_bucket"]}.get(metric.type, [""])
         told |= {metric.name + suffix for suffix in suffixes}
-    assert asked - told == {"gatehouse_quota_used", "gatehouse_quota_limit"}
+    assert asked <= told
     counted = set(re.findall(r'what=\\"(\w[^"\\]*)', json.dumps(dashboard)))
     assert counted == {Counted.OPEN_INCIDENTS.value, Counted.PENDING_REQUESTS.value}
 
@@ -138,6 +137,10 @@ def test_compose_file_names_settings_that_are_there():
     missing = [value for value in named.values() if ":?" in value]
     assert len(missing) == 4
     assert compose["services"]["gatehouse"]["read_only"] is True
+    # The password stands in an address too, so it must need no escaping there.
+    assert (
+        "openssl rand -hex" in compose["services"]["database"]["environment"]["POSTGRES_PASSWORD"]
+    )
 
 
 def test_image_holds_nothing_of_the_checkout_but_the_program():
@@ -150,7 +153,26 @@ def test_image_holds_nothing_of_the_checkout_but_the_program():
         rule.removeprefix("!") for rule in rules if rule.startswith("!")
     }
     assert "USER 65532" in dockerfile
-    assert "--require-hashes" in dockerfile
+    installed = re.findall(r"pip install (.+?)(?: \\)?$", dockerfile, re.MULTILINE)
+    assert [line for line in installed if "--require-hashes" not in line] == [
+        "--no-cache-dir --no-deps --no-build-isolation ."
+    ]
+
+
+@pytest.mark.parametrize("host", [None, "127.0.0.1", "127.0.0.2", "0.0.0.0", "::", "::1"])
+def test_health_check_of_the_image_asks_the_bots_address(host):
+    dockerfile = (ROOT / "Dockerfile").read_text(encoding="utf-8")
+    [words] = re.findall(r"^    CMD (\[.*\])$", dockerfile, re.MULTILINE)
+    family = socket.AF_INET6 if host and ":" in host else socket.AF_INET
+    with socket.create_server((host or "0.0.0.0", 0), family=family) as server:
+        environment = {"PORT": str(server.getsockname()[1]), **({"HOST": host} if host else {})}
+        asked = subprocess.Popen([sys.executable, *json.loads(words)[1:]], env=environment)
+        server.settimeout(30)
+        connection, _ = server.accept()
+        with connection:
+            assert connection.recv(100).startswith(b"GET /healthz ")
+            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+        assert asked.wait(30) == 0
 
 
 @pytest.mark.parametrize(
@@ -159,7 +181,7 @@ def test_image_holds_nothing_of_the_checkout_but_the_program():
 )
 def test_file_of_settings_is_never_committed(name, is_ignored, tmp_path):
     # A checkout of its own: what is tested may be none, and has its own excludes.
-    git = (program("git"), "-C", tmp_path)
+    git = (needs("git"), "-C", tmp_path)
     run(*git, "init", "--quiet", "--template=")
     shutil.copy(ROOT / ".gitignore", tmp_path)
     (tmp_path / name).touch()
@@ -169,5 +191,5 @@ def test_file_of_settings_is_never_committed(name, is_ignored, tmp_path):
 
 
 def test_make_run_takes_a_port():
-    said = run(program("make"), "--dry-run", "--directory", ROOT, "run", "PORT=8800")
+    said = run(needs("make"), "--dry-run", "--directory", ROOT, "run", "PORT=8800")
     assert "-m sandbox --port 8800" in said

@@ -1,15 +1,14 @@
 """The alert rules are good, fire on the first event, and are all in the page."""
 
-import os
 import re
 import shutil
 import subprocess
 from pathlib import Path
 
-import pytest
 import yaml
 
-from bot.ops.metrics import Metrics
+from bot.metrics import Metrics
+from tests.support.needs import needs
 
 ROOT = Path(__file__).parents[2]
 RULES = ROOT / "deploy/prometheus/gatehouse.rules.yml"
@@ -21,13 +20,12 @@ def rules() -> list[dict[str, str]]:
 
 
 def promtool(*arguments: str) -> str:
-    program = shutil.which("promtool")
-    if program is None:
-        if os.environ.get("CI"):
-            raise FileNotFoundError("promtool is not installed")
-        pytest.skip("promtool is not installed")
     ran = subprocess.run(
-        [program, *arguments], cwd=RULES.parent, capture_output=True, text=True, check=False
+        [needs("promtool"), *arguments],
+        cwd=RULES.parent,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert ran.returncode == 0, ran.stdout + ran.stderr
     return ran.stdout
@@ -35,6 +33,16 @@ def promtool(*arguments: str) -> str:
 
 def test_rules_are_rules() -> None:
     assert f"{len(rules())} rules found" in promtool("check", "rules", RULES.name)
+
+
+def test_scrape_example_names_the_job_of_the_rules(tmp_path) -> None:
+    for path in (RULES, RULES.with_name("prometheus.example.yml")):
+        shutil.copy(path, tmp_path)
+    (tmp_path / "gatehouse.token").write_text("x", encoding="utf-8")
+    example = tmp_path / "prometheus.example.yml"
+    assert "1 rule files found" in promtool("check", "config", str(example))
+    jobs = [one["job_name"] for one in yaml.safe_load(example.read_text())["scrape_configs"]]
+    assert jobs == ["gatehouse"]
 
 
 def test_rules_fire_when_they_should_and_only_then() -> None:

@@ -15,10 +15,6 @@ BOTH: tuple[Kind, ...] = ("sqlite", "postgres")
 RECOVERY_SECONDS = 30.0
 
 
-class CannotRunError(Exception):
-    """What a drill needs is not here; says what."""
-
-
 @dataclass
 class Notes:
     """What a drill writes down while it runs.

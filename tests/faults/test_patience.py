@@ -8,13 +8,13 @@ from urllib.parse import urlsplit
 import pytest
 from sqlalchemy import text
 
+from bot.approvals.rules.approval import Act
 from bot.errors import CommitUnknown, DatabaseUnavailable
-from bot.model.testusers.approval import Act
+from bot.slack.messages import replies
 from bot.store import engine, sqlite
 from bot.store.engine import Database
 from bot.store.jobs import Job
-from bot.ui import replies
-from bot.workflows.testusers.interactions import INTERACTION, StoredInteraction, StoredInteractions
+from bot.testusers.interactions import INTERACTION, StoredInteraction, StoredInteractions
 from tests.support.proxy import running_proxy
 from tests.support.testusers import ADA, World
 

@@ -8,12 +8,12 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from bot.model.gateway import token_hash
-from bot.model.organizations.organization import OrganizationKey
-from bot.model.quotas.plans import Plan
-from bot.model.quotas.quota import Terms
-from bot.store import accounts
-from bot.store.accounts import Account
+from bot.gateway.rules.rights import token_hash
+from bot.organizations.rules.organization import Organization, OrganizationKey
+from bot.quotas.rules.plans import Plan
+from bot.quotas.rules.quota import Terms
+from bot.quotas.store import accounts
+from bot.quotas.store.accounts import Account
 from tests.gateway.upstream import Upstream, running_upstream
 from tests.support.world import World, running_world
 
@@ -93,7 +93,17 @@ async def running_gateway(database_url, **settings):
             running_world(database_url, **{**own, **settings}) as world,
             aiohttp.ClientSession() as session,
         ):
+            await note_listed(world)
             yield Caller(world, session, upstream)
+
+
+async def note_listed(world, ids=(EU,)) -> None:
+    """Let both data centers list some organizations, as an earlier call has found."""
+    for center in ("eu", "com"):
+        found = tuple(
+            Organization(organization_id=one, name=f"No. {one}", is_org_active=False) for one in ids
+        )
+        await world.bot.workflows.directory.accept(OrganizationKey(center), found)
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.docs.test_rules import RULES, promtool
+from tests.docs.test_rules import RULES, promtool, rules
 from tests.gateway.conftest import running_gateway
 from tests.support.entries import payload_of
 from tests.support.entry_points import EntryPoint
@@ -25,9 +25,9 @@ def fired(before: Mapping[str, int], after: Mapping[str, int], folder: Path) -> 
     series = [
         {
             "series": name,
-            "values": f"{before[name]}x9 {value}x20" if name in before else f"_x9 {value}x20",
+            "values": f"{before.get(name, '_')}x9 {value}x20",
         }
-        for name, value in after.items()
+        for name, value in {"up{job='gatehouse'}": 1, **after}.items()
     ]
     names = (
         "GatehouseCredentialRefused",
@@ -56,7 +56,7 @@ async def test_first_event_of_each_kind_fires_its_rule(sqlite_url, tmp_path, mon
         def broken(*_arguments: object, **_more: object) -> None:
             raise RuntimeError("ours")
 
-        monkeypatch.setattr("bot.ui.testusers.pages.FlowPage.of", broken)
+        monkeypatch.setattr("bot.testusers.messages.pages.FlowPage.of", broken)
         monkeypatch.setattr("bot.gateway.server._address", broken)
         turned = EntryPoint("action", "testusers.list_page.next", None, "x")
         await slack._deliverer.interaction(payload_of(slack, "U0VIEWER", turned, "x"))
@@ -76,6 +76,56 @@ async def test_first_event_of_each_kind_fires_its_rule(sqlite_url, tmp_path, mon
         fired(before, counted(bot), tmp_path)
 
 
-@pytest.mark.parametrize("word", ["broken", "unauthorized"])
-async def test_gateway_counts_at_zero_before_it_happens(gateway, word):
-    assert any(f'outcome="{word}"' in name for name in counted(gateway.world.bot))
+# For each alert the series that change, and their values from then on, every 30 s.
+GATEWAY = 'gatehouse_gateway_requests_total{client="nightly",data_center="eu",outcome="%s"}'
+GROWS, GONE, THERE = "0+30x60", "0x60", "1x60"
+EVENTS = {
+    "GatehouseGone": {'up{job="gatehouse"}': GONE},
+    "GatehouseDatabaseGone": {"gatehouse_database_up": GONE},
+    "GatehousePartBroken": {'gatehouse_working{part="slack_scopes"}': GONE},
+    "GatehouseRequestsRefused": {'gatehouse_slack_refused_total{cause="stale"}': GROWS},
+    "GatehouseJobsLate": {'gatehouse_jobs{state="late"}': THERE},
+    "GatehouseSlow": {
+        'gatehouse_ack_seconds_bucket{le="3.0"}': GROWS,
+        'gatehouse_ack_seconds_bucket{le="+Inf"}': GROWS,
+    },
+    "GatehouseFault": {'gatehouse_commands_total{name="/orgs",outcome="broken"}': GROWS},
+    "GatehouseCredentialRefused": {
+        'gatehouse_service_calls_total{service="flow",status="403"}': GROWS
+    },
+    "GatehouseGatewayFault": {GATEWAY % "broken": GROWS},
+    "GatehouseGatewayTokens": {
+        'gatehouse_gateway_requests_total{client="",data_center="",outcome="unauthorized"}': GROWS
+    },
+    "GatehouseGatewayStarved": {GATEWAY % "declined_day": GROWS},
+}
+
+
+@pytest.mark.parametrize("alert", [None, *EVENTS])
+async def test_alert_fires_from_the_series_of_a_fresh_process(gateway, tmp_path, alert):
+    page = gateway.world.bot.metrics.page().decode()
+    # A label's value may have a blank, a sample's line ends with its value.
+    fresh = dict(line.rsplit(" ", 1) for line in page.splitlines() if not line.startswith("#"))
+    # What a scrape of a process that works brings along: Prometheus' own series, and the database.
+    fresh |= {'up{job="gatehouse"}': "1", "gatehouse_database_up": "1"}
+    events = EVENTS.get(alert, {})
+    assert set(events) <= set(fresh)
+    looked_at = {
+        "expr": 'count by (alertname) (ALERTS{alertstate="firing"})',
+        "eval_time": "30m",
+        "exp_samples": [{"labels": f'{{alertname="{alert}"}}', "value": 1}] if alert else [],
+    }
+    series = [
+        {"series": name, "values": f"{value}x9 {events.get(name, f'{value}x60')}"}
+        for name, value in fresh.items()
+        if name.startswith(("up", "gatehouse_"))
+    ]
+    tried = {"interval": "30s", "input_series": series, "promql_expr_test": [looked_at]}
+    test = {"rule_files": [str(RULES)], "evaluation_interval": "30s", "tests": [tried]}
+    path = tmp_path / "fresh.yml"
+    path.write_text(yaml.safe_dump(test), encoding="utf-8")
+    assert "SUCCESS" in promtool("test", "rules", str(path))
+
+
+def test_every_alert_is_tested() -> None:
+    assert [rule["alert"] for rule in rules()] == list(EVENTS)

@@ -8,8 +8,8 @@ import time
 import pytest
 from aiohttp import web
 
-from bot.model.quotas.blocks import BlockCode
-from bot.store import incidents
+from bot.quotas.rules.blocks import BlockCode
+from bot.quotas.store import incidents
 from tests.gateway.conftest import EU, ITEMS, hold_all, running_gateway
 
 
@@ -47,6 +47,8 @@ async def test_minute_of_clients_is_four_fifths(gateway_on_each):
 async def test_share_is_declined_in_the_same_form(gateway):
     await use_up(gateway, 20, "quarter")
     assert (await declined(gateway, "quarter"))[:2] == ("minute", 44)
+    async with gateway.call(ITEMS, "quarter") as answer:
+        assert "used its share of organization 20061234" in (await answer.json())["message"]
     assert await gateway.status(ITEMS, "nightly") == 200
 
 
@@ -130,10 +132,82 @@ async def test_compressed_refusal_is_understood(gateway):
     assert (await open_incidents(gateway))[0].code == BlockCode.CONCURRENT
 
 
-async def test_longer_pause_of_the_service_is_passed_on(gateway):
-    gateway.upstream.answer = refusing(44, retry="300")
+@pytest.mark.parametrize(("told", "kept"), [("300", 300), ("99999", 3600)])
+async def test_longer_pause_of_the_service_is_kept(gateway, told, kept):
+    gateway.upstream.answer, began = refusing(44, retry=told), time.monotonic()
     async with gateway.call(ITEMS) as answer:
-        assert answer.headers["Retry-After"] == "300"
+        assert answer.headers["Retry-After"] == told
+    assert_is_left(kept, (await declined(gateway))[2], began)
+
+
+async def cut(request, body=b'{"code": 44, "mess', length: int | None = None):
+    """Answer 429 with a part of a body: of a length, or in chunks."""
+    answer = web.StreamResponse(status=429, headers={"Content-Type": "application/json"})
+    if length is not None:
+        answer.content_length = length
+    await answer.prepare(request)
+    await answer.write(body)
+    return answer
+
+
+async def cut_with_length(request, _body):
+    answer = await cut(request, length=1000)
+    request.transport.close()
+    return answer
+
+
+async def cut_in_chunks(request, _body):
+    answer = await cut(request)
+    request.transport.close()
+    return answer
+
+
+async def too_long(request, _body):
+    answer = await cut(request, length=12_000_000)
+    request.transport.close()
+    return answer
+
+
+async def never_ending(request, _body):
+    answer = await cut(request)
+    await asyncio.sleep(5)
+    return answer
+
+
+@pytest.mark.parametrize("broken", [cut_with_length, cut_in_chunks, too_long, never_ending])
+async def test_refusal_counts_from_its_status_line(gateway, broken, monkeypatch):
+    monkeypatch.setattr("bot.gateway.forward.REFUSAL_SECONDS", 0.3)
+    gateway.upstream.answer = broken
+    async with gateway.call(ITEMS) as answer:
+        assert answer.status == 429
+        assert "message" in await answer.json()
+        assert int(answer.headers["Retry-After"]) >= 55
+    assert (await declined(gateway))[:2] == ("blocked", 44)
+    assert len(gateway.upstream.got) == 1
+    assert [incident.code for incident in await open_incidents(gateway)] == [44]
+
+
+async def test_only_the_gateways_own_answers_say_so(gateway):
+    own = {"Gatehouse-Answered": "gateway"}
+    for path, client in (("/healthz", None), (ITEMS, None), ("/in/x", "script")):
+        async with gateway.call(path, client) as answer:
+            assert own.items() <= dict(answer.headers).items()
+    async with gateway.call(ITEMS) as answer:
+        assert "Gatehouse-Answered" not in answer.headers
+    gateway.upstream.answer = refusing(44)
+    async with gateway.call(ITEMS) as answer:
+        assert "Gatehouse-Answered" not in answer.headers
+    async with gateway.call(ITEMS) as answer:
+        assert own.items() <= dict(answer.headers).items()
+
+
+async def test_reserve_is_left_to_others(sqlite_url):
+    reserve = json.dumps({"*": {"minute": 99}, f"eu/{EU}": {"minute": 90}})
+    async with running_gateway(sqlite_url, inventory_reserve=reserve) as gateway:
+        await use_up(gateway, 8)
+        async with gateway.call(ITEMS) as answer:
+            assert "used all 8 calls per minute" in (await answer.json())["message"]
+        assert len(gateway.upstream.got) == 8
 
 
 async def test_plan_decides_for_clients_too(sqlite_url):

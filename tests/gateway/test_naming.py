@@ -5,12 +5,12 @@ import json
 import pytest
 from aiohttp import web
 
-from bot.model.gateway import token_hash
-from bot.model.organizations.directory import Listing
-from bot.model.organizations.organization import Organization, OrganizationKey
-from bot.model.quotas.calls import CallCause
-from bot.ops.doctor.gateway import examine_gateway
-from bot.service_errors import RateLimited
+from bot.checks.doctor.gateway import examine_gateway
+from bot.gateway.rules.rights import token_hash
+from bot.organizations.rules.directory import Listing
+from bot.organizations.rules.organization import Organization, OrganizationKey
+from bot.services.errors import RateLimited
+from bot.services.rules.calls import CallCause
 from bot.settings import read_settings
 from tests.gateway.conftest import EU, gateway_clients
 from tests.gateway.test_declining import ITEMS, refusing, use_up

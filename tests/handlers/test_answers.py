@@ -5,8 +5,8 @@ import json
 import pytest
 
 from bot.permissions import Permission
-from bot.ui import block_kit
-from bot.ui.message import Message
+from bot.slack.messages import block_kit
+from bot.slack.messages.message import Message
 from tests.support.listening import BUTTON, CHANNEL, MODAL, USER, Held, seen
 
 
@@ -20,7 +20,7 @@ async def test_slack_asking_to_wait_is_obeyed(bot):
     assert bot.waits.slept == [7]
 
 
-async def test_slack_asking_to_wait_for_long_is_not_waited_for_nor_asked_again(bot):
+async def test_long_wait_that_slack_asks_for_is_not_waited_for(bot):
     work = Held(Message("done"))
     work.release.set()
     bot.command("/x", work)
@@ -88,7 +88,7 @@ async def test_blocks_that_slack_refuses_are_said_in_plain_text(bot, body):
     assert bot.slack.workspace.dm(USER) == []
 
 
-async def test_a_form_left_open_for_longer_than_its_address_lasts_is_answered_all_the_same(bot):
+async def test_form_left_open_for_too_long_is_answered_all_the_same(bot):
     async def answer(ask):
         return Message("thanks")
 

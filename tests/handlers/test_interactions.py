@@ -9,7 +9,7 @@ from structlog.testing import capture_logs
 from bot.commands import FORM, Command, Form
 from bot.errors import DatabaseUnavailable, Replayed
 from bot.permissions import ACTING, Permission
-from bot.ui.message import Message
+from bot.slack.messages.message import Message
 from handlers import listeners as entry
 from handlers.interactions import read_action, read_command, read_submission, read_suggestion
 from handlers.modals import hidden, typed_value
@@ -35,9 +35,7 @@ async def test_a_click_is_stored_before_it_is_acknowledged(bot):
     assert stored == ["7"]
 
 
-async def test_a_click_that_is_stored_slowly_is_acknowledged_before_slack_gives_up(
-    bot, monkeypatch
-):
+async def test_slowly_stored_click_is_acknowledged_in_time(bot, monkeypatch):
     monkeypatch.setattr(entry, "STORE_SECONDS", 0.1)
     stored, go_on = [], asyncio.Event()
 
@@ -96,7 +94,7 @@ def test_what_a_database_cannot_store_is_not_read(escaped):
     assert texts == ("list \ufffd", "a\ufffdb", "a\ufffdb")
 
 
-def test_what_is_typed_into_a_form_is_read_without_nul_and_with_half_a_character():
+def test_text_of_a_form_is_read_without_nul_characters():
     view = {"state": {"values": {"why": {"typed": {"value": "be\0cause \ud83d \ud83d\ude00"}}}}}
     assert typed_value(view, "why") == "be\ufffdcause \ud83d \ud83d\ude00"
 

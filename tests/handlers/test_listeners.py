@@ -3,11 +3,10 @@
 import asyncio
 
 import pytest
-from slack_bolt.listener_matcher.async_builtins import AsyncBuiltinListenerMatcher
 
 from bot.errors import NotFound
 from bot.permissions import Permission
-from bot.ui.message import Message
+from bot.slack.messages.message import Message
 from handlers import answering
 from handlers import listeners as entry
 from tests.support.entries import payload_of
@@ -26,22 +25,6 @@ from tests.support.listening import (
 # What Bolt forgets is answered after three seconds; what it does not after milliseconds, or, on a
 # busy machine, some hundreds of them.
 AT_ONCE = 1.5
-
-
-async def test_command_is_offered_to_its_own_listener_alone(bot, monkeypatch):
-    offered, matches = [], AsyncBuiltinListenerMatcher.async_matches
-
-    async def noted(self, req, resp):
-        offered.append(req)
-        return await matches(self, req, resp)
-
-    monkeypatch.setattr(AsyncBuiltinListenerMatcher, "async_matches", noted)
-    work = Held(None)
-    work.release.set()
-    for name in ("/first", "/second", "/third"):
-        bot.command(name, work)
-    await bot.slack.command(USER, CHANNEL, "/third")
-    assert len(offered) == 1
 
 
 async def test_a_command_is_acknowledged_while_its_work_stands_still(bot):

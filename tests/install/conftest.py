@@ -7,11 +7,14 @@ from pathlib import Path
 import pytest
 
 from tests.install.page import PROGRAM, Machine, blocks, make_repository
+from tests.support.needs import needs, needs_package_index
 
 
 @pytest.fixture(scope="session")
 def first_step(tmp_path_factory) -> Path:
     """The folder in which the first step was done; `said` in it has what it printed."""
+    needs("bash", "git")
+    needs_package_index()
     base = tmp_path_factory.getbasetemp()
     # Processes that share the tests share the installation, which takes 20 s.
     folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "first-step"

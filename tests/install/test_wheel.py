@@ -11,7 +11,8 @@ from playwright.async_api import expect
 
 from bot import __version__
 from sandbox.ports import free_port
-from tests.browser.person import CHROMIUM, chromium, person_at
+from tests.browser.person import chromium, person_at
+from tests.support.needs import needs
 
 pytestmark = [pytest.mark.slow, pytest.mark.browser, pytest.mark.timeout(600)]
 
@@ -46,11 +47,16 @@ def test_gatehouse_check_names_what_is_missing(installed, tmp_path):
 
 def test_gatehouse_reads_the_env_file(installed, tmp_path):
     file = tmp_path / "gatehouse.env"
-    file.write_text("SLACK_BOT_TOKEN=xoxp-1\n", encoding="utf-8")
     given = {"PATH": os.environ["PATH"], "GATEHOUSE_ENV_FILE": str(file)}
-    status, said = run(installed / "gatehouse", cwd=tmp_path, env=given)
-    assert status == 2
-    assert "SLACK_BOT_TOKEN must start with xoxb-" in said
+    for content, problem in {
+        "SLACK_BOT_TOKEN=xoxp-1\n": "SLACK_BOT_TOKEN must start with xoxb-",
+        "\nAPPROVALS_NEEDED='2'x\n": "line 2: cannot be read; write NAME='value' on one line",
+    }.items():
+        file.write_text(content, encoding="utf-8")
+        for command in ([], ["check"], ["audit", "verify"]):
+            status, said = run(installed / "gatehouse", *command, cwd=tmp_path, env=given)
+            assert status == 2
+            assert problem in said
 
 
 def test_what_is_installed_fits_together(installed, tmp_path):
@@ -59,8 +65,7 @@ def test_what_is_installed_fits_together(installed, tmp_path):
 
 
 async def test_sandbox_of_the_wheel_comes_to_an_approval(installed, tmp_path):
-    if CHROMIUM is None and not os.environ.get("CI"):
-        pytest.skip("no chromium in PATH")
+    needs("chromium")
     process = await asyncio.create_subprocess_exec(
         installed / "gatehouse",
         *("sandbox", "--port", str(free_port())),

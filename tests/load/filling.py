@@ -8,9 +8,9 @@ from types import SimpleNamespace
 
 from sqlalchemy import insert, select, update
 
-from bot.model.audit import AuditEntry
-from bot.model.organizations.organization import OrganizationKey
+from bot.organizations.rules.organization import OrganizationKey
 from bot.store.audit import AuditStore
+from bot.store.audit_entry import AuditEntry
 from bot.store.engine import Database, Transaction
 from bot.store.tables import (
     audit_entries,
@@ -54,7 +54,7 @@ async def _multiply_requests(tx: Transaction, count: int) -> None:
 
 async def _lengthen_audit(tx: Transaction, count: int) -> None:
     """Append entries as the bot does, many with one statement."""
-    store, at = AuditStore(None), await tx.now()
+    store, at = AuditStore(), await tx.now()
     head = (await tx.connection.execute(select(audit_head))).one()
     recorded = []
     for number in range(count):

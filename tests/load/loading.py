@@ -12,10 +12,10 @@ from statistics import median
 from bench.processes import Surroundings, surroundings
 from bench.sink import Sink, running_sink
 from bot.ops.clock import SystemClock
+from bot.organizations.rules.organization import OrganizationKey
 from bot.store.engine import Database
 from bot.store.migrations import migrate
-from tests.load import crowd
-from tests.load.filling import fill
+from tests.load.filling import fill, fill_ledger
 from tests.load.playing import COMMANDS, Command, Played, Player, percentile
 from tests.support.postgres import own_database, server_url
 
@@ -29,10 +29,9 @@ GROWTH = 0.10
 # A command on a full database may take this many times as long as on an empty one: what is more
 # than the noise of a machine that does other things too.
 SLOWER = 1.5
-# With many organizations the slowest acknowledgements may take this many times as long.
-CROWDED = 2.0
 DRAIN_SECONDS = 30.0
 A_PAGE = 10
+FIRST_ID = 400_000_000
 
 
 @dataclass(frozen=True)
@@ -45,7 +44,8 @@ class Load:
     pending: int = 1_000
     entries: int = 100_000
     repeats: int = 25
-    organizations: int = 10_000
+    # Of the data center com, each with calls of the last day.
+    organizations: int = 2_000
 
 
 @dataclass(frozen=True)
@@ -72,17 +72,19 @@ async def new_database(kind: str) -> AsyncIterator[str]:
 async def run(kind: str, load: Load) -> list[Line]:
     """Compare commands on a nearly empty and on a full database, then load the full one."""
     async with (
-        surroundings(people=load.people) as around,
+        surroundings(people=load.people, organizations=load.organizations) as around,
         running_sink() as sink,
         new_database(kind) as empty,
         new_database(kind) as full,
     ):
         # With nothing to show, a page of requests would be quicker for what is not on it.
-        await _give_a_past(around, sink, empty, replace(load, pending=A_PAGE, entries=0))
+        await _give_a_past(
+            around, sink, empty, replace(load, pending=A_PAGE, entries=0, organizations=0)
+        )
         await _give_a_past(around, sink, full, load)
         lines = await _compare(around, sink, empty, full, load)
         lines += await _load(around, full, load)
-    return [*lines, await _crowd(kind, load)] if load.organizations else lines
+    return lines
 
 
 async def _give_a_past(around: Surroundings, sink: Sink, url: str, load: Load) -> None:
@@ -91,6 +93,8 @@ async def _give_a_past(around: Surroundings, sink: Sink, url: str, load: Load) -
     database = Database(url, SystemClock())
     await migrate(database)
     await fill(database, load.pending, load.entries)
+    keys = [OrganizationKey("com", str(FIRST_ID + number)) for number in range(load.organizations)]
+    await fill_ledger(database, keys)
     await database.close()
 
 
@@ -148,22 +152,6 @@ async def _bare(around: Surroundings, load: Load) -> Played:
         player = Player(around, server, load.people, around.sink)
         await player.pace(1.0, load.a_second, COMMANDS[:1])
         return await player.pace(min(load.seconds, BARE_SECONDS), load.a_second, COMMANDS[:1])
-
-
-async def _crowd(kind: str, load: Load) -> Line:
-    """Load a database with many organizations, and one without, at the same pace by turns."""
-    async with new_database(kind) as empty, new_database(kind) as full:
-        bare, laden = await crowd.acknowledged(
-            empty,
-            full,
-            organizations=load.organizations,
-            people=load.people,
-            seconds=load.seconds,
-            a_second=load.a_second,
-        )
-    found, ratio = crowd.describe(bare, laden)
-    what = f"acknowledgement, p99, {load.organizations:,} organizations"
-    return Line(what, found, f"x {CROWDED} at most", ratio <= CROWDED)
 
 
 def _acknowledged(played: Played, bare: list[Played], load: Load) -> list[Line]:

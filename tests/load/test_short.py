@@ -2,8 +2,7 @@
 
 import pytest
 
-from tests.load.forgetting import measure
-from tests.load.loading import Line, Load, run, table
+from tests.load.loading import Load, run
 
 SHORT = Load(seconds=2, a_second=40, people=20, pending=30, entries=300, repeats=1, organizations=0)
 # What depends on how busy the machine is, and is for the long form to judge.
@@ -17,12 +16,3 @@ async def test_every_command_is_acknowledged_and_answered():
     judged = [line for line in lines if not line.what.startswith(TIMES)]
     assert [line for line in judged if not line.is_well] == []
     assert len(judged) >= 4
-
-
-def test_a_line_that_is_not_well_is_seen_in_the_table():
-    line = Line("commands acknowledged", "1 of 2", "all", is_well=False)
-    assert "| 1 of 2 | all | NO |" in table("sqlite", [line])
-
-
-async def test_what_is_old_is_forgotten_to_its_end():
-    assert [line for line in await measure("sqlite", 4_000) if not line.is_well] == []

@@ -6,7 +6,8 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.model.testusers.applying import (
+from bot.approvals.rules.approval import State
+from bot.testusers.rules.applying import (
     Ending,
     ListChangePlan,
     Work,
@@ -16,9 +17,8 @@ from bot.model.testusers.applying import (
     true_already,
     whose_turn,
 )
-from bot.model.testusers.approval import State
-from bot.model.testusers.changes import NO_CHANGE, Change, Flow, apply_change, apply_changes
-from bot.model.testusers.requests import Done, Grant, Progress, Request, RequestedChange, Who
+from bot.testusers.rules.changes import NO_CHANGE, Change, Flow, apply_change, apply_changes
+from bot.testusers.rules.requests import Done, Grant, Progress, Request, RequestedChange, Who
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 LATER = NOW + timedelta(hours=1)
@@ -97,13 +97,6 @@ def test_a_later_step_finds_what_an_earlier_one_leaves() -> None:
     assert [(one.size_before, one.size_after) for one in plan.steps] == [(1, 1), (1, 2)]
 
 
-def test_what_was_sent_for_it_before_and_is_there_is_its_doing() -> None:
-    sent = {"r": Change(("a",), ("x",))}
-    step = plan_of("yab", asked(Change(("a", "b", "c"), ("x",))), sent=sent).steps[0]
-    assert (step.change, step.already) == (Change(("a", "c"), ("x",)), Change(("b",)))
-    assert (step.size_before, step.size_after) == (3, 4)
-
-
 def test_edits_of_others_are_told_without_those_of_the_bot() -> None:
     own = {"r": (Change(("o",)),)}
     step = plan_of("on", asked(Change(("a",)), seen=("g",)), own=own).steps[0]
@@ -112,7 +105,7 @@ def test_edits_of_others_are_told_without_those_of_the_bot() -> None:
 
 def test_whose_time_is_over_already_goes_instead_of_coming() -> None:
     ends = {"a": NOW, "b": LATER}
-    plan = plan_of("a", asked(Change(("a", "b")), ends=ends))
+    plan = plan_of("a", asked(Change(("a", "b")), ends=ends, undo_of="0"))
     assert plan.after == ("b",)
     assert plan.steps[0].wanted == Change(("b",), ("a",))
     assert plan.steps[0].over == ("a",)
@@ -142,9 +135,9 @@ def test_part_of_a_request_keeps_no_later_one_waiting() -> None:
 
 def test_grants_that_are_over_end_and_who_was_gone_is_told() -> None:
     due = [grant("a"), grant("b"), grant("c"), grant("d")]
-    plan = plan_of("ax", asked(Change(("d",))), due=due, ended=("b",))
+    plan = plan_of("ax", asked(Change(("d",))), due=due)
     assert plan.after == ("x",)
-    gone = {"a": False, "b": False, "c": True, "d": False}
+    gone = {"a": False, "b": True, "c": True, "d": False}
     assert plan.endings == tuple(Ending(one, "earlier", gone[one]) for one in "abcd")
 
 
@@ -152,25 +145,6 @@ def test_who_goes_and_comes_back_keeps_their_place() -> None:
     plan = plan_of("abc", asked(Change((), ("a",)), "1"), asked(Change(("a",)), "2"))
     assert plan.before == plan.after
     assert plan.changes_nothing
-    assert plan.is_needed
-
-
-def test_a_plan_is_needed_for_a_step_an_ending_or_a_repair() -> None:
-    repaired = plan_of("ax", repair=Change(("b",), ("x",)))
-    assert repaired.after == ("a", "b")
-    assert (repaired.parts, repaired.is_needed, repaired.changes_nothing) == (0, True, False)
-    nothing = plan_of("a")
-    assert (nothing.parts, nothing.is_needed, nothing.changes_nothing) == (0, False, True)
-    ending = plan_of("a", due=[grant("a")])
-    assert (ending.parts, ending.is_needed, ending.changes_nothing) == (1, True, False)
-    some = plan_of("a", *(asked(Change((one,)), one) for one in "bc"), due=[grant("a")])
-    assert (some.parts, some.is_needed) == (3, True)
-
-
-def test_a_step_finds_what_a_repair_leaves() -> None:
-    plan = plan_of("x", asked(Change(("a",)), seen=("x", "a")), repair=Change(("a",)))
-    assert plan.steps[0].already == Change(("a",))
-    assert plan.steps[0].outside == NO_CHANGE
 
 
 @given(st.lists(names, unique=True), st.lists(st.tuples(names, st.booleans()), max_size=6))

@@ -2,8 +2,8 @@
 
 import pytest
 
-from bot.model.quotas.blocks import BlockCode, Blocks, pause_seconds
-from bot.model.quotas.plans import CallClass
+from bot.quotas.rules.blocks import BlockCode, Blocks, pause_seconds
+from bot.quotas.rules.plans import CallClass
 
 NOW = 1_000_000.0
 
@@ -75,7 +75,7 @@ def test_a_straggler_does_not_end_the_probe_that_is_under_way():
     assert blocks.refused(BlockCode.MINUTE, NOW + 61, probe=True).probing_until == 0
 
 
-def test_a_probe_that_tells_nothing_is_made_again_after_twice_the_pause():
+def test_probe_that_tells_nothing_is_repeated_twice_as_late():
     blocks = Blocks().refused(BlockCode.MINUTE, NOW, probe=False).probing(NOW + 75)
     again = blocks.unclear(NOW + 61)
     assert again.longest.until == NOW + 61 + 120

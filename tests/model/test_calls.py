@@ -2,7 +2,15 @@
 
 import pytest
 
-from bot.model.quotas.calls import CHECK, GATEWAY, PROBE, WATCH, CallCause, caller_of, client_named
+from bot.services.rules.calls import (
+    CHECK,
+    GATEWAY,
+    PROBE,
+    WATCH,
+    CallCause,
+    caller_of,
+    client_named,
+)
 
 
 @pytest.mark.parametrize(

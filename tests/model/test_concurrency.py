@@ -2,8 +2,8 @@
 
 import pytest
 
-from bot.model.quotas.concurrency import LoweredConcurrency, lower_after_refusal
-from bot.model.quotas.plans import Plan, limits_of
+from bot.quotas.rules.lowered import Lowered, lower_concurrency
+from bot.quotas.rules.plans import Plan, limits_of
 
 DAY = 24 * 3600.0
 
@@ -22,14 +22,14 @@ DAY = 24 * 3600.0
     ],
 )
 def test_refused_call_leaves_as_many_as_were_beside_it(beside, used, limit):
-    lowered = lower_after_refusal(None, beside=beside, used=used, at=100.0)
-    assert lowered == (None if limit is None else LoweredConcurrency(limit, 100.0 + DAY))
+    lowered = lower_concurrency(None, beside=beside, used=used, at=100.0)
+    assert lowered == (None if limit is None else Lowered(limit, 100.0 + DAY))
 
 
-def test_limit_that_was_lowered_is_not_raised_and_lasts_from_the_last_refusal():
-    known = LoweredConcurrency(6, 50.0 + DAY)
-    lowered = lower_after_refusal(known, beside=9, used=10, at=100.0)
-    assert lowered == LoweredConcurrency(6, 100.0 + DAY)
+def test_lowered_limit_lasts_from_the_last_refusal():
+    known = Lowered(6, 50.0 + DAY)
+    lowered = lower_concurrency(known, beside=9, used=10, at=100.0)
+    assert lowered == Lowered(6, 100.0 + DAY)
 
 
 @pytest.mark.parametrize(
@@ -43,4 +43,4 @@ def test_limit_that_was_lowered_is_not_raised_and_lasts_from_the_last_refusal():
     ],
 )
 def test_lowered_limit_binds_below_the_plans_and_for_a_day(limit, plan, now, binds):
-    assert LoweredConcurrency(limit, 100.0).binds(limits_of(plan), now) is binds
+    assert Lowered(limit, 100.0).binds(limits_of(plan).concurrent, now) is binds

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bot.model.quotas.days import (
+from bot.quotas.rules.days import (
     DayLedger,
     DaySource,
     DayUse,
@@ -12,7 +12,7 @@ from bot.model.quotas.days import (
     limit_in_message,
     reported_day,
 )
-from bot.model.quotas.reported import ReportedLimits
+from bot.services.rules.reported import ReportedLimits
 
 NOW = 1_000_000.0
 HOUR = 3600.0
@@ -22,7 +22,7 @@ def told(limit=2500, remaining=2400, reset=10_000, number=100, unsure=0):
     return reported_day(ReportedLimits(limit, remaining, reset), NOW, number, unsure)
 
 
-def test_without_the_services_word_the_day_is_what_was_reserved_since_it_began():
+def test_unreported_day_is_what_was_reserved_since_it_began():
     assert day_use(DayLedger(made=340, made_before=300), 1000, NOW) == DayUse(
         40, 1000, DaySource.PLAN
     )
@@ -40,7 +40,7 @@ def test_day_begins_25_hours_ago_or_with_a_reset_since_then():
     assert day_began_at(told(reset=90_000), NOW) == NOW + 90_001 - 24 * HOUR
 
 
-def test_a_call_leaves_the_day_25_hours_after_it_may_have_been_counted():
+def test_call_leaves_the_day_after_25_hours():
     assert leaves_day_at(NOW, hold_seconds=15) == NOW + 15 + 25 * HOUR
 
 
@@ -51,7 +51,7 @@ def test_what_the_service_tells_is_used_and_calls_since_are_added():
     )
 
 
-def test_after_the_told_reset_only_calls_since_count_against_the_told_limit():
+def test_after_a_reset_only_later_calls_count():
     ledger = DayLedger(made=110, made_before=107, reported=told())
     assert day_use(ledger, 1000, NOW + 10_001) == DayUse(3, 2500, DaySource.REPORTED)
 

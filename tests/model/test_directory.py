@@ -5,9 +5,9 @@ from datetime import UTC, datetime
 import pytest
 
 from bot.errors import Ambiguous, NotFound
-from bot.model.organizations.directory import DataCenterReport, Directory, Listing
-from bot.model.organizations.organization import Organization, OrganizationKey
-from bot.ui import text
+from bot.organizations.rules.directory import DataCenterReport, Directory, Listing
+from bot.organizations.rules.organization import Organization, OrganizationKey
+from bot.slack.messages import text
 
 LISTING = Listing("com", (), datetime(2026, 3, 2, 9, 0, tzinfo=UTC))
 LATER = Listing("com", (), datetime(2026, 3, 2, 9, 5, tzinfo=UTC))
@@ -27,49 +27,6 @@ def names_of(places) -> list[str]:
     return [one.organization.name for one in places]
 
 
-def test_a_directory_knows_the_listings_it_is_made_of():
-    directory = Directory((DataCenterReport("com", LISTING),))
-    assert directory.is_of([DataCenterReport("com", LISTING)])
-
-
-def test_a_newer_listing_a_failure_and_another_data_center_are_not_those():
-    directory = Directory((DataCenterReport("com", LISTING),))
-    assert not directory.is_of([DataCenterReport("com", LATER)])
-    assert not directory.is_of([DataCenterReport("com", LISTING, "It is down.")])
-    assert not directory.is_of([DataCenterReport("com", LISTING), DataCenterReport("eu", None)])
-    assert not directory.is_of([])
-
-
-@pytest.mark.parametrize("changed", [0, 1])
-def test_one_newer_listing_of_two_is_enough_for_another_directory(changed):
-    reports = [DataCenterReport("com", LISTING), DataCenterReport("eu", EUROPE)]
-    directory = Directory(tuple(reports))
-    reports[changed] = DataCenterReport(reports[changed].data_center, LATER)
-    assert not directory.is_of(reports)
-
-
-def test_a_directory_is_put_together_anew_only_where_an_organization_differs():
-    listing = a_listing("Acme")
-    directory = Directory((DataCenterReport("com", listing),))
-    assert directory.of([DataCenterReport("com", listing)]) is directory
-    later = listing.confirmed(LATER.fetched_at, listing.organizations)
-    confirmed = directory.of([DataCenterReport("com", later, "It is down.")])
-    assert confirmed.places is directory.places
-    assert [one.failure for one in confirmed.failures] == ["It is down."]
-    other = directory.of([DataCenterReport("com", a_listing("Beta"))])
-    assert names_of(other.places) == ["Beta"]
-
-
-def test_a_listing_that_is_confirmed_is_looked_up_in_as_before():
-    listing = a_listing("Acme")
-    later = listing.confirmed(LATER.fetched_at, a_listing("Acme").organizations)
-    assert later.fetched_at == LATER.fetched_at
-    assert later.contents is listing.contents
-    assert later.place_of("10000001").organization.name == "Acme"
-    assert later.place_of("10000002") is None
-    assert names_of(later.places) == ["Acme"]
-
-
 def test_a_listing_that_is_not_stored_takes_no_room():
     assert (LISTING.digest, LISTING.size) == ("", 0)
 
@@ -83,7 +40,7 @@ def test_a_listing_that_is_not_stored_takes_no_room():
         ((False, False), (False, False), ""),
     ],
 )
-def test_the_next_listing_names_the_default_one_or_the_first_that_is_active(default, active, named):
+def test_next_listing_names_the_default_or_first_active(default, active, named):
     organizations = tuple(
         Organization(
             organization_id=f"{at}", name="", is_default_org=first, is_org_active=is_active
@@ -120,10 +77,7 @@ def test_a_name_is_found_however_a_phone_writes_it(listed, typed):
     directory = a_directory(listed, "Another one")
     assert directory.find(typed).organization.name == listed
     assert names_of(directory.matching(f"of {typed}")) == [listed]
-    assert (directory.has_matching(f"of {typed}"), directory.has_matching("nobody")) == (
-        True,
-        False,
-    )
+    assert directory.matching("nobody") == []
 
 
 @pytest.mark.parametrize(
@@ -181,7 +135,7 @@ def test_what_acts_wants_an_id_or_a_whole_name():
         directory.named("nobody")
 
 
-def test_of_names_that_look_alike_the_one_that_is_typed_exactly_is_meant():
+def test_exact_name_wins_over_names_that_look_alike():
     directory = a_directory("A--B", "A-B")
     for typed in ("A--B", " A-B "):
         assert directory.named(typed).organization.name == typed.strip()
@@ -192,7 +146,7 @@ def test_of_names_that_look_alike_the_one_that_is_typed_exactly_is_meant():
 @pytest.mark.parametrize("typed", ["", " ", "\u200b"])
 def test_nothing_is_nobody(typed):
     directory = a_directory("", "Acme")
-    assert (directory.matching(typed), directory.has_matching(typed)) == ([], False)
+    assert directory.matching(typed) == []
     with pytest.raises(
         NotFound, match=r"No organization is called “\u200b?”\. /orgs <text> searches"
     ):
@@ -246,36 +200,20 @@ def test_a_data_center_is_reported_on():
 
 @pytest.mark.parametrize(
     ("typed", "near"),
-    [
-        ("acmee", ["Acme Widgets"]),
-        ("widgest", []),
-        # One of the first two characters has to be the same.
-        ("cmae", ["Acme Widgets"]),
-        ("xacme", ["Acme Widgets"]),
-        ("mcme", ["Acme Widgets"]),
-        ("mmcme", []),
-        ("mmacme", []),
-        ("", []),
-    ],
+    [("acmee", ["Acme Widgets"]), ("cmae", ["Acme Widgets"]), ("xyz", []), ("", [])],
 )
-def test_a_name_that_is_nearly_typed_is_near(typed, near):
-    assert names_of(a_directory("Acme Widgets", "Beta").nearest(typed, 3)) == near
+def test_a_typo_suggests_the_nearest_name(typed, near):
+    suggested = a_directory("Acme Widgets", "Beta").meant(typed)
+    assert [meant.label for meant in suggested] == [f"{name} (com)" for name in near]
 
 
-def test_the_nearest_come_first_each_once_and_no_more_than_are_wanted():
+def test_the_nearest_names_come_first_and_once():
     everywhere = Directory(
         a_directory("Acme Ltd", "acne", "acme").reports + a_directory("Acme", center="eu").reports
     )
-    near = [one.key.path for one in everywhere.nearest("acme", 9)]
-    assert near == ["com/10000003", "eu/10000001", "com/10000001", "com/10000002"]
-    assert [one.key.path for one in everywhere.nearest("acme", 3)] == near[:3]
-
-
-@pytest.mark.parametrize(("same", "is_near"), [(22, False), (23, True)])
-def test_of_a_long_name_forty_characters_are_compared(same, is_near):
-    # Three of five are enough.
-    name, typed = (f"{'a' * same}{other * (39 - same)}z{other}" for other in "bc")
-    assert bool(a_directory(name).nearest(typed, 1)) is is_near
+    near = [meant.words for meant in everywhere.meant("acme")]
+    assert near[:2] == ["com/10000003", "eu/10000001"]
+    assert len(near) == len(set(near)) == 3
 
 
 @pytest.mark.parametrize(

@@ -4,13 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.model.durations import (
-    LONGEST_SECONDS,
-    is_like_a_duration,
-    is_like_a_unit,
-    parse_duration,
-    spell_duration,
-)
+from bot.approvals.rules.durations import LONGEST_SECONDS, parse_duration, spell_duration
 
 
 @pytest.mark.parametrize(
@@ -54,45 +48,3 @@ def test_a_spelled_duration_is_read_as_the_same(seconds: int) -> None:
 )
 def test_a_duration_is_spelled_in_its_largest_unit_up_to_days(seconds: int, spelled: str) -> None:
     assert spell_duration(seconds) == spelled
-
-
-@pytest.mark.parametrize(
-    ("text", "is_like"),
-    [
-        ("2h", True),
-        ("2HH", True),
-        ("20m1n", True),
-        ("3ours", True),
-        # Two letters may be wrong, and one where a letter comes first.
-        ("2hxx", True),
-        ("2kxz", False),
-        ("x2h", True),
-        ("b2b", False),
-        # It has a letter, and four digits at most.
-        ("20", False),
-        ("1234hh", True),
-        ("12345h", False),
-        ("ada", False),
-        ("9f86d081", False),
-    ],
-)
-def test_a_mistyped_duration_is_like_one(text: str, is_like: bool) -> None:
-    assert is_like_a_duration(text) is is_like
-
-
-@pytest.mark.parametrize(
-    ("text", "is_like"),
-    [
-        ("h", True),
-        ("MNI", True),
-        ("ours", True),
-        # Two letters of four may be wrong, and one of less.
-        ("dxxs", True),
-        ("xxxs", False),
-        ("dxx", False),
-        ("1", False),
-        ("katherine", False),
-    ],
-)
-def test_a_mistyped_unit_is_like_one(text: str, is_like: bool) -> None:
-    assert is_like_a_unit(text) is is_like

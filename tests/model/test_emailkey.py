@@ -2,7 +2,7 @@
 
 import pytest
 
-from bot.model.emailkey import EmailTemplate, EmailTemplates, templates_in
+from bot.emailkey.rules import EmailTemplate, EmailTemplates, templates_in
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,8 @@
 
 import pytest
 
-from bot.model.quotas.days import DaySource, DayUse
-from bot.model.quotas.forecast import OldCalls, forecast
+from bot.quotas.rules.days import DaySource, DayUse
+from bot.quotas.rules.forecast import OldCalls, forecast
 
 NOW = 1_000_000.0
 HOUR = 3600.0

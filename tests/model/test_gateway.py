@@ -2,19 +2,18 @@
 
 import pytest
 
-from bot.model.gateway import (
+from bot.gateway.rules.rights import (
     GatewayClient,
     GatewayRefusal,
     client_of,
     forbidden,
     malformed,
-    share_of,
     token_hash,
     unauthorized,
 )
-from bot.model.organizations.organization import OrganizationKey
-from bot.model.quotas.calls import caller_of, client_named
-from bot.model.quotas.plans import Limits
+from bot.organizations.rules.organization import OrganizationKey
+from bot.quotas.rules.plans import Limits
+from bot.services.rules.calls import caller_of, client_named
 
 TEN = OrganizationKey("eu", "10")
 
@@ -114,4 +113,4 @@ def test_ledger_tells_clients_from_people():
     ],
 )
 def test_share_is_of_what_people_leave(share, expected):
-    assert share_of(Limits(100, 1000, 5), share) == expected
+    assert Limits(100, 1000, 5).share(share) == expected

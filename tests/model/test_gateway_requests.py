@@ -7,38 +7,37 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.model.gateway import GatewayRefusal
-from bot.model.gateway_requests import (
-    BodyScan,
+from bot.gateway.rules.requests import (
     headers_to_send,
     passed_headers,
     seconds_to_wait,
     target_of,
     tokens_of,
 )
+from bot.gateway.rules.rights import GatewayRefusal
 
-CENTERS = ("com", "eu", "com.au")
+ROOTS = {"com": "/inventory/v1", "eu": "/inventory/v1", "com.au": "/inventory/v1"}
 
 
 def refused(raw: str) -> int:
     with pytest.raises(GatewayRefusal) as refusal:
-        target_of(raw, CENTERS)
+        target_of(raw, ROOTS)
     return int(refusal.value.status)
 
 
 def test_path_and_query_pass_as_they_were_sent():
-    target = target_of("/eu/items/a%20b?x=%7B1%7D&organization_id=10&y=", CENTERS)
-    assert target.path == "items/a%20b"
+    target = target_of("/eu/items/a%20b?x=%7B1%7D&organization_id=10&y=", ROOTS)
+    assert target.path == "/inventory/v1/items/a%20b"
     assert target.query == "x=%7B1%7D&organization_id=10&y="
     assert target.organization_id == "10"
 
 
 def test_slash_at_the_end_of_a_path_passes():
-    assert target_of("/eu/items/", CENTERS).path == "items/"
+    assert target_of("/eu/items/", ROOTS).path == "/inventory/v1/items/"
 
 
 def test_token_leaves_the_query():
-    target = target_of("/com.au/items?a=1&authtoken=secret&b=2", CENTERS)
+    target = target_of("/com.au/items?a=1&authtoken=secret&b=2", ROOTS)
     assert target.query == "a=1&b=2"
     assert tokens_of([], "/com.au/items?a=1&authtoken=secr%65t", ["Bearer"]) == {"secret"}
 
@@ -51,9 +50,43 @@ def test_token_comes_from_the_header_too():
     assert tokens_of(["Bearer a", "Bearer b"], "/eu/x?authtoken=c", schemes) == {"a", "b", "c"}
 
 
-def test_path_names_an_organization_too():
-    assert target_of("/eu/organizations/11", CENTERS).path_organization_id == "11"
-    assert target_of("/eu/organizations", CENTERS).path_organization_id is None
+@pytest.mark.parametrize(
+    ("path", "named"),
+    [
+        ("organizations", ()),
+        ("organizations/11", ("11",)),
+        ("Organizations/11/x", ("11",)),
+        ("settings/organizations/11", ("11",)),
+        ("%6frganizations/11", ("11",)),
+    ],
+)
+def test_path_names_an_organization_in_any_spelling(path, named):
+    assert target_of(f"/eu/{path}", ROOTS).path_organizations == named
+
+
+@pytest.mark.parametrize(
+    ("root", "path", "on_host"),
+    [
+        ("/inventory/v1", "items", "/inventory/v1/items"),
+        ("/inventory/v1", "inventory/v1/items", "/inventory/v1/items"),
+        ("/inventory/v1", "inventory/v3/invoices", "/inventory/v3/invoices"),
+        ("/inventory/v1", "admin", "/inventory/v1/admin"),
+        ("/inventory/v1", "Inventory/v1/items", "/inventory/v1/Inventory/v1/items"),
+        ("/eu/inventory/v1", "inventory/v3/invoices", "/eu/inventory/v3/invoices"),
+        ("/eu/inventory/v1", "items", "/eu/inventory/v1/items"),
+        ("/eu/inventory/v1", "eu/items", "/eu/inventory/v1/eu/items"),
+        ("/eu", "eu/x", "/eu/x"),
+        ("/", "items", "/items"),
+        ("/v1/", "items", "/v1/items"),
+    ],
+)
+def test_path_that_begins_as_the_root_is_the_hosts(root, path, on_host):
+    assert target_of(f"/eu/{path}", {"eu": root}).path == on_host
+
+
+@pytest.mark.parametrize("organization_id", ["0", "010", "1.", "a1", "1e3", "-1", "+1", "%D9%A1"])
+def test_organization_id_is_digits(organization_id):
+    assert refused(f"/eu/items?organization_id={organization_id}") == 400
 
 
 @pytest.mark.parametrize("raw", ["/", "/us/items", "/EU/items", "/%65u/items", "/healthz"])
@@ -99,13 +132,13 @@ def test_name_that_stands_twice_is_told_from_one_in_another_spelling():
         ("organizationId=1", "in another spelling"),
     ):
         with pytest.raises(GatewayRefusal, match=reason):
-            target_of(f"/eu/items?{query}", CENTERS)
+            target_of(f"/eu/items?{query}", ROOTS)
 
 
 def test_name_is_known_under_three_escapes():
     escaped = ["".join(("authtoke%", "25" * deep, "6e=a")) for deep in range(4)]
     assert [refused(f"/eu/items?{one}") for one in escaped[:3]] == [400] * 3
-    assert target_of(f"/eu/items?{escaped[3]}", CENTERS).query == escaped[3]
+    assert target_of(f"/eu/items?{escaped[3]}", ROOTS).query == escaped[3]
 
 
 PIECES = st.sampled_from(
@@ -117,12 +150,12 @@ PIECES = st.sampled_from(
 def test_what_is_taken_stays_under_the_root(pieces):
     raw = "/eu/" + "".join(pieces)
     try:
-        target = target_of(raw, CENTERS)
+        target = target_of(raw, ROOTS)
     except GatewayRefusal:
         return
-    segments = unquote(target.path).rstrip("/").split("/")
+    segments = unquote(target.path).strip("/").split("/")
     assert all(one and one.split(";")[0] not in {".", ".."} for one in segments)
-    assert raw.startswith(f"/eu/{target.path}")
+    assert segments[0] == "inventory"
     names = [re.split("=", part)[0] for part in re.split("[&;]", target.query)]
     assert names.count("organization_id") <= 1
 
@@ -141,25 +174,19 @@ def test_headers_of_one_connection_and_credentials_stay_here():
         ("X-Forwarded-For", "10.0.0.1"),
         ("Gatehouse-Declined", "minute"),
     ]
-    assert headers_to_send(sent) == [("Accept", "application/json"), ("X-Custom", "1")]
+    kept = [("Accept", "application/json"), ("X-Custom", "1")]
+    assert headers_to_send(sent) == [*kept, ("Accept-Encoding", "identity")]
 
 
-@pytest.mark.parametrize(
-    ("accepted", "sent"),
-    [
-        ("gzip", "gzip"),
-        ("br, GZIP;q=0.5 , deflate", "GZIP;q=0.5, deflate"),
-        ("br, zstd", "identity"),
-        ("", "identity"),
-    ],
-)
-def test_answer_comes_in_a_coding_that_can_be_looked_into(accepted, sent):
-    assert headers_to_send([("Accept-Encoding", accepted)]) == [("Accept-Encoding", sent)]
+@pytest.mark.parametrize("accepted", ["gzip", "br, GZIP;q=0.5 , deflate", ""])
+def test_answer_is_asked_for_as_it_is(accepted):
+    sent = headers_to_send([("Accept-Encoding", accepted)])
+    assert sent == [("Accept-Encoding", "identity")]
 
 
 def test_header_of_visible_characters_blanks_and_tabs_passes():
-    sent = [("X-Text", "a \tb~\x80ü€\ud7ff\ue000"), ("Content-Encoding", "Identity")]
-    assert headers_to_send(sent) == sent
+    sent = [("X-Text", "a \tb~\x80ü€\ud7ff\ue000"), ("Content-Encoding", "gzip")]
+    assert headers_to_send(sent) == [*sent, ("Accept-Encoding", "identity")]
 
 
 def test_cookies_of_an_answer_stay_here():
@@ -175,7 +202,6 @@ def test_cookies_of_an_answer_stay_here():
         ("X-Original-URL", "/admin", 400),
         ("X-com-zoho-inventory-organizationid", "11", 400),
         ("Organization_Id", "11", 400),
-        ("Content-Encoding", "gzip", 415),
         ("X-Bytes", "\udcff", 400),
         ("X-Line", "a\nb", 400),
         ("X-Line", "\x00", 400),
@@ -204,39 +230,3 @@ def test_header_that_changes_the_request_is_refused(name, value, status):
 )
 def test_prefer_says_how_long_a_client_waits(preferences, seconds):
     assert seconds_to_wait(preferences) == seconds
-
-
-AS_JSON = "".join(f"\\u{ord(sign):04x}" for sign in "organization_id")
-NAMED = [
-    b'{"organization_id": 1}',
-    b"a=1&organization_id=2",
-    b"organization%5Fid=2",
-    b'{"organization\\u005fid": 2}',
-    b"JSONString=%7B%22organization%5Cu005fid%22%3A1%7D",
-    "{'organization_id': 1}".encode("utf-16"),
-    b'Content-Disposition: form-data; name="organization_id"',
-    b"ORGANIZATION_ID=1",
-    b"authtoken=secret",
-    b"".join(b"%%%02x" % byte for byte in AS_JSON.encode()),
-]
-
-
-def scan_in_pieces(body: bytes, step: int) -> None:
-    scan = BodyScan()
-    for start in range(0, len(body), step):
-        scan.look(body[start : start + step])
-
-
-@pytest.mark.parametrize("body", NAMED)
-@pytest.mark.parametrize("step", [1, 7, 1000])
-def test_body_names_no_organization(body, step):
-    with pytest.raises(GatewayRefusal):
-        scan_in_pieces(b"x" * 50 + body + b"y" * 50, step)
-
-
-def test_body_of_something_else_passes():
-    scan = BodyScan()
-    for piece in (b'{"organization": 1, ', b'"id": "%zz \\u12 organizationid"}', bytes(range(256))):
-        scan.look(piece)
-    with pytest.raises(GatewayRefusal):
-        scan.look(NAMED[0])

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from bot.model.testusers.missing import is_deleted, looked_in_vain
+from bot.testusers.rules.missing import is_deleted, looked_in_vain
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
 

@@ -5,12 +5,10 @@ import json
 import pytest
 from pydantic import ValidationError
 
-from bot.model.organizations.organization import (
+from bot.organizations.rules.organization import (
     UNNAMED,
     Organization,
     OrganizationKey,
-    read_in_portions,
-    write_in_portions,
 )
 
 SENT = {
@@ -99,36 +97,6 @@ def test_a_key_is_read_back_from_its_path(key: OrganizationKey, path: str) -> No
 
 def test_null_hides_no_other_organization() -> None:
     nulls = {"name": None, "is_default_org": None, "is_org_active": None, "email": None}
-    both = read_in_portions([{**SENT, **nulls}, SENT])
+    both = [Organization.model_validate(one) for one in ({**SENT, **nulls}, SENT)]
     assert (both[0].name, both[0].is_default_org, both[0].is_org_active) == (UNNAMED, False, True)
     assert both[1].name == SENT["name"]
-
-
-class Looked(list):
-    """A list that notes how many items are taken of it at once."""
-
-    def __init__(self, items: list) -> None:
-        super().__init__(items)
-        self.taken: list[int] = []
-
-    def __getitem__(self, part: slice) -> list:
-        taken = super().__getitem__(part)
-        self.taken.append(len(taken))
-        return taken
-
-
-@pytest.mark.parametrize(
-    ("count", "taken"), [(0, []), (1, [1]), (500, [500]), (501, [500, 1]), (1001, [500, 500, 1])]
-)
-def test_many_are_read_and_written_five_hundred_at_a_time(count: int, taken: list[int]) -> None:
-    items = Looked([{**SENT, "organization_id": str(number)} for number in range(count)])
-    read = Looked(read_in_portions(items))
-    assert [one.model_dump() for one in read] == list(items)
-    assert json.loads(write_in_portions(read)) == list(items)
-    assert items.taken == read.taken == taken
-
-
-@pytest.mark.parametrize("wrong", [None, {}, "[]"])
-def test_what_is_no_list_is_an_error(wrong: object) -> None:
-    with pytest.raises(ValidationError):
-        read_in_portions(wrong)

@@ -3,7 +3,7 @@
 import pytest
 
 from bot.errors import TooManyCommands
-from bot.model.pace import Deed, Pace
+from bot.slack.rules.pace import Deed, Pace
 
 
 def done(pace: Pace, deed: Deed, times: int, at: float = 0.0, who: str = "U1") -> int:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bot.model.quotas.plans import MINUTE_OF_ONE_PERSON, CallClass, Limits, Plan, limits_of
+from bot.quotas.rules.plans import MINUTE_OF_ONE_PERSON, CallClass, Limits, Plan, limits_of
 
 
 @pytest.mark.parametrize(

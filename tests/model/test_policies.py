@@ -4,7 +4,13 @@ import random
 
 import pytest
 
-from bot.model.policies import FlowPolicy, FlowRules, duration_problem, flow_rules
+from bot.approvals.rules.policies import (
+    AutomaticRule,
+    FlowPolicy,
+    FlowRules,
+    duration_problem,
+    flow_rules,
+)
 from bot.permissions import (
     EVERY_FULL_MEMBER,
     Circumstances,
@@ -17,13 +23,15 @@ from bot.permissions import (
 
 FLOW = "FW" + "AB" * 16
 IDS = ("U0A", "U0B", "U0C", "S0X", "S0Y")
-FULL = FlowPolicy(("U0A",), 3, ("S0X",), 3600, 60, ("U0B",))
+FULL = FlowPolicy(("U0A",), 3, ("S0X",), 3600, 60, ("U0B",), AutomaticRule(("U0A",), 60, 1), True)
 
 
 @pytest.mark.parametrize("name", FlowPolicy.__dataclass_fields__)
 def test_each_key_holds_alone_and_its_absence_leaves_the_next_layer(name) -> None:
     own = FlowPolicy(**{name: getattr(FULL, name)})
-    everywhere = FlowPolicy(("U0C",), 2, ("U0C",), 7200, 120, ("U0C",))
+    everywhere = FlowPolicy(
+        ("U0C",), 2, ("U0C",), 7200, 120, ("U0C",), AutomaticRule(("U0C",), 60, 2), False
+    )
     approvers = {FLOW: ("S0Y",)}
     with_own = flow_rules(FLOW, {FLOW: own, "*": everywhere}, approvers, 1)
     without = flow_rules(FLOW, {"*": everywhere}, approvers, 1)

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.model.quotas.blocks import BlockCode, Blocks
-from bot.model.quotas.days import DaySource, DayUse
-from bot.model.quotas.plans import CallClass, Limits, Plan, limits_of
-from bot.model.quotas.quota import (
+from bot.quotas.rules.blocks import BlockCode, Blocks
+from bot.quotas.rules.days import DaySource, DayUse
+from bot.quotas.rules.plans import CallClass, Limits, Plan, limits_of
+from bot.quotas.rules.quota import (
     Blocked,
     Full,
     Granted,
@@ -15,6 +15,7 @@ from bot.model.quotas.quota import (
     Holdings,
     InUse,
     LimitKind,
+    Scope,
     Terms,
     decide,
     next_free_at,
@@ -75,7 +76,7 @@ def test_a_slot_is_free_sixty_seconds_and_a_little_after_the_headers():
     assert in_use_of([call], NOW + 60.051).minute == 0
 
 
-def test_an_unanswered_call_holds_its_permit_until_timeout_and_grace_and_its_slot_a_minute_more():
+def test_unanswered_call_holds_its_permit_and_then_its_slot():
     call = HeldCall.unanswered(NOW, timeout_seconds=10)
     assert in_use_of([call], NOW + 14.9).concurrent == 1
     assert in_use_of([call], NOW + 15.1).concurrent == 0
@@ -151,7 +152,7 @@ def test_limits_have_words():
 
 def test_nothing_is_in_use_unless_said():
     assert InUse() == InUse(minute=0, concurrent=0, is_stalled=False)
-    assert not Full(LimitKind.DAY, 1, 1).is_of_person
+    assert Full(LimitKind.DAY, 1, 1).scope is Scope.ORGANIZATION
 
 
 def test_slot_is_free_at_its_very_time():

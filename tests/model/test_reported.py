@@ -2,7 +2,7 @@
 
 import pytest
 
-from bot.model.quotas.reported import ReportedLimits
+from bot.services.rules.reported import ReportedLimits
 
 
 def reported(limit="2500", remaining="2400", reset="60"):

@@ -9,15 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.model.spelling import (
-    _SHAPING,
-    UNSEEN,
-    closest,
-    exactly,
-    folded,
-    skeleton,
-    tidy_identity,
-)
+from bot.spelling import _SHAPING, UNSEEN, closest, exactly, folded, skeleton, tidy_identity
 
 EVERY = [chr(number) for number in range(sys.maxunicode + 1)]
 # https://www.unicode.org/Public/UCD/latest/ucd/DerivedCoreProperties.txt, Default_Ignorable
@@ -47,7 +39,7 @@ SEEN_FORMATS = (
 
 
 @pytest.mark.slow
-def test_every_character_of_unicode_is_shown_so_that_it_can_be_told_apart():
+def test_every_unicode_character_can_be_told_apart():
     shown = {exactly(f"chat:a{character}da") for character in EVERY}
     assert len(shown) == len(EVERY)
     assert all(re.fullmatch(r"(?:[ -_a-~]|⟨U\+[0-9A-F]{4,6}⟩)+", one) for one in shown)

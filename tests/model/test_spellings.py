@@ -3,9 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.model.spelling import tidy_identity
-from bot.model.testusers.changes import Change, apply_change
-from bot.model.testusers.spellings import Spellings
+from bot.spelling import tidy_identity
+from bot.testusers.rules.changes import Change, apply_change
+from bot.testusers.rules.spellings import Spellings
 
 MARKED, OTHER = "\u202a+1\u202c", "\u200e+1"
 COMPOSED, DECOMPOSED = "caf\u00e9", "cafe\u0301"

@@ -5,12 +5,12 @@ from dataclasses import replace
 
 import pytest
 
-from bot.model.organizations.organization import OrganizationKey
-from bot.model.quotas.blocks import BlockCode, Blocks
-from bot.model.quotas.days import DaySource, DayUse
-from bot.model.quotas.plans import Plan, limits_of
-from bot.model.quotas.quota import InUse, LimitKind
-from bot.model.quotas.standing import Meter, RankingBuilder, Standing, State, may_be_smaller_plan
+from bot.organizations.rules.organization import OrganizationKey
+from bot.quotas.rules.blocks import BlockCode, Blocks
+from bot.quotas.rules.days import DaySource, DayUse
+from bot.quotas.rules.plans import Plan, limits_of
+from bot.quotas.rules.quota import InUse, LimitKind
+from bot.quotas.rules.standing import Meter, RankingBuilder, Standing, State, may_be_smaller_plan
 
 
 def standing(name="1", *, minute=0, concurrent=0, day=0, blocked=False) -> Standing:
@@ -56,7 +56,7 @@ def test_one_call_is_use_of_any_limit(kind):
         (LimitKind.CONCURRENT, 6, 10, True),
     ],
 )
-def test_use_above_the_smallest_plan_and_below_its_own_may_be_of_another(kind, used, limit, may_be):
+def test_use_above_the_smallest_plan_may_mean_a_wrong_plan(kind, used, limit, may_be):
     assert may_be_smaller_plan(kind, Meter(used, limit)) is may_be
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.model.testusers.changes import (
+from bot.testusers.rules.changes import (
     Change,
     Flow,
     apply_change,

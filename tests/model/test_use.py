@@ -2,14 +2,14 @@
 
 import pytest
 
-from bot.model.organizations.organization import OrganizationKey
-from bot.model.quotas.blocks import BlockCode, Blocks
-from bot.model.quotas.days import DaySource, DayUse
-from bot.model.quotas.forecast import Forecast
-from bot.model.quotas.plans import Limits, Plan, limits_of
-from bot.model.quotas.quota import InUse
-from bot.model.quotas.standing import Standing
-from bot.model.quotas.use import Checked, Detail, HourOfCalls, Overview, PlanSet, first_hour
+from bot.organizations.rules.organization import OrganizationKey
+from bot.quotas.rules.blocks import BlockCode, Blocks
+from bot.quotas.rules.days import DaySource, DayUse
+from bot.quotas.rules.forecast import Forecast
+from bot.quotas.rules.plans import Limits, Plan, limits_of
+from bot.quotas.rules.quota import InUse
+from bot.quotas.rules.standing import Standing
+from bot.quotas.rules.use import Checked, Detail, HourOfCalls, Overview, PlanSet, first_hour
 
 HOUR = 3600
 THIS_HOUR = 1000 * HOUR

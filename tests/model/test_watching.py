@@ -2,8 +2,8 @@
 
 import pytest
 
-from bot.model.organizations.organization import OrganizationKey
-from bot.model.quotas.watching import Watched, next_check, next_turn_at, pauses
+from bot.organizations.rules.organization import OrganizationKey
+from bot.quotas.rules.watching import Watched, next_check, next_turn_at, pauses
 
 DAY = 86_400.0
 NOW = 10 * DAY
@@ -79,7 +79,7 @@ def test_one_data_center_has_all_of_the_bytes_of_a_day():
     assert pauses({}) == {}
 
 
-def test_large_listings_make_checks_rarer_and_delay_no_other_data_center():
+def test_large_listings_make_checks_rarer_for_themselves_only():
     waits = pauses({"com": 4_700_000, "eu": 2_000})
     assert DAY / waits["com"] * 4_700_000 <= 400_000_000
     assert waits["eu"] < 1

@@ -1,24 +1,23 @@
 """What people type after /emailkey."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
+from bot.emailkey.parse import EmailKeyRequest, parse_emailkey
 from bot.errors import UsageError
-from bot.parsing.emailkey import RESOURCE, EmailKeyRequest, parse_emailkey
 
 
 @pytest.mark.parametrize(
     ("typed", "wanted"),
     [
-        ("check", EmailKeyRequest("check", "templates")),
-        ("  Check  ", EmailKeyRequest("check", "templates")),
-        ("check scopes", EmailKeyRequest("check", "scopes")),
-        ("check “scopes”", EmailKeyRequest("check", "scopes")),
-        ("check user/profile", EmailKeyRequest("check", "user/profile")),
-        ("check /v3/templates", EmailKeyRequest("check", "templates")),
-        ("check\u00a0Scopes.v2", EmailKeyRequest("check", "Scopes.v2")),
-        (f"check {'x' * 100}", EmailKeyRequest("check", "x" * 100)),
+        ("check", EmailKeyRequest("check", ("templates",))),
+        ("  Check  ", EmailKeyRequest("check", ("templates",))),
+        ("check scopes", EmailKeyRequest("check", ("scopes",))),
+        ("check “scopes”", EmailKeyRequest("check", ("scopes",))),
+        ("check user/profile", EmailKeyRequest("check", ("user/profile",))),
+        ("check /v3/templates", EmailKeyRequest("check", ("templates",))),
+        ("check\u00a0Scopes.v2", EmailKeyRequest("check", ("Scopes.v2",))),
+        (f"check {'x' * 100}", EmailKeyRequest("check", ("x" * 100,))),
+        ("check scopes templates scopes", EmailKeyRequest("check", ("scopes", "templates"))),
         ("templates", EmailKeyRequest("templates")),
         ("—help", EmailKeyRequest("help")),
         ("?", EmailKeyRequest("help")),
@@ -30,11 +29,11 @@ def test_what_is_understood(typed: str, wanted: EmailKeyRequest) -> None:
     assert parse_emailkey(typed) == wanted
 
 
-@pytest.mark.parametrize("typed", ["chek", "templates 2", "check a b", "help me", '"check"'])
+@pytest.mark.parametrize("typed", ["chek", "templates 2", "help me", '"check"'])
 def test_anything_else_shows_the_usage_and_an_example_that_works(typed: str) -> None:
     with pytest.raises(UsageError) as caught:
         parse_emailkey(typed)
-    assert "/emailkey check [resource] | templates" in caught.value.usage
+    assert "/emailkey check [resource]… | templates" in caught.value.usage
     parse_emailkey(caught.value.example.removeprefix("/emailkey "))
 
 
@@ -45,17 +44,3 @@ def test_anything_else_shows_the_usage_and_an_example_that_works(typed: str) -> 
 def test_a_resource_cannot_lead_anywhere_else(typed: str) -> None:
     with pytest.raises(UsageError):
         parse_emailkey(f"check {typed}")
-
-
-@given(st.text(max_size=80))
-def test_whatever_is_typed_is_understood_or_declined(typed: str) -> None:
-    try:
-        parsed = parse_emailkey(f"check {typed}")
-    except UsageError:
-        return
-    assert RESOURCE.fullmatch(parsed.resource)
-
-
-def test_a_very_long_text_is_not_read() -> None:
-    with pytest.raises(UsageError, match="at most 12,000 characters"):
-        parse_emailkey("x " * 6_001)

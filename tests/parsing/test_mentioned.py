@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.model.testusers.changes import is_sendable
-from bot.parsing.mentioned import mentioned_identities
+from bot.testusers.parse.mentioned import mentioned_identities
+from bot.testusers.rules.changes import is_sendable
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,9 @@
 """What people type after `/orgs`."""
 
-from contextlib import suppress
-
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from bot.errors import UsageError
-from bot.parsing.orgs import OrgsRequest, parse_orgs
+from bot.organizations.parse import OrgsRequest, parse_orgs
 
 
 @pytest.mark.parametrize(
@@ -59,14 +55,3 @@ def test_showing_nothing_is_a_question(typed):
 def test_a_filter_beyond_reason_is_refused(typed):
     with pytest.raises(UsageError, match="more than 200 characters"):
         parse_orgs(typed)
-
-
-def test_a_very_long_text_is_not_read():
-    with pytest.raises(UsageError, match="at most 12,000 characters"):
-        parse_orgs("x " * 6_001)
-
-
-@given(st.text(max_size=300))
-def test_nothing_breaks_it(typed):
-    with suppress(UsageError):
-        assert "\n" not in parse_orgs(typed).words

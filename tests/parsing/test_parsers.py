@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bot.checks.parse import parse_gatehouse
 from bot.commands import COMMANDS
+from bot.emailkey.parse import parse_emailkey
 from bot.errors import UsageError
-from bot.parsing.emailkey import parse_emailkey
-from bot.parsing.gatehouse import parse_gatehouse
-from bot.parsing.orgs import parse_orgs
-from bot.parsing.ratelimits import parse_ratelimits
-from bot.parsing.testusers import parse_testusers
-from bot.parsing.words import MAX_CHARS
+from bot.organizations.parse import parse_orgs
+from bot.quotas.parse import parse_ratelimits
+from bot.slack.parse.words import MAX_CHARS
+from bot.testusers.parse.command import parse_testusers
 
 PARSERS: dict[str, Callable[[str], object]] = {
     "/orgs": parse_orgs,
@@ -78,9 +78,7 @@ def test_every_command_has_its_parser_here() -> None:
 
 @pytest.mark.parametrize("command", PARSERS)
 @given(text=typed)
-def test_any_text_is_understood_or_declined_with_an_example_that_works(
-    command: str, text: str
-) -> None:
+def test_any_text_is_understood_or_declined_with_an_example(command: str, text: str) -> None:
     declined = refusal(command, text)
     if declined is not None:
         assert declined.sentence.strip()

@@ -1,12 +1,10 @@
 """What was typed after `/ratelimits`."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from bot.errors import UsageError
-from bot.model.quotas.plans import Plan
-from bot.parsing.ratelimits import RatelimitsRequest, parse_ratelimits
+from bot.quotas.parse import RatelimitsRequest, parse_ratelimits
+from bot.quotas.rules.plans import Plan
 
 
 @pytest.mark.parametrize(
@@ -51,12 +49,3 @@ def test_what_is_missing_is_said_with_an_example_that_works(typed, said):
         parse_ratelimits(typed)
     assert said in caught.value.sentence
     assert parse_ratelimits(caught.value.example.removeprefix("/ratelimits "))
-
-
-@given(st.text(max_size=300))
-def test_anything_is_a_wish_or_a_usage_error(typed):
-    try:
-        parsed = parse_ratelimits(typed)
-    except UsageError:
-        return
-    assert (parsed.plan is not None) == (parsed.form == "plan")

@@ -1,51 +1,53 @@
 """The form of `/testusers`: what is typed into it, as it is understood."""
 
 from dataclasses import replace
-from datetime import time
+from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.model.start_times import StartTime
-from bot.model.testusers.changes import identity_problem
-from bot.parsing.testusers_form import FormProblems, TypedForm, as_line, parse_form
-from bot.parsing.testusers_requests import ChangeRequest
+from bot.testusers.parse.form import FormProblems, TypedForm, as_line, parse_form
+from bot.testusers.parse.requests import ChangeRequest
+from bot.testusers.rules.changes import identity_problem
 
 
 def typed(identities: str) -> TypedForm:
-    return TypedForm("welcome", "add", identities, duration="", start="", reason="")
+    return TypedForm("welcome", "add", identities, duration="", start="", until="", reason="")
 
 
 def test_what_phones_put_around_numbers_does_not_count() -> None:
-    lines = "\u202a+15550100\u202c\n\u200e+15550101;\n cafe\u0301@b.c \n+1-555\u20110102"
-    people = ("+15550100", "+15550101", "café@b.c", "+1-555-0102")
-    assert parse_form(typed(lines)) == ChangeRequest("add", "welcome", people)
+    lines = "\u202a+15550100\u202c\n\u200e+15550101;\n cafe\u0301@b.c "
+    people = ("+15550100", "+15550101", "café@b.c")
+    assert parse_form(typed(lines), NOW) == ChangeRequest("add", "welcome", people)
 
 
 @pytest.mark.parametrize(
     "line", ['"\u202a+1\u202c"', "\u201c\u202a+1\u202c\u201d ", ' "\u202a+1\u202c"']
 )
 def test_line_in_quotation_marks_is_exact(line: str) -> None:
-    assert parse_form(typed(line)) == ChangeRequest("add", "welcome", ("\u202a+1\u202c",))
+    assert parse_form(typed(line), NOW) == ChangeRequest("add", "welcome", ("\u202a+1\u202c",))
 
 
-@pytest.mark.parametrize("line", ['"', '""', '"+1', '+1"', "'+1'"])
-def test_line_that_is_not_in_quotation_marks_is_as_it_is(line: str) -> None:
-    assert parse_form(typed(line)) == ChangeRequest("add", "welcome", (line,))
+@pytest.mark.parametrize("line", ['"', '""', '"+1', '+1"', "'+1'", "John Smith", "because demo"])
+def test_line_that_does_not_look_like_an_identity_is_asked_about(line: str) -> None:
+    problems = parse_form(typed(f"+1\n{line}"), NOW)
+    assert isinstance(problems, FormProblems)
+    assert problems.identities.startswith(f"“{line}” doesn't look like a phone number")
 
 
 @given(st.text(min_size=1).filter(lambda text: "\n" not in text and not identity_problem(text)))
 def test_line_that_is_filled_in_is_read_as_the_same_identity(identity: str) -> None:
-    assert parse_form(typed(as_line(identity))) == ChangeRequest("add", "welcome", (identity,))
+    assert parse_form(typed(as_line(identity)), NOW) == ChangeRequest("add", "welcome", (identity,))
 
 
 def test_line_is_quoted_only_where_it_has_to_be() -> None:
     assert [*map(as_line, ("+1", "a b", "\u200e+1", '"a"'))] == [
-        *("+1", "a b", '"\u200e+1"', '""a""')
+        *("+1", '"a b"', '"\u200e+1"', '""a""')
     ]
 
 
+NOW, LATER = datetime(2026, 3, 2, tzinfo=UTC), datetime(2026, 3, 3, tzinfo=UTC)
 ASKED = ChangeRequest("add", "welcome", ("+1",))
 
 
@@ -55,14 +57,15 @@ ASKED = ChangeRequest("add", "welcome", ("+1",))
         ({}, ASKED),
         ({"kind": "remove"}, replace(ASKED, kind="remove")),
         ({"duration": " 2h "}, replace(ASKED, duration_seconds=7200)),
-        ({"start": "tomorrow 9:00"}, replace(ASKED, start=StartTime(time(9), "tomorrow"))),
+        ({"start": "1772496000"}, replace(ASKED, start=LATER)),
+        ({"until": "1772496000"}, replace(ASKED, until=LATER)),
         ({"reason": " a\n b "}, replace(ASKED, reason="a b")),
         ({"kind": "add@team"}, replace(ASKED, presets=("team",))),
         ({"kind": "add@team", "identities": " "}, replace(ASKED, identities=(), presets=("team",))),
     ],
 )
 def test_a_form_asks_for_what_stands_in_it(inputs: dict[str, str], asked: ChangeRequest) -> None:
-    assert parse_form(replace(typed("+1"), **inputs)) == asked
+    assert parse_form(replace(typed("+1"), **inputs), NOW) == asked
 
 
 @pytest.mark.parametrize(
@@ -74,14 +77,17 @@ def test_a_form_asks_for_what_stands_in_it(inputs: dict[str, str], asked: Change
         ({"identities": "+1\n+1", "kind": "add@team"}, "identities", "“+1” is listed twice."),
         ({"duration": "soon"}, "duration", "I can't read “soon” as a duration."),
         ({"duration": "2h", "kind": "remove"}, "duration", "A duration only works with Add."),
-        ({"start": "noon"}, "start", "I can't read “noon” as a time."),
-        ({"start": "9:00 sharp"}, "start", "I can't read “9:00 sharp” as a time."),
-        ({"start": "9:00", "kind": "remove"}, "start", "A start time only works with Add."),
+        ({"start": "1772496000", "kind": "remove"}, "start", "A start only works with Add."),
+        ({"until": "1772496000", "kind": "remove"}, "until", "An end only works with Add."),
+        ({"start": "1772323200"}, "start", "This time has passed."),
+        ({"until": "1772323200"}, "until", "The end has passed"),
+        ({"until": "1772496000", "duration": "2h"}, "duration", "not both"),
+        ({"identities": "+1 555 0142"}, "identities", "Did you mean “+15550142”?"),
         ({"reason": "x" * 501}, "reason", "501 of 500 characters"),
     ],
 )
 def test_what_is_wrong_is_said_at_its_input(inputs: dict[str, str], wrong: str, said: str) -> None:
-    problems = parse_form(replace(typed("+1"), **inputs))
+    problems = parse_form(replace(typed("+1"), **inputs), NOW)
     assert isinstance(problems, FormProblems)
     assert said in getattr(problems, wrong)
     assert replace(problems, **{wrong: ""}) == FormProblems()

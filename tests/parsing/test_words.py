@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from bot.commands import TESTUSERS
 from bot.errors import UsageError
-from bot.parsing.words import (
+from bot.slack.parse.words import (
     asks_for_help,
     escaped,
     read_words,

@@ -24,7 +24,7 @@ async def report_when(session, condition) -> dict:
             await asyncio.wait([asyncio.ensure_future(asyncio.sleep(0.1))])
 
 
-async def test_greedy_script_is_refused_directly_and_not_through_the_gateway():
+async def test_greedy_script_is_refused_only_without_the_gateway():
     async with running_sandbox() as sandbox, aiohttp.ClientSession(sandbox.url) as session:
         await asyncio.wait_for(sandbox.bot.start(), READY_SECONDS)
         order = {"through": "gateway", "seconds": 20}

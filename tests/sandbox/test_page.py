@@ -114,7 +114,7 @@ async def test_a_busy_channel_hides_no_message_of_another(
     assert texts == ["a request", *(f"noise {number}" for number in range(100, 400))]
 
 
-async def test_an_empty_required_input_is_refused_before_the_bot_hears_of_it(
+async def test_empty_required_input_never_reaches_the_bot(
     sandbox: Sandbox, browser: aiohttp.ClientSession
 ) -> None:
     view = sandbox.slack.workspace.open("U0ADMIN", MODAL)

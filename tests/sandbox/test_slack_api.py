@@ -1,6 +1,5 @@
 """The stand-in Slack as the bot sees it: its Web API and its refusals."""
 
-import asyncio
 import json
 from collections.abc import AsyncIterator
 from typing import Any
@@ -175,48 +174,6 @@ async def test_messages_that_are_not_there_or_not_ones_own_stay(
     assert await refused(missing) == "message_not_found"
     assert await refused(hidden) == "message_not_found"
     assert await refused(foreign) == "cant_update_message"
-
-
-async def test_faults_happen_as_often_as_asked_and_in_order(
-    slack: RunningSlack, client: AsyncWebClient
-) -> None:
-    faults = slack.workspace.faults
-    faults.ratelimit("chat.postMessage", retry_after=7)
-    faults.error("chat.postMessage", "account_inactive")
-    faults.html("chat.postMessage")
-    with pytest.raises(SlackApiError) as caught:
-        await client.chat_postMessage(channel="C0ALERTS", text="x")
-    assert caught.value.response.status_code == 429
-    assert caught.value.response.headers["Retry-After"] == "7"
-    post = client.chat_postMessage(channel="C0ALERTS", text="x")
-    assert await refused(post) == "account_inactive"
-    with pytest.raises(SlackApiError):
-        await client.chat_postMessage(channel="C0ALERTS", text="x")
-    assert (await client.chat_postMessage(channel="C0ALERTS", text="x"))["ok"]
-    assert [call.status for call in slack.workspace.calls] == [429, 200, 502, 200]
-
-
-async def test_a_cut_connection_has_posted_and_a_dropped_one_has_not(
-    slack: RunningSlack, client: AsyncWebClient
-) -> None:
-    slack.workspace.faults.drop("chat.postMessage")
-    slack.workspace.faults.cut("chat.postMessage")
-    for said in ("dropped", "cut"):
-        with pytest.raises(aiohttp.ClientError):
-            await client.chat_postMessage(channel="C0ALERTS", text=said)
-    assert [m.text for m in slack.workspace.messages("C0ALERTS")] == ["cut"]
-
-
-async def test_a_held_call_waits_for_its_release(
-    slack: RunningSlack, client: AsyncWebClient
-) -> None:
-    hold = slack.workspace.faults.hold("chat.postMessage", after=True)
-    posting = asyncio.create_task(client.chat_postMessage(channel="C0ALERTS", text="held"))
-    await hold.reached()
-    assert [m.text for m in slack.workspace.messages("C0ALERTS")] == ["held"]
-    assert not posting.done()
-    hold.release()
-    assert (await posting)["ok"]
 
 
 async def test_look_ups_answer_as_slack_does(slack: RunningSlack, client: AsyncWebClient) -> None:

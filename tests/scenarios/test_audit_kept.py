@@ -1,12 +1,12 @@
 """The audit is append-only: whatever else is forgotten, every entry stays as it was written."""
 
 from bot.app import gatehouse
-from bot.background.jobs import Lease
-from bot.background.retention import RETAIN_KIND
-from bot.model.audit import AuditEntry
 from bot.settings import read_settings
 from bot.store.audit import AuditStore
+from bot.store.audit_entry import AuditEntry
+from bot.store.job_loop import Lease
 from bot.store.jobs import Job
+from bot.store.retention import RETAIN_KIND
 
 LEAST = {
     "SLACK_BOT_TOKEN": "xoxb-1",
@@ -20,7 +20,7 @@ DAY = 86_400
 
 async def test_what_is_old_is_forgotten_but_no_entry_of_the_audit(sqlite_url, clock):
     settings = read_settings({**LEAST, "DATABASE_URL": sqlite_url})
-    audit = AuditStore(settings.audit_key_bytes)
+    audit = AuditStore()
     async with gatehouse(settings, clock=clock) as bot:
         async with bot.database.transaction() as tx:
             await audit.append(tx, AuditEntry("U1", "request.approved", "r1"))

@@ -48,6 +48,20 @@ async def test_each_state_of_the_key_has_its_words(sqlite_url, settings, says):
     assert "SG." not in answer.all_text
 
 
+async def test_several_resources_have_a_row_each(sqlite_url):
+    async with running_world(sqlite_url, email_api_key="SG.limited-key") as world:
+        answer = await world.ask("U0VIEWER", "/emailkey", "check templates resource nonsense")
+    assert "works for 1 of 3 resources" in answer.all_text
+    (table,) = [block for block in answer.blocks if block["type"] == "table"]
+    assert [[cell["text"] for cell in row] for row in table["rows"]] == [
+        ["Resource", "Result"],
+        ["/v3/templates", "no permission"],
+        ["/v3/resource", "works"],
+        ["/v3/nonsense", "not checked"],
+    ]
+    assert "Give the key read access to “templates”" in answer.all_text
+
+
 async def test_help_and_nonsense_are_answered(world):
     assert "test the key" in (await world.ask("U0VIEWER", "/emailkey", "help")).all_text
     nonsense = await world.ask("U0VIEWER", "/emailkey", "frobnicate")

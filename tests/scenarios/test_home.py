@@ -1,16 +1,13 @@
 """The Home tab, from the signed event to what people see, and to what their clicks do."""
 
-import asyncio
 import itertools
-from collections import Counter
 from datetime import timedelta
 
 import pytest
-from slack_bolt.listener_matcher.async_builtins import AsyncBuiltinListenerMatcher
 
-from bot.model.home import BETWEEN
+from bot.home import publishing as workflow
+from bot.home.rules import BETWEEN
 from bot.store import home_views
-from bot.workflows import home as workflow
 from tests.support.world import running_world
 
 WELCOME = "FW00000000000000000000000000000001"
@@ -68,34 +65,6 @@ async def test_home_has_the_headings_and_buttons(world):
     assert home.buttons == ["Change test users", "Organizations", "Rate limits"]
 
 
-async def test_event_is_offered_to_the_listeners_of_events_alone(world, monkeypatch):
-    offered, matches = [], AsyncBuiltinListenerMatcher.async_matches
-
-    async def noted(self, req, resp):
-        offered.append(req)
-        return await matches(self, req, resp)
-
-    monkeypatch.setattr(AsyncBuiltinListenerMatcher, "async_matches", noted)
-    await opened(world, OTTO)
-    # Of more than thirty, three listen to events.
-    assert max(Counter(id(one) for one in offered).values()) <= 3
-
-
-async def test_many_opens_at_once_take_few_transactions(world, monkeypatch):
-    people = [f"U0LOAD{number}" for number in range(40)]
-    batches, store = [], home_views.opened
-
-    async def noted(tx, is_empty):
-        batches.append(is_empty)
-        return await store(tx, is_empty)
-
-    monkeypatch.setattr(home_views, "opened", noted)
-    deliveries = await asyncio.gather(*(world.slack.open_home(one) for one in people))
-    assert {one.status for one in deliveries} == {200}
-    assert {one for batch in batches for one in batch} == set(people)
-    assert len(batches) <= len(people) // 2
-
-
 async def test_approving_in_home_changes_the_list(world):
     ada, otto = await opened(world, ADA), await opened(world, OTTO)
     await asked(world, "add welcome +15550100 because a demo")
@@ -132,7 +101,7 @@ async def test_cancelling_in_home_withdraws_the_request(world):
     await world.slack.until(lambda: "Cancelled" in card.all_text)
 
 
-async def test_click_that_may_not_be_followed_is_explained_in_a_direct_message(world):
+async def test_refused_click_on_home_is_explained_directly(world):
     ada = await opened(world, ADA)
     await asked(world, "add welcome +15550100")
     await shows(world, ada, "+15550100")

@@ -6,9 +6,9 @@ import re
 
 import pytest
 
+from bot.quotas.watcher import WATCH_KIND
 from bot.store import jobs
 from bot.store.jobs import Job
-from bot.workflows.quotas.watcher import WATCH_KIND
 from sandbox.services.faults import Fault, FaultKind
 from sandbox.services.limits import LimitRules
 from sandbox.services.state import ServicesState
@@ -92,7 +92,7 @@ async def test_while_blocked_nobody_calls_and_check_answers_from_memory(world):
     assert len(calls_to(world, at)) == 1
 
 
-async def test_the_probe_clears_the_alert_with_its_duration_and_says_so_in_its_thread(world):
+async def test_passing_probe_clears_the_alert_and_tells_its_thread(world):
     at = the_organization(world)
     world.services.state.limits.block(at, 1070)
     await check(world)
@@ -108,7 +108,7 @@ async def test_the_probe_clears_the_alert_with_its_duration_and_says_so_in_its_t
         assert "cleared" not in f"{text}{blocks}".lower()
 
 
-async def test_each_probe_that_is_refused_raises_the_counter_and_doubles_the_pause(world):
+async def test_refused_probe_raises_the_counter_and_doubles_the_pause(world):
     at = the_organization(world)
     world.services.state.limits.block(at, 1070)
     await check(world)

@@ -8,6 +8,7 @@ import pytest
 
 from sandbox.people import Person
 from tests.support.fleet import running_fleet
+from tests.support.postgres import connect
 from tests.support.world import ROLES
 
 WELCOME = "FW00000000000000000000000000000001"
@@ -114,3 +115,36 @@ async def test_decision_elsewhere_is_seen_by_fifty_who_have_home_open(postgres_u
             assert len(times) >= 3
             assert all(later - earlier >= 3 for earlier, later in itertools.pairwise(times))
         assert fleet.tracebacks == []
+
+
+async def set_revision(url: str, revision: str) -> str:
+    """Set the revision of the schema as a newer version would, and return the one before."""
+    connection = await connect(url)
+    try:
+        cursor = await connection.execute("SELECT version_num FROM alembic_version")
+        (before,) = await cursor.fetchone()
+        await connection.execute("UPDATE alembic_version SET version_num = %s", (revision,))
+    finally:
+        await connection.close()
+    return before
+
+
+@pytest.mark.postgres
+async def test_processes_of_an_older_version_leave_clicks_to_the_newer_one(pair, postgres_url):
+    (card,) = await asked(pair, "+1")
+    ours = await set_revision(postgres_url, "9999")
+    for process in pair.processes:
+        assert await process.readiness() == (503, "schema")
+    await approve(pair, 0, ADA, card)
+    await pair.slack.until(lambda: "again in a moment" in said(pair, ADA))
+    await approve(pair, 1, ABEL, card)
+    await pair.slack.until(lambda: "again in a moment" in said(pair, ABEL))
+    assert (await pair.ask(OTTO, "/orgs", "refresh")).text
+    await set_revision(postgres_url, ours)
+    for process in pair.processes:
+        await process.ready()
+    # What was pressed meanwhile is followed by nobody, and pressed again it is.
+    assert flow(pair).history == []
+    await approve(pair, 1, ADA, card)
+    await pair.slack.until(lambda: "Applied" in card.all_text)
+    assert flow(pair).history == [["+1"]]

@@ -142,7 +142,7 @@ class StoppedClock(SystemClock):
         return self._stopped_at
 
 
-async def test_130_checks_in_a_minute_are_100_calls_and_the_rest_are_told_when(sqlite_url):
+async def test_130_checks_in_a_minute_are_100_calls_and_30_declines(sqlite_url):
     async with running_world(sqlite_url, clock=StoppedClock(), **SETTINGS) as world:
         one = organization_of(world)
         await world.ask("U0VIEWER", "/orgs")
@@ -259,23 +259,6 @@ async def test_an_id_of_two_data_centers_is_no_dead_end(world):
         "*Her twin* is now on the *premium* plan"
         in (await world.ask("U0ADMIN", "/ratelimits", typed)).text
     )
-
-
-async def test_ten_thousand_organizations_with_long_names_are_paged(world):
-    one = organization_of(world)
-    many = [
-        replace(one, organization_id=str(10**15 + n), name=f"{n} " + "<!channel> ü" * 24)
-        for n in range(10_000)
-    ]
-    world.services.state.set_organizations("eu", many)
-    shown = await world.ask("U0VIEWER", "/ratelimits")
-    assert "Page 1 of 6" in shown.all_text
-    assert "<!channel>" not in shown.text
-    await world.slack.click("U0VIEWER", shown, "Next")
-    await world.slack.until(lambda: "Page 2 of 6" in shown.all_text)
-    detail = await world.ask("U0VIEWER", "/ratelimits", many[0].organization_id)
-    assert "0/100" in detail.all_text
-    assert [c.answer for c in world.slack.workspace.calls if c.status and not c.ok] == []
 
 
 async def test_the_metrics_tell_use_and_limit_of_every_organization(world):

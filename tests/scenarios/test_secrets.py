@@ -21,7 +21,6 @@ SECRETS = {
     "client-secret-word",
     "refresh-token-word",
     "metrics-token-word",
-    "audit-key-word-audit-key-word-32",
     base64.b64encode(b"apikey:SG.demo-key").decode(),
     base64.b64encode(b"AC00000000000000000000000000000001:demo-flow-token").decode(),
 }
@@ -81,11 +80,10 @@ def found_in(text: str) -> set[str]:
 async def test_no_failure_of_a_client_shows_a_secret(
     sqlite_url, logged, fault, monkeypatch
 ) -> None:
-    monkeypatch.setattr("bot.clients.http.RETRY_PAUSES_SECONDS", (0.0, 0.0))
+    monkeypatch.setattr("bot.services.http.RETRY_PAUSES_SECONDS", (0.0, 0.0))
     async with running_world(
         sqlite_url,
         metrics_token="metrics-token-word",
-        audit_key="audit-key-word-audit-key-word-32",
     ) as world:
         for service in ("inventory", "flow", "email"):
             world.services.state.faults.add(Fault(service=service, **fault))
@@ -130,7 +128,7 @@ async def test_no_way_to_renew_an_access_token_shows_a_secret(sqlite_url, logged
     assert found_in(logged.getvalue()) == set()
 
 
-async def test_an_unknown_error_is_a_reference_and_a_log_line_without_secrets(
+async def test_unknown_error_is_a_reference_and_a_clean_log_line(
     sqlite_url, logged, monkeypatch
 ) -> None:
     async with running_world(sqlite_url) as world:
@@ -150,9 +148,7 @@ async def test_an_unknown_error_is_a_reference_and_a_log_line_without_secrets(
 
 
 @pytest.mark.parametrize("header", ["X-Forwarded-For", "x-real-ip", "Forwarded"])
-async def test_metrics_are_not_given_to_everybody_by_a_proxy_on_this_machine(
-    sqlite_url, header
-) -> None:
+async def test_local_proxy_does_not_open_the_metrics_to_everybody(sqlite_url, header) -> None:
     async with running_world(sqlite_url) as world, aiohttp.ClientSession() as session:
         url = f"{world.slack.bot_url}/metrics"
         async with session.get(url) as direct, session.get(url, headers={header: "x"}) as proxied:

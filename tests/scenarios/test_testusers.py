@@ -5,8 +5,8 @@ import re
 
 import pytest
 
-from bot.ui.testusers.forms import change_form
-from bot.ui.testusers.pages import FlowPage
+from bot.testusers.messages.forms import change_form
+from bot.testusers.messages.pages import FlowPage
 from sandbox.services.faults import Fault, FaultKind
 from tests.support.world import running_world
 
@@ -171,7 +171,7 @@ async def test_a_failure_shows_the_reason_and_retry_applies(world):
     await told(world, OTTO, "*Failed*, nothing was changed")
     thread = world.slack.workspace.thread
     await world.slack.until(
-        lambda: "This failed: add `+1`" in thread("C0APPROVALS", message.ts)[-1].text
+        lambda: "Couldn't add `+1`" in thread("C0APPROVALS", message.ts)[-1].text
     )
     fault.lift()
     await click(world, ABEL, message, "Retry")
@@ -253,7 +253,7 @@ async def test_the_form_keeps_what_was_typed_until_it_is_right(world):
     wrong = {"Flow": "welcome", "Identities": "+1\n+1", "For": "never"}
     await world.slack.submit(OTTO, view, wrong)
     assert {"testusers.identities", "testusers.for"} == set(view.errors)
-    right = {"Flow": "welcome", "Identities": "+1 555\n a,b ", "For": "2h", "Reason": "demo"}
+    right = {"Flow": "welcome", "Identities": '"+1 555"\n "a,b" ', "For": "2h", "Reason": "demo"}
     await world.slack.submit(OTTO, view, right)
     message = await card(world)
     for words in ("`+1 555`", "`a,b`", "2 h", "demo", "add *2 test users*"):
@@ -276,17 +276,17 @@ async def fill_in(world, **inputs):
 async def test_what_a_form_lost_is_given_back_to_be_typed_just_as_it_was(world):
     world.services.state.faults.add(Fault(FaultKind.STATUS, "flow", method="GET"))
     whole = "x" * 290
-    identities = [f"-now\n*bold* :x: <b>\n{whole}1\n{whole}2\n{whole}3\n{whole}4"]
-    answer = await fill_in(world, Flow="welcome", Identities=identities[0])
+    identities = f'"-now"\n"*bold* :x: <b>"\nx:{whole}1\nx:{whole}2\nx:{whole}3\nx:{whole}4'
+    answer = await fill_in(world, Flow="welcome", Identities=identities)
     shown = answer.blocks[-1]["text"]["text"]
-    many = " ".join(f"{whole}{n}" for n in (1, 2, 3, 4))
+    many = " ".join(f"x:{whole}{n}" for n in (1, 2, 3, 4))
     assert shown == f'`/testusers add welcome "-now" "*bold* :x: &lt;b&gt;" {many}`'
     assert "To try again, send:" in answer.all_text
 
 
 async def test_what_a_form_lost_and_cannot_be_typed_is_said_to_be(world):
     world.services.state.faults.add(Fault(FaultKind.STATUS, "flow", method="GET"))
-    answer = await fill_in(world, Flow="welcome", Identities="a`b")
+    answer = await fill_in(world, Flow="welcome", Identities='"a`b"')
     assert "Please fill it in again" in answer.all_text
     assert "To try again" not in answer.all_text
 
@@ -355,7 +355,7 @@ async def test_the_longest_list_and_request_stay_within_slacks_limits(world):
     flow(world).identities[:] = [f"{n:05}{'&' * 295}" for n in range(400)]
     listed = await world.ask(OTTO, "/testusers", "list welcome")
     assert "*400 test users*" in listed.all_text
-    many = " ".join(f"{n:05}{'x' * 250}" for n in range(20))
+    many = " ".join(f"x:{n:05}{'x' * 250}" for n in range(20))
     message = await asked(world, f"add welcome {many} because {'&' * 500}")
     await click(world, ADA, message, "Approve")
     await shows(world, message, "Applied")
@@ -367,7 +367,7 @@ async def test_what_was_typed_is_given_back_when_the_service_is_away(world):
     view = await world.slack.until(lambda: world.slack.workspace.open_view(OTTO))
     await world.slack.suggest(OTTO, view, "Flow", "wel")
     world.services.state.faults.add(Fault(FaultKind.STATUS, "flow"))
-    typed = {"Flow": "welcome", "Identities": "+1 555\n+2", "For": "2h", "Reason": "demo"}
+    typed = {"Flow": "welcome", "Identities": '"+1 555"\n+2', "For": "2h", "Reason": "demo"}
     await world.slack.submit(OTTO, view, typed)
     answer = await world.answer(OTTO)
     again = '/testusers add welcome "+1 555" +2 for 2h because demo'

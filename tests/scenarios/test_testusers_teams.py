@@ -1,6 +1,10 @@
 """Presets, start times, second requests and one's own, from the signed request on."""
 
 import json
+import re
+import time
+from datetime import datetime
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -38,7 +42,7 @@ async def test_a_preset_is_asked_for_from_tomorrow_and_cancelled_before(world):
     message = await card(world)
     await world.slack.click(ADA, message, "Approve")
     await world.slack.until(lambda: "Starts <!date^" in message.all_text)
-    assert message.buttons == ["Cancel"]
+    assert message.buttons == ["Deny", "Cancel"]
     assert "*scheduled*" in await say(world, OTTO, "mine")
     assert "Starts later: add" in await say(world, VERA, "list welcome")
     assert "Approved, starts later" in await say(world, VERA, "requests")
@@ -65,6 +69,9 @@ async def test_the_same_again_is_asked_anyway_with_a_button(world):
     await card(world)
     answer = await world.ask(ADA, "/testusers", "add welcome +1")
     assert "Otto Operator already asked for this just now" in answer.all_text
+    assert "View the card" in answer.all_text
+    own = await world.ask(OTTO, "/testusers", "add welcome +1 because a demo")
+    assert "You already asked for this just now" in own.all_text
     assert len(world.slack.workspace.messages("C0APPROVALS")) == 1
     await world.slack.click(ADA, answer, "Ask anyway")
     assert "Ada Approver" in (await card(world, 1)).all_text
@@ -87,3 +94,145 @@ async def test_policies_hold_over_http(sqlite_url):
         assert f"Approvers: <@{VERA}>" in message.all_text
         await world.slack.click(VERA, message, "Approve")
         await world.slack.until(lambda: "*Applied*" in message.all_text)
+
+
+async def form_of(world, user: str = OTTO):
+    return await world.slack.until(lambda: world.slack.workspace.open_view(user))
+
+
+async def opened_form(world):
+    await world.slack.command(OTTO, "C0GENERAL", "/testusers", "")
+    return await form_of(world)
+
+
+def shown_times(message, zone: str) -> list[str]:
+    """The times of a message as Slack shows them to somebody in a zone."""
+    found = re.findall(r"<!date\^(\d+)\^", message.all_text)
+    local = (datetime.fromtimestamp(int(one), ZoneInfo(zone)) for one in found)
+    return [f"{one:%Y-%m-%d %H:%M}" for one in local]
+
+
+async def test_a_word_is_asked_about_and_taken_as_typed_with_a_click(world):
+    answer = await world.ask(OTTO, "/testusers", "add welcome +1 555 0142 for 2h")
+    assert "Did you mean “+15550142”?" in answer.all_text
+    assert answer.buttons == ["Yes, +15550142", "Keep “+1 555 0142” as typed"]
+    assert world.slack.workspace.messages("C0APPROVALS") == []
+    await world.slack.click(OTTO, answer, "Yes, +15550142")
+    assert "`+15550142`" in (await card(world)).all_text
+    answer = await world.ask(OTTO, "/testusers", "add welcome John Smith")
+    await world.slack.click(OTTO, answer, "Keep “John”, “Smith” as typed")
+    assert "`Smith`" in (await card(world, 1)).all_text
+
+
+@pytest.mark.parametrize("line", ["+1 555 0142", "John Smith", "because demo", "0170 555 0142"])
+async def test_the_form_asks_about_what_the_command_asks_about(world, line):
+    form = await opened_form(world)
+    await world.slack.submit(OTTO, form, {"Flow": "welcome", "Identities": f"+15557001\n{line}"})
+    errors = world.slack.workspace.open_view(OTTO).errors
+    assert f"“{line}” doesn't look like" in errors["testusers.identities"]
+    await world.slack.submit(OTTO, form, {"Flow": "welcome", "Identities": f'+15557001\n"{line}"'})
+    assert f"`{line}`" in (await card(world)).all_text
+
+
+async def test_the_form_stays_open_where_the_policy_refuses(sqlite_url):
+    policies = json.dumps({"survey": {"longest": "7d"}})
+    async with running_world(sqlite_url, flow_policies=policies) as world:
+        form = await opened_form(world)
+        filled = {"Flow": "survey", "Identities": "+15557001"}
+        for duration in ("", "8d"):
+            await world.slack.submit(OTTO, form, {**filled, "For": duration})
+            assert "at most 7d" in world.slack.workspace.open_view(OTTO).errors["testusers.for"]
+        week = int(time.time()) + 8 * 86_400
+        await world.slack.submit(OTTO, form, {**filled, "For": "", "Until": week})
+        assert "at most 7d" in world.slack.workspace.open_view(OTTO).errors["testusers.until"]
+        await world.slack.submit(OTTO, form, {**filled, "For": "2h", "Until": None})
+        assert "for 2 h" in (await world.answer(OTTO)).all_text
+
+
+@pytest.mark.parametrize(
+    ("typed", "at"),
+    [("until tomorrow 18:00", "18:00"), ("until friday", "23:59"), ("from friday", "00:00")],
+)
+async def test_a_time_comes_back_in_the_zone_of_the_requester(world, typed, at):
+    answer = await world.ask(OTTO, "/testusers", f"add welcome +15550142 {typed}")
+    assert "your Slack time zone, Europe/Berlin" in answer.all_text
+    message = await card(world)
+    await world.slack.click(ADA, message, "Approve")
+    await world.slack.until(lambda: "Approved" in message.all_text or "Applied" in message.all_text)
+    for shown in (answer, message):
+        assert at in [one[-5:] for one in shown_times(shown, "Europe/Berlin")]
+
+
+async def test_the_dates_of_the_form_are_those_of_the_card(world):
+    form = await opened_form(world)
+    until = int(time.time()) // 60 * 60 + 86_400
+    await world.slack.submit(
+        OTTO, form, {"Flow": "welcome", "Identities": "+15550142", "Until": until}
+    )
+    assert f"<!date^{until}^" in (await card(world)).all_text
+
+
+async def applied(world, text: str, nth: int = 0):
+    await world.ask(OTTO, "/testusers", text)
+    message = await card(world, nth)
+    await world.slack.click(ADA, message, "Approve")
+    await world.slack.until(lambda: "*Applied*" in message.all_text)
+    return message
+
+
+async def test_extend_fills_in_the_last_duration_and_shows_the_end(world):
+    await applied(world, "add welcome +15550142 for 90m")
+    mine = await world.ask(OTTO, "/testusers", "mine")
+    await world.slack.click(OTTO, mine, "Extend")
+    form = await form_of(world)
+    assert "Access ends now <!date^" in json.dumps(form.blocks)
+    await world.slack.submit(OTTO, form, {})
+    assert "1 h 30 min after approval" in (await card(world, 1)).all_text
+
+
+@pytest.mark.parametrize(("button", "more"), [("+2 h", 7200), ("+1 day", 86_400)])
+async def test_access_is_extended_with_one_click(world, button, more):
+    await applied(world, "add welcome +15550142 for 90m")
+    (before,) = {*shown_ends(await world.ask(OTTO, "/testusers", "list welcome"))}
+    mine = await world.ask(OTTO, "/testusers", "mine")
+    await world.slack.click(OTTO, mine, button)
+    message = await card(world, 1)
+    await world.slack.click(ADA, message, "Approve")
+    await world.slack.until(lambda: "*Applied*" in message.all_text)
+    (after,) = {*shown_ends(await world.ask(OTTO, "/testusers", "list welcome"))}
+    assert more <= after - before <= more + 60
+
+
+def shown_ends(message) -> list[int]:
+    return [int(one) for one in re.findall(r"until <!date\^(\d+)\^", message.all_text)]
+
+
+async def test_mine_counts_everybody_and_groups_them_by_request(world):
+    many = " ".join(f"+1555{number:04}" for number in range(60))
+    await applied(world, f"add welcome {many} for 2h")
+    await applied(world, "add welcome +15550142", 1)
+    mine = await world.ask(OTTO, "/testusers", "mine")
+    assert "People you requested access for* (61)" in mine.all_text
+    assert "*60 test users* on *welcome* · until" in mine.all_text
+    assert mine.buttons == ["Extend", "+2 h", "+1 day", "Set an end date"]
+    await world.slack.click(OTTO, mine, "+2 h")
+    assert "60" in (await card(world, 2)).all_text
+
+
+async def test_mine_has_pages(world):
+    for number in range(11):
+        await applied(world, f"add welcome +1555{number:04} for {number + 1}h", number)
+    mine = await world.ask(OTTO, "/testusers", "mine")
+    assert "access for* (11)" in mine.all_text
+    assert "And 1 more." in mine.all_text
+    await world.slack.click(OTTO, mine, "Next")
+    await world.slack.until(lambda: "Page 2 of 2" in mine.all_text)
+    assert "`+15550010`" in mine.all_text
+
+
+@pytest.mark.parametrize("command", ["list", "history"])
+async def test_a_missing_flow_is_a_button(world, command):
+    answer = await world.ask(VERA, "/testusers", command)
+    assert answer.buttons == ["survey", "welcome"]
+    await world.slack.click(VERA, answer, "welcome")
+    await world.slack.until(lambda: "*welcome*" in answer.all_text)

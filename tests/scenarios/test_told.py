@@ -4,6 +4,7 @@ With `TOLD=1` and `pytest -s` the rows that were seen are printed, to be put int
 """
 
 import asyncio
+import contextlib
 import json
 import os
 import re
@@ -15,15 +16,15 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
+from urllib.parse import urlsplit
 
-import asyncpg
 import pytest
 
-from bot.ops.clock import SystemClock
 from sandbox.patience import PATIENCE_SECONDS
 from sandbox.services.faults import Fault, FaultKind
-from tests.faults.drill import CannotRunError
 from tests.faults.drills.database import small_disk
+from tests.support.postgres import connect
+from tests.support.proxy import TcpProxy
 from tests.support.told import Broken, surroundings
 
 ROOT = Path(__file__).parents[2]
@@ -67,13 +68,22 @@ async def ask_for_orgs(broken: Broken, _url: str) -> None:
 
 
 async def fast_clock(broken: Broken, _url: str) -> None:
-    class Fast(SystemClock):
-        def now(self):
-            return super().now() + timedelta(minutes=10)
-
-    broken.clock = Fast()
-    pytest.MonkeyPatch().setattr("bot.server.time", _Ahead(600))
+    for module in ("bot.ops.clock.time", "bot.slack.server.time"):
+        pytest.MonkeyPatch().setattr(module, _Ahead(600))
     await broken.command("/orgs")
+
+
+def without_scope(scope: str) -> Act:
+    async def act(broken: Broken, _url: str) -> None:
+        workspace = broken.slack.workspace
+        workspace.scopes = tuple(one for one in workspace.scopes if one != scope)
+
+    return act
+
+
+async def check_resource(broken: Broken, _url: str) -> None:
+    broken.services.state.faults.add(Fault(FaultKind.STATUS, "email", status=403))
+    await broken.command("/emailkey", "check resource", "U0VIEWER")
 
 
 async def set_clock(_broken: Broken, _url: str) -> None:
@@ -152,7 +162,7 @@ async def block(broken: Broken, _url: str) -> None:
 
 
 async def make_read_only(broken: Broken, url: str) -> None:
-    connection = await asyncpg.connect(url)
+    connection = await connect(url)
     name = url.rsplit("/", 1)[1]
     await connection.execute(f'ALTER DATABASE "{name}" SET default_transaction_read_only = on')
     await connection.execute(
@@ -162,13 +172,32 @@ async def make_read_only(broken: Broken, url: str) -> None:
     await connection.close()
 
 
+async def behind_a_proxy(broken: Broken, url: str) -> None:
+    parts = urlsplit(url)
+    proxy = TcpProxy(parts.hostname or "", parts.port or 5432)
+    await proxy.open()
+    broken.held = proxy  # type: ignore[attr-defined]
+    broken.stack.push_async_callback(proxy.cut)
+    broken.environment["DATABASE_URL"] = f"postgresql://postgres@127.0.0.1:{proxy.port}{parts.path}"
+
+
+async def hang(broken: Broken, _url: str) -> None:
+    broken.held.hang()  # type: ignore[attr-defined]
+
+
 async def no_connection_left(broken: Broken, url: str) -> None:
     name = url.rsplit("/", 1)[1]
-    connection = await asyncpg.connect(url)
+    connection = await connect(url)
     await connection.execute(f'ALTER DATABASE "{name}" CONNECTION LIMIT 0')
     await connection.execute(f'CREATE ROLE "{name}" LOGIN')
     await connection.close()
     broken.environment["DATABASE_URL"] = url.replace("postgres@", f"{name}@")
+
+
+async def migrate_on(_broken: Broken, url: str) -> None:
+    with contextlib.closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as connection:
+        connection.execute("UPDATE alembic_version SET version_num = '9999'")
+        connection.commit()
 
 
 async def damage(broken: Broken, url: str) -> None:
@@ -210,6 +239,8 @@ CASES = (
     Case("the machine's clock is ten minutes off", after=fast_clock),
     Case("the machine's clock was set after the start", after=set_clock),
     Case("the bot token was revoked", after=revoke),
+    Case("the token lacks a scope", before=without_scope("users:read")),
+    Case("the token has lost a scope", after=without_scope("channels:read")),
     Case("the bot was removed from the approvals channel", after=remove_from("C0APPROVALS")),
     Case("the approvals channel was archived", after=archive),
     Case("the bot was removed from the alerts channel", after=remove_from("C0ALERTS")),
@@ -230,6 +261,7 @@ CASES = (
     Case(
         "the email key was revoked", before=setting(EMAIL_API_KEY="SG.an-old-key"), after=check_key
     ),
+    Case("the email key cannot read what somebody checks", after=check_resource),
     Case("another client has an organization blocked", after=block),
     Case("a service is half set up", before=without_flow_token),
     Case("one person alone can approve", before=setting(ROLES=json.dumps({"admin": ["U0ADMIN"]}))),
@@ -267,6 +299,8 @@ CASES = (
         database="postgres",
         becomes_ready=False,
     ),
+    Case("PostgreSQL hangs", before=behind_a_proxy, after=hang, database="postgres"),
+    Case("a newer version has migrated the database", after=migrate_on),
     Case("PostgreSQL has become read-only", after=make_read_only, database="postgres"),
     Case("the SQLite file is damaged", before=damage, becomes_ready=False),
     Case("another program locks the SQLite file", after=lock),
@@ -286,12 +320,12 @@ def rows() -> dict[str, list[str]]:
 @pytest.fixture
 def haste(monkeypatch):
     """Look ten times a second, and tell of what lasts at once."""
-    monkeypatch.setattr("bot.workflows.health_watch.TICK_SECONDS", 0.1)
-    monkeypatch.setattr("bot.workflows.health_alerts.PATIENCE", timedelta(0))
-    monkeypatch.setattr("bot.workflows.health.DEAF_SECONDS", 0.2)
+    monkeypatch.setattr("bot.checks.health_watch.TICK_SECONDS", 0.1)
+    monkeypatch.setattr("bot.checks.health_alerts.PATIENCE", timedelta(0))
+    monkeypatch.setattr("bot.checks.health.DEAF_SECONDS", 0.2)
     monkeypatch.setattr("bot.store.engine.CONNECT_SECONDS", 0.5)
     monkeypatch.setattr("bot.store.sqlite.BUSY_SECONDS", 0.2)
-    monkeypatch.setattr("bot.server.time", time)
+    monkeypatch.setattr("bot.slack.server.time", time)
     monkeypatch.setattr("bot.ops.clock.time", time)
 
 
@@ -303,10 +337,7 @@ def url(request, tmp_path) -> Iterator[str]:
         yield request.getfixturevalue(f"{case.database}_url")
         return
     with ExitStack() as mounted:
-        try:
-            disk = mounted.enter_context(small_disk(tmp_path / "disk"))
-        except CannotRunError as error:
-            pytest.skip(str(error))
+        disk = mounted.enter_context(small_disk(tmp_path / "disk"))
         yield f"sqlite:///{disk}/gatehouse.db"
 
 

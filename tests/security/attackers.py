@@ -1,4 +1,4 @@
-"""Three attackers, each for as long as they are let: what they do, and what they got."""
+"""Two attackers, each for as long as they are let: what they do, and what they got."""
 
 import asyncio
 import contextlib
@@ -11,13 +11,8 @@ from dataclasses import dataclass, field
 from urllib.parse import urlencode
 
 import aiohttp
-from sqlalchemy import insert, select, update
 from yarl import URL
 
-from bot.errors import DatabaseUnavailable
-from bot.ops.clock import SystemClock
-from bot.store.engine import Database, Transaction
-from bot.store.tables import grants, jobs, requests
 from sandbox.slack.delivery import sign
 from tests.support.entries import payload_of
 from tests.support.entry_points import EntryPoint
@@ -158,60 +153,3 @@ async def viewer(attack: Attack) -> None:
             await slack._deliverer.interaction(payload_of(slack, "U0VIEWER", button, value))
         attack.done["viewer"] += 1
         await asyncio.sleep(0.01)
-
-
-async def database_writer(attack: Attack) -> None:
-    """Somebody with the database's password, and without `AUDIT_KEY`."""
-    database = Database(attack.fleet.environment["DATABASE_URL"], SystemClock())
-    try:
-        while attack.goes_on:
-            deed = attack.random.choice((_edit_change, _edit_state, _make_click, _make_grant))
-            with contextlib.suppress(DatabaseUnavailable):
-                await deed(attack, database)
-            attack.done["database writer"] += 1
-            await asyncio.sleep(0.05)
-    finally:
-        await database.close()
-
-
-async def _edit_change(_attack: Attack, database: Database) -> None:
-    async with database.transaction() as tx:
-        row = (await tx.connection.execute(select(requests).limit(1))).one()
-        change = {**row.requested, "change": {"additions": [EVIL], "removals": []}}
-        await tx.connection.execute(update(requests).values(requested=change))
-
-
-async def _edit_state(attack: Attack, database: Database) -> None:
-    async with database.transaction() as tx:
-        await tx.connection.execute(update(requests).values(state="applying"))
-        await _put_job(tx, attack, "testusers.apply", WELCOME, {})
-
-
-async def _make_click(attack: Attack, database: Database) -> None:
-    async with database.transaction() as tx:
-        request_id = await tx.connection.scalar(select(requests.c.id).limit(1))
-        payload = {"act": "approve", "request_id": request_id, "slack_user_id": "U0APPROVER"}
-        more = {"team_ids": ["T0GATEHOUSE"], "reply_to": "", "denial_reason": ""}
-        await _put_job(tx, attack, "testusers.interaction", request_id, {**payload, **more})
-
-
-async def _make_grant(attack: Attack, database: Database) -> None:
-    somebody = {"slack_user_id": "U0OPERATOR", "name": "Otto"}
-    async with database.transaction() as tx:
-        now = await tx.now()
-        values = {"flow_key": WELCOME, "flow_sid": WELCOME, "identity": "+15550100"}
-        more = {"request_id": "x", "granted_by": somebody, "approved_by": []}
-        have = await tx.connection.scalar(select(grants.c.identity))
-        if have is None:
-            times = {"granted_at": now, "ends_at": now}
-            await tx.connection.execute(insert(grants).values(**values, **more, **times))
-        await _put_job(tx, attack, "testusers.apply", WELCOME, {})
-
-
-async def _put_job(
-    tx: Transaction, attack: Attack, kind: str, subject: str, payload: dict[str, object]
-) -> None:
-    key = f"{kind}:{attack.random.randrange(10**9)}"
-    values = {"key": key, "kind": kind, "subject": subject, "payload": payload}
-    times = {"due_at": await tx.now(), "generation": 1, "tries": 0}
-    await tx.connection.execute(insert(jobs).values(**values, **times))

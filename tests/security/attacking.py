@@ -11,15 +11,13 @@ from sqlalchemy import select
 from bot.ops.clock import SystemClock
 from bot.store.engine import Database
 from bot.store.tables import requests
-from tests.security.attackers import EVIL, WELCOME, Attack, database_writer, unsigned, viewer
+from tests.security.attackers import WELCOME, Attack, unsigned, viewer
 from tests.support.fleet import running_fleet
 from tests.support.loop_time import seconds_now
 
-KEY = "the-key-of-the-audit-in-attacks"
 ATTACKERS: dict[str, Callable[[Attack], Awaitable[None]]] = {
     "unsigned": unsigned,
     "viewer": viewer,
-    "database writer": database_writer,
 }
 HONEST = "+15551234"
 ACK_SECONDS = 0.1
@@ -37,7 +35,7 @@ async def attack(
     Raises:
         AssertionError: They got something, or held others up.
     """
-    settings = {"audit_key": KEY, "inventory_watch": "off", "remind_hours": "0.5"}
+    settings = {"inventory_watch": "off", "remind_hours": "0.5"}
     async with running_fleet(database_url, 1, **settings) as fleet:
         fleet.slack.bot_url = fleet.processes[0].address
         flow = fleet.services.state.flows[WELCOME]
@@ -58,12 +56,8 @@ async def attack(
         assert held_up < ACK_SECONDS, spreads
         assert at_work.got == []
         assert list(flow.identities) == before, flow.identities
-        assert EVIL not in str(flow.history)
         assert fleet.processes[0].tracebacks == []
-        if name == "database writer":
-            await _is_told(fleet)
-        else:
-            await _honest_change_goes_on(fleet, flow)
+        await _honest_change_goes_on(fleet, flow)
     return [
         ("attacker", name),
         ("acts", f"{sum(at_work.done.values()):,} in {seconds:.0f} s"),
@@ -116,11 +110,3 @@ async def _honest_change_goes_on(fleet, flow) -> None:  # type: ignore[no-untype
     card = fleet.slack.workspace.messages("C0APPROVALS")[0]
     await fleet.slack.click("U0APPROVER", card, "Approve")
     await fleet.slack.until(lambda: HONEST in flow.identities, timeout=30)
-
-
-async def _is_told(fleet) -> None:  # type: ignore[no-untyped-def]
-    def alerts() -> list[str]:
-        texts = [one.all_text for one in fleet.slack.workspace.messages("C0ALERTS")]
-        return [text for text in texts if "edited the database" in text]
-
-    await fleet.slack.until(alerts, timeout=30)

@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from typing import Protocol
 
-from bot.model.quotas.blocks import Blocks
-from bot.model.quotas.days import DAY_SECONDS, DayLedger, day_use, leaves_day_at
-from bot.model.quotas.plans import CallClass, Limits
-from bot.model.quotas.quota import (
+from bot.quotas.rules.blocks import Blocks
+from bot.quotas.rules.days import DAY_SECONDS, DayLedger, day_use, leaves_day_at
+from bot.quotas.rules.plans import CallClass, Limits
+from bot.quotas.rules.quota import (
     GRACE_SECONDS,
     Decision,
     Full,

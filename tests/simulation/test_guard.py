@@ -5,14 +5,15 @@ from contextlib import AbstractAsyncContextManager
 
 import pytest
 
-from bot.background.tasks import Tasks
 from bot.errors import QuotaExhausted
-from bot.model.organizations.organization import OrganizationKey
-from bot.model.quotas.calls import CallCause
-from bot.model.quotas.plans import CallClass, Plan
-from bot.model.quotas.quota import Full, Granted, LimitKind, Terms
-from bot.workflows.quotas.guard import Guard
-from bot.workflows.quotas.incidents import Incidents
+from bot.organizations.rules.organization import OrganizationKey
+from bot.quotas.guard import Guard
+from bot.quotas.incidents import Incidents
+from bot.quotas.rules.plans import CallClass, Plan
+from bot.quotas.rules.quota import Full, Granted, LimitKind, Terms
+from bot.services.rules.calls import CallCause
+from bot.tasks import Tasks
+from tests.conftest import BOTH
 from tests.simulation.ledgers import Ticket
 from tests.simulation.services import FixedWindow, Service, SlidingLog
 from tests.simulation.world import TIMEOUT_SECONDS, Caller, Network, Process, World
@@ -60,12 +61,13 @@ class GuardLedger:
 @pytest.fixture
 def ledger(database, clock, monkeypatch) -> GuardLedger:
     # Who waits is the simulation's business.
-    monkeypatch.setattr("bot.workflows.quotas.guard.PERSON_WAITS_SECONDS", 0.0)
+    monkeypatch.setattr("bot.quotas.guard.PERSON_WAITS_SECONDS", 0.0)
     guards = [Guard(database, clock, TERMS, Incidents(TERMS), Tasks()) for _process in range(4)]
     return GuardLedger(guards, clock)
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("database_url", BOTH, indirect=True)
 @pytest.mark.parametrize("kind", ["fixed window", "sliding window"])
 async def test_the_guard_provokes_no_refusal_and_uses_the_minute(ledger, kind):
     phase = random.Random(kind).uniform(0, 60)
@@ -119,6 +121,6 @@ async def test_standstill_of_the_service_is_not_worked_against(ledger, seconds, 
 
 
 @pytest.mark.slow
-async def test_standstill_costs_no_more_than_it_held_where_calls_are_counted_late(ledger):
+async def test_late_counted_standstill_costs_only_what_it_held(ledger):
     # What it held comes at once at the end, and counts for a minute beside what is granted then.
     assert await stand_still(ledger, 120, seed=7, counts_late=True) <= 24

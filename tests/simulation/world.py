@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from itertools import count
 
-from bot.model.quotas.plans import CallClass
-from bot.model.quotas.quota import Full, Granted, LimitKind
+from bot.quotas.rules.plans import CallClass
+from bot.quotas.rules.quota import Full, Granted, LimitKind
 from tests.simulation.ledgers import Ledger
 from tests.simulation.services import Service
 

@@ -4,12 +4,14 @@ import argparse
 import asyncio
 import secrets
 import sys
+import tempfile
 import traceback
-from collections.abc import Collection
+from collections.abc import AsyncIterator, Collection
+from contextlib import AsyncExitStack, asynccontextmanager
 
 from sandbox.services.limits import MINUTE_EXCEEDED
 from tests.faults.running import table
-from tests.soak import gateway
+from tests.soak import crowds
 from tests.soak.actors import Pace
 from tests.soak.soaking import soak
 from tests.support.postgres import own_database, server_url
@@ -17,7 +19,6 @@ from tests.support.postgres import own_database, server_url
 TEN_MINUTES = 600.0
 KILL_EVERY_SECONDS = 12.0
 BLOCK_SECONDS = 20.0
-GATEWAY_KILL_EVERY_SECONDS = 20.0
 
 
 async def mixed(seconds: float, seed: int) -> list[tuple[str, object]]:
@@ -27,13 +28,28 @@ async def mixed(seconds: float, seed: int) -> list[tuple[str, object]]:
         return await soak(url, pace, seed)
 
 
-async def gateways(seconds: float, seed: int) -> list[tuple[str, object]]:
-    """The gateway's clients, a person and kills; rows of the table."""
-    async with own_database(server_url()) as url:
-        return [*(await gateway.soak(url, seconds, GATEWAY_KILL_EVERY_SECONDS, seed)).items()]
+async def crowded(seconds: float, _seed: int) -> list[tuple[str, object]]:
+    """Crowds at the gateway, on both databases; rows of the table."""
+    found: dict[str, object] = {}
+    for name in ("SQLite", "PostgreSQL"):
+        async with AsyncExitStack() as stack:
+            urls = [await stack.enter_async_context(new_database(name)) for _ in range(2)]
+            found |= await crowds.declined(urls[0], name)
+            found |= await crowds.waiting(urls[1], seconds, name)
+    return [*found.items()]
 
 
-PARTS = {"mixed": mixed, "gateway": gateways}
+@asynccontextmanager
+async def new_database(name: str) -> AsyncIterator[str]:
+    if name == "PostgreSQL":
+        async with own_database(server_url()) as url:
+            yield url
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        yield f"sqlite:///{folder}/gatehouse.db"
+
+
+PARTS = {"mixed": mixed, "crowds": crowded}
 
 
 async def run(parts: Collection[str], seconds: float, seed: int) -> int:

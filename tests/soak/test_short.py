@@ -4,7 +4,7 @@ import pytest
 
 from sandbox.services.limits import TOO_MANY_AT_ONCE
 from tests.soak.actors import Pace
-from tests.soak.gateway import soak as soak_gateway
+from tests.soak.crowds import declined, waiting
 from tests.soak.soaking import soak
 
 
@@ -19,10 +19,14 @@ async def test_a_short_soak_ends_as_the_model_says(postgres_url):
 
 
 @pytest.mark.slow
-@pytest.mark.postgres
-@pytest.mark.timeout(600)
-async def test_short_soak_of_the_gateway_provokes_no_refusal(postgres_url):
-    found = await soak_gateway(postgres_url, seconds=12.0, kill_every=5.0, seed=7)
-    assert found["gateway: refused by the service"] == 0
-    assert found["gateway: calls counted by the service"] > 20
-    assert found["gateway: kills"] >= 1
+@pytest.mark.timeout(300)
+async def test_flood_of_declined_calls_delays_no_other_organization(database_url):
+    await declined(database_url, "here")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+async def test_free_slot_is_granted_within_a_second_while_calls_wait(sqlite_url):
+    # The first minute's slots are free again after 60 s.
+    found = await waiting(sqlite_url, seconds=66.0, name="here", count=1)
+    assert found["gateway: refused by the service, here"] == 0

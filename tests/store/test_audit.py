@@ -1,19 +1,20 @@
 """The chain: what is edited, removed, moved or cut is found."""
 
 import asyncio
+import json
 
 import pytest
 from sqlalchemy import delete, literal, literal_column, update
 
-from bot.model.audit import AuditEntry
 from bot.store.audit import AuditStore
+from bot.store.audit_entry import AuditEntry
 from bot.store.engine import Database
 from bot.store.tables import audit_entries, audit_head
 
 
-@pytest.fixture(params=[None, b"a key"], ids=["plain", "keyed"])
-def audit(request) -> AuditStore:
-    return AuditStore(request.param)
+@pytest.fixture
+def audit() -> AuditStore:
+    return AuditStore()
 
 
 async def fill(database, audit, count=5):
@@ -89,11 +90,6 @@ async def test_a_cut_tail_with_a_forged_head_row_is_found_by_a_noted_head(databa
     assert "noted head" in (await verdict(database, audit, noted)).reason
 
 
-async def test_a_chain_written_with_another_key_does_not_hold(database):
-    await fill(database, AuditStore(b"one"))
-    assert (await verdict(database, AuditStore(b"two"))).broken_at == 1
-
-
 async def test_writers_at_once_make_one_chain(database, audit):
     await asyncio.gather(*(fill(database, audit, 4) for _ in range(5)))
     found = await verdict(database, audit)
@@ -119,7 +115,7 @@ async def test_entries_that_are_written_meanwhile_break_nothing(database, audit)
             await fill(database, self, 2)
 
     await fill(database, audit)
-    found = await verdict(database, Slow(audit._key))
+    found = await verdict(database, Slow())
     assert (found.is_intact, found.entries) == (True, 5)
     assert (await verdict(database, audit)).entries == 7
 
@@ -137,7 +133,7 @@ async def test_an_entry_that_is_edited_into_nonsense_is_found(database, audit, e
 @pytest.mark.parametrize("column", ["detail", "at"])
 @pytest.mark.parametrize("nonsense", ["x'ff00'", "'long ago'", "1.5", "CAST(x'ff41' AS TEXT)"])
 async def test_an_entry_that_no_longer_is_of_its_type_is_found(sqlite_url, clock, column, nonsense):
-    database, audit = Database(sqlite_url, clock), AuditStore(None)
+    database, audit = Database(sqlite_url, clock), AuditStore()
     try:
         await fill(database, audit)
         edit = update(audit_entries).where(audit_entries.c.position == 3)
@@ -165,3 +161,55 @@ async def test_many_refusals_hide_nothing_that_was_done(database, audit):
         assert [entry.action for entry in newest].count("request.approved") == 7
         assert [entry.position for entry in newest[:3]] == [308, 307, 306]
         assert len(await audit.latest(tx, 100)) == 100
+
+
+async def fill_with_key(database, audit):
+    """Write a chain as earlier versions did with `AUDIT_KEY`."""
+    await fill(database, audit, 2)
+    async with database.transaction() as tx:
+        await audit.append(tx, AuditEntry("gatehouse", "audit.key_began", "audit"))
+        await tx.connection.execute(
+            update(audit_entries).where(audit_entries.c.position == 3).values(hash="f" * 64)
+        )
+        await tx.connection.execute(update(audit_head).values(hash="f" * 64))
+
+
+async def begin(database, audit):
+    async with database.transaction() as tx:
+        await audit.begin_chain(tx)
+
+
+async def test_chain_with_a_key_goes_on_from_a_named_head(database, audit):
+    await fill_with_key(database, audit)
+    assert "AUDIT_KEY" in (await verdict(database, audit)).reason
+    for _ in range(2):
+        await begin(database, audit)
+    await fill(database, audit, 2)
+    found = await verdict(database, audit, (await verdict(database, audit)).head)
+    assert (found.is_intact, found.entries) == (True, 6)
+    async with database.read_only() as tx:
+        entry = (await audit.latest(tx, 3))[-1]
+    detail = json.loads(entry.detail)
+    assert (detail["old_entries"], detail["old_head"]) == (3, "f" * 64)
+
+
+async def test_chain_without_a_key_is_not_begun_again(database, audit):
+    await fill(database, audit)
+    await begin(database, audit)
+    assert (await verdict(database, audit)).entries == 5
+
+
+@pytest.mark.parametrize("position", [1, 3, 4, 5])
+async def test_edited_entry_before_or_after_the_new_chain_is_found(database, audit, position):
+    await fill_with_key(database, audit)
+    await begin(database, audit)
+    await fill(database, audit, 2)
+    where = audit_entries.c.position == position
+    await change(database, update(audit_entries).where(where).values(actor="U2"))
+    assert (await verdict(database, audit)).broken_at == max(position, 4)
+
+
+async def test_head_from_before_the_new_chain_does_not_vouch_for_it(database, audit):
+    await fill_with_key(database, audit)
+    await begin(database, audit)
+    assert "older than entry 4" in (await verdict(database, audit, "f" * 64)).reason

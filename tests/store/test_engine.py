@@ -224,9 +224,7 @@ async def test_postgres_tells_the_time_of_a_statement_itself(postgres_url, clock
 
 
 @pytest.mark.parametrize("moment", range(8))
-async def test_whoever_is_cancelled_as_their_turn_to_write_comes_is_cancelled(
-    sqlite_url, clock, moment
-):
+async def test_writer_cancelled_as_its_turn_comes_is_cancelled(sqlite_url, clock, moment):
     """A cancellation that is lost here leaves a loop running that was told to end."""
     database = Database(sqlite_url, clock)
 

@@ -3,11 +3,11 @@
 import pytest
 from sqlalchemy import update
 
-from bot.model.organizations.organization import OrganizationKey
-from bot.model.quotas.incidents import IncidentDetail
-from bot.model.quotas.plans import Plan
-from bot.model.quotas.quota import Terms
-from bot.store import accounts, incidents
+from bot.organizations.rules.organization import OrganizationKey
+from bot.quotas.rules.incidents import IncidentDetail
+from bot.quotas.rules.plans import Plan
+from bot.quotas.rules.quota import Terms
+from bot.quotas.store import accounts, incidents
 from bot.store.tables import incidents as incidents_table
 
 TERMS = Terms(lambda _key: Plan.FREE, timeout_seconds=10.0)

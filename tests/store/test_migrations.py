@@ -1,22 +1,18 @@
 """The migrations make what the tables say, once, whoever comes first."""
 
 import asyncio
-import json
 
 import pytest
-from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import text
 
-from bot.errors import DatabaseTooNew
-from bot.model.testusers.changes import Change
-from bot.store import flows, jobs
+from bot.errors import DatabaseTooNew, DatabaseTooOld
 from bot.store.engine import Database
-from bot.store.migrations import _config, _known, is_current, migrate
+from bot.store.migrations import _config, is_current, known_revisions, migrate
 from bot.store.tables import metadata
-from bot.store.types import from_microseconds
+from tests.support import revision_0015
 
 
 def difference(connection):
@@ -39,7 +35,7 @@ async def test_the_migrations_make_the_tables(database):
 
 def test_files_of_migrations_are_one_chain_in_their_order():
     chain = ScriptDirectory.from_config(_config()).walk_revisions()
-    assert [one.revision for one in chain] == _known()[::-1]
+    assert [one.revision for one in chain] == known_revisions()[::-1]
 
 
 async def test_a_second_migration_changes_nothing(database):
@@ -60,28 +56,20 @@ async def test_a_schema_of_a_newer_program_is_refused(database):
         await migrate(database)
 
 
-def to_revision(connection, revision: str) -> None:
-    config = _config()
-    config.attributes["connection"] = connection
-    command.upgrade(config, revision)
-
-
-async def test_list_that_was_about_to_be_sent_is_in_doubt_after_an_upgrade(
-    empty_database_url, clock
-):
-    plan = {"id": "p1", "before": [], "after": ["+1"], "steps": [], "endings": []}
-    row = {"key": "FW1", "id": "p1", "at": 1_000_000, "plan": json.dumps(plan)}
+async def test_database_of_version_0_2_0_gets_the_same_tables(empty_database_url, clock):
+    await revision_0015.write(empty_database_url)
     database = Database(empty_database_url, clock)
+    assert await migrate(database)
     async with database.transaction() as tx:
-        await tx.connection.run_sync(to_revision, "0003")
-        insert = "INSERT INTO flow_plans (flow_key, id, planned_at, plan)"
-        await tx.connection.execute(text(f"{insert} VALUES (:key, :id, :at, :plan)"), row)
-    await migrate(database)
-    async with database.transaction() as tx:
-        (post,) = await flows.posts(tx, "FW1")
-        assert (post.own, post.sent_at) == (Change(("+1",)), from_microseconds(1_000_000))
-        assert [job.key for job in await jobs.claim(tx, "one", 9)] == ["apply:FW1"]
+        assert await tx.connection.run_sync(difference) == []
     await database.close()
+
+
+@pytest.mark.parametrize("revision", ["0001", "0014"])
+async def test_schema_before_the_firstknown_revisions_one_is_refused(database, revision):
+    await revision_0015.set_revision(database.url, revision)
+    with pytest.raises(DatabaseTooOld, match=r"Start version 0\.2\.0"):
+        await migrate(database)
 
 
 @pytest.mark.postgres

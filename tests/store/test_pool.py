@@ -4,13 +4,13 @@ import asyncio
 import threading
 from collections import Counter
 
-import asyncpg
 import pytest
 from sqlalchemy import text
 
 from bot.ops.clock import SystemClock
 from bot.store import postgres
 from bot.store.engine import Database
+from tests.support.postgres import connect
 
 pytestmark = pytest.mark.postgres
 
@@ -47,7 +47,7 @@ def count_pings(database: Database, monkeypatch) -> Counter[str]:
 
 
 async def end_connections(url: str) -> None:
-    connection = await asyncpg.connect(url)
+    connection = await connect(url)
     await connection.execute(END_OTHERS)
     await connection.close()
 

@@ -2,15 +2,16 @@
 
 import pytest
 
-from bot.model.organizations.organization import OrganizationKey
-from bot.model.quotas.calls import CallCause
-from bot.model.quotas.plans import CallClass, Plan
-from bot.model.quotas.quota import Terms
 from bot.ops.clock import SystemClock, boot_id
-from bot.store import accounts, quota_clock, quotas
+from bot.organizations.rules.organization import OrganizationKey
+from bot.quotas.rules.plans import CallClass, Plan
+from bot.quotas.rules.quota import Terms
+from bot.quotas.store import accounts, quota_clock
+from bot.quotas.store import ledger as quotas
+from bot.quotas.store.ledger import CallRequest, NotNow, Reservation
+from bot.quotas.tidying import Tidying
+from bot.services.rules.calls import CallCause
 from bot.store.engine import Database
-from bot.store.quotas import CallRequest, NotNow, Reservation
-from bot.workflows.quotas.tidying import Tidying
 from tests.support.clock import FakeClock
 
 KEY = OrganizationKey("eu", "10")

@@ -4,13 +4,13 @@ import random
 
 import pytest
 
-from bot.model.organizations.organization import OrganizationKey
-from bot.model.quotas.calls import CallCause
-from bot.model.quotas.plans import CallClass, Plan, limits_of
-from bot.model.quotas.quota import Granted, Terms
-from bot.store import quotas
-from bot.store.quotas import CallRequest, Reservation
-from bot.workflows.quotas.tidying import Tidying
+from bot.organizations.rules.organization import OrganizationKey
+from bot.quotas.rules.plans import CallClass, Plan, limits_of
+from bot.quotas.rules.quota import Granted, Terms
+from bot.quotas.store import ledger as quotas
+from bot.quotas.store.ledger import CallRequest, Reservation
+from bot.quotas.tidying import Tidying
+from bot.services.rules.calls import CallCause
 from tests.simulation.ledgers import ModelLedger
 
 KEY = OrganizationKey("eu", "10")

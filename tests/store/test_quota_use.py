@@ -5,17 +5,18 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import func, select
 
-from bot.model.organizations.organization import OrganizationKey
-from bot.model.quotas.calls import CallCause
-from bot.model.quotas.days import reported_day
-from bot.model.quotas.plans import CallClass, Plan
-from bot.model.quotas.quota import Terms
-from bot.model.quotas.reported import ReportedLimits
-from bot.model.quotas.use import HourOfCalls
-from bot.store import accounts, quota_use, quotas
-from bot.store.quotas import CallRequest, Reservation
+from bot.organizations.rules.organization import OrganizationKey
+from bot.quotas.rules.days import reported_day
+from bot.quotas.rules.plans import CallClass, Plan
+from bot.quotas.rules.quota import Terms
+from bot.quotas.rules.use import HourOfCalls
+from bot.quotas.store import accounts, quota_use
+from bot.quotas.store import ledger as quotas
+from bot.quotas.store.ledger import CallRequest, Reservation
+from bot.quotas.tidying import Tidying
+from bot.services.rules.calls import CallCause
+from bot.services.rules.reported import ReportedLimits
 from bot.store.tables import quota_calls, quota_hours
-from bot.workflows.quotas.tidying import Tidying
 from tests.support.clock import FakeClock
 
 KEY, OTHER = OrganizationKey("eu", "10"), OrganizationKey("com", "11")

@@ -3,20 +3,18 @@
 import pytest
 from sqlalchemy import event
 
-from bot.model.organizations.organization import OrganizationKey
-from bot.model.quotas.blocks import BlockCode, Blocks
-from bot.model.quotas.calls import CallCause
-from bot.model.quotas.days import reported_day
-from bot.model.quotas.plans import CallClass, Plan
-from bot.model.quotas.quota import Full, Granted, LimitKind, Terms
-from bot.model.quotas.reported import ReportedLimits
-from bot.store import accounts, quotas
-from bot.store.quotas import CallRequest, NotNow, Reservation
+from bot.organizations.rules.organization import OrganizationKey
+from bot.quotas.rules.days import reported_day
+from bot.quotas.rules.plans import CallClass, Plan
+from bot.quotas.rules.quota import LimitKind, Terms
+from bot.quotas.store import accounts
+from bot.quotas.store import ledger as quotas
+from bot.quotas.store.ledger import CallRequest, NotNow, Reservation
+from bot.services.rules.calls import CallCause
+from bot.services.rules.reported import ReportedLimits
 
 KEY = OrganizationKey("eu", "10")
 TERMS = Terms(lambda _key: Plan.FREE, timeout_seconds=10.0)
-HOLD = 15.0
-HOUR = 3600.0
 
 
 def a_request(key=KEY, call_class=CallClass.PERSON) -> CallRequest:
@@ -39,87 +37,6 @@ async def settle(database, reservation, seconds_since_headers=0.0) -> None:
 async def use_up(database, count, **wanted) -> None:
     for _ in range(count):
         await settle(database, await reserve(database, **wanted))
-
-
-async def test_calls_are_numbered_and_counted(database):
-    first, second = await reserve(database), await reserve(database)
-    assert (first.number, second.number) == (1, 2)
-    assert first.granted == Granted(0, 0, 0)
-    assert second.granted == Granted(1, 1, 1)
-
-
-async def test_a_refused_reservation_leaves_nothing(database):
-    for _ in range(5):
-        await reserve(database)
-    refused = await reserve(database)
-    assert refused.reason.kind is LimitKind.CONCURRENT
-    async with database.transaction() as tx:
-        assert (await accounts.load(tx, KEY, TERMS)).made == 5
-
-
-async def test_the_minute_is_full_at_a_hundred_and_frees_sixty_seconds_after_the_headers(
-    database, clock
-):
-    await use_up(database, 100)
-    refused = await reserve(database)
-    assert isinstance(refused.reason, Full)
-    assert refused.reason.free_at == pytest.approx(clock.now().timestamp() + 60.05)
-    clock.advance(60.04)
-    assert isinstance(await reserve(database), NotNow)
-    clock.advance(0.02)
-    assert isinstance(await reserve(database), Reservation)
-
-
-async def test_the_time_from_the_headers_to_the_end_of_the_body_is_not_held_twice(database, clock):
-    reservation = await reserve(database)
-    clock.advance(4)
-    await settle(database, reservation, seconds_since_headers=3.0)
-    clock.advance(57.04)
-    assert (await reserve(database)).granted.minute == 1
-    clock.advance(0.02)
-    assert (await reserve(database)).granted.minute == 1
-
-
-async def test_an_unsettled_call_holds_permit_and_slot_until_timeout_and_grace(database, clock):
-    for _ in range(5):
-        await reserve(database)
-    clock.advance(14.9)
-    assert isinstance(await reserve(database), NotNow)
-    clock.advance(0.2)
-    assert (await reserve(database)).granted == Granted(minute=5, day=5, concurrent=0)
-    clock.advance(60)
-    assert (await reserve(database)).granted.minute == 1
-
-
-async def test_the_day_is_any_25_hours_and_says_when_it_has_room(database, clock):
-    for _ in range(10):
-        await use_up(database, 100)
-        clock.advance(61)
-    refused = await reserve(database)
-    assert refused.reason.kind is LimitKind.DAY
-    wait = refused.reason.free_at - clock.now().timestamp()
-    assert wait == pytest.approx(25 * HOUR + HOLD - 610, abs=1)
-    clock.advance(wait - 0.5)
-    assert isinstance(await reserve(database), NotNow)
-    clock.advance(0.6)
-    assert isinstance(await reserve(database), Reservation)
-
-
-async def test_the_background_is_told_when_its_share_of_the_day_has_room(database, clock):
-    for _ in range(9):
-        await use_up(database, 100)
-        clock.advance(61)
-    refused = await reserve(database, call_class=CallClass.BACKGROUND)
-    # 900 of 800 are used: 101 calls have to leave the day, the last one a minute later.
-    wait = refused.reason.free_at - clock.now().timestamp()
-    assert wait == pytest.approx(25 * HOUR + HOLD - 8 * 61, abs=1)
-
-
-async def test_organizations_do_not_share(database):
-    await use_up(database, 100)
-    other = OrganizationKey("com", "10")
-    assert isinstance(await reserve(database, key=other), Reservation)
-    assert isinstance(await reserve(database, key=OrganizationKey("eu")), Reservation)
 
 
 async def test_the_plan_set_is_in_force_and_wins(database):
@@ -160,7 +77,7 @@ async def test_what_the_service_tells_is_in_force_until_its_reset(database, cloc
     assert (await reserve(database)).granted.day == 0
 
 
-async def test_the_answer_of_an_earlier_call_does_not_undo_what_a_later_one_told(database, clock):
+async def test_earlier_answer_does_not_undo_a_later_report(database, clock):
     await told(database, clock, number=2, remaining=7)
     await told(database, clock, number=1, remaining=400)
     async with database.transaction() as tx:
@@ -177,23 +94,6 @@ async def test_a_lowered_day_holds_until_the_service_tells_or_a_plan_is_set(data
     async with database.transaction() as tx:
         await quotas.set_plan(tx, KEY, Plan.FREE)
     assert isinstance(await reserve(database), Reservation)
-
-
-async def test_a_block_is_there_for_everybody_and_lets_one_probe_through(database, clock):
-    async with database.transaction() as tx:
-        account = await accounts.load_locked(tx, KEY, TERMS)
-        blocks = Blocks().refused(BlockCode.MINUTE, account.now, probe=False)
-        await quotas.save_blocks(tx, account, blocks)
-    refused = await reserve(database)
-    assert refused.reason.code is BlockCode.MINUTE
-    assert refused.reason.until == pytest.approx(refused.now + 60)
-    assert isinstance(await reserve(database, call_class=CallClass.PROBE), NotNow)
-    clock.advance(60.1)
-    assert isinstance(await reserve(database), NotNow)
-    assert isinstance(await reserve(database, call_class=CallClass.PROBE), Reservation)
-    assert isinstance(await reserve(database, call_class=CallClass.PROBE), NotNow)
-    clock.advance(HOLD + 0.1)
-    assert isinstance(await reserve(database, call_class=CallClass.PROBE), Reservation)
 
 
 async def test_a_reservation_is_two_statements_and_its_release_one(database):

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import select
 
-from bot.store import received_events
+from bot.slack import received_events
 from bot.store.tables import received_events as table
 
 
@@ -38,7 +38,7 @@ async def test_what_was_rolled_back_was_not_taken(database):
     assert await taken(database, "a")
 
 
-async def test_signatures_are_forgotten_after_a_day_and_events_in_their_time(database, clock):
+async def test_signatures_and_events_are_forgotten_in_time(database, clock):
     await taken(database, "old")
     async with database.transaction() as tx:
         assert await received_events.claim(tx, "Ev1")

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from bot.permissions import Permission
-from bot.ui import ids
+from bot.slack.messages import ids
 
 Kind = Literal["command", "action", "view", "options", "event", "shortcut"]
 
@@ -102,6 +102,8 @@ TESTUSERS: Rows = (
     ),
     _pressed(f"{ids.TESTUSERS_LIST_PAGE}.next", Permission.READ, '{"flow": "welcome", "page": 1}'),
     _pressed(f"{ids.TESTUSERS_HISTORY_PAGE}.next", Permission.READ, '{"flow": "welcome"}'),
+    _pressed(f"{ids.TESTUSERS_MINE_PAGE}.next", Permission.READ, '{"page": 1}'),
+    _pressed(f"{ids.TESTUSERS_MORE}.0", Permission.REQUEST, '{"f": "welcome"}'),
     _pressed(f"{ids.TESTUSERS_REQUESTS_PAGE}.next", Permission.READ, '{"page": 1}'),
     EntryPoint(
         "view",

@@ -112,7 +112,7 @@ class Fleet:
         database = Database(self.environment["DATABASE_URL"], SystemClock())
         try:
             async with database.read_only() as tx:
-                verdict = await AuditStore(None).verify(tx)
+                verdict = await AuditStore().verify(tx)
         finally:
             await database.close()
         assert verdict.is_intact, verdict

@@ -17,8 +17,8 @@ from typing import Any
 
 # What the program imports sooner or later, whatever its settings.
 LOADED = [
-    *("bot.serve", "bot.clients.configured", "bot.ops.logs", "bot.ops.loop", "bot.store.postgres"),
-    *("aiosqlite", "alembic.autogenerate", "asyncpg", "sqlalchemy.dialects.postgresql.asyncpg"),
+    *("bot.serve", "bot.configured", "bot.ops.logs", "bot.ops.loop", "bot.store.postgres"),
+    *("aiosqlite", "alembic.autogenerate", "psycopg", "sqlalchemy.dialects.postgresql.psycopg"),
     *("sqlalchemy.dialects.sqlite.aiosqlite", "runpy", "tests.support.forks"),
 ]
 FORKS = multiprocessing.get_context("forkserver")

@@ -3,11 +3,11 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from bot.clients.quota_guard import CallPermit
-from bot.model.organizations.organization import OrganizationKey
-from bot.model.quotas.calls import CallCause
-from bot.model.quotas.reported import ReportedLimits
-from bot.service_errors import RateLimited
+from bot.organizations.quota_guard import CallPermit
+from bot.organizations.rules.organization import OrganizationKey
+from bot.services.errors import RateLimited
+from bot.services.rules.calls import CallCause
+from bot.services.rules.reported import ReportedLimits
 
 
 class FakeGuard:

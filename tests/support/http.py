@@ -9,9 +9,9 @@ from pathlib import Path
 
 from aiohttp import ClientSession, web
 
-from bot.clients.calls import Answer, Observed, OpenAttempt, ServiceCall, unguarded
-from bot.clients.http import ServiceHttp, open_session
 from bot.ops.redaction import Redactor
+from bot.services.calls import Answer, Observed, OpenAttempt, ServiceCall, unguarded
+from bot.services.http import ServiceHttp, open_session
 
 SELF_SIGNED = Path(__file__).with_name("self_signed.pem")
 

@@ -11,10 +11,10 @@ import signal
 import sys
 
 from bot.__main__ import main
-from bot.background import jobs as job_loop
 from bot.serve import serve
+from bot.store import job_loop
 from bot.store import jobs as job_store
-from bot.workflows.testusers.interactions import StoredInteraction, StoredInteractions
+from bot.testusers.interactions import StoredInteraction, StoredInteractions
 from tests.support.launch import Steps, count_calls, count_commits
 
 __all__ = ["serve"]  # imported before the fork, so that a restart takes a moment only

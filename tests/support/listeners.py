@@ -7,10 +7,10 @@ from typing import Any
 from slack_bolt.async_app import AsyncApp
 
 import handlers
-from bot.background.tasks import Tasks
-from bot.model.pace import Pace
+from bot.metrics import Metrics
 from bot.ops.clock import SystemClock
-from bot.ops.metrics import Metrics
+from bot.slack.rules.pace import Pace
+from bot.tasks import Tasks
 from handlers.registration import Registration
 
 Constraint = str | re.Pattern[str]

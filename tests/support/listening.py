@@ -11,22 +11,21 @@ from slack_bolt.async_app import AsyncApp
 from slack_bolt.authorization import AuthorizeResult
 from slack_sdk.web.async_client import AsyncWebClient
 
-from bot.background.tasks import Tasks
-from bot.bolt import MeasuredApp
-from bot.clients.http import open_session
-from bot.clients.replies import Replies
-from bot.clients.slack import SlackClient
 from bot.commands import Command, Form
 from bot.connections import Connections, Site
 from bot.errors import Refused, UnknownPerson
-from bot.model.pace import Pace
+from bot.metrics import Metrics
 from bot.ops.clock import Clock, SystemClock
-from bot.ops.metrics import Metrics
 from bot.permissions import Permission, Person
-from bot.server import SlackEndpoint, make_server
-from bot.ui import block_kit
-from bot.ui.message import Message
-from bot.workflows.health import Health
+from bot.services.http import open_session
+from bot.slack.bolt import MeasuredApp
+from bot.slack.client import SlackClient
+from bot.slack.messages import block_kit
+from bot.slack.messages.message import Message
+from bot.slack.replies import Replies
+from bot.slack.rules.pace import Pace
+from bot.slack.server import SlackEndpoint, make_server
+from bot.tasks import Tasks
 from handlers.listeners import Answer, Context, Listeners
 from sandbox.slack.server import RunningSlack, running_slack
 from tests.support.http import InstantClock
@@ -134,8 +133,7 @@ async def small_bot(commands_per_minute: int = 0) -> AsyncIterator[SmallBot]:
         web_client = AsyncWebClient("xoxb-sandbox", base_url=slack.api_url, session=session)
         replies = Replies(session, waits, SlackClient(web_client, clock), slack.api_url)
         listeners = Listeners(app, people, pace, tasks, metrics, replies, clock, deliveries)
-        health = Health(clock, {})
-        endpoint = SlackEndpoint(app, slack.signing_secret, metrics, clock, health)
+        endpoint = SlackEndpoint(app, slack.signing_secret, metrics, clock)
         runner = web.AppRunner(make_server(endpoint, _never, _nothing, None), shutdown_timeout=0.1)
         await runner.setup()
         await Site(runner, "127.0.0.1", 0, Connections(500, metrics.count_http)).start()

@@ -26,11 +26,11 @@ def log_into(stream: io.StringIO, level: str, style: str, redactor: Redactor) ->
 def logging_as_before() -> Iterator[None]:
     """Put everything back that `configure_logs` changes."""
     root, loud = logging.getLogger(), logging.raiseExceptions
-    handlers, level = root.handlers[:], root.level
+    handlers, level, configured = root.handlers[:], root.level, structlog.get_config()
     try:
         yield
     finally:
         logging.captureWarnings(capture=False)
-        structlog.reset_defaults()
+        structlog.configure(**configured)
         root.handlers[:], logging.raiseExceptions = handlers, loud
         root.setLevel(level)

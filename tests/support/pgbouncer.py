@@ -9,28 +9,19 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
-import asyncpg
+import psycopg
 
 from sandbox.ports import free_port
+from tests.support.needs import needs
+from tests.support.postgres import connect
 
 USER = "postgres"
 
 
-def find_pgbouncer() -> str | None:
-    """Return the program's path; Debian keeps it where only root looks."""
-    return shutil.which("pgbouncer") or shutil.which("pgbouncer", path="/usr/sbin")
-
-
 @asynccontextmanager
 async def running_pgbouncer(database_url: str, mode: str = "transaction") -> AsyncIterator[str]:
-    """Yield the address of the same database through a pooler with four server connections.
-
-    Raises:
-        FileNotFoundError: PgBouncer is not installed.
-    """
-    program = find_pgbouncer()
-    if program is None:
-        raise FileNotFoundError("PgBouncer is not installed")
+    """Yield the address of the same database through a pooler with four server connections."""
+    program = needs("pgbouncer")
     server = urlsplit(database_url)
     with tempfile.TemporaryDirectory(prefix="gatehouse-pgb-") as name:
         folder, port = Path(name), free_port()
@@ -66,8 +57,8 @@ async def _answers(address: str) -> None:
     async with asyncio.timeout(10):
         while True:
             try:
-                connection = await asyncpg.connect(address, statement_cache_size=0)
-            except OSError:
+                connection = await connect(address)
+            except psycopg.OperationalError:
                 await asyncio.sleep(0.05)
             else:
                 await connection.close()

@@ -1,26 +1,73 @@
-"""PostgreSQL for tests: a database of one's own, or a whole server of one's own."""
+"""PostgreSQL for tests: a database on the shared server, or a whole server."""
 
 import asyncio
+import atexit
 import os
 import shutil
+import subprocess
 import tempfile
 import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
-import asyncpg
+import psycopg
 
 from sandbox.patience import PATIENCE_SECONDS
 from sandbox.ports import free_port
+from tests.support.needs import POSTGRESQL, find_program, lacks
 
-DEFAULT_SERVER = "postgresql://postgres@127.0.0.1:5432/postgres"
 POSTGRES_USER = "postgres"
 
 
+# Nobody minds what a crash of the shared server would lose.
+QUICK = ("max_connections=300", "fsync=off", "full_page_writes=off", "autovacuum=off")
+MEMORY, ROOM_BYTES = Path("/dev/shm"), 4 * 1024**3  # noqa: S108 - a folder of our own is made in it
+
+
 def server_url() -> str:
-    """The server that tests share, by `TEST_DATABASE_URL`."""
-    return os.environ.get("TEST_DATABASE_URL", DEFAULT_SERVER)
+    """Return the address of the server that tests share; skip the test where there is none.
+
+    It is the server that `TEST_DATABASE_URL` names, or one that is started for this run.
+    """
+    if "TEST_DATABASE_URL" not in os.environ:
+        os.environ["TEST_DATABASE_URL"] = _start_server()
+    return os.environ["TEST_DATABASE_URL"]
+
+
+def has_server() -> bool:
+    """Return whether `server_url` has a server to name, after starting it where needed."""
+    return bool(find_program("initdb") or "TEST_DATABASE_URL" in os.environ) and bool(server_url())
+
+
+def _start_server() -> str:
+    """Start a server in memory, where there is room, and stop it when this process ends."""
+    has_room = MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > ROOM_BYTES
+    folder = Path(tempfile.mkdtemp(prefix="gatehouse-pg-", dir=MEMORY if has_room else None))
+    _give_away(folder)
+    cluster = Cluster(folder / "data", free_port())
+    subprocess.run(_initdb(cluster.data), check=True, **_as_postgres())
+    subprocess.run(cluster.starting(*QUICK), check=True, **_as_postgres())
+
+    def stop() -> None:
+        subprocess.run(cluster.stopping("immediate"), check=False, **_as_postgres())
+        shutil.rmtree(folder, ignore_errors=True)
+
+    atexit.register(stop)
+    return cluster.url
+
+
+async def connect(url: str) -> psycopg.AsyncConnection[tuple[Any, ...]]:
+    """Return a connection on which each statement is a transaction of its own.
+
+    Raises:
+        psycopg.OperationalError: There is no such server.
+    """
+    seconds = round(PATIENCE_SECONDS)
+    return await psycopg.AsyncConnection.connect(
+        url, autocommit=True, prepare_threshold=None, connect_timeout=seconds
+    )
 
 
 @asynccontextmanager
@@ -33,12 +80,12 @@ async def own_database(
     waiting for its disk.
 
     Raises:
-        OSError, TimeoutError, asyncpg.PostgresError: There is no such server.
+        psycopg.OperationalError: There is no such server.
     """
-    admin = await asyncpg.connect(server, timeout=PATIENCE_SECONDS)
+    admin = await connect(server)
     name = f"gatehouse_test_{uuid.uuid4().hex}"
     how = f' TEMPLATE "{template}"' if template else ""
-    if not is_durable and admin.get_server_version().major >= 15:
+    if not is_durable and admin.info.server_version >= 150000:
         # As before 15: it takes half as long where the disk is not waited for.
         how += " STRATEGY file_copy"
     await admin.execute(f'CREATE DATABASE "{name}"{how}')
@@ -49,15 +96,9 @@ async def own_database(
     finally:
         # A connection of its own: the server may have been restarted meanwhile.
         await admin.close()
-        admin = await asyncpg.connect(server, timeout=PATIENCE_SECONDS)
+        admin = await connect(server)
         await admin.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
         await admin.close()
-
-
-def find_program(name: str) -> str | None:
-    """Return the path of one of PostgreSQL's programs; Debian keeps them out of PATH."""
-    kept = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"))
-    return str(kept[-1]) if kept else shutil.which(name)
 
 
 class Cluster:
@@ -70,26 +111,34 @@ class Cluster:
 
     async def start(self) -> None:
         """Start it and return when it takes connections."""
-        settings = f"-p {self.port} -c listen_addresses=127.0.0.1 -c unix_socket_directories=''"
-        log = str(self.data / "server.log")
-        await _run("pg_ctl", "-D", str(self.data), "-l", log, "-o", settings, "-w", "start")
+        await _run(self.starting())
 
     async def stop(self, mode: str = "fast") -> None:
         """Stop it: `fast`, or `immediate` as in a crash."""
-        await _run("pg_ctl", "-D", str(self.data), "-m", mode, "-w", "stop")
+        await _run(self.stopping(mode))
+
+    def starting(self, *settings: str) -> list[str]:
+        """Return the command that starts it."""
+        given = ("listen_addresses=127.0.0.1", "unix_socket_directories=", *settings)
+        options = " ".join([f"-p {self.port}", *(f"-c {setting}" for setting in given)])
+        log = str(self.data / "server.log")
+        return [_program("pg_ctl"), "-D", str(self.data), "-l", log, "-o", options, "-w", "start"]
+
+    def stopping(self, mode: str) -> list[str]:
+        """Return the command that stops it."""
+        return [_program("pg_ctl"), "-D", str(self.data), "-m", mode, "-w", "stop"]
 
 
 @asynccontextmanager
 async def private_cluster() -> AsyncIterator[Cluster]:
     """Yield a running server in a temporary folder.
 
-    Raises:
-        FileNotFoundError: PostgreSQL's programs are not installed.
+    It skips the test without PostgreSQL's programs.
     """
     with tempfile.TemporaryDirectory(prefix="gatehouse-pg-") as folder:
         _give_away(Path(folder))
         cluster = Cluster(Path(folder) / "data", free_port())
-        await _run("initdb", "-D", str(cluster.data), "-U", POSTGRES_USER, "-A", "trust", "-N")
+        await _run(_initdb(cluster.data))
         await cluster.start()
         try:
             yield cluster
@@ -97,24 +146,27 @@ async def private_cluster() -> AsyncIterator[Cluster]:
             await cluster.stop("immediate")
 
 
-async def _run(name: str, *arguments: str) -> None:
-    program = find_program(name)
-    if program is None:
-        raise FileNotFoundError(f"{name} of PostgreSQL is not installed")
-    # PostgreSQL refuses to run as root.
+def _initdb(data: Path) -> list[str]:
+    user, encoding = ("-U", POSTGRES_USER, "-A", "trust"), ("-E", "UTF8", "--locale=C.UTF-8")
+    return [_program("initdb"), "-D", str(data), *user, *encoding, "-N"]
+
+
+def _program(name: str) -> str:
+    return find_program(name) or lacks(POSTGRESQL)
+
+
+def _as_postgres() -> dict[str, Any]:
+    """PostgreSQL refuses to run as root; a child of pytest has nothing to print."""
     user = {"user": POSTGRES_USER, "group": POSTGRES_USER} if os.geteuid() == 0 else {}
-    process = await asyncio.create_subprocess_exec(
-        program,
-        *arguments,
-        cwd="/",
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.DEVNULL,
-        stderr=asyncio.subprocess.DEVNULL,
-        **user,
-    )
+    silent = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL}
+    return {"cwd": "/", **silent, "stderr": subprocess.DEVNULL, **user}
+
+
+async def _run(command: list[str]) -> None:
+    process = await asyncio.create_subprocess_exec(*command, **_as_postgres())
     status = await process.wait()
     if status != 0:
-        raise OSError(f"{name} ended with {status}")
+        raise OSError(f"{command[0]} ended with {status}")
 
 
 def _give_away(folder: Path) -> None:

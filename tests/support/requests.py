@@ -4,9 +4,10 @@ from datetime import UTC, datetime, timedelta
 
 from hypothesis import strategies as st
 
-from bot.model.testusers.approval import State
-from bot.model.testusers.changes import Change, Flow, identities_problem
-from bot.model.testusers.requests import (
+from bot.approvals.rules.approval import State
+from bot.testusers.messages.phrases import in_full
+from bot.testusers.rules.changes import Change, Flow, identities_problem
+from bot.testusers.rules.requests import (
     Approval,
     Done,
     Ended,
@@ -15,7 +16,6 @@ from bot.model.testusers.requests import (
     RequestedChange,
     Who,
 )
-from bot.ui.testusers.phrases import in_full
 from sandbox.slack.validation import UPDATE_TEXT, check_message
 
 NOW = datetime(2026, 3, 2, 9, tzinfo=UTC)

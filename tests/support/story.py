@@ -1,7 +1,7 @@
 """What people wished and did, and what must therefore be true: the model that drills compare with.
 
 story = Story(fleet)
-card = await story.request("person-1")
+card = await story.request("person:1")
 await story.press("U0APPROVER", card, "Approve", "applied")
 await story.comes_true()
 """
@@ -34,7 +34,7 @@ TOLD = {
 # What a requester's Home tab says of a request.
 AT_HOME = {"pending": "Waiting for approval", "cancelled": "Cancelled", "applied": "Applied"}
 TRUE_SECONDS = 30.0
-IDENTITY = re.compile(r"person-\d{4,}")
+IDENTITY = re.compile(r"person:\d{4,}")
 IS_UNDO = "Undo of the request"
 
 
@@ -87,7 +87,7 @@ class Story:
 
     def new_identity(self) -> str:
         """A name that nobody had."""
-        return f"person-{next(self._numbers):04d}"
+        return f"person:{next(self._numbers):04d}"
 
     async def request(self, identity: str = "", flow: str = "welcome", extra: str = "") -> Message:
         """Ask to add somebody; return the card once it is there."""

@@ -4,30 +4,25 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from bot.background.jobs import Lease, finish
-from bot.model.testusers.requests import Request
-from bot.parsing.testusers import ChangeRequest, parse_testusers
 from bot.permissions import Person, Policy, Role
-from bot.service_errors import (
-    ServiceError,
-    ServiceRefused,
-    ServiceTimeout,
-    ServiceUnreachable,
-)
-from bot.store import jobs, outbox, requests
+from bot.services.errors import ServiceError, ServiceRefused, ServiceTimeout, ServiceUnreachable
+from bot.slack.people import People
+from bot.slack.refusal_record import RefusalRecord
+from bot.store import jobs, outbox
 from bot.store.audit import AuditStore
 from bot.store.engine import Database
-from bot.workflows.people import People
-from bot.workflows.refusal_record import RefusalRecord
-from bot.workflows.testusers.applying import Applying
-from bot.workflows.testusers.asking import Asking
-from bot.workflows.testusers.deadlines import Deadlines
-from bot.workflows.testusers.deciding import Deciding
-from bot.workflows.testusers.endings import ENDING, Endings
-from bot.workflows.testusers.presets import Presets
-from bot.workflows.testusers.reading import Reading
-from bot.workflows.testusers.setup import RequestRules, Setup
-from bot.workflows.testusers.transitions import APPLY, ESCALATE, EXPIRE, REMIND, START, UNPOSTED_JOB
+from bot.store.job_loop import Lease, finish
+from bot.testusers.applying import Applying
+from bot.testusers.asking import Asking
+from bot.testusers.deciding import Deciding
+from bot.testusers.parse.command import ChangeRequest, parse_testusers
+from bot.testusers.presets import Presets
+from bot.testusers.reading import Reading
+from bot.testusers.rules.requests import Request
+from bot.testusers.setup import RequestRules, Setup
+from bot.testusers.store import requests
+from bot.testusers.timers import Timers
+from bot.testusers.transitions import APPLY, TIMER
 
 TEAM = "T0GATEHOUSE"
 WELCOME = "FW00000000000000000000000000000001"
@@ -167,7 +162,7 @@ class World:
         self.owner = owner
         self.service = FakeFlowService() if service is None else service
         self.slack = FakeSlackPeople({"S0APPROVERS": frozenset({ABEL})})
-        self.audit = AuditStore(b"key")
+        self.audit = AuditStore()
         people = People(
             self.slack,
             policy or default_policy(),
@@ -181,15 +176,9 @@ class World:
         self.deciding = Deciding(self.setup)
         self.presets = Presets(self.setup)
         self.reading = Reading(self.setup)
-        deadlines = Deadlines(self.setup)
         self.runners = {
             APPLY: Applying(self.setup).run,
-            EXPIRE: deadlines.expire,
-            REMIND: deadlines.remind,
-            UNPOSTED_JOB: deadlines.unposted,
-            START: deadlines.start,
-            ENDING: Endings(self.setup).run,
-            ESCALATE: deadlines.escalate,
+            TIMER: Timers(self.setup).run,
         }
         self.messages: list[outbox.OutboxMessage] = []
         self.is_channel_well = True

@@ -3,15 +3,15 @@
 import asyncio
 import re
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 
 import aiohttp
 import structlog
 
 from bot.app import Gatehouse, gatehouse
+from bot.checks.doctor.run import examine
 from bot.ops.clock import Clock
-from bot.ops.doctor.run import examine
 from bot.serve import Service
 from bot.settings import read_settings
 from sandbox.services.running import RunningServices, running_services
@@ -39,6 +39,7 @@ class Broken:
     environment: dict[str, str]
     clock: Clock | None = None
     bot: Gatehouse | None = None
+    stack: AsyncExitStack = field(default_factory=AsyncExitStack)
     events: list[Mapping[str, object]] = field(default_factory=list)
 
     @asynccontextmanager
@@ -114,4 +115,6 @@ async def surroundings(database_url: str) -> AsyncIterator[Broken]:
     async with running_services(ServicesState()) as services, running_slack() as slack:
         environment = environment_for(slack, services, database_url)
         environment |= {"INVENTORY_WATCH": "off"}
-        yield Broken(slack, services, environment)
+        broken = Broken(slack, services, environment)
+        async with broken.stack:
+            yield broken

@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from bot.model.audit import RecordedEntry
-from bot.ui import audit
+from bot.audit import messages as audit
+from bot.store.audit_entry import RecordedEntry
 
 NOW = datetime(2026, 3, 2, 9, tzinfo=UTC)
 SID = "FW" + "AB" * 16

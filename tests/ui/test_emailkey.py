@@ -4,13 +4,14 @@ import json
 
 import pytest
 
-from bot.model.emailkey import EmailTemplate, EmailTemplates, KeyCheck, KeyVerdict
-from bot.ui import emailkey, paging
+from bot.emailkey import messages as emailkey
+from bot.emailkey.rules import EmailTemplate, EmailTemplates, KeyCheck, KeyVerdict
+from bot.slack.messages import paging
 
 
 def test_every_verdict_has_words_of_its_own() -> None:
     shown = {
-        emailkey.verdict(KeyCheck("Bearer", "templates", verdict, "Do this.")).text
+        emailkey.verdicts([KeyCheck("Bearer", "templates", verdict, "Do this.")]).text
         for verdict in KeyVerdict
     }
     assert len(shown) == len(KeyVerdict)
@@ -18,7 +19,7 @@ def test_every_verdict_has_words_of_its_own() -> None:
 
 
 def test_advice_cannot_mention_anybody() -> None:
-    message = emailkey.verdict(KeyCheck("Bearer", "x", KeyVerdict.UNKNOWN, "words: <!channel>"))
+    message = emailkey.verdicts([KeyCheck("Bearer", "x", KeyVerdict.UNKNOWN, "words: <!channel>")])
     assert "<!channel>" not in json.dumps(message.payload())
 
 

@@ -4,10 +4,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from bot.model.organizations.organization import OrganizationKey
-from bot.model.quotas.blocks import BlockCode, Blocks
-from bot.model.quotas.incidents import Incident, IncidentDetail
-from bot.ui import incidents
+from bot.organizations.rules.organization import OrganizationKey
+from bot.quotas.messages import incidents
+from bot.quotas.rules.blocks import BlockCode, Blocks
+from bot.quotas.rules.incidents import Incident, IncidentDetail
 from sandbox.slack.validation import UPDATE_TEXT, check_message
 
 AT = datetime(2026, 11, 20, 9, 0, tzinfo=UTC)

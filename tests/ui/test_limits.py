@@ -7,17 +7,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bot.audit import messages as audit
+from bot.checks.messages import status as gatehouse
+from bot.checks.rules.status import Counted, JobCount, ServiceSeen, Status
 from bot.commands import COMMANDS
 from bot.errors import Ambiguous, NotFound, UsageError
-from bot.model.audit import RecordedEntry
-from bot.model.organizations.directory import DataCenterReport, Directory, Listing
-from bot.model.organizations.organization import Organization
-from bot.model.status import Counted, JobCount, ServiceSeen, Status
+from bot.organizations.messages import orgs
+from bot.organizations.rules.directory import DataCenterReport, Directory, Listing
+from bot.organizations.rules.organization import Organization
 from bot.permissions import Permission, Person, Role
-from bot.service_errors import ServiceError
-from bot.ui import audit, gatehouse, ids, orgs, replies, text
-from bot.ui import help as help_ui
-from bot.ui.message import Message
+from bot.services.errors import ServiceError
+from bot.slack.messages import help as help_ui
+from bot.slack.messages import ids, replies, text
+from bot.slack.messages.message import Message
+from bot.store.audit_entry import RecordedEntry
 from sandbox.slack.validation import UPDATE_TEXT, check_message
 
 AT = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
@@ -91,7 +94,7 @@ def many(name: str, count: int = 10_000, failure: str | None = None) -> Director
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NASTY, ids=lambda name: ascii(name[:5]))
-def test_ten_thousand_organizations_with_names_of_three_hundred_characters(name):
+def test_ten_thousand_organizations_with_long_names_fit(name):
     directory = many(name, failure="It broke: " + name)
     for page in (0, 1, 333, 666, 10**9):
         message = orgs.listing(directory, orgs.OrgsPage("", page), may_refresh=True)
@@ -188,7 +191,7 @@ def test_the_candidates_of_a_long_name_keep_their_ids():
 
 
 @pytest.mark.parametrize("name", NASTY, ids=lambda name: ascii(name[:5]))
-def test_a_menu_of_who_fits_is_within_slacks_limits_and_tells_them_apart(name):
+def test_menu_of_candidates_fits_and_tells_them_apart(name):
     directory = many("Acme " + name, count=160)
     with pytest.raises(Ambiguous) as caught:
         directory.find("acme")

@@ -3,7 +3,7 @@
 import pytest
 
 from bot.errors import Meant, NotFound
-from bot.ui import replies
+from bot.slack.messages import replies
 
 
 @pytest.mark.parametrize(

@@ -4,11 +4,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from bot.model.organizations.directory import DataCenterReport, Directory, Listing
-from bot.model.organizations.organization import Organization
-from bot.ui.data_centers import problems
-from bot.ui.orgs import OrgsPage, Pages, listing
-from bot.ui.testusers import pages
+from bot.organizations.messages.data_centers import problems
+from bot.organizations.messages.orgs import OrgsPage, Pages, listing
+from bot.organizations.rules.directory import DataCenterReport, Directory, Listing
+from bot.organizations.rules.organization import Organization
+from bot.testusers.messages import pages
 
 AT = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bot.ui import paging
+from bot.slack.messages import paging
 
 
 def labels(page: int, pages: int) -> dict[str, str]:

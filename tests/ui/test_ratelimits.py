@@ -6,15 +6,16 @@ from datetime import UTC, datetime
 
 import pytest
 
-from bot.model.organizations.directory import DataCenterReport, Listing
-from bot.model.organizations.organization import OrganizationKey
-from bot.model.quotas.blocks import BlockCode, Blocks
-from bot.model.quotas.days import DaySource, DayUse
-from bot.model.quotas.forecast import Forecast
-from bot.model.quotas.plans import Limits, Plan, limits_of
-from bot.model.quotas.quota import InUse, LimitKind
-from bot.model.quotas.standing import Meter, Standing
-from bot.model.quotas.use import (
+from bot.organizations.rules.directory import DataCenterReport, Listing
+from bot.organizations.rules.organization import OrganizationKey
+from bot.quotas.messages import ratelimit_detail, ratelimits
+from bot.quotas.rules.blocks import BlockCode, Blocks
+from bot.quotas.rules.days import DaySource, DayUse
+from bot.quotas.rules.forecast import Forecast
+from bot.quotas.rules.plans import Limits, Plan, limits_of
+from bot.quotas.rules.quota import InUse, LimitKind
+from bot.quotas.rules.standing import Meter, Standing
+from bot.quotas.rules.use import (
     Checked,
     Detail,
     HourOfCalls,
@@ -23,7 +24,7 @@ from bot.model.quotas.use import (
     PlanSet,
     first_hour,
 )
-from bot.ui import paging, ratelimit_detail, ratelimits
+from bot.slack.messages import paging
 from sandbox.slack.validation import UPDATE_TEXT, check_message
 
 NOW = 1_780_000_000.0
@@ -76,7 +77,7 @@ def test_an_empty_list_says_so_and_why():
     assert "*eu* couldn't be loaded: It cannot be reached." in message.text
 
 
-def test_each_data_center_that_was_never_listed_is_named_even_if_all_are():
+def test_each_data_center_never_listed_is_named():
     centers = ("com", "eu", "in", "com.au", "jp", "ca", "com.cn", "sa")
     for why in ("It has not answered. " * 10, "&" * 300, NASTY):
         failures = [DataCenterReport(center, None, why) for center in centers]
@@ -116,7 +117,7 @@ def test_states_are_counted_worst_first():
     )
 
 
-def test_one_organization_is_within_slacks_limits_whatever_it_is_called():
+def test_organization_fits_whatever_its_name():
     people = [HourOfCalls(first_hour(NOW), f"kind {n}", f"U{n}", 1) for n in range(200)]
     message = ratelimit_detail.detail(a_detail(standing(), hours=people, name=NASTY))
     check_valid(message)

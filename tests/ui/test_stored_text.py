@@ -5,11 +5,12 @@ from datetime import UTC, datetime
 
 import pytest
 
-from bot.model.audit import RecordedEntry
-from bot.model.testusers.presets import Preset
-from bot.model.testusers.requests import Who
-from bot.ui import audit, incidents, record
-from bot.ui.testusers import presets
+from bot.audit import messages as audit
+from bot.quotas.messages import incidents
+from bot.store.audit_entry import RecordedEntry
+from bot.testusers.messages import presets
+from bot.testusers.rules.presets import Preset
+from bot.testusers.rules.requests import Who
 from tests.ui.test_incidents import OWN, an_incident
 
 AT = datetime(2026, 11, 20, 9, 0, tzinfo=UTC)
@@ -25,9 +26,6 @@ def an_entry(action: str, detail: str) -> RecordedEntry:
 @pytest.mark.parametrize(
     "message",
     [
-        record.head(3, NASTY),
-        record.edited(NASTY, NASTY),
-        record.request_edited(NASTY),
         incidents.card(an_incident(detail={"sent_code": NASTY, "words": NASTY, "own": USE}), "x"),
         audit.audit(
             [an_entry("plan.set", json.dumps({"before": NASTY, "plan": NASTY}))],

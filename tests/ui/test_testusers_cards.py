@@ -6,10 +6,14 @@ from datetime import timedelta
 import pytest
 from hypothesis import given, settings
 
-from bot.model.testusers.approval import Act, Reason, State
-from bot.model.testusers.changes import Change, identities_problem
-from bot.model.testusers.pages import PendingPage, PendingRow
-from bot.model.testusers.requests import (
+from bot.approvals.rules.approval import Act, Reason, State
+from bot.slack.messages.message import Message
+from bot.testusers.messages import notes, pages
+from bot.testusers.messages.card import GIVEN_UP, card
+from bot.testusers.messages.phrases import in_full, names
+from bot.testusers.rules.changes import Change, identities_problem
+from bot.testusers.rules.pages import PendingPage, PendingRow
+from bot.testusers.rules.requests import (
     Approval,
     Done,
     Ended,
@@ -18,10 +22,6 @@ from bot.model.testusers.requests import (
     RequestedChange,
     Who,
 )
-from bot.ui.message import Message
-from bot.ui.testusers import notes, pages
-from bot.ui.testusers.card import GIVEN_UP, card
-from bot.ui.testusers.phrases import in_full, names
 from tests.support.requests import ADA, FLOW, NOW, OTTO, approved_by, hold, requests, texts_of
 
 EVERYBODY = "<@U0AMY> <@U0ABEL> <@U0ANN>"
@@ -88,7 +88,7 @@ def test_the_largest_request_names_everybody_in_every_state(state, people, ends,
         return
     assert all(in_full(one) in everything for one in people)
     if ends == 1 and state not in {State.APPLIED, State.FAILED}:
-        assert "*Already on the list; will be removed <!date^" in everything
+        assert "*Already on the list; access ends <!date^" in everything
     if state is State.PENDING:
         assert all(f"<@{one}>" in everything for one in approvers)
 
@@ -96,10 +96,20 @@ def test_the_largest_request_names_everybody_in_every_state(state, people, ends,
 @pytest.mark.parametrize(
     ("change", "ends", "duration", "words"),
     [
-        ((("+1", "+2"), ()), {"+1": 1, "+2": 1}, None, "will be removed <!date^1772445600^"),
+        ((("+1", "+2"), ()), {"+1": 1, "+2": 1}, None, "access ends <!date^1772445600^"),
         ((("+1", "+2"), ()), {"+1": 1}, None, "*Add until <!date^1772445600^"),
-        ((("+1", "+2"), ()), {"+1": 1}, None, "list; will stay with no end date (1):*\n`+2`"),
-        ((("+1", "+2"), ()), {}, 60, "list; will be removed 1 min after approval (1):*\n`+2`"),
+        (
+            (("+1", "+2"), ()),
+            {"+1": 1},
+            None,
+            "list; stays with no end date (no end date now) (1):*\n`+2`",
+        ),
+        (
+            (("+1", "+2"), ()),
+            {},
+            60,
+            "list; access ends 1 min after approval (no end date now) (1):*\n`+2`",
+        ),
     ],
 )
 def test_who_decides_reads_the_end_beside_the_names(change, ends, duration, words) -> None:
@@ -129,8 +139,8 @@ def test_card_does_not_ask_those_who_have_approved() -> None:
     request = Request("1", FLOW, OTTO, requested, NOW, NOW, progress=progress)
     shown = "\n".join(texts_of(card(request, ("U0ADA", "U0ABEL"), 2)))
     assert "Approvers: <@U0ABEL>\n" in f"{shown}\n"
-    told = "\n".join(texts_of(card(request, ("U0ADA", "U0ABEL"), 2, notifies=True)))
-    assert "Notified: <@U0ADA> <@U0ABEL>\n" in f"{told}\n"
+    told = "\n".join(texts_of(card(request, ("U0ADA", "U0ABEL"), 2, approvers="Ada")))
+    assert "Only Ada can approve. Notified: <@U0ADA> <@U0ABEL>\n" in f"{told}\n"
 
 
 @pytest.mark.parametrize(
@@ -228,7 +238,7 @@ def test_buttons_go_with_the_first_transition(state, buttons) -> None:
         ":hourglass: *Otto &lt;!here&gt;* wants to add *2 test users* to *welcome* for 2 h; ",
         "*Add (2):*\n`+1`  `+2`",
         "*Remove (1):*\n`+3`",
-        "*Already on the list; will be removed 2 h after approval (1):*\n`+4`",
+        "*Already on the list; access ends 2 h after approval (no end date now) (1):*\n`+4`",
         "3 → 4 test users · 2 h from approval · expires <!date^",
         f"`{FLOW.sid}` · requester U0OTTO",
         "> a demo",

@@ -4,21 +4,15 @@ from dataclasses import replace
 
 import pytest
 
-from bot.model.testusers.approval import State
-from bot.model.testusers.changes import Change, Effect
-from bot.model.testusers.requests import (
-    Approval,
-    Progress,
-    Request,
-    RequestedChange,
-    Who,
-)
-from bot.ui import text
-from bot.ui.ids import TESTUSERS_EXTEND
-from bot.ui.testusers import forms, notes
-from bot.ui.testusers.buttons import Prefilled
-from bot.ui.testusers.card import card
-from bot.ui.testusers.phrases import in_full
+from bot.approvals.rules.approval import State
+from bot.slack.messages import text
+from bot.slack.messages.ids import TESTUSERS_EXTEND
+from bot.testusers.messages import forms, notes
+from bot.testusers.messages.buttons import Prefilled
+from bot.testusers.messages.card import card
+from bot.testusers.messages.phrases import in_full
+from bot.testusers.rules.changes import Change, Effect
+from bot.testusers.rules.requests import Approval, Progress, Request, RequestedChange, Who
 from sandbox.slack.validation import check_view
 from tests.support.requests import ADA, FLOW, NOW, OTTO, texts_of
 
@@ -120,8 +114,8 @@ def test_the_modals_fit() -> None:
     requested = RequestedChange(Change(("+1",)), (), 0)
     change = forms.change_form("https://hooks.example/" + "x" * 200)
     check_view(change)
-    labels = [block["label"]["text"] for block in change["blocks"]]
-    assert labels == ["Flow", "Change", "Identities", "For", "From", "Reason"]
+    labels = [block["label"]["text"] for block in change["blocks"] if "label" in block]
+    assert labels == ["Flow", "Change", "Identities", "For", "From", "Until", "Reason"]
     assert change["blocks"][1]["element"]["initial_option"]["value"] == "add"
     check_view(
         forms.denial_form(Request("1", FLOW, OTTO, requested, NOW, NOW), "https://x.example")

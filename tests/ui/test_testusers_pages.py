@@ -6,10 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bot.model.testusers.approval import State
-from bot.model.testusers.changes import Change
-from bot.model.testusers.pages import HistoryPage, ListPage, PendingPage, PendingRow
-from bot.model.testusers.requests import (
+from bot.approvals.rules.approval import State
+from bot.testusers.messages import notes, pages
+from bot.testusers.messages.buttons import Prefilled
+from bot.testusers.rules.changes import Change
+from bot.testusers.rules.pages import HistoryPage, ListPage, PendingPage, PendingRow
+from bot.testusers.rules.requests import (
     Approval,
     Done,
     Ended,
@@ -19,8 +21,6 @@ from bot.model.testusers.requests import (
     RequestedChange,
     Who,
 )
-from bot.ui.testusers import notes, pages
-from bot.ui.testusers.buttons import Prefilled
 from tests.support.requests import (
     ADA,
     FLOW,
@@ -93,7 +93,7 @@ def test_every_row_of_a_list_has_a_menu_where_it_fits() -> None:
     }
     page = ListPage(FLOW, identities, grants, 0, 1, 4, outside=1)
     assert menus_of(pages.listing(page, sees_identities=True, asks=True)) == {
-        "+1": ["Extend", "Remove"],
+        "+1": ["Extend", "+2 h", "+1 day", "Remove"],
         "+2": ["Set an end date", "Remove"],
         "+3": ["Set an end date", "Remove"],
     }
@@ -101,15 +101,15 @@ def test_every_row_of_a_list_has_a_menu_where_it_fits() -> None:
 
 
 def test_full_page_of_phone_numbers_has_all_its_menus() -> None:
-    identities = tuple(f"whatsapp:+1555010{number:04}" for number in range(20))
+    identities = tuple(f"whatsapp:+1555010{number:04}" for number in range(16))
     grants = {
         one: Grant(one, "1", Who("U1", "Otto Operator"), (Who("U2", "Ada Approver"),), NOW, NOW)
         for one in identities
     }
     for known in (grants, {}):
-        page = ListPage(FLOW, identities, known, 1, 3, 60, outside=20)
+        page = ListPage(FLOW, identities, known, 1, 3, 60, outside=16)
         message = pages.listing(page, sees_identities=True, asks=True)
-        assert len(menus_of(message)) == 20
+        assert len(menus_of(message)) == 16
 
 
 def test_a_viewer_sees_no_more_than_four_characters() -> None:
@@ -119,12 +119,12 @@ def test_a_viewer_sees_no_more_than_four_characters() -> None:
     assert "5550" not in text
 
 
-def test_a_viewer_sees_the_last_four_characters_of_a_long_identity_too() -> None:
+def test_viewer_sees_four_characters_of_a_long_identity() -> None:
     requested = RequestedChange(Change(("x" * 56 + "MIDDLE" + "y" * 90 + "last",)), (), 0)
     request = Request("1", FLOW, OTTO, requested, NOW, NOW)
     page = HistoryPage(FLOW, (request,), (), 0, 1, 1)
     said = pages.history(page, sees_identities=False).text
-    assert "add `…last` ·" in said
+    assert "add `…last` with no end date ·" in said
 
 
 def test_a_viewer_finds_no_identity_in_a_reason_either() -> None:
@@ -192,7 +192,7 @@ def test_history_offers_to_undo_what_can_be_undone(asks) -> None:
     assert {(one["text"]["text"], "confirm" in one) for one in shown} <= {("Undo", True)}
 
 
-def test_nobody_decides_from_the_list_on_what_it_does_not_show_in_full() -> None:
+def test_list_offers_no_decision_on_what_it_shows_in_part() -> None:
     for people, buttons in ((("+1", "+2"), 3), (tuple(f"{n:0300}" for n in range(9)), 1)):
         request = Request("1", FLOW, OTTO, RequestedChange(Change(people), (), 0), NOW, NOW)
         rows = (PendingRow(request, decides=True, cancels=True),)
@@ -210,7 +210,7 @@ def test_nobody_decides_from_the_list_on_what_it_does_not_show_in_full() -> None
     [
         (7200, {}, "add `+1`, `+2` to *welcome* for 2 h"),
         (None, {"+1": 1, "+2": 1}, "add `+1`, `+2` to *welcome* until <!date^"),
-        (None, {}, "add `+1`, `+2` to *welcome* ·"),
+        (None, {}, "add `+1`, `+2` to *welcome* with no end date ·"),
         (None, {"+1": 1}, "Too long to show here"),
         (None, {"+1": 1, "+2": 2}, "Too long to show here"),
     ],

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from bot.ui import block_kit, text
+from bot.slack.messages import block_kit, text
 
 ANYTHING = st.text(max_size=400)
 HOSTILE = st.lists(
@@ -67,7 +67,7 @@ def test_every_control_character_and_every_unseen_one_gets_a_stand_in():
         assert text.tidy(f"a{character}b") == f"a{text.VISIBLE_STAND_IN}b"
 
 
-def test_no_character_before_the_hebrew_ones_is_written_from_right_to_left():
+def test_no_character_before_hebrew_is_right_to_left():
     early = map(chr, range(ord(text.FIRST_RIGHT_TO_LEFT)))
     assert not [one for one in early if unicodedata.bidirectional(one) in text.RIGHT_TO_LEFT]
 

@@ -6,19 +6,20 @@ from functools import partial
 import pytest
 from sqlalchemy import delete
 
-from bot.background.tasks import Tasks
 from bot.errors import CommitUnknown, DatabaseUnavailable, QuotaExhausted
-from bot.model.organizations.organization import OrganizationKey
-from bot.model.quotas.calls import GATEWAY, PROBE, CallCause
-from bot.model.quotas.plans import CallClass, Plan
-from bot.model.quotas.quota import Terms
-from bot.model.quotas.reported import ReportedLimits
-from bot.service_errors import RateLimited
-from bot.store import accounts, incidents, quotas
-from bot.store.quotas import CallRequest
+from bot.organizations.rules.organization import OrganizationKey
+from bot.quotas.guard import Guard
+from bot.quotas.incidents import LATE_SECONDS, Incidents, Refusal
+from bot.quotas.rules.plans import CallClass, Plan
+from bot.quotas.rules.quota import Terms
+from bot.quotas.store import accounts, incidents
+from bot.quotas.store import ledger as quotas
+from bot.quotas.store.ledger import CallRequest
+from bot.services.errors import RateLimited
+from bot.services.rules.calls import GATEWAY, PROBE, CallCause
+from bot.services.rules.reported import ReportedLimits
 from bot.store.tables import quota_calls
-from bot.workflows.quotas.guard import Guard
-from bot.workflows.quotas.incidents import LATE_SECONDS, Incidents, Refusal
+from bot.tasks import Tasks
 from tests.support.clock import JumpingClock
 
 KEY = OrganizationKey("eu", "10")
@@ -108,7 +109,7 @@ async def test_refusal_that_is_written_late_is_judged_by_its_own_time(
     assert incident.opened_at == refused_at
 
 
-async def test_calls_made_after_a_refusal_that_is_written_late_are_not_counted(
+async def test_calls_after_a_late_written_refusal_are_not_counted(
     guard, database, clock, monkeypatch, tasks
 ):
     other = Guard(database, clock, TERMS, Incidents(TERMS), tasks)
@@ -321,9 +322,7 @@ async def test_refusal_whose_commit_is_unknown_is_written_once(guard, database, 
     assert (incident.refusals, len(broken)) == (1, 1)
 
 
-async def test_refusal_of_a_call_from_before_the_probe_opens_no_second_incident(
-    guard, database, clock
-):
+async def test_refusal_of_an_older_call_opens_no_second_incident(guard, database, clock):
     async def refused_and_probed():
         await refused(guard, 1070)
         clock.advance(2)
@@ -336,6 +335,12 @@ async def test_refusal_of_a_call_from_before_the_probe_opens_no_second_incident(
     assert (incident.closed_at, incident.refusals) == (None, 2)
     clock.advance(60)
     await call(guard, CallCause(PROBE))
+    clock.advance(599)
+    await refused(guard, 1070)
+    (incident,) = await all_incidents(database)
+    assert (incident.closed_at, incident.refusals) == (None, 3)
     clock.advance(60)
+    await call(guard, CallCause(PROBE))
+    clock.advance(601)
     await refused(guard, 1070)
     assert len(await all_incidents(database)) == 2

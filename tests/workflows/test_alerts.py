@@ -3,31 +3,31 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
 
 import pytest
 
-from bot.background.outbox import CardNow
-from bot.background.tasks import Tasks
 from bot.errors import DatabaseUnavailable, NotConfigured, NotFound, OrganizationBlocked
-from bot.model.organizations.directory import DataCenterReport, Directory, Listing
-from bot.model.organizations.organization import Organization, OrganizationKey
-from bot.model.quotas.calls import PROBE, CallCause
-from bot.model.quotas.plans import Plan
-from bot.model.quotas.quota import Terms
+from bot.organizations.rules.directory import DataCenterReport, Directory, Listing
+from bot.organizations.rules.organization import Organization, OrganizationKey
 from bot.permissions import Person
-from bot.service_errors import NotJson, RateLimited, ServiceFailed, ServiceRefused, ServiceTimeout
-from bot.store import incidents, jobs, outbox
+from bot.quotas.alerts import Alerts, Probes
+from bot.quotas.guard import Guard
+from bot.quotas.incidents import Incidents
+from bot.quotas.messages import incidents as ui
+from bot.quotas.rules.plans import Plan
+from bot.quotas.rules.quota import Terms
+from bot.quotas.store import incidents
+from bot.services.errors import NotJson, RateLimited, ServiceRefused, ServiceTimeout
+from bot.services.rules.calls import PROBE, CallCause
+from bot.slack.sender import CardNow
+from bot.store import jobs, outbox
 from bot.store.audit import AuditStore
 from bot.store.engine import Database
 from bot.store.jobs import Job
 from bot.store.outbox import OutboxMessage, SentCard
-from bot.ui import incidents as ui
-from bot.workflows.directory import OrganizationDirectory
-from bot.workflows.quotas.alerts import Alerts, Probes
-from bot.workflows.quotas.guard import Guard
-from bot.workflows.quotas.incidents import Incidents
+from bot.tasks import Tasks
 
 KEY = OrganizationKey("eu", "10")
 TERMS = Terms(lambda _key: Plan.FREE, timeout_seconds=10.0)
@@ -99,7 +99,7 @@ def directory() -> FakeDirectory:
 
 @pytest.fixture
 def alerts(database, directory) -> Alerts:
-    return Alerts(database, AuditStore(None), directory, "C0ALERTS")
+    return Alerts(database, AuditStore(), directory, "C0ALERTS")
 
 
 async def be_refused(inventory, code=44) -> None:
@@ -155,59 +155,7 @@ async def count_open(database) -> int:
         return await incidents.count_open(tx)
 
 
-async def test_the_probe_is_due_when_the_pause_ends(database, clock, inventory):
-    await be_refused(inventory)
-    clock.advance(59.9)
-    async with database.transaction() as tx:
-        assert "probe" not in {job.kind for job in await jobs.claim(tx, "me", 50)}
-    clock.advance(0.2)
-    assert (await the_job(database)).subject == "eu/10"
-
-
-async def test_a_probe_that_passes_ends_it_and_brings_a_listing(
-    database, clock, inventory, directory
-):
-    await be_refused(inventory)
-    clock.advance(60)
-    assert await probe(database, inventory, directory) is None
-    assert [cause.kind for cause in inventory.calls] == ["list", PROBE]
-    assert directory.accepted == [(KEY, ["the listing"])]
-    assert await count_open(database) == 0
-    async with database.read_only() as tx:
-        messages = await outbox.waiting(tx, "incident:1")
-    assert [message.kind for message in messages][-2:] == ["incident_card", "incident_note"]
-
-
-async def test_a_probe_that_is_refused_is_set_again_twice_as_late(
-    database, clock, inventory, directory
-):
-    await be_refused(inventory)
-    clock.advance(60)
-    inventory.error = RateLimited("inventory", "Declined.", code=44, message="words")
-    with pytest.raises(RateLimited):
-        await probe(database, inventory, directory)
-    clock.advance(119)
-    async with database.transaction() as tx:
-        assert not [one for one in await jobs.claim(tx, "you", 50) if one.kind == "probe"]
-    clock.advance(2)
-    async with database.transaction() as tx:
-        assert [one for one in await jobs.claim(tx, "you", 50) if one.kind == "probe"]
-
-
-async def test_of_a_probe_that_fails_otherwise_there_is_one_call_too(
-    database, clock, inventory, directory
-):
-    await be_refused(inventory)
-    clock.advance(60)
-    inventory.error = ServiceFailed("inventory", "Down.", status=500)
-    with pytest.raises(ServiceFailed):
-        await probe(database, inventory, directory)
-    with pytest.raises(OrganizationBlocked):
-        await inventory.organizations(KEY, CallCause(PROBE))
-    assert await count_open(database) == 1
-
-
-async def test_where_the_bots_own_limit_is_used_up_the_later_try_is_told_everywhere(
+async def test_later_try_is_told_when_the_own_limit_is_used_up(
     database, clock, inventory, directory
 ):
     for _ in range(9):
@@ -269,28 +217,7 @@ async def test_organization_that_is_gone_is_not_blocked_for_ever(
     assert "not listed by the service any more" in ui.cleared_note(incident, "Acme").text
 
 
-async def test_default_organization_that_is_gone_is_not_blocked_for_ever(
-    database, clock, inventory
-):
-    """All listings name it, as long as it is listed."""
-    directory = OrganizationDirectory(inventory, database, clock, 300, {})
-    await be_refused(inventory)
-    acme = Organization(organization_id="10", name="Acme", is_default_org=True)
-    inventory.listing = [acme]
-    await directory.directory(CallCause("list", "U1"))
-    inventory.error = ServiceRefused("inventory", "Unknown.", status=404)
-    clock.advance(60)
-    await probe_in_vain(database, inventory, directory, inventory.error)
-    inventory.error, inventory.listing = None, [Organization(organization_id="11", name="Other")]
-    clock.advance(300)
-    listed = await directory.directory(CallCause("list", "U1"))
-    assert [place.organization.name for place in listed.places] == ["Other"]
-    inventory.error = ServiceRefused("inventory", "Unknown.", status=404)
-    assert await probe(database, inventory, directory) is None
-    assert await count_open(database) == 0
-
-
-async def test_a_probe_whose_answer_cannot_be_read_ends_nothing_and_is_made_once_a_pause(
+async def test_unreadable_probe_ends_nothing_and_waits_its_pause(
     database, clock, inventory, directory
 ):
     await be_refused(inventory)
@@ -303,7 +230,7 @@ async def test_a_probe_whose_answer_cannot_be_read_ends_nothing_and_is_made_once
     assert await count_open(database) == 1
 
 
-async def test_a_probe_that_fails_before_it_is_granted_pauses_longer_and_longer_too(
+async def test_probe_that_fails_before_its_grant_backs_off_too(
     database, clock, inventory, directory
 ):
     await be_refused(inventory)
@@ -378,22 +305,13 @@ async def test_a_call_refused_while_a_probe_passes_costs_no_second_probe(
     assert not await is_due(database)
 
 
-async def test_where_nothing_blocks_any_more_no_probe_is_made(
-    database, clock, inventory, directory
-):
-    job = Job("probe:1", "probe", KEY.path, clock.now())
-    inventory.error = NotJson("inventory", "Not JSON.")
-    assert await Probes(inventory, directory, INCIDENTS).run(job, FakeLease(database)) is None
-    assert inventory.calls == []
-
-
 async def posted(database, clock) -> None:
     async with database.transaction() as tx:
         card = SentCard("incident:1", "C0ALERTS", "1.1", "print", clock.now())
         await outbox.remember_card(tx, card)
 
 
-async def test_an_open_card_is_edited_every_ten_seconds_at_most_and_the_end_told_at_once(
+async def test_open_alert_is_edited_every_ten_seconds_at_most(
     database, clock, inventory, directory, alerts
 ):
     await be_refused(inventory)
@@ -443,7 +361,7 @@ async def test_unmuting_tells_what_the_mute_held_back(
     assert await alerts.unmute(OTTO, 1) == "10"
     async with database.read_only() as tx:
         assert [one.subject for one in await outbox.waiting(tx, "incident:2")] == ["2"]
-        [entry] = await AuditStore(None).latest(tx, 1)
+        [entry] = await AuditStore().latest(tx, 1)
     assert (entry.actor, entry.action, entry.subject) == ("U0OPERATOR", "alert.unmuted", "eu/10")
     assert "muted" not in (await alerts.card(card_of(1))).message.text
     assert await alerts.card(card_of(2)) is not None
@@ -451,33 +369,6 @@ async def test_unmuting_tells_what_the_mute_held_back(
 
 def card_of(number: int) -> OutboxMessage:
     return OutboxMessage(f"incident:{number}", "incident_card", str(number))
-
-
-async def test_what_is_over_when_the_mute_ends_is_not_told(
-    database, clock, inventory, directory, alerts
-):
-    await be_refused(inventory)
-    await alerts.mute(OTTO, 1)
-    clock.advance(60)
-    await probe(database, inventory, directory)
-    async with database.read_only() as tx:
-        before = len(await outbox.waiting(tx, "incident:1"))
-    await alerts.after_mute(replace(await a_job(clock), subject="1"), FakeLease(database))
-    async with database.read_only() as tx:
-        assert len(await outbox.waiting(tx, "incident:1")) == before
-
-
-async def a_job(clock) -> Job:
-    return Job("alert:1", "alert", "1", clock.now())
-
-
-async def test_a_mute_is_audited(database, clock, inventory, alerts):
-    await be_refused(inventory)
-    name, until = await alerts.mute(OTTO, 1)
-    assert (name, until) == ("10", clock.now() + timedelta(hours=1))
-    async with database.read_only() as tx:
-        [entry] = await AuditStore(None).latest(tx, 5)
-    assert (entry.actor, entry.action, entry.subject) == ("U0OPERATOR", "alert.muted", "eu/10")
 
 
 async def test_an_alert_that_is_not_known_says_so(alerts):

@@ -8,22 +8,24 @@ from types import SimpleNamespace
 
 import pytest
 
+from bot.checks.clock_watch import ClockWatch
+from bot.checks.health import Health
+from bot.checks.rules.health import Part
 from bot.errors import DatabaseUnavailable
-from bot.model.health import Part
-from bot.model.organizations.organization import OrganizationKey
-from bot.model.quotas.blocks import BlockCode, Blocks
-from bot.model.quotas.calls import CallCause
-from bot.model.quotas.concurrency import LoweredConcurrency
-from bot.model.quotas.plans import CallClass, Plan
-from bot.model.quotas.quota import Terms
 from bot.ops.clock import SystemClock, since_boot
-from bot.store import accounts, jobs, quotas
+from bot.organizations.rules.organization import OrganizationKey
+from bot.quotas.incidents import probe_job
+from bot.quotas.rules.blocks import BlockCode, Blocks
+from bot.quotas.rules.lowered import Lowered
+from bot.quotas.rules.plans import CallClass, Plan
+from bot.quotas.rules.quota import Terms
+from bot.quotas.store import accounts
+from bot.quotas.store import ledger as quotas
+from bot.quotas.store.ledger import CallRequest, NotNow
+from bot.services.rules.calls import CallCause
+from bot.store import jobs
 from bot.store.engine import Database
 from bot.store.jobs import Job
-from bot.store.quotas import CallRequest, NotNow
-from bot.workflows.clock_watch import ClockWatch
-from bot.workflows.health import Health
-from bot.workflows.quotas.incidents import probe_job
 
 KEY = OrganizationKey("eu", "10")
 TERMS = Terms(lambda _key: Plan.PREMIUM, timeout_seconds=10.0)
@@ -91,7 +93,7 @@ async def test_clock_that_is_set_wrong_is_told_and_not_followed(sqlite_url, mach
     await database.close()
 
 
-async def test_clock_that_was_wrong_at_the_start_is_followed_once_it_is_right(sqlite, machine):
+async def test_clock_wrong_at_the_start_is_followed_once_right(sqlite, machine):
     watch, health = watching(sqlite.database, sqlite.clock)
     await look(watch)
     assert [one.part for one in health.troubles()] == [Part.CLOCK]
@@ -100,7 +102,7 @@ async def test_clock_that_was_wrong_at_the_start_is_followed_once_it_is_right(sq
     assert (wrong_by(sqlite.clock), health.troubles()) == (0, [])
 
 
-async def test_slots_blocks_and_leases_last_as_long_when_the_clock_is_followed(sqlite, machine):
+async def test_slots_and_leases_last_when_the_clock_is_followed(sqlite, machine):
     database = sqlite.database
     async with database.autocommit() as tx:
         for _ in range(100):
@@ -110,7 +112,7 @@ async def test_slots_blocks_and_leases_last_as_long_when_the_clock_is_followed(s
         blocks = Blocks().refused(BlockCode.MINUTE, blocked.now, probe=False)
         await quotas.save_blocks(tx, blocked, blocks)
         await probe_job(tx, blocked.id, blocked.key, blocks, ensure=False)
-        await quotas.lower_concurrency(tx, blocked, LoweredConcurrency(7, blocked.now + HOUR))
+        await quotas.lower_concurrency(tx, blocked, Lowered(7, blocked.now + HOUR))
         await jobs.put(tx, Job("apply:a", "apply", "a", await tx.now()))
         assert [job.key for job in await jobs.claim(tx, "me", 9)] == ["apply:a"]
     machine.off = 0.0

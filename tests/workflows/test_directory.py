@@ -4,28 +4,14 @@ import asyncio
 from datetime import timedelta
 
 import pytest
-from aiohttp import web
-from pydantic import SecretStr
-from sqlalchemy import event
-from yarl import URL
 
-from bot.background.single_flight import SingleFlight
-from bot.clients.credentials import QueryToken
-from bot.clients.inventory import DataCenterAccess, InventoryClient
-from bot.errors import Ambiguous, DatabaseUnavailable, NotConfigured, NotFound, QuotaExhausted
-from bot.model.organizations.organization import Organization, OrganizationKey
-from bot.model.quotas.calls import CallCause
-from bot.service_errors import RateLimited, ServiceFailed
-from bot.store import listings
-from bot.store.engine import Database
-from bot.store.migrations import migrate
-from bot.workflows import directory as directory_module
-from bot.workflows.directory import LOOK_AGAIN_SECONDS, REFRESH, OrganizationDirectory
-from sandbox.services.faults import Fault, FaultKind
-from sandbox.services.running import running_services
-from sandbox.services.state import ServicesState
-from tests.support.guard import FakeGuard
-from tests.support.http import open_bench, web_server
+from bot.errors import DatabaseUnavailable, NotFound, QuotaExhausted
+from bot.organizations import directory as directory_module
+from bot.organizations.directory import LOOK_AGAIN_SECONDS, REFRESH, OrganizationDirectory
+from bot.organizations.rules.organization import Organization, OrganizationKey
+from bot.services.errors import RateLimited, ServiceFailed
+from bot.services.rules.calls import CallCause
+from tests.conftest import BOTH
 
 CAUSE, ANEW = CallCause("list", "U0ADA"), CallCause(REFRESH, "U0ADA")
 
@@ -76,32 +62,6 @@ def names(found) -> list[str]:
     return [place.organization.name for place in found.places]
 
 
-async def test_the_listings_of_all_data_centers_are_one(make):
-    found = await make().directory(CAUSE)
-    assert names(found) == ["Alpha", "alpha", "Beta", "Gamma GmbH"]
-    assert found.failures == []
-
-
-async def test_without_data_centers_it_says_which_setting_is_needed(make, inventory):
-    inventory.centers = {}
-    with pytest.raises(NotConfigured, match="INVENTORY_DATA_CENTERS"):
-        await make().directory(CAUSE)
-
-
-async def test_however_many_ask_each_data_center_is_called_once(make, inventory):
-    directory = make()
-    inventory.go_on.clear()
-    asking = [asyncio.create_task(directory.directory(CAUSE)) for _ in range(50)]
-    asking += [asyncio.create_task(directory.directory(ANEW, fresh=True)) for _ in range(5)]
-    async with asyncio.timeout(10):
-        while len(inventory.calls) < 2:  # noqa: ASYNC110
-            await asyncio.sleep(0.005)
-    inventory.go_on.set()
-    found = await asyncio.gather(*asking)
-    assert {len(one.places) for one in found} == {4}
-    assert sorted(center for center, _ in inventory.calls) == ["com", "eu"]
-
-
 async def test_a_listing_is_fresh_for_its_time(make, inventory, clock):
     directory = make()
     await directory.directory(CAUSE)
@@ -113,19 +73,7 @@ async def test_a_listing_is_fresh_for_its_time(make, inventory, clock):
     assert len(inventory.calls) == 4
 
 
-async def test_a_refresh_calls_whatever_is_cached(make, inventory):
-    directory = make()
-    await directory.directory(CAUSE)
-    inventory.centers["eu"].append(organization(5, "Delta"))
-    found = await directory.directory(ANEW, fresh=True)
-    assert "Delta" in names(found)
-    assert "Delta" in names(await directory.directory(CAUSE))
-    assert len(inventory.calls) == 4
-
-
-async def test_another_process_s_listing_is_used_while_it_is_fresh_and_no_longer(
-    make, inventory, clock
-):
+async def test_fresh_listing_of_another_process_is_used(make, inventory, clock):
     await make().directory(CAUSE)
     clock.advance(200)
     second = make()
@@ -165,40 +113,6 @@ async def test_listing_from_the_future_is_asked_for_again(make, inventory, datab
     assert len(inventory.calls) == 4
 
 
-async def test_however_many_ask_the_database_is_looked_at_twice(make, database, clock, monkeypatch):
-    looks, versions = [], listings.versions
-
-    async def counted(tx):
-        looks.append(tx)
-        return await versions(tx)
-
-    directory = make()
-    await directory.directory(CAUSE)
-    monkeypatch.setattr(listings, "versions", counted)
-    clock.advance(LOOK_AGAIN_SECONDS)
-    # One that had begun before some of them asked tells those nothing.
-    await asyncio.gather(*(directory.directory(CAUSE) for _ in range(100)))
-    assert len(looks) <= 2
-
-
-async def test_fresh_listings_are_put_together_once(make, clock, monkeypatch):
-    asked, cached = [], SingleFlight.cached
-
-    def counted(self, key):
-        asked.append(key)
-        return cached(self, key)
-
-    directory = make()
-    await directory.directory(CAUSE)
-    monkeypatch.setattr(SingleFlight, "cached", counted)
-    for _ in range(100):
-        await directory.directory(CAUSE)
-    assert asked == ["com", "eu"]
-    await directory.directory(ANEW, fresh=True)
-    await directory.directory(CAUSE)
-    assert asked == ["com", "eu"] * 2
-
-
 async def test_refresh_of_one_process_is_seen_by_the_others(make, inventory, clock):
     one, other = make(), make()
     for directory in (one, other):
@@ -207,36 +121,6 @@ async def test_refresh_of_one_process_is_seen_by_the_others(make, inventory, clo
     await one.directory(ANEW, fresh=True)
     clock.advance(1)
     assert "Renamed" in names(await other.directory(CAUSE))
-    assert len(inventory.calls) == 4
-
-
-async def test_listing_that_says_the_same_is_not_stored_again(make, inventory, database, clock):
-    saved = []
-
-    def note(_connection, _cursor, statement, parameters, *_):
-        if "INSERT INTO listings" in statement:
-            saved.append(parameters)
-
-    event.listen(database.engine.sync_engine, "before_cursor_execute", note)
-    first, second = make(), make()
-    await first.directory(CAUSE)
-    places = (await second.directory(CAUSE)).places
-    clock.advance(200)
-    await second.directory(ANEW, fresh=True)
-    clock.advance(200)
-    assert len((await first.directory(CAUSE)).places) == 4
-    assert (await second.directory(CAUSE)).places is places
-    assert (len(saved), len(inventory.calls)) == (2, 4)
-    inventory.centers["eu"].append(organization(5, "Delta"))
-    await second.directory(ANEW, fresh=True)
-    assert len(saved) == 3
-    clock.advance(1)
-    assert "Delta" in names(await first.directory(CAUSE))
-
-
-async def test_a_refresh_does_not_take_another_process_s_listing(make, inventory):
-    await make().directory(CAUSE)
-    await make().directory(ANEW, fresh=True)
     assert len(inventory.calls) == 4
 
 
@@ -252,22 +136,7 @@ async def test_a_listing_names_the_organization_that_it_counts_against(make, inv
     assert sorted(inventory.calls[4:]) == [("com", "2"), ("eu", "4")]
 
 
-async def test_a_failure_is_named_and_the_last_good_listing_shown_with_its_age(
-    make, inventory, clock
-):
-    directory = make()
-    await directory.directory(CAUSE)
-    listed_at = clock.now()
-    clock.advance(4000)
-    inventory.errors["eu"] = ServiceFailed("inventory", "It is on fire.", status=500)
-    found = await directory.directory(CAUSE)
-    (failure,) = found.failures
-    assert (failure.data_center, failure.failure) == ("eu", "It is on fire.")
-    assert clock.now() - failure.listing.fetched_at == timedelta(seconds=4000)
-    assert failure.listing.fetched_at == listed_at
-    assert len(found.places) == 4
-
-
+@pytest.mark.parametrize("database_url", BOTH, indirect=True)
 async def test_the_last_good_listing_survives_a_restart(make, inventory, clock):
     await make().directory(CAUSE)
     clock.advance(4000)
@@ -323,9 +192,7 @@ async def test_a_listing_that_came_another_way_is_the_newest(make, inventory):
     assert len(inventory.calls) == 2
 
 
-async def test_what_is_known_is_shown_and_only_who_was_never_listed_is_called(
-    make, inventory, clock
-):
+async def test_only_data_centers_never_listed_are_called(make, inventory, clock):
     first = make()
     await first.report("com", CAUSE)
     clock.advance(4000)
@@ -378,115 +245,12 @@ async def test_block_is_no_failure_of_the_data_center(make, inventory):
     assert (await directory.known()).failures == []
 
 
-async def test_who_was_never_listed_and_fails_is_named(make, inventory):
-    inventory.errors["eu"] = ServiceFailed("inventory", "It is on fire.", status=500)
-    found = await make().listed(CAUSE)
-    assert [report.failure for report in found.reports] == [None, "It is on fire."]
-    inventory.centers = {}
-    with pytest.raises(NotConfigured):
-        await make().listed(CAUSE)
-
-
-async def test_look_ups(make):
-    directory = make()
-    place, report = await directory.find("3", CAUSE)
-    assert (place.organization.name, report.data_center) == ("alpha", "eu")
-    assert (await directory.find("  gamma gmbh ", CAUSE))[0].key == OrganizationKey("eu", "4")
-    assert (await directory.find("gmb", CAUSE))[0].key == OrganizationKey("eu", "4")
-    with pytest.raises(Ambiguous) as caught:
-        await directory.find("ALPHA", CAUSE)
-    assert caught.value.candidates == ("Alpha (1, com)", "alpha (3, eu)")
-    with pytest.raises(NotFound, match="“nobody”"):
-        await directory.find("nobody", CAUSE)
-
-
-async def test_a_look_up_in_vain_says_where_it_could_not_look(make, inventory):
-    inventory.errors["eu"] = ServiceFailed("inventory", "x", status=500)
-    with pytest.raises(NotFound, match="couldn't be loaded: eu"):
-        await make().find("Gamma", CAUSE)
-
-
 @pytest.mark.parametrize("value", ["com/9", "uk/1", "", "com", "/1"])
 async def test_a_place_that_is_gone_is_told(make, value):
     directory = make()
     assert (await directory.at("eu/4", CAUSE))[0].organization.name == "Gamma GmbH"
     with pytest.raises(NotFound, match="no longer listed"):
         await directory.at(value, CAUSE)
-
-
-# Each fault of a data center, over real HTTP, and a word of what is said of it.
-FAULTS = {
-    "slow": (FaultKind.HANG, "didn't respond within"),
-    "dripping": (FaultKind.DRIP, "didn't respond within"),
-    "down": (FaultKind.RESET, "closed the connection early"),
-    "cut": (FaultKind.CUT_BODY, "closed the connection early"),
-    "html": (FaultKind.HTML, "not JSON"),
-    "truncated": (FaultKind.TRUNCATED, "not JSON"),
-    "wrong types": (FaultKind.WRONG_TYPES, "sent an unexpected response"),
-    "code": (FaultKind.CODE, "rejected the request (code 9)"),
-    "redirect": (FaultKind.REDIRECT, "redirected the request"),
-    "500": (FaultKind.STATUS, "is having problems (HTTP 500)"),
-    "huge": (FaultKind.HUGE, "over 10 MiB"),
-    "bomb": (FaultKind.BOMB, "over 10 MiB"),
-}
-
-
-@pytest.fixture
-async def real(sqlite_url, clock):
-    """A directory on the real client, the stand-in services, and what a redirect leads to."""
-    lured: list[str] = []
-
-    async def trap(request: web.Request) -> web.Response:
-        lured.append(request.path_qs)
-        return web.json_response({})
-
-    database = Database(sqlite_url, clock)
-    await migrate(database)
-    async with (
-        running_services(ServicesState()) as services,
-        open_bench(total_seconds=0.5) as bench,
-        web_server(trap) as elsewhere,
-    ):
-        access = {
-            name: DataCenterAccess(
-                URL(services.inventory_url(name)), QueryToken(SecretStr(f"demo-{name}"))
-            )
-            for name in ("com", "eu", "jp")
-        }
-        client = InventoryClient(bench.http, FakeGuard(), access)
-        directory = OrganizationDirectory(client, database, clock, 300, {})
-        yield directory, services, elsewhere, lured
-    await database.close()
-
-
-@pytest.mark.parametrize("fault", FAULTS)
-async def test_a_broken_data_center_is_named_with_the_reason_and_the_others_are_listed(
-    real, clock, fault
-):
-    directory, services, elsewhere, lured = real
-    kind, told = FAULTS[fault]
-    everything = len((await directory.directory(CAUSE)).places)
-    clock.advance(3600)
-    services.state.faults.add(Fault(kind, "inventory", "eu", location=f"{elsewhere}/steal"))
-    found = await directory.directory(CAUSE)
-    (report,) = found.failures
-    assert report.data_center == "eu"
-    assert told in report.failure
-    assert "demo-eu" not in report.failure
-    assert "127.0.0.1" not in report.failure
-    assert clock.now() - report.listing.fetched_at == timedelta(hours=1)
-    assert len(found.places) == everything
-    assert lured == []
-    services.state.faults.lift()
-    assert (await directory.directory(CAUSE)).failures == []
-
-
-async def test_a_data_center_that_never_answered_is_missing_and_named(real):
-    directory, services, _, _ = real
-    services.state.faults.add(Fault(FaultKind.STATUS, "inventory", "eu", status=503))
-    found = await directory.directory(CAUSE)
-    assert [(one.data_center, one.listing) for one in found.failures] == [("eu", None)]
-    assert {place.data_center for place in found.places} == {"com", "jp"}
 
 
 async def test_buttons_call_no_data_center_that_has_just_failed(make, inventory, clock):
@@ -510,9 +274,7 @@ async def test_typed_listing_after_a_failure_is_tried_anew(make, inventory):
     assert (await directory.directory(CAUSE, is_typed=False)).failures == []
 
 
-async def test_refresh_button_pressed_on_and_on_makes_a_call_in_five_seconds(
-    make, inventory, clock
-):
+async def test_refresh_button_makes_one_call_in_five_seconds(make, inventory, clock):
     directory = make()
     for _ in range(120):
         await directory.directory(ANEW, fresh=True, is_typed=False)

@@ -5,8 +5,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from bot.service_errors import CredentialsRefused, ServiceFailed
-from bot.workflows.lane import AT_ONCE, OF_ONE_KEY, PRESSED_AT_ONCE, Lane
+from bot.services.errors import CredentialsRefused, ServiceFailed
+from bot.services.lane import AT_ONCE, OF_ONE_KEY, PRESSED_AT_ONCE, Lane
 from tests.support.clock import FakeClock
 
 

@@ -16,9 +16,9 @@ from bot.errors import (
     UnknownPerson,
 )
 from bot.permissions import Permission, Person, Policy, Role
+from bot.slack.people import People
+from bot.slack.refusal_record import RefusalRecord
 from bot.store.audit import AuditStore
-from bot.workflows.people import People
-from bot.workflows.refusal_record import RefusalRecord
 
 TEAM = "T0HOME"
 FLOW = "FW0123456789ABCDEF0123456789ABCDEF"
@@ -75,14 +75,14 @@ def slack():
 def people(slack, database, clock):
     roles = {Role.VIEWER: ("*",), Role.OPERATOR: ("S0TEAM",), Role.ADMIN: ("U0ADAM",)}
     policy = Policy(roles, {FLOW: ("S0FLOW", "U0BOB")})
-    people = People(slack, policy, RefusalRecord(database, AuditStore(None), clock), clock)
+    people = People(slack, policy, RefusalRecord(database, AuditStore(), clock), clock)
     people.meet(TEAM, "U0BOT")
     return people
 
 
 async def refusals(database):
     async with database.read_only() as tx:
-        entries = await AuditStore(None).latest(tx, 50)
+        entries = await AuditStore().latest(tx, 50)
     return [(one.actor, one.action, one.subject) for one in entries]
 
 
@@ -92,12 +92,6 @@ async def test_roles_come_by_name_by_group_and_by_star(people):
     assert member.roles == {Role.OPERATOR, Role.VIEWER}
     assert member.groups == {"S0TEAM"}
     assert (await people.find("U0ANYONE")).roles == {Role.VIEWER}
-
-
-@pytest.mark.parametrize("flag", ["is_guest", "is_bot"])
-async def test_the_star_is_for_full_members(people, slack, flag):
-    slack.users["U0X"] = User(**{flag: True})
-    assert (await people.find("U0X")).roles == frozenset()
 
 
 @pytest.mark.parametrize(
@@ -116,11 +110,6 @@ async def test_strangers(people, slack, user, teams):
     person = await people.find("U0X", teams)
     assert person.stranger
     assert not people.may(person, Permission.ASK_FOR_HELP)
-
-
-@pytest.mark.parametrize("teams", [(), (TEAM,), (TEAM, None, "")])
-async def test_people_of_this_workspace(people, teams):
-    assert (await people.find("U0X", teams)).stranger is None
 
 
 async def test_until_the_bot_knows_its_workspace_everybody_is_a_stranger(people):
@@ -144,16 +133,6 @@ async def test_a_change_of_a_person_counts_within_five_minutes(people, slack, cl
     assert (await people.find("U0X")).roles == frozenset()
 
 
-async def test_a_group_that_cannot_be_looked_up_is_a_doubt_and_not_kept(people, slack):
-    slack.down.add("S0TEAM")
-    person = await people.find("U0MEMBER")
-    assert person.doubt
-    with pytest.raises(UnknownPerson, match="couldn't check your groups"):
-        await people.require(person, Permission.REFRESH)
-    slack.down.clear()
-    assert (await people.find("U0MEMBER")).doubt is None
-
-
 async def test_a_doubt_takes_nothing_that_is_certain(people, slack, database):
     slack.down.add("S0TEAM")
     person = await people.find("U0ADAM")
@@ -162,30 +141,10 @@ async def test_a_doubt_takes_nothing_that_is_certain(people, slack, database):
     assert await refusals(database) == []
 
 
-async def test_a_person_that_slack_does_not_tell_of_is_refused_on_record(people, slack, database):
-    slack.down.add("U0X")
-    with pytest.raises(UnknownPerson, match="I did nothing"):
-        await people.find("U0X")
-    assert await refusals(database) == [("U0X", "permission.refused", "anything")]
-
-
 async def test_refusal_for_slacks_limit_says_when_to_try_again(people, slack):
     slack.limited.add("U0X")
     with pytest.raises(UnknownPerson, match="again in 30 s"):
         await people.find("U0X")
-
-
-async def test_every_refusal_is_on_record_and_no_grant_is(people, database):
-    person = await people.find("U0X")
-    await people.require(person, Permission.READ)
-    with pytest.raises(Refused):
-        await people.require(person, Permission.SET_PLAN)
-    assert await refusals(database) == [("U0X", "permission.refused", "set_plan")]
-
-
-async def test_to_show_or_hide_something_leaves_no_record(people, database):
-    assert not people.may(await people.find("U0X"), Permission.SET_PLAN)
-    assert await refusals(database) == []
 
 
 async def test_a_refusal_stands_when_it_cannot_be_recorded(people, database, monkeypatch, capsys):
@@ -202,14 +161,6 @@ async def test_a_refusal_stands_when_it_cannot_be_recorded(people, database, mon
     assert "Traceback" not in printed
 
 
-async def test_a_refusal_names_who_may_with_their_groups(people):
-    person = Person("U0X", "X", frozenset({Role.VIEWER}))
-    with pytest.raises(Refused) as caught:
-        await people.require(person, Permission.REFRESH)
-    assert "You need the operator role (or a higher one) to refresh" in caught.value.sentence
-    assert "People who can: @s0team, Name of U0ADAM." in caught.value.sentence
-
-
 async def test_names_that_cannot_be_looked_up_are_ids(people, slack):
     slack.down |= {"handles", "U0ADAM"}
     viewer = Person("U0X", "X", frozenset({Role.VIEWER}))
@@ -218,21 +169,14 @@ async def test_names_that_cannot_be_looked_up_are_ids(people, slack):
     assert "People who can: the group S0TEAM, U0ADAM." in sentence
 
 
-async def test_a_permission_that_nobody_has_says_so(database, slack, clock):
-    people = People(slack, Policy(), RefusalRecord(database, AuditStore(None), clock), clock)
-    people.meet(TEAM, "U0BOT")
-    with pytest.raises(Refused, match="Nobody has this permission yet"):
-        await people.require(await people.find("U0X"), Permission.READ)
-
-
 @pytest.mark.parametrize(
     ("approvers", "setting"), [({}, "ROLES"), ({"FW1": ("U0ADA",)}, "FLOW_APPROVERS")]
 )
-async def test_who_alone_decides_is_told_that_nobody_else_does_and_which_setting_says_so(
+async def test_only_approver_is_told_which_setting_adds_another(
     database, slack, clock, approvers, setting
 ):
     policy = Policy({Role.APPROVER: ("U0ADA",)}, approvers)
-    people = People(slack, policy, RefusalRecord(database, AuditStore(None), clock), clock)
+    people = People(slack, policy, RefusalRecord(database, AuditStore(), clock), clock)
     people.meet(TEAM, "U0BOT")
     with pytest.raises(Refused) as caught:
         await people.require(
@@ -248,7 +192,7 @@ async def test_who_asked_is_told_that_every_other_full_member_may_decide(databas
     people = People(
         slack,
         Policy({Role.APPROVER: ("*",)}),
-        RefusalRecord(database, AuditStore(None), clock),
+        RefusalRecord(database, AuditStore(), clock),
         clock,
     )
     people.meet(TEAM, "U0BOT")
@@ -271,7 +215,7 @@ async def test_who_asked_is_told_that_every_other_full_member_may_decide(databas
 )
 async def test_who_has_no_role_is_sent_to_who_manages_access(database, slack, clock, contact, said):
     policy = Policy({Role.ADMIN: ("U0ADAM",)}, access_contact=contact)
-    people = People(slack, policy, RefusalRecord(database, AuditStore(None), clock), clock)
+    people = People(slack, policy, RefusalRecord(database, AuditStore(), clock), clock)
     people.meet(TEAM, "U0BOT")
     nora = await people.find("U0NORA")
     assert await people.lacks_access(nora) == f"You don't have access to Gatehouse yet. {said}"
@@ -288,11 +232,6 @@ async def test_who_only_approves_for_a_flow_does_not_lack_access(people):
     assert await people.lacks_access(await people.find("U0BOB")) is None
 
 
-async def test_above_the_highest_role_there_is_none(people):
-    with pytest.raises(Refused, match=r"You need the admin role to change a plan\. People who can"):
-        await people.require(Person("U0X", "X", frozenset({Role.APPROVER})), Permission.SET_PLAN)
-
-
 @pytest.mark.parametrize(("role", "helps"), [(Role.VIEWER, False), (Role.OPERATOR, True)])
 async def test_who_may_not_do_without_approval_is_told_how_to_ask_for_it(people, role, helps):
     with pytest.raises(Refused) as caught:
@@ -300,13 +239,11 @@ async def test_who_may_not_do_without_approval_is_told_how_to_ask_for_it(people,
     assert ("Leave out “now” to ask for approval." in caught.value.sentence) is helps
 
 
-async def test_who_asks_while_the_bot_starts_waits_until_it_knows_its_workspace(
-    database, slack, clock
-):
+async def test_person_who_asks_during_the_start_waits(database, slack, clock):
     people = People(
         slack,
         Policy({Role.VIEWER: ("*",)}),
-        RefusalRecord(database, AuditStore(None), clock),
+        RefusalRecord(database, AuditStore(), clock),
         clock,
     )
     asking = asyncio.create_task(people.find("U0X", [TEAM]))
@@ -319,11 +256,11 @@ async def test_who_asks_while_the_bot_starts_waits_until_it_knows_its_workspace(
 async def test_who_asks_a_bot_that_cannot_learn_its_workspace_is_refused(
     database, slack, clock, monkeypatch
 ):
-    monkeypatch.setattr("bot.workflows.people.MEET_SECONDS", 0.01)
+    monkeypatch.setattr("bot.slack.people.MEET_SECONDS", 0.01)
     people = People(
         slack,
         Policy({Role.VIEWER: ("*",)}),
-        RefusalRecord(database, AuditStore(None), clock),
+        RefusalRecord(database, AuditStore(), clock),
         clock,
     )
     with pytest.raises(Refused, match="still starting"):
@@ -332,33 +269,10 @@ async def test_who_asks_a_bot_that_cannot_learn_its_workspace_is_refused(
 
 async def test_a_long_list_of_holders_is_cut_short(database, slack, clock):
     policy = Policy({Role.ADMIN: tuple(f"U{number}" for number in range(20))})
-    people = People(slack, policy, RefusalRecord(database, AuditStore(None), clock), clock)
+    people = People(slack, policy, RefusalRecord(database, AuditStore(), clock), clock)
     people.meet(TEAM, "U0BOT")
     with pytest.raises(Refused, match="and 12 more"):
         await people.require(await people.find("U0X"), Permission.READ)
-
-
-async def test_the_approvers_of_a_flow_alone_decide_on_it(people):
-    flora, bob, adam = [await people.find(one) for one in ("U0FLORA", "U0BOB", "U0ADAM")]
-    await people.require(flora, Permission.DECIDE, flow_sid=FLOW.lower())
-    await people.require(bob, Permission.DECIDE, flow_sid=FLOW)
-    with pytest.raises(Refused, match="for this flow"):
-        await people.require(adam, Permission.DECIDE, flow_sid=FLOW)
-    await people.require(adam, Permission.DECIDE, flow_sid="FW" + "0" * 32)
-    assert people.policy.rules_of(FLOW).approvers == ("S0FLOW", "U0BOB")
-
-
-async def test_nobody_decides_on_their_own_request(people):
-    adam = await people.find("U0ADAM")
-    with pytest.raises(Refused, match="your own request"):
-        await people.require(adam, Permission.DECIDE, requester="U0ADAM")
-
-
-async def test_names(people, slack):
-    slack.users["U0X"] = User("Xenia")
-    assert await people.name("U0X") == "Xenia"
-    slack.down.add("U0Y")
-    assert await people.name("U0Y") == "U0Y"
 
 
 async def test_person_whom_slack_does_not_know_is_asked_about_once_a_minute(people, slack, clock):
@@ -377,7 +291,7 @@ async def test_person_whom_slack_does_not_know_is_asked_about_once_a_minute(peop
     assert len(slack.calls) == 2
 
 
-async def test_group_that_slack_does_not_tell_of_is_asked_about_once_a_minute(people, slack, clock):
+async def test_unknown_group_is_looked_up_once_a_minute(people, slack, clock):
     refuse_group(slack, "missing_scope")
     for _ in range(50):
         person = await people.find("U0MEMBER")
@@ -426,7 +340,7 @@ async def test_refusals_of_a_person_are_one_entry_a_minute_with_a_count(people, 
 
     async def counts():
         async with database.read_only() as tx:
-            entries = await AuditStore(None).latest(tx, 50)
+            entries = await AuditStore().latest(tx, 50)
         return [json.loads(entry.detail).get("times", 1) for entry in reversed(entries)]
 
     await refused(600)
@@ -440,7 +354,7 @@ async def test_refusals_of_a_person_are_one_entry_a_minute_with_a_count(people, 
     assert await counts() == [1, 600, 2]
 
 
-async def test_refusals_of_others_and_of_other_things_are_entries_of_their_own(people, database):
+async def test_each_person_and_permission_refused_has_an_entry(people, database):
     for who in ("U0NOBODY", "U0OTHER"):
         for permission in (Permission.READ, Permission.DECIDE):
             with pytest.raises(Refused):

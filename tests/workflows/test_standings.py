@@ -5,13 +5,13 @@ import asyncio
 import pytest
 
 from bot.errors import DatabaseUnavailable
-from bot.model.organizations.directory import Directory
-from bot.model.organizations.organization import OrganizationKey
-from bot.model.quotas.plans import Plan
-from bot.model.quotas.quota import Terms
-from bot.model.quotas.standing import Standing
-from bot.store import quota_use
-from bot.workflows.quotas.standings import MOST_KEPT_SECONDS, OVERDUE_TIMES, Standings
+from bot.organizations.rules.directory import Directory
+from bot.organizations.rules.organization import OrganizationKey
+from bot.quotas.rules.plans import Plan
+from bot.quotas.rules.quota import Terms
+from bot.quotas.rules.standing import Standing
+from bot.quotas.standings import MOST_KEPT_SECONDS, Standings
+from bot.quotas.store import quota_use
 from tests.support.clock import JumpingClock
 
 TERMS = Terms(lambda _key: Plan.FREE, timeout_seconds=10.0)
@@ -78,48 +78,6 @@ async def test_standings_are_kept_for_a_moment(standings, clock):
     await standings.ranking()
     await all_done()
     assert await look_of(standings) == 2
-
-
-async def test_last_standings_are_shown_while_new_ones_are_read(standings, ledger, clock):
-    await standings.ranking()
-    clock.advance(MOST_KEPT_SECONDS + 0.1)
-    ledger.go_on.clear()
-    assert [await look_of(standings) for _ in range(3)] == [1, 1, 1]
-    ledger.go_on.set()
-    await all_done()
-    assert (await look_of(standings), ledger.looks) == (2, 2)
-
-
-async def test_standings_of_long_ago_are_shown_to_nobody(standings, clock):
-    await standings.ranking()
-    clock.advance(MOST_KEPT_SECONDS + OVERDUE_TIMES * TOOK_SECONDS + 0.1)
-    assert await look_of(standings) == 2
-
-
-async def test_all_who_wait_are_given_the_same(standings, ledger):
-    ledger.go_on.clear()
-    waiting = [asyncio.create_task(look_of(standings)) for _ in range(20)]
-    await asyncio.sleep(0)
-    ledger.go_on.set()
-    assert await asyncio.gather(*waiting) == [1] * 20
-
-
-async def test_those_who_wait_go_on_one_at_a_time(standings, ledger):
-    """Between any two of them the event loop is free for others."""
-    ledger.go_on.clear()
-    turn, turns = 0, []
-
-    async def ask():
-        await standings.ranking()
-        turns.append(turn)
-
-    waiting = [asyncio.create_task(ask()) for _ in range(20)]
-    await asyncio.sleep(0)
-    ledger.go_on.set()
-    while not all(task.done() for task in waiting):
-        await asyncio.sleep(0)
-        turn += 1
-    assert len(set(turns)) == 20
 
 
 async def test_failed_look_is_told_and_tried_again(standings, ledger):

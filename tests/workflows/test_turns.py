@@ -1,22 +1,23 @@
-"""The turns of the gateway's clients, over all processes, on SQLite and PostgreSQL."""
+"""The turns of the gateway's clients, on SQLite and PostgreSQL."""
 
 import asyncio
 from contextlib import AsyncExitStack
 
 import pytest
 
-from bot.background.tasks import Tasks
 from bot.errors import OrganizationBlocked, QuotaExhausted
-from bot.model.organizations.organization import OrganizationKey
-from bot.model.quotas.calls import GATEWAY, CallCause
-from bot.model.quotas.plans import Plan
-from bot.model.quotas.quota import Terms
-from bot.model.quotas.reported import ReportedLimits
-from bot.service_errors import RateLimited, ServiceTimeout
-from bot.store import accounts, gateway_waits
-from bot.workflows.quotas.guard import Guard
-from bot.workflows.quotas.incidents import Incidents
-from bot.workflows.turns import ClientGone, Stopping, Turns, Wait
+from bot.gateway.turns import ClientGone, Stopping, Turns, Wait
+from bot.ops.watchdog import Watchdog
+from bot.organizations.rules.organization import OrganizationKey
+from bot.quotas.guard import Guard
+from bot.quotas.incidents import Incidents
+from bot.quotas.rules.plans import Plan
+from bot.quotas.rules.quota import Terms
+from bot.quotas.store import accounts, quota_use
+from bot.services.errors import RateLimited, ServiceTimeout
+from bot.services.rules.calls import CallCause
+from bot.services.rules.reported import ReportedLimits
+from bot.tasks import Tasks
 from tests.support.virtual import CountedDatabase, virtual_time
 
 KEY = OrganizationKey("eu", "10")
@@ -39,19 +40,16 @@ class Process:
     def __init__(self, database, clock) -> None:
         self.tasks = Tasks()
         self.guard = Guard(database, clock, TERMS, Incidents(TERMS), self.tasks)
-        self.turns = Turns(database, clock, TERMS, SHARES, self.tasks)
+        self.turns = Turns(self.guard, database, clock, SHARES, self.tasks, Watchdog())
 
-    def call(self, client="a", seconds=0.0, **rest):
-        wait = Wait(KEY, client, seconds, **rest)
-        cause = CallCause(GATEWAY, background=True, client=client)
-        return self.guard.call(KEY, cause, lambda attempt: self.turns.take(wait, attempt))
+    def call(self, client="a", seconds=0.0, key=KEY, **rest):
+        return self.turns.call(Wait(key, client, seconds, **rest))
 
     async def make(self, client="a", seconds=0.0, *, log=None, **rest) -> None:
         async with self.call(client, seconds, **rest) as grant:
             await grant.responded()
             if log is not None:
                 log.append(client)
-        self.turns.call_ended(KEY)
 
 
 @pytest.fixture
@@ -60,17 +58,6 @@ async def processes(database, clock):
     yield processes
     for process in processes:
         await process.tasks.drain(PATIENCE)
-
-
-async def left(process, database) -> int:
-    """How many wait once the process has tidied up after those who do not."""
-    await process.tasks.drain(PATIENCE)
-    return await waiting(database)
-
-
-async def waiting(database) -> int:
-    async with database.read_only() as tx:
-        return await gateway_waits.count_waiting(tx)
 
 
 async def use_up(process, calls=80, client="a") -> None:
@@ -92,7 +79,7 @@ async def test_client_that_waits_gets_the_slot_when_it_is_free(processes, clock,
     await processes[1].make("b", 60.0)
     await processes[1].make("b", 60.0)
     assert clock.monotonic() == pytest.approx(60.05, abs=0.2)
-    assert await left(processes[1], database) == 0
+    assert not processes[1].turns.waiting
 
 
 async def test_client_that_waited_in_vain_is_told_the_same(processes, clock, database):
@@ -101,7 +88,7 @@ async def test_client_that_waited_in_vain_is_told_the_same(processes, clock, dat
         await processes[1].make("b", 10.0)
     assert full.value.seconds == pytest.approx(50.05, abs=0.7)
     assert 10 <= clock.monotonic() < 11
-    assert await left(processes[1], database) == 0
+    assert not processes[1].turns.waiting
 
 
 async def test_people_have_a_fifth_whatever_clients_want(processes):
@@ -127,7 +114,7 @@ async def test_crowd_of_clients_leaves_connections_to_people(database_url, clock
     crowd = [process.make(f"client-{number % 12}") for number in range(60)]
     results = await asyncio.gather(*crowd, return_exceptions=True)
     assert {type(one) for one in results} == {QuotaExhausted}
-    assert database.most_under_way == 2
+    assert database.most_under_way == 1
     await process.tasks.drain(PATIENCE)
     await database.close()
 
@@ -137,7 +124,7 @@ async def test_share_bounds_a_client_and_nobody_else(processes):
     with pytest.raises(QuotaExhausted) as full:
         await processes[1].make("quarter")
     assert full.value.limit_kind == "minute"
-    assert "all 20 calls" in full.value.sentence
+    assert "its share of organization 10 (eu): 20 calls per minute" in full.value.sentence
     await processes[1].make("other")
 
 
@@ -165,18 +152,13 @@ async def test_share_bounds_calls_at_once(processes):
         assert full.value.limit_kind == "concurrent"
 
 
-async def test_clients_wait_for_one_call_at_a_time_while_the_service_stands_still(
-    processes, database, clock
-):
+async def test_stalled_service_gets_one_call_at_a_time(processes, database, clock):
     for _ in range(4):
         with pytest.raises(ServiceTimeout):
             async with processes[0].call():
                 raise ServiceTimeout("inventory", "No answer.")
     clock.advance(16)
     async with processes[0].call():
-        async with database.read_only() as tx:
-            account = await accounts.load(tx, KEY, TERMS)
-            assert (await gateway_waits.standing(tx, account)).room == 0
         for seconds in (0.0, 2.0):
             with pytest.raises(QuotaExhausted, match="isn't answering calls") as full:
                 await processes[1].make("b", seconds)
@@ -195,34 +177,11 @@ async def test_client_that_has_used_less_goes_first(processes, clock):
     log: list[str] = []
     async with asyncio.TaskGroup() as group:
         for name in ("greedy", "greedy", "modest", "modest", "new", "new"):
-            process = processes[len(name) % 3]
+            process = processes[0]
             group.create_task(process.make(name, 45.0, log=log))
             await asyncio.sleep(0)
     assert sorted(log[:2]) == ["new", "new"]
     assert sorted(log[2:4]) == ["modest", "modest"]
-
-
-async def test_newcomer_does_not_go_before_those_who_wait(processes, clock, database):
-    async with AsyncExitStack() as running:
-        for _ in range(8):
-            await (await running.enter_async_context(processes[0].call("a"))).responded()
-        waiter = asyncio.create_task(processes[1].make("b", 30.0))
-        while not await waiting(database):
-            await asyncio.wait({waiter}, timeout=0)
-        with pytest.raises(QuotaExhausted):
-            await processes[2].make("a")
-    processes[1].turns.call_ended(KEY)
-    await waiter
-
-
-async def test_place_of_a_dead_process_is_free_soon(processes, database, clock):
-    await use_up(processes[0], 1)
-    async with database.autocommit() as tx:
-        await gateway_waits.join(tx, KEY, "dead", (await tx.now()).timestamp())
-    assert await waiting(database) == 1
-    clock.advance(2.1)
-    assert await waiting(database) == 0
-    await processes[0].make("a")
 
 
 async def test_block_by_the_service_stops_clients_too(processes, database):
@@ -245,7 +204,7 @@ async def test_client_that_goes_away_leaves_the_line(processes, database):
     await use_up(processes[0])
     with pytest.raises(ClientGone):
         await processes[1].make("b", 60.0, is_gone=lambda: True)
-    assert await left(processes[1], database) == 0
+    assert not processes[1].turns.waiting
 
 
 async def test_stop_sends_away_whoever_waits(database, clock):
@@ -265,5 +224,75 @@ async def test_ledger_names_the_client(processes, database):
     await use_up(processes[0], 2, "b")
     async with database.read_only() as tx:
         account = await accounts.load(tx, KEY, TERMS)
-        use = await gateway_waits.use_by_client(tx, account, account.now)
+        use = await quota_use.use_by_client(tx, account, account.now)
         assert use == {"a": [3, 3], "b": [2, 2]}
+
+
+async def test_call_that_leaves_while_the_ledger_is_asked_stops_nobody(
+    processes, clock, monkeypatch
+):
+    process = processes[0]
+    await use_up(process)
+    reserve, is_slow = process.guard.reserve, True
+
+    async def slowly(*asked):
+        if is_slow:
+            await clock.sleep(3.0)
+        return await reserve(*asked)
+
+    monkeypatch.setattr(process.guard, "reserve", slowly)
+    waiting = [asyncio.create_task(process.make("a", seconds)) for seconds in (1.0, 2.0, 70.0, 2.5)]
+    leaving = asyncio.create_task(process.make("a", 80.0))
+    await clock.sleep(1.5)
+    leaving.cancel()
+    await asyncio.wait([leaving, waiting[0], waiting[1], waiting[3]])
+    is_slow = False
+    await waiting[2]
+    assert not process.turns.waiting
+    await process.make("b", 80.0)
+
+
+async def test_what_was_granted_to_a_call_that_left_is_given_back(processes, database, monkeypatch):
+    process = processes[0]
+    reserve = process.guard.reserve
+
+    async def leave(*asked):
+        granted = await reserve(*asked)
+        asyncio.get_running_loop().call_soon(leaving.cancel)
+        return granted
+
+    monkeypatch.setattr(process.guard, "reserve", leave)
+    leaving = asyncio.create_task(process.make("a"))
+    await asyncio.wait([leaving])
+    await process.tasks.drain(PATIENCE)
+    async with database.read_only() as tx:
+        account = await accounts.load(tx, KEY, TERMS)
+    assert (account.made, account.in_use.minute, account.day.used) == (1, 0, 0)
+
+
+async def test_full_organization_declines_from_memory(processes, monkeypatch):
+    process, asked = processes[0], []
+    await use_up(process)
+    reserve = process.guard.reserve
+
+    async def counted(*what):
+        asked.append(what)
+        return await reserve(*what)
+
+    monkeypatch.setattr(process.guard, "reserve", counted)
+    for name in "abc" * 100:
+        with pytest.raises(QuotaExhausted) as full:
+            await process.make(name)
+    assert full.value.limit_kind == "minute"
+    assert len(asked) == 1
+    await process.make("a", key=OrganizationKey("eu", "11"))
+
+
+async def test_share_that_is_used_up_stands_in_nobodys_way(processes):
+    process = processes[0]
+    await use_up(process, 20, "quarter")
+    waiting = asyncio.create_task(process.make("quarter", 70.0))
+    await asyncio.sleep(0)
+    await use_up(process, 10, "a")
+    assert not waiting.done()
+    await waiting

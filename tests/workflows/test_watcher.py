@@ -6,13 +6,13 @@ from datetime import datetime, timedelta
 import pytest
 
 from bot.errors import QuotaExhausted
-from bot.model.organizations.directory import DataCenterReport, Directory, Listing
-from bot.model.organizations.organization import Organization, OrganizationKey
-from bot.model.quotas.plans import Plan
-from bot.model.quotas.quota import Terms
-from bot.service_errors import RateLimited, ServiceFailed, ServiceRefused
+from bot.organizations.rules.directory import DataCenterReport, Directory, Listing
+from bot.organizations.rules.organization import Organization, OrganizationKey
+from bot.quotas.rules.plans import Plan
+from bot.quotas.rules.quota import Terms
+from bot.quotas.watcher import Watcher
+from bot.services.errors import RateLimited, ServiceFailed, ServiceRefused
 from bot.store import jobs
-from bot.workflows.quotas.watcher import WATCH_KIND, Watcher
 
 DAY = 86_400.0
 PLANS = {"1": Plan.FREE, "2": Plan.PREMIUM}
@@ -93,7 +93,7 @@ async def watch(watcher, clock, seconds) -> None:
         clock.advance(max((next_at - clock.now()).total_seconds(), 0.001))
 
 
-async def test_over_a_day_everybody_active_is_called_with_one_percent_of_the_limit(
+async def test_active_organizations_are_checked_with_one_percent(
     database, clock, inventory, directory
 ):
     await watch(a_watcher(database, inventory, directory), clock, DAY)
@@ -141,28 +141,6 @@ async def test_a_turn_waits_until_there_is_room_and_holds_up_nobody(
     assert (inventory.calls[3][1] - free_at).total_seconds() < 15 * 60
 
 
-async def test_a_turn_that_waits_does_so_over_a_restart(database, clock, inventory, directory):
-    directory.reports = directory.reports[1:]
-    inventory.full = {"4": clock.now() + timedelta(seconds=60)}
-    await a_watcher(database, inventory, directory).run(None, FakeLease())
-    clock.advance(30)
-    again = a_watcher(database, inventory, directory)
-    await again.run(None, FakeLease())
-    assert len(inventory.calls) == 1
-    clock.advance(30)
-    await again.run(None, FakeLease())
-    assert len(directory.accepted) == 1
-
-
-async def test_no_room_for_a_day_is_no_reason_to_look_all_the_time(
-    database, clock, inventory, directory
-):
-    inventory.full = {"1": clock.now() + timedelta(hours=25)}
-    await watch(a_watcher(database, inventory, directory), clock, DAY / 4)
-    made = Counter(key.organization_id for key, _ in inventory.calls)
-    assert made["1"] <= 3
-
-
 async def test_turns_survive_a_restart(database, clock, inventory, directory):
     await watch(a_watcher(database, inventory, directory), clock, DAY / 20)
     before = Counter(key.organization_id for key, _ in inventory.calls)
@@ -171,9 +149,7 @@ async def test_turns_survive_a_restart(database, clock, inventory, directory):
     assert (before["1"], after["1"]) == (1, 1)
 
 
-async def test_a_data_center_that_was_never_listed_is_called_without_an_organization(
-    database, clock, inventory
-):
+async def test_data_center_never_listed_is_called_without_a_name(database, clock, inventory):
     directory = FakeDirectory([DataCenterReport("eu", None)])
     await watch(a_watcher(database, inventory, directory), clock, 10)
     assert [key for key, _ in inventory.calls] == [OrganizationKey("eu")]
@@ -219,10 +195,3 @@ async def test_it_can_be_off(database, clock, inventory, directory):
         assert (await jobs.count(tx)).total == 0
     assert await off.run(None, FakeLease()) is None
     assert inventory.calls == []
-
-
-async def test_with_nobody_to_watch_it_looks_again_later(database, clock, inventory):
-    watcher = a_watcher(database, inventory, FakeDirectory([]))
-    next_at = await watcher.run(None, FakeLease())
-    assert (next_at - clock.now()).total_seconds() == 600
-    assert WATCH_KIND == "watch"

@@ -1,15 +1,14 @@
 """Bring the schema up to date, once, whichever process comes first."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from alembic import command
+from alembic.config import Config
+from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, inspect, text
 
-from bot.errors import DatabaseTooNew
+from bot.errors import DatabaseTooNew, DatabaseTooOld
 from bot.store.engine import Database
-
-if TYPE_CHECKING:
-    from alembic.config import Config
 
 # Any number that nothing else in the database uses for an advisory lock.
 MIGRATION_LOCK = 0x6761746568
@@ -22,6 +21,7 @@ async def migrate(database: Database) -> bool:
 
     Raises:
         DatabaseTooNew: The schema is of a newer program.
+        DatabaseTooOld: The schema is of a version that cannot be taken over.
         DatabaseUnavailable: The database cannot be reached or written.
     """
     async with database.migrating() as tx:
@@ -36,10 +36,26 @@ async def is_current(database: Database) -> bool:
 
     Raises:
         DatabaseTooNew: The schema is of a newer program.
+        DatabaseTooOld: The schema is of a version that cannot be taken over.
         DatabaseUnavailable: The database cannot be reached.
     """
     async with database.read_only() as tx:
         return await tx.connection.run_sync(_is_current)
+
+
+async def notice_newer(database: Database) -> bool:
+    """Return whether a newer program has migrated the database; then nothing is written any more.
+
+    Raises:
+        DatabaseUnavailable: The database cannot be reached.
+    """
+    try:
+        await is_current(database)
+    except DatabaseTooNew:
+        database.is_superseded = True
+    else:
+        database.is_superseded = False
+    return database.is_superseded
 
 
 async def revision(database: Database) -> str | None:
@@ -49,16 +65,17 @@ async def revision(database: Database) -> str | None:
         DatabaseUnavailable: The database cannot be reached.
     """
     async with database.read_only() as tx:
-        return await tx.connection.run_sync(_revision)
+        return await tx.connection.run_sync(revision_of)
 
 
-def _known() -> list[str]:
-    """The revisions of this program, which are a chain in the order of their files."""
+def known_revisions() -> list[str]:
+    """Return the revisions of this program, which are a chain in the order of their files."""
     files = (Path(__file__).parent / "versions").glob("[0-9]*_*.py")
-    return sorted(one.name.partition("_")[0] for one in files)
+    return sorted(file.name.partition("_")[0] for file in files)
 
 
-def _revision(connection: Connection) -> str | None:
+def revision_of(connection: Connection) -> str | None:
+    """Return the schema's revision on a connection; None of an empty database."""
     if not inspect(connection).has_table(VERSIONS):
         return None
     found: str | None = connection.scalar(text(f"SELECT version_num FROM {VERSIONS}"))  # noqa: S608
@@ -66,27 +83,33 @@ def _revision(connection: Connection) -> str | None:
 
 
 def _is_current(connection: Connection) -> bool:
-    known, current = _known(), _revision(connection)
+    known, current = known_revisions(), revision_of(connection)
     if current is not None and current not in known:
-        raise DatabaseTooNew
+        raise DatabaseTooOld if current < known[0] else DatabaseTooNew
     return current == known[-1]
 
 
 def _upgrade(connection: Connection) -> bool:
     if _is_current(connection):
         return False
-    # A twentieth of the time of a start: most find the schema as they left it.
-    from alembic import command
-
-    config = _config()
-    config.attributes["connection"] = connection
-    command.upgrade(config, "head")
+    upgrade_to(connection, "head")
     return True
 
 
-def _config() -> "Config":
-    from alembic.config import Config
+def upgrade_to(connection: Connection, target: str) -> None:
+    """Run the migrations up to a revision."""
+    config = _config()
+    config.attributes["connection"] = connection
+    command.upgrade(config, target)
 
+
+def baseline_tables() -> list[str]:
+    """Return the names of the first known schema's tables."""
+    first = ScriptDirectory.from_config(_config()).get_revision(known_revisions()[0])
+    return list(first.module.metadata.tables)
+
+
+def _config() -> Config:
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).parent))
     config.set_main_option("path_separator", "os")

@@ -10,19 +10,11 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
-import asyncpg
-
-from tests.faults.drill import CannotRunError, Drill, Notes, lasts
+from tests.faults.drill import Drill, Notes, lasts
 from tests.support.fleet import Fleet, is_silence, running_fleet
 from tests.support.loop_time import seconds_now
-from tests.support.postgres import (
-    POSTGRES_USER,
-    Cluster,
-    find_program,
-    own_database,
-    private_cluster,
-    server_url,
-)
+from tests.support.needs import ROOT_USER, lacks
+from tests.support.postgres import POSTGRES_USER, connect, own_database, private_cluster, server_url
 from tests.support.proxy import TcpProxy, running_proxy
 from tests.support.story import ADMIN, APPROVER, REQUESTER, ExpectedRequest, Story
 
@@ -59,19 +51,6 @@ async def hung(notes: Notes) -> None:
         await disturbed(notes, fleet, hang, proxy.mend)
 
 
-@asynccontextmanager
-async def a_cluster() -> AsyncIterator[Cluster]:
-    """Yield a server of our own.
-
-    Raises:
-        CannotRunError: PostgreSQL's programs are not installed.
-    """
-    if find_program("initdb") is None:
-        raise CannotRunError("PostgreSQL's programs are not installed")
-    async with private_cluster() as cluster:
-        yield cluster
-
-
 async def restarted(notes: Notes) -> None:
     """The server is stopped by its operator."""
     await stopped(notes, "fast")
@@ -85,7 +64,7 @@ async def crashed(notes: Notes) -> None:
 async def stopped(notes: Notes, mode: str) -> None:
     """The server is stopped and started again."""
     async with (
-        a_cluster() as cluster,
+        private_cluster() as cluster,
         own_database(cluster.url) as url,
         running_fleet(url, 2) as fleet,
     ):
@@ -137,8 +116,8 @@ async def database_on(notes: Notes, disk: Path) -> AsyncIterator[str]:
         yield f"sqlite:///{disk}/gatehouse.db"
         return
     shutil.chown(disk, POSTGRES_USER)
-    async with a_cluster() as cluster:
-        admin = await asyncpg.connect(cluster.url)
+    async with private_cluster() as cluster:
+        admin = await connect(cluster.url)
         await admin.execute(f"CREATE TABLESPACE small LOCATION '{disk}'")
         await admin.execute("CREATE DATABASE gatehouse TABLESPACE small")
         await admin.close()
@@ -147,18 +126,15 @@ async def database_on(notes: Notes, disk: Path) -> AsyncIterator[str]:
 
 @contextmanager
 def small_disk(folder: Path) -> Iterator[Path]:
-    """Mount a disk of a few mebibytes there.
-
-    Raises:
-        CannotRunError: Only root may.
-    """
+    """Mount a disk of a few mebibytes there."""
     if os.geteuid() != 0:
-        raise CannotRunError("only root may mount a small disk")
+        lacks(ROOT_USER)
     folder.parent.chmod(0o755)  # PostgreSQL's user has to get there
     folder.mkdir(mode=0o700)
     size = f"size={DATABASE_BYTES}"
     mount = ["/usr/bin/mount", "-t", "tmpfs", "-o", size, "tmpfs", str(folder)]
-    subprocess.run(mount, check=True, timeout=10)
+    if subprocess.run(mount, check=False, timeout=10).returncode != 0:
+        lacks(ROOT_USER)
     try:
         yield folder
     finally:

@@ -6,12 +6,12 @@ import json
 
 import aiohttp
 
-from bot.model.organizations.organization import OrganizationKey
-from bot.model.quotas.plans import Plan
-from bot.model.quotas.quota import GRACE_SECONDS, Terms
 from bot.ops.clock import SystemClock
-from bot.store import accounts
-from bot.store.accounts import Account
+from bot.organizations.rules.organization import OrganizationKey
+from bot.quotas.rules.plans import Plan
+from bot.quotas.rules.quota import GRACE_SECONDS, Terms
+from bot.quotas.store import accounts
+from bot.quotas.store.accounts import Account
 from bot.store.engine import Database
 from sandbox.ports import free_port
 from sandbox.services.faults import Fault, FaultKind

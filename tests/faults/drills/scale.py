@@ -4,8 +4,6 @@ import asyncio
 
 from sandbox.services.faults import Fault, FaultKind
 from tests.faults.drill import Drill, Notes
-from tests.load.crowd import ROUNDS, acknowledged, describe
-from tests.load.loading import new_database
 from tests.support.fleet import Fleet, running_fleet
 from tests.support.kinds import database_of
 from tests.support.processes import BotProcess, NotReadyError
@@ -15,7 +13,6 @@ PROCESSES = 4
 REQUESTS = 6
 UNUSABLE = 2
 ORGANIZATION = ("jp", "80004410")
-ORGANIZATIONS, PEOPLE, COMMANDS_A_SECOND = 10_000, 100, 100.0
 
 
 async def as_one(notes: Notes) -> None:
@@ -118,39 +115,12 @@ async def refused(notes: Notes) -> None:
         notes.holds("a start after kill -9 is not refused")
 
 
-async def crowded(notes: Notes) -> None:
-    """Everybody types while ten thousand organizations are listed and have called, and watched."""
-    async with (
-        new_database(notes.database) as empty,
-        new_database(notes.database) as full,
-    ):
-        found = await acknowledged(
-            empty,
-            full,
-            organizations=ORGANIZATIONS,
-            people=PEOPLE,
-            seconds=notes.seconds,
-            a_second=COMMANDS_A_SECOND,
-        )
-    typed = ROUNDS * round(notes.seconds / ROUNDS * COMMANDS_A_SECOND)
-    # Only what came in Slack's three seconds is an acknowledgement.
-    for acks in found:
-        assert len(acks) == typed, f"{len(acks)} of {typed} commands acknowledged"
-    notes.seen.append(f"acknowledged, p99: {describe(*found)[0]}")
-    notes.holds(f"{typed:,} of {typed:,} commands acknowledged in 3 s")
-
-
 DRILLS = (
     Drill(
         "four processes on one database",
         "They act as one: migrated once, each change made once, one alert, plans known to all.",
         as_one,
         ("postgres",),
-    ),
-    Drill(
-        "10,000 organizations under load",
-        "Every command is acknowledged in Slack's three seconds, while `/metrics` is scraped.",
-        crowded,
     ),
     Drill(
         "kill -9 of the process that changes a list",

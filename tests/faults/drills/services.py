@@ -31,7 +31,7 @@ async def flow(notes: Notes, kind: FaultKind) -> None:
         fault = fleet.services.state.faults.add(Fault(kind, "flow", seconds=1.0))
         began = seconds_now()
         await notes.click_says(story, waiting, "Approve", "You approved")
-        await notes.people_see(fleet, REQUESTER, "/testusers", "add welcome somebody", *FLOW_WORDS)
+        await notes.people_see(fleet, REQUESTER, "/testusers", "add welcome +15550123", *FLOW_WORDS)
         await notes.people_see(fleet, "U0VIEWER", "/testusers", "list welcome", *FLOW_WORDS)
         await lasts(began, notes.seconds)
         fault.lift()

@@ -34,10 +34,21 @@ async def environment(sqlite_url):
         yield environment_for(slack, services, sqlite_url)
 
 
-async def test_all_well_is_exit_status_0(environment) -> None:
-    status, out, err = await run(environment, "check")
+async def test_all_well_is_exit_status_0_and_without_a_warning(environment, tmp_path) -> None:
+    file = tmp_path / "env"
+    settings = [f"{name}='{value}'" for name, value in environment.items()]
+    file.write_text("\n".join(settings), encoding="utf-8")
+    # Beside the file: what Kubernetes sets for a Service named "gatehouse".
+    links = {
+        "GATEHOUSE_SERVICE_HOST": "10.96.0.1",
+        "GATEHOUSE_SERVICE_PORT_HTTP": "80",
+        "GATEHOUSE_PORT": "tcp://10.96.0.1:80",
+        "GATEHOUSE_PORT_80_TCP_ADDR": "10.96.0.1",
+    }
+    status, out, err = await run({"GATEHOUSE_ENV_FILE": str(file), **links}, "check")
     assert (status, err) == (0, "")
     assert out.splitlines()[-1] == "All is well."
+    assert "WARN" not in out
     assert "inventory com.cn" in out
 
 
@@ -70,3 +81,13 @@ async def test_the_manifest_needs_no_settings() -> None:
     status, out, err = await run({}, "manifest", "--url", "http://bot.example.org")
     assert (status, out) == (2, "")
     assert "https://" in err
+
+
+async def test_help_is_a_command_and_speaks_of_gatehouse() -> None:
+    status, out, _ = await run({}, "help")
+    assert status == 0
+    assert "check" in out
+    _, _, err = await run({}, "hlep")
+    assert "invalid choice: 'hlep'" in err
+    for command in (["manifest"], ["sandbox", "--help"]):
+        assert "python -m" not in "".join((await run({}, *command))[1:])

@@ -8,7 +8,7 @@ from typing import Any, Self
 import aiohttp
 from yarl import URL
 
-from bot.clients.http import CheckedRequest
+from bot.services.http import CheckedRequest
 
 # Given the header `Authorization`, a status and what is to be in the body.
 Service = Callable[[str], Awaitable[tuple[int, Mapping[str, Any]]]]

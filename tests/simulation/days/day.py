@@ -11,16 +11,16 @@ from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
-import bot.background.jobs
-import bot.background.retention
-import bot.workflows.quotas.guard
+import bot.quotas.guard
+import bot.store.job_loop
+import bot.store.retention
+from bot.approvals.rules.approval import Act
 from bot.errors import GatehouseError, QuotaError
-from bot.model.quotas.calls import CallCause
-from bot.model.testusers.approval import Act
-from bot.parsing.testusers import parse_testusers
-from bot.service_errors import ServiceTimeout
+from bot.services.errors import ServiceTimeout
+from bot.services.rules.calls import CallCause
 from bot.store.engine import Database
-from bot.workflows.testusers.interactions import StoredInteraction
+from bot.testusers.interactions import StoredInteraction
+from bot.testusers.parse.command import parse_testusers
 from tests.simulation.days import inline_sqlite
 from tests.simulation.days.homes import Homes
 from tests.simulation.days.inventory import CLIENTS, KEY, Inventory, make_limits_small
@@ -71,6 +71,7 @@ class Day:
         self.random = self.loop.random
         self.faults = Faults(self.loop, share=SHARES[seed % len(SHARES)])
         self.flows = Flows(self.loop, self.faults, {WELCOME: ["old-1"], SURVEY: []})
+        self.flows.respells = seed % 3 == 1
         self.slack = Slack(self.loop, self.faults)
         path = folder / f"day-{seed}.db"
         shutil.copy(template, path)
@@ -100,8 +101,8 @@ class Day:
         """Live through it, and say what is wrong at its end."""
         inline_sqlite.install()
         gather_alike()
-        bot.background.jobs.POLL_SECONDS = POLL_SECONDS
-        bot.background.retention.EVERY = RETAIN_EVERY
+        bot.store.job_loop.POLL_SECONDS = POLL_SECONDS
+        bot.store.retention.EVERY = RETAIN_EVERY
         make_limits_small()
         asyncio.set_event_loop(self.loop)
         self.loop.set_exception_handler(lambda *_: None)
@@ -139,7 +140,7 @@ class Day:
     async def _calm_down(self) -> None:
         """Nothing goes wrong any more, and as many processes live as should."""
         self.faults.share, self.faults.storm = 0.0, ""
-        bot.background.jobs.POLL_SECONDS = POLL_AT_REST_SECONDS
+        bot.store.job_loop.POLL_SECONDS = POLL_AT_REST_SECONDS
         for name in sorted(self.loop.frozen):
             self.loop.wake(name)
         for _ in range(PROCESSES - len([one for one in self.processes if not one.is_dead])):

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bot.errors import SlackRateLimited, SlackRefused, SlackUnreachable
-from bot.ui.home import LIMITS
-from bot.workflows.home import HASH_CONFLICT
+from bot.home.messages import LIMITS
+from bot.home.publishing import HASH_CONFLICT
 from tests.simulation.days.loop import PROCESS, SimulationLoop
 from tests.simulation.days.outside import TIMEOUT_SECONDS, Faults, at_their_place
 

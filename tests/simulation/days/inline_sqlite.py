@@ -16,7 +16,7 @@ from sqlalchemy import URL, Connection, CursorResult, Engine, create_engine
 
 import bot.store.engine
 from bot.store.sqlite import prepare_sqlite
-from bot.store.types import json_text, read_json
+from bot.store.types import json_text
 from tests.simulation.days.loop import PROCESS
 
 # By process: its open connections, which the system closes when it dies.
@@ -40,7 +40,6 @@ def _engine(url: URL) -> Engine:
     engine = create_engine(
         url.set(drivername="sqlite"),
         json_serializer=json_text,
-        json_deserializer=read_json,
         max_overflow=-1,
     )
     prepare_sqlite(engine)

@@ -17,23 +17,23 @@ from pydantic import SecretStr
 from yarl import URL
 
 import bot.gateway.forward
-from bot.background.tasks import Tasks
-from bot.clients.http import ServiceHttp
-from bot.clients.inventory import DataCenterAccess, InventoryClient
-from bot.clients.oauth import OAuthCredential, OAuthGrant
 from bot.gateway.bodies import Delivery, Spool
 from bot.gateway.forward import Forwarder, ForwardParts, GatewayCall, Seen
-from bot.model.gateway import share_of
-from bot.model.organizations.organization import Organization, OrganizationKey
-from bot.model.quotas.calls import GATEWAY, PROBE, CallCause
-from bot.model.quotas.plans import _LIMITS, Limits, Plan
-from bot.model.quotas.quota import GRACE_SECONDS, MINUTE_SECONDS, Terms
+from bot.gateway.turns import Turns
 from bot.ops.clock import Clock
 from bot.ops.redaction import Redactor
-from bot.service_errors import CredentialsRefused
+from bot.organizations.client import DataCenterAccess, InventoryClient
+from bot.organizations.rules.organization import Organization, OrganizationKey
+from bot.quotas.guard import Guard, _Call
+from bot.quotas.rules.plans import _LIMITS, Limits, Plan
+from bot.quotas.rules.quota import GRACE_SECONDS, MINUTE_SECONDS, Terms
+from bot.quotas.store.ledger import Reservation
+from bot.services.errors import CredentialsRefused
+from bot.services.http import ServiceHttp
+from bot.services.oauth import OAuthCredential, OAuthGrant
+from bot.services.rules.calls import GATEWAY, PROBE, CallCause
 from bot.store.types import to_microseconds
-from bot.workflows.quotas.guard import Guard, TakeTurn, _Call
-from bot.workflows.turns import Turns
+from bot.tasks import Tasks
 from tests.simulation.days.connections import Session
 from tests.simulation.days.loop import PROCESS, SimulationLoop
 from tests.simulation.days.outside import TIMEOUT_SECONDS, Faults, at_their_place
@@ -46,7 +46,7 @@ LIMITS = Limits(minute=10, day=1_000, concurrent=2)
 TERMS = Terms(lambda _key: Plan.FREE, TIMEOUT_SECONDS)
 # The programs that call through the gateway, and what each may take of what is left to them all.
 CLIENTS = {"reports": 1.0, "nightly": 0.4}
-CLIENTS_AT_ONCE = share_of(LIMITS, 1.0).concurrent
+CLIENTS_AT_ONCE = LIMITS.share(1.0).concurrent
 # Named by its id, which an alert shows as long as the name is not known.
 LISTED = (Organization(organization_id=KEY.organization_id, name=KEY.organization_id),)
 LISTING = {"code": 0, "organizations": [one.model_dump() for one in LISTED]}
@@ -180,7 +180,7 @@ class Inventory:
         for whose, share in (({client}, CLIENTS[client]), (set(CLIENTS), 1.0)):
             of_a_minute = sum(one in whose for _, one in self.arrivals)
             at_once = sum(one in whose for one in self.at_work)
-            if of_a_minute > share_of(LIMITS, share).minute or at_once > CLIENTS_AT_ONCE:
+            if of_a_minute > LIMITS.share(share).minute or at_once > CLIENTS_AT_ONCE:
                 self.problems.append(f"{whose}: {of_a_minute} a minute, {at_once} at once")
 
 
@@ -192,11 +192,11 @@ class WatchedGuard(Guard):
         self._inventory, self._reader = inventory, reader
 
     @asynccontextmanager
-    async def call(
-        self, key: OrganizationKey, cause: CallCause, take_turn: TakeTurn | None = None
+    async def granted(
+        self, key: OrganizationKey, cause: CallCause, reservation: Reservation
     ) -> AsyncIterator[_Call]:
         """As the real one."""
-        async with super().call(key, cause, take_turn) as call:
+        async with super().granted(key, cause, reservation) as call:
             sent, before = SENT.get(), len(SENT.get().tokens)
             if cause.kind != PROBE:
                 self._inventory.look_at_pauses(self._reader, call.reservation.at)

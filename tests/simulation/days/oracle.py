@@ -10,36 +10,33 @@ from typing import Any
 
 from sqlalchemy import Table, select
 
-import bot.background.outbox
-from bot.model.testusers.requests import Request
-from bot.store import outbox, requests
+import bot.slack.sender
+from bot.quotas.incidents import NOTE
+from bot.store import outbox
 from bot.store.audit import AuditStore
 from bot.store.engine import Database
 from bot.store.outbox import OutboxMessage
-from bot.store.tables import (
-    audit_entries,
-    flow_posts,
-    grants,
-    incidents,
-    jobs,
-    outbox_messages,
-)
-from bot.workflows.quotas.incidents import NOTE
-from bot.workflows.testusers.rendering import RequestMessages
-from bot.workflows.testusers.setup import Setup
-from bot.workflows.testusers.transitions import OUTCOME, card_key
+from bot.store.tables import audit_entries, flow_posts, grants, incidents, jobs, outbox_messages
+from bot.testusers.rendering import RequestMessages
+from bot.testusers.rules.requests import Request
+from bot.testusers.setup import Setup
+from bot.testusers.store import grants as grant_store
+from bot.testusers.store import requests
+from bot.testusers.transitions import OUTCOME, card_key
+from tests.simulation.days.cards import wrong_card
 from tests.simulation.days.homes import about_requests
 from tests.simulation.days.processes import ALERTS, APPROVALS_NEEDED, Outside, Process
 from tests.support.testusers import ADAM, default_rules
 
 APPROVALS = default_rules().approvals_channel
 # Whom only the bot adds and removes.
-IDENTITIES = tuple(f"+155501{n:02}" for n in range(8))
+IDENTITIES = (*(f"+155501{n:02}" for n in range(6)), "whatsapp:Ada", "whatsapp:Bob")
 CREATED = ("request.created", "request.created_without_approval")
 ENDS = ("request.applied", "request.failed", "request.denied", "request.cancelled")
 ENDS = (*ENDS, "request.expired")
 EFFECTS = ("request.applied", "request.applied_in_part")
-MOVES = (*CREATED, "request.approved", "request.retried", *ENDS)
+AGAIN = "request.asked_again"
+MOVES = (AGAIN, *CREATED, "request.approved", "request.retried", *ENDS)
 ONCE = frozenset({*CREATED, "request.escalated", "request.denied", "request.expired"})
 # An idle process looks for what is due now and then.
 SLACKNESS = timedelta(seconds=60)
@@ -125,7 +122,7 @@ class Oracle:
             elif one.action == "grant.ended":
                 expected[flow_sid, detail["identity"]] = False, f"the end of {one.subject}"
         for flow_sid, listed in self.outside.flows.lists.items():
-            for identity in IDENTITIES:
+            for identity in map(self.outside.flows.stored_as, IDENTITIES):
                 is_there, why = expected.get((flow_sid, identity), (False, "nothing"))
                 if (identity in listed) is not is_there:
                     verb = "is" if identity in listed else "is not"
@@ -136,13 +133,20 @@ class Oracle:
         created, moves = self.created[request_id], self._moves(request_id)
         if moves[-1].action not in ENDS:
             yield f"{request_id}: {moves[-1].action} is the last of it"
+        asked_again = [one for one in moves if one.action == AGAIN]
+        asked_at = asked_again[-1].at if asked_again else created.at
         approvals = [one for one in moves if one.action == "request.approved"]
         if any(one.actor == created.actor for one in approvals):
             yield f"{request_id}: approved by who asked"
         hours = timedelta(hours=self.outside.rules["request_hours"])
-        if any(one.at >= created.at + hours for one in approvals):
+        if any(one.at >= asked_at + hours for one in approvals):
             yield f"{request_id}: approved when it was over"
-        if any(one.action == "request.expired" and one.at < created.at + hours for one in moves):
+        if not asked_again and any(
+            one.action == "request.expired"
+            and not one.detail.get("is_over")
+            and one.at < created.at + hours
+            for one in moves
+        ):
             yield f"{request_id}: over before its time"
         applied = [
             one for one in self.entries if one.subject == request_id and one.action in EFFECTS
@@ -172,7 +176,7 @@ class Oracle:
         """There is one card for each request, and it tells what is stored."""
         setup = Setup(
             self.database,
-            AuditStore(b"key"),
+            AuditStore(),
             self.process.people,
             self.outside.flows,
             default_rules(**self.outside.rules),
@@ -181,11 +185,17 @@ class Oracle:
         for request in self.stored:
             async with self.database.read_only() as tx:
                 sent = await outbox.sent_card(tx, card_key(request.id))
+                granted = await grant_store.of_flow(tx, request.flow.sid)
             now = await renderer.card(OutboxMessage(card_key(request.id), "", request.id))
             place = ("", "") if sent is None else (sent.channel_id, sent.message_ts)
             shown = self.outside.slack.messages.get(place)
             if now is None or shown != now.message.text:
                 problems.append(f"{request.id}: {request.state}, and the card says {shown!r}")
+                continue
+            problems += [
+                f"{request.id}: the card is wrong: {said}"
+                for said in wrong_card(now.message, request, granted.values(), self.now)
+            ]
         cards, created = self._messages_in(APPROVALS), len(self.created)
         return problems + ([] if cards == created else [f"{cards} cards, {created} requests"])
 
@@ -231,7 +241,7 @@ class Oracle:
         problems, last = [], dict[str, tuple[datetime, int]]()
         for row in await self._rows(outbox_messages):
             name = f"letter:{row.id}:{row.created_at}"
-            at = arrived.get(bot.background.outbox._client_msg_id(name), -1)
+            at = arrived.get(bot.slack.sender._client_msg_id(name), -1)
             if at < 0 and row.kind in {OUTCOME, NOTE} and not self._is_of_no_account(row):
                 problems.append(f"{row.key} has not heard of {row.payload}")
             sent_at, before = last.get(row.key, (row.created_at, -1))
@@ -286,7 +296,7 @@ class Oracle:
     async def _wrong_audit(self) -> list[str]:
         """The chain holds, and has once what happens once."""
         async with self.database.read_only() as tx:
-            verdict = await AuditStore(b"key").verify(tx)
+            verdict = await AuditStore().verify(tx)
         times = Counter((one.subject, one.action) for one in self.entries)
         return [
             *([] if verdict.is_intact else [f"the audit: {verdict}"]),

@@ -8,16 +8,18 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from bot.errors import SlackRateLimited, SlackUnreachable
-from bot.model.testusers.changes import difference
-from bot.service_errors import ServiceFailed, ServiceRefused, ServiceTimeout
-from bot.ui.message import Message
+from bot.services.errors import ServiceFailed, ServiceRefused, ServiceTimeout
+from bot.slack.messages.message import Message
+from bot.testusers.rules.changes import difference
 from tests.simulation.days.loop import PROCESS, SimulationLoop
 
 TIMEOUT_SECONDS = 10.0
+# For so long after a change an old copy of a list may be read.
+OLD_SECONDS = 30.0
 # What comes in storms: for some time nearly every call has it.
 STORMS = (
     *("read 500", "read hangs", "post refused", "post 500", "post lands late", "post answer lost"),
-    "post stored in part",
+    *("post stored in part", "read old"),
     *("slack answer lost", "slack 429", "slack away", "reply lost"),
     *("database away", "commit lost", "commit unknown"),
     *("another client", "call hangs", "call 500", "call answer lost"),
@@ -52,7 +54,11 @@ class Faults:
 
 @dataclass
 class Flows:
-    """The flow service: a list a flow, and every list that it ever stored with its reason."""
+    """The flow service: a list a flow, and every list that it ever stored with its reason.
+
+    A service that `respells` stores identities in small letters. `former` is the list before the
+    last change, and when that was: a copy of it may be read for a while.
+    """
 
     loop: SimulationLoop
     faults: Faults
@@ -62,6 +68,8 @@ class Flows:
     posting: dict[str, list[str]] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
     holds: Callable[[], bool] = lambda: True
+    respells: bool = False
+    former: dict[str, tuple[float, tuple[str, ...]]] = field(default_factory=dict)
 
     async def read(self, flow_sid: str) -> list[str]:
         """The list, sooner or later."""
@@ -90,6 +98,9 @@ class Flows:
         if self.faults.happens("read hangs", 0.15):
             await asyncio.sleep(TIMEOUT_SECONDS)
             raise ServiceTimeout("flow", "No answer.")
+        at, before = self.former.get(flow_sid, (-OLD_SECONDS, ()))
+        if self.loop.time() - at < OLD_SECONDS and self.faults.happens("read old", 0.3):
+            return list(before)
         return list(self.lists[flow_sid])
 
     async def _replace(self, flow_sid: str, sent: tuple[str, ...]) -> list[str]:
@@ -110,13 +121,17 @@ class Flows:
         await self._pass(0.2)
         if self.faults.happens("post answer lost", 0.3):
             raise ServiceTimeout("flow", "No answer.")
-        return list(sent)
+        return list(self.lists[flow_sid])
 
     def _but_for_one(self, listed: list[str], sent: tuple[str, ...]) -> tuple[str, ...]:
         """What was sent, but somebody who was to come or to go stays where they are."""
         change = difference(listed, sent)
         one = self.loop.random.choice(change.identities)
         return tuple(who for who in sent if who != one) if one in sent else (*sent, one)
+
+    def stored_as(self, identity: str) -> str:
+        """How the service spells an identity."""
+        return identity.casefold() if self.respells else identity
 
     def edit(self, flow_sid: str, identity: str) -> None:
         """Somebody edits the list behind the bot's back."""
@@ -127,6 +142,9 @@ class Flows:
         self.loop.trace(f"edit {flow_sid[-1]} {identity} {adds}")
 
     def _store(self, flow_sid: str, identities: tuple[str, ...]) -> None:
+        identities = tuple(map(self.stored_as, identities))
+        if identities != tuple(self.lists[flow_sid]):
+            self.former[flow_sid] = self.loop.time(), tuple(self.lists[flow_sid])
         self.lists[flow_sid] = list(identities)
         self.stored.append((flow_sid, identities))
         self.loop.trace(f"stored {flow_sid[-1]} {identities}")

@@ -7,24 +7,28 @@ from typing import Any
 
 import sqlalchemy
 
-import bot.background.outbox
+import bot.approvals.rules.timers
 import bot.permissions
-import bot.workflows.quotas.guard
-from bot.background.jobs import Lease
-from bot.background.outbox import Sender
-from bot.clients.oauth import OAuthCredential
+import bot.quotas.guard
+import bot.slack.sender
+from bot.approvals.rules.approval import Facts, State
+from bot.approvals.rules.policies import FlowRules
 from bot.errors import SlackError
-from bot.model.policies import FlowRules
-from bot.model.quotas.blocks import Blocks
-from bot.model.testusers.approval import Facts, State
+from bot.home.publishing import Home
 from bot.permissions import Reason
-from bot.service_errors import CredentialsRefused
-from bot.store import flows, gateway_waits, grants, incidents, jobs, outbox, requests
+from bot.quotas.alerts import Alerts, Probes
+from bot.quotas.guard import _Call
+from bot.quotas.rules.blocks import Blocks
+from bot.quotas.store import incidents, ledger
+from bot.services.errors import CredentialsRefused
+from bot.services.oauth import OAuthCredential
+from bot.slack.sender import Sender
+from bot.store import jobs, outbox
 from bot.store.audit import AuditStore
-from bot.workflows.home import Home
-from bot.workflows.quotas.alerts import Alerts, Probes
-from bot.workflows.quotas.guard import _Call
-from bot.workflows.testusers import asking, transitions
+from bot.store.job_loop import Lease
+from bot.testusers import applying, asking, settling, transitions
+from bot.testusers.setup import Setup
+from bot.testusers.store import flows, grants, requests
 from tests.simulation.days.processes import Server
 
 PLANTS: dict[str, Callable[[], None]] = {}
@@ -68,7 +72,7 @@ def lease_not_checked() -> None:
 @_plant
 def message_named_anew() -> None:
     """A post that is repeated has another name than before."""
-    bot.background.outbox._client_msg_id = lambda _: str(uuid.uuid4())
+    bot.slack.sender._client_msg_id = lambda _: str(uuid.uuid4())
 
 
 @_plant
@@ -195,7 +199,19 @@ def grants_never_end() -> None:
 @_plant
 def requests_never_expire() -> None:
     """A pending request has no end."""
-    asking.put_deadlines = _nothing
+    timers = bot.approvals.rules.timers
+    timers.TIMERS = tuple(one for one in timers.TIMERS if one.name != "expire")
+
+
+@_plant
+def settings_not_read_again() -> None:
+    """What was asked for is applied, whatever the policy says by now."""
+    real = Setup.review
+
+    async def review(self: Any, tx: Any, request: Any, **_: Any) -> Any:
+        return await real(self, tx, request, reads_settings=False)
+
+    Setup.review = review  # type: ignore[method-assign]
 
 
 @_plant
@@ -231,10 +247,20 @@ def start_ignored() -> None:
 def posts_never_in_doubt() -> None:
     """A POST without an answer is forgotten."""
 
-    async def no_posts(*_: Any) -> list[Any]:
-        return []
+    flows.post = _nothing
 
-    flows.posts = no_posts
+
+@_plant
+def old_list_believed() -> None:
+    """A list that lacks what was just confirmed is taken as it is."""
+    settling.is_before = lambda *_: False  # type: ignore[attr-defined]
+
+
+@_plant
+def new_spelling_ignored() -> None:
+    """An identity that the service spells its own way is somebody else."""
+    for module in (applying, settling):
+        module.stored_spellings = lambda *_: {}  # type: ignore[attr-defined]
 
 
 @_plant
@@ -303,7 +329,7 @@ def end_of_incident_not_told() -> None:
 @_plant
 def share_ignored() -> None:
     """A client of the gateway may take whatever is left to all of them."""
-    gateway_waits.within_share = lambda *_: None
+    ledger._part_used_up = _nothing
 
 
 @_plant
@@ -354,5 +380,5 @@ def refused_token_kept() -> None:
 @_plant
 def refused_call_holds_its_place() -> None:
     """A call whose token was refused counts as one that may be at work still."""
-    guard = bot.workflows.quotas.guard
+    guard = bot.quotas.guard
     guard._UNFINISHED = (*guard._UNFINISHED, CredentialsRefused)  # type: ignore[assignment]

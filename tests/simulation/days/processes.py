@@ -9,28 +9,31 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from bot.background.jobs import JobLoop, Lease, Outcome, Runner
-from bot.background.outbox import SEND_KIND, Sender
-from bot.background.retention import RETAIN_KIND, Retention
-from bot.background.tasks import Tasks
+from bot.approvals.rules.policies import FlowPolicy
 from bot.errors import CommitUnknown, DatabaseUnavailable
-from bot.model.policies import FlowPolicy
-from bot.store import flows, home_views, outbox, requests
+from bot.gateway.turns import Turns
+from bot.home.publishing import Home, HomeSetup
+from bot.ops.watchdog import Watchdog
+from bot.organizations.directory import OrganizationDirectory
+from bot.quotas.incidents import Incidents
+from bot.quotas.parts import QuotaParts, QuotaSetup, quota_parts
+from bot.services.lane import Lane
+from bot.slack.people import People
+from bot.slack.refusal_record import RefusalRecord
+from bot.slack.sender import SEND_KIND, Sender
+from bot.store import home_views, outbox
 from bot.store.audit import AuditStore
+from bot.store.audit_entry import AuditEntry
 from bot.store.engine import Database, Transaction
+from bot.store.job_loop import JobLoop, Lease, Outcome, Runner
 from bot.store.jobs import Job
+from bot.store.retention import RETAIN_KIND, Retention
 from bot.store.types import to_microseconds
-from bot.workflows.directory import OrganizationDirectory
-from bot.workflows.home import Home, HomeSetup
-from bot.workflows.lane import Lane
-from bot.workflows.people import People
-from bot.workflows.quotas.incidents import Incidents
-from bot.workflows.quotas.parts import QuotaParts, QuotaSetup, quota_parts
-from bot.workflows.refusal_record import RefusalRecord
-from bot.workflows.testusers.card_links import CardLinks
-from bot.workflows.testusers.parts import TestusersParts, testusers_parts
-from bot.workflows.testusers.setup import Setup
-from bot.workflows.turns import Turns
+from bot.tasks import Tasks
+from bot.testusers.card_links import CardLinks
+from bot.testusers.parts import TestusersParts, testusers_parts
+from bot.testusers.setup import Setup
+from bot.testusers.store import flows, requests
 from tests.simulation.days import inline_sqlite
 from tests.simulation.days.homes import Homes
 from tests.simulation.days.inventory import CLIENTS, TERMS, Client, Inventory, WatchedGuard
@@ -51,6 +54,9 @@ from tests.support.testusers import (
 # The job that runs, and the claim that it runs by.
 RUN: ContextVar[tuple[str, str] | None] = ContextVar("run", default=None)
 ALERTS = "C0ALERTS"
+# Of the flow that wants an end: each process may have read another setting.
+LONGEST_SECONDS = (600, 600, 60)
+APPROVING = ("request.approved", "request.retried", "request.started")
 APPROVALS_NEEDED = {WELCOME: 1, SURVEY: 2}
 
 
@@ -150,6 +156,28 @@ class Server(Database):
             raise error
 
 
+class WatchedAudit(AuditStore):
+    """Sees to it that a process approves nothing that is longer than its own settings allow."""
+
+    def __init__(self, outside: Outside, longest_seconds: int) -> None:
+        super().__init__()
+        self._outside = outside
+        self._longest_seconds = longest_seconds
+
+    async def append(self, tx: Transaction, entry: AuditEntry) -> None:
+        """As the real one."""
+        await super().append(tx, entry)
+        if entry.action not in APPROVING or entry.detail["flow"] != SURVEY:
+            return
+        request = await requests.load(tx, entry.subject)
+        if request is None or not request.requested.change.additions or request.requested.ends:
+            return
+        seconds = request.requested.duration_seconds
+        if seconds is None or seconds > self._longest_seconds:
+            problem = f"{entry.subject}: {entry.action} for {seconds} s, too long by now"
+            self._outside.flows.problems.append(problem)
+
+
 class Process:
     """One process; `parts` is None until it has started."""
 
@@ -202,13 +230,14 @@ class Process:
 
     async def _start(self) -> None:
         outside, clock = self._outside, self._clock
-        database, audit = Server(outside, clock), AuditStore(b"key")
+        longest = outside.loop.random.choice(LONGEST_SECONDS)
+        database, audit = Server(outside, clock), WatchedAudit(outside, longest)
         directory = FakeSlackPeople({"S0APPROVERS": frozenset({ABEL})})
         # Settings that may be others at each start.
         escalate_after, remind_hours = outside.loop.random.choice(((60, 0.03), (None, 0.01)))
         survey = FlowPolicy(
             approvals_needed=APPROVALS_NEEDED[SURVEY],
-            longest_seconds=600,
+            longest_seconds=longest,
             escalate_after_seconds=escalate_after,
             escalate_to=(ADAM,),
         )
@@ -248,7 +277,7 @@ class Process:
     ) -> tuple[Client, QuotaParts, Home]:
         parts = database, clock, TERMS, Incidents(TERMS), Tasks()
         guard = WatchedGuard(self._outside.inventory, self._outside.reader, *parts)
-        turns = Turns(database, clock, TERMS, CLIENTS, Tasks())
+        turns = Turns(guard, database, clock, CLIENTS, Tasks(), Watchdog())
         client = Client(self._outside.inventory, guard, turns, clock)
         directory = OrganizationDirectory(client, database, clock, 300, {})
         setup = QuotaSetup(

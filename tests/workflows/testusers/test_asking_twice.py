@@ -4,9 +4,9 @@ from datetime import timedelta
 
 import pytest
 
-from bot.model.testusers.approval import Act
-from bot.parsing.testusers import parse_testusers
-from bot.ui.testusers import notes
+from bot.approvals.rules.approval import Act
+from bot.testusers.messages import notes
+from bot.testusers.parse.command import parse_testusers
 from tests.support.testusers import ADA, OTTO
 
 ASKED = "add welcome +1 +2 for 2h because a demo"

@@ -4,13 +4,14 @@ from datetime import timedelta
 
 import pytest
 
-from bot.background.jobs import Lease
+from bot.approvals.rules.approval import Act, State
 from bot.errors import Conflict
-from bot.model.testusers.approval import Act, State
-from bot.service_errors import ServiceFailed
-from bot.store import grants, jobs, outbox
-from bot.workflows.testusers.deadlines import Deadlines
-from tests.support.testusers import ADA, OTTO, WELCOME, World, default_rules
+from bot.services.errors import ServiceFailed
+from bot.store import jobs, outbox
+from bot.store.job_loop import Lease
+from bot.testusers.store import grants
+from bot.testusers.timers import Timers
+from tests.support.testusers import ADA, ADAM, OTTO, WELCOME, World, default_rules
 
 HOUR = 3600
 
@@ -26,7 +27,7 @@ def reminders(world: World) -> int:
     return [message.kind for message in world.messages].count("testusers.reminder")
 
 
-async def test_requester_is_told_once_when_no_card_is_in_slack_after_a_minute(world):
+async def test_requester_is_told_once_of_a_missing_card(world):
     world.is_channel_well = False
     await world.ask("add welcome +1")
     await world.pass_time(59)
@@ -43,7 +44,26 @@ async def test_requester_hears_nothing_of_a_card_that_is_in_slack(world):
     assert world.reported() == []
 
 
-async def test_requester_of_what_was_decided_is_not_told_that_nobody_was_asked(world):
+async def test_requester_is_told_of_a_missing_card_without_approval(world):
+    world.is_channel_well = False
+    await world.ask("add welcome +1 now because urgent", ADAM)
+    await world.work()
+    await world.pass_time(60)
+    assert world.reported() == ["applied", "unposted"]
+
+
+async def test_reminder_waits_for_the_card(world):
+    world.is_channel_well = False
+    await world.ask("add welcome +1")
+    await world.pass_time(5 * HOUR)
+    assert reminders(world) == 0
+    world.is_channel_well = True
+    await world.pass_time(20)
+    await world.pass_time(5)
+    assert reminders(world) == 1
+
+
+async def test_requester_of_a_decided_change_hears_of_no_missing_card(world):
     world.is_channel_well = False
     request = await world.ask("add welcome +1")
     await world.decide(Act.DENY, request, ADA, "no")
@@ -51,43 +71,15 @@ async def test_requester_of_what_was_decided_is_not_told_that_nobody_was_asked(w
     assert world.reported() == ["denied"]
 
 
-async def test_a_pending_request_is_remembered_once(world):
-    await world.ask("add welcome +1")
-    await world.pass_time(4 * HOUR - 1)
-    assert reminders(world) == 0
-    await world.pass_time(1)
-    assert reminders(world) == 1
-    await world.pass_time(19 * HOUR)
-    assert reminders(world) == 1
-
-
-async def test_who_dies_right_after_remembering_is_followed_by_no_second_reminder(world):
+async def test_process_that_dies_after_reminding_reminds_once(world):
     await world.ask("add welcome +1")
     await world.pass_time(60)
     world.clock.advance(4 * HOUR - 60)
     async with world.database.transaction() as tx:
         (job,) = await jobs.claim(tx, "dying", 9)
-    await Deadlines(world.setup).remind(job, Lease(world.database, "dying", job))
+    await Timers(world.setup).run(job, Lease(world.database, "dying", job))
     await world.pass_time(jobs.LEASE_SECONDS)
     assert reminders(world) == 1
-
-
-async def test_a_decided_request_is_not_remembered(world):
-    request = await world.ask("add welcome +1")
-    await world.decide(Act.DENY, request, ADA, "no")
-    await world.pass_time(23 * HOUR)
-    assert reminders(world) == 0
-
-
-async def test_a_pending_request_expires_and_the_requester_is_told(world):
-    request = await world.ask("add welcome +1")
-    await world.pass_time(24 * HOUR - 1)
-    assert (await world.stored(request)).state is State.PENDING
-    await world.pass_time(1)
-    assert (await world.stored(request)).state is State.EXPIRED
-    assert world.reported() == ["expired"]
-    with pytest.raises(Conflict, match="This request expired just now"):
-        await world.decide(Act.APPROVE, request)
 
 
 async def test_an_approval_at_the_end_comes_too_late_even_before_the_job(world):
@@ -108,19 +100,6 @@ async def test_fractions_of_hours_are_kept(database, clock):
     assert reminders(world) == 1
     await world.pass_time(1.8)
     assert (await world.stored(request)).state is State.EXPIRED
-
-
-async def test_a_grant_for_a_time_ends_by_itself(world):
-    world.service.lists[WELCOME] = ["old"]
-    request = await applied(world, "add welcome +1 +2 for 2h")
-    await world.pass_time(2 * HOUR - 1)
-    assert world.service.lists[WELCOME] == ["old", "+1", "+2"]
-    await world.pass_time(1)
-    assert world.service.lists[WELCOME] == ["old"]
-    ended = (await world.stored(request)).progress.ended
-    assert [one.identity for one in ended] == ["+1", "+2"]
-    assert world.reported() == ["applied", "ended"]
-    assert [action for _, action in await world.audited()].count("grant.ended") == 2
 
 
 async def test_the_time_counts_from_the_change(world):
@@ -176,10 +155,14 @@ async def test_a_pending_extension_extends_nothing(world):
     assert world.service.lists[WELCOME] == []
 
 
-async def test_an_extension_approved_at_the_end_wins(world):
+async def test_an_extension_approved_at_the_end_asks_again_as_an_addition(world):
     await applied(world, "add welcome +1 for 2h")
     longer = await world.ask("add welcome +1 for 2h")
     world.clock.advance(2 * HOUR)
+    with pytest.raises(Conflict, match="Nothing was applied"):
+        await world.decide(Act.APPROVE, longer)
+    await world.work()
+    assert world.service.lists[WELCOME] == []
     await world.decide(Act.APPROVE, longer)
     await world.work()
     assert world.service.lists[WELCOME] == ["+1"]
@@ -218,7 +201,7 @@ async def test_an_end_waits_for_the_service_and_the_card_says_so(world):
     world.service.read_faults = down
     await world.pass_time(2 * HOUR)
     assert world.service.lists[WELCOME] == ["+1"]
-    assert (await world.stored(request)).progress.overdue == "Down."
+    assert (await world.stored(request)).progress.overdue.endswith("(HTTP 500).")
     for seconds in (10, 20, 40):
         await world.pass_time(seconds)
     assert world.service.reads == 6

@@ -1,8 +1,10 @@
 """The announcement that a grant ends: an hour before, once, and only while it is true."""
 
-from bot.model.testusers.approval import Act
+from bot.approvals.rules.approval import Act
 from bot.store import jobs
-from bot.workflows.testusers.endings import ENDING, Endings
+from bot.testusers.rendering import RequestMessages
+from bot.testusers.timers import Timers
+from bot.testusers.transitions import ENDING
 from tests.support.testusers import OTTO, World
 
 HOUR = 3600
@@ -26,7 +28,7 @@ async def test_grant_is_announced_an_hour_before_its_end(world):
     await world.pass_time(1)
     assert announced(world) == [request.id]
     (message,) = [one for one in world.messages if one.kind == ENDING]
-    note = await Endings(world.setup).message(message)
+    note = await RequestMessages(world.setup).ending(message)
     assert note.channel_id == OTTO
     assert "`+1`, `+2`" in note.message.text
     assert note.message.slack_blocks[-1]["elements"][0]["text"]["text"] == "Extend"
@@ -55,16 +57,16 @@ async def test_announcement_that_is_not_true_any_more_is_not_sent(world):
     await world.pass_time(3 * HOUR)
     (message,) = [one for one in world.messages if one.kind == ENDING]
     await applied(world, "remove welcome +1")
-    assert await Endings(world.setup).message(message) is None
+    assert await RequestMessages(world.setup).ending(message) is None
 
 
 async def test_job_that_runs_twice_announces_once(world):
     await applied(world, "add welcome +1 for 4h")
     async with world.database.transaction() as tx:
-        await Endings(world.setup).plan(tx)
+        await Timers(world.setup).plan(tx)
     await world.pass_time(3 * HOUR)
     async with world.database.transaction() as tx:
-        await Endings(world.setup).plan(tx)
+        await Timers(world.setup).plan(tx)
     await world.pass_time(60)
     assert len(announced(world)) == 1
 
@@ -72,7 +74,21 @@ async def test_job_that_runs_twice_announces_once(world):
 async def test_grants_of_before_are_announced_too(world):
     request = await applied(world, "add welcome +1 for 4h")
     async with world.database.transaction() as tx:
-        await jobs.drop(tx, f"ending:{request.id}")
-        await Endings(world.setup).plan(tx)
+        await jobs.drop(tx, f"timer:{request.id}")
+        await Timers(world.setup).plan(tx)
     await world.pass_time(3 * HOUR)
     assert announced(world) == [request.id]
+
+
+async def test_each_end_of_one_request_is_announced(world):
+    """An undo gives people back the ends that they had."""
+    await applied(world, "add welcome +1 for 5h")
+    await applied(world, "add welcome +2 for 9h")
+    removal = await applied(world, "remove welcome +1 +2")
+    undo = (await world.asking.undo(await world.person(OTTO), removal.id)).request
+    await world.decide(Act.APPROVE, undo)
+    await world.work()
+    await world.pass_time(4 * HOUR)
+    assert announced(world) == [undo.id]
+    await world.pass_time(4 * HOUR)
+    assert announced(world) == [undo.id, undo.id]

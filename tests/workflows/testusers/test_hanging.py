@@ -7,19 +7,19 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from bot.background.jobs import JobLoop
-from bot.background.outbox import SEND_KIND
-from bot.model.testusers.approval import Act, State
-from bot.service_errors import ServiceFailed, ServiceTimeout
+from bot.approvals.rules.approval import Act, State
+from bot.services.errors import ServiceFailed, ServiceTimeout
 from bot.shared import CROWDS
+from bot.slack.messages.message import Message
+from bot.slack.sender import SEND_KIND
 from bot.store import outbox
+from bot.store.job_loop import JobLoop
 from bot.store.outbox import OutboxMessage
-from bot.ui.message import Message
-from bot.workflows.testusers import parts
-from bot.workflows.testusers.card_links import CardLinks
-from bot.workflows.testusers.failing import TRIES
-from bot.workflows.testusers.interactions import StoredInteraction
-from bot.workflows.testusers.transitions import card_key
+from bot.testusers import parts
+from bot.testusers.card_links import CardLinks
+from bot.testusers.interactions import StoredInteraction
+from bot.testusers.rules.tries import TRIES
+from bot.testusers.transitions import card_key
 from tests.support.testusers import ADA, ADAM, OTTO, WELCOME, FakeFlowService, World
 
 PATIENCE = 10

@@ -5,12 +5,12 @@ from datetime import timedelta
 
 from structlog.testing import capture_logs
 
-from bot.background.jobs import Again, Lease
+from bot.approvals.rules.approval import Act, State
 from bot.errors import SlackUnreachable
-from bot.model.testusers.approval import Act, State
+from bot.slack.messages.message import Message
 from bot.store import jobs
-from bot.ui.message import Message
-from bot.workflows.testusers.interactions import INTERACTION, StoredInteraction, StoredInteractions
+from bot.store.job_loop import Again, Lease
+from bot.testusers.interactions import INTERACTION, StoredInteraction, StoredInteractions
 from tests.support.testusers import ABEL, ADA, World, default_rules
 
 
@@ -57,7 +57,7 @@ async def test_another_process_follows_and_answers_a_click(world):
     assert replies.said[0].startswith("You approved")
 
 
-async def test_a_click_whose_answer_slack_does_not_take_is_not_decided_again(database, clock):
+async def test_click_whose_answer_slack_refuses_is_decided_once(database, clock):
     world = World(database, clock, rules=default_rules(approvals_needed=2))
     request = await world.ask("add welcome +1")
     job = await kept(world, request)
@@ -67,9 +67,7 @@ async def test_a_click_whose_answer_slack_does_not_take_is_not_decided_again(dat
     assert [one for one in await world.audited() if one[0] == ADA] == [(ADA, "request.approved")]
 
 
-async def test_one_approval_of_several_that_a_crash_has_followed_twice_says_the_same(
-    database, clock
-):
+async def test_approval_followed_twice_after_a_crash_says_the_same(database, clock):
     world = World(database, clock, rules=default_rules(approvals_needed=2))
     request = await world.ask("add welcome +1")
     job = await kept(world, request)
@@ -80,7 +78,7 @@ async def test_one_approval_of_several_that_a_crash_has_followed_twice_says_the_
     assert [one for one in await world.audited() if one[0] == ADA] == [(ADA, "request.approved")]
 
 
-async def test_an_approval_that_is_followed_again_when_it_is_applied_says_the_same(world):
+async def test_approval_followed_again_once_applied_says_the_same(world):
     request = await world.ask("add welcome +1")
     job = await kept(world, request)
     replies = FakeReplies()
@@ -92,9 +90,7 @@ async def test_an_approval_that_is_followed_again_when_it_is_applied_says_the_sa
     assert "request.refused" not in [action for _, action in await world.audited()]
 
 
-async def test_a_click_that_raises_what_nobody_expected_is_answered_once_and_ends(
-    world, monkeypatch
-):
+async def test_click_with_an_unexpected_error_is_answered_once(world, monkeypatch):
     request = await world.ask("add welcome +1")
     job = await kept(world, request)
     replies = FakeReplies()
@@ -111,7 +107,7 @@ async def test_a_click_that_raises_what_nobody_expected_is_answered_once_and_end
     assert f"Reference: `{broken['reference']}`" in replies.said[0]
 
 
-async def test_a_reason_that_no_database_can_store_is_answered_and_not_followed_for_ever(world):
+async def test_unstorable_reason_is_answered_and_ends(world):
     request = await world.ask("add welcome +1")
     await world.work()
     click = StoredInteraction(Act.DENY, request.id, ADA, (), "https://hooks.example/1", "\ud83d")
@@ -137,9 +133,7 @@ async def test_click_that_slack_knows_nothing_of_is_followed_again(world):
     assert (await world.stored(request)).state is State.APPLYING
 
 
-async def test_click_is_followed_again_when_slack_tells_nothing_of_an_earlier_approver(
-    database, clock
-):
+async def test_click_is_retried_when_an_earlier_approver_is_unknown(database, clock):
     rules = default_rules(approvals_needed=2)
     before = World(database, clock, rules=rules)
     request = await before.ask("add welcome +1")

@@ -4,16 +4,15 @@ import random
 
 import pytest
 
-from bot.background.jobs import Lease, LeaseLost
+from bot.approvals.rules.approval import Act, State
+from bot.approvals.rules.policies import AutomaticRule, FlowPolicy
 from bot.errors import Conflict, Refused, UsageError
-from bot.model.policies import FlowPolicy
-from bot.model.testusers.approval import Act, State
-from bot.model.testusers.changes import Flow
 from bot.permissions import Role
-from bot.store import jobs
+from bot.store.job_loop import Lease
 from bot.store.outbox import OutboxMessage
-from bot.workflows.testusers.explaining import explain
-from bot.workflows.testusers.rendering import RequestMessages
+from bot.testusers.explaining import explain
+from bot.testusers.rendering import RequestMessages
+from bot.testusers.rules.changes import Flow
 from tests.support.testusers import (
     ABEL,
     ADA,
@@ -130,20 +129,6 @@ async def test_a_request_that_waits_is_escalated_once_and_on_time(database, cloc
     assert [action for _, action in await world.audited()].count("request.escalated") == 1
 
 
-async def test_who_stood_still_before_escalating_escalates_no_second_time(database, clock):
-    world = escalating(database, clock)
-    await world.ask("add welcome +1")
-    await world.pass_time(60)
-    clock.advance(2 * HOUR - 60)
-    async with database.transaction() as tx:
-        (job,) = await jobs.claim(tx, "frozen", 9)
-    clock.advance(jobs.LEASE_SECONDS + 1)
-    await world.work()
-    with pytest.raises(LeaseLost):
-        await world.runners[job.kind](job, Lease(database, "frozen", job))
-    assert [action for _, action in await world.audited()].count("request.escalated") == 1
-
-
 async def test_a_decided_request_is_not_escalated(database, clock):
     world = escalating(database, clock)
     await world.decide(Act.APPROVE, await world.ask("add welcome +1"))
@@ -156,8 +141,9 @@ async def test_an_escalation_survives_a_process_that_dies_over_it(database, cloc
     world = escalating(database, clock)
     request = await world.ask("add welcome +1")
     await world.work()
-    clock.advance(2 * HOUR)
-    (job,) = [one for one in await world._claim() if one.kind == "testusers.escalate"]
+    await world.pass_time(60)
+    clock.advance(2 * HOUR - 60)
+    (job,) = await world._claim()
     # It dies after the transaction and before the job ends: another process takes over.
     await world.runners[job.kind](job, Lease(database, world.owner, job))
     clock.advance(60)
@@ -172,7 +158,6 @@ PEOPLE = (OTTO, ADA, ABEL, ADAM, VERA, NORA)
 CASES = 1_000
 
 
-@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 async def test_explaining_agrees_with_what_then_happens(database, clock):
     chance = random.Random(19)
     ids = (*PEOPLE, "S0APPROVERS")
@@ -215,6 +200,12 @@ async def is_taken(world: World, request, user: str) -> bool:
     return True
 
 
+AUTOMATIC = (
+    "Automatic approval: additions asked for by U0OTTO, at most 2h, 3 a person and day"
+    " [FLOW_POLICIES (this flow)]"
+)
+
+
 async def test_explaining_names_every_rule_with_its_setting(database, clock):
     world = with_policy(
         database,
@@ -223,6 +214,7 @@ async def test_explaining_names_every_rule_with_its_setting(database, clock):
         longest_seconds=7 * 24 * HOUR,
         escalate_after_seconds=2 * HOUR,
         escalate_to=(ADAM,),
+        auto=AutomaticRule((OTTO,), 2 * HOUR, 3),
     )
     flow = Flow(WELCOME, "welcome")
     abel = f"{NAMES[ABEL]} ({ABEL})"
@@ -234,6 +226,7 @@ async def test_explaining_names_every_rule_with_its_setting(database, clock):
         "Card mentions: U0ADA, S0APPROVERS",
         "Longest access: 7d [FLOW_POLICIES (this flow)]",
         "Escalation: after 2h, to U0ADAM [FLOW_POLICIES (this flow)]",
+        AUTOMATIC,
         f"{abel} can approve: in S0APPROVERS, which FLOW_POLICIES (this flow) names.",
         "They can't approve their own requests [ALLOW_SELF_APPROVAL]",
     ]

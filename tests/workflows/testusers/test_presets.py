@@ -3,8 +3,8 @@
 import pytest
 
 from bot.errors import NotFound, Refused, UsageError
-from bot.model.testusers.changes import MAX_REQUEST_CHARS
-from bot.ui.testusers import presets as ui
+from bot.testusers.messages import presets as ui
+from bot.testusers.rules.changes import MAX_REQUEST_CHARS
 from tests.support.testusers import ADA, OTTO, VERA
 
 

@@ -2,13 +2,13 @@
 
 import pytest
 
+from bot.approvals.rules.approval import Act, State
 from bot.errors import SlackError, SlackUnreachable
-from bot.model.testusers.approval import Act, State
 from bot.store import jobs, outbox
 from bot.store.outbox import OutboxMessage
-from bot.workflows.testusers import parts
-from bot.workflows.testusers.card_links import CardLinks
-from bot.workflows.testusers.rendering import RequestMessages
+from bot.testusers import parts
+from bot.testusers.card_links import CardLinks
+from bot.testusers.rendering import RequestMessages
 from tests.support.testusers import ADA, OTTO, WELCOME, World
 
 

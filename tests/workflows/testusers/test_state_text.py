@@ -4,10 +4,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from bot.model.testusers.approval import State
-from bot.model.testusers.changes import Change, Flow
-from bot.model.testusers.requests import Done, Progress, Request, RequestedChange, Who
-from bot.workflows.testusers.state_text import ago, change_in_plain, state_sentence
+from bot.approvals.rules.approval import State
+from bot.testusers.messages.state_text import ago, change_in_plain, state_sentence
+from bot.testusers.rules.changes import Change, Flow
+from bot.testusers.rules.requests import Done, Progress, Request, RequestedChange, Who
 
 NOW = datetime(2026, 3, 2, 9, tzinfo=UTC)
 

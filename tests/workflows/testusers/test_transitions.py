@@ -3,12 +3,13 @@
 import pytest
 from sqlalchemy import select
 
+from bot.approvals.rules.approval import OVER, Act, State
 from bot.errors import DatabaseUnavailable
-from bot.model.testusers.approval import OVER, Act, State
-from bot.model.testusers.changes import Change
-from bot.service_errors import ServiceFailed
-from bot.store import jobs, outbox, requests
+from bot.services.errors import ServiceFailed
+from bot.store import jobs, outbox
 from bot.store.audit import AuditStore
+from bot.testusers.rules.changes import Change
+from bot.testusers.store import requests
 from tests.support.testusers import ABEL, ADA, OTTO, WELCOME, World
 
 DAY = 24 * 3600
@@ -18,8 +19,7 @@ DECISIONS = [(Act.APPROVE, ADA), (Act.DENY, ABEL), (Act.CANCEL, OTTO)]
 class FullAudit(AuditStore):
     """An audit that takes no more entries of one action, or of any."""
 
-    def __init__(self, key: bytes, action: str | None) -> None:
-        super().__init__(key)
+    def __init__(self, action: str | None) -> None:
         self._action = action
 
     async def append(self, tx, entry) -> None:
@@ -29,7 +29,7 @@ class FullAudit(AuditStore):
 
 
 def fill_audit(world: World, action: str | None = None) -> None:
-    object.__setattr__(world.setup, "audit", FullAudit(b"key", action))
+    object.__setattr__(world.setup, "audit", FullAudit(action))
 
 
 def empty_audit(world: World) -> None:
@@ -96,18 +96,6 @@ async def test_no_decision_without_its_entry(world, act, by):
     assert world.reported() == []
 
 
-async def test_no_expiry_without_its_entry(world):
-    request = await world.ask("add welcome +1")
-    fill_audit(world)
-    with pytest.raises(DatabaseUnavailable):
-        await world.pass_time(DAY)
-    assert (await world.stored(request)).state is State.PENDING
-    empty_audit(world)
-    await world.work()
-    assert (await world.stored(request)).state is State.EXPIRED
-    assert world.reported() == ["expired"]
-
-
 @pytest.mark.parametrize("action", ["flow.changed", "request.applied"])
 async def test_no_change_is_called_applied_without_its_entries(world, action):
     request = await world.ask("add welcome +1")
@@ -125,31 +113,3 @@ async def test_no_change_is_called_applied_without_its_entries(world, action):
         "flow.changed",
         "request.applied",
     ]
-
-
-async def test_no_failure_without_its_entry(world):
-    request = await world.ask("add welcome +1")
-    await world.decide(Act.APPROVE, request)
-    down = ServiceFailed("flow", "Down.", status=500)
-    world.service.read_faults = [down] * 3
-    await world.work()
-    await world.pass_time(1)
-    fill_audit(world)
-    with pytest.raises(DatabaseUnavailable):
-        await world.pass_time(3)
-    assert (await world.stored(request)).state is State.APPLYING
-    assert world.reported() == []
-
-
-async def test_no_grant_ends_without_its_entry(world):
-    request = await world.ask("add welcome +1 for 2h")
-    await world.decide(Act.APPROVE, request)
-    await world.work()
-    fill_audit(world, "grant.ended")
-    with pytest.raises(DatabaseUnavailable):
-        await world.pass_time(7200)
-    assert (await world.stored(request)).progress.ended == ()
-    empty_audit(world)
-    await world.work()
-    assert world.service.lists[WELCOME] == []
-    assert [action for _, action in await world.audited()].count("grant.ended") == 1

@@ -1,0 +1,1 @@
+"""Requests that a second person decides."""

@@ -1,0 +1,148 @@
+"""Times as people type them: `9:00`, `friday`, `tomorrow 9:00`, `2026-12-01 09:00`."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
+
+from bot.approvals.rules.durations import LONGEST_SECONDS
+
+WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+FURTHEST, LONGEST = timedelta(days=366), timedelta(seconds=LONGEST_SECONDS)
+NOON = 12
+LAST_MINUTE = time(23, 59)
+_CLOCK = re.compile(r"([0-9]{1,2})(?:[:.]([0-9]{2}))?\s?(am|pm)?", re.IGNORECASE)
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_STAMP = re.compile(rf"({_DATE.pattern})T([0-9:]+)(Z?)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class LocalTime:
+    """A day, a time of day, or both, in the zone of the person who typed it.
+
+    Attributes:
+        at: The time of day; None for a whole day.
+        day: A date, `today`, `tomorrow` or a weekday; "" for the next time the clock shows `at`.
+    """
+
+    at: time | None
+    day: str = ""
+
+    def __str__(self) -> str:
+        """Return the time in the form that people type."""
+        return f"{self.day} {self.at:%H:%M}".strip() if self.at else self.day
+
+
+When = LocalTime | datetime
+
+
+def spell_when(when: When) -> str:
+    """Return the text that `parse_when` reads as the same time, to the minute.
+
+    >>> spell_when(datetime(2026, 12, 1, 9, 0, tzinfo=UTC))
+    '2026-12-01T09:00Z'
+    """
+    return str(when) if isinstance(when, LocalTime) else f"{when.astimezone(UTC):%Y-%m-%dT%H:%MZ}"
+
+
+def parse_when(words: Sequence[str]) -> tuple[When, int] | None:
+    """Return the time at the beginning of these words, and the number of words it takes.
+
+    >>> parse_when(["friday", "6", "pm", "+15550100"])
+    (LocalTime(at=datetime.time(18, 0), day='friday'), 3)
+    """
+    if words and (stamp := _STAMP.fullmatch(words[0])):
+        at, day = _clock(stamp.group(2)), stamp.group(1)
+        if at is None or not _is_day(day):
+            return None
+        if stamp.group(3):
+            return datetime.combine(date.fromisoformat(day), at, UTC), 1
+        return LocalTime(at, day), 1
+    day = words[0].casefold() if words and _is_day(words[0].casefold()) else ""
+    rest = words[1:] if day else words
+    for count in (2, 1):
+        at = _clock(" ".join(rest[:count])) if len(rest) >= count else None
+        if at is not None:
+            taken = count + bool(day)
+            if not day and len(words) > taken and _is_day(words[taken].casefold()):
+                return LocalTime(at, words[taken].casefold()), taken + 1
+            return LocalTime(at, day), taken
+    return (LocalTime(None, day), 1) if day else None
+
+
+def moment_of(
+    when: When, now: datetime, zone: tzinfo, *, after: datetime | None = None, ends: bool = False
+) -> datetime | None:
+    """Return the moment that the person meant, in UTC; None if it has passed or is too far away.
+
+    A start may be up to a year away, an end up to ten years. A time that daylight saving skips
+    moves forward by as much as the clocks do. A time that happens twice means the next of the two.
+
+    A start may be a year away, an end ten years. A time that a change of the clocks skips is as
+    much later as the clocks go forward. A time that comes twice is the first still to come.
+
+    Args:
+        when: What was typed.
+        now: Decides what `today` is.
+        zone: Of the person who typed it.
+        after: The earliest answer, where that is not `now`: an end comes after its start.
+        ends: Whether a day without an hour means its last minute, and not its first.
+    """
+    after, latest = after or now, now + (LONGEST if ends else FURTHEST)
+    if isinstance(when, datetime):
+        return when if after < when <= latest else None
+    at = when.at or (LAST_MINUTE if ends else time())
+    folds = (1, 0) if ends and when.at is None else (0, 1)
+    moments = (
+        moment
+        for day in _days(when.day, now.astimezone(zone).date(), after.astimezone(zone).date())
+        # The last day of the calendar has no moment in some zones.
+        if abs(day - now.date()) <= LONGEST
+        for moment in _moments(day, at, zone, folds)
+    )
+    return next((moment for moment in moments if after < moment <= latest), None)
+
+
+def _days(day: str, today: date, earliest: date) -> Iterator[date]:
+    if day in ("today", "tomorrow"):
+        yield today + timedelta(days=day == "tomorrow")
+    elif day in WEEKDAYS:
+        ahead = (WEEKDAYS.index(day) - earliest.weekday()) % len(WEEKDAYS)
+        yield from (earliest + timedelta(days=ahead + more) for more in (0, len(WEEKDAYS)))
+    elif day:
+        yield date.fromisoformat(day)
+    else:
+        yield from (earliest, earliest + timedelta(days=1))
+
+
+def _moments(day: date, at: time, zone: tzinfo, folds: Sequence[int]) -> Iterator[datetime]:
+    for fold in folds:
+        local = datetime.combine(day, at, zone).replace(fold=fold)
+        moment = local.astimezone(UTC)
+        exists = moment.astimezone(zone).replace(tzinfo=None) == local.replace(tzinfo=None)
+        if exists or fold == 0:
+            yield moment
+
+
+def _is_day(text: str) -> bool:
+    if text in ("today", "tomorrow", *WEEKDAYS):
+        return True
+    try:
+        return bool(_DATE.fullmatch(text) and date.fromisoformat(text))
+    except ValueError:
+        return False
+
+
+def _clock(text: str) -> time | None:
+    match = _CLOCK.fullmatch(text)
+    if match is None or not (match.group(2) or match.group(3)):
+        return None
+    hour, minute, half = int(match.group(1)), int(match.group(2) or 0), (match.group(3) or "")
+    if half:
+        if not 1 <= hour <= NOON:
+            return None
+        hour = hour % NOON + (NOON if half.lower() == "pm" else 0)
+    try:
+        return time(hour, minute)
+    except ValueError:
+        return None

@@ -1,0 +1,1 @@
+"""The audit: its messages and its command line."""

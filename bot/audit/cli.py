@@ -1,0 +1,84 @@
+"""`gatehouse audit verify` and `gatehouse audit export`."""
+
+import json
+from collections.abc import Awaitable, Callable
+
+from bot.audit.reading import AuditReading
+from bot.errors import DatabaseUnavailable
+from bot.ops.clock import SystemClock
+from bot.settings import Settings
+from bot.store.audit import AuditStore
+from bot.store.audit_entry import RecordedEntry
+from bot.store.engine import Database
+from bot.store.migrations import revision
+
+BROKEN, UNUSABLE = 1, 2
+
+
+async def verify_audit(settings: Settings, noted_head: str | None) -> int:
+    """Print the result; return 0 if the audit is intact, 1 if not, 2 without an audit."""
+
+    async def verify(database: Database, audit: AuditStore) -> int:
+        verdict = await AuditReading(database, audit).verify(noted_head)
+        print(verdict)
+        if verdict.is_intact and noted_head is None:
+            print("To find a cut or rewritten tail too, give a head noted earlier: --head HASH.")
+        return 0 if verdict.is_intact else BROKEN
+
+    return await _with_audit(settings, verify)
+
+
+async def export_audit(settings: Settings, since: int) -> int:
+    """Print the entries after a position as JSON lines; return the exit status."""
+
+    async def export(database: Database, audit: AuditStore) -> int:
+        position = since
+        while True:
+            async with database.read_only() as tx:
+                entries = await audit.after(tx, position)
+            if not entries:
+                return 0
+            for entry in entries:
+                print(_line(entry))
+            position = entries[-1].position
+
+    return await _with_audit(settings, export)
+
+
+async def _with_audit(
+    settings: Settings, work: Callable[[Database, AuditStore], Awaitable[int]]
+) -> int:
+    """Run the command on the configured database; return its status, or 2 without a database."""
+    database = Database(settings.database_url.get_secret_value(), SystemClock())
+    try:
+        if missing := await _missing(database):
+            print(missing)
+            return UNUSABLE
+        return await work(database, AuditStore())
+    except DatabaseUnavailable as error:
+        print(error.sentence)
+        return UNUSABLE
+    finally:
+        await database.close()
+
+
+async def _missing(database: Database) -> str:
+    """Return why there is no audit to check, or nothing; never creates a database file.
+
+    Raises:
+        DatabaseUnavailable: The database can't be reached.
+    """
+    if database.is_absent:
+        return f"There is no database file {database.file}. Check DATABASE_URL."
+    if await revision(database) is None:
+        return "This database was never used by Gatehouse: it has none of its tables."
+    return ""
+
+
+def _line(entry: RecordedEntry) -> str:
+    try:
+        detail = json.loads(entry.detail)
+    except ValueError:
+        detail = entry.detail
+    fields = {**vars(entry), "at": entry.at.isoformat(), "detail": detail}
+    return json.dumps(fields, ensure_ascii=True)

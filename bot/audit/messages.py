@@ -1,0 +1,209 @@
+"""`/gatehouse audit`: the entries of the audit, a sentence each."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from bot.permissions import Permission
+from bot.slack.messages import block_kit, text
+from bot.slack.messages.message import TEXT_CHARACTERS, Message
+from bot.store.audit_entry import BOT, RecordedEntry
+
+ENTRY_CHARACTERS = 600
+DETAIL_CHARACTERS = 200
+IDENTITIES_SHOWN = 3
+MOST_CHUNKS = 3
+_PERMISSIONS = {permission.name.lower(): permission for permission in Permission}
+
+
+@dataclass(frozen=True)
+class Names:
+    """Display names: of people by Slack user ID, and of flows by SID in capitals."""
+
+    people: Mapping[str, str] = field(default_factory=dict)
+    flows: Mapping[str, str] = field(default_factory=dict)
+
+    def person(self, actor: str) -> str:
+        """Return the person's name in bold."""
+        name = "Gatehouse" if actor == BOT else self.people.get(actor, actor)
+        return f"*{text.escape(name, 80)}*"
+
+    def flow(self, sid: object) -> str:
+        """Return a flow's alias, or else its SID."""
+        return f"*{text.escape(self.flows.get(str(sid).upper(), str(sid)), 60)}*"
+
+
+def people_in(entries: Sequence[RecordedEntry]) -> set[str]:
+    """Return everybody whose name the sentences need: actors and approvers."""
+    return {person for entry in entries for person in (entry.actor, *_approvers(entry))}
+
+
+def _approvers(entry: RecordedEntry) -> list[str]:
+    try:
+        return [str(approver) for approver in json.loads(entry.detail)["approvers"]]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return []
+
+
+def audit(entries: Sequence[RecordedEntry], head: str, names: Names) -> Message:
+    """Show the latest entries, newest first, and the hash for `audit verify --head`."""
+    if not entries:
+        return _plain("The audit log is empty.")
+    lines = [_line(entry, names) for entry in entries]
+    footer = (
+        f"Latest hash: {text.code(head)}. Keep it: `gatehouse audit verify --head` then"
+        " detects deleted entries."
+    )
+    chunks = block_kit.paragraphs(lines)[:MOST_CHUNKS]
+    shown = sum(chunk.count("\n") + 1 for chunk in chunks)
+    title = f"*Last {text.count(shown, 'audit entry', 'audit entries')}*"
+    if shown < len(lines):
+        title += " (the most that fits in one message)"
+    fallback = text.cut("\n".join((title, *chunks)), TEXT_CHARACTERS - len(footer) - 1)
+    sections = [block_kit.section(part) for part in (title, *chunks)]
+    return Message(f"{fallback}\n{footer}", (*sections, block_kit.context(footer)))
+
+
+def head_message(position: int, head: str) -> Message:
+    """Show the audit's head, for a later comparison with the database."""
+    entries = text.count(position, "entry", "entries")
+    command = text.code(f"gatehouse audit verify --head {head}")
+    line = (
+        f"Audit: {entries}, head {text.code(head)}. To check later that nothing up to here was"
+        f" changed: {command}"
+    )
+    return Message(line, (block_kit.section(line),))
+
+
+def _plain(markup: str) -> Message:
+    return Message(markup, (block_kit.section(markup),))
+
+
+def _line(entry: RecordedEntry, names: Names) -> str:
+    line = f"• #{entry.position} {text.time(entry.at)} – {_sentence(entry, names)}"
+    return text.cut(line, ENTRY_CHARACTERS)
+
+
+def _sentence(entry: RecordedEntry, names: Names) -> str:
+    """Return an entry as a sentence; an entry in an unknown format is shown as stored."""
+    try:
+        return _known(entry, json.loads(entry.detail), names) or _as_it_stands(entry, names)
+    except (ValueError, ArithmeticError, KeyError, TypeError, AttributeError, RecursionError):
+        return _as_it_stands(entry, names)
+
+
+def _as_it_stands(entry: RecordedEntry, names: Names) -> str:
+    event = f"{text.escape(entry.action, 64)} {text.escape(entry.subject, 80)}"
+    return f"{names.person(entry.actor)}: {event} {text.code(entry.detail, DETAIL_CHARACTERS)}"
+
+
+def _known(entry: RecordedEntry, detail: Mapping[str, Any], names: Names) -> str | None:
+    actor, topic = names.person(entry.actor), entry.action.partition(".")[0]
+    if topic == "request":
+        return _request(entry, detail, actor, names)
+    if topic in {"flow", "grant"}:
+        return _list(entry, detail, names)
+    if topic == "preset":
+        return _preset(entry, detail, actor)
+    return _other(entry, detail, actor)
+
+
+def _preset(entry: RecordedEntry, detail: Mapping[str, Any], actor: str) -> str:
+    name = text.code(f"@{entry.subject}", 60)
+    if entry.action == "preset.deleted":
+        return f"{actor} deleted the preset {name} ({_identities(detail['before'])})"
+    before = f" (before: {_identities(detail['before'])})" if detail["before"] else ""
+    return f"{actor} saved the preset {name}: {_identities(detail['after'])}{before}"
+
+
+def _request(
+    entry: RecordedEntry, detail: Mapping[str, Any], actor: str, names: Names
+) -> str | None:
+    reference = f"(request {text.code(entry.subject[:8])})"
+    reason = f": {text.escape(detail['reason'], 160)}" if detail.get("reason") else ""
+    verb = entry.action.partition(".")[2]
+    if verb == "expired":
+        why = "as its access would be over" if detail.get("is_over") else "without a decision"
+        return f"A request expired {why} {reference}"
+    if verb == "refused":
+        return f"{actor} couldn't {text.escape(detail['act'], 20)} a request {reference}{reason}"
+    change = _request_change(verb, detail, actor, names)
+    return f"{change} {reference}{reason}" if change else None
+
+
+BY_ITSELF = {
+    "failed": "failed",
+    "started": "started at its time",
+    "approved_by_rule": "was approved by a rule",
+    "asked_again": "was put to approvers again, as it would do something else by now",
+    "escalated": "waited too long and was escalated",
+}
+
+
+def _request_change(verb: str, detail: Mapping[str, Any], actor: str, names: Names) -> str | None:
+    flow = names.flow(detail["flow"])
+    if verb in BY_ITSELF:
+        return f"A change to {flow} {BY_ITSELF[verb]}"
+    if verb in {"applied", "applied_in_part"}:
+        approvers = [names.person(approver) for approver in detail["approvers"]]
+        by = f"approved by {', '.join(approvers)}" if approvers else "without approval"
+        change = _change(detail, flow, ("added", "removed")) or f"had nothing to change on {flow}"
+        rest = "" if verb == "applied" else "; the rest of the change failed"
+        return f"Gatehouse {change}, {by}{rest}"
+    if verb in {"created", "created_without_approval"}:
+        change = _change(detail, flow, ("add", "remove")) or f"change end dates on {flow}"
+        return f"{actor} asked to {change}{'' if verb == 'created' else ' without approval'}"
+    if verb in {"approved", "denied", "cancelled", "retried"}:
+        return f"{actor} {verb} a change to {flow}"
+    return None
+
+
+def _change(detail: Mapping[str, Any], flow: str, verbs: tuple[str, str]) -> str:
+    parts = []
+    if detail["additions"]:
+        parts.append(f"{verbs[0]} {_identities(detail['additions'])} to {flow}")
+    if detail["removals"]:
+        parts.append(f"{verbs[1]} {_identities(detail['removals'])} from {flow}")
+    return " and ".join(parts)
+
+
+def _identities(identities: Sequence[str]) -> str:
+    shown = ", ".join(text.identity(identity, 60) for identity in identities[:IDENTITIES_SHOWN])
+    rest = len(identities) - IDENTITIES_SHOWN
+    return f"{shown} and {rest:,} more" if rest > 0 else shown
+
+
+def _list(entry: RecordedEntry, detail: Mapping[str, Any], names: Names) -> str | None:
+    if entry.action == "grant.ended":
+        gone = " (already removed)" if detail["was_gone"] else ""
+        flow = names.flow(detail["flow"])
+        return f"Access of {text.identity(detail['identity'], 60)} to {flow} ended{gone}"
+    if entry.action == "grant.end_failed":
+        flow, reason = names.flow(detail["flow"]), text.escape(detail["reason"], 160)
+        return f"Access to {flow} expired but couldn't be removed: {reason}"
+    sizes = f"{len(detail['before']):,} → {text.count(len(detail['after']), 'test user')}"
+    flow = names.flow(entry.subject)
+    if entry.action == "flow.changed":
+        return f"The list of {flow} changed: {sizes}"
+    if entry.action == "flow.change_not_found":
+        return f"A change to the list of {flow} didn't arrive: {sizes}"
+    return None
+
+
+def _other(entry: RecordedEntry, detail: Mapping[str, Any], actor: str) -> str | None:
+    subject = text.escape(entry.subject, 80)
+    if entry.action == "permission.refused":
+        permission = _PERMISSIONS.get(entry.subject)
+        wanted = f"permission to {permission}" if permission else "access"
+        return (
+            f"{actor} was refused {wanted} ({text.escape(detail['reason'], 60).replace('_', ' ')})"
+        )
+    if entry.action == "plan.set":
+        before, plan = text.escape(detail["before"], 30), text.escape(detail["plan"], 30)
+        return f"{actor} changed the plan of {subject} from {before} to {plan}"
+    if entry.action == "alert.muted":
+        return f"{actor} muted alerts about {subject} for {text.duration(detail['seconds'])}"
+    if entry.action == "alert.unmuted":
+        return f"{actor} unmuted alerts about {subject}"
+    return None

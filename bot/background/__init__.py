@@ -1,1 +1,0 @@
-"""Machinery that runs beside requests: jobs, the outbox, tasks, one look-up for many askers."""

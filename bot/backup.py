@@ -1,0 +1,260 @@
+"""`gatehouse backup FILE` and `gatehouse restore FILE`: all rows of either database in a file.
+
+The file is gzipped JSON, one object per line: a head, each row with its table, and an end that
+counts the rows and names the audit's head. It can be restored to SQLite and to PostgreSQL.
+"""
+
+import gzip
+import json
+import os
+from collections import deque
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import JSON, Connection, MetaData, Table, text
+
+from bot import __version__
+from bot.errors import DatabaseInUse, DatabaseUnavailable
+from bot.ops.clock import SystemClock
+from bot.store import migrations, tables
+from bot.store.audit import AuditStore
+from bot.store.audit_entry import Verdict
+from bot.store.causes import cause_of
+from bot.store.engine import Database, Transaction
+from bot.store.sqlite import ProcessLock
+
+FORM = 1
+PORTION = 500
+BROKEN, UNUSABLE = 1, 2
+OTHERS = text(
+    "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+    " AND usename = current_user AND pid <> pg_backend_pid()"
+)
+OWNER = text(
+    "SELECT coalesce((SELECT tableowner FROM pg_tables WHERE tablename = 'audit_head'"
+    " AND schemaname = current_schema()), (SELECT pg_get_userbyid(datdba) FROM pg_database"
+    " WHERE datname = current_database()))"
+)
+
+OWN_TABLES = text(
+    "SELECT tablename FROM pg_tables"
+    " WHERE schemaname = current_schema() AND tableowner = current_user"
+)
+
+
+class BackupError(Exception):
+    """A sentence that says why a backup or restore failed."""
+
+
+async def back_up(url: str, path: Path) -> int:
+    """Write every row, from a single point in time, to a new file; return the exit status."""
+    database = Database(url, SystemClock())
+    try:
+        return await _back_up(database, path)
+    except (BackupError, DatabaseUnavailable, OSError) as error:
+        print(_reason(error))
+        return UNUSABLE
+    finally:
+        await database.close()
+
+
+async def _back_up(database: Database, path: Path) -> int:
+    if database.is_absent:
+        raise BackupError(f"There is no database file {database.file}. Check DATABASE_URL.")
+    if path.exists():
+        raise BackupError(f"{path} exists. Name a file that does not.")
+    part = path.with_name(f"{path.name}.part")
+    try:
+        async with database.read_only() as tx:
+            revision = await tx.connection.run_sync(migrations.revision_of)
+            if revision is None:
+                raise BackupError("This database has no tables of Gatehouse.")
+            head = {"gatehouse_backup": FORM, "version": __version__, "revision": revision}
+            head["at"] = (await tx.now()).isoformat()
+            verdict = await AuditStore().verify(tx)
+            end = {"head": verdict.head, "is_intact": verdict.is_intact}
+            rows = await tx.connection.run_sync(_write, part, head, end)
+        part.rename(path)
+    finally:
+        part.unlink(missing_ok=True)
+    print(f"Backed up {rows} rows to {path}. {verdict}")
+    return 0 if verdict.is_intact else BROKEN
+
+
+def _write(connection: Connection, path: Path, head: dict[str, Any], end: dict[str, Any]) -> int:
+    rows = 0
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "wb") as raw, gzip.open(raw, "wt", encoding="ascii") as file:
+        file.write(json.dumps(head) + "\n")
+        for table in _stored_tables(connection):
+            query = table.select().execution_options(yield_per=PORTION)
+            for row in connection.execute(query).mappings():
+                file.write(json.dumps([table.name, dict(row)]) + "\n")
+                rows += 1
+        file.write(json.dumps({"rows": rows, **end}) + "\n")
+        file.flush()
+        os.fsync(raw.fileno())
+    return rows
+
+
+async def restore(url: str, path: Path) -> int:
+    """Replace the database's contents with those of the file; return the exit status."""
+    lock = ProcessLock(url)
+    try:
+        head, end = _examine(path)
+        lock.acquire()
+        try:
+            file = Database(url, SystemClock()).file
+            if file is None:
+                verdict = await _restore_server(url, path, head, end)
+            else:
+                verdict = await _restore_file(file, path, head, end)
+        finally:
+            lock.release()
+    except (BackupError, DatabaseInUse, DatabaseUnavailable, OSError) as error:
+        print(_reason(error))
+        return UNUSABLE
+    print(f"Restored {end['rows']} rows of {head['at']} from {path}. {verdict}")
+    print("Start Gatehouse after a minute, which is what the limit of calls a minute looks back.")
+    return 0 if verdict.is_intact else BROKEN
+
+
+async def _restore_file(
+    file: Path, path: Path, head: dict[str, Any], end: dict[str, Any]
+) -> Verdict:
+    """Build a new database file, then move it into place with the old file's owner."""
+    file = file.resolve()
+    owner = (file if file.exists() else file.parent).stat()
+    new = file.with_name(f"{file.name}.restoring")
+    new.unlink(missing_ok=True)
+    database = Database(f"sqlite:///{new}", SystemClock())
+    try:
+        async with database.migrating() as tx:
+            verdict = await _fill(tx, path, head, end)
+        await database.close()
+        new.chmod(0o600)
+        # The lock file may have been made just now.
+        for made in (new, file.with_name(f"{file.name}.lock")):
+            os.chown(made, owner.st_uid, owner.st_gid)
+        for ending in ("", "-wal", "-shm"):
+            present = file.with_name(f"{file.name}{ending}")
+            if present.exists():
+                present.rename(file.with_name(f"{file.name}.old{ending}"))
+        new.rename(file)
+    finally:
+        await database.close()
+        new.unlink(missing_ok=True)
+    return verdict
+
+
+async def _restore_server(
+    url: str, path: Path, head: dict[str, Any], end: dict[str, Any]
+) -> Verdict:
+    """Replace the tables in one transaction, as the role that owns them."""
+    database = Database(url, SystemClock())
+    try:
+        async with database.migrating() as tx:
+            count = int(await tx.connection.scalar(OTHERS) or 0)
+            if count:
+                raise BackupError(
+                    f"{count} other connections of this user to the database are open. Stop every"
+                    " process of Gatehouse (and a pooler, if there is one between), and try again."
+                )
+            role = (await tx.connection.scalar(OWNER)).replace('"', '""')
+            await tx.connection.exec_driver_sql(f'SET LOCAL ROLE "{role}"')
+            await tx.connection.run_sync(_drop_tables)
+            return await _fill(tx, path, head, end)
+    finally:
+        await database.close()
+
+
+async def _fill(tx: Transaction, path: Path, head: dict[str, Any], end: dict[str, Any]) -> Verdict:
+    """Create the tables of the file's revision, insert its rows and verify the audit."""
+    await tx.connection.run_sync(_insert, path, str(head["revision"]))
+    verdict = await AuditStore().verify(tx)
+    if verdict.is_intact != end["is_intact"] or verdict.head != end["head"]:
+        raise BackupError(f"Nothing was restored: the file was changed. {verdict}")
+    return verdict
+
+
+def _insert(connection: Connection, path: Path, revision: str) -> None:
+    migrations.upgrade_to(connection, revision)
+    by_name = {table.name: table for table in _stored_tables(connection)}
+    for table in by_name.values():
+        connection.execute(table.delete())
+    rows = _rows(path)
+    while portion := list(islice(rows, PORTION)):
+        for name, table in by_name.items():
+            values = [row for of, row in portion if of == name]
+            if values:
+                connection.execute(table.insert(), values)
+    if connection.dialect.name == "postgresql":
+        for table in by_name.values():
+            _continue_numbers(connection, table)
+
+
+def _continue_numbers(connection: Connection, table: Table) -> None:
+    """Make PostgreSQL number new rows after the restored ones."""
+    for column in table.primary_key:
+        if column.server_default is not None:
+            names = {"table": table.name, "column": column.name}
+            query = f'SELECT setval(pg_get_serial_sequence(:table, :column), max("{column.name}"))'
+            connection.execute(text(f'{query} FROM "{table.name}"'), names)
+
+
+def _drop_tables(connection: Connection) -> None:
+    """Drop all tables of the role, including those of newer versions."""
+    names = set(connection.scalars(OWN_TABLES))
+    present = MetaData()
+    present.reflect(connection, only=lambda name, _: name in names)
+    present.drop_all(connection)
+
+
+def _stored_tables(connection: Connection) -> list[Table]:
+    known = {*tables.metadata.tables, *migrations.baseline_tables()}
+    present = MetaData()
+    present.reflect(connection, only=lambda name, _: name in known)
+    for table in present.sorted_tables:
+        for column in table.c:
+            if isinstance(column.type, JSON):
+                column.type = JSON(none_as_null=True)
+    return present.sorted_tables
+
+
+def _examine(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Read the whole file before touching the database; return its head and its end."""
+    lines = _lines(path)
+    head, last = next(lines, None), deque(enumerate(lines), maxlen=1)
+    rows, end = last[0] if last else (0, None)
+    if not isinstance(head, dict) or head.get("gatehouse_backup") != FORM:
+        raise BackupError(f"{path} is not a backup of Gatehouse.")
+    if not isinstance(end, dict) or end.get("rows") != rows:
+        raise BackupError(f"{path} is damaged: its end is missing.")
+    if head["revision"] not in migrations.known_revisions():
+        raise BackupError(
+            f"{path} was made by another version of Gatehouse ({head['version']})."
+            " Restore it with that version."
+        )
+    return head, end
+
+
+def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    return (tuple(line) for line in _lines(path) if isinstance(line, list))
+
+
+def _lines(path: Path) -> Iterator[Any]:
+    try:
+        with gzip.open(path, "rt", encoding="ascii") as file:
+            yield from map(json.loads, file)
+    except (gzip.BadGzipFile, EOFError, ValueError) as error:
+        raise BackupError(f"{path} is damaged, or not a backup of Gatehouse.") from error
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, DatabaseInUse | BackupError):
+        return str(getattr(error, "sentence", error))
+    if isinstance(error, DatabaseUnavailable):
+        return f"{error.sentence} {cause_of(error).sentence}"
+    return f"{getattr(error, 'filename', None) or 'The file'}: {getattr(error, 'strerror', error)}"

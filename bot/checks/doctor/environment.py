@@ -1,0 +1,101 @@
+"""Findings from the settings alone: names that mean nothing, services half set up, weak secrets."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Literal
+
+from yarl import URL
+
+from bot.checks.doctor.findings import Finding, warning
+from bot.ops.secrets import is_loopback
+from bot.settings import AUDIT_KEY_UNUSED, EXAMPLES, Settings, revealed
+from bot.settings.env_file import ENV_FILE
+from bot.settings.names import unknown
+
+SIGNING_SECRET = re.compile(r"[0-9a-f]{32}")
+SIGNING_SECRET_OF_A_STAND_IN = re.compile(r"\S{16,}")
+UNFINISHED = re.compile("…|\\.\\.\\.|changeme|example|<.*>", re.IGNORECASE)
+SETTINGS_OF: Mapping[Literal["flow", "email"], tuple[str, ...]] = {
+    "flow": ("FLOW_BASE_URL", "FLOW_ACCOUNT_SID", "FLOW_AUTH_TOKEN"),
+    "email": ("EMAIL_BASE_URL", "EMAIL_API_KEY"),
+}
+
+
+def examine_environment(settings: Settings, environment: Mapping[str, str]) -> list[Finding]:
+    """Everything that can be told without calling anybody."""
+    names = [ENV_FILE, *(name.upper() for name in Settings.model_fields)]
+    ignored = [
+        warning(
+            name, "setting_unknown", "is no setting of Gatehouse and is ignored. Is it mistyped?"
+        )
+        for name in unknown(environment, names)
+    ]
+    return [*ignored, *_unused(settings), *_metrics(settings), *_secrets(settings)]
+
+
+def _unused(settings: Settings) -> list[Finding]:
+    if settings.audit_key is None:
+        return []
+    return [warning("AUDIT_KEY", "setting_unused", AUDIT_KEY_UNUSED)]
+
+
+def _metrics(settings: Settings) -> list[Finding]:
+    """Warn that callers behind a transparent proxy look like this machine."""
+    if settings.metrics_token is not None or is_loopback(settings.host):
+        return []
+    sentence = (
+        "is not set, so /metrics answers every caller of this machine, and with them a proxy or"
+        " tunnel that hides whom it speaks for. Set it, or forward /slack/events alone."
+    )
+    return [warning("METRICS_TOKEN", "metrics_without_token", sentence)]
+
+
+def half_configured(settings: Settings, service: Literal["flow", "email"]) -> Finding | None:
+    """A service of whose settings some are there and some are not."""
+    missing = settings.missing_for(service)
+    there = [name for name in SETTINGS_OF[service] if name not in missing]
+    if not missing or not there:
+        return None
+    return Finding(
+        service,
+        "half_configured",
+        f"{' and '.join(there)} {'is' if len(there) == 1 else 'are'} set, but"
+        f" {' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing, so its commands"
+        " do not work. Set all of them, or none.",
+    )
+
+
+def _secrets(settings: Settings) -> Iterator[Finding]:
+    """Warn about secrets that may be meant, but are weak; see `bot.settings.secrets`."""
+    for name, value in _named_secrets(settings).items():
+        if value == EXAMPLES.get(name) or UNFINISHED.search(value):
+            yield Finding(name, "example_secret", "is the example, or not filled in. Replace it.")
+    secret = revealed(settings.slack_signing_secret)
+    is_real = not is_loopback(URL(settings.slack_api_url).host)
+    is_formed = SIGNING_SECRET.fullmatch if is_real else SIGNING_SECRET_OF_A_STAND_IN.fullmatch
+    if secret and not is_formed(secret):
+        yield Finding(
+            "SLACK_SIGNING_SECRET",
+            "signing_secret_form",
+            "is not 32 hexadecimal digits, as Slack's are. Copy it from Basic Information.",
+        )
+
+
+def _named_secrets(settings: Settings) -> dict[str, str]:
+    named = {
+        "SLACK_BOT_TOKEN": settings.slack_bot_token,
+        "SLACK_SIGNING_SECRET": settings.slack_signing_secret,
+        "SLACK_APP_TOKEN": settings.slack_app_token,
+        "METRICS_TOKEN": settings.metrics_token,
+        "FLOW_AUTH_TOKEN": settings.flow_auth_token,
+        "EMAIL_API_KEY": settings.email_api_key,
+    }
+    centers = {
+        f"INVENTORY_DATA_CENTERS {name}": center.authtoken
+        for name, center in settings.inventory_data_centers.items()
+    }
+    return {
+        name: secret.get_secret_value()
+        for name, secret in {**named, **centers}.items()
+        if secret is not None
+    }

@@ -1,0 +1,143 @@
+"""`/gatehouse`: who you are, and whether everything works."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from bot.checks.rules.health import Part
+from bot.checks.rules.status import JobCount, ServiceSeen, Status
+from bot.permissions import LEAST_ROLE, Permission, Person, Role
+from bot.slack.messages import block_kit, text
+from bot.slack.messages.message import Message
+
+# The outcomes of service errors, in words.
+FAILURES = {
+    "unreachable": "unreachable",
+    "timeout": "timed out",
+    "redirected": "redirected",
+    "too_large": "too much data",
+    "unreadable": "unreadable response",
+    "not_json": "unreadable response",
+    "wrong_form": "unexpected response",
+    "credentials_refused": "credentials rejected",
+    "permission_missing": "permission missing",
+    "rotating_token": "rotating refresh tokens aren't supported",
+    "rate_limited": "rate limited",
+    "service_refused": "request rejected",
+    "service_failed": "server error",
+    "service_error": "error",
+}
+TITLES = {"oauth": "OAuth"}
+
+
+def whoami(
+    person: Person, may: Callable[[Permission], bool], without_access: str | None = None
+) -> Message:
+    """The answer to `whoami`: the person's roles and permissions.
+
+    `without_access` is the sentence for somebody who can do nothing.
+    """
+    who = f"You are *{text.person(person.name, person.slack_user_id)}*."
+    if without_access:
+        return _message([f"{who} {text.sentence(without_access, 1500)}"])
+    roles = [role for role in Role if role in person.roles]
+    label = "Your roles" if len(roles) > 1 else "Your role"
+    lines = [f"{who} {label}: *{', '.join(roles) or 'none'}*."]
+    if person.doubt:
+        lines.append(f":warning: {text.sentence(person.doubt)}")
+    allowed = [permission for permission in LEAST_ROLE if may(permission)]
+    missing = [permission for permission in LEAST_ROLE if permission not in allowed]
+    if allowed:
+        lines += ["You can:", *(f"• {permission}" for permission in allowed)]
+    if missing:
+        lines += [
+            "You can't:",
+            *(f"• {permission} _({LEAST_ROLE[permission]})_" for permission in missing),
+        ]
+    return _message(lines)
+
+
+def status(report: Status) -> Message:
+    """List problems first, then a line for each part."""
+    jobs = [_jobs(report.jobs)] if report.jobs is not None else []
+    counts = [f"{one.in_words.capitalize()}: {count:,}" for one, count in report.counts.items()]
+    lines = [
+        _verdict(report.troubles),
+        *(f"• {text.escape(trouble.sentence, 500)}" for trouble in report.broken),
+        *(f"• {_failing(seen)}" for seen in report.services if seen.is_failing),
+        f"Gatehouse {report.version}, up {text.duration(report.uptime_seconds)}",
+        f"{report.database} database: {_database_state(report)}",
+        *(_service(name, seen) for name, seen in _by_service(report.services).items()),
+        *([" · ".join(counts)] if counts else []),
+        *jobs,
+    ]
+    return _message(lines)
+
+
+def _database_state(report: Status) -> str:
+    if not report.is_database_well:
+        return "*unreachable*"
+    is_broken = any(trouble.part is Part.DATABASE for trouble in report.broken)
+    return "*cannot be written*" if is_broken else "OK"
+
+
+def _verdict(troubles: Sequence[str]) -> str:
+    if not troubles:
+        return ":white_check_mark: *Everything is working.*"
+    need = "needs" if len(troubles) == 1 else "need"
+    named = text.escape(", ".join(troubles))
+    return f":warning: *{text.count(len(troubles), 'thing')} {need} attention:* {named}."
+
+
+def _by_service(services: Sequence[ServiceSeen]) -> Mapping[str, list[ServiceSeen]]:
+    """Group `inventory (com)`, `inventory (eu)` … by what comes before the parenthesis."""
+    groups: dict[str, list[ServiceSeen]] = {}
+    for seen in services:
+        groups.setdefault(seen.name.partition(" (")[0], []).append(seen)
+    return groups
+
+
+def _service(name: str, group: Sequence[ServiceSeen]) -> str:
+    title = text.escape(TITLES.get(name, name.capitalize()), 80)
+    used = [seen for seen in group if seen.succeeded_at or seen.failed_at]
+    if not used:
+        return f"{title}: not used yet"
+    well = sum(not seen.is_failing for seen in used)
+    state = f"{well} of {len(group)} data centers OK" if len(group) > 1 else _state(used[0])
+    unused = f", {len(group) - len(used)} not used yet" if len(used) < len(group) else ""
+    return f"{title}: {state}{unused} · {_last_success(used)}, {_last_failure(used)}"
+
+
+def _state(seen: ServiceSeen) -> str:
+    return "*failing*" if seen.is_failing else "OK"
+
+
+def _last_success(group: Sequence[ServiceSeen]) -> str:
+    times = [seen.succeeded_at for seen in group if seen.succeeded_at]
+    return f"last success {text.time(max(times))}" if times else "no success yet"
+
+
+def _last_failure(group: Sequence[ServiceSeen]) -> str:
+    failed = [(seen.failed_at, seen) for seen in group if seen.failed_at]
+    if not failed:
+        return "no failures"
+    at, seen = max(failed, key=lambda pair: pair[0])
+    return f"last failure {text.time(at)} ({_why(seen)})"
+
+
+def _failing(seen: ServiceSeen) -> str:
+    name = seen.name[:1].upper() + seen.name[1:]
+    return f"{text.escape(name)}: {_why(seen)}, {_last_success([seen])}"
+
+
+def _why(seen: ServiceSeen) -> str:
+    outcome = seen.failure or "unknown"
+    return text.escape(FAILURES.get(outcome, outcome.replace("_", " ")))
+
+
+def _jobs(count: JobCount) -> str:
+    state = "*late*" if count.late else "on time"
+    return f"Background jobs: {state} ({count.due:,} due, {count.late:,} late)"
+
+
+def _message(lines: Sequence[str]) -> Message:
+    markup = "\n".join(lines)
+    return Message(markup, (block_kit.section(markup),))

@@ -1,0 +1,45 @@
+"""`/gatehouse` text to a command."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from bot.commands import GATEHOUSE
+from bot.slack.parse.words import UNCLEAR, asks_for_help, read_words, refuse_endless
+
+MOST_ENTRIES = 50
+FEW_ENTRIES = 10
+COUNTS = {str(count): count for count in range(1, MOST_ENTRIES + 1)}
+
+
+@dataclass(frozen=True)
+class GatehouseRequest:
+    """A parsed `/gatehouse` command; `count` is the number of audit entries."""
+
+    form: Literal["help", "whoami", "status", "audit"]
+    count: int = FEW_ENTRIES
+
+
+def parse_gatehouse(text: str) -> GatehouseRequest:
+    """Read what was typed after `/gatehouse`; nothing is help.
+
+    Raises:
+        UsageError: It is none of the four.
+    """
+    refuse_endless(text, GATEHOUSE)
+    typed = read_words(text)
+    if not typed or asks_for_help(typed):
+        return GatehouseRequest("help")
+    match [word.keyword for word in typed]:
+        case ["whoami"]:
+            return GatehouseRequest("whoami")
+        case ["status"]:
+            return GatehouseRequest("status")
+        case ["audit"]:
+            return GatehouseRequest("audit")
+        # As it was typed: of a keyword, leading dashes do not count.
+        case ["audit", _] if typed[1].text in COUNTS:
+            return GatehouseRequest("audit", COUNTS[typed[1].text])
+        case ["audit", *_]:
+            sentence = f"How many entries? Choose 1 to {MOST_ENTRIES}."
+            raise GATEHOUSE.misuse(sentence, "audit")
+    raise GATEHOUSE.misuse(UNCLEAR)

@@ -1,1 +1,0 @@
-"""The three services and Slack, over HTTP."""

@@ -1,0 +1,100 @@
+"""The clients that the settings configure, for the bot and its doctor."""
+
+from yarl import URL
+
+from bot.emailkey.client import BASIC_USER, EmailClient
+from bot.ops.clock import Clock
+from bot.ops.redaction import Redactor
+from bot.organizations.client import DataCenterAccess
+from bot.organizations.rules.data_centers import root_of
+from bot.organizations.rules.organization import OrganizationKey
+from bot.quotas.rules.plans import MINUTE_OF_ONE_PERSON, NO_RESERVE, Plan, Reserve
+from bot.quotas.rules.quota import Terms
+from bot.services.credentials import Credential, HeaderToken, QueryToken
+from bot.services.http import TOTAL_SECONDS, ServiceHttp
+from bot.settings import DataCenterSettings, Settings
+from bot.testusers.client import FlowClient
+
+
+def redactor_of(settings: Settings) -> Redactor:
+    """Return a redactor of every configured secret, alone and in HTTP Basic."""
+    redactor = Redactor(settings.secrets())
+    if settings.flow_account_sid and settings.flow_auth_token:
+        token = settings.flow_auth_token.get_secret_value()
+        redactor.add(token, basic_user=settings.flow_account_sid)
+    if settings.email_api_key:
+        redactor.add(settings.email_api_key.get_secret_value(), basic_user=BASIC_USER)
+    return redactor
+
+
+def inventory_access(
+    settings: Settings, http: ServiceHttp, clock: Clock
+) -> dict[str, DataCenterAccess]:
+    """Return the access to each configured data center, in the setting's order."""
+    return {
+        name: DataCenterAccess(
+            URL(center.base_url or root_of(settings.inventory_base_url or "", name)),
+            _credential(settings, name, center, http, clock),
+            settings.inventory_scope,
+        )
+        for name, center in settings.inventory_data_centers.items()
+    }
+
+
+def quota_terms(settings: Settings) -> Terms:
+    """Return the configured plans, and the time limit of a call."""
+
+    def plan_of(key: OrganizationKey) -> Plan:
+        plans = settings.inventory_plans
+        return Plan(plans.get(key.organization_id, settings.inventory_default_plan))
+
+    def reserve_of(key: OrganizationKey) -> Reserve:
+        reserves = settings.inventory_reserve
+        told = reserves.get(str(key)) or reserves.get("*")
+        return NO_RESERVE if told is None else Reserve(told.minute, told.day)
+
+    # A smaller share must not hold up people allowed to send that many commands.
+    paced = settings.commands_per_minute
+    share = max(MINUTE_OF_ONE_PERSON, paced) if paced else None
+    return Terms(plan_of, TOTAL_SECONDS, share, reserve_of)
+
+
+def _credential(
+    settings: Settings, name: str, center: DataCenterSettings, http: ServiceHttp, clock: Clock
+) -> Credential:
+    template = settings.inventory_auth_header
+    if center.oauth is not None:
+        # Loaded only for tokens that expire.
+        from bot.services.oauth import OAuthCredential, OAuthGrant
+
+        grant = OAuthGrant(
+            client_id=center.oauth.client_id,
+            client_secret=center.oauth.client_secret,
+            refresh_token=center.oauth.refresh_token,
+            token_url=URL(center.oauth.token_url),
+        )
+        return OAuthCredential(http, clock, name, grant, template)
+    assert center.authtoken is not None  # noqa: S101 - the settings hold exactly one of the two
+    if settings.inventory_auth == "query":
+        return QueryToken(center.authtoken)
+    return HeaderToken(center.authtoken, template)
+
+
+def flow_client(settings: Settings, http: ServiceHttp) -> FlowClient | None:
+    """Return None while settings are missing (`Settings.missing_for` names them)."""
+    url, account, token = (
+        settings.flow_base_url,
+        settings.flow_account_sid,
+        settings.flow_auth_token,
+    )
+    if url is None or account is None or token is None:
+        return None
+    return FlowClient(http, URL(url), account, token, settings.flow_form_field)
+
+
+def email_client(settings: Settings, http: ServiceHttp) -> EmailClient | None:
+    """Return None while settings are missing (`Settings.missing_for` names them)."""
+    if settings.email_base_url is None or settings.email_api_key is None:
+        return None
+    url = URL(settings.email_base_url)
+    return EmailClient(http, url, settings.email_api_key, settings.email_auth)

@@ -1,0 +1,1 @@
+"""`/emailkey`: checks the email service's API key."""

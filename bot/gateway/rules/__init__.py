@@ -1,0 +1,1 @@
+"""Pure rules of the gateway: rights and requests."""

@@ -1,0 +1,221 @@
+"""Validates requests to the gateway, so that the service behind it reads them the same way.
+
+Servers differ in how they read `..`, escapes, repeated names, and headers that replace the method.
+The gateway refuses an ambiguous request before anything is sent.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from http import HTTPStatus
+from itertools import pairwise
+from urllib.parse import unquote, unquote_plus
+
+from bot.gateway.rules.rights import GatewayRefusal, forbidden, malformed
+
+LONGEST_WAIT_SECONDS = 60
+ORGANIZATION, TOKEN = "organization_id", "authtoken"
+
+Headers = Sequence[tuple[str, str]]
+
+_VISIBLE = re.compile(r"[\x21-\x7e]*")
+# Control characters except the tab, and bytes that aren't text.
+_NOT_SENT = re.compile("[\x00-\x08\x0a-\x1f\ud800-\udfff]")
+_ESCAPE = re.compile(r"%(?![0-9a-fA-F]{2})")
+_ORGANIZATION_ID = re.compile(r"[1-9][0-9]{0,63}", re.ASCII)
+_WAIT = re.compile(r'\s*wait\s*=\s*"?(\d{1,9})"?\s*(?:;.*)?', re.ASCII | re.IGNORECASE)
+
+_NOT_PASSED = frozenset(
+    {
+        # Headers of a single connection (RFC 9110, section 7.6.1).
+        *("connection", "keep-alive", "proxy-connection", "te", "trailer"),
+        *("transfer-encoding", "upgrade", "proxy-authenticate", "proxy-authorization"),
+        # The gateway sets these itself, or the service has no need of them.
+        *("host", "content-length", "expect", "prefer", "authorization", "cookie", "cookie2"),
+        *("set-cookie", "set-cookie2", "forwarded", "via", "x-real-ip", "accept-encoding"),
+    }
+)
+_NOT_PASSED_BEGIN = ("x-forwarded-", "gatehouse-")
+# Servers and proxies that obey these act on something else than the request line.
+_REPLACES_METHOD = frozenset({"xhttpmethodoverride", "xhttpmethod", "xmethodoverride"})
+_REPLACES_ADDRESS = frozenset({"xoriginalurl", "xrewriteurl", "xoriginaluri", "xoriginalhost"})
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The destination of a request: `path` on the service's host and `query`, both as sent.
+
+    The query no longer has the client's token. `organization_id` is None if the query names none;
+    `path_organizations` are named in the path, as in `/organizations/10234695`.
+    """
+
+    data_center: str
+    path: str
+    query: str
+    organization_id: str | None
+    path_organizations: tuple[str, ...]
+
+
+def tokens_of(authorizations: Sequence[str], raw_target: str, schemes: Iterable[str]) -> set[str]:
+    """Return every token of a request: from the header, and from `authtoken` in the query."""
+    tokens = {value for name, value in _parts(_split(raw_target)[1]) if name == TOKEN}
+    tokens = {unquote_plus(value) for value in tokens}
+    for authorization in authorizations:
+        scheme, _, token = authorization.strip().partition(" ")
+        is_known = scheme.casefold() in {known.casefold() for known in schemes}
+        tokens.add(token.strip() if is_known else "")
+    return tokens
+
+
+def target_of(raw_target: str, roots: Mapping[str, str]) -> Target:
+    """Parse the target of the request line.
+
+    Args:
+        raw_target: As sent.
+        roots: The path of each data center's API root.
+
+    Raises:
+        GatewayRefusal: The data center is unknown, or the rest is ambiguous.
+    """
+    path, query = _split(raw_target)
+    if not path.startswith("/") or not _VISIBLE.fullmatch(raw_target) or "#" in raw_target:
+        raise malformed("The address is not a path of visible characters.")
+    data_center, _, rest = path[1:].partition("/")
+    if data_center not in roots:
+        raise GatewayRefusal(
+            HTTPStatus.NOT_FOUND,
+            "not_found",
+            "The path begins with a data center, and this one is not configured here.",
+        )
+    segments = _segments(rest)
+    if not segments:
+        raise malformed(f"The path ends at the data center: /{data_center}/… goes on.")
+    kept, organization_id = _query(query)
+    named = (after for word, after in pairwise(segments) if _squashed(word) == "organizations")
+    path = _on_host(roots[data_center], data_center, segments[0], rest)
+    return Target(data_center, path, kept, organization_id, tuple(named))
+
+
+def _on_host(root: str, data_center: str, first: str, rest: str) -> str:
+    """Return a path under the root, or under the host if it begins like the root.
+
+    Clients therefore only change their host. If the root begins with the data center, as in the
+    sandbox, the client's path has that part already.
+    """
+    parts = [part for part in root.split("/") if part]
+    outside = parts[:1] if len(parts) > 1 and parts[0] == data_center else []
+    is_whole = parts[len(outside) :][:1] == [first]
+    return "/".join(["", *(outside if is_whole else parts), rest])
+
+
+def _split(raw_target: str) -> tuple[str, str]:
+    path, _, query = raw_target.partition("?")
+    return path, query
+
+
+def _segments(path: str) -> list[str]:
+    """Return the path's segments as a server reads them; refuse those that might leave the root."""
+    segments = [_segment(segment) for segment in path.split("/")]
+    if not segments[-1]:
+        segments.pop()
+    if not all(segments):
+        raise malformed("The path has an empty part: two slashes stand side by side.")
+    return segments
+
+
+def _segment(raw: str) -> str:
+    if _ESCAPE.search(raw):
+        raise malformed("The path has a % that begins no escape.")
+    decoded = unquote(raw, errors="replace")
+    if any(sign in "/\\%\ufffd" or not sign.isprintable() for sign in decoded):
+        raise malformed("The path has an escape that could be read as another path.")
+    # Some servers read the text after a semicolon as a parameter, and `..;` as `..`.
+    if decoded.split(";")[0].strip() in {".", ".."}:
+        raise malformed("The path has a part that is . or .., which would lead elsewhere.")
+    return decoded
+
+
+def _parts(query: str) -> list[tuple[str, str]]:
+    pairs = (part.partition("=") for part in query.split("&") if part)
+    return [(name, value) for name, _, value in pairs]
+
+
+def _query(query: str) -> tuple[str, str | None]:
+    """Return the query without the token, and the organization that it names."""
+    _require_plain_names(query)
+    named = dict(_parts(query)).get(ORGANIZATION)
+    kept = [part for part in query.split("&") if part.partition("=")[0] != TOKEN]
+    return "&".join(kept), None if named is None else _organization_id(named)
+
+
+def _require_plain_names(query: str) -> None:
+    """Refuse the two names that matter if they are repeated or encoded."""
+    # Some servers also split at semicolons.
+    names = [part.partition("=")[0] for part in re.split("[&;]", query)]
+    plain = [name for name, _ in _parts(query)]
+    for matters in (ORGANIZATION, TOKEN):
+        written = [name for name in names if _squashed(name) == _squashed(matters)]
+        if len(written) > 1:
+            raise malformed(f"The query names {matters} more than once.")
+        if written and (written != [matters] or matters not in plain):
+            raise malformed(f"The query has {matters} in another spelling.")
+
+
+def _squashed(name: str) -> str:
+    """Return a name as the most lenient server reads it: unescaped and alphanumeric only."""
+    for _ in range(3):
+        name = unquote_plus(name)
+    before_brackets = re.sub(r"(?<=.)\[.*", "", name, flags=re.DOTALL)
+    return re.sub(r"[^a-z0-9]", "", before_brackets.casefold())
+
+
+def _organization_id(raw: str) -> str:
+    decoded = unquote_plus(raw)
+    if not _ORGANIZATION_ID.fullmatch(decoded):
+        raise malformed("organization_id is not an id: digits, and no zero in front.")
+    return decoded
+
+
+def headers_to_send(headers: Headers) -> list[tuple[str, str]]:
+    """Return the headers to forward to the service.
+
+    Raises:
+        GatewayRefusal: A header would change the organization, method, or address, or can't be
+        sent.
+    """
+    for name, value in headers:
+        _require_plain_header(_squashed(name), value)
+    # A compressed answer could hide the credential.
+    return [*passed_headers(headers), ("Accept-Encoding", "identity")]
+
+
+def _require_plain_header(name: str, value: str) -> None:
+    if name in _REPLACES_METHOD:
+        raise forbidden("A header would replace the method. Use the method itself.")
+    if name in _REPLACES_ADDRESS:
+        raise malformed("A header would replace the address.")
+    if _squashed(ORGANIZATION) in name:
+        raise malformed("A header names an organization. Use organization_id in the query.")
+    if _NOT_SENT.search(value):
+        raise malformed("A header has characters that cannot be sent on.")
+
+
+def passed_headers(headers: Headers) -> list[tuple[str, str]]:
+    """Return the headers of a request or an answer that are passed on."""
+    connection = (value for name, value in headers if name.casefold() == "connection")
+    named = {word.strip().casefold() for value in connection for word in value.split(",")}
+    stopped = _NOT_PASSED | named
+    return [
+        (name, value)
+        for name, value in headers
+        if name.casefold() not in stopped and not name.casefold().startswith(_NOT_PASSED_BEGIN)
+    ]
+
+
+def seconds_to_wait(preferences: Sequence[str]) -> float:
+    """Return how many seconds a client waits, from `Prefer: wait=N` (RFC 7240); 0 without it."""
+    matches = (
+        _WAIT.fullmatch(preference) for value in preferences for preference in value.split(",")
+    )
+    wanted = next((int(match[1]) for match in matches if match), 0)
+    return float(min(wanted, LONGEST_WAIT_SECONDS))

@@ -1,0 +1,321 @@
+"""Queues the gateway's clients: one line per organization and process.
+
+Each line is owned by a task, which alone asks the ledger, grants, declines, and removes calls. A
+waiting call is just a future, so the line stays consistent however the call leaves. The next call
+is that of the client with the fewest slots of the current minute; among equals, the oldest.
+
+A decline of the ledger is remembered until the time that it named, at most for a second, because
+another process, a new plan, or a probe may change it.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+
+import structlog
+from cachetools import LRUCache
+
+from bot.errors import GatehouseError
+from bot.ops.clock import Clock
+from bot.ops.watchdog import Watchdog
+from bot.organizations.quota_guard import CallPermit
+from bot.organizations.rules.organization import OrganizationKey
+from bot.quotas.declines import as_error
+from bot.quotas.guard import Guard
+from bot.quotas.rules.quota import Blocked, Full, LimitKind, Scope
+from bot.quotas.store import quota_use
+from bot.quotas.store.ledger import NotNow, Reservation
+from bot.services.rules.calls import GATEWAY, CallCause
+from bot.store.engine import Database
+from bot.tasks import Tasks
+
+log = structlog.get_logger(__name__)
+
+# Interval for checking that a waiting client is still connected.
+LOOK_SECONDS = 0.5
+BELIEVED_SECONDS = 1.0
+# Poll, because calls that end in other processes free their place unnoticed.
+BUSY_SECONDS = 0.1
+AFTER_FREE_SECONDS = 0.002
+# A line moves at least every half second; this leaves time for a slow database.
+LONGEST_STANDSTILL_SECONDS = 30.0
+MOST_REMEMBERED = 10_000
+
+
+class ClientGone(GatehouseError):
+    """The client closed its connection before its call was sent."""
+
+    outcome = "client_gone"
+
+
+class Stopping(GatehouseError):
+    """The program is stopping and dismisses waiting calls."""
+
+    outcome = "stopping"
+
+
+@dataclass(frozen=True)
+class Wait:
+    """A call that waits for its turn, for a limited number of seconds."""
+
+    key: OrganizationKey
+    client: str
+    seconds: float
+    is_gone: Callable[[], bool] = lambda: False
+
+
+@dataclass(frozen=True)
+class _Decline:
+    """A decline by the ledger and its expiry, by this process's clock."""
+
+    answer: NotNow
+    at: float
+    until: float
+
+    @property
+    def is_for_the_day(self) -> bool:
+        reason = self.answer.reason
+        return isinstance(reason, Full) and reason.kind is LimitKind.DAY
+
+    @property
+    def ends_with_a_call(self) -> bool:
+        reason = self.answer.reason
+        is_concurrent = isinstance(reason, Full) and reason.kind is LimitKind.CONCURRENT
+        return is_concurrent or (isinstance(reason, Full) and reason.scope is Scope.CLIENT)
+
+    def error(self, key: OrganizationKey, now: float) -> GatehouseError:
+        return as_error(replace(self.answer, now=self.answer.now + now - self.at), key)
+
+
+@dataclass(eq=False)
+class _Waiter:
+    wait: Wait
+    deadline: float
+    granted: "asyncio.Future[Reservation]"
+    decline: _Decline | None = None
+
+    def fail(self, error: Exception) -> None:
+        if not self.granted.done():
+            self.granted.set_exception(error)
+
+
+@dataclass(eq=False)
+class _Line:
+    key: OrganizationKey
+    waiters: list[_Waiter] = field(default_factory=list)
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+class Turns:
+    """Gives clients their turns.
+
+    Args:
+        guard: Asks the ledger, and settles granted calls.
+        database: Counts the slots of each client.
+        clock: Times pauses and waiting calls.
+        shares: Each client's share by name.
+        tasks: Run the tasks that own lines.
+        watchdog: Detects a line that doesn't move.
+    """
+
+    def __init__(
+        self,
+        guard: Guard,
+        database: Database,
+        clock: Clock,
+        shares: Mapping[str, float],
+        tasks: Tasks,
+        watchdog: Watchdog,
+    ) -> None:
+        self._guard = guard
+        self._database = database
+        self._clock = clock
+        self._shares = dict(shares)
+        self._tasks = tasks
+        self._watchdog = watchdog
+        self._lines: dict[OrganizationKey, _Line] = {}
+        # By organization, and also by client if only the client's share is used up.
+        self._declines: LRUCache[tuple[OrganizationKey, str | None], _Decline] = LRUCache(
+            MOST_REMEMBERED
+        )
+        self._is_stopping = False
+        # Each line asks for itself, so that no organization waits behind another's queue, and
+        # people still find a database connection.
+        self._asking = asyncio.Semaphore(max(1, database.pool_size // 2))
+
+    @asynccontextmanager
+    async def call(self, wait: Wait) -> AsyncIterator[CallPermit]:
+        """Make a call in its turn.
+
+        Raises:
+            QuotaExhausted, OrganizationBlocked: There was no room in time.
+            ClientGone, Stopping: Nobody waits for the answer anymore.
+            DatabaseUnavailable: Nothing is granted then.
+        """
+        reservation = await self._take(wait)
+        try:
+            async with self._guard.granted(wait.key, _cause(wait.client), reservation) as call:
+                yield call
+        finally:
+            self._call_ended(wait)
+
+    def stop(self) -> None:
+        """Dismiss all waiting calls."""
+        self._is_stopping = True
+        for line in self._lines.values():
+            self._send_away(line)
+
+    @property
+    def waiting(self) -> Counter[str]:
+        """Count this process's waiting calls by client."""
+        lines = self._lines.values()
+        return Counter(waiter.wait.client for line in lines for waiter in line.waiters)
+
+    async def _take(self, wait: Wait) -> Reservation:
+        if wait.is_gone():
+            raise ClientGone("The client closed its connection.")
+        decline, now = self._declined(wait), self._clock.monotonic()
+        if decline is not None and (wait.seconds <= 0 or decline.is_for_the_day):
+            raise decline.error(wait.key, now)
+        granted: asyncio.Future[Reservation] = asyncio.get_running_loop().create_future()
+        self._line_of(wait.key, _Waiter(wait, now + wait.seconds, granted))
+        try:
+            return await granted
+        except asyncio.CancelledError:
+            # Granted just as the client stopped waiting.
+            if not granted.cancelled() and granted.exception() is None:
+                self._tasks.start(self._guard.give_back(granted.result()), "give back")
+            raise
+
+    def _line_of(self, key: OrganizationKey, waiter: _Waiter) -> None:
+        line = self._lines.get(key)
+        if line is None:
+            line = self._lines[key] = _Line(key)
+            self._tasks.start(self._serve(line), f"turns {key}")
+        line.waiters.append(waiter)
+        line.changed.set()
+
+    async def _serve(self, line: _Line) -> None:
+        with self._watchdog.watch(f"gateway line {line.key}", LONGEST_STANDSTILL_SECONDS) as move:
+            try:
+                while line.waiters and not self._is_stopping:
+                    move()
+                    line.changed.clear()
+                    await self._grant(line)
+                    now = self._clock.monotonic()
+                    for waiter in line.waiters:
+                        self._decline_late(waiter, now)
+                    self._tidy(line)
+                    if line.waiters:
+                        await self._until_changed(line, self._pause(line, now))
+            except Exception as error:
+                if not isinstance(error, GatehouseError):
+                    log.exception("turns.broken", key=str(line.key))
+                for waiter in line.waiters:
+                    waiter.fail(error)
+            finally:
+                self._send_away(line)
+                del self._lines[line.key]
+
+    async def _grant(self, line: _Line) -> None:
+        """Grant the calls that fit; those that remain have been declined for now."""
+        used: Counter[str] | None = None
+        while waiter := self._next(line, used or Counter()):
+            if used is None and len({waiter.wait.client for waiter in line.waiters}) > 1:
+                used = await self._used(line.key)
+                continue
+            wait = waiter.wait
+            async with self._asking:
+                result = await self._guard.reserve(
+                    wait.key, _cause(wait.client), self._shares.get(wait.client, 1.0)
+                )
+            if isinstance(result, NotNow):
+                self._remember(wait, result)
+            elif waiter.granted.done():
+                await self._guard.give_back(result)
+            else:
+                waiter.granted.set_result(result)
+                if used is not None:
+                    used[wait.client] += 1
+
+    def _next(self, line: _Line, used: Counter[str]) -> _Waiter | None:
+        """Return the next call, or None if all remaining calls are declined."""
+        self._tidy(line)
+        first: dict[str, _Waiter] = {}
+        for waiter in line.waiters:
+            waiter.decline = self._declined(waiter.wait)
+            if waiter.decline is None:
+                first.setdefault(waiter.wait.client, waiter)
+        return min(first.values(), key=lambda waiter: used[waiter.wait.client], default=None)
+
+    def _tidy(self, line: _Line) -> None:
+        for waiter in line.waiters:
+            if waiter.wait.is_gone():
+                waiter.fail(ClientGone("The client closed its connection."))
+        line.waiters = [waiter for waiter in line.waiters if not waiter.granted.done()]
+
+    async def _used(self, key: OrganizationKey) -> Counter[str]:
+        async with self._asking, self._database.read_only() as tx:
+            return await quota_use.minute_by_client(tx, key)
+
+    def _decline_late(self, waiter: _Waiter, now: float) -> None:
+        decline = waiter.decline
+        if decline is not None and (waiter.deadline <= now or decline.is_for_the_day):
+            waiter.fail(decline.error(waiter.wait.key, now))
+
+    def _remember(self, wait: Wait, answer: NotNow) -> None:
+        reason, now = answer.reason, self._clock.monotonic()
+        is_share = isinstance(reason, Full) and reason.scope is Scope.CLIENT
+        self._declines[wait.key, wait.client if is_share else None] = _Decline(
+            answer, now, now + _seconds_believed(answer)
+        )
+
+    def _declined(self, wait: Wait) -> _Decline | None:
+        now = self._clock.monotonic()
+        known = (self._declines.get((wait.key, client)) for client in (None, wait.client))
+        return next((decline for decline in known if decline and now < decline.until), None)
+
+    def _call_ended(self, wait: Wait) -> None:
+        """Ask again if the answer may have made room sooner than the ledger said."""
+        for client in (None, wait.client):
+            decline = self._declines.get((wait.key, client))
+            if decline is not None and decline.ends_with_a_call:
+                del self._declines[wait.key, client]
+        if wait.key in self._lines:
+            self._lines[wait.key].changed.set()
+
+    def _pause(self, line: _Line, now: float) -> float:
+        times = [waiter.deadline for waiter in line.waiters]
+        times += [waiter.decline.until for waiter in line.waiters if waiter.decline]
+        return min(LOOK_SECONDS, max(0.0, min(times) - now))
+
+    async def _until_changed(self, line: _Line, seconds: float) -> None:
+        changed = asyncio.ensure_future(line.changed.wait())
+        pause = asyncio.ensure_future(self._clock.sleep(seconds))
+        try:
+            await asyncio.wait({changed, pause}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            changed.cancel()
+            pause.cancel()
+            await asyncio.gather(changed, pause, return_exceptions=True)
+
+    def _send_away(self, line: _Line) -> None:
+        for waiter in line.waiters:
+            waiter.fail(Stopping("Gatehouse is being restarted. Nothing was sent."))
+        line.changed.set()
+
+
+def _cause(client: str) -> CallCause:
+    return CallCause(GATEWAY, background=True, client=client)
+
+
+def _seconds_believed(answer: NotNow) -> float:
+    reason = answer.reason
+    if isinstance(reason, Blocked):
+        return min(BELIEVED_SECONDS, max(reason.until - answer.now, BUSY_SECONDS))
+    if reason.kind is LimitKind.CONCURRENT:
+        return BUSY_SECONDS
+    free_in = (reason.free_at or answer.now) - answer.now
+    return min(BELIEVED_SECONDS, max(free_in, 0.0) + AFTER_FREE_SECONDS)

@@ -1,0 +1,160 @@
+"""The Home tab: requests waiting for a person, their own requests, and the limits."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from bot.approvals.rules.approval import State
+from bot.home.rules import HomeContent, OpenBlock
+from bot.quotas.messages.ratelimits import MARKS
+from bot.quotas.rules.quota import LimitKind
+from bot.quotas.rules.use import OrganizationUse
+from bot.slack.messages import block_kit, ids, text
+from bot.slack.messages.help import ABOUT_TEST_USERS
+from bot.slack.messages.message import SlackBlock
+from bot.testusers.messages import pages
+from bot.testusers.messages.buttons import decision_buttons
+from bot.testusers.messages.own import group_blocks
+from bot.testusers.messages.phrases import Show, change_of, in_full, masked, reason_of
+from bot.testusers.rules.requests import Request
+
+WAITING, OWN, LIMITS = "Waiting for you", "Your requests", "Limits"
+ENDING_SHOWN = 10
+MORE_ACCESS = "`/testusers mine` shows everybody you requested access for."
+MORE_REQUESTS = "`/testusers requests` shows all of them."
+WORDS = {
+    LimitKind.MINUTE: "this minute",
+    LimitKind.DAY: "today",
+    LimitKind.CONCURRENT: "at once",
+}
+STATES = {
+    State.PENDING: ":hourglass: Waiting for approval",
+    State.SCHEDULED: ":calendar: Approved, starts later",
+    State.APPLYING: ":gear: Approved, updating the list",
+    State.APPLIED: ":white_check_mark: Applied",
+    State.FAILED: ":x: Failed",
+    State.DENIED: ":no_entry: Denied",
+    State.CANCELLED: ":wastebasket: Cancelled",
+    State.EXPIRED: ":alarm_clock: Expired",
+}
+
+
+def home(content: HomeContent, approvals_channel: str) -> dict[str, Any]:
+    """Return the Home tab of a person with a role."""
+    show = in_full if content.sees_identities else masked
+    return _view(
+        [
+            block_kit.actions(*_shortcuts(content)),
+            block_kit.header(WAITING),
+            *_waiting(content, approvals_channel, show),
+            block_kit.header(OWN),
+            *_own(content, show),
+            *_ending(content, show),
+            block_kit.header(LIMITS),
+            *_limits(content),
+        ]
+    )
+
+
+def sentence(reason: str) -> dict[str, Any]:
+    """Return the Home tab of a person without access: a sentence that says why."""
+    return _view([block_kit.section(text.sentence(reason, 1000))])
+
+
+def _view(shown: Sequence[SlackBlock]) -> dict[str, Any]:
+    return {"type": "home", "blocks": [dict(block) for block in shown]}
+
+
+def _shortcuts(content: HomeContent) -> list[SlackBlock]:
+    change = block_kit.button("Change test users", ids.HOME_TESTUSERS, "home", style="primary")
+    return [
+        *([change] if content.asks_changes else []),
+        block_kit.button("Organizations", ids.HOME_ORGS, "home"),
+        block_kit.button("Rate limits", ids.HOME_RATELIMITS, "home"),
+    ]
+
+
+def _waiting(content: HomeContent, approvals_channel: str, show: Show) -> list[SlackBlock]:
+    if not content.waiting:
+        return [block_kit.context("Nothing is waiting for you.")]
+    shown: list[SlackBlock] = []
+    for row in content.waiting:
+        _, body = pages.waiting(row, approvals_channel, show)
+        shown += body
+    left = content.waiting_total - len(content.waiting)
+    return [*shown, *([block_kit.context(f"And {left} more. {MORE_REQUESTS}")] if left else [])]
+
+
+def _own(content: HomeContent, show: Show) -> list[SlackBlock]:
+    if not content.own:
+        return [
+            block_kit.context(
+                "You have no open requests, and none decided in the last 7 days.", ABOUT_TEST_USERS
+            )
+        ]
+    return [_request(request, show, cancels=content.cancels) for request in content.own]
+
+
+def _request(request: Request, show: Show, *, cancels: bool) -> SlackBlock:
+    in_part = " in part" if request.has_failed_in_part else ""
+    state = f"{STATES[request.state]}{in_part}{_by(request)}{_why(request, show)}"
+    asked = f"asked {text.time(request.created_at)}"
+    markup = f"{state}\n{_capital(change_of(request, show))} · {asked}"
+    if request.state not in {State.PENDING, State.SCHEDULED} or not cancels:
+        return block_kit.section(markup)
+    (cancel,) = decision_buttons(request, decides=False)
+    return block_kit.section(markup, cancel)
+
+
+def _by(request: Request) -> str:
+    decided = {State.APPLIED, State.FAILED, State.DENIED}
+    if request.decided_by is None or request.state not in decided:
+        return ""
+    name = text.escape(request.decided_by.name, 80)
+    if request.requested.without_approval:
+        return f" without approval by {name}"
+    return f" by {name}" if request.state is State.DENIED else f", approved by {name}"
+
+
+def _why(request: Request, show: Show) -> str:
+    words = {
+        State.DENIED: request.progress.denial_reason,
+        State.FAILED: request.progress.failure,
+    }.get(request.state, "")
+    return f": {text.escape(reason_of(request, words, show), 200)}" if words else ""
+
+
+def _capital(words: str) -> str:
+    return words[:1].upper() + words[1:]
+
+
+def _ending(content: HomeContent, show: Show) -> list[SlackBlock]:
+    if not content.ending:
+        return []
+    shown = content.ending[:ENDING_SHOWN]
+    blocks = [group_blocks(group, show, asks=content.asks_changes)[1] for group in shown]
+    left = len(content.ending) - len(shown)
+    return [
+        block_kit.section("*Ending within 24 hours*"),
+        *(block for of_group in blocks for block in of_group),
+        *([block_kit.context(f"And {left:,} more. {MORE_ACCESS}")] if left else []),
+    ]
+
+
+def _limits(content: HomeContent) -> list[SlackBlock]:
+    lines = [_block(block) for block in content.blocks] + [_closest(use) for use in content.closest]
+    if not lines:
+        return [block_kit.context("No organization is blocked or close to a limit.")]
+    return [block_kit.section("\n".join(lines))]
+
+
+def _block(block: OpenBlock) -> str:
+    again = f" Gatehouse tries again {text.time(block.until)}." if block.until else ""
+    name = text.escape(block.name, 80)
+    return f":no_entry: *{name}* ({block.data_center}) is blocked (code {block.code}).{again}"
+
+
+def _closest(use: OrganizationUse) -> str:
+    standing = use.standing
+    kind = max(LimitKind, key=lambda kind: standing.meter(kind).share)
+    where = f"*{text.escape(use.name, 80)}* ({standing.key.data_center})"
+    return f"{MARKS[standing.state]} {where}: {standing.meter(kind)} {WORDS[kind]}"

@@ -1,1 +1,0 @@
-"""Pure values and rules: no I/O, no clock."""

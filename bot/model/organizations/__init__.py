@@ -1,1 +1,0 @@
-"""Organizations of the inventory service, and how they are found."""

@@ -1,1 +1,0 @@
-"""Limits of the inventory service: windows, plans, blocks and forecasts."""

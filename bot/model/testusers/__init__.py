@@ -1,1 +1,0 @@
-"""Test users of flows: changes, approvals and what applying a change means."""

@@ -1,0 +1,75 @@
+"""The Slack request being handled, for its id in logs, stored work and the audit."""
+
+import hashlib
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+
+import structlog
+
+ID_CHARACTERS = 12
+
+
+@dataclass(slots=True)
+class Delivery:
+    """One request from Slack.
+
+    Attributes:
+        digest: The digest of its signature, equal when the request is sent again; "" if repeats
+            are recognised otherwise or can't occur.
+        is_first: True if no process has handled it before; None until checked.
+    """
+
+    digest: str
+    is_first: bool | None = None
+
+
+_current: ContextVar[Delivery | None] = ContextVar("delivery", default=None)
+
+
+@contextmanager
+def following(signature: str = "") -> Iterator[None]:
+    """Make a Slack request the current one, also for tasks started in the block."""
+    digest = hashlib.sha256(signature.encode()).hexdigest() if signature else ""
+    token = _current.set(Delivery(digest))
+    try:
+        with following_again(digest[:ID_CHARACTERS] or new_delivery_id()):
+            yield
+    finally:
+        _current.reset(token)
+
+
+@contextmanager
+def following_again(*ids: str) -> Iterator[None]:
+    """Resume work stored for earlier requests, under their ids; skip those without one."""
+    before = delivery_id()
+    now_following(*ids)
+    try:
+        yield
+    finally:
+        structlog.contextvars.unbind_contextvars("request_id")
+        now_following(before)
+
+
+def now_following(*ids: str) -> None:
+    """Set the current requests until the end of `following_again`."""
+    known = sorted(set(filter(None, ids)))
+    if known:
+        structlog.contextvars.bind_contextvars(request_id=",".join(known))
+
+
+def current() -> Delivery | None:
+    """Return the request being handled, if any."""
+    return _current.get()
+
+
+def delivery_id() -> str:
+    """Return the current request's id, as the log shows it; "" for none."""
+    return str(structlog.contextvars.get_contextvars().get("request_id", ""))
+
+
+def new_delivery_id() -> str:
+    """Return an id for unsigned work."""
+    return uuid.uuid4().hex[:ID_CHARACTERS]

@@ -1,0 +1,1 @@
+"""Organizations: the listing client, the directory, `/orgs`."""

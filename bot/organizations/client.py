@@ -1,0 +1,150 @@
+"""The inventory service: lists each data center's organizations, with a grant for each call."""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from http import HTTPStatus
+
+from pydantic import BaseModel, ConfigDict
+from yarl import URL
+
+from bot.errors import NotConfigured
+from bot.organizations.quota_guard import CallPermit, QuotaGuard
+from bot.organizations.rules.organization import Organization, OrganizationKey
+from bot.services.calls import Answer, Attempt, ServiceCall
+from bot.services.credentials import Credential, Signed
+from bot.services.errors import CredentialsRefused, RateLimited
+from bot.services.failures import json_of, model_of, refused_by_code
+from bot.services.http import ServiceHttp
+from bot.services.rules.calls import CallCause
+from bot.services.rules.reported import ReportedLimits
+
+LISTING_SCOPE = "ServiceInventory.settings.READ"
+ADVICE: Mapping[int, str] = {
+    HTTPStatus.UNAUTHORIZED: "Replace the data center's credential in INVENTORY_DATA_CENTERS.",
+    HTTPStatus.NOT_FOUND: "The address of the data center is probably wrong.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class DataCenterAccess:
+    """Access to a data center: its API root, and the scope that an OAuth token needs."""
+
+    root: URL
+    credential: Credential
+    scope: str = LISTING_SCOPE
+
+
+class _Envelope(BaseModel):
+    model_config = ConfigDict(strict=True)
+
+    code: int
+
+
+class _Listing(_Envelope):
+    organizations: list[Organization]
+
+
+class InventoryClient:
+    """Lists organizations. Every attempt at a call is granted by `guard` before it is sent."""
+
+    def __init__(
+        self, http: ServiceHttp, guard: QuotaGuard, access: Mapping[str, DataCenterAccess]
+    ) -> None:
+        self._http = http
+        self._guard = guard
+        self._access = dict(access)
+
+    @property
+    def data_centers(self) -> tuple[str, ...]:
+        """Return the configured data centers in the order of the settings."""
+        return tuple(self._access)
+
+    async def organizations(
+        self, key: OrganizationKey, cause: CallCause
+    ) -> tuple[Organization, ...]:
+        """Return all organizations of the key's data center, in the service's order.
+
+        Returns the same tuple object for an identical answer, so that ten thousand aren't parsed
+        again.
+
+        The call names the key's organization and counts against it. Without an organization, it
+        names none and counts against the data center. Only calls for people are retried.
+
+        Raises NotConfigured, QuotaError, DatabaseUnavailable, or a ServiceError.
+        """
+        access = self._access.get(key.data_center)
+        if access is None:
+            name = f"the inventory service ({key.data_center})"
+            raise NotConfigured(name, ["INVENTORY_DATA_CENTERS"])
+        signed = await access.credential.sign()
+        try:
+            return await self._list(access, key, cause, signed)
+        except CredentialsRefused:
+            renewed = await access.credential.renewed(signed)
+            # A background call isn't retried; the next one uses the new credential.
+            if renewed is None or not cause.is_for_people:
+                raise
+        return await self._list(access, key, cause, renewed)
+
+    async def _list(
+        self, access: DataCenterAccess, key: OrganizationKey, cause: CallCause, signed: Signed
+    ) -> tuple[Organization, ...]:
+        naming = {"organization_id": key.organization_id} if key.organization_id else {}
+        call = ServiceCall(
+            service="inventory",
+            label=f"the inventory service ({key.data_center})",
+            method="GET",
+            url=access.root / "organizations",
+            params={**naming, **signed.params},
+            headers=signed.headers,
+            data_center=key.data_center,
+            advice={**ADVICE, HTTPStatus.FORBIDDEN: f"Listing needs the scope {access.scope}."},
+        )
+        return await self._http.request(
+            call,
+            partial(organizations_in, call),
+            lambda: self._granted(key, cause),
+            retried=cause.is_for_people,
+        )
+
+    @asynccontextmanager
+    async def _granted(self, key: OrganizationKey, cause: CallCause) -> AsyncIterator[Attempt]:
+        async with self._guard.call(key, cause) as grant:
+            try:
+                yield _GrantedAttempt(grant)
+            except RateLimited as refusal:
+                await grant.refused(refusal)
+                raise
+
+
+def organizations_in(call: ServiceCall, answer: Answer) -> tuple[Organization, ...]:
+    """Return the organizations in the answer of a listing.
+
+    Raises:
+        ResponseUnreadable: The answer has another format.
+        ServiceError: The answer's code is not 0.
+    """
+    sent = json_of(call, answer)
+    code = model_of(call, sent, _Envelope).code
+    if code != 0:
+        raise refused_by_code(call, answer.status, code)
+    return tuple(model_of(call, sent, _Listing).organizations)
+
+
+class _GrantedAttempt:
+    """Reports the response headers, and the limits in them, to the grant."""
+
+    def __init__(self, grant: CallPermit) -> None:
+        self._grant = grant
+
+    def may_send(self) -> bool:
+        return self._grant.may_send()
+
+    async def responded(self, status: int, headers: Mapping[str, str]) -> None:
+        await self._grant.responded()
+        reported = ReportedLimits.from_headers(headers)
+        # The limits of a 429 go with the refusal.
+        if reported is not None and status != HTTPStatus.TOO_MANY_REQUESTS:
+            await self._grant.reported(reported)

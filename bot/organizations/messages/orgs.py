@@ -1,0 +1,249 @@
+"""`/orgs`: the list, one organization, and data centers that couldn't be listed."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bot.commands import ORGS
+from bot.organizations.messages import data_centers
+from bot.organizations.rules.directory import DataCenterReport, Directory, Place
+from bot.paging import page_count
+from bot.permissions import Permission
+from bot.slack.messages import block_kit, ids, paging, text
+from bot.slack.messages.message import Message, SlackBlock
+
+PAGE = 15
+FILTER_CHARACTERS = 200
+HEADINGS = ("Name", "ID", "State", "Data center", "Currency", "Zone")
+# A section holds 3,000 characters, which is enough for seven escaped fields.
+FIELD_CHARACTERS, FIELD_MARKUP = 350, 400
+
+
+@dataclass(frozen=True)
+class OrgsPage:
+    """The part of the list to show: the filter as typed, and the page, from 0."""
+
+    words: str = ""
+    page: int = 0
+
+    def value(self) -> str:
+        """Return the page as a button's value."""
+        return json.dumps({"q": self.words[:FILTER_CHARACTERS], "p": self.page}, ensure_ascii=False)
+
+    @classmethod
+    def of(cls, value: str) -> "OrgsPage":
+        """Parse a button's value; an unreadable value gives the first page of everything."""
+        try:
+            data = json.loads(value)
+            return cls(str(data["q"])[:FILTER_CHARACTERS], paging.page_in(data))
+        except (ValueError, KeyError, TypeError, RecursionError):
+            return cls()
+
+
+class Pages:
+    """Caches the pages of the newest directory, because many people ask for the same ones."""
+
+    def __init__(self) -> None:
+        self._directory: Directory | None = None
+        self._made: dict[tuple[int, bool], Message] = {}
+
+    def listing(self, directory: Directory, wanted: OrgsPage, *, may_refresh: bool) -> Message:
+        """Return the page, from the cache unless people filter."""
+        if wanted.words:
+            return listing(directory, wanted, may_refresh=may_refresh)
+        if directory is not self._directory:
+            self._directory, self._made = directory, {}
+        # Cache by the page actually shown, because a forged button may ask for any other.
+        page = min(wanted.page, page_count(len(directory.places), PAGE) - 1)
+        key = (page, may_refresh)
+        if key not in self._made:
+            self._made[key] = listing(directory, OrgsPage(page=page), may_refresh=may_refresh)
+        return self._made[key]
+
+
+def listing(directory: Directory, wanted: OrgsPage, *, may_refresh: bool) -> Message:
+    """Show a page of the matching organizations, and the data centers with problems."""
+    found = directory.matching(wanted.words) if wanted.words else directory.places
+    pages = page_count(len(found), PAGE)
+    page = min(wanted.page, pages - 1)
+    shown = found[page * PAGE : (page + 1) * PAGE]
+    summary = _summary(found, directory, wanted.words, may_refresh=may_refresh)
+    return Message(
+        _fallback(summary, shown, directory.failures),
+        (
+            block_kit.section(summary),
+            *map(block_kit.section, data_centers.problems(directory.failures)),
+            *([block_kit.table([HEADINGS, *map(_row, shown)])] if shown else []),
+            block_kit.context(_where(page, pages, directory)),
+            *_controls(shown, OrgsPage(wanted.words, page), pages, may_refresh=may_refresh),
+        ),
+    )
+
+
+def _summary(found: Sequence[Place], directory: Directory, words: str, *, may_refresh: bool) -> str:
+    centers = sum(report.listing is not None for report in directory.reports)
+    if not centers and directory.reports:
+        # A data center that couldn't be listed may have matches too.
+        return "*No organizations could be loaded.*"
+    where = f"in {text.count(centers, 'data center')}"
+    if not words:
+        return f"*{text.count(len(found), 'organization')}* {where}"
+    matched = text.code(words, FILTER_CHARACTERS)
+    if not found:
+        # The first word may be a misspelled `show` or `refresh`.
+        command = ORGS.only(lambda needed: may_refresh or needed is not Permission.REFRESH)
+        usage, example = text.code(command.usage()), text.code(command.example("show"))
+        how = f"Usage: {usage}\nExample: {example}"
+        everyone = f"`/orgs` lists all {len(directory.places):,} {where}."
+        return f"No organization matches {matched}. {everyone}\n{how}"
+    return f"*{text.count(len(found), 'organization')}* matching {matched} {where}"
+
+
+def _row(place: Place) -> tuple[str, ...]:
+    organization = place.organization
+    return (
+        _marked_name(place),
+        organization.organization_id,
+        state(place),
+        place.data_center,
+        organization.currency_code or "",
+        organization.time_zone or "",
+    )
+
+
+def _marked_name(place: Place) -> str:
+    name = text.shorten(place.organization.name, 60)
+    return f"{name} (default)" if place.organization.is_default_org else name
+
+
+def state(place: Place) -> str:
+    """Return `active` or `inactive`."""
+    return "active" if place.organization.is_org_active else "inactive"
+
+
+def _where(page: int, pages: int, directory: Directory) -> str:
+    times = [report.listing.fetched_at for report in directory.reports if report.listing]
+    as_of = f"Updated {text.time(min(times))}" if times else "Not loaded yet"
+    turning = f"Page {page + 1} of {pages:,} · " if pages > 1 else ""
+    search, details = text.code("/orgs <text>"), text.code("/orgs show <id or name>")
+    return f"{turning}{as_of} · {search} to search · {details} for details"
+
+
+def _controls(
+    shown: Sequence[Place], wanted: OrgsPage, pages: int, *, may_refresh: bool
+) -> list[SlackBlock]:
+    elements: list[SlackBlock] = []
+    if shown:
+        # Keyed by value, because Slack refuses a menu with duplicates.
+        by_value = {_option_value(place): _option(place) for place in shown}
+        options = [(label, value) for value, label in by_value.items()]
+        elements.append(block_kit.select("Open an organization …", ids.ORGS_SHOW, options))
+    elements += paging.turns(
+        ids.ORGS_PAGE, wanted.page, pages, lambda to: OrgsPage(wanted.words, to).value()
+    )
+    if may_refresh:
+        elements.append(block_kit.button("Refresh", ids.ORGS_REFRESH, wanted.value()))
+    return [block_kit.actions(*elements)] if elements else []
+
+
+def _option(place: Place) -> str:
+    return f"{text.shorten(place.organization.name, 50)} ({place.data_center})"
+
+
+def _option_value(place: Place) -> str:
+    path = f"{place.data_center}/{place.organization.organization_id}"
+    return path[: block_kit.OPTION_VALUE_CHARACTERS]
+
+
+def _fallback(summary: str, shown: Sequence[Place], failures: Sequence[DataCenterReport]) -> str:
+    lines = [summary, *data_centers.problems(failures)]
+    for place in shown:
+        cells = (text.escape(cell, 60) for cell in _row(place) if cell)
+        lines.append(" · ".join(cells))
+    return "\n".join(lines)
+
+
+def one(place: Place, report: DataCenterReport, *, may_check: bool = False) -> Message:
+    """Show every field of an organization: the important ones first, the rest in small print.
+
+    `may_check` adds the button for a real call.
+    """
+    organization = place.organization
+    title = f"*{text.escape(organization.name, 400)}*"
+    main, rest = (_labelled(pairs) for pairs in (_main_fields(place), _other_fields(place)))
+    age = report.listing.fetched_at if report.listing else None
+    footnotes = [f"Updated {text.time(age)}"] if age else []
+    footnotes += data_centers.problems([report]) if report.failure else []
+    steps = [("Rate limits", ids.RATELIMITS_SHOW)]
+    steps += [("Check now", ids.RATELIMITS_CHECK)] if may_check else []
+    return Message(
+        "\n".join([title, *main, *rest]),
+        (
+            block_kit.header(organization.name),
+            block_kit.section("\n".join(main)),
+            block_kit.context(*rest),
+            *([block_kit.context(*footnotes)] if footnotes else []),
+            block_kit.actions(*(block_kit.button(*step, _option_value(place)) for step in steps)),
+        ),
+    )
+
+
+def _labelled(pairs: Sequence[tuple[str, str]]) -> list[str]:
+    return [
+        f"{label}: {text.cut(text.escape(value, FIELD_CHARACTERS), FIELD_MARKUP)}"
+        for label, value in pairs
+    ]
+
+
+def _main_fields(place: Place) -> list[tuple[str, str]]:
+    organization = place.organization
+    return [
+        ("ID", organization.organization_id),
+        ("State", state(place)),
+        ("Data center", place.data_center),
+        ("Contact", organization.contact_name or "–"),
+        ("Email", organization.email or "–"),
+        ("Currency", _currency(place)),
+        ("Time zone", organization.time_zone or "–"),
+    ]
+
+
+def _other_fields(place: Place) -> list[tuple[str, str]]:
+    organization = place.organization
+    precision, month = organization.price_precision, organization.fiscal_year_start_month
+    return [
+        ("Default organization", "yes" if organization.is_default_org else "no"),
+        ("Currency ID", organization.currency_id or "–"),
+        ("Price format", organization.currency_format or "–"),
+        ("Price decimals", "–" if precision is None else str(precision)),
+        ("Language", organization.language_code or "–"),
+        ("Fiscal year starts", "–" if month is None else _month(month)),
+        ("Created", organization.account_created_date or "–"),
+    ]
+
+
+def _currency(place: Place) -> str:
+    organization = place.organization
+    parts = (organization.currency_code, organization.currency_symbol)
+    return " ".join(part for part in parts if part) or "–"
+
+
+MONTHS = [
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+]
+
+
+def _month(number: int) -> str:
+    """Name a month; the service counts from 0, as the specification says of the first month."""
+    return MONTHS[number] if 0 <= number < len(MONTHS) else str(number)

@@ -1,0 +1,50 @@
+"""Parses `/orgs` commands."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from bot.commands import ORGS
+from bot.slack.parse.words import asks_for_help, read_words, recover, refuse_endless
+
+LONGEST_FILTER = 200
+
+
+@dataclass(frozen=True)
+class OrgsRequest:
+    """A parsed command: `words` are the filter, or the ID or name to show."""
+
+    form: Literal["list", "show", "refresh", "help"]
+    words: str = ""
+
+
+def parse_orgs(text: str) -> OrgsRequest:
+    """Parse the text after `/orgs`.
+
+    Raises:
+        UsageError: `show` lacks a name, or the text is too long.
+    """
+    refuse_endless(text, ORGS, "search")
+    words = read_words(text)
+    first = words[0].keyword if words else ""
+    if asks_for_help(words):
+        return OrgsRequest("help")
+    if first == "refresh" and len(words) == 1:
+        return OrgsRequest("refresh")
+    if first != "show":
+        return OrgsRequest("list", _filter(text))
+    if len(words) == 1:
+        raise ORGS.misuse("Which organization?", "show")
+    return OrgsRequest("show", _filter(text[words[0].end :]))
+
+
+def _filter(typed: str) -> str:
+    words = read_words(typed)
+    if len(words) == 1:
+        return _short(words[0].text)
+    return _short(" ".join(recover(typed).split()))
+
+
+def _short(words: str) -> str:
+    if len(words) > LONGEST_FILTER:
+        raise ORGS.misuse(f"That's more than {LONGEST_FILTER} characters.", "search")
+    return words

@@ -1,0 +1,270 @@
+"""The listings of all data centers, and searches in them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from itertools import chain
+
+from rapidfuzz import fuzz, process
+
+from bot.errors import Ambiguous, Meant, NotFound
+from bot.organizations.rules.organization import Organization, OrganizationKey
+from bot.spelling import LIKENESS, folded
+
+CANDIDATES = 10
+# Suggestions for a name that matches nothing.
+MEANT = 3
+CANDIDATE_CHARACTERS = 100
+# A menu's text has at most 75 characters and must contain the ID.
+CHOICE_CHARACTERS = 40
+# Compare only the beginnings of long names.
+COMPARED_CHARACTERS = 40
+
+
+@dataclass(frozen=True)
+class Listing:
+    """The organizations of one data center at `fetched_at`, by the database's clock.
+
+    `digest` and `size` (in bytes) describe the organizations as stored; "" and 0 if they aren't.
+    """
+
+    data_center: str
+    organizations: tuple[Organization, ...]
+    fetched_at: datetime
+    digest: str = ""
+    size: int = 0
+
+    @cached_property
+    def places(self) -> "tuple[Place, ...]":
+        """Return the organizations with their data center, by name."""
+        places = (Place(self.data_center, organization) for organization in self.organizations)
+        return tuple(sorted(places, key=_by_name))
+
+    def place_of(self, organization_id: str) -> "Place | None":
+        """Return the organization with that ID."""
+        return self._by_id.get(organization_id)
+
+    @cached_property
+    def _by_id(self) -> "dict[str, Place]":
+        return {place.organization.organization_id: place for place in reversed(self.places)}
+
+    def representative(self) -> str:
+        """Return the ID for the next listing: the default organization, else the first active."""
+        for organization in self.organizations:
+            if organization.is_default_org:
+                return organization.organization_id
+        active = (
+            organization.organization_id
+            for organization in self.organizations
+            if organization.is_org_active
+        )
+        return next(active, "")
+
+
+@dataclass(frozen=True)
+class DataCenterReport:
+    """A data center's listing, new or old, and its failure, if any.
+
+    Attributes:
+        data_center: Its suffix, such as `com.au`.
+        listing: The last good listing, or None.
+        failure: A sentence, if a later listing failed.
+    """
+
+    data_center: str
+    listing: Listing | None
+    failure: str | None = None
+
+
+@dataclass(frozen=True)
+class Place:
+    """An organization and its data center."""
+
+    data_center: str
+    organization: Organization
+
+    @property
+    def label(self) -> str:
+        """Return the name and location, for menus and suggestions."""
+        return f"{self.organization.name[:CHOICE_CHARACTERS]} ({self.data_center})"
+
+    @cached_property
+    def folded_name(self) -> str:
+        """Return the name, folded for searches."""
+        return folded(self.organization.name)
+
+    @cached_property
+    def folded_id(self) -> str:
+        """Return the ID, folded for searches."""
+        return folded(self.organization.organization_id)
+
+    @cached_property
+    def folded_path(self) -> str:
+        """Return `<data center>/<id>`, folded: an ID may exist in several data centers."""
+        return f"{self.data_center}/{self.folded_id}"
+
+    @cached_property
+    def searchable(self) -> str:
+        """Return name, ID, contact, and currency, folded, on a line each."""
+        organization = self.organization
+        rest = (organization.contact_name, organization.currency_code, organization.currency_symbol)
+        words = (folded(word) for word in rest if word)
+        return "\n".join((self.folded_name, self.folded_id, *words))
+
+    @cached_property
+    def key(self) -> OrganizationKey:
+        """Return the key that its calls count against."""
+        return OrganizationKey(self.data_center, self.organization.organization_id)
+
+
+@dataclass(frozen=True)
+class Directory:
+    """All organizations of all data centers."""
+
+    reports: tuple[DataCenterReport, ...]
+
+    @cached_property
+    def places(self) -> list[Place]:
+        """Return every organization with its data center, by name."""
+        listed = (report.listing.places for report in self.reports if report.listing)
+        return sorted(chain.from_iterable(listed), key=_by_name)
+
+    @cached_property
+    def keys(self) -> list[OrganizationKey]:
+        """Return every organization's key once, in order."""
+        return sorted({place.key for place in self.places})
+
+    @property
+    def failures(self) -> list[DataCenterReport]:
+        """Return the data centers whose last listing failed."""
+        return [report for report in self.reports if report.failure is not None]
+
+    def report_on(self, data_center: str) -> DataCenterReport:
+        """Return a data center's report."""
+        found = (report for report in self.reports if report.data_center == data_center)
+        return next(found, DataCenterReport(data_center, None))
+
+    def matching(self, text: str) -> list[Place]:
+        """Return the organizations with the text in name, ID, contact, or currency, by name."""
+        wanted = folded(text)
+        return [place for place in self.places if wanted and wanted in place.searchable]
+
+    def name_of(self, key: OrganizationKey) -> str:
+        """Return a display name for a key: the organization's name if known."""
+        unnamed = f"Data center {key.data_center} (no organization named)"
+        return self.listed_name(key) or key.organization_id or unnamed
+
+    def listed_name(self, key: OrganizationKey) -> str | None:
+        """Return the listed name, or None if the organization isn't listed."""
+        listing = self.report_on(key.data_center).listing
+        place = listing.place_of(key.organization_id) if listing else None
+        return place.organization.name if place else None
+
+    def find(self, text: str) -> Place:
+        """Return the organization with that ID, `<data center>/<id>`, or name.
+
+        An exact ID wins over an exact name, and that over a part of a name. Case and the invisible
+        marks that phones add are ignored, unless several organizations differ only in them.
+
+        Raises:
+            NotFound: No organization matches.
+            Ambiguous: Several organizations match.
+        """
+        found = self._called(text) or self._called_in_part(text)
+        return self._only(found, text)
+
+    def named(self, text: str) -> Place:
+        """Find an organization to act on: like `find`, but a part of a name isn't enough.
+
+        Raises:
+            NotFound: No organization matches.
+            Ambiguous: Several match, or the text is only a part of a name.
+        """
+        found = self._called(text)
+        if not found and (meant := self._called_in_part(text)):
+            raise _ambiguous(meant, f"“{_shortened(text)}” is only part of a name. It matches")
+        return self._only(found, text)
+
+    def _called(self, text: str) -> list[Place]:
+        wanted = folded(text)
+        if not wanted:
+            return []
+        with_id = [place for place in self.places if wanted in (place.folded_id, place.folded_path)]
+        named = [place for place in self.places if place.folded_name == wanted]
+        exactly = [place for place in named if place.organization.name == text.strip()]
+        return _each_once(with_id or exactly or named)
+
+    def _called_in_part(self, text: str) -> list[Place]:
+        wanted = folded(text)
+        return _each_once(
+            [place for place in self.places if wanted and wanted in place.folded_name]
+        )
+
+    def _only(self, found: Sequence[Place], text: str) -> Place:
+        if not found:
+            raise NotFound(self._nobody(text)).or_rather(*self.meant(text))
+        if len(found) > 1:
+            raise _ambiguous(found, f"“{_shortened(text)}” matches")
+        return found[0]
+
+    def meant(self, text: str) -> list[Meant]:
+        """Return the organizations with the most similar names, as suggestions.
+
+        A name's first word counts as a name too, because people rarely type the whole name.
+        """
+        wanted = folded(text)[:COMPARED_CHARACTERS]
+        names = dict(enumerate(place.folded_name[:COMPARED_CHARACTERS] for place in self.places))
+        firsts = {len(names) + at: name.partition(" ")[0] for at, name in names.items()}
+        near = process.extract(
+            wanted, names | firsts, scorer=fuzz.ratio, score_cutoff=100 * LIKENESS, limit=2 * MEANT
+        )
+        found = _each_once([self.places[at % len(names)] for _, _, at in near])[:MEANT]
+        return [Meant(text, place.key.path, place.label) for place in found]
+
+    def _nobody(self, text: str) -> str:
+        wanted = _shortened(text)
+        unlisted = ", ".join(report.data_center for report in self.failures)
+        hint = f" Some data centers couldn't be loaded: {unlisted}." if unlisted else ""
+        return f"No organization is called “{wanted}”.{hint} /orgs <text> searches by a part of it."
+
+
+def _by_name(place: Place) -> tuple[str, str, str]:
+    return place.folded_name, place.data_center, place.organization.organization_id
+
+
+def _each_once(found: Sequence[Place]) -> list[Place]:
+    """Remove duplicates: a data center may list an organization twice."""
+    return list({place.key: place for place in found}.values())
+
+
+def _ambiguous(found: Sequence[Place], beginning: str) -> Ambiguous:
+    shown = found[:CANDIDATES]
+    is_id_enough = len({place.folded_id for place in found}) == len(found)
+    key = "ID" if is_id_enough else f"data center and ID, as in {shown[0].key.path}"
+    many = f"{len(found):,} organization{'' if len(found) == 1 else 's'}"
+    narrower = " These are the first ten; type more of the name." if len(found) > len(shown) else ""
+    return Ambiguous(
+        f"{beginning} {many}.{narrower}",
+        [_candidate(place, is_id_enough=is_id_enough) for place in shown],
+        {place.key.path: _choice(place) for place in shown},
+        how_to_choose=f"Use the {key}.",
+    )
+
+
+def _candidate(place: Place, *, is_id_enough: bool) -> str:
+    """Return the shortened name with the complete ID, which people type next."""
+    organization = place.organization
+    where = (
+        f"{organization.organization_id}, {place.data_center}" if is_id_enough else place.key.path
+    )
+    return f"{_shortened(organization.name)} ({where})"
+
+
+def _choice(place: Place) -> str:
+    return f"{_shortened(place.organization.name, CHOICE_CHARACTERS)} ({place.key.path})"
+
+
+def _shortened(words: str, limit: int = CANDIDATE_CHARACTERS) -> str:
+    words = words.strip()
+    return words if len(words) <= limit else f"{words[:limit]}…"

@@ -1,1 +1,0 @@
-"""Slash-command text to a typed request, or a usage error."""

@@ -1,0 +1,1 @@
+"""The inventory service's limits: the ledger, the guard, incidents, `/ratelimits`."""

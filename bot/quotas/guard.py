@@ -1,0 +1,387 @@
+"""Guards every inventory call: the shared database grants each call before it is sent.
+
+A grant is reserved before the call and settled after it, in two transactions. A reservation that
+isn't settled keeps its slot until the call's timeout plus a grace period has passed. If the call,
+this process, or the database fails, the bot therefore makes too few calls, never too many.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+from weakref import WeakValueDictionary
+
+import structlog
+
+from bot.errors import DatabaseUnavailable, QuotaError
+from bot.ops.clock import Clock
+from bot.organizations.rules.organization import OrganizationKey
+from bot.quotas.declines import as_error
+from bot.quotas.deferred_writes import DeferredWrites
+from bot.quotas.incidents import Incidents, Refusal
+from bot.quotas.rules.days import reported_day
+from bot.quotas.rules.plans import CallClass
+from bot.quotas.rules.quota import GRACE_SECONDS, Full, LimitKind, Terms
+from bot.quotas.store import accounts
+from bot.quotas.store import ledger as quotas
+from bot.quotas.store.ledger import CallRequest, NotNow, Reservation
+from bot.services.errors import (
+    RateLimited,
+    ResponseTooLarge,
+    ServiceError,
+    ServiceTimeout,
+    ServiceUnreachable,
+)
+from bot.services.rules.calls import PROBE, CallCause
+from bot.services.rules.reported import ReportedLimits
+from bot.store.engine import Database, Transaction
+from bot.tasks import Tasks
+
+log = structlog.get_logger(__name__)
+
+PERSON_WAITS_SECONDS = 2.0
+# Poll, because other processes give permits back without notifying this one.
+LOOK_AGAIN_SECONDS = 0.1
+# A hold starts when the database is asked. A call that starts much later, because the database was
+# slow or this process was suspended, could outlast its hold. Half the grace period allows for that.
+LATEST_SECONDS = GRACE_SECONDS / 2
+# Lower bound of the real time per unit of this process's clock: a time service that corrects a
+# clock gradually can make it run up to a twelfth too fast.
+SURE_SHARE = 0.9
+# A suspended process gets its answer at once on the second try; a slow database stays slow.
+ASKED_TIMES = 2
+TOO_LATE = "The database took too long to answer. Nothing was sent; please try again."
+
+# After these outcomes the service may still be working on the call.
+_UNFINISHED = (ServiceTimeout, ServiceUnreachable, ResponseTooLarge)
+
+
+@dataclass(eq=False)
+class _Line:
+    """The calls waiting for an organization in this process, in order."""
+
+    people: asyncio.Lock = field(default_factory=asyncio.Lock)
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+class Guard:
+    """Grants calls for all processes that share the database.
+
+    Args:
+        database: Stores the ledger; its clock applies.
+        clock: Times pauses and the parts of a call.
+        terms: The plans, and the timeout of a call.
+        incidents: Records refusals by the service, and the outcome of probes.
+        tasks: Run the retries of writing refusals.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        clock: Clock,
+        terms: Terms,
+        incidents: Incidents,
+        tasks: Tasks,
+    ) -> None:
+        self._database = database
+        self._clock = clock
+        self._terms = terms
+        self._incidents = incidents
+        self.name_of: Callable[[OrganizationKey], str | None] = lambda _: None
+        """Returns an organization's name, for the message of a declined call."""
+        self._lines: WeakValueDictionary[OrganizationKey, _Line] = WeakValueDictionary()
+        self._deferred_writes = DeferredWrites(clock, tasks)
+
+    @asynccontextmanager
+    async def call(self, key: OrganizationKey, cause: CallCause) -> AsyncIterator["_Call"]:
+        """Grant one attempt at one call; see `QuotaGuard`.
+
+        A person's call waits up to 2 s for a concurrent slot, and never for the minute or the day.
+        Background calls wait elsewhere: jobs until their next turn, gateway clients in the
+        gateway's queue.
+        """
+        line = self._line_of(key)
+        # Refusals that aren't written yet could change the decision.
+        await self._deferred_writes.done(key)
+        reservation = await self._wait_for(self._request(key, cause), line)
+        async with self.granted(key, cause, reservation) as call:
+            yield call
+
+    async def reserve(
+        self, key: OrganizationKey, cause: CallCause, share: float
+    ) -> Reservation | NotNow:
+        """Ask the ledger once; `share` is a gateway client's share of the clients' part.
+
+        Raises:
+            DatabaseUnavailable: Nothing is granted then.
+        """
+        await self._deferred_writes.done(key)
+        return await self._try(replace(self._request(key, cause), share=share))
+
+    @asynccontextmanager
+    async def granted(
+        self, key: OrganizationKey, cause: CallCause, reservation: Reservation
+    ) -> AsyncIterator["_Call"]:
+        """Yield a reserved call; settle it by its outcome when the block ends."""
+        call = _Call(reservation, self._request(key, cause), self._clock)
+        try:
+            yield call
+        except BaseException as error:
+            await self._end_whatever_comes(call, error)
+            raise
+        else:
+            await self._end_whatever_comes(call, None)
+        finally:
+            self._line_of(key).ended.set()
+
+    async def blocked_for(self, key: OrganizationKey) -> float | None:
+        """Return how many seconds the block lasts; None if the organization isn't blocked.
+
+        Raises:
+            DatabaseUnavailable: The block can't be read.
+        """
+        async with self._database.read_only() as tx:
+            account = await accounts.load(tx, key, self._terms)
+        block = account.blocks.longest if account is not None else None
+        return None if account is None or block is None else block.until - account.now
+
+    def _line_of(self, key: OrganizationKey) -> _Line:
+        line = self._lines.get(key)
+        if line is None:
+            line = self._lines[key] = _Line()
+        return line
+
+    def _request(self, key: OrganizationKey, cause: CallCause) -> CallRequest:
+        return CallRequest(key, cause, class_of(cause), self._terms)
+
+    async def _wait_for(self, request: CallRequest, line: _Line) -> Reservation:
+        if request.call_class is not CallClass.PERSON:
+            result = await self._try(request)
+            if isinstance(result, NotNow):
+                raise self._declined(result, request.key)
+            return result
+        deadline = self._clock.monotonic() + PERSON_WAITS_SECONDS
+        async with self._turn(line.people, PERSON_WAITS_SECONDS):
+            return await self._when_a_line_is_free(request, line, deadline)
+
+    @asynccontextmanager
+    async def _turn(self, people: asyncio.Lock, seconds: float) -> AsyncIterator[None]:
+        """Wait in line, but not too long: a call ahead may itself wait for the database."""
+        if not people.locked():
+            async with people:
+                yield
+            return
+        waiting: asyncio.Task[Any] = asyncio.ensure_future(people.acquire())
+        try:
+            await self._first_of(waiting, seconds)
+            yield
+        finally:
+            waiting.cancel()
+            await asyncio.gather(waiting, return_exceptions=True)
+            if not waiting.cancelled():
+                people.release()
+
+    async def _when_a_line_is_free(
+        self, request: CallRequest, line: _Line, deadline: float
+    ) -> Reservation:
+        while True:
+            line.ended.clear()
+            result = await self._try(request)
+            if isinstance(result, Reservation):
+                return result
+            left = deadline - self._clock.monotonic()
+            if not _is_busy(result) or left <= 0:
+                raise self._declined(result, request.key)
+            await self._pause(line, min(left, LOOK_AGAIN_SECONDS))
+
+    def _declined(self, not_now: NotNow, key: OrganizationKey) -> QuotaError:
+        return as_error(not_now, key, self.name_of(key))
+
+    async def _pause(self, line: _Line, seconds: float) -> None:
+        """Wait until a call of this process ends, at most `seconds`."""
+        ended: asyncio.Task[Any] = asyncio.ensure_future(line.ended.wait())
+        try:
+            await self._first_of(ended, seconds)
+        finally:
+            ended.cancel()
+            await asyncio.gather(ended, return_exceptions=True)
+
+    async def _first_of(self, awaited: "asyncio.Task[Any]", seconds: float) -> None:
+        pause: asyncio.Task[Any] = asyncio.ensure_future(self._clock.sleep(seconds))
+        try:
+            await asyncio.wait({pause, awaited}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            pause.cancel()
+            await asyncio.gather(pause, return_exceptions=True)
+
+    async def _try(self, request: CallRequest) -> Reservation | NotNow:
+        is_probe = request.call_class is CallClass.PROBE
+        # The probe job asks again when the running probe's hold is over.
+        for _ in range(1 if is_probe else ASKED_TIMES):
+            # Use a clock that includes sleep, as the database's clock does.
+            result, began, seconds = await self._reserve(request)
+            if isinstance(result, NotNow):
+                return result
+            if seconds <= LATEST_SECONDS:
+                return replace(result, asked_at=began)
+            # The slot would be free again while the call is still running.
+            await self.give_back(result)
+        raise DatabaseUnavailable(TOO_LATE)
+
+    async def _reserve(self, request: CallRequest) -> tuple[Reservation | NotNow, float, float]:
+        """Ask the ledger; also return the start (by `since_boot`) and duration of the query."""
+        is_probe = request.call_class is CallClass.PROBE
+        opened = self._database.transaction() if is_probe else self._database.autocommit()
+        async with opened as tx:
+            began = self._clock.since_boot()
+            result = await quotas.reserve(tx, request)
+        return result, began, self._clock.since_boot() - began
+
+    async def give_back(self, unused: Reservation) -> None:
+        """Give back an unused reservation; if the database is unavailable, it expires."""
+        with suppress(DatabaseUnavailable):
+            async with self._database.autocommit() as tx:
+                await quotas.give_back(tx, unused)
+
+    async def _end_whatever_comes(self, call: "_Call", error: BaseException | None) -> None:
+        """Settle a call; log a database failure, because the caller can't act on it.
+
+        A failed probe is the exception: its job retries when the outcome couldn't be written.
+        """
+        try:
+            await self._end(call, error)
+        except DatabaseUnavailable as away:
+            log.warning("quota.not_settled", key=str(call.request.key), reason=away.sentence)
+            if call.is_probe and not isinstance(error, asyncio.CancelledError):
+                raise
+
+    async def _end(self, call: "_Call", error: BaseException | None) -> None:
+        if call.refusal is not None:
+            await self._deferred_writes.write(call.request.key, partial(self._write_refusal, call))
+            return
+        is_over = call.is_whole(error) or call.was_never_sent(error)
+        if call.is_probe:
+            await self._end_probe(call, error, is_over=is_over)
+        elif is_over:
+            async with self._database.autocommit() as tx:
+                await self._settle(tx, call, error)
+                await self._note_reported(tx, call)
+
+    async def _settle(self, tx: Transaction, call: "_Call", error: BaseException | None) -> None:
+        if call.was_never_sent(error):
+            await quotas.give_back(tx, call.reservation)
+        else:
+            seconds = call.seconds_since_headers() * SURE_SHARE
+            await quotas.settle(tx, call.reservation, seconds, call.request)
+
+    async def _end_probe(
+        self, call: "_Call", error: BaseException | None, *, is_over: bool
+    ) -> None:
+        async with self._database.transaction() as tx:
+            if is_over:
+                await self._settle(tx, call, error)
+                await self._note_reported(tx, call)
+            passed = error is None and is_over
+            await self._incidents.probed(tx, call.request.key, passed=passed)
+
+    async def _note_reported(self, tx: Transaction, call: "_Call") -> None:
+        if call.limits is None:
+            return
+        now, in_flight = (await tx.now()).timestamp(), call.reservation.granted.concurrent
+        reported = reported_day(call.limits, now, call.reservation.number, in_flight)
+        if reported is not None:
+            await quotas.note_reported(tx, call.reservation, reported)
+
+    async def _write_refusal(self, call: "_Call") -> None:
+        async with self._database.transaction() as tx:
+            if await quotas.is_settled(tx, call.reservation, self._terms):
+                # The previous attempt was interrupted during the commit, which went through.
+                return
+            await self._note_reported(tx, call)
+            # Written before the call is settled, since the refused call itself counted as in use.
+            await self._incidents.refused(tx, call.as_refusal())
+            await self._settle(tx, call, None)
+
+
+class _Call:
+    """A granted call; collects its outcome for the transaction at its end."""
+
+    def __init__(self, reservation: Reservation, request: CallRequest, clock: Clock) -> None:
+        self.reservation = reservation
+        self.request = request
+        self.limits: ReportedLimits | None = None
+        self.refusal: RateLimited | None = None
+        self._clock = clock
+        self._headers_at: float | None = None
+
+    def may_send(self) -> bool:
+        """Return True if a request sent now ends before its hold does.
+
+        A call lasts at most its timeout, and its hold a grace period longer. Measured with a clock
+        that includes sleep, because the database's clock keeps running.
+        """
+        return self._clock.since_boot() - self.reservation.asked_at <= GRACE_SECONDS
+
+    async def responded(self) -> None:
+        """Record that the response headers arrived."""
+        self._headers_at = self._clock.monotonic()
+
+    async def reported(self, limits: ReportedLimits) -> None:
+        """Record the limits that the service reported."""
+        self.limits = limits
+
+    async def refused(self, error: RateLimited) -> None:
+        """Record a 429."""
+        self.refusal = error
+        self.limits = error.reported
+
+    @property
+    def is_probe(self) -> bool:
+        """Return True if this is the single call at the end of a pause."""
+        return self.request.call_class is CallClass.PROBE
+
+    def is_whole(self, error: BaseException | None) -> bool:
+        """Return True if the whole answer arrived, good or bad."""
+        if self._headers_at is None:
+            return False
+        answered = isinstance(error, ServiceError) and not isinstance(error, _UNFINISHED)
+        return error is None or answered
+
+    def was_never_sent(self, error: BaseException | None) -> bool:
+        """Return True if no connection was made, so the service can't be working on the call.
+
+        A call that waited for its turn may still fail to get a token.
+        """
+        if isinstance(error, ServiceError) and error.service == "oauth":
+            return self._headers_at is None
+        return isinstance(error, ServiceUnreachable) and not error.sent
+
+    def seconds_since_headers(self) -> float:
+        """Return the seconds since the headers, by this process's clock."""
+        now = self._clock.monotonic()
+        return now - (self._headers_at if self._headers_at is not None else now)
+
+    def as_refusal(self) -> Refusal:
+        """Return the refusal as the incident records it."""
+        assert self.refusal is not None  # noqa: S101 - asked for refusals only
+        return Refusal(
+            self.request,
+            self.refusal.code,
+            self.refusal.message,
+            self.reservation,
+            self.seconds_since_headers(),
+            self.refusal.retry_after,
+        )
+
+
+def class_of(cause: CallCause) -> CallClass:
+    """Return the call class that a cause belongs to."""
+    if cause.kind == PROBE:
+        return CallClass.PROBE
+    return CallClass.BACKGROUND if cause.background else CallClass.PERSON
+
+
+def _is_busy(result: NotNow) -> bool:
+    return isinstance(result.reason, Full) and result.reason.kind is LimitKind.CONCURRENT

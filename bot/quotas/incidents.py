@@ -1,0 +1,248 @@
+"""Handles a 429: the pause, the incident, its alert, and the single call that ends it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from bot.organizations.rules.organization import OrganizationKey
+from bot.quotas.rules.blocks import BlockCode, Blocks
+from bot.quotas.rules.days import limit_in_message
+from bot.quotas.rules.incidents import IncidentDetail
+from bot.quotas.rules.lowered import lower_concurrency, lower_minute
+from bot.quotas.rules.plans import CallClass
+from bot.quotas.rules.quota import InUse, LimitKind, Terms
+from bot.quotas.rules.standing import Meter, may_be_smaller_plan
+from bot.quotas.store import accounts, incidents, quota_use
+from bot.quotas.store import ledger as quotas
+from bot.quotas.store.accounts import Account
+from bot.quotas.store.ledger import CallRequest, Reservation
+from bot.store import jobs, outbox
+from bot.store.engine import Transaction
+from bot.store.jobs import Job
+from bot.store.outbox import OutboxMessage
+
+PROBE_JOB = "probe"
+ALERT_JOB = "alert"
+CARD, NOTE = "incident_card", "incident_note"
+MUTE_SECONDS = 3600.0
+# A slot that is free now may be taken a moment later.
+LEAST_PUT_OFF_SECONDS = 1.0
+
+# For refusals recorded later than this, current usage says nothing about the time of the 429.
+LATE_SECONDS = 5.0
+
+_LIMIT_OF = {
+    BlockCode.MINUTE: LimitKind.MINUTE,
+    BlockCode.DAY: LimitKind.DAY,
+    BlockCode.CONCURRENT: LimitKind.CONCURRENT,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A 429: the call, the code as the service sent it, and the service's message.
+
+    `seconds_ago` is the time since the 429; it grows while the database is unavailable.
+    `told_seconds` is the pause that the service asked for, 0 if none.
+    """
+
+    request: CallRequest
+    code: int | None
+    words: str
+    reservation: Reservation
+    seconds_ago: float = 0.0
+    told_seconds: float = 0.0
+
+
+class Incidents:
+    """Records the effects of refusals and probes, in the transaction that ends the call.
+
+    Args:
+        terms: The plans, and the timeout of a call.
+    """
+
+    def __init__(self, terms: Terms) -> None:
+        self._terms = terms
+
+    async def refused(self, tx: Transaction, refusal: Refusal) -> None:
+        """Pause all calls for the organization, count the refusal, and set the probe."""
+        request, code = refusal.request, BlockCode.known(refusal.code)
+        account = await accounts.load_locked(tx, request.key, self._terms)
+        is_probe = request.call_class is CallClass.PROBE
+        at = account.now - refusal.seconds_ago
+        blocks = account.blocks.refused(code, at, probe=is_probe, told_seconds=refusal.told_seconds)
+        await quotas.save_blocks(tx, account, blocks)
+        detail = await self._learn(tx, account, refusal, code)
+        incident_id, is_new = await incidents.count_one(
+            tx, account.id, code, detail, at, refusal.reservation.at
+        )
+        if detail.is_lowered and not is_new:
+            await incidents.note(tx, [incident_id], is_lowered=True)
+        await probe_job(tx, account.id, account.key, blocks, ensure=False)
+        if is_new and account.muted_until > account.now:
+            await mute_job(tx, incident_id, account.muted_until)
+        else:
+            await outbox.put(tx, card_message(incident_id))
+
+    async def _learn(
+        self, tx: Transaction, account: Account, refusal: Refusal, code: BlockCode
+    ) -> IncidentDetail:
+        """Lower the limit that a refusal reveals; return the details for the incident."""
+        named = None
+        if code is BlockCode.DAY:
+            named = limit_in_message(refusal.words, refusal.request.key.organization_id)
+        if named is not None:
+            await quotas.lower_day(tx, account, named)
+        own, is_lowered = await _own_use(tx, account, refusal), False
+        if code is BlockCode.CONCURRENT:
+            is_lowered = await _lower_concurrency(tx, account, refusal, own)
+        at = account.now - refusal.seconds_ago
+        clients = await quota_use.use_by_client(tx, account, at)
+        detail = _detail(own, refusal, code, named)
+        if code is BlockCode.MINUTE and detail.is_foreign and not account.blocks:
+            # A probe, or a call in flight when the block began, adds no information.
+            is_lowered = True
+            used = own[LimitKind.MINUTE].used
+            await quotas.lower_minute(
+                tx, account, lower_minute(account.lowered_minute, used=used, at=at)
+            )
+        return replace(detail, is_lowered=is_lowered, clients=clients)
+
+    async def next_try(self, tx: Transaction, key: OrganizationKey) -> float | None:
+        """Return the time of the call at the end of the pause; None if nothing is blocked."""
+        account = await accounts.load(tx, key, self._terms)
+        longest = account.blocks.longest if account is not None else None
+        return None if longest is None else longest.until
+
+    async def probed(self, tx: Transaction, key: OrganizationKey, *, passed: bool) -> None:
+        """End the blocks and their incidents if the probe passed; otherwise extend the pause."""
+        account = await accounts.load_locked(tx, key, self._terms)
+        if not passed:
+            await _pause(tx, account, account.blocks.unclear(account.now))
+            return
+        await _close(tx, account)
+
+    async def gone(self, tx: Transaction, key: OrganizationKey, why: str) -> None:
+        """End the blocks and incidents of an organization that can no longer be called."""
+        account = await accounts.load_locked(tx, key, self._terms)
+        await incidents.note(tx, await incidents.open_ids(tx, account.id), ended_because=why)
+        await _close(tx, account)
+
+    async def not_reached(self, tx: Transaction, key: OrganizationKey, due: float) -> None:
+        """Extend the pause after a probe that was due at `due` but failed before it was granted."""
+        await accounts.lock(tx, key)
+        if await self.next_try(tx, key) == due:
+            await self.probed(tx, key, passed=False)
+
+    async def postpone(self, tx: Transaction, key: OrganizationKey, until: datetime) -> None:
+        """Postpone the probe, and update the next attempt wherever it is shown."""
+        account = await accounts.load_locked(tx, key, self._terms)
+        later = max(until.timestamp(), account.now + LEAST_PUT_OFF_SECONDS)
+        await _pause(tx, account, account.blocks.postpone(later))
+
+
+async def _close(tx: Transaction, account: Account) -> None:
+    await quotas.save_blocks(tx, account, Blocks())
+    # Replaces a job that a refusal during the probe may have set.
+    await jobs.drop(tx, _probe_key(account.id))
+    for incident_id in await incidents.close_all(tx, account.id):
+        await outbox.put(tx, card_message(incident_id))
+        await outbox.put(tx, OutboxMessage(_card_key(incident_id), NOTE, str(incident_id)))
+
+
+async def bring_forward(tx: Transaction, account: Account) -> None:
+    """Move a postponed probe back to its usual time, because the account's limits changed."""
+    sooner = account.blocks.bring_forward(account.now)
+    if sooner != account.blocks:
+        await _pause(tx, account, sooner)
+
+
+async def _pause(tx: Transaction, account: Account, blocks: Blocks) -> None:
+    """Set the time of the next attempt in the account, its job, and its open alerts."""
+    await quotas.save_blocks(tx, account, blocks)
+    await probe_job(tx, account.id, account.key, blocks, ensure=False)
+    for incident_id in await incidents.open_ids(tx, account.id):
+        await outbox.put(tx, card_message(incident_id))
+
+
+async def probe_job(
+    tx: Transaction, organization: int, key: OrganizationKey, blocks: Blocks, *, ensure: bool
+) -> None:
+    """Set the call at the end of the pause; with `ensure`, keep a job that already exists."""
+    longest = blocks.longest
+    if longest is None:
+        return
+    due_at = datetime.fromtimestamp(longest.until, UTC)
+    job = Job(_probe_key(organization), PROBE_JOB, key.path, due_at)
+    await (jobs.ensure(tx, job) if ensure else jobs.put(tx, job))
+
+
+def _probe_key(organization: int) -> str:
+    return f"{PROBE_JOB}:{organization}"
+
+
+async def _lower_concurrency(
+    tx: Transaction, account: Account, refusal: Refusal, own: Mapping[LimitKind, Meter]
+) -> bool:
+    """Lower the concurrency limit if the refusal asks for that; return True if it did."""
+    lowered = lower_concurrency(
+        account.lowered_concurrent,
+        beside=refusal.reservation.granted.concurrent,
+        used=own[LimitKind.CONCURRENT].used,
+        at=account.now - refusal.seconds_ago,
+    )
+    if lowered is not None:
+        await quotas.lower_concurrency(tx, account, lowered)
+    return lowered is not None
+
+
+async def _own_use(tx: Transaction, account: Account, refusal: Refusal) -> dict[LimitKind, Meter]:
+    """Return the bot's own use at the time of the refusal, including the refused call.
+
+    This is the use when the call was granted or, if greater and the refusal is recent, the use now.
+    The day counts only the bot's own calls, because the service's number includes other clients.
+    """
+    standing = quota_use.standing(account)
+    granted, now = refusal.reservation.granted, standing.in_use
+    if refusal.seconds_ago > LATE_SECONDS:
+        now = InUse()
+    limits = standing.limits
+    day = await quota_use.own_day(tx, account, refusal.reservation.number, refusal.seconds_ago)
+    return {
+        LimitKind.MINUTE: Meter(max(granted.minute + 1, now.minute), limits.minute),
+        LimitKind.DAY: Meter(day, standing.day.limit),
+        LimitKind.CONCURRENT: Meter(max(granted.concurrent + 1, now.concurrent), limits.concurrent),
+    }
+
+
+def _detail(
+    meters: Mapping[LimitKind, Meter], refusal: Refusal, code: BlockCode, named: int | None
+) -> IncidentDetail:
+    """Return a first refusal's details; `named` is the daily limit that the service named."""
+    day = meters[LimitKind.DAY]
+    limit = day.limit if named is None else min(day.limit, named)
+    meters = {**meters, LimitKind.DAY: Meter(day.used, limit)}
+    kind = _LIMIT_OF[code]
+    own = meters[kind]
+    return IncidentDetail(
+        own={kind.value: [meter.used, meter.limit] for kind, meter in meters.items()},
+        words=refusal.words,
+        sent_code=refusal.code,
+        is_foreign=own.used < own.limit,
+        may_be_plan=may_be_smaller_plan(kind, own),
+    )
+
+
+async def mute_job(tx: Transaction, incident_id: int, until: float) -> None:
+    """Set the job that reports an incident when its mute ends."""
+    due_at = datetime.fromtimestamp(until, UTC)
+    await jobs.put(tx, Job(f"{ALERT_JOB}:{incident_id}", ALERT_JOB, str(incident_id), due_at))
+
+
+def card_message(incident_id: int) -> OutboxMessage:
+    """Return an outbox message that updates the incident's message."""
+    return OutboxMessage(_card_key(incident_id), CARD, str(incident_id))
+
+
+def _card_key(incident_id: int) -> str:
+    return f"{outbox.INCIDENT_CARD}{incident_id}"

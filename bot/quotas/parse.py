@@ -1,0 +1,63 @@
+"""Parses `/ratelimits` commands."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from bot.commands import RATELIMITS
+from bot.quotas.rules.plans import Plan
+from bot.slack.parse.words import Word, asks_for_help, read_words, refuse_endless, rest_of_line
+
+LONGEST_NAME = 400
+_PLANS = ", ".join(plan.value for plan in Plan)
+
+
+@dataclass(frozen=True)
+class RatelimitsRequest:
+    """A parsed command: `organization` is an ID or a name, `plan` the plan to set."""
+
+    form: Literal["all", "one", "check", "plan", "help"]
+    organization: str = ""
+    plan: Plan | None = None
+
+
+def parse_ratelimits(text: str) -> RatelimitsRequest:
+    """Parse the text after `/ratelimits`.
+
+    Quote an organization whose name is a keyword, or use its ID.
+
+    Raises:
+        UsageError: `check` or `plan` lacks an organization, the plan is unknown, or the text is too
+            long.
+    """
+    refuse_endless(text, RATELIMITS)
+    words = read_words(text)
+    if not words:
+        return RatelimitsRequest("all")
+    first = words[0].keyword
+    if asks_for_help(words):
+        return RatelimitsRequest("help")
+    if first == "check":
+        if len(words) == 1:
+            raise RATELIMITS.misuse("Which organization?", "check")
+        return RatelimitsRequest("check", _name(text, words[0].end, words[1:]))
+    if first == "plan":
+        return _plan(text, words)
+    return RatelimitsRequest("one", _name(text, 0, words))
+
+
+def _plan(text: str, words: tuple[Word, ...]) -> RatelimitsRequest:
+    if len(words) < 3:  # noqa: PLR2004 - "plan", the organization and the plan
+        raise RATELIMITS.misuse(f"Which organization, and which plan ({_PLANS})?", "plan")
+    wanted = words[-1].text.casefold()
+    if wanted not in set(Plan):
+        raise RATELIMITS.misuse(f"The last word must be a plan: {_PLANS}.", "plan")
+    upto = text[: words[-2].end]
+    return RatelimitsRequest("plan", _name(upto, words[0].end, words[1:-1]), Plan(wanted))
+
+
+def _name(text: str, start: int, words: tuple[Word, ...]) -> str:
+    """Return the organization as typed: one word, quoted or not, or the rest of the line."""
+    name = words[0].text if len(words) == 1 else rest_of_line(text, start)
+    if len(name) > LONGEST_NAME:
+        raise RATELIMITS.misuse(f"That's more than {LONGEST_NAME} characters.")
+    return name

@@ -1,0 +1,271 @@
+"""`/ratelimits`: the overview, one organization in detail, a check with a real call, and plans."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from bot.errors import Ambiguous, DatabaseUnavailable, NotFound, OrganizationBlocked
+from bot.ops.clock import Clock
+from bot.organizations.directory import NO_LONGER_LISTED, InventoryListings, OrganizationDirectory
+from bot.organizations.rules.directory import Directory, Place
+from bot.organizations.rules.organization import OrganizationKey
+from bot.paging import page_count
+from bot.permissions import Person
+from bot.quotas.incidents import bring_forward
+from bot.quotas.rules.days import DAY_SECONDS
+from bot.quotas.rules.forecast import OldCalls, forecast
+from bot.quotas.rules.plans import Plan
+from bot.quotas.rules.quota import Full, LimitKind, Terms
+from bot.quotas.rules.standing import Standing
+from bot.quotas.rules.use import (
+    HOUR_SECONDS,
+    ORGANIZATIONS_SHOWN,
+    PEOPLE_SHOWN,
+    Checked,
+    Detail,
+    HourOfCalls,
+    OrganizationUse,
+    Overview,
+    PlanSet,
+    by_person,
+    first_hour,
+)
+from bot.quotas.standings import Standings
+from bot.quotas.store import accounts, quota_use
+from bot.quotas.store import ledger as quotas
+from bot.quotas.store.accounts import Account
+from bot.services.errors import RateLimited
+from bot.services.rules.calls import CHECK, CallCause, client_named
+from bot.slack.people import People
+from bot.store.audit import AuditStore
+from bot.store.audit_entry import AuditEntry
+from bot.store.engine import Database, Transaction
+
+LIST = "list"
+# Limit for the metrics on organizations that were never called.
+IDLE_SHOWN = 500
+
+
+class RateLimits:
+    """Answers `/ratelimits`, without a call if the answer is already known.
+
+    Args:
+        database: The ledger.
+        audit: Records changes of a plan.
+        inventory: Makes the calls of `check`.
+        directory: Has the organizations.
+        people: Has people's names.
+        terms: The plans, and the timeout of a call.
+        clock: Times a check.
+    """
+
+    def __init__(
+        self,
+        *,
+        database: Database,
+        audit: AuditStore,
+        inventory: InventoryListings,
+        directory: OrganizationDirectory,
+        people: People,
+        terms: Terms,
+        clock: Clock,
+    ) -> None:
+        self._database = database
+        self._audit = audit
+        self._inventory = inventory
+        self._directory = directory
+        self._people = people
+        self._terms = terms
+        self._clock = clock
+        self._standings = Standings(database, directory, terms, clock)
+
+    async def overview(self, person: Person, page: int = 0) -> Overview:
+        """Return a page of every organization, worst first; too high a page gives the last.
+
+        Only data centers that were never listed are called. Failures of the others come from
+        memory.
+
+        Raises:
+            NotConfigured: No data center is configured.
+        """
+        directory = await self._directory.listed(CallCause(LIST, person.slack_user_id))
+        ranking = await self._standings.ranking()
+        pages = page_count(len(ranking), ORGANIZATIONS_SHOWN)
+        page = min(page, pages - 1)
+        shown = ranking.slice(page * ORGANIZATIONS_SHOWN, ORGANIZATIONS_SHOWN)
+        return Overview(
+            uses=[OrganizationUse(directory.name_of(standing.key), standing) for standing in shown],
+            failures=directory.failures,
+            at=ranking.at,
+            organizations=ranking.organizations,
+            states=ranking.states,
+            page=page,
+            pages=pages,
+        )
+
+    async def standings(self) -> list[Standing]:
+        """Return called organizations, worst first, and some that were not; makes no call.
+
+        Raises:
+            DatabaseUnavailable: The ledger can't be read.
+        """
+        return (await self._standings.ranking()).with_idle(IDLE_SHOWN)
+
+    async def one(self, person: Person, typed: str) -> Detail:
+        """Return the organization with that ID or name.
+
+        Raises:
+            NotFound, Ambiguous: No organization matches, or several do.
+        """
+        place = await self._find(person, typed)
+        return await self.detail(place.key)
+
+    async def detail(self, key: OrganizationKey) -> Detail:
+        """Return one organization: current use, the last 24 hours, and a forecast.
+
+        Raises:
+            NotFound: The organization isn't listed and was never called.
+        """
+        name = await self._known_name(key)
+        async with self._database.read_only() as tx:
+            now = (await tx.now()).timestamp()
+            account = await accounts.load(tx, key, self._terms)
+            if account is None:
+                return Detail.idle(name, self._idle(key), now)
+            standing = quota_use.standing(account)
+            free_at = await self._free_at(tx, account, standing)
+            kept = await quota_use.hours_since(tx, account, first_hour(now) - 2 * HOUR_SECONDS)
+            last_hour = await quota_use.count_since(tx, account, now - HOUR_SECONDS, account.made)
+            old = await _old_calls(tx, account, kept)
+            others_used = await self._others_used(tx, account)
+        hours = [hour for hour in kept if hour.hour_at >= first_hour(now)]
+        pace = forecast(standing.day, last_hour, now, old, others_used)
+        people = await self._names(hours)
+        return Detail(name, standing, free_at, hours, people, pace, others_used, now)
+
+    async def check(self, person: Person, typed: str) -> Checked:
+        """Make a real call for the organization with that ID or full name; see `check_at`."""
+        place = await self._find(person, typed, Directory.named)
+        return await self.check_at(person, place.key)
+
+    async def check_at(self, person: Person, key: OrganizationKey) -> Checked:
+        """Make a real call that counts against `key`; make none while it is blocked.
+
+        Raises:
+            NotFound: The organization isn't listed and was never called.
+            QuotaExhausted: The bot declines the call; the error says when the next slot is free.
+            ServiceError: The call failed, other than by a 429 of the inventory service.
+            DatabaseUnavailable: The error says if the call was made.
+        """
+        name = await self._known_name(key)
+        standing = await self._current(key)
+        if standing.blocks:
+            # Check this first, because renewing the credential may take a call too.
+            return Checked(name, standing)
+        began = self._clock.monotonic()
+        try:
+            found = await self._inventory.organizations(key, CallCause(CHECK, person.slack_user_id))
+        except OrganizationBlocked:
+            return Checked(name, await self._current(key))
+        except RateLimited as refusal:
+            if refusal.service != "inventory":
+                raise
+            standing = await self._after_call(key, "The call was blocked.")
+            return Checked(name, standing, refusal=refusal.message)
+        seconds = self._clock.monotonic() - began
+        await self._directory.accept(key, found)
+        return Checked(name, await self._after_call(key, "The call succeeded."), seconds=seconds)
+
+    async def _after_call(self, key: OrganizationKey, became: str) -> Standing:
+        try:
+            return await self._current(key)
+        except DatabaseUnavailable as away:
+            raise DatabaseUnavailable(
+                f"{became} Gatehouse can't reach its database, so the current usage is unknown."
+            ) from away
+
+    async def _known_name(self, key: OrganizationKey) -> str:
+        """Return the name of an organization that a button, possibly an old one, refers to."""
+        directory = await self._directory.known()
+        if directory.listed_name(key) is None:
+            async with self._database.read_only() as tx:
+                if await accounts.load(tx, key, self._terms) is None:
+                    raise NotFound(NO_LONGER_LISTED)
+        return directory.name_of(key)
+
+    async def set_plan(self, person: Person, typed: str, plan: Plan) -> PlanSet:
+        """Set an organization's plan from now on, and record the change in the audit.
+
+        Raises:
+            NotFound, Ambiguous: No organization has that ID or full name, or several do.
+        """
+        place = await self._find(person, typed, Directory.named)
+        async with self._database.transaction() as tx:
+            before = await accounts.load_locked(tx, place.key, self._terms)
+            await quotas.set_plan(tx, place.key, plan)
+            account = await accounts.load_or_add(tx, place.key, self._terms)
+            detail = {"plan": plan.value, "before": before.plan.value}
+            entry = AuditEntry(person.slack_user_id, "plan.set", str(place.key), detail)
+            await self._audit.append(tx, entry)
+            await bring_forward(tx, account)
+        return PlanSet(place.organization.name, before.plan, plan, before.is_lowered)
+
+    async def _find(
+        self,
+        person: Person,
+        typed: str,
+        how: Callable[[Directory, str], Place] = Directory.find,
+    ) -> Place:
+        """Search what is known first, so that a check makes one call, not two."""
+        try:
+            return how(await self._directory.known(), typed)
+        except (NotFound, Ambiguous):
+            # A new listing may have the organization, or a full name that matched only in part
+            # before.
+            cause = CallCause(LIST, person.slack_user_id)
+            return how(await self._directory.directory(cause), typed)
+
+    def _idle(self, key: OrganizationKey) -> Standing:
+        return Standing.idle(key, self._terms.plan_of(key))
+
+    async def _current(self, key: OrganizationKey) -> Standing:
+        async with self._database.read_only() as tx:
+            account = await accounts.load(tx, key, self._terms)
+            return self._idle(key) if account is None else quota_use.standing(account)
+
+    async def _free_at(
+        self, tx: Transaction, account: Account, standing: Standing
+    ) -> dict[LimitKind, float]:
+        free_at: dict[LimitKind, float] = {}
+        for kind in LimitKind:
+            meter = standing.meter(kind)
+            if meter.used >= meter.limit:
+                full = Full(kind, meter.used, meter.limit)
+                reported = await quotas.with_time(tx, account, full, self._terms)
+                free_at[kind] = reported.free_at or account.now
+        return free_at
+
+    async def _others_used(self, tx: Transaction, account: Account) -> int | None:
+        """Estimate the calls of other clients in the reported day, whose start is a guess."""
+        reported = account.reported
+        if reported is None or account.now >= reported.resets_at:
+            return None
+        own_calls = await quota_use.own_day(tx, account, reported.number)
+        return max(0, reported.used - own_calls)
+
+    async def _names(self, hours: Sequence[HourOfCalls]) -> dict[str, str]:
+        callers = (caller for caller, _ in by_person(hours)[:PEOPLE_SHOWN])
+        ids = [caller for caller in callers if caller is not None and client_named(caller) is None]
+        names = await asyncio.gather(*(self._people.name(slack_user_id) for slack_user_id in ids))
+        return dict(zip(ids, names, strict=True))
+
+
+async def _old_calls(
+    tx: Transaction, account: Account, kept: Sequence[HourOfCalls]
+) -> list[OldCalls]:
+    """Return the calls as they leave the day; `kept` covers at least 25 whole hours."""
+    began_at = account.day_began_at
+    if began_at > account.now - DAY_SECONDS:
+        # With a reported reset, all earlier calls leave at once.
+        kept = await quota_use.hours_since(tx, account, began_at)
+    # Otherwise calls leave by the hour; of the first hour, some have already left.
+    return [OldCalls(hour.hour_at, hour.calls) for hour in kept]

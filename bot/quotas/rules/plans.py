@@ -1,0 +1,91 @@
+"""Plans of the inventory service, with the limits of each.
+
+The numbers are those of the specification, area B, "Limits".
+"""
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+
+class Plan(StrEnum):
+    """The plans, as written in settings and commands."""
+
+    FREE = "free"
+    STANDARD = "standard"
+    PROFESSIONAL = "professional"
+    PREMIUM = "premium"
+    ENTERPRISE = "enterprise"
+
+
+class CallClass(StrEnum):
+    """The caller: a person, the background, or the single call at the end of a pause."""
+
+    PERSON = "person"
+    BACKGROUND = "background"
+    PROBE = "probe"
+
+
+@dataclass(frozen=True, slots=True)
+class Reserve:
+    """Calls that Gatehouse leaves to other programs of the organization."""
+
+    minute: int = 0
+    day: int = 0
+
+
+NO_RESERVE = Reserve()
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Calls allowed in a minute, in a day, and at the same time.
+
+    `background_minute` is set while the background has less than its four fifths of the minute.
+    """
+
+    minute: int
+    day: int
+    concurrent: int
+    background_minute: int | None = None
+
+    def without(self, reserve: Reserve) -> "Limits":
+        """Subtract the calls reserved for other programs; at least one always remains."""
+        minute, day = self.minute - reserve.minute, self.day - reserve.day
+        return replace(self, minute=max(1, minute), day=max(1, day))
+
+    def left_to(self, call_class: CallClass) -> "Limits":
+        """Return the limits of a class: the background leaves a fifth of everything to people."""
+        if call_class is not CallClass.BACKGROUND:
+            return self
+        minute = _four_fifths(self.minute)
+        if self.background_minute is not None:
+            minute = min(minute, self.background_minute)
+        return Limits(minute, _four_fifths(self.day), _four_fifths(self.concurrent))
+
+    def share(self, share: float) -> "Limits":
+        """Return a client's share, above 0 and up to 1, of the background's limits."""
+        left = self.left_to(CallClass.BACKGROUND)
+        parts = (left.minute, left.day, left.concurrent)
+        return Limits(*(max(1, int(limit * share)) for limit in parts))
+
+
+def _four_fifths(limit: int) -> int:
+    # Rounded down, so that people get a fifth of five as well: one call.
+    return limit * 4 // 5
+
+
+_MINUTE = 100
+# The part of the minute that one person may use, if people are limited.
+MINUTE_OF_ONE_PERSON = _MINUTE // 2
+_LIMITS = {
+    Plan.FREE: Limits(_MINUTE, 1_000, 5),
+    Plan.STANDARD: Limits(_MINUTE, 2_000, 10),
+    Plan.PROFESSIONAL: Limits(_MINUTE, 5_000, 10),
+    Plan.PREMIUM: Limits(_MINUTE, 10_000, 10),
+    Plan.ENTERPRISE: Limits(_MINUTE, 10_000, 10),
+}
+
+
+def limits_of(plan: Plan) -> Limits:
+    """Return the documented limits of a plan."""
+    return _LIMITS[plan]

@@ -1,0 +1,201 @@
+"""Decides if a call may be made: minute, day, and concurrency together, from values alone.
+
+The service counts a call at an unknown moment between request and response. A slot of the minute is
+therefore free again 60 s after the *response headers*, and an unanswered call counts as answered
+once its timeout and a grace period have passed. Take any 101 calls that arrive within 60 s: when
+the last was sent, another of them had been answered more than 60 s earlier, so it had arrived more
+than 60 s before. Hence no 101 calls arrive within 60 s, whatever the network does and wherever the
+service's windows begin.
+
+Times are seconds since the epoch by one clock, the database's.
+"""
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from bot.organizations.rules.organization import OrganizationKey
+from bot.quotas.rules.blocks import BlockCode, Blocks
+from bot.quotas.rules.days import DayUse
+from bot.quotas.rules.plans import NO_RESERVE, CallClass, Limits, Plan, Reserve
+
+MINUTE_SECONDS = 60.0
+# Covers windows that include both ends, and clocks that run at different rates.
+SLOT_GUARD_SECONDS = 0.05
+SLOT_SECONDS = MINUTE_SECONDS + SLOT_GUARD_SECONDS
+# After its timeout, a call may still be in transit or in progress at the service.
+GRACE_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """The terms on which calls are granted.
+
+    `plan_of` returns the plan of an organization without a plan from Slack; `timeout_seconds` is
+    the client's timeout; `person_minute` is how many slots of a minute one person may hold, None
+    for all; `reserve_of` returns the calls left to programs outside Gatehouse.
+    """
+
+    plan_of: Callable[[OrganizationKey], Plan]
+    timeout_seconds: float
+    person_minute: int | None = None
+    reserve_of: Callable[[OrganizationKey], Reserve] = lambda _key: NO_RESERVE
+
+    @property
+    def hold_seconds(self) -> float:
+        """Return how long an unanswered call may be in progress at the service."""
+        return self.timeout_seconds + GRACE_SECONDS
+
+
+class LimitKind(StrEnum):
+    """The three limits."""
+
+    MINUTE = "minute"
+    DAY = "day"
+    CONCURRENT = "concurrent"
+
+    @property
+    def in_words(self) -> str:
+        """Return a label: `minute`, `day`, `at once`."""
+        return "at once" if self is LimitKind.CONCURRENT else self.value
+
+
+@dataclass(frozen=True, slots=True)
+class HeldCall:
+    """A call that still holds a slot of the minute, and perhaps a permit."""
+
+    slot_free_at: float
+    permit_until: float
+
+    @classmethod
+    def unanswered(cls, reserved_at: float, timeout_seconds: float) -> "HeldCall":
+        """Return what a reserved call holds while it has no answer."""
+        over_at = reserved_at + timeout_seconds + GRACE_SECONDS
+        return cls(slot_free_at=over_at + SLOT_SECONDS, permit_until=over_at)
+
+    @classmethod
+    def answered(cls, headers_at: float, ended_at: float) -> "HeldCall":
+        """Return what a call holds after its headers arrived and its body was read."""
+        return cls(slot_free_at=headers_at + SLOT_SECONDS, permit_until=ended_at)
+
+
+@dataclass(frozen=True, slots=True)
+class InUse:
+    """Slots of the minute in use, and unanswered calls.
+
+    `is_stalled` is set while the service seems to hang: calls timed out, and none has been answered
+    since the newest of them was sent. It may process all of them when it recovers.
+    """
+
+    minute: int = 0
+    concurrent: int = 0
+    is_stalled: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Holdings:
+    """The times at which the slots and permits in use are free again, soonest first."""
+
+    slots: Sequence[float]
+    permits: Sequence[float]
+
+    @classmethod
+    def of(cls, calls: Collection[HeldCall], now: float) -> "Holdings":
+        """Return what `calls` still hold at `now`."""
+        slots = [call.slot_free_at for call in calls if call.slot_free_at > now]
+        permits = [call.permit_until for call in calls if call.permit_until > now]
+        return cls(sorted(slots), sorted(permits))
+
+    def free_at(self, kind: LimitKind, allowed: int) -> float:
+        """Return when fewer than `allowed` are in use, 0 if already. Not for the day."""
+        return next_free_at(self.slots if kind is LimitKind.MINUTE else self.permits, allowed)
+
+
+@dataclass(frozen=True, slots=True)
+class Granted:
+    """The call may be made. The numbers are the use without it."""
+
+    minute: int
+    day: int
+    concurrent: int
+
+
+class Scope(StrEnum):
+    """The scope of a limit: everybody together, or one caller."""
+
+    ORGANIZATION = "organization"
+    PERSON = "person"
+    CLIENT = "client"
+
+
+@dataclass(frozen=True, slots=True)
+class Full:
+    """A limit is used up: `used` of `allowed` for this class.
+
+    `free_at` is set by the ledger: the time when the next call of this class fits, once `returning`
+    calls hold nothing anymore. `scope` distinguishes the organization's limit from the part that
+    one person or gateway client may use. `is_stalled` is set while the service doesn't answer, so
+    that calls are made one at a time.
+    """
+
+    kind: LimitKind
+    used: int
+    allowed: int
+    free_at: float | None = None
+    scope: Scope = Scope.ORGANIZATION
+    is_stalled: bool = False
+
+    @property
+    def returning(self) -> int:
+        """Return how many calls must be free again before another fits."""
+        return self.used - self.allowed + 1
+
+
+@dataclass(frozen=True, slots=True)
+class Blocked:
+    """The service blocks the organization; the bot tries again at `until`."""
+
+    code: BlockCode
+    until: float
+
+
+Decision = Granted | Full | Blocked
+
+
+def decide(
+    call_class: CallClass,
+    now: float,
+    *,
+    limits: Limits,
+    in_use: InUse,
+    day: DayUse,
+    blocks: Blocks,
+) -> Decision:
+    """Decide if one more call may be made now, and if not, why.
+
+    `limits.day` is ignored: `day` has the limit in force.
+    """
+    block = blocks.in_the_way_of(call_class, now)
+    if block is not None:
+        return Blocked(code=block.code, until=max(block.until, blocks.probing_until))
+    allowed = replace(limits, day=day.limit).left_to(call_class)
+    if in_use.is_stalled:
+        # Test with one call at a time.
+        allowed = replace(allowed, concurrent=1)
+    if day.used >= allowed.day:
+        return Full(LimitKind.DAY, day.used, allowed.day, day.resets_at)
+    if in_use.minute >= allowed.minute:
+        return Full(LimitKind.MINUTE, in_use.minute, allowed.minute)
+    if in_use.concurrent >= allowed.concurrent:
+        is_stalled = in_use.is_stalled
+        used, most = in_use.concurrent, allowed.concurrent
+        return Full(LimitKind.CONCURRENT, used, most, is_stalled=is_stalled)
+    return Granted(in_use.minute, day.used, in_use.concurrent)
+
+
+def next_free_at(free: Sequence[float], allowed: int) -> float:
+    """Return when fewer than `allowed` are in use, given the release times, soonest first.
+
+    0 if that is already so.
+    """
+    return free[len(free) - allowed] if len(free) >= allowed else 0.0

@@ -1,0 +1,192 @@
+"""An organization's standing with its limits, as one state, and the order of organizations."""
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from bot.organizations.rules.organization import OrganizationKey
+from bot.quotas.rules.blocks import Blocks
+from bot.quotas.rules.days import DaySource, DayUse
+from bot.quotas.rules.plans import Limits, Plan, limits_of
+from bot.quotas.rules.quota import InUse, LimitKind
+
+_NEARLY_FULL = 0.8
+
+
+class State(StrEnum):
+    """The states that people see, worst first."""
+
+    BLOCKED = "blocked"
+    DAY_FULL = "day limit reached"
+    MINUTE_FULL = "minute limit reached"
+    BUSY = "concurrent limit reached"
+    NEARLY_FULL = "over 80 %"
+    FINE = "within limits"
+
+
+_STATES = tuple(State)
+_SEVERITY = {state: number for number, state in enumerate(_STATES)}
+_FULL = {
+    LimitKind.DAY: State.DAY_FULL,
+    LimitKind.MINUTE: State.MINUTE_FULL,
+    LimitKind.CONCURRENT: State.BUSY,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Meter:
+    """`used` of `limit`."""
+
+    used: int
+    limit: int
+
+    def __str__(self) -> str:
+        return f"{self.used:,}/{self.limit:,}"
+
+    @property
+    def share(self) -> float:
+        """The used share, from 0 to 1, or more if use exceeds the limit."""
+        return self.used / self.limit if self.limit else 1.0
+
+
+def may_be_smaller_plan(kind: LimitKind, own: Meter) -> bool:
+    """Return True if the bot exceeded the limit of a smaller plan, which may be the actual one."""
+    smallest: int = getattr(limits_of(Plan.FREE), kind.value)
+    return own.limit > own.used > smallest
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """An organization's use of each limit at one moment, known without a call.
+
+    `lowered_until` is set if `limits` allows fewer concurrent calls than the plan.
+    """
+
+    key: OrganizationKey
+    plan: Plan
+    limits: Limits
+    in_use: InUse
+    day: DayUse
+    blocks: Blocks
+    lowered_until: float | None = None
+
+    @classmethod
+    def idle(cls, key: OrganizationKey, plan: Plan) -> "Standing":
+        """Return the standing of an organization that was never called."""
+        limits = limits_of(plan)
+        day = DayUse(0, limits.day, DaySource.PLAN)
+        return cls(key, plan, limits, InUse(), day, Blocks())
+
+    def meter(self, kind: LimitKind) -> Meter:
+        """Return the use of one limit."""
+        if kind is LimitKind.MINUTE:
+            return Meter(self.in_use.minute, self.limits.minute)
+        if kind is LimitKind.DAY:
+            return Meter(self.day.used, self.day.limit)
+        return Meter(self.in_use.concurrent, self.limits.concurrent)
+
+    @property
+    def state(self) -> State:
+        """Return the worst state that applies."""
+        return self._state(self._shares())
+
+    @property
+    def is_used(self) -> bool:
+        """Return True if any limit is in use."""
+        return max(self._shares()) > 0
+
+    @property
+    def rank(self) -> tuple[int, float, str, str]:
+        """Return the sort key, worst first: state, nearness to a limit, then key."""
+        shares, key = self._shares(), self.key
+        return _SEVERITY[self._state(shares)], -max(shares), key.data_center, key.organization_id
+
+    def _shares(self) -> tuple[float, ...]:
+        return tuple(self.meter(kind).share for kind in _FULL)
+
+    def _state(self, shares: tuple[float, ...]) -> State:
+        if self.blocks:
+            return State.BLOCKED
+        highest = max(shares)
+        if highest < 1:
+            return State.NEARLY_FULL if highest >= _NEARLY_FULL else State.FINE
+        full = (state for state, share in zip(_FULL.values(), shares, strict=True) if share >= 1)
+        return next(full)
+
+
+Ranked = tuple[tuple[int, float, str, str], Standing]
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """Every organization's standing at one moment, worst first.
+
+    `called` are the organizations with something to report, `idle` the keys of the other listed
+    ones, in order, and `idle_standing` the standing of each of those. `shown` are the `called`
+    shown to people, `states` the number of both in each state, and `organizations` the number of
+    both without the data centers' own accounts.
+    """
+
+    called: Sequence[Standing]
+    shown: Sequence[Standing]
+    idle: Sequence[OrganizationKey]
+    idle_standing: Callable[[OrganizationKey], Standing]
+    states: Mapping[State, int]
+    organizations: int
+    at: float
+
+    def __len__(self) -> int:
+        return len(self.shown) + len(self.idle)
+
+    def slice(self, start: int, count: int) -> list[Standing]:
+        """Return `count` of the organizations shown, from `start`."""
+        called = self.shown[start : start + count]
+        first = max(0, start - len(self.shown))
+        idle = self.idle[first : first + count - len(called)]
+        return [*called, *map(self.idle_standing, idle)]
+
+    def with_idle(self, most_idle: int) -> list[Standing]:
+        """Return all called organizations and up to `most_idle` idle ones."""
+        return [*self.called, *map(self.idle_standing, self.idle[:most_idle])]
+
+
+class RankingBuilder:
+    """Builds a ranking in portions, so that ten thousand organizations don't delay other work.
+
+    Args:
+        listed: The listed keys, in order.
+    """
+
+    def __init__(self, listed: Collection[OrganizationKey]) -> None:
+        self._listed = frozenset(listed)
+        self._called: list[Standing] = []
+        self._shown: list[Standing] = []
+        self._seen: set[OrganizationKey] = set()
+        self._idle: list[OrganizationKey] = []
+        self._states = dict.fromkeys(State, 0)
+        self._organizations = 0
+
+    def add_called(self, portion: Iterable[Ranked]) -> None:
+        """Add the next portion, worst first.
+
+        An organization that isn't listed, such as a data center's own account, is shown only if
+        something is wrong with it.
+        """
+        for (severity, *_), standing in portion:
+            self._called.append(standing)
+            self._seen.add(standing.key)
+            if severity < _SEVERITY[State.FINE] or standing.key in self._listed:
+                self._shown.append(standing)
+                self._states[_STATES[severity]] += 1
+                self._organizations += bool(standing.key.organization_id)
+
+    def add_listed(self, portion: Iterable[OrganizationKey]) -> None:
+        """Add the next listed keys, after all called organizations."""
+        self._idle += (key for key in portion if key not in self._seen)
+
+    def ranking(self, idle_standing: Callable[[OrganizationKey], Standing], at: float) -> Ranking:
+        """Return the ranking at that time."""
+        count = len(self._idle)
+        states = {**self._states, State.FINE: self._states[State.FINE] + count}
+        many = self._organizations + count
+        return Ranking(self._called, self._shown, self._idle, idle_standing, states, many, at)

@@ -1,0 +1,148 @@
+"""The data behind `/ratelimits`: every organization's use, and the last 24 hours of one."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from bot.organizations.rules.directory import DataCenterReport
+from bot.quotas.rules.forecast import Forecast, forecast
+from bot.quotas.rules.plans import Limits, Plan, limits_of
+from bot.quotas.rules.quota import LimitKind
+from bot.quotas.rules.standing import Standing, State
+
+HOUR_SECONDS = 3600
+HOURS_SHOWN = 24
+# Callers shown by name, most calls first; the rest are counted together.
+PEOPLE_SHOWN = 10
+ORGANIZATIONS_SHOWN = 15
+
+
+@dataclass(frozen=True, slots=True)
+class OrganizationUse:
+    """An organization's name and standing."""
+
+    name: str
+    standing: Standing
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """A page of all organizations, worst first, and the data centers that couldn't be listed.
+
+    `states` counts all organizations, including the data centers' own accounts; pages are numbered
+    from 0.
+    """
+
+    uses: Sequence[OrganizationUse]
+    failures: Sequence[DataCenterReport]
+    at: float
+    organizations: int
+    states: Mapping[State, int]
+    page: int = 0
+    pages: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class HourOfCalls:
+    """Calls of one kind by one person (None: the bot) in the hour that begins at `hour_at`."""
+
+    hour_at: float
+    kind: str
+    slack_user_id: str | None
+    calls: int
+
+
+@dataclass(frozen=True, slots=True)
+class Detail:
+    """One organization: current use, the last 24 hours, and a forecast.
+
+    `free_at` has the time when a used-up limit has room again; `people` has the callers' names;
+    `others_used` counts the day's calls by other clients, None if the service doesn't report them.
+    """
+
+    name: str
+    standing: Standing
+    free_at: Mapping[LimitKind, float]
+    hours: Sequence[HourOfCalls]
+    people: dict[str, str]
+    forecast: Forecast
+    others_used: int | None
+    at: float
+
+    @classmethod
+    def idle(cls, name: str, standing: Standing, at: float) -> "Detail":
+        """Return the details of an organization that was never called."""
+        pace = forecast(standing.day, 0, at)
+        return cls(name, standing, {}, (), {}, pace, None, at)
+
+    def by_hour(self) -> list[tuple[float, int]]:
+        """Return the calls of each of the last 24 clock hours, oldest first."""
+        made: Counter[float] = Counter()
+        for hour in self.hours:
+            made[hour.hour_at] += hour.calls
+        first = first_hour(self.at)
+        return [(at, made[at]) for at in (first + n * HOUR_SECONDS for n in range(HOURS_SHOWN))]
+
+    def by_person(self) -> list[tuple[str | None, int]]:
+        """Return the calls of each caller (None: the bot itself), most first."""
+        return by_person(self.hours)
+
+    def by_kind(self) -> list[tuple[str, int]]:
+        """Return the calls of each kind, most first."""
+        made: Counter[str] = Counter()
+        for hour in self.hours:
+            made[hour.kind] += hour.calls
+        return sorted(made.items(), key=lambda item: (-item[1], item[0]))
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """The result of a check.
+
+    `seconds` is the duration of a call that passed; `refusal` is the service's message for a
+    refused call. Without either, no call was made, because the organization is blocked. `until` is
+    the time of the bot's next attempt.
+    """
+
+    name: str
+    standing: Standing
+    seconds: float | None = None
+    refusal: str | None = None
+
+    @property
+    def until(self) -> float | None:
+        """Return the time of the bot's next attempt."""
+        block = self.standing.blocks.longest
+        return block.until if block else None
+
+
+@dataclass(frozen=True, slots=True)
+class PlanSet:
+    """A new plan and the previous one.
+
+    `is_lifted` is set if the new plan lifted a limit that a 429 had lowered.
+    """
+
+    name: str
+    before: Plan
+    now: Plan
+    is_lifted: bool = False
+
+    @property
+    def limits(self) -> Limits:
+        """Return the limits of the plan."""
+        return limits_of(self.now)
+
+
+def by_person(hours: Sequence[HourOfCalls]) -> list[tuple[str | None, int]]:
+    """Return the calls of each caller (None: the bot itself), most first."""
+    made: Counter[str | None] = Counter()
+    for hour in hours:
+        made[hour.slack_user_id] += hour.calls
+    return sorted(made.items(), key=lambda item: (-item[1], item[0] or ""))
+
+
+def first_hour(now: float) -> float:
+    """Return the start of the first of the 24 clock hours that end with the current one."""
+    this_hour = now // HOUR_SECONDS * HOUR_SECONDS
+    return this_hour - (HOURS_SHOWN - 1) * HOUR_SECONDS

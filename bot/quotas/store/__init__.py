@@ -1,0 +1,1 @@
+"""Stored calls, accounts and incidents."""

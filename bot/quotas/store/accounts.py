@@ -1,0 +1,357 @@
+"""An organization in the ledger of calls: its counts, day, plan, and blocks."""
+
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cache, lru_cache
+from typing import Any
+
+from sqlalchemy import (
+    ColumnElement,
+    Row,
+    Select,
+    Text,
+    bindparam,
+    case,
+    cast,
+    func,
+    literal,
+    select,
+    update,
+)
+
+from bot.organizations.rules.organization import OrganizationKey
+from bot.quotas.rules.blocks import Block, BlockCode, Blocks
+from bot.quotas.rules.days import (
+    DAY_SECONDS,
+    DayLedger,
+    DaySource,
+    DayUse,
+    ReportedDay,
+    day_began_at,
+    day_use,
+)
+from bot.quotas.rules.lowered import Lowered
+from bot.quotas.rules.plans import Limits, Plan, Reserve, limits_of
+from bot.quotas.rules.quota import HeldCall, InUse, Terms
+from bot.store.engine import Transaction
+from bot.store.inserts import insert_into
+from bot.store.tables import quota_calls as calls
+from bot.store.tables import quota_organizations as organizations
+from bot.store.types import EpochSeconds
+
+# Loading this many accounts blocks the event loop for less than ten milliseconds.
+PORTION = 64
+# `slot_free_at` of a call that was never sent, and so counts for no minute and no day.
+UNSENT = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """An organization in the ledger at one moment; `id` names it in other tables.
+
+    `made` is the number of its newest call, `made_before` of the newest call before its day.
+    `lowered_concurrent` is set while the organization gets fewer concurrent calls than its plan
+    allows, `lowered_minute` while the background gets fewer a minute. `unsent` calls of its day and
+    `unsent_since_report` were never sent.
+    """
+
+    id: int
+    key: OrganizationKey
+    now: float
+    made: int
+    made_before: int
+    in_use: InUse
+    plan: Plan
+    lowered_day: int | None
+    lowered_concurrent: Lowered | None
+    lowered_minute: Lowered | None
+    reserve: Reserve
+    reported: ReportedDay | None
+    blocks: Blocks
+    muted_until: float
+    unsent: int = 0
+    unsent_since_report: int = 0
+
+    @property
+    def limits(self) -> Limits:
+        """Return the limits of the plan, with the concurrency that the service accepts."""
+        limits, lowered = limits_of(self.plan), self.lowered_concurrent
+        return limits if lowered is None else replace(limits, concurrent=lowered.limit)
+
+    @property
+    def allowed(self) -> Limits:
+        """Return the limits that Gatehouse keeps: without the reserve, and lowered after a 429."""
+        background = None if self.lowered_minute is None else self.lowered_minute.limit
+        limits = replace(self.limits, day=self.day.limit, background_minute=background)
+        return limits.without(self.reserve)
+
+    @property
+    def is_lowered(self) -> bool:
+        """Return True if a 429 has lowered a limit below the plan's."""
+        is_day_lowered = self.day.source is DaySource.MESSAGE
+        lowered = self.lowered_concurrent or self.lowered_minute
+        return is_day_lowered or lowered is not None
+
+    @property
+    def day(self) -> DayUse:
+        """Return the day in force and its use."""
+        ledger = DayLedger(
+            self.made,
+            self.made_before,
+            self.reported,
+            self.lowered_day,
+            self.unsent,
+            self.unsent_since_report,
+        )
+        return day_use(ledger, self.limits.day, self.now)
+
+    @property
+    def day_began_at(self) -> float:
+        """Return the start of the day in force."""
+        return day_began_at(self.reported, self.now)
+
+
+async def load_or_add(tx: Transaction, key: OrganizationKey, terms: Terms) -> Account:
+    """Return the organization; add a row if it has none."""
+    account = await load(tx, key, terms)
+    if account is None:
+        await _add(tx, key)
+        account = await load(tx, key, terms)
+    assert account is not None  # noqa: S101 - added in this transaction, or by who was first
+    return account
+
+
+async def load(tx: Transaction, key: OrganizationKey, terms: Terms) -> Account | None:
+    """Return the organization, or None if it was never called."""
+    row = await load_row(tx, key, terms, by_key(tx.clock))
+    return None if row is None else account_of(row, terms)
+
+
+async def load_row(
+    tx: Transaction, key: OrganizationKey, terms: Terms, query: Select[Any], **parameters: object
+) -> Row[Any] | None:
+    """Return the row of the query, for `account_of`."""
+    its = {"data_center": key.data_center, "organization_id": key.organization_id}
+    values = {**_now(tx, terms), **its, **parameters}
+    row: Row[Any] | None = (await tx.connection.execute(query, values)).first()
+    return row
+
+
+async def load_all(tx: Transaction, terms: Terms) -> AsyncIterator[list[Account]]:
+    """Yield every organization with something to report, in portions.
+
+    That is a plan of its own, a block, a reported day, or calls in the last 25 hours.
+    """
+    after = 0
+    while True:
+        its = {**_now(tx, terms), "after": after}
+        rows = (await tx.connection.execute(_portion(tx.clock), its)).all()
+        yield [account_of(row, terms) for row in rows]
+        if len(rows) < PORTION:
+            return
+        after = rows[-1].id
+
+
+def _now(tx: Transaction, terms: Terms) -> dict[str, float]:
+    return {**tx.clock_parameters, "hold_seconds": terms.hold_seconds}
+
+
+async def load_locked(tx: Transaction, key: OrganizationKey, terms: Terms) -> Account:
+    """Return the organization, with its row locked until the transaction ends.
+
+    Takes two statements: under PostgreSQL's READ COMMITTED, a statement that waits for a lock sees
+    other rows as they were before the wait.
+    """
+    await lock(tx, key)
+    return await load_or_add(tx, key, terms)
+
+
+async def lock(tx: Transaction, key: OrganizationKey) -> int:
+    """Lock the organization's row until the transaction ends; return its ID."""
+    same = {"summed": organizations.c.summed}
+    statement = update(organizations).where(_is(key)).values(same).returning(organizations.c.id)
+    found = (await tx.connection.execute(statement)).scalar()
+    if found is None:
+        await _add(tx, key)
+        found = (await tx.connection.execute(statement)).scalar_one()
+    return int(found)
+
+
+async def calls_held(tx: Transaction, account: Account) -> list[tuple[HeldCall, str | None]]:
+    """Return the calls that hold a slot of the organization, each with its caller, if any."""
+    its = {"its_organization": account.id, "its_now": account.now}
+    rows = await tx.connection.execute(_held(), its)
+    return [(HeldCall(row.slot_free_at, row.permit_until), row.slack_user_id) for row in rows]
+
+
+# Cached, because building the statement takes longer than executing it.
+@cache
+def _held() -> Select[Any]:
+    return select(calls.c.slot_free_at, calls.c.permit_until, calls.c.slack_user_id).where(
+        calls.c.organization == bindparam("its_organization"),
+        calls.c.slot_free_at > bindparam("its_now"),
+    )
+
+
+@cache
+def by_key(clock: ColumnElement[float]) -> Select[Any]:
+    """Return the query for the organization of a key, with its counts."""
+    return _accounts(clock).where(
+        organizations.c.data_center == bindparam("data_center"),
+        organizations.c.organization_id == bindparam("organization_id"),
+    )
+
+
+@cache
+def _portion(clock: ColumnElement[float]) -> Select[Any]:
+    since = clock - DAY_SECONDS - bindparam("hold_seconds", type_=EpochSeconds)
+    recent = (
+        select(literal(1))
+        .where(calls.c.organization == organizations.c.id, calls.c.reserved_at > since)
+        .correlate(organizations)
+        .exists()
+    )
+    tells = (
+        (cast(organizations.c.blocks, Text) != "[]")
+        | organizations.c.plan.is_not(None)
+        | organizations.c.lowered_day.is_not(None)
+        | organizations.c.reported_number.is_not(None)
+        | recent
+    )
+    portion = _accounts(clock).where(organizations.c.id > bindparam("after"), tells)
+    return portion.order_by(organizations.c.id).limit(PORTION)
+
+
+@cache
+def _accounts(clock: ColumnElement[float]) -> Select[Any]:
+    """Select each organization with its counts, from indexes alone (day: see `DayLedger`)."""
+    reset = organizations.c.reported_resets_at
+    is_in_the_day = reset.is_not(None) & (reset <= clock) & (reset > clock - DAY_SECONDS)
+    begins_at = case((is_in_the_day, reset), else_=clock - DAY_SECONDS)
+    is_before = calls.c.reserved_at <= begins_at - bindparam("hold_seconds", type_=EpochSeconds)
+    its = calls.c.organization == organizations.c.id
+    number = select(calls.c.number).where(its).limit(1).correlate(organizations)
+    newest = number.order_by(calls.c.number.desc())
+    in_order = (calls.c.reserved_at.desc(), calls.c.number.desc())
+    before = number.where(is_before).order_by(*in_order)
+    unsent = select(func.count()).where(its, calls.c.slot_free_at == literal(UNSENT, EpochSeconds))
+    # A call that holds a permit also holds a slot.
+    minute = select(func.count()).where(its, calls.c.slot_free_at > clock).correlate(organizations)
+    concurrent = minute.where(calls.c.permit_until > clock)
+    # A call that was never settled ends when its hold does.
+    ended = (its, calls.c.slot_free_at > clock, calls.c.permit_until <= clock)
+    held = calls.c.permit_until - calls.c.reserved_at
+    hold, rounding = bindparam("hold_seconds", type_=EpochSeconds), literal(0.001, EpochSeconds)
+    is_given_up = held.between(hold - rounding, hold + rounding)
+    given_up = select(func.max(calls.c.reserved_at)).where(*ended, is_given_up)
+    answered = select(func.max(calls.c.permit_until)).where(*ended, ~is_given_up)
+    sent_at, answered_at = (
+        newest_of.correlate(organizations).scalar_subquery() for newest_of in (given_up, answered)
+    )
+    return select(
+        organizations,
+        clock.label("now"),
+        newest.scalar_subquery().label("newest"),
+        before.scalar_subquery().label("newest_before"),
+        minute.scalar_subquery().label("minute"),
+        concurrent.scalar_subquery().label("concurrent"),
+        _in_row(unsent.where(~is_before)).label("unsent"),
+        _in_row(unsent.where(calls.c.number > organizations.c.reported_number)).label(
+            "unsent_since_report"
+        ),
+        (sent_at > func.coalesce(answered_at, 0)).label("is_stalled"),
+    )
+
+
+def _in_row(counted: Select[Any]) -> Any:  # noqa: ANN401 - an expression
+    return counted.correlate(organizations).scalar_subquery()
+
+
+def account_of(row: Row[Any], terms: Terms) -> Account:
+    """Build the account from a row."""
+    key = OrganizationKey(row.data_center, row.organization_id)
+    plan = Plan(row.plan) if row.plan else terms.plan_of(key)
+    return Account(
+        id=row.id,
+        key=key,
+        now=row.now,
+        # Old calls are deleted, but their numbers still count.
+        made=row.summed if row.newest is None else row.newest,
+        made_before=row.summed if row.newest_before is None else row.newest_before,
+        in_use=_in_use(row.minute, row.concurrent, bool(row.is_stalled)),
+        plan=plan,
+        lowered_day=row.lowered_day,
+        lowered_concurrent=_lowered(
+            row, row.lowered_concurrent, row.lowered_until, limits_of(plan).concurrent
+        ),
+        lowered_minute=_lowered(
+            row, row.lowered_minute, row.lowered_minute_until, limits_of(plan).minute
+        ),
+        reserve=terms.reserve_of(key),
+        reported=_reported(row),
+        blocks=blocks_of(row),
+        muted_until=row.muted_until,
+        unsent=row.unsent,
+        unsent_since_report=row.unsent_since_report,
+    )
+
+
+def day_limit_of(row: Row[Any], usual: Plan, now: float) -> int:
+    """Return the daily limit in force from a row of `quota_organizations`, without its counts."""
+    plan = Plan(row.plan) if row.plan else usual
+    return day_use(DayLedger(0, 0, _reported(row), row.lowered_day), limits_of(plan).day, now).limit
+
+
+# Ten thousand organizations share a few distinct values, which saves memory and garbage collection.
+NO_BLOCKS = Blocks()
+_in_use = lru_cache(10_000)(InUse)
+
+
+def blocks_of(row: Row[Any]) -> Blocks:
+    """Return the blocks in a row of `quota_organizations`."""
+    if not row.blocks and not row.probing_until:
+        return NO_BLOCKS
+    return Blocks(tuple(_block(stored) for stored in row.blocks), row.probing_until)
+
+
+def _lowered(row: Row[Any], limit: int | None, until: float | None, usual: int) -> Lowered | None:
+    if limit is None or until is None:
+        return None
+    lowered = Lowered(limit, until)
+    return lowered if lowered.binds(usual, row.now) else None
+
+
+def _reported(row: Row[Any]) -> ReportedDay | None:
+    if row.reported_number is None:
+        return None
+    return ReportedDay(
+        row.reported_limit,
+        row.reported_remaining,
+        row.reported_resets_at,
+        row.reported_number,
+        row.reported_unsure,
+    )
+
+
+def _block(stored: Mapping[str, Any]) -> Block:
+    return Block(**{**stored, "code": BlockCode(stored["code"])})
+
+
+def _is(key: OrganizationKey) -> Any:  # noqa: ANN401 - a condition
+    return (organizations.c.data_center == key.data_center) & (
+        organizations.c.organization_id == key.organization_id
+    )
+
+
+async def _add(tx: Transaction, key: OrganizationKey) -> None:
+    insert = insert_into(organizations, is_postgres=tx.is_postgres)
+    statement = insert.values(
+        data_center=key.data_center,
+        organization_id=key.organization_id,
+        summed=0,
+        blocks=[],
+        probing_until=0.0,
+        muted_until=0.0,
+        watched_at=0.0,
+    )
+    await tx.connection.execute(statement.on_conflict_do_nothing())

@@ -1,0 +1,150 @@
+"""Incidents: a series of 429s for one organization and code, until a call passes."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, fields
+from datetime import UTC, datetime
+from functools import cache
+from typing import Any
+
+from sqlalchemy import Row, Select, func, select, update
+
+from bot.organizations.rules.organization import OrganizationKey
+from bot.quotas.rules.incidents import Incident, IncidentDetail
+from bot.quotas.store.accounts import blocks_of
+from bot.store.engine import Transaction
+from bot.store.pruning import remove_some
+from bot.store.tables import incidents
+from bot.store.tables import quota_organizations as organizations
+
+# A new block within this time belongs to the previous incident and alert.
+REOPEN_SECONDS = 600.0
+
+
+async def count_one(
+    tx: Transaction,
+    organization: int,
+    code: int,
+    detail: IncidentDetail,
+    at: float,
+    sent_at: float,
+) -> tuple[int, bool]:
+    """Count a refusal; return the incident's ID, and True if the incident is new.
+
+    A refusal within ten minutes of the last incident's end reopens it, and so does a refusal of a
+    call sent before that end. The organization's row must be locked, because each code has at most
+    one open incident.
+    """
+    its = (incidents.c.organization == organization) & (incidents.c.code == code)
+    ended_since = datetime.fromtimestamp(min(sent_at, at - REOPEN_SECONDS), UTC)
+    raised = await tx.connection.execute(
+        update(incidents)
+        .where(
+            incidents.c.id == select(func.max(incidents.c.id)).where(its).scalar_subquery(),
+            incidents.c.closed_at.is_(None) | (incidents.c.closed_at >= ended_since),
+        )
+        .values(refusals=incidents.c.refusals + 1, closed_at=None)
+        .returning(incidents.c.id)
+    )
+    known = raised.scalar()
+    if known is not None:
+        return known, False
+    values = {"organization": organization, "code": code, "detail": asdict(detail)}
+    opened = await tx.connection.execute(
+        incidents.insert()
+        .values(**values, opened_at=datetime.fromtimestamp(at, UTC), refusals=1)
+        .returning(incidents.c.id)
+    )
+    return opened.scalar_one(), True
+
+
+async def note(tx: Transaction, ids: Collection[int], **more: object) -> None:
+    """Add fields of `IncidentDetail` to the details of incidents."""
+    query = select(incidents.c.id, incidents.c.detail).where(incidents.c.id.in_(ids))
+    for row in (await tx.connection.execute(query)).all():
+        noted = update(incidents).where(incidents.c.id == row.id)
+        await tx.connection.execute(noted.values(detail={**row.detail, **more}))
+
+
+async def close_all(tx: Transaction, organization: int) -> list[int]:
+    """Close the organization's open incidents; return their IDs."""
+    closed = await tx.connection.execute(
+        update(incidents)
+        .where(_open_of(organization))
+        .values(closed_at=await tx.now())
+        .returning(incidents.c.id)
+    )
+    return sorted(closed.scalars())
+
+
+async def open_ids(tx: Transaction, organization: int) -> list[int]:
+    """Return the IDs of the organization's open incidents."""
+    query = select(incidents.c.id).where(_open_of(organization)).order_by(incidents.c.id)
+    return list((await tx.connection.execute(query)).scalars())
+
+
+def _open_of(organization: int) -> Any:  # noqa: ANN401 - a condition
+    return (incidents.c.organization == organization) & incidents.c.closed_at.is_(None)
+
+
+async def load(tx: Transaction, incident_id: int) -> Incident | None:
+    """Return the incident, or None."""
+    row = (await tx.connection.execute(_query().where(incidents.c.id == incident_id))).first()
+    return None if row is None else _incident(row, (await tx.now()).timestamp())
+
+
+async def all_open(tx: Transaction) -> list[Incident]:
+    """Return every open incident, oldest first."""
+    now = (await tx.now()).timestamp()
+    return [_incident(row, now) for row in await tx.connection.execute(_all_open())]
+
+
+# Cached, because building the statement takes longer than executing it.
+@cache
+def _all_open() -> Select[Any]:
+    return _query().where(incidents.c.closed_at.is_(None)).order_by(incidents.c.opened_at)
+
+
+async def count_open(tx: Transaction) -> int:
+    """Count the open incidents."""
+    query = select(func.count()).select_from(incidents).where(incidents.c.closed_at.is_(None))
+    return (await tx.connection.execute(query)).scalar_one()
+
+
+def _query() -> Select[Any]:
+    return select(
+        organizations,
+        incidents.c.id.label("incident_id"),
+        *(column for column in incidents.c if column.name not in {"id", "organization"}),
+    ).join(organizations, organizations.c.id == incidents.c.organization)
+
+
+def _incident(row: Row[Any], now: float) -> Incident:
+    is_muted = row.muted_until > now
+    return Incident(
+        id=row.incident_id,
+        organization=row.id,
+        key=OrganizationKey(row.data_center, row.organization_id),
+        code=row.code,
+        opened_at=row.opened_at,
+        closed_at=row.closed_at,
+        refusals=row.refusals,
+        detail=_detail(row.detail),
+        blocks=blocks_of(row),
+        muted_until=datetime.fromtimestamp(row.muted_until, UTC) if is_muted else None,
+        muted_by=row.muted_by or "",
+    )
+
+
+def _detail(stored: object) -> IncidentDetail:
+    """Read stored details, which another version may have written with fewer or more fields.
+
+    Missing or edited details must not prevent other incidents from being read.
+    """
+    told = stored if isinstance(stored, Mapping) else {}
+    known = (field.name for field in fields(IncidentDetail))
+    return IncidentDetail(**{name: told[name] for name in known if told.get(name) is not None})
+
+
+async def forget(tx: Transaction, before: datetime) -> int:
+    """Delete some of the incidents that ended before a time; return the number deleted."""
+    return await remove_some(tx, incidents, incidents.c.closed_at < before)

@@ -1,0 +1,411 @@
+"""The ledger of inventory calls: the calls made, the slots held, and the blocks.
+
+There is one row per organization and one row per call. Calls are numbered, so the calls of a day
+are the difference of two numbers, however many there are. Each number can be taken only once: if
+another process takes the next number first, the caller has to count again.
+"""
+
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+
+from sqlalchemy import (
+    ColumnElement,
+    Insert,
+    Update,
+    bindparam,
+    select,
+    update,
+)
+
+from bot.errors import DatabaseUnavailable
+from bot.organizations.rules.organization import OrganizationKey
+from bot.quotas.rules.blocks import Block, Blocks
+from bot.quotas.rules.days import ReportedDay, leaves_day_at
+from bot.quotas.rules.lowered import Lowered
+from bot.quotas.rules.plans import CallClass, Limits, Plan, limits_of
+from bot.quotas.rules.quota import (
+    Blocked,
+    Decision,
+    Full,
+    Granted,
+    HeldCall,
+    Holdings,
+    LimitKind,
+    Scope,
+    Terms,
+    decide,
+)
+from bot.quotas.store.accounts import UNSENT, Account, calls_held, load_or_add, lock
+from bot.quotas.store.quota_clock import longest_hold, shorten_holds
+from bot.services.rules.calls import CallCause
+from bot.store.engine import Transaction
+from bot.store.inserts import insert_into
+from bot.store.tables import quota_calls as calls
+from bot.store.tables import quota_organizations as organizations
+from bot.store.types import EpochSeconds
+
+# A try fails when another process takes the number first, at most once for each call of a minute.
+MOST_TRIES = 100
+# For times that went through the database.
+ROUNDING_SECONDS = 0.001
+
+
+@dataclass(frozen=True, slots=True)
+class CallRequest:
+    """A request to the ledger; `share` is the gateway client's share, if a client calls."""
+
+    key: OrganizationKey
+    cause: CallCause
+    call_class: CallClass
+    terms: Terms
+    share: float = 1.0
+
+    def part_of(self, limits: Limits) -> Limits | None:
+        """Return the limits of the caller alone, or None if only the common limits apply."""
+        if self.cause.client is not None:
+            return limits.share(self.share) if self.share < 1 else None
+        most = self.terms.person_minute
+        if most is None or self.cause.slack_user_id is None:
+            return None
+        return replace(limits, minute=most)
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """A granted call: its organization, its number, and the use when it was granted.
+
+    `at` is the time of the reservation by the database's clock; `asked_at` is the time when the
+    ledger was asked, in seconds since this machine's boot.
+    """
+
+    organization: int
+    number: int
+    granted: Granted
+    at: float
+    asked_at: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class NotNow:
+    """The reason why a call was not granted, and the database's time of that decision."""
+
+    reason: Full | Blocked
+    now: float
+
+
+async def reserve(tx: Transaction, request: CallRequest) -> Reservation | NotNow:
+    """Reserve one call, minute, day, and concurrency together, or say why not.
+
+    One statement counts and another writes, so only a probe needs a transaction.
+
+    Raises:
+        DatabaseUnavailable: Other processes took the next number every time.
+    """
+    if request.call_class is CallClass.PROBE:
+        # Allow only one probe: a second one waits for the lock and then sees the first.
+        await lock(tx, request.key)
+    for _ in range(MOST_TRIES):
+        account, decision = await _decide(tx, request)
+        if not isinstance(decision, Granted):
+            return NotNow(decision, account.now)
+        if await _take_number(tx, account, request):
+            return Reservation(account.id, account.made + 1, decision, account.now)
+    raise DatabaseUnavailable
+
+
+async def _decide(tx: Transaction, request: CallRequest) -> tuple[Account, Decision]:
+    terms = request.terms
+    account = await load_or_add(tx, request.key, terms)
+    decision = decide(
+        request.call_class,
+        account.now,
+        limits=account.allowed,
+        in_use=account.in_use,
+        day=replace(account.day, limit=account.allowed.day),
+        blocks=account.blocks,
+    )
+    if isinstance(decision, Full):
+        full = await with_time(tx, account, decision, terms)
+        if full.kind is not LimitKind.DAY and (full.free_at or 0.0) >= _latest(account, terms):
+            await shorten_holds(tx, account.id, terms)
+        return account, full
+    if isinstance(decision, Granted):
+        return account, await _part_used_up(tx, account, request) or decision
+    return account, decision
+
+
+async def _part_used_up(tx: Transaction, account: Account, request: CallRequest) -> Full | None:
+    """Return the used-up limit of a person or client, although the organization has room."""
+    part, in_use = request.part_of(account.allowed), account.in_use
+    if part is None:
+        return None
+    if in_use.is_stalled:
+        part = replace(part, concurrent=1)
+    # A caller's use is at most everybody's, so the common counts can rule out a query.
+    is_day = account.day.used >= part.day
+    if in_use.minute < part.minute and in_use.concurrent < part.concurrent and not is_day:
+        return None
+    its = (calls.c.organization == account.id) & (calls.c.slack_user_id == request.cause.caller)
+    scope = Scope.PERSON if request.cause.client is None else Scope.CLIENT
+    if is_day and (full := await _day_used_up(tx, account, its, part.day, request.terms)):
+        return replace(full, scope=scope)
+    query = select(calls.c.slot_free_at, calls.c.permit_until)
+    rows = await tx.connection.execute(query.where(its, calls.c.slot_free_at > account.now))
+    held = Holdings.of([HeldCall(*row) for row in rows], account.now)
+    for kind, used, most in (
+        (LimitKind.MINUTE, len(held.slots), part.minute),
+        (LimitKind.CONCURRENT, len(held.permits), part.concurrent),
+    ):
+        if used >= most:
+            free_at = min(held.free_at(kind, most), _latest(account, request.terms))
+            return Full(kind, used, most, free_at, scope)
+    return None
+
+
+async def _day_used_up(
+    tx: Transaction, account: Account, its: ColumnElement[bool], most: int, terms: Terms
+) -> Full | None:
+    sent = (its, calls.c.slot_free_at != UNSENT, calls.c.reserved_at > account.day_began_at)
+    query = select(calls.c.reserved_at).where(*sent).order_by(calls.c.reserved_at)
+    times = list(await tx.connection.scalars(query))
+    if len(times) < most:
+        return None
+    free_at = account.day.resets_at or leaves_day_at(times[len(times) - most], terms.hold_seconds)
+    return Full(LimitKind.DAY, len(times), most, free_at)
+
+
+async def _take_number(tx: Transaction, account: Account, request: CallRequest) -> bool:
+    """Reserve the call under the next number; return False if another call has taken it."""
+    hold = HeldCall.unanswered(account.now, request.terms.timeout_seconds)
+    is_taken = await _write_call(tx, account, request, hold)
+    if is_taken and request.call_class is CallClass.PROBE:
+        await save_blocks(tx, account, account.blocks.probing(hold.permit_until))
+    return is_taken
+
+
+async def _write_call(
+    tx: Transaction, account: Account, request: CallRequest, hold: HeldCall
+) -> bool:
+    """Write a call under the next number; return False if another call has taken it."""
+    values = {
+        "organization": account.id,
+        "number": account.made + 1,
+        "reserved_at": account.now,
+        "slot_free_at": hold.slot_free_at,
+        "permit_until": hold.permit_until,
+        "kind": request.cause.kind,
+        "slack_user_id": request.cause.caller,
+    }
+    taken = await tx.connection.execute(_call_unless_there(tx.is_postgres), values)
+    return taken.rowcount == 1
+
+
+@cache
+def _call_unless_there(is_postgres: bool) -> Insert:  # noqa: FBT001
+    insert = insert_into(calls, is_postgres=is_postgres)
+    return insert.on_conflict_do_nothing()
+
+
+async def _holdings(tx: Transaction, account: Account) -> Holdings:
+    held = await calls_held(tx, account)
+    return Holdings.of([call for call, _ in held], account.now)
+
+
+async def with_time(tx: Transaction, account: Account, full: Full, terms: Terms) -> Full:
+    """Add the time when there is room again."""
+    if full.kind is not LimitKind.DAY:
+        held = await _holdings(tx, account)
+        # If a call was given back since the count, there is room now. Only a clock that was set
+        # back can make a hold last longer than that of a call that starts now.
+        free_at = held.free_at(full.kind, full.allowed) or account.now
+        free_at = min(free_at, _latest(account, terms))
+    elif account.day.resets_at is not None:
+        free_at = account.day.resets_at
+    else:
+        free_at = await _day_free_at(tx, account, full, terms)
+    return replace(full, free_at=free_at)
+
+
+def _latest(account: Account, terms: Terms) -> float:
+    return account.now + longest_hold(terms)
+
+
+async def _day_free_at(tx: Transaction, account: Account, full: Full, terms: Terms) -> float:
+    """Return when enough of the oldest calls have left a day of any 25 hours."""
+    its = (calls.c.organization == account.id) & (calls.c.number > account.made_before)
+    sent = select(calls.c.reserved_at).where(its, calls.c.slot_free_at != UNSENT)
+    last_to_leave = sent.order_by(calls.c.number).offset(full.returning - 1).limit(1)
+    reserved_at = (await tx.connection.execute(last_to_leave)).scalar()
+    return account.now if reserved_at is None else leaves_day_at(reserved_at, terms.hold_seconds)
+
+
+async def settle(
+    tx: Transaction,
+    reservation: Reservation,
+    seconds_since_headers: float,
+    request: CallRequest | None = None,
+) -> None:
+    """Record that a call has ended, and how many seconds ago its headers arrived.
+
+    With `request`, a call that the database has lost, as in a failover, is counted again: its
+    number may belong to another call by now, but that call has another time.
+    """
+    # As if the clock were at zero now.
+    held = HeldCall.answered(headers_at=-seconds_since_headers, ended_at=0.0)
+    values = {
+        "its_organization": reservation.organization,
+        "its_number": reservation.number,
+        "its_time": reservation.at,
+        "slot_seconds": held.slot_free_at,
+    }
+    settled = await tx.connection.execute(_settling(tx.clock), {**tx.clock_parameters, **values})
+    if settled.rowcount == 0 and request is not None:
+        await _count_again(tx, request, held)
+
+
+async def _count_again(tx: Transaction, request: CallRequest, held: HeldCall) -> None:
+    for _ in range(MOST_TRIES):
+        account = await load_or_add(tx, request.key, request.terms)
+        later = HeldCall(account.now + held.slot_free_at, account.now + held.permit_until)
+        if await _write_call(tx, account, request, later):
+            return
+    raise DatabaseUnavailable
+
+
+async def is_settled(tx: Transaction, reservation: Reservation, terms: Terms) -> bool:
+    """Return True if the end of the call is recorded; False if the database has lost the call."""
+    query = select(calls.c.permit_until, calls.c.reserved_at).where(
+        calls.c.organization == reservation.organization,
+        calls.c.number == reservation.number,
+        calls.c.reserved_at == reservation.at,
+    )
+    row = (await tx.connection.execute(query)).first()
+    if row is None:
+        return False
+    held = HeldCall.unanswered(row.reserved_at, terms.timeout_seconds)
+    return bool(abs(row.permit_until - held.permit_until) > ROUNDING_SECONDS)
+
+
+async def give_back(tx: Transaction, unused: Reservation) -> None:
+    """Record that a call was never sent: it holds nothing and counts for no day."""
+    its = (calls.c.organization == unused.organization) & (calls.c.number == unused.number)
+    taken_back = update(calls).where(its, calls.c.reserved_at == unused.at)
+    await tx.connection.execute(taken_back.values(slot_free_at=UNSENT, permit_until=UNSENT))
+
+
+@cache
+def _settling(clock: ColumnElement[float]) -> Update:
+    slot_free_at = clock + bindparam("slot_seconds", type_=EpochSeconds)
+    return (
+        update(calls)
+        .where(calls.c.organization == bindparam("its_organization"))
+        .where(calls.c.number == bindparam("its_number"))
+        .where(calls.c.reserved_at == bindparam("its_time", type_=EpochSeconds))
+        .values(slot_free_at=slot_free_at, permit_until=clock)
+    )
+
+
+async def note_reported(tx: Transaction, reservation: Reservation, reported: ReportedDay) -> None:
+    """Record the limits that the service reported, unless a later answer reported newer ones."""
+    older = (organizations.c.reported_number.is_(None)) | (
+        organizations.c.reported_number < reported.number
+    )
+    await tx.connection.execute(
+        update(organizations)
+        .where(organizations.c.id == reservation.organization, older)
+        .values(
+            reported_number=reported.number,
+            reported_limit=reported.limit,
+            reported_remaining=reported.remaining,
+            reported_unsure=reported.unsure,
+            reported_resets_at=reported.resets_at,
+            lowered_day=None,
+        )
+    )
+
+
+async def save_blocks(tx: Transaction, account: Account, blocks: Blocks) -> None:
+    """Write the blocks of an organization whose row this transaction has locked."""
+    stored = [_stored(block) for block in blocks.blocks]
+    await _set(tx, account.id, blocks=stored, probing_until=blocks.probing_until)
+
+
+def _stored(block: Block) -> dict[str, Any]:
+    return {
+        "code": int(block.code),
+        "since": block.since,
+        "until": block.until,
+        "failed_tries": block.failed_tries,
+    }
+
+
+async def lower_day(tx: Transaction, account: Account, limit: int) -> None:
+    """Record the limit that the message of a 45 named; keep a lower one that is already known."""
+    if account.lowered_day is None or limit < account.lowered_day:
+        await _set(tx, account.id, lowered_day=limit)
+
+
+async def lower_concurrency(tx: Transaction, account: Account, to: Lowered) -> None:
+    """Record how many concurrent calls the service accepts, and until when that holds."""
+    await _set(tx, account.id, lowered_concurrent=to.limit, lowered_until=to.until)
+
+
+async def lower_minute(tx: Transaction, account: Account, to: Lowered) -> None:
+    """Record the background's lowered limit per minute, and until when it holds."""
+    await _set(tx, account.id, lowered_minute=to.limit, lowered_minute_until=to.until)
+
+
+async def set_plan(tx: Transaction, key: OrganizationKey, plan: Plan) -> None:
+    """Set the plan from now on, and clear the limits that a 429 lowered.
+
+    A smaller reported limit belongs to the old plan and is raised, with the same use. Otherwise a
+    used up day would never be reported again, because no call is granted.
+    """
+    organization = await lock(tx, key)
+    its = organizations.c.id == organization
+    lowered: dict[str, None] = dict.fromkeys(
+        ("lowered_day", "lowered_concurrent", "lowered_until", "lowered_minute")
+    )
+    await _set(tx, organization, plan=plan.value, **lowered)
+    limit = limits_of(plan).day
+    used = organizations.c.reported_limit - organizations.c.reported_remaining
+    await tx.connection.execute(
+        update(organizations)
+        .where(its, organizations.c.reported_limit < limit)
+        .values(reported_limit=limit, reported_remaining=limit - used)
+    )
+
+
+async def mute(tx: Transaction, key: OrganizationKey, until: float, by: str | None) -> int:
+    """Hold back new alerts about the organization until `until`; lock its row and return its ID.
+
+    `by` is the name of the person who muted it; None takes a mute back.
+    """
+    organization = await lock(tx, key)
+    await _set(tx, organization, muted_until=until, muted_by=by)
+    return organization
+
+
+async def take_turn(tx: Transaction, key: OrganizationKey, seen_at: float) -> bool:
+    """Record that the watcher takes its turn now; return False if another process has taken it.
+
+    `seen_at` is the time of the last turn that the caller knows of.
+    """
+    organization, now = await lock(tx, key), await tx.now()
+    taken = await tx.connection.execute(
+        update(organizations)
+        .where(organizations.c.id == organization, organizations.c.watched_at <= seen_at)
+        .values(watched_at=now.timestamp())
+    )
+    return taken.rowcount == 1
+
+
+async def postpone_turn(tx: Transaction, key: OrganizationKey, seen_at: float) -> None:
+    """Undo a turn that came to nothing: record `seen_at` as the last one."""
+    await _set(tx, await lock(tx, key), watched_at=seen_at)
+
+
+async def _set(tx: Transaction, organization: int, **values: object) -> None:
+    statement = update(organizations).where(organizations.c.id == organization)
+    await tx.connection.execute(statement.values(**values))

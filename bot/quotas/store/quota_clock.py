@@ -1,0 +1,110 @@
+"""Adjusts the ledger when the clock that it is written by is set.
+
+Held calls expire at a fixed time. If the clock is set forward, they expire too soon; if it is set
+back, they expire too late, and nothing is granted, perhaps for a day.
+"""
+
+from typing import Any
+
+from sqlalchemy import BigInteger, Update, bindparam, case, select, type_coerce, update
+
+from bot.quotas.rules.quota import SLOT_SECONDS, Terms
+from bot.store.engine import Transaction
+from bot.store.tables import jobs
+from bot.store.tables import machine_clocks as clocks
+from bot.store.tables import quota_calls as calls
+from bot.store.tables import quota_organizations as organizations
+from bot.store.types import EpochSeconds
+
+# Ignore differences due to microseconds and to reading a clock twice.
+LEAST_STEP_SECONDS = 0.01
+PROBE_JOB = "probe"
+# Times of an organization that move with the clock, unless they are 0 or null.
+MOVED = (
+    *("probing_until", "muted_until", "watched_at", "reported_resets_at"),
+    *("lowered_until", "lowered_minute_until"),
+)
+
+
+async def follow(tx: Transaction, boot: str, offset: float) -> float:
+    """Set the ledger of a database without its own clock to this process's clock.
+
+    `offset` is the clock's time minus the time since `boot`. If it differs from the last process's
+    offset in the same boot, the clock was set by the difference, which is returned in seconds.
+    """
+    known = clocks.c.boot == boot
+    before = (await tx.connection.execute(clocks.select().where(known))).first()
+    step = 0.0 if before is None else offset - before.offset
+    if abs(step) < LEAST_STEP_SECONDS:
+        step = 0.0
+    await move(tx, boot, offset, step)
+    return step
+
+
+async def move(tx: Transaction, boot: str, offset: float, step: float) -> None:
+    """Record the ledger's new clock, which is `step` seconds ahead of the old one.
+
+    Calls, blocks with their probes, and leases keep their remaining time.
+    """
+    await tx.connection.execute(clocks.delete())
+    await tx.connection.execute(clocks.insert().values(boot=boot, offset=offset))
+    if not step:
+        return
+    by = bindparam("step", step, type_=EpochSeconds)
+    held = (calls.c.slot_free_at, calls.c.permit_until)
+    # Calls that were never sent hold nothing and keep their mark (`UNSENT`).
+    moved: dict[Any, Any] = {
+        column: case((calls.c.slot_free_at > 0.0, column + by), else_=column) for column in held
+    }
+    moved[calls.c.reserved_at] = calls.c.reserved_at + by
+    await tx.connection.execute(update(calls).values(moved))
+    await _move_blocks(tx, step)
+    microseconds = round(step * 1_000_000)
+    for column, which in (
+        (jobs.c.leased_until, jobs.c.leased_until.is_not(None)),
+        (jobs.c.due_at, jobs.c.kind == PROBE_JOB),
+    ):
+        later = type_coerce(column, BigInteger) + microseconds
+        await tx.connection.execute(update(jobs).where(which).values({column: later}))
+
+
+async def _move_blocks(tx: Transaction, step: float) -> None:
+    by = bindparam("step", step, type_=EpochSeconds)
+    for name in MOVED:
+        column = organizations.c[name]
+        moved = update(organizations).where(column > 0.0).values({column: column + by})
+        await tx.connection.execute(moved)
+    query = select(organizations.c.id, organizations.c.blocks)
+    for row in (await tx.connection.execute(query)).all():
+        if row.blocks:
+            blocks = [
+                {**block, "since": block["since"] + step, "until": block["until"] + step}
+                for block in row.blocks
+            ]
+            its = organizations.c.id == row.id
+            await tx.connection.execute(update(organizations).where(its).values(blocks=blocks))
+
+
+def longest_hold(terms: Terms) -> float:
+    """Return the maximum seconds that a call can hold its slot from now on."""
+    return terms.hold_seconds + SLOT_SECONDS
+
+
+async def shorten_holds(tx: Transaction, organization: int, terms: Terms) -> None:
+    """Limit every hold to that of a call that starts now, after the clock was set back."""
+    its = {"its_organization": organization, "hold": terms.hold_seconds}
+    its |= {"longest": longest_hold(terms), **tx.clock_parameters}
+    await tx.connection.execute(_shortening(tx), its)
+
+
+def _shortening(tx: Transaction) -> Update:
+    def until(seconds: str) -> Any:  # noqa: ANN401 - an expression
+        return tx.clock + bindparam(seconds, type_=EpochSeconds)
+
+    permit = case((calls.c.permit_until > until("hold"), until("hold")), else_=calls.c.permit_until)
+    return (
+        update(calls)
+        .where(calls.c.organization == bindparam("its_organization"))
+        .where(calls.c.slot_free_at > until("longest"))
+        .values(slot_free_at=until("longest"), permit_until=permit)
+    )

@@ -1,0 +1,205 @@
+"""The use of each limit: now, by person, by kind, and by hour."""
+
+from collections import Counter
+from collections.abc import AsyncIterator
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Row,
+    delete,
+    func,
+    literal,
+    select,
+    type_coerce,
+    update,
+)
+
+from bot.organizations.rules.organization import OrganizationKey
+from bot.quotas.rules.days import day_began_at
+from bot.quotas.rules.quota import Terms
+from bot.quotas.rules.standing import Standing
+from bot.quotas.rules.use import HOUR_SECONDS, HourOfCalls
+from bot.quotas.rules.watching import Watched
+from bot.quotas.store.accounts import UNSENT, Account, day_limit_of, load_all
+from bot.services.rules.calls import caller_of, client_named
+from bot.store.engine import Transaction
+from bot.store.inserts import insert_into
+from bot.store.pruning import remove_some
+from bot.store.tables import quota_calls as calls
+from bot.store.tables import quota_hours as hours
+from bot.store.tables import quota_organizations as organizations
+from bot.store.types import EpochSeconds
+
+# Single calls are kept until their hour is older than this; then only the hour's sum is kept.
+KEEP_CALLS_SECONDS = 26 * HOUR_SECONDS
+# Loading this many blocks the event loop for less than ten milliseconds.
+WATCHED_PORTION = 200
+_HOUR_MICROSECONDS = HOUR_SECONDS * 1_000_000
+_SENT = calls.c.slot_free_at != literal(UNSENT, EpochSeconds)
+
+
+def standing(account: Account) -> Standing:
+    """Return an organization's standing."""
+    lowered = account.lowered_concurrent
+    return Standing(
+        key=account.key,
+        plan=account.plan,
+        limits=account.limits,
+        lowered_until=None if lowered is None else lowered.until,
+        in_use=account.in_use,
+        day=account.day,
+        blocks=account.blocks,
+    )
+
+
+async def standings(tx: Transaction, terms: Terms) -> AsyncIterator[list[Standing]]:
+    """Yield the standing of every organization with something to report, in portions."""
+    async for portion in load_all(tx, terms):
+        yield [standing(account) for account in portion]
+
+
+async def watched(tx: Transaction, terms: Terms) -> AsyncIterator[list[Watched]]:
+    """Yield every organization with the watcher's last turn and the daily limit in force."""
+    now, after = (await tx.now()).timestamp(), 0
+    while True:
+        query = select(organizations).where(organizations.c.id > after)
+        portion = query.order_by(organizations.c.id).limit(WATCHED_PORTION)
+        rows = (await tx.connection.execute(portion)).all()
+        yield [_watched(row, terms, now) for row in rows]
+        if len(rows) < WATCHED_PORTION:
+            return
+        after = rows[-1].id
+
+
+def _watched(row: Row[Any], terms: Terms, now: float) -> Watched:
+    key = OrganizationKey(row.data_center, row.organization_id)
+    return Watched(key, day_limit_of(row, terms.plan_of(key), now), row.watched_at)
+
+
+async def hours_since(tx: Transaction, account: Account, since: float) -> list[HourOfCalls]:
+    """Return the calls since a time within the last 26 hours, by hour, kind, and person."""
+    hour = _hour_of(calls.c.reserved_at)
+    query = (
+        select(hour, calls.c.kind, calls.c.slack_user_id, func.count().label("calls"))
+        .where(calls.c.organization == account.id, calls.c.reserved_at >= since, _SENT)
+        .group_by(hour, calls.c.kind, calls.c.slack_user_id)
+        .order_by(hour)
+    )
+    return [_hour(row) for row in await tx.connection.execute(query)]
+
+
+def _hour(row: Row[Any]) -> HourOfCalls:
+    return HourOfCalls(row.hour_at, row.kind, row.slack_user_id or None, row.calls)
+
+
+def _hour_of(column: ColumnElement[float]) -> ColumnElement[float]:
+    whole = type_coerce(column, BigInteger) // literal(_HOUR_MICROSECONDS, BigInteger)
+    return type_coerce(whole * literal(_HOUR_MICROSECONDS, BigInteger), EpochSeconds).label(
+        "hour_at"
+    )
+
+
+async def count_since(tx: Transaction, account: Account, since: float, up_to: int) -> int:
+    """Count the calls reserved since a time, up to the call numbered `up_to`."""
+    query = (
+        select(func.count())
+        .select_from(calls)
+        .where(
+            calls.c.organization == account.id,
+            calls.c.reserved_at > since,
+            calls.c.number <= up_to,
+            _SENT,
+        )
+    )
+    return (await tx.connection.execute(query)).scalar_one()
+
+
+async def own_day(tx: Transaction, account: Account, up_to: int, seconds_ago: float = 0.0) -> int:
+    """Count the bot's own calls, up to number `up_to`, of the day in force `seconds_ago`."""
+    since = day_began_at(account.reported, account.now - seconds_ago)
+    return await count_since(tx, account, since, up_to)
+
+
+async def use_by_client(tx: Transaction, account: Account, at: float) -> dict[str, list[int]]:
+    """Return each client's use of the minute and the day at a time, by name; most first."""
+    began_at = day_began_at(account.reported, at)
+    then = (calls.c.organization == account.id) & (calls.c.reserved_at <= at)
+    minute = await _count_by_client(tx, then & (calls.c.slot_free_at > at))
+    day = await _count_by_client(tx, then & _SENT & (calls.c.reserved_at > began_at))
+    names = sorted({*minute, *day}, key=lambda name: (-minute[name], -day[name], name))
+    return {name: [minute[name], day[name]] for name in names}
+
+
+async def minute_by_client(tx: Transaction, key: OrganizationKey) -> Counter[str]:
+    """Return how many slots of an organization's minute each client holds now."""
+    its = (organizations.c.data_center == key.data_center) & (
+        organizations.c.organization_id == key.organization_id
+    )
+    organization = select(organizations.c.id).where(its).scalar_subquery()
+    held = calls.c.slot_free_at > (await tx.now()).timestamp()
+    return await _count_by_client(tx, (calls.c.organization == organization) & held)
+
+
+async def _count_by_client(tx: Transaction, which: ColumnElement[bool]) -> Counter[str]:
+    caller = calls.c.slack_user_id
+    query = (
+        select(caller, func.count()).where(which, caller.startswith(caller_of(""))).group_by(caller)
+    )
+    rows = await tx.connection.execute(query)
+    return Counter({client_named(caller) or "": count for caller, count in rows})
+
+
+async def count_of_clients(tx: Transaction) -> int:
+    """Count the slots of the minute that clients hold, in all organizations."""
+    held = calls.c.slot_free_at > (await tx.now()).timestamp()
+    return (await _count_by_client(tx, held)).total()
+
+
+async def keys_to_tidy(tx: Transaction) -> list[OrganizationKey]:
+    """Return the organizations with calls that are old enough to be summed."""
+    old = (
+        select(literal(1))
+        .where(calls.c.organization == organizations.c.id)
+        .where(calls.c.reserved_at < await _oldest_kept(tx))
+        .correlate(organizations)
+        .exists()
+    )
+    query = select(organizations.c.data_center, organizations.c.organization_id).where(old)
+    return [OrganizationKey(*row) for row in await tx.connection.execute(query)]
+
+
+async def tidy(tx: Transaction, organization: int) -> None:
+    """Sum the old calls of an organization by hour; its row must be locked."""
+    old = (calls.c.organization == organization) & (calls.c.reserved_at < await _oldest_kept(tx))
+    hour = _hour_of(calls.c.reserved_at)
+    key = (calls.c.organization, hour, calls.c.kind, calls.c.slack_user_id)
+    sums = select(*key, func.count().label("calls")).where(old, _SENT).group_by(*key)
+    insert = insert_into(hours, is_postgres=tx.is_postgres)
+    added = insert.from_select([column.name for column in hours.c], sums)
+    await tx.connection.execute(
+        added.on_conflict_do_update(
+            index_elements=list(hours.primary_key),
+            set_={"calls": hours.c.calls + added.excluded.calls},
+        )
+    )
+    newest = select(func.max(calls.c.number)).where(old).scalar_subquery()
+    await tx.connection.execute(
+        update(organizations)
+        .where(organizations.c.id == organization)
+        .values(summed=func.coalesce(newest, organizations.c.summed))
+    )
+    await tx.connection.execute(delete(calls).where(old))
+
+
+async def forget(tx: Transaction, before: datetime) -> int:
+    """Delete some of the hourly sums before a time; return the number deleted."""
+    return await remove_some(tx, hours, hours.c.hour_at < before.timestamp())
+
+
+async def _oldest_kept(tx: Transaction) -> float:
+    """Return the start of the oldest hour whose single calls are kept."""
+    whole_hours = ((await tx.now()).timestamp() - KEEP_CALLS_SECONDS) // HOUR_SECONDS
+    return whole_hours * HOUR_SECONDS

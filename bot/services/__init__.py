@@ -1,0 +1,1 @@
+"""The shared HTTP client of the three services, their credentials and errors."""

@@ -1,0 +1,107 @@
+"""A service call and its answer, as values that never print a credential."""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+from yarl import URL
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceCall:
+    """A request to a service, and the words for messages about it.
+
+    `service` is the stable word for metrics, `label` the name in a sentence ("the inventory
+    service (eu)"). `advice` tells people, by HTTP status, what they can do. `missing` is the
+    sentence for a 404 from the service itself, not from a proxy. `words_field` is the only field of
+    an error's JSON that is shown.
+    """
+
+    service: Literal["inventory", "flow", "email", "oauth"]
+    label: str
+    method: Literal["GET", "POST"]
+    url: URL = field(repr=False)
+    params: Mapping[str, str] = field(default_factory=dict, repr=False)
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    form: Sequence[tuple[str, str]] | None = field(default=None, repr=False)
+    data_center: str | None = None
+    advice: Mapping[int, str] = field(default_factory=dict, repr=False)
+    missing: str = ""
+    words_field: str = "message"
+
+    @property
+    def path(self) -> str:
+        """The URL without host and query, safe for logs."""
+        return self.url.path
+
+    @property
+    def subject(self) -> str:
+        """The label for the start of a sentence."""
+        return self.label[:1].upper() + self.label[1:]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A whole answer with a 2xx status; `body` is never shown to anyone."""
+
+    status: int
+    headers: Mapping[str, str] = field(repr=False)
+    body: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """One attempt, for metrics and `status`; `outcome` is `ok` or the error's."""
+
+    service: str
+    data_center: str | None
+    outcome: str
+    status: int | None
+    seconds: float
+
+
+class Observer(Protocol):
+    """Receives each attempt, successful or not."""
+
+    def __call__(self, observed: Observed) -> None:
+        """Record the attempt; must not raise."""
+
+
+class Attempt(Protocol):
+    """One attempt at a call."""
+
+    def may_send(self) -> bool:
+        """Return True if the request may still be sent; called right before writing it."""
+
+    async def responded(self, status: int, headers: Mapping[str, str]) -> None:
+        """Called once with the response headers, before the body is read."""
+
+
+class OpenAttempt(Protocol):
+    """Makes the context of one attempt; each retry gets a new one."""
+
+    def __call__(self) -> AbstractAsyncContextManager[Attempt]:
+        """Return a context entered before sending, and left after the body or an error."""
+
+
+def at_any_time() -> bool:
+    """Return True: nothing restricts the time of sending."""
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Unguarded:
+    """An attempt without a quota, as for the flow and the email service."""
+
+    may_send: Callable[[], bool] = at_any_time
+
+    async def responded(self, status: int, headers: Mapping[str, str]) -> None:
+        """Ignore the headers."""
+
+
+def unguarded(
+    may_send: Callable[[], bool] = at_any_time,
+) -> AbstractAsyncContextManager[Attempt]:
+    """The `OpenAttempt` of services without a quota."""
+    return nullcontext(Unguarded(may_send))

@@ -1,0 +1,229 @@
+"""Errors for failed answers and connections: one type and one sentence per cause."""
+
+import ssl
+import unicodedata
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import TypeVar
+
+import aiohttp
+from pydantic import BaseModel, ValidationError
+from pydantic_core import from_json
+
+from bot.ops.redaction import Redactor
+from bot.services.calls import Answer, ServiceCall
+from bot.services.errors import (
+    CredentialsRefused,
+    NotJson,
+    PermissionMissing,
+    RateLimited,
+    Redirected,
+    ResponseTooLarge,
+    ResponseUnreadable,
+    ServiceError,
+    ServiceFailed,
+    ServiceRefused,
+    ServiceTimeout,
+    ServiceUnreachable,
+    WrongForm,
+)
+from bot.services.rules.reported import ReportedLimits
+
+LONGEST_REASON, READ_OF_WORDS = 300, 3_000
+LONGEST_SECONDS_DIGITS = 6
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+class NeverSentError(Exception):
+    """Nothing of the request was written."""
+
+
+class HeldUpError(NeverSentError):
+    """The request may no longer be sent: its grant has expired."""
+
+
+class UnsendableError(NeverSentError):
+    """A header contains a character that HTTP doesn't allow."""
+
+
+def is_success(status: int) -> bool:
+    """Return True for a 2xx status."""
+    return HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES
+
+
+def is_redirect(status: int) -> bool:
+    """Return True for a 3xx status, with or without a `Location`."""
+    return HTTPStatus.MULTIPLE_CHOICES <= status < HTTPStatus.BAD_REQUEST
+
+
+def failure_of_status(
+    call: ServiceCall, status: int, headers: Mapping[str, str], body: bytes, redactor: Redactor
+) -> ServiceError | None:
+    """Return the error that a status means, or None for a 2xx."""
+    if is_success(status):
+        return None
+    if is_redirect(status):
+        return Redirected(
+            call.service,
+            f"{call.subject} redirected the request (HTTP {status}). Its configured address is"
+            " probably wrong.",
+        )
+    code, words = code_and_words(call, body, redactor)
+    if status == HTTPStatus.TOO_MANY_REQUESTS:
+        reported = ReportedLimits.from_headers(headers)
+        return RateLimited(
+            call.service,
+            _sentence_of(call, status, words),
+            code=code,
+            message=words,
+            reported=reported,
+            retry_after=_seconds_told(headers),
+        )
+    if not HTTPStatus.BAD_REQUEST <= status < HTTPStatus.INTERNAL_SERVER_ERROR:
+        sentence = f"{call.subject} is having problems (HTTP {status}). Try again in a few minutes."
+        return ServiceFailed(call.service, sentence, status=status)
+    return _refusal(call, status, code, words)
+
+
+def _seconds_told(headers: Mapping[str, str]) -> float:
+    told = headers.get("Retry-After", "")
+    is_number = told.isascii() and told.isdigit() and len(told) <= LONGEST_SECONDS_DIGITS
+    return float(told) if is_number else 0.0
+
+
+def _refusal(call: ServiceCall, status: int, code: int | None, words: str) -> ServiceError:
+    sentence = _sentence_of(call, status, words)
+    if status == HTTPStatus.NOT_FOUND and (words or code is not None):
+        sentence = call.missing or sentence
+    if status == HTTPStatus.UNAUTHORIZED:
+        return CredentialsRefused(call.service, sentence, message=words)
+    if status == HTTPStatus.FORBIDDEN:
+        return PermissionMissing(call.service, sentence, message=words)
+    return ServiceRefused(call.service, sentence, status=status, code=code, message=words)
+
+
+def _sentence_of(call: ServiceCall, status: int, words: str) -> str:
+    verdict = {
+        401: "rejected Gatehouse's credentials",
+        403: "doesn't allow this with Gatehouse's credentials",
+        404: "can't find this",
+        429: "is getting too many requests",
+    }.get(status, "rejected the request")
+    parts = [f"{call.subject} {verdict} (HTTP {status})."]
+    parts += [call.advice[status]] if status in call.advice else []
+    parts += [f"It said: “{words}”"] if words else []
+    return " ".join(parts)
+
+
+def refused_by_code(call: ServiceCall, status: int, code: int) -> ServiceRefused:
+    """Return the error for a 2xx whose body has a `code` other than 0.
+
+    Nothing else of the body is shown.
+    """
+    sentence = f"{call.subject} rejected the request (code {code})."
+    return ServiceRefused(call.service, sentence, status=status, code=code)
+
+
+def code_and_words(call: ServiceCall, body: bytes, redactor: Redactor) -> tuple[int | None, str]:
+    """Return `code` and the words of a JSON object; no other part of a body is shown."""
+    try:
+        sent = from_json(body)
+    except ValueError:
+        return None, ""
+    if not isinstance(sent, dict):
+        return None, ""
+    code, message = sent.get("code"), sent.get(call.words_field)
+    is_code = isinstance(code, int) and not isinstance(code, bool)
+    words = plain_words(message, redactor) if isinstance(message, str) else ""
+    return (code if is_code else None), words
+
+
+def plain_words(text: str, redactor: Redactor) -> str:
+    """Return a service's words on one short line, without control characters and secrets."""
+    # Shorten only after redacting, so that no secret is cut in two.
+    clean = redactor.clean(text)[:READ_OF_WORDS]
+    visible = (" " if unicodedata.category(sign)[0] in "CZ" else sign for sign in clean)
+    line = " ".join("".join(visible).split())
+    return line if len(line) <= LONGEST_REASON else line[: LONGEST_REASON - 1] + "…"
+
+
+def failure_of_accident(call: ServiceCall, accident: Exception, seconds: float) -> ServiceError:
+    """Return the error for an HTTP library exception, whose text has URLs: not quoted."""
+    unsent = _why_never_sent(call, accident)
+    if unsent is not None:
+        return unsent
+    if isinstance(accident, TimeoutError):
+        sentence = f"{call.subject} didn't respond within {seconds:g} seconds."
+        return ServiceTimeout(call.service, sentence)
+    if isinstance(accident, aiohttp.ClientResponseError):
+        sentence = f"{call.subject} sent a response that Gatehouse can't read."
+        return ResponseUnreadable(call.service, sentence)
+    sentence = f"{call.subject} closed the connection early."
+    return ServiceUnreachable(call.service, sentence)
+
+
+def _why_never_sent(call: ServiceCall, accident: Exception) -> ServiceUnreachable | None:
+    why, may_help = None, False
+    if isinstance(accident, HeldUpError):
+        why = f"The call to {call.label} was held up before it was sent. Please try again."
+        may_help = True
+    elif isinstance(accident, aiohttp.ConnectionTimeoutError):
+        # Not retried: it already took as long as a person waits.
+        why = f"{call.subject} can't be reached: no connection was made in time."
+    elif isinstance(accident, (aiohttp.ClientConnectorCertificateError, ssl.SSLError)):
+        why = f"{call.subject} has an invalid TLS certificate."
+    elif isinstance(accident, (aiohttp.ClientConnectorDNSError, aiohttp.InvalidURL)):
+        why, may_help = f"{call.subject} can't be reached: its host name doesn't exist.", True
+    elif isinstance(accident, aiohttp.ClientHttpProxyError):
+        # The proxy's answer to CONNECT: nothing reached the service.
+        why = f"{call.subject} can't be reached: the proxy declined (HTTP {accident.status})."
+        may_help = accident.status >= HTTPStatus.INTERNAL_SERVER_ERROR
+    elif isinstance(accident, aiohttp.ClientConnectorError):
+        why, may_help = f"{call.subject} can't be reached.", True
+    elif isinstance(accident, UnsendableError):
+        why = (
+            f"The call to {call.label} can't be sent: its credential or address has a character"
+            " that HTTP doesn't allow. Check for a line end in the setting."
+        )
+    if why is None:
+        return None
+    return ServiceUnreachable(call.service, why, retryable=may_help, sent=False)
+
+
+def too_large(call: ServiceCall, most_bytes: int) -> ResponseTooLarge:
+    """Return the error for an answer longer than `most_bytes`."""
+    return ResponseTooLarge(
+        call.service, f"{call.subject} sent too much data (over {most_bytes >> 20} MiB)."
+    )
+
+
+def wrong_form(call: ServiceCall, why: str) -> WrongForm:
+    """Return the error for an answer that doesn't match the specification; `why` says how."""
+    return WrongForm(call.service, f"{call.subject} sent an unexpected response ({why}).")
+
+
+def json_of(call: ServiceCall, answer: Answer) -> object:
+    """Return the body as JSON; raises NotJson."""
+    try:
+        sent: object = from_json(answer.body)
+    except ValueError:
+        sentence = f"{call.subject} sent a response that Gatehouse can't read (not JSON)."
+        raise NotJson(call.service, sentence) from None
+    return sent
+
+
+def model_of(call: ServiceCall, sent: object, model: type[Model]) -> Model:
+    """Return the JSON from `json_of` as `model`.
+
+    Raises:
+        WrongForm: The JSON doesn't match; the error names the fields, not their values.
+    """
+    try:
+        return model.model_validate(sent)
+    except ValidationError as error:
+        places = [
+            ".".join(map(str, problem["loc"])) for problem in error.errors(include_input=False)
+        ]
+        where = f"field “{places[0]}”" if places[0] else "not the expected object"
+        raise wrong_form(call, where) from None

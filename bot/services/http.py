@@ -1,0 +1,278 @@
+"""The HTTP client for every service: one session, limits on time and size, no redirects."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from typing import TypeVar
+
+import aiohttp
+import structlog
+
+from bot.errors import GatehouseError
+from bot.ops.clock import Clock
+from bot.ops.redaction import Redactor
+from bot.services.calls import (
+    Answer,
+    Attempt,
+    Observed,
+    Observer,
+    OpenAttempt,
+    ServiceCall,
+    unguarded,
+)
+from bot.services.errors import ServiceError, ServiceFailed, ServiceUnreachable
+from bot.services.failures import (
+    HeldUpError,
+    NeverSentError,
+    UnsendableError,
+    failure_of_accident,
+    failure_of_status,
+    is_redirect,
+    is_success,
+    too_large,
+)
+from bot.services.proxies import is_any_set
+
+CONNECT_SECONDS = 5.0
+DNS_SECONDS = 60
+TOTAL_SECONDS = 10.0
+MOST_BYTES = 10 * 1024 * 1024
+CHUNK_BYTES = 64 * 1024
+LARGE_BYTES = 256 * 1024
+RETRY_PAUSES_SECONDS = (0.3, 1.0)
+
+log = structlog.get_logger(__name__)
+
+Read = TypeVar("Read")
+
+
+@asynccontextmanager
+async def open_session() -> AsyncIterator[aiohttp.ClientSession]:
+    """Open the process's session: no cookies, verified TLS, the environment's proxies."""
+    connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=30, ttl_dns_cache=DNS_SECONDS)
+    jar = aiohttp.DummyCookieJar()
+    async with aiohttp.ClientSession(
+        connector=connector,
+        cookie_jar=jar,
+        request_class=CheckedRequest,
+        # Only with proxies, because it also makes aiohttp read credentials from ~/.netrc.
+        trust_env=is_any_set(),
+        headers={"User-Agent": "gatehouse"},
+        # For callers that set no timeout: Slack's client sets none on a session passed to it.
+        timeout=aiohttp.ClientTimeout(total=TOTAL_SECONDS, sock_connect=CONNECT_SECONDS),
+    ) as session:
+        yield session
+
+
+class CheckedRequest(aiohttp.ClientRequest):
+    """A request that checks, right before writing, that it may still be sent.
+
+    The process may have been suspended since the grant, or since the connection was made.
+    """
+
+    may_send: Callable[[], bool] | None = None
+
+    async def send(self, conn: aiohttp.connector.Connection) -> aiohttp.ClientResponse:
+        """Write the request.
+
+        Raises:
+            HeldUpError: It may no longer be sent.
+            UnsendableError: A header contains a character that HTTP doesn't allow.
+        """
+        if self.may_send is not None and not self.may_send():
+            raise HeldUpError
+        try:
+            return await super().send(conn)
+        except ValueError as error:
+            # About the headers, which its text quotes; nothing is written yet.
+            raise UnsendableError from error
+
+
+def checked(may_send: Callable[[], bool]) -> aiohttp.ClientMiddlewareType:
+    """Return a middleware that calls `may_send` right before a request is written."""
+
+    async def check(
+        request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
+    ) -> aiohttp.ClientResponse:
+        if isinstance(request, CheckedRequest):
+            request.may_send = may_send
+        return await handler(request)
+
+    return check
+
+
+async def send_once(
+    request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
+) -> aiohttp.ClientResponse:
+    """Keep aiohttp from silently resending a GET when a connection breaks.
+
+    It resends after these two exceptions (client.py, `retry_persistent_connection`), unseen by the
+    quota guard: the service might count two calls for one grant.
+    """
+    try:
+        return await handler(request)
+    except aiohttp.ClientConnectorError:
+        raise
+    except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as error:
+        raise aiohttp.ClientConnectionError(str(error)) from error
+
+
+class ServiceHttp:
+    """Calls services over the shared session.
+
+    `observer` receives each attempt; `total_seconds` limits one, from connecting to its end.
+    """
+
+    def __init__(
+        self,
+        session: aiohttp.ClientSession,
+        redactor: Redactor,
+        observer: Observer,
+        clock: Clock,
+        *,
+        total_seconds: float = TOTAL_SECONDS,
+    ) -> None:
+        self._session = session
+        self._observer = observer
+        self._clock = clock
+        self._total_seconds = total_seconds
+        self.redactor = redactor
+
+    async def request(
+        self,
+        call: ServiceCall,
+        read: Callable[[Answer], Read],
+        attempts: OpenAttempt = unguarded,
+        *,
+        retried: bool = True,
+    ) -> Read:
+        """Send the call; return the result of `read` for a complete 2xx answer.
+
+        `read` raises a ServiceError for an unreadable answer; the attempt then counts as failed in
+        the log, in `status` and for the grant. Large answers are read in a thread, so `read` must
+        touch nothing but the answer.
+
+        A GET is tried three times on connection errors and 5xx if `retried`, but not after a
+        timeout: the service may still be working, and a person waits.
+
+        Raises:
+            ServiceError: One type per cause. Errors raised on entering `attempts` pass through.
+        """
+        pauses = RETRY_PAUSES_SECONDS if retried and call.method == "GET" else ()
+        for pause in pauses:
+            try:
+                return await self._attempt(call, read, attempts)
+            except (ServiceUnreachable, ServiceFailed) as failure:
+                if not failure.retryable:
+                    raise
+            await self._clock.sleep(pause)
+        return await self._attempt(call, read, attempts)
+
+    async def _attempt(
+        self, call: ServiceCall, read: Callable[[Answer], Read], attempts: OpenAttempt
+    ) -> Read:
+        async with attempts() as attempt:
+            seen = _Seen(started=self._clock.monotonic())
+            try:
+                result = await _read_by(read, await self._exchange(call, attempt, seen))
+                seen.outcome = "ok"
+            except GatehouseError as failure:
+                seen.outcome = failure.outcome
+                raise
+            finally:
+                self._report(call, seen)
+        return result
+
+    async def _exchange(self, call: ServiceCall, attempt: Attempt, seen: "_Seen") -> Answer:
+        deadline = asyncio.get_running_loop().time() + self._total_seconds
+        async with await self._send(call, deadline, attempt) as response:
+            seen.status = response.status
+            await attempt.responded(response.status, response.headers)
+            body = await self._body(call, response, deadline)
+        failure = failure_of_status(call, response.status, response.headers, body, self.redactor)
+        if failure is not None:
+            raise failure
+        return Answer(response.status, response.headers, body)
+
+    async def _send(
+        self, call: ServiceCall, deadline: float, attempt: Attempt
+    ) -> aiohttp.ClientResponse:
+        with self._accidents(call):
+            async with asyncio.timeout_at(deadline):
+                return await self._session.request(
+                    call.method,
+                    call.url,
+                    params=call.params,
+                    headers=call.headers,
+                    data=None if call.form is None else aiohttp.FormData(call.form),
+                    allow_redirects=False,
+                    timeout=aiohttp.ClientTimeout(total=None, connect=CONNECT_SECONDS),
+                    middlewares=(send_once, checked(attempt.may_send)),
+                )
+        raise AssertionError  # pragma: no cover
+
+    async def _body(
+        self, call: ServiceCall, response: aiohttp.ClientResponse, deadline: float
+    ) -> bytes:
+        try:
+            with self._accidents(call):
+                async with asyncio.timeout_at(deadline):
+                    return await _body_of(call, response)
+        except ServiceError:
+            if is_success(response.status):
+                raise
+        return b""
+
+    @contextmanager
+    def _accidents(self, call: ServiceCall) -> Iterator[None]:
+        """Turn HTTP library exceptions into our errors, without their text: it has URLs."""
+        try:
+            yield
+        except (aiohttp.ClientError, OSError, NeverSentError) as accident:
+            raise failure_of_accident(call, accident, self._total_seconds) from None
+
+    def _report(self, call: ServiceCall, seen: "_Seen") -> None:
+        seconds = self._clock.monotonic() - seen.started
+        record = log.info if seen.outcome == "ok" else log.warning
+        record(
+            "service call",
+            service=call.service,
+            data_center=call.data_center,
+            method=call.method,
+            path=call.path,
+            status=seen.status,
+            outcome=seen.outcome,
+            seconds=round(seconds, 3),
+        )
+        self._observer(Observed(call.service, call.data_center, seen.outcome, seen.status, seconds))
+
+
+@dataclass(slots=True)
+class _Seen:
+    started: float
+    status: int | None = None
+    outcome: str = "cancelled"
+
+
+async def _read_by(read: Callable[[Answer], Read], answer: Answer) -> Read:
+    if len(answer.body) < LARGE_BYTES:
+        return read(answer)
+    # Reading ten thousand organizations would delay everyone else's acknowledgements.
+    return await asyncio.to_thread(read, answer)
+
+
+async def _body_of(call: ServiceCall, response: aiohttp.ClientResponse) -> bytes:
+    """Read the body, measuring it as it arrives and after decompression: headers may lie."""
+    if is_redirect(response.status):
+        return b""
+    if (response.content_length or 0) > MOST_BYTES:
+        response.close()
+        raise too_large(call, MOST_BYTES)
+    body = bytearray()
+    async for chunk in response.content.iter_chunked(CHUNK_BYTES):
+        body += chunk
+        if len(body) > MOST_BYTES:
+            response.close()
+            raise too_large(call, MOST_BYTES)
+    return bytes(body)

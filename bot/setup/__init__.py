@@ -1,0 +1,6 @@
+"""`gatehouse setup`: turns a few answers into a settings file that `gatehouse check` has tested.
+
+`answers.py` defines the answers, `vendors.py` the vendors' defaults, `questions.py` asks in a
+terminal, `names.py` finds people and channels in Slack, `accounts.py` calls the services,
+`building.py` builds the settings, and `run.py` writes the file and runs the check.
+"""

@@ -1,0 +1,224 @@
+"""Setup's own calls to the services: tokens, organizations and flows."""
+
+import re
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import aiohttp
+from pydantic import BaseModel, ConfigDict, SecretStr
+from yarl import URL
+
+from bot.checks.doctor.database import examine_database
+from bot.configured import inventory_access, quota_terms, redactor_of
+from bot.errors import GatehouseError
+from bot.ops.clock import SystemClock
+from bot.ops.redaction import Redactor
+from bot.organizations.client import InventoryClient
+from bot.organizations.rules.organization import Organization, OrganizationKey
+from bot.quotas.guard import Guard
+from bot.quotas.incidents import Incidents
+from bot.quotas.rules.plans import Plan, limits_of
+from bot.services.calls import Answer, Observed, ServiceCall
+from bot.services.credentials import basic
+from bot.services.errors import (
+    CredentialsRefused,
+    PermissionMissing,
+    ServiceError,
+    ServiceRefused,
+)
+from bot.services.failures import json_of, model_of
+from bot.services.http import ServiceHttp, open_session
+from bot.services.rules.calls import CallCause
+from bot.services.rules.reported import ReportedLimits
+from bot.settings import Settings
+from bot.setup.answers import DataCenterAnswer, SetupError
+from bot.store.engine import Database
+from bot.tasks import Tasks
+
+REFUSED_CODE = frozenset({"invalid_code", "invalid_grant"})
+REFUSED_CLIENT = frozenset({"invalid_client", "invalid_client_secret", "unauthorized_client"})
+API_DOMAIN = re.compile(r"https://www\.zohoapis\.([a-z.]+)")
+MOST_FLOWS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """The organizations of a data center, or the `problem` with listing them.
+
+    `day_limit` is the number of calls a day, if the service reported it.
+    """
+
+    organizations: Sequence[Organization] = ()
+    day_limit: int | None = None
+    problem: str = ""
+
+    @property
+    def default(self) -> Organization | None:
+        """Return the organization that listings name unless another is configured."""
+        rows = self.organizations
+        return next((row for row in rows if row.is_default_org), rows[0] if rows else None)
+
+    @property
+    def plan(self) -> Plan | None:
+        """Return the plan whose documented daily limit is the reported one."""
+        return next((plan for plan in Plan if limits_of(plan).day == self.day_limit), None)
+
+
+class _Tokens(BaseModel):
+    model_config = ConfigDict(extra="ignore", hide_input_in_errors=True)
+
+    error: str | None = None
+    refresh_token: str | None = None
+    api_domain: str = ""
+
+
+class _Flow(BaseModel):
+    sid: str
+    friendly_name: str = ""
+
+
+class _Flows(BaseModel):
+    flows: list[_Flow]
+
+
+async def refresh_token_of(data_center: str, answer: DataCenterAnswer, token_url: str) -> str:
+    """Exchange a code for the refresh token, once.
+
+    Raises:
+        SetupError: The code or the client is refused, or no refresh token came.
+    """
+    form = {
+        "grant_type": "authorization_code",
+        "client_id": answer.client_id or "",
+        "client_secret": answer.client_secret or "",
+        "code": answer.code or "",
+    }
+    call = ServiceCall(
+        service="oauth",
+        label=f"the OAuth provider ({data_center})",
+        method="POST",
+        url=URL(token_url),
+        form=list(form.items()),
+        headers={"Accept": "application/json"},
+        data_center=data_center,
+        words_field="error",
+    )
+    try:
+        async with _http(Redactor([form["client_secret"], form["code"]])) as http:
+            tokens = await http.request(call, partial(_tokens_in, call))
+    except (ServiceRefused, CredentialsRefused) as error:
+        tokens = _Tokens(error=error.message or "no reason given")
+    except ServiceError as error:
+        raise SetupError(f"{error.sentence} Check token_url and the data center.") from None
+    return _token(data_center, tokens)
+
+
+def _token(data_center: str, tokens: _Tokens) -> str:
+    where = f"inventory → data_centers → {data_center}"
+    domain = API_DOMAIN.fullmatch(tokens.api_domain)
+    if tokens.error in REFUSED_CODE:
+        problem = (
+            f"code was refused ({tokens.error}). A code works once, for three minutes unless more"
+            " were chosen when it was made, and only with the client and in the data center that"
+            " it was made for. Make a new one and run setup again."
+        )
+    elif tokens.error in REFUSED_CLIENT:
+        problem = (
+            f"client_id or client_secret was refused ({tokens.error}). Copy both from the self"
+            f" client in the API console of this data center ({data_center})."
+        )
+    elif tokens.error:
+        problem = f"code was not exchanged: the OAuth provider said {tokens.error[:80]}."
+    elif domain and domain[1] != data_center:
+        problem = f"The code is of the data center {domain[1]}, not {data_center}."
+    elif not tokens.refresh_token:
+        problem = (
+            "code gave no refresh token, so access would end within the hour. Make the code in a"
+            " self client, or for offline access."
+        )
+    else:
+        return tokens.refresh_token
+    raise SetupError(f"{where}: {problem}")
+
+
+async def listings(settings: Settings) -> dict[str, Listed]:
+    """List the organizations of each data center; returns nothing without a database."""
+    clock, reported = SystemClock(), list[ReportedLimits]()
+    found: dict[str, Listed] = {}
+    database = Database(settings.database_url.get_secret_value(), clock)
+    try:
+        if not (await examine_database(database)).is_well:
+            return {}
+        async with _http(redactor_of(settings), reported) as http:
+            terms = quota_terms(settings)
+            guard = Guard(database, clock, terms, Incidents(terms), Tasks())
+            client = InventoryClient(http, guard, inventory_access(settings, http, clock))
+            for name in client.data_centers:
+                reported.clear()
+                try:
+                    rows = await client.organizations(OrganizationKey(name), CallCause("check"))
+                    found[name] = Listed(rows, reported[-1].limit if reported else None)
+                except GatehouseError as error:
+                    found[name] = Listed(problem=error.sentence)
+    finally:
+        await database.close()
+    return found
+
+
+async def flows_of(base_url: str, account_sid: str, auth_token: str) -> dict[str, str]:
+    """Return each flow's name by SID; empty if the account may not list flows.
+
+    Raises:
+        SetupError: The service refuses the account or can't be reached.
+    """
+    token = SecretStr(auth_token)
+    call = ServiceCall(
+        service="flow",
+        label="the flow service",
+        method="GET",
+        url=(URL(base_url) / "v2" / "Flows").with_query(PageSize=MOST_FLOWS),
+        headers=basic(account_sid, token),
+        advice={401: "Copy the account SID and the auth token from the console again."},
+    )
+    try:
+        async with _http(Redactor([auth_token])) as http:
+            listed = await http.request(call, partial(_flows_in, call))
+    except PermissionMissing:
+        return {}
+    except ServiceError as error:
+        raise SetupError(error.sentence) from None
+    return {flow.sid: flow.friendly_name for flow in listed.flows}
+
+
+def _tokens_in(call: ServiceCall, answer: Answer) -> _Tokens:
+    return model_of(call, json_of(call, answer), _Tokens)
+
+
+def _flows_in(call: ServiceCall, answer: Answer) -> _Flows:
+    return model_of(call, json_of(call, answer), _Flows)
+
+
+@asynccontextmanager
+async def _http(
+    redactor: Redactor, reported: list[ReportedLimits] | None = None
+) -> AsyncIterator[ServiceHttp]:
+    """Yield a client with its own session; `reported` collects the limits in response headers."""
+
+    async def listen(*event: Any) -> None:  # noqa: ANN401 - of three kinds
+        limits = ReportedLimits.from_headers(event[-1].response.headers)
+        if reported is not None and limits is not None:
+            reported.append(limits)
+
+    trace = aiohttp.TraceConfig()
+    trace.on_request_end.append(listen)
+    trace.freeze()
+    async with open_session() as session:
+        session.trace_configs.append(trace)
+        yield ServiceHttp(session, redactor, _unobserved, SystemClock())
+
+
+def _unobserved(observed: Observed) -> None:
+    """Setup keeps no metrics."""

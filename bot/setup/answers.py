@@ -1,0 +1,192 @@
+"""The answers that `gatehouse setup` needs, and their validation."""
+
+import json
+from collections.abc import Mapping
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+
+from bot.settings import DataCenter
+from bot.settings.problems import WORDS
+
+EXAMPLES: Mapping[str, object] = {
+    "slack_bot_token": "xoxb-1234-abcd",
+    "slack_signing_secret": "8f742231b10e8888abcd99yyyzzz85a5",
+    "slack_app_token": "xapp-1-A012-3456-abcd",
+    "url": "https://bot.example.com",
+    "alerts_channel": "#alerts",
+    "approvals_channel": "#approvals",
+    "viewers": ["*"],
+    "operators": ["@otto", "support-team"],
+    "approvers": ["@ada", "U0ABEL"],
+    "admins": ["@adam"],
+    "inventory": {
+        "vendor": "zoho",
+        "data_centers": {
+            "eu": {"client_id": "1000.ABC", "client_secret": "a1b2", "code": "1000.c3.d4"}
+        },
+    },
+    "flow": {
+        "vendor": "twilio",
+        "account_sid": "AC0123456789abcdef0123456789abcdef",
+        "auth_token": "a1b2c3",
+        "aliases": {"welcome": "FW0123456789abcdef0123456789abcdef"},
+    },
+    "email": {"vendor": "sendgrid", "api_key": "SG.abc"},
+}
+ONE_CREDENTIAL = "needs authtoken, or client_id, client_secret and code"
+
+
+class SetupError(Exception):
+    """Settings can't be written; `problems` has a sentence for each reason."""
+
+    def __init__(self, *problems: str) -> None:
+        super().__init__("\n".join(problems))
+        self.problems = problems
+
+
+Word = Annotated[str, Field(min_length=1)]
+# A list of people, or just "*" for everybody.
+People = Annotated[list[Word], BeforeValidator(lambda value: ["*"] if value == "*" else value)]
+
+
+class _Answer(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, hide_input_in_errors=True)
+
+
+class _ServiceAnswer(_Answer):
+    vendor: str
+    base_url: Word | None = None
+
+    @model_validator(mode="after")
+    def _address(self) -> Self:
+        if self.vendor == "other" and not self.base_url:
+            raise ValueError('needs base_url, as its vendor is "other"')
+        return self
+
+
+class DataCenterAnswer(_Answer):
+    """The credential of a data center: a token, or a code to exchange for a token."""
+
+    authtoken: Word | None = Field(default=None, repr=False)
+    client_id: Word | None = None
+    client_secret: Word | None = Field(default=None, repr=False)
+    code: Word | None = Field(default=None, repr=False)
+
+    @model_validator(mode="after")
+    def _one_credential(self) -> Self:
+        client = (self.client_id, self.client_secret, self.code)
+        if (any(client) and not all(client)) or bool(self.authtoken) == all(client):
+            raise ValueError(ONE_CREDENTIAL)
+        return self
+
+
+class InventoryAnswer(_ServiceAnswer):
+    """The inventory service."""
+
+    vendor: Literal["zoho", "other"]
+    token_url: Word | None = None
+    data_centers: dict[DataCenter, DataCenterAnswer] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _token_address(self) -> Self:
+        has_code = any(center.code for center in self.data_centers.values())
+        if self.vendor == "other" and has_code and not self.token_url:
+            raise ValueError('needs token_url, as its vendor is "other" and it has a code')
+        return self
+
+
+class FlowAnswer(_ServiceAnswer):
+    """The flow service."""
+
+    vendor: Literal["twilio", "other"]
+    account_sid: Word
+    auth_token: Word = Field(repr=False)
+    aliases: dict[str, str] = Field(default_factory=dict)
+
+
+class EmailAnswer(_ServiceAnswer):
+    """The email service."""
+
+    vendor: Literal["sendgrid", "other"]
+    api_key: Word = Field(repr=False)
+
+
+class Answers(_Answer):
+    """Everything that `gatehouse setup` asks for."""
+
+    slack_bot_token: Word = Field(repr=False)
+    slack_signing_secret: Word | None = Field(default=None, repr=False)
+    slack_app_token: Word | None = Field(default=None, repr=False)
+    url: Word | None = None
+    alerts_channel: Word
+    approvals_channel: Word
+    viewers: People = Field(default_factory=list)
+    operators: People = Field(default_factory=list)
+    approvers: People = Field(default_factory=list)
+    admins: People = Field(default_factory=list)
+    inventory: InventoryAnswer | None = None
+    flow: FlowAnswer | None = None
+    email: EmailAnswer | None = None
+
+    @model_validator(mode="after")
+    def _way_in(self) -> Self:
+        if not self.slack_signing_secret and not self.slack_app_token:
+            raise ValueError("slack_signing_secret is required unless slack_app_token is given")
+        if not self.url and not self.slack_app_token:
+            raise ValueError("url is required unless slack_app_token is given")
+        return self
+
+
+def read_answers(path: Path) -> Answers:
+    """Read the answers from a JSON file.
+
+    Raises:
+        SetupError: The file can't be read, or has invalid answers; names all of them.
+    """
+    try:
+        given = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise SetupError(f"{path} cannot be read: {error.strerror}.") from None
+    except (ValueError, RecursionError):
+        raise SetupError(f"{path} is not JSON. {_example('slack_bot_token')}") from None
+    return answers_of(given)
+
+
+def answers_of(given: object) -> Answers:
+    """Validate answers.
+
+    Raises:
+        SetupError: As `read_answers`.
+    """
+    try:
+        return Answers.model_validate(given)
+    except ValidationError as error:
+        found = error.errors(include_input=False, include_url=False)
+        raise SetupError(*dict.fromkeys(_problem(row) for row in found)) from None
+
+
+def _problem(error: Any) -> str:  # noqa: ANN401 - pydantic's ErrorDetails
+    path = [str(part) for part in error["loc"] if part != "[key]"]
+    if not path:
+        message = str(error["msg"]).removeprefix("Value error, ")
+        return f"{message}. {_example(message.split()[0])}".replace(". .", ".")
+    if error["type"] == "extra_forbidden":
+        problem = f"is not a key of the answers{_meant(path)}"
+    else:
+        problem = WORDS.get(error["type"]) or str(error["msg"])
+        problem = problem.removeprefix("Value error, ").replace("Input should be", "must be")
+    return f"{' → '.join(path)} {problem}. {_example(path[0])}".rstrip()
+
+
+def _meant(path: list[str]) -> str:
+    near = get_close_matches(path[-1], Answers.model_fields, 1) if len(path) == 1 else []
+    return f"; did you mean {near[0]}?" if near else ""
+
+
+def _example(key: str) -> str:
+    if key not in EXAMPLES:
+        return ""
+    return f"Example: {json.dumps({key: EXAMPLES[key]}, ensure_ascii=False)}"

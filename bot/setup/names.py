@@ -1,0 +1,191 @@
+"""People, user groups and channels by name, through Slack's Web API."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from functools import partial
+from typing import Any, TypeVar
+
+import aiohttp
+from slack_sdk.errors import SlackApiError, SlackClientError
+from slack_sdk.http_retry.builtin_async_handlers import AsyncRateLimitErrorRetryHandler
+from slack_sdk.web.async_client import AsyncWebClient
+from slack_sdk.web.async_slack_response import AsyncSlackResponse
+
+from bot.services.http import open_session
+from bot.services.proxies import slack_web_client
+from bot.setup.answers import SetupError
+
+EVERYBODY = "*"
+PERSON_ID = re.compile(r"[UWS][A-Z0-9]{2,}")
+CHANNEL_ID = re.compile(r"[CGD][A-Z0-9]{2,}")
+PAGE = 500
+SECONDS = 30
+
+Found = TypeVar("Found")
+
+# Names in lowercase, each with the IDs that have it.
+Ids = dict[str, set[str]]
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """A workspace's people, user groups, and channels, by name."""
+
+    people: Ids = field(default_factory=dict)
+    channels: Ids = field(default_factory=dict)
+
+    def ids_of(self, names: Iterable[str]) -> list[str]:
+        """Return the IDs of people and groups; `*` and IDs stay as they are.
+
+        Raises:
+            SetupError: Names are unknown or ambiguous; lists all of them.
+        """
+        return together([("", partial(self._person_id, name)) for name in names])
+
+    def channel_id(self, name: str) -> str:
+        """Return the ID of a channel; an ID stays as it is.
+
+        Raises:
+            SetupError: The bot can't see a channel with this name.
+        """
+        if CHANNEL_ID.fullmatch(name):
+            return name
+        found = self.channels.get(_plain(name), set())
+        if len(found) == 1:
+            return min(found)
+        raise SetupError(
+            f"There is no channel “{name}” that Gatehouse can see."
+            f"{_suggestion(self.channels, name, '#')} A private channel is seen after"
+            " /invite @gatehouse in it."
+        )
+
+    def _person_id(self, name: str) -> str:
+        if name == EVERYBODY or PERSON_ID.fullmatch(name):
+            return name
+        found = self.people.get(_plain(name), set())
+        if len(found) == 1:
+            return min(found)
+        if found:
+            ids = " and ".join(sorted(found))
+            raise SetupError(f"“{name}” is the name of {ids}: give the ID.")
+        suggestion = _suggestion(self.people, name, "@")
+        raise SetupError(f"There is no person or user group “{name}” in Slack.{suggestion}")
+
+
+def together(steps: Iterable[tuple[str, Callable[[], Found]]]) -> list[Found]:
+    """Return the results of all steps; each step has a prefix for its problems.
+
+    Raises:
+        SetupError: The problems of all steps.
+    """
+    results: list[Found] = []
+    problems: list[str] = []
+    for prefix, step in steps:
+        try:
+            results.append(step())
+        except SetupError as error:
+            problems += [f"{prefix}{problem}" for problem in error.problems]
+    if problems:
+        raise SetupError(*problems)
+    return results
+
+
+def is_lookup_needed(people: Iterable[str], channels: Iterable[str]) -> tuple[bool, bool]:
+    """Return two flags: people are given by name, and channels are given by name."""
+    return (
+        any(name != EVERYBODY and not PERSON_ID.fullmatch(name) for name in people),
+        any(not CHANNEL_ID.fullmatch(name) for name in channels),
+    )
+
+
+async def team_of(token: str, api_url: str) -> str:
+    """Return the name of the token's workspace.
+
+    Raises:
+        SetupError: Slack refuses the token or can't be reached.
+    """
+    async with open_session() as session:
+        answer = await _called(_client(token, api_url, session).auth_test())
+    return str(answer.get("team") or answer.get("team_id") or "")
+
+
+async def workspace_names(token: str, api_url: str, *, people: bool, channels: bool) -> Workspace:
+    """Look up the names in the answers.
+
+    Raises:
+        SetupError: Slack refuses the token, a scope is missing, or Slack can't be reached.
+    """
+    async with open_session() as session:
+        web = _client(token, api_url, session)
+        found = Workspace()
+        if people:
+            users = await _pages(web.users_list(limit=PAGE), "members")
+            groups = (await _called(web.usergroups_list())).get("usergroups") or []
+            for row in (*users, *groups):
+                for name in _names_of(row):
+                    found.people.setdefault(name, set()).add(str(row["id"]))
+        if channels:
+            kinds = "public_channel,private_channel"
+            listing = web.conversations_list(types=kinds, exclude_archived=True, limit=PAGE)
+            for row in await _pages(listing, "channels"):
+                found.channels.setdefault(_plain(str(row["name"])), set()).add(str(row["id"]))
+    return found
+
+
+def _client(token: str, api_url: str, session: aiohttp.ClientSession) -> AsyncWebClient:
+    client = slack_web_client(token, api_url, session, SECONDS)
+    client.retry_handlers.append(AsyncRateLimitErrorRetryHandler(max_retry_count=5))
+    return client
+
+
+async def _called(call: Any) -> AsyncSlackResponse:  # noqa: ANN401 - an awaitable of slack_sdk
+    try:
+        answer: AsyncSlackResponse = await call
+    except SlackApiError as error:
+        raise SetupError(_refusal(error)) from None
+    except (SlackClientError, aiohttp.ClientError, OSError, ValueError, AttributeError):
+        raise SetupError("Slack cannot be reached; check SLACK_API_URL and the network.") from None
+    return answer
+
+
+def _refusal(error: SlackApiError) -> str:
+    data = error.response.data if isinstance(error.response.data, dict) else {}
+    if data.get("error") == "missing_scope":
+        return (
+            f"slack_bot_token lacks the scope {data.get('needed')}: update the app from the"
+            " manifest and install it again."
+        )
+    return (
+        f"Slack refuses slack_bot_token ({data.get('error')}): copy the Bot User OAuth Token from"
+        " the app's page Install App."
+    )
+
+
+async def _pages(call: Any, name: str) -> list[Mapping[str, Any]]:  # noqa: ANN401 - as `_called`
+    pages = await _called(call)
+    rows: list[Mapping[str, Any]] = []
+    try:
+        async for page in pages:
+            rows += page.get(name) or []
+    except SlackApiError as error:
+        raise SetupError(_refusal(error)) from None
+    return rows
+
+
+def _names_of(row: Mapping[str, Any]) -> set[str]:
+    if row.get("deleted") or row.get("is_bot") or row.get("date_delete"):
+        return set()
+    profile = row.get("profile") or {}
+    names = (row.get("name"), row.get("handle"), row.get("real_name"), profile.get("display_name"))
+    return {_plain(str(name)) for name in names if name}
+
+
+def _plain(name: str) -> str:
+    return name.strip().lstrip("@#").casefold()
+
+
+def _suggestion(known: Ids, name: str, mark: str) -> str:
+    near = get_close_matches(_plain(name), known, 1)
+    return f" Did you mean {mark}{near[0]}?" if near else ""

@@ -1,0 +1,318 @@
+"""Asks the questions of `gatehouse setup` in a terminal, and tests each answer before the next."""
+
+import asyncio
+import getpass
+import sys
+import textwrap
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+from bot.ops.terminal import on_one_line
+from bot.settings import DATA_CENTERS
+from bot.setup.accounts import Listed, flows_of, listings
+from bot.setup.answers import Answers, InventoryAnswer, SetupError, answers_of
+from bot.setup.building import CHANNELS, alias_of, flow_address, inventory_settings
+from bot.setup.names import Workspace, team_of, together, workspace_names
+from bot.setup.steps import SLACK_API_URL, Known, check_settings, exchange
+from bot.setup.vendors import EMAIL, FLOW, INVENTORY
+from bot.slack.manifest import manifest_text
+
+QUESTIONS = 12
+TOKENS = {"xoxb-": "slack_bot_token", "xapp-": "slack_app_token"}
+TOKENS_ADVICE = (
+    "The Bot User OAuth Token is on the app's page Install App. Basic Information has the Signing"
+    " Secret and, for Socket Mode, App-Level Tokens: make one with the scope connections:write."
+)
+# Placeholders for later answers while the inventory's answers are tested.
+UNASKED = {"SLACK_SIGNING_SECRET": "0" * 32, "ALERTS_CHANNEL": "C0", "APPROVALS_CHANNEL": "C0"}
+
+Taken = TypeVar("Taken")
+
+
+def ask(rest: Mapping[str, str], out: Path) -> tuple[Answers, Known]:
+    """Ask all questions; return the answers and the results of testing them.
+
+    Args:
+        rest: The environment without the settings that are asked for.
+        out: The file to write.
+
+    Raises:
+        SetupError: There is no terminal, or the person keeps the existing file.
+    """
+    if not sys.stdin.isatty():
+        raise SetupError("There is no terminal to ask in: give a JSON file with --answers.")
+    if out.exists() and input(f"{out} exists. Replace it? [y/N] ").strip().lower() != "y":
+        raise SetupError(f"{out} stays as it is: name another file with --out.")
+    return _Questions(rest).ask()
+
+
+class _Questions:
+    def __init__(self, rest: Mapping[str, str]) -> None:
+        self._rest = rest
+        self._api_url = rest.get("SLACK_API_URL") or SLACK_API_URL
+        self._number = 0
+        self._given: dict[str, Any] = {}
+        self._workspace = Workspace()
+        self._known = Known()
+
+    def ask(self) -> tuple[Answers, Known]:
+        print("At most 12 questions. Nothing is written before the last; Ctrl-C stops.\n")
+        self._ask(
+            "Address at which Slack reaches the bot, such as https://bot.example.com"
+            " (empty: Socket Mode, without an address)",
+            self._take_url,
+        )
+        self._ask(
+            "Paste the Bot User OAuth Token (xoxb-…) and the "
+            + ("Signing Secret" if "url" in self._given else "app-level token (xapp-…)")
+            + ", with a space between. They are not shown",
+            self._take_tokens,
+            advice=TOKENS_ADVICE,
+            is_secret=True,
+        )
+        self._ask(
+            "Channels for alerts and for approvals, in this order [#alerts #approvals]",
+            self._take_channels,
+        )
+        for key, question in (
+            ("approvers", "Who approves changes? At least two, such as @ada @abel or a user group"),
+            ("operators", "Who may ask for changes? People, groups, or * for everybody"),
+            ("admins", "Who administers: may apply without approval? (empty: nobody)"),
+        ):
+            self._ask(question, partial(self._take_people, key))
+        self._given.setdefault("viewers", ["*"])
+        print("Everybody else may look, with identities masked: ROLES in the file changes that.\n")
+        self._ask_inventory()
+        self._ask_flow()
+        self._ask_email()
+        return answers_of(self._given), self._known
+
+    def _ask(
+        self,
+        question: str,
+        take: Callable[[str], Taken],
+        *,
+        advice: str = "",
+        is_secret: bool = False,
+    ) -> Taken:
+        """Ask until the answer is valid; print each mistake."""
+        self._number += 1
+        if advice:
+            print(textwrap.fill(advice, 100))
+        prompt = f"({self._number} of {QUESTIONS}) {question}: "
+        while True:
+            text = (getpass.getpass(prompt) if is_secret else input(prompt)).strip()
+            try:
+                taken = take(text)
+            except SetupError as error:
+                for problem in error.problems:
+                    print(f"   {on_one_line(problem)}")
+                print("   Please answer again.")
+            else:
+                print()
+                return taken
+
+    def _take_url(self, text: str) -> None:
+        try:
+            manifest = manifest_text(text, socket=not text)
+        except ValueError as error:
+            raise SetupError(str(error)) from None
+        if text:
+            self._given["url"] = text
+        print(f"\n{manifest}")
+        print(
+            "Make the app: https://api.slack.com/apps, Create New App, From a manifest, paste the"
+        )
+        print("text above. Install it, then type /invite @gatehouse in both channels.")
+
+    def _take_tokens(self, text: str) -> None:
+        second = "slack_signing_secret" if "url" in self._given else "slack_app_token"
+        for word in text.split():
+            key = next((key for mark, key in TOKENS.items() if word.startswith(mark)), "")
+            if (key or "slack_signing_secret") in ("slack_bot_token", second):
+                self._given[key or second] = word
+        missing = [key for key in ("slack_bot_token", second) if key not in self._given]
+        if missing:
+            raise SetupError(f"The {' and the '.join(missing)} is missing.".replace("_", " "))
+        token = str(self._given["slack_bot_token"])
+        team = asyncio.run(team_of(token, self._api_url))
+        self._look_up()
+        print(f"   Connected to the workspace {on_one_line(team)}.")
+
+    def _look_up(self) -> None:
+        token = str(self._given["slack_bot_token"])
+        found = workspace_names(token, self._api_url, people=True, channels=True)
+        self._workspace = self._known.workspace = asyncio.run(found)
+
+    def _take_channels(self, text: str) -> None:
+        words = text.split() or ["#alerts", "#approvals"]
+        if len(words) != 2:  # noqa: PLR2004 - two channels
+            raise SetupError("Name two channels, such as #alerts #approvals.")
+        self._look_up()  # the bot may have been invited a moment ago
+        ids = together([("", partial(self._workspace.channel_id, name)) for name in words])
+        self._given |= zip(CHANNELS, ids, strict=True)
+
+    def _take_people(self, key: str, text: str) -> None:
+        self._given[key] = self._workspace.ids_of(text.replace(",", " ").split())
+
+    def _ask_inventory(self) -> None:
+        def take_place(text: str) -> dict[str, Any] | None:
+            if not text:
+                return None
+            vendor, words = _vendor(text, INVENTORY, "zoho")
+            if not words or not set(words) <= set(DATA_CENTERS):
+                raise SetupError(f"Name data centers: {' '.join(DATA_CENTERS)}.")
+            return {**vendor, "data_centers": dict.fromkeys(words)}
+
+        place = self._ask(
+            "Zoho Inventory: data centers, such as eu or com eu (another vendor: its"
+            " address, its token address if it has one, and the data centers; empty: not used)",
+            take_place,
+        )
+        if place is None:
+            self._number += 2
+            return
+        names = ", then ".join(place["data_centers"])
+        self._ask(
+            f"For {names}: client ID, client secret and code, or an authtoken alone, with spaces"
+            " between. They are not shown",
+            partial(self._take_inventory, place),
+            advice=INVENTORY[place["vendor"]].advice,
+            is_secret=True,
+        )
+        self._choose_organizations(self._known.listed or {})
+
+    def _take_inventory(self, place: dict[str, Any], text: str) -> None:
+        names, words = list(place["data_centers"]), text.split()
+        keys = ("client_id", "client_secret", "code")
+        if len(words) == len(names):
+            credentials = [{"authtoken": word} for word in words]
+        elif len(words) == len(keys) * len(names):
+            parts = zip(*[iter(words)] * len(keys), strict=True)
+            credentials = [dict(zip(keys, part, strict=True)) for part in parts]
+        else:
+            raise SetupError(f"{len(keys) * len(names)} words are needed, not {len(words)}.")
+        data_centers = dict(zip(names, credentials, strict=True))
+        given = {**self._given, "inventory": {**place, "data_centers": data_centers}}
+        inventory = answers_of(given).inventory
+        if inventory is None:
+            raise AssertionError  # just given
+        self._known.tokens.clear()
+        self._list_organizations(inventory)
+        self._given = given
+
+    def _list_organizations(self, inventory: InventoryAnswer) -> None:
+        def tried() -> dict[str, str]:
+            token = str(self._given["slack_bot_token"])
+            settings = inventory_settings(inventory, self._known.tokens)
+            return {**self._rest, **UNASKED, "SLACK_BOT_TOKEN": token, **settings}
+
+        check_settings(tried())
+        exchange(inventory, self._known)
+        self._known.listed = asyncio.run(listings(check_settings(tried())))
+        problems = [found.problem for found in self._known.listed.values() if found.problem]
+        if problems:
+            raise SetupError(*problems)
+        for name, found in self._known.listed.items():
+            print(f"   {name} lists {len(found.organizations)} organizations.")
+
+    def _choose_organizations(self, listed: Mapping[str, Listed]) -> None:
+        rows = [(name, row) for name, found in listed.items() for row in found.organizations]
+        if len(rows) <= len(listed):
+            self._number += 1
+            return
+        for number, (name, row) in enumerate(rows, start=1):
+            print(f"   {number:>3}  {name}  {row.organization_id}  {on_one_line(row.name)}")
+        for name, found in listed.items():
+            if found.plan is not None:
+                print(f"   {name}: {found.day_limit} calls a day are allowed ({found.plan}).")
+
+        def take(text: str) -> None:
+            for number in _numbers(text, len(rows)):
+                name, row = rows[number - 1]
+                self._known.chosen[name] = row.organization_id
+
+        self._ask(
+            "Which organization do listings count against? A number for each data center"
+            " (empty: the account's default)",
+            take,
+        )
+
+    def _ask_flow(self) -> None:
+        flows = self._ask(
+            "Twilio Studio: account SID and auth token, with a space between (another vendor: its"
+            " address first; empty: not used). They are not shown",
+            self._take_flow,
+            advice=FLOW["twilio"].advice,
+            is_secret=True,
+        )
+        if flows is None:
+            self._number += 1
+            return
+        for number, name in enumerate(flows.values(), start=1):
+            print(f"   {number:>3}  {on_one_line(name)}")
+        self._ask(
+            "Which flows? Numbers, or alias=SID such as welcome=FW0123…"
+            + (" (empty: all of them)" if flows else ""),
+            partial(self._take_flows, flows),
+        )
+
+    def _take_flow(self, text: str) -> dict[str, str] | None:
+        """Test the account and return its flows; None without an account."""
+        if not text:
+            return None
+        vendor, words = _vendor(text, FLOW, "twilio")
+        if len(words) != 2:  # noqa: PLR2004 - the two
+            raise SetupError("Two words are needed: the account SID (AC…) and the auth token.")
+        account, token = words
+        given = {**self._given, "flow": {**vendor, "account_sid": account, "auth_token": token}}
+        flow, flows = answers_of(given).flow, dict[str, str]()
+        if flow is not None and FLOW[flow.vendor].has_flow_listing:
+            flows = asyncio.run(flows_of(flow_address(flow), account, token))
+        self._given = given
+        return flows
+
+    def _take_flows(self, flows: Mapping[str, str], text: str) -> None:
+        words = text.replace(",", " ").split()
+        pairs = [word.partition("=") for word in words if "=" in word]
+        aliases = {alias: sid for alias, _, sid in pairs}
+        numbers = _numbers(" ".join(word for word in words if "=" not in word), len(flows))
+        for number in numbers if words else range(1, len(flows) + 1):
+            sid, name = list(flows.items())[number - 1]
+            aliases[alias_of(name, aliases)] = sid
+        self._given["flow"] = {**self._given["flow"], "aliases": aliases}
+
+    def _ask_email(self) -> None:
+        def take(text: str) -> None:
+            if text:
+                vendor, words = _vendor(text, EMAIL, "sendgrid")
+                email = {**vendor, "api_key": " ".join(words)}
+                answers_of({**self._given, "email": email})
+                self._given["email"] = email
+
+        self._ask(
+            "SendGrid: API key (another vendor: its address first; empty: not used). Not shown",
+            take,
+            advice=EMAIL["sendgrid"].advice,
+            is_secret=True,
+        )
+
+
+def _vendor(
+    text: str, vendors: Mapping[str, object], usual: str
+) -> tuple[dict[str, str], list[str]]:
+    """Return the vendor for the given addresses, and the other words."""
+    words = text.split()
+    addresses = [word for word in words if word.startswith(("http://", "https://"))]
+    named = next((word for word in words if word in vendors), "other" if addresses else usual)
+    rest = [word for word in words if word not in (*addresses, named)]
+    return {"vendor": named, **dict(zip(("base_url", "token_url"), addresses, strict=False))}, rest
+
+
+def _numbers(text: str, most: int) -> list[int]:
+    words = text.replace(",", " ").split()
+    if not all(word.isdecimal() and 1 <= int(word) <= most for word in words):
+        raise SetupError(f"Numbers from 1 to {most} are needed.")
+    return [int(word) for word in words]

@@ -1,0 +1,81 @@
+"""`gatehouse setup`: writes the settings file and checks it."""
+
+import asyncio
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from bot.checks.doctor.findings import as_table
+from bot.checks.doctor.run import examine
+from bot.configured import redactor_of
+from bot.ops.logs import configure_logs
+from bot.ops.redaction import Redactor
+from bot.ops.terminal import on_one_line
+from bot.settings import read_settings
+from bot.settings.env_file import ENV_FILE
+from bot.setup.answers import Answers, SetupError, read_answers
+from bot.setup.questions import ask
+from bot.setup.settings_file import check_place, settings_text, write_settings
+from bot.setup.steps import Known, settings_of
+from bot.slack.manifest import manifest_text
+
+WELL, FOUND, NOT_WRITTEN = 0, 1, 2
+# Not asked for, but copied from the environment, so that the file is enough to start.
+KEPT = ("SLACK_API_URL", "DATABASE_URL")
+ASKED = frozenset(
+    {
+        *("SLACK_BOT_TOKEN", "SLACK_SIGNING_SECRET", "SLACK_APP_TOKEN", "ROLES"),
+        *("ALERTS_CHANNEL", "APPROVALS_CHANNEL", "INVENTORY_BASE_URL", "INVENTORY_DATA_CENTERS"),
+        *("INVENTORY_AUTH", "INVENTORY_AUTH_HEADER", "INVENTORY_SCOPE", "INVENTORY_PLANS"),
+        *("FLOW_BASE_URL", "FLOW_ACCOUNT_SID", "FLOW_AUTH_TOKEN", "FLOW_FORM_FIELD"),
+        *("FLOW_ALIASES", "EMAIL_BASE_URL", "EMAIL_API_KEY", "EMAIL_AUTH"),
+    }
+)
+
+
+def set_up(answers_file: Path | None, out: Path, environment: Mapping[str, str]) -> int:
+    """Write the settings file and check it; return the exit status."""
+    configure_logs("CRITICAL", "console", Redactor())
+    rest = {name: value for name, value in environment.items() if name not in {*ASKED, ENV_FILE}}
+    try:
+        check_place(out)
+        if answers_file is not None:
+            answers, known = read_answers(answers_file), Known()
+            manifest = _manifest_of(answers)
+        else:
+            (answers, known), manifest = ask(rest, out), ""
+        settings = settings_of(answers, rest, known)
+        kept = {name: rest[name] for name in KEPT if rest.get(name)}
+        write_settings(out, settings_text({**settings, **kept}))
+    except SetupError as error:
+        print(f"{out} was not written. Please correct:", file=sys.stderr)
+        for problem in error.problems:
+            print(f"  {on_one_line(problem)}", file=sys.stderr)
+        return NOT_WRITTEN
+    except (KeyboardInterrupt, EOFError):
+        print(f"\nStopped: {out} was not written.", file=sys.stderr)
+        return NOT_WRITTEN
+    print(manifest)
+    for name in sorted(ASKED):
+        if environment.get(name, settings.get(name)) != settings.get(name):
+            print(f"{name} is set in the environment too, and wins over the file: unset it.")
+    print(f"Wrote {out}. Trying everything in it:\n")
+    return _check({**rest, **settings}, out)
+
+
+def _check(environment: Mapping[str, str], out: Path) -> int:
+    settings = read_settings(environment)
+    findings = asyncio.run(examine(settings, environment=environment))
+    print(redactor_of(settings).clean(as_table(findings)))
+    if not all(finding.is_well for finding in findings):
+        print(f"\nCorrect it in {out}, and try again: {ENV_FILE}={out} gatehouse check")
+        return FOUND
+    print(f"\nStart the bot: {ENV_FILE}={out} gatehouse")
+    return WELL
+
+
+def _manifest_of(answers: Answers) -> str:
+    try:
+        return manifest_text(answers.url, socket=answers.slack_app_token is not None)
+    except ValueError as error:
+        raise SetupError(f"url: {error}") from None

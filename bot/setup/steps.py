@@ -1,0 +1,92 @@
+"""The steps from answers to settings, shared by answers from a file and from the terminal."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from bot.settings import Settings, SettingsError, read_settings
+from bot.setup.accounts import Listed, listings, refresh_token_of
+from bot.setup.answers import Answers, InventoryAnswer, SetupError
+from bot.setup.building import (
+    inventory_settings,
+    people_in,
+    service_settings,
+    slack_settings,
+    token_url_of,
+    with_organizations,
+)
+from bot.setup.names import Workspace, is_lookup_needed, workspace_names
+
+SLACK_API_URL = "https://slack.com/api/"
+
+
+@dataclass
+class Known:
+    """Results of earlier steps, so that no step runs twice.
+
+    `tokens` are refresh tokens, `listed` organizations, and `chosen` the organizations that
+    listings name, each by data center; `listed` is None before the listing.
+    """
+
+    workspace: Workspace | None = None
+    tokens: dict[str, str] = field(default_factory=dict)
+    listed: dict[str, Listed] | None = None
+    chosen: dict[str, str] = field(default_factory=dict)
+
+
+def settings_of(answers: Answers, rest: Mapping[str, str], known: Known) -> dict[str, str]:
+    """Return the settings for the answers, by name.
+
+    A code works only once, so it is exchanged after everything else is valid.
+
+    Raises:
+        SetupError: Answers are invalid; lists all that are known so far.
+    """
+    settings = slack_settings(answers, known.workspace or _names(answers, rest))
+    settings |= service_settings(answers)
+    inventory = answers.inventory
+    if inventory is None:
+        check_settings({**rest, **settings})
+        return settings
+    check_settings({**rest, **settings, **inventory_settings(inventory, known.tokens)})
+    exchange(inventory, known)
+    settings |= inventory_settings(inventory, known.tokens)
+    if known.listed is None:
+        known.listed = asyncio.run(listings(check_settings({**rest, **settings})))
+    return with_organizations(settings, known.listed, known.chosen)
+
+
+def exchange(inventory: InventoryAnswer, known: Known) -> None:
+    """Exchange the codes that have no refresh token yet.
+
+    Raises:
+        SetupError: A code is refused.
+    """
+    for name, center in inventory.data_centers.items():
+        if center.code and name not in known.tokens:
+            address = token_url_of(inventory, name)
+            known.tokens[name] = asyncio.run(refresh_token_of(name, center, address))
+
+
+def check_settings(environment: Mapping[str, str]) -> Settings:
+    """Parse the settings of an environment.
+
+    Raises:
+        SetupError: Settings are invalid.
+    """
+    try:
+        return read_settings(environment)
+    except SettingsError as error:
+        raise SetupError(*error.problems) from None
+
+
+def _names(answers: Answers, rest: Mapping[str, str]) -> Workspace:
+    channels = (answers.alerts_channel, answers.approvals_channel)
+    people, named_channels = is_lookup_needed(people_in(answers), channels)
+    if not people and not named_channels:
+        return Workspace()
+    api_url = rest.get("SLACK_API_URL") or SLACK_API_URL
+    looking = workspace_names(
+        answers.slack_bot_token, api_url, people=people, channels=named_channels
+    )
+    return asyncio.run(looking)

@@ -1,0 +1,1 @@
+"""Slack: the endpoint, the Web API client, people and groups, and everything shown there."""

@@ -1,0 +1,256 @@
+"""A client for Slack's Web API that raises a `SlackError` for every failure."""
+
+import math
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import aiohttp
+from slack_sdk.errors import SlackApiError, SlackClientError
+from slack_sdk.web.async_client import AsyncWebClient
+from slack_sdk.web.async_slack_response import AsyncSlackResponse
+
+from bot.errors import (
+    SlackError,
+    SlackMessageGone,
+    SlackRateLimited,
+    SlackRefused,
+    SlackUnreachable,
+)
+from bot.ops.clock import Clock
+from bot.slack.messages.message import Message
+
+HTTP_TOO_MANY = 429
+LONGEST_WAIT_SECONDS = 3600.0
+HTTP_SERVER_ERROR = 500
+GONE = frozenset({"message_not_found", "cant_update_message", "edit_window_closed"})
+# Slack's own trouble: the same call may succeed a little later.
+PASSING = frozenset({"internal_error", "fatal_error", "service_unavailable", "request_timeout"})
+
+
+SlackObserver = Callable[[str, str | None, str | None], None]
+
+
+@dataclass(frozen=True)
+class BotIdentity:
+    """The bot's own ids, from `auth.test`; `answered_at` is the response's `Date`."""
+
+    team_id: str
+    slack_user_id: str
+    bot_id: str
+    team_name: str
+    scopes: frozenset[str]
+    answered_at: str = ""
+
+
+@dataclass(frozen=True)
+class SlackUser:
+    """A person, from `users.info`."""
+
+    slack_user_id: str
+    team_id: str
+    name: str
+    is_guest: bool
+    is_bot: bool
+    is_deleted: bool
+    is_stranger: bool = False
+    time_zone: str = "UTC"
+
+
+class SlackClient:
+    """The Web API methods that the bot calls, over the shared session inside `web`.
+
+    `observe` receives every call: the method, Slack's error name or None, and the channel, if any.
+
+    After a 429, a method isn't called again for the same channel until Slack's wait is over; it
+    raises `SlackRateLimited` instead. Slack counts messages per channel, so a busy channel doesn't
+    hold up alerts in another.
+    """
+
+    def __init__(
+        self, web: AsyncWebClient, clock: Clock, observe: "SlackObserver | None" = None
+    ) -> None:
+        self._web = web
+        self._clock = clock
+        self._observe = observe or _unobserved
+        self._quiet_until: dict[tuple[str, str], float] = {}
+
+    async def who_am_i(self) -> BotIdentity:
+        """Return the identity that the token belongs to (`auth.test`)."""
+        answer = await self._call(self._web.auth_test)
+        headers = {name.lower(): value for name, value in answer.headers.items()}
+        scopes = str(headers.get("x-oauth-scopes", "")).split(",")
+        return BotIdentity(
+            team_id=answer.get("team_id", ""),
+            slack_user_id=answer.get("user_id", ""),
+            bot_id=answer.get("bot_id", ""),
+            team_name=answer.get("team", ""),
+            scopes=frozenset(scope.strip() for scope in scopes if scope.strip()),
+            answered_at=str(headers.get("date", "")),
+        )
+
+    async def try_app_token(self, app_token: str) -> None:
+        """Check the Socket Mode token (`apps.connections.open`); raise if Slack refuses it."""
+        await self._call(self._web.apps_connections_open, app_token=app_token)
+
+    async def user(self, slack_user_id: str) -> SlackUser:
+        """Return a person (`users.info`)."""
+        answer = await self._call(self._web.users_info, user=slack_user_id)
+        user = answer.get("user")
+        if not isinstance(user, dict):
+            raise SlackUnreachable
+        return SlackUser(
+            slack_user_id=slack_user_id,
+            team_id=user.get("team_id") or "",
+            name=_name(user) or slack_user_id,
+            is_guest=bool(user.get("is_restricted") or user.get("is_ultra_restricted")),
+            is_bot=bool(user.get("is_bot")),
+            is_deleted=bool(user.get("deleted")),
+            is_stranger=bool(user.get("is_stranger")),
+            time_zone=str(user.get("tz") or "UTC"),
+        )
+
+    async def members(self, group_id: str) -> frozenset[str]:
+        """Return the user ids of a user group (`usergroups.users.list`)."""
+        answer = await self._call(self._web.usergroups_users_list, usergroup=group_id)
+        users = answer.get("users")
+        if not isinstance(users, list):
+            raise SlackUnreachable
+        return frozenset(users)
+
+    async def group_handles(self) -> Mapping[str, str]:
+        """Return each user group's handle by group id (`usergroups.list`)."""
+        answer = await self._call(self._web.usergroups_list)
+        groups = answer.get("usergroups") or []
+        return {group["id"]: group.get("handle") or group["id"] for group in groups}
+
+    async def channel(self, channel_id: str) -> Mapping[str, Any]:
+        """Return a channel (`conversations.info`)."""
+        answer = await self._call(self._web.conversations_info, channel=channel_id)
+        channel: Mapping[str, Any] = answer.get("channel") or {}
+        return channel
+
+    async def post(
+        self, channel_id: str, message: Message, *, thread_ts: str | None, client_msg_id: str
+    ) -> tuple[str, str]:
+        """Post to a channel or a person's direct messages; return channel id and ts."""
+        answer = await self._call(
+            self._web.chat_postMessage,
+            channel=channel_id,
+            **message.payload(),
+            **({"thread_ts": thread_ts} if thread_ts else {}),
+            client_msg_id=client_msg_id,
+            unfurl_links=False,
+            unfurl_media=False,
+        )
+        return str(answer.get("channel") or channel_id), str(answer.get("ts"))
+
+    async def update(self, channel_id: str, message_ts: str, message: Message) -> None:
+        """Edit one of the bot's messages; without blocks, the message loses those it had."""
+        payload = {"blocks": [], **message.payload()}
+        await self._call(self._web.chat_update, channel=channel_id, ts=message_ts, **payload)
+
+    async def open_view(self, trigger_id: str, view: Mapping[str, Any]) -> str:
+        """Open a modal and return its view id. A trigger expires after three seconds."""
+        answer = await self._call(self._web.views_open, trigger_id=trigger_id, view=dict(view))
+        return str((answer.get("view") or {}).get("id", ""))
+
+    async def permalink(self, channel_id: str, message_ts: str) -> str:
+        """Return a message's URL (`chat.getPermalink`)."""
+        answer = await self._call(
+            self._web.chat_getPermalink, channel=channel_id, message_ts=message_ts
+        )
+        return str(answer.get("permalink") or "")
+
+    async def publish_home(
+        self, slack_user_id: str, view: Mapping[str, Any], view_hash: str | None
+    ) -> str:
+        """Publish a person's Home tab and return its hash.
+
+        With `view_hash`, Slack replaces only the view that has that hash.
+        """
+        expected = {"hash": view_hash} if view_hash else {}
+        answer = await self._call(
+            self._web.views_publish, user_id=slack_user_id, view=dict(view), **expected
+        )
+        return str((answer.get("view") or {}).get("hash", ""))
+
+    async def _call(
+        self,
+        method: Callable[..., Awaitable[AsyncSlackResponse]],
+        **arguments: Any,  # noqa: ANN401 - as the method takes them
+    ) -> AsyncSlackResponse:
+        name, channel_id = method.__name__, arguments.get("channel")
+        limited = (name, str(channel_id or ""))
+        left = self._quiet_until.get(limited, 0.0) - self._clock.monotonic()
+        if left > 0:
+            raise SlackRateLimited(math.ceil(left))
+        try:
+            answer = await _called(method, **arguments)
+        except SlackRateLimited as error:
+            self._be_quiet(limited, error.retry_after_seconds)
+            self._observe(name, "ratelimited", channel_id)
+            raise
+        except SlackError as error:
+            why = error.error if isinstance(error, SlackRefused) else error.outcome
+            self._observe(name, why, channel_id)
+            raise
+        self._observe(name, None, channel_id)
+        return answer
+
+    def _be_quiet(self, limited: tuple[str, str], seconds: float) -> None:
+        now = self._clock.monotonic()
+        over = [key for key, until in self._quiet_until.items() if until <= now]
+        for key in over:
+            del self._quiet_until[key]
+        self._quiet_until[limited] = now + seconds
+
+
+def _unobserved(_method: str, _error: str | None, _channel_id: str | None) -> None: ...
+
+
+def _name(user: Mapping[str, Any]) -> str:
+    profile = user.get("profile")
+    profile = profile if isinstance(profile, dict) else {}
+    names = (user.get("real_name"), profile.get("real_name"), profile.get("display_name"))
+    return next((str(name) for name in (*names, user.get("name")) if name), "")
+
+
+async def _called(
+    method: Callable[..., Awaitable[AsyncSlackResponse]],
+    **arguments: Any,  # noqa: ANN401 - as the method takes them
+) -> AsyncSlackResponse:
+    try:
+        return await method(**arguments)
+    except SlackApiError as error:
+        raise _translated(error) from error
+    except (SlackClientError, aiohttp.ClientError, OSError, ValueError) as error:
+        raise SlackUnreachable from error
+    except (AttributeError, RecursionError) as error:
+        # Slack's client fails like this on an answer that isn't a JSON object, as from a proxy.
+        raise SlackUnreachable from error
+
+
+def _translated(error: SlackApiError) -> SlackError:
+    response = error.response
+    status = getattr(response, "status_code", HTTP_SERVER_ERROR)
+    body = response.data if isinstance(getattr(response, "data", None), dict) else {}
+    name = body.get("error")
+    if status == HTTP_TOO_MANY or name in {"ratelimited", "rate_limited"}:
+        return SlackRateLimited(_retry_after(response.headers))
+    if not isinstance(name, str) or status >= HTTP_SERVER_ERROR or name in PASSING:
+        return SlackUnreachable()
+    if name in GONE:
+        return SlackMessageGone()
+    needed = body.get("needed")
+    details = (body.get("response_metadata") or {}).get("messages") or []
+    return SlackRefused(name, f"needs {needed}" if needed else "; ".join(map(str, details)))
+
+
+def _retry_after(headers: Mapping[str, Any]) -> float:
+    """Read `Retry-After` in whole seconds: 1 if missing, an hour at most."""
+    lowered = {name.lower(): value for name, value in headers.items()}
+    try:
+        return min(max(1.0, float(lowered.get("retry-after", 1))), LONGEST_WAIT_SECONDS)
+    except (TypeError, ValueError):
+        return 1.0

@@ -1,0 +1,171 @@
+"""The app manifest, made from the same lists that startup and the doctor check.
+
+Slack's rules for it: docs.slack.dev/reference/app-manifest.
+"""
+
+import ipaddress
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+from yarl import URL
+
+from bot.commands import COMMANDS, Command
+from bot.slack.messages import ids
+
+EVENTS_PATH = "/slack/events"
+PLACEHOLDER_URL = "https://bot.example.com"
+
+
+# The minimum scopes, each with its purpose.
+SCOPES = {
+    "commands": "the slash commands",
+    "chat:write": "alerts, approval cards and direct messages about one's own requests",
+    "users:read": "who somebody is: of this workspace, and not a guest",
+    "usergroups:read": "the members of the groups in ROLES and FLOW_APPROVERS",
+    "channels:read": "`check`: is the alerts channel there, and is the bot in it",
+    "groups:read": "the same for a private approvals channel",
+    "im:history": "what people write to the bot in its own conversation, to answer it",
+}
+EVENTS = ("app_home_opened", "message.im")
+
+
+@dataclass(frozen=True, slots=True)
+class Shortcut:
+    """A shortcut; `kind` is `global`, or `message` for the menu of a message."""
+
+    name: str
+    kind: str
+    callback_id: str
+    description: str
+
+
+SHORTCUTS = (
+    Shortcut(
+        "Change test users",
+        "global",
+        ids.CHANGE_TEST_USERS,
+        "Ask to add or remove test users of a flow",
+    ),
+    Shortcut(
+        "Add as test users",
+        "message",
+        ids.ADD_AS_TEST_USERS,
+        "Ask to add the people in this message as test users",
+    ),
+)
+
+
+def app_manifest(url: str | None, *, socket: bool) -> dict[str, Any]:
+    """Return the manifest for a bot at `url` (not needed with Socket Mode).
+
+    Raises:
+        ValueError: Slack can't call this address; the message is a sentence for people.
+    """
+    endpoint = None if socket else _endpoint(url)
+    return {
+        "_metadata": {"major_version": 2, "minor_version": 1},
+        "display_information": {
+            "name": "Gatehouse",
+            "description": (
+                "Request and approve test users, watch API limits, check keys, all from Slack"
+            ),
+            "background_color": "#1d3557",
+        },
+        "features": {
+            "app_home": {
+                "home_tab_enabled": True,
+                "messages_tab_enabled": True,
+                # Commands can be typed in the bot's own messages tab only if it is writable.
+                "messages_tab_read_only_enabled": False,
+            },
+            "bot_user": {"display_name": "gatehouse", "always_online": True},
+            "shortcuts": [_shortcut(shortcut) for shortcut in SHORTCUTS],
+            "slash_commands": [_command(command, endpoint) for command in COMMANDS],
+        },
+        "oauth_config": {"scopes": {"bot": list(SCOPES)}},
+        "settings": {
+            "event_subscriptions": _events(endpoint),
+            "interactivity": _interactivity(endpoint),
+            "org_deploy_enabled": True,
+            "socket_mode_enabled": socket,
+            "token_rotation_enabled": False,
+        },
+    }
+
+
+def manifest_text(url: str | None, *, socket: bool) -> str:
+    """Return the manifest as YAML, ready for Slack. Raises as `app_manifest`."""
+    return yaml.safe_dump(app_manifest(url, socket=socket), sort_keys=False, allow_unicode=True)
+
+
+def _endpoint(url: str | None) -> str:
+    example = f"For example: gatehouse manifest --url {PLACEHOLDER_URL}"
+    address = _parsed(url or "")
+    if address is None or address.scheme != "https":
+        raise ValueError(f"Slack calls https:// addresses only. {example}")
+    if address.path.rstrip("/").endswith(EVENTS_PATH):
+        raise ValueError(f"--url goes without {EVENTS_PATH}, which is added. {example}")
+    if not _is_public(address.host or ""):
+        raise ValueError(
+            "Slack cannot call an address of this machine or of a private network: use --socket,"
+            f" or the public address. {example}"
+        )
+    return str(address).rstrip("/") + EVENTS_PATH
+
+
+def _is_public(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_global
+    except ValueError:
+        return host != "localhost" and "." in host
+
+
+def _parsed(url: str) -> URL | None:
+    try:
+        address = URL(url)
+    except ValueError:
+        return None
+    has_space = any(character.isspace() or not character.isprintable() for character in url)
+    is_plain = not (address.user or address.query_string or address.fragment or has_space)
+    return address if address.host and is_plain else None
+
+
+def _command(command: Command, endpoint: str | None) -> dict[str, Any]:
+    return {
+        "command": command.name,
+        **({"url": endpoint} if endpoint else {}),
+        "description": command.description,
+        "usage_hint": command.usage_hint,
+        # Mentions arrive as ids, which can't be faked the way names can.
+        "should_escape": True,
+    }
+
+
+def _shortcut(shortcut: Shortcut) -> dict[str, Any]:
+    return {
+        "name": shortcut.name,
+        "type": shortcut.kind,
+        "callback_id": shortcut.callback_id,
+        "description": shortcut.description,
+    }
+
+
+def _events(endpoint: str | None) -> dict[str, Any]:
+    address = {"request_url": endpoint} if endpoint else {}
+    return {**address, "bot_events": list(EVENTS)}
+
+
+def _interactivity(endpoint: str | None) -> dict[str, Any]:
+    if endpoint is None:
+        return {"is_enabled": True}
+    return {"is_enabled": True, "request_url": endpoint, "message_menu_options_url": endpoint}
+
+
+def missing_scopes(granted: frozenset[str]) -> str:
+    """Name the scopes that a token lacks, with their purposes; "" if none or unknown."""
+    missing = [scope for scope in SCOPES if granted and scope not in granted]
+    if not missing:
+        return ""
+    reasons = "; ".join(f"{scope} ({SCOPES[scope]})" for scope in missing)
+    return f"The token lacks {reasons}. Update the app from manifest.yml and install it again."

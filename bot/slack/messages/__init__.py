@@ -1,0 +1,1 @@
+"""Block Kit, text escaping and the messages every topic shares."""

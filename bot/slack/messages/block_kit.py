@@ -1,0 +1,155 @@
+"""The Block Kit blocks that Gatehouse uses, within Slack's limits (docs.slack.dev, Block Kit)."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from bot.slack.messages import text
+from bot.slack.messages.message import SlackBlock
+
+SECTION_CHARACTERS = 3000
+# The most characters put into one section; below Slack's limit, so that nothing is cut.
+FILLED_CHARACTERS = 2900
+FIELD_CHARACTERS = 2000
+HEADER_CHARACTERS = 150
+BUTTON_CHARACTERS = 75
+VALUE_CHARACTERS = 2000
+OPTION_CHARACTERS = 75
+OPTION_VALUE_CHARACTERS = 150
+INPUT_CHARACTERS = 3000
+FIELDS_A_SECTION = 10
+CONTEXT_CHARACTERS = 2000
+CONFIRM_TITLE_CHARACTERS = 100
+CONFIRM_TEXT_CHARACTERS = 300
+CONFIRM_LABEL_CHARACTERS = 30
+
+
+def header(title: str) -> SlackBlock:
+    """A heading; `title` may contain outside text."""
+    return {"type": "header", "text": _plain(title, HEADER_CHARACTERS)}
+
+
+def section(markup: str, accessory: SlackBlock | None = None) -> SlackBlock:
+    """A paragraph of finished markup, never shortened: people decide based on it."""
+    text_object = _markup(markup, SECTION_CHARACTERS)
+    block: dict[str, Any] = {"type": "section", "text": text_object, "expand": True}
+    return {**block, "accessory": accessory} if accessory else block
+
+
+def sections(lines: Iterable[str]) -> list[SlackBlock]:
+    """Lines of markup in as many sections as they need, none cut."""
+    return [section(paragraph) for paragraph in paragraphs(lines)]
+
+
+def paragraphs(lines: Iterable[str]) -> list[str]:
+    """Lines of markup, grouped up to a section's length."""
+    filled: list[str] = []
+    for line in lines:
+        if filled and len(filled[-1]) + len(line) < FILLED_CHARACTERS:
+            filled[-1] += f"\n{line}"
+        else:
+            filled.append(line)
+    return filled
+
+
+def fields(pairs: Iterable[tuple[str, str]]) -> list[SlackBlock]:
+    """Label and markup pairs in two columns, ten to a section."""
+    cells = [_markup(f"*{label}*\n{value}", FIELD_CHARACTERS) for label, value in pairs]
+    starts = range(0, len(cells), FIELDS_A_SECTION)
+    return [{"type": "section", "fields": cells[at : at + FIELDS_A_SECTION]} for at in starts]
+
+
+def context(*markup: str) -> SlackBlock:
+    """Small print."""
+    return {"type": "context", "elements": [_markup(text, CONTEXT_CHARACTERS) for text in markup]}
+
+
+def divider() -> SlackBlock:
+    """A horizontal line."""
+    return {"type": "divider"}
+
+
+def confirm(title: str, question: str, label: str) -> SlackBlock:
+    """A confirmation dialog; `label` names the button that proceeds."""
+    return {
+        "title": _plain(title, CONFIRM_TITLE_CHARACTERS),
+        "text": _plain(question, CONFIRM_TEXT_CHARACTERS),
+        "confirm": _plain(label, CONFIRM_LABEL_CHARACTERS),
+        "deny": _plain("Go back", CONFIRM_LABEL_CHARACTERS),
+    }
+
+
+def button(
+    label: str,
+    action_id: str,
+    value: str,
+    *,
+    style: str | None = None,
+    spoken: str | None = None,
+    sure: SlackBlock | None = None,
+) -> SlackBlock:
+    """A button; screen readers read `spoken` instead of a label that isn't clear alone.
+
+    `sure` is a `confirm` dialog.
+    """
+    block: dict[str, Any] = {
+        "type": "button",
+        "text": _plain(label, BUTTON_CHARACTERS),
+        "action_id": action_id,
+        "value": value,
+    }
+    if style:
+        block["style"] = style
+    if sure:
+        block["confirm"] = dict(sure)
+    if spoken:
+        block["accessibility_label"] = text.plain(spoken, BUTTON_CHARACTERS)
+    return block
+
+
+def select(placeholder: str, action_id: str, options: Sequence[tuple[str, str]]) -> SlackBlock:
+    """A menu of (text, value) options."""
+    return {
+        "type": "static_select",
+        "action_id": action_id,
+        "placeholder": _plain(placeholder, HEADER_CHARACTERS),
+        "options": [
+            {"text": _plain(label, OPTION_CHARACTERS), "value": value} for label, value in options
+        ],
+    }
+
+
+def overflow(action_id: str, options: Sequence[tuple[str, str]]) -> SlackBlock:
+    """A "⋯" menu of (text, value) options."""
+    return {
+        "type": "overflow",
+        "action_id": action_id,
+        "options": [
+            {"text": _plain(label, OPTION_CHARACTERS), "value": value} for label, value in options
+        ],
+    }
+
+
+def actions(*elements: SlackBlock) -> SlackBlock:
+    """Buttons and menus in a row."""
+    return {"type": "actions", "elements": list(elements)}
+
+
+def table(rows: Sequence[Sequence[str]], *, right: frozenset[int] = frozenset()) -> SlackBlock:
+    """A table of plain texts; the first row is the heading, columns in `right` align right.
+
+    The first column holds names and wraps.
+    """
+    settings = [
+        {"align": "right" if at in right else "left", "is_wrapped": at == 0}
+        for at in range(len(rows[0]))
+    ]
+    cells = [[{"type": "raw_text", "text": text.plain(cell, 90)} for cell in row] for row in rows]
+    return {"type": "table", "column_settings": settings, "rows": cells}
+
+
+def _plain(value: str, limit: int) -> dict[str, Any]:
+    return {"type": "plain_text", "text": text.plain(value, limit), "emoji": False}
+
+
+def _markup(markup: str, limit: int) -> dict[str, Any]:
+    return {"type": "mrkdwn", "text": text.cut(markup, limit) or "–", "verbatim": True}

@@ -1,0 +1,85 @@
+"""The `help` of every command: the forms available to the person, with examples."""
+
+from collections.abc import Callable, Iterable, Sequence
+
+from bot.commands import COMMANDS, TESTUSERS, Command, Form
+from bot.permissions import LEAST_ROLE, Permission, Role
+from bot.slack.messages import block_kit, text
+from bot.slack.messages.message import Message
+from bot.spelling import closest
+
+ALIASES_SHOWN = 20
+ABOUT_TEST_USERS = (
+    "Test users are the people who can try a flow's unpublished draft;"
+    " everyone else gets the published version."
+)
+
+
+May = Callable[[Permission], bool]
+
+
+def meant_subcommand(command: str, typed: str) -> str | None:
+    """Return the likely subcommand for a typo; None if it is correct or resembles none."""
+    known = {word for form in COMMANDS if form.name == command for word in form.subcommands}
+    close = closest(typed, known) if typed.casefold() not in known else []
+    return close[0] if close else None
+
+
+def of_command(command: Command, may: May, hints: Sequence[str] = ()) -> Message:
+    """Return one command's available forms, and a line naming the forms of higher roles.
+
+    `hints` are lines of finished markup about the placeholders.
+    """
+    restricted = _others([command], may)
+    return _message(
+        [*_chapters([command], may), *(["\n".join(hints)] if hints else []), *restricted]
+    )
+
+
+def of_testusers(may: May, aliases: Sequence[str]) -> Message:
+    """Return the forms of `/testusers`, and the flows for people who can see them."""
+    known = aliases[:ALIASES_SHOWN] if may(Permission.READ) else ()
+    named = ", ".join(text.escape(alias, 40) for alias in known)
+    more = ", …" if len(known) < len(aliases) and known else ""
+    hints = (
+        f"Flows: {named}{more} (or paste a SID)." if named else "A flow is a name or a SID.",
+        "Durations: 30m, 2h, 3d. Times: 18:00, friday, tomorrow 9:00, 2026-12-01 09:00.",
+        ABOUT_TEST_USERS,
+        f"Example: {text.code(TESTUSERS.example('add'))}",
+    )
+    return of_command(TESTUSERS, may, hints)
+
+
+def of_all(may: May) -> Message:
+    """Return the available forms of every command."""
+    return _message(["*What you can do*", *_chapters(COMMANDS, may), *_others(COMMANDS, may)])
+
+
+def _chapters(commands: Iterable[Command], may: May) -> list[str]:
+    usable = [
+        (command, [form for form in command.forms if may(form.permission)]) for command in commands
+    ]
+    return [
+        "\n".join((f"*{command.name}*", *(_line(command, form) for form in forms)))
+        for command, forms in usable
+        if forms
+    ]
+
+
+def _line(command: Command, form: Form) -> str:
+    return f"• {text.code(command.usage(form.kind))} – {form.does}"
+
+
+def _others(commands: Iterable[Command], may: May) -> list[str]:
+    forms: dict[Role, list[str]] = {}
+    for command in commands:
+        for form in command.forms:
+            if form.permission in LEAST_ROLE and not may(form.permission):
+                role = LEAST_ROLE[form.permission]
+                forms.setdefault(role, []).append(text.code(command.usage(form.kind)))
+    lines = [f"{role.capitalize()}s can also use {', '.join(forms[role])}." for role in forms]
+    return [" ".join(lines)] if lines else []
+
+
+def _message(chapters: Sequence[str]) -> Message:
+    return Message("\n".join(chapters), [block_kit.section(chapter) for chapter in chapters])

@@ -1,0 +1,51 @@
+"""Every action, block and view id, in one place. They read like paths."""
+
+ORGS_PAGE = "orgs.page"
+ORGS_REFRESH = "orgs.refresh"
+ORGS_SHOW = "orgs.show"
+
+EMAILKEY_PAGE = "emailkey.page"
+# Buttons whose value is a command. Ids in a row must differ, so each has a number.
+RUN_COMMAND = "command.run"
+
+HOME_TESTUSERS = "home.testusers"
+HOME_ORGS = "home.orgs"
+HOME_RATELIMITS = "home.ratelimits"
+
+# Callback ids of shortcuts, also in the manifest.
+CHANGE_TEST_USERS = "change_test_users"
+ADD_AS_TEST_USERS = "add_as_test_users"
+
+TESTUSERS_APPROVE = "testusers.approve"
+TESTUSERS_DENY = "testusers.deny"
+TESTUSERS_CANCEL = "testusers.cancel"
+TESTUSERS_RETRY = "testusers.retry"
+TESTUSERS_UNDO = "testusers.undo"
+TESTUSERS_LIST_PAGE = "testusers.list_page"
+TESTUSERS_HISTORY_PAGE = "testusers.history_page"
+TESTUSERS_MINE_PAGE = "testusers.mine_page"
+TESTUSERS_REQUESTS_PAGE = "testusers.requests_page"
+TESTUSERS_CHANGE_LIST = "testusers.change_list"
+TESTUSERS_PERSON = "testusers.person"
+TESTUSERS_FORM = "testusers.form"
+TESTUSERS_DENIAL = "testusers.denial"
+TESTUSERS_FLOW = "testusers.flow"
+TESTUSERS_CHANGE = "testusers.change"
+TESTUSERS_IDENTITIES = "testusers.identities"
+TESTUSERS_FOR = "testusers.for"
+TESTUSERS_FROM = "testusers.from"
+TESTUSERS_UNTIL = "testusers.until"
+TESTUSERS_EXTEND = "testusers.extend"
+# One button per offered extension.
+TESTUSERS_MORE = "testusers.more"
+TESTUSERS_ASK_ANYWAY = "testusers.ask_anyway"
+TESTUSERS_REASON = "testusers.reason"
+
+RATELIMITS_PAGE = "ratelimits.page"
+RATELIMITS_SHOW = "ratelimits.show"
+RATELIMITS_REFRESH = "ratelimits.refresh"
+RATELIMITS_CHECK = "ratelimits.check"
+
+INCIDENT_CHECK = "incident.check"
+INCIDENT_MUTE = "incident.mute"
+INCIDENT_UNMUTE = "incident.unmute"

@@ -1,0 +1,105 @@
+"""Messages that all commands share: errors, usage, and "Working on it"."""
+
+import re
+from collections.abc import Sequence
+
+from bot.errors import Ambiguous, GatehouseError, Meant, UsageError
+from bot.slack.messages import block_kit, ids, text
+from bot.slack.messages.message import Message
+
+WORKING = Message("Working on it …")
+STOPPED = Message(
+    "Gatehouse was restarted before it could answer. Please try again in a moment; what was done"
+    " by then stays done."
+)
+NOTED = Message(
+    "Got it. Gatehouse can't reach its database right now and will do this as soon as it can. No"
+    " need to click again."
+)
+TO_ASK_AGAIN = "To try again, send:"
+FILL_IN_AGAIN = "I can't turn your form into a command. Please fill it in again."
+BUTTONS = 5
+
+
+def sorry(error: GatehouseError) -> Message:
+    """Show an expected error: the problem first, then the remedy."""
+    markup = text.sentence(error.sentence, 1500)
+    if isinstance(error, UsageError) and not error.has_right_form:
+        markup += f"\nUsage: {text.code(error.usage)}\nExample: {text.code(error.example)}"
+    if isinstance(error, Ambiguous):
+        markup += f" {text.sentence(error.how_to_choose)}".rstrip()
+        markup += "\n" + text.bullets([text.escape(candidate) for candidate in error.candidates])
+    return Message(markup, (block_kit.section(markup),))
+
+
+def with_next_steps(message: Message, error: GatehouseError, command: str) -> Message:
+    """Add buttons to an error: likely corrections, or the same command again.
+
+    `command` is the typed command with its slash.
+    """
+    steps = [step for meant in error.meant if (step := _rather(meant, command))]
+    if not steps and error.is_passing:
+        steps = [("Try again", command)]
+    return with_commands(message, steps)
+
+
+def _rather(meant: Meant, command: str) -> tuple[str, str] | None:
+    """Return the corrected command. Only whole words after the command's name are replaced."""
+    name, _, typed = command.partition(" ")
+    place = re.search(rf"(?<!\w){re.escape(meant.typed)}(?!\w)", typed, re.IGNORECASE)
+    if place is None:
+        return None
+    rather = f"{name} {typed[: place.start()]}{meant.words}{typed[place.end() :]}"
+    return meant.label or rather, rather
+
+
+def with_commands(message: Message, steps: Sequence[tuple[str, str]]) -> Message:
+    """Add buttons of (label, command) that run the commands."""
+    buttons = [
+        block_kit.button(label, f"{ids.RUN_COMMAND}.{number}", command)
+        for number, (label, command) in enumerate(steps[:BUTTONS])
+        if len(command) <= block_kit.VALUE_CHARACTERS
+    ]
+    if not buttons:
+        return message
+    shown = message.slack_blocks or (block_kit.section(message.text),)
+    return Message(message.text, (*shown, block_kit.actions(*buttons)))
+
+
+def said(sentence: str) -> Message:
+    """A message of one finished sentence."""
+    return Message(text.sentence(sentence, 1500))
+
+
+def with_command(message: Message, command: str) -> Message:
+    """Add the equivalent command, for a form that is lost; nothing if `command` is ""."""
+    shown = message.slack_blocks or (block_kit.section(message.text),)
+    typed = text.exact(command, block_kit.FILLED_CHARACTERS)
+    # A section of its own is never cut, and easy to copy.
+    lines = (TO_ASK_AGAIN, typed) if typed else (FILL_IN_AGAIN,)
+    return Message(
+        "\n".join((message.text, *lines)), (*shown, *(block_kit.section(line) for line in lines))
+    )
+
+
+def choice(several: Ambiguous, action_id: str) -> Message:
+    """Ask which of several matches was meant, with a menu that continues with the choice."""
+    options = [(label, value) for value, label in several.choices.items()]
+    menu = block_kit.select("Pick an organization …", action_id, options)
+    question = block_kit.section(text.sentence(several.sentence, 1500))
+    return Message(sorry(several).text, (question, block_kit.actions(menu)))
+
+
+def broken(reference: str) -> Message:
+    """Report an unexpected error; the reference finds it in the log."""
+    return Message(
+        "Something went wrong. If it keeps happening, tell whoever runs Gatehouse."
+        f" Reference: `{reference}`"
+    )
+
+
+def with_retry(message: Message, action_id: str, value: str) -> Message:
+    """Add a button that repeats the click."""
+    shown = message.slack_blocks or (block_kit.section(message.text),)
+    button = block_kit.button("Try again", action_id, value)
+    return Message(message.text, (*shown, block_kit.actions(button)))

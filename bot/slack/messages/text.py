@@ -1,0 +1,231 @@
+"""Text from people and services, made safe for Slack: the only place that escapes.
+
+Slack reads markup in `mrkdwn` objects and in a message's `text`; there `&`, `<` and `>` are escaped
+(docs.slack.dev, "Formatting message text"). Formatting characters can't be escaped; a word joiner
+disables them. Slack doesn't document whether plain text (headers, buttons, table cells) is decoded,
+so angle brackets are replaced there and entities broken up.
+"""
+
+import math
+import re
+import unicodedata
+from collections.abc import Sequence
+from datetime import datetime
+from functools import lru_cache
+
+from bot import spelling
+from bot.spelling import UNSEEN
+
+ELLIPSIS = "…"
+FIRST_STRONG_ISOLATE, POP_ISOLATE = "\u2068", "\u2069"
+WORD_JOINER = "\u2060"
+VISIBLE_STAND_IN = "\ufffd"
+RIGHT_TO_LEFT = frozenset({"R", "AL", "AN"})
+# Cached: a page of organizations has two hundred texts, many of them repeated, and making them
+# safe is the most expensive part of an answer.
+REMEMBERED = 4096
+READING_CHARACTERS = 40
+HEAD_TIMES = 4
+SECONDS_A_MINUTE = 60
+# Right-to-left scripts begin with Hebrew.
+FIRST_RIGHT_TO_LEFT = "\u0590"
+# Combining marks, and how many may stack on one character.
+FIRST_MARK, MARKS_ABOVE, MOST_MARKS = "\u0300", frozenset({"Mn", "Me"}), 4
+FORMATTING = re.compile(r"(?<![^\W_])[*_~](?=\S)|^>")
+RIGHT_TO_LEFT_STRETCH = re.compile("R(?:[R-]*R)?")
+ENTITY = re.compile(r"&(?=(?:amp|lt|gt);)")
+# The colons of a time stay as they are, so that people can copy it and search for it.
+EMOJI = re.compile(r":(?!(?<=\d:)\d\d:\d\d)(?=[\w+'-]+:)")
+ESCAPED_CUT = re.compile(r"&(?:a|am|amp|l|lt|g|gt)?$")
+
+
+def tidy(value: str) -> str:
+    """Return the text on one line, without control characters or tall stacks of marks."""
+    seen = UNSEEN.sub(VISIBLE_STAND_IN, " ".join(value.split()))
+    return seen if seen.isascii() else _with_few_marks(seen)
+
+
+def _with_few_marks(value: str) -> str:
+    kept: list[str] = []
+    marks = 0
+    for character in value:
+        is_mark = character >= FIRST_MARK and unicodedata.category(character) in MARKS_ABOVE
+        marks = marks + 1 if is_mark else 0
+        if marks <= MOST_MARKS:
+            kept.append(character)
+    return "".join(kept)
+
+
+def _head(value: str, limit: int) -> str:
+    return value if len(value) <= HEAD_TIMES * limit else value[: HEAD_TIMES * limit]
+
+
+def shorten(value: str, limit: int) -> str:
+    """Return at most `limit` characters, ending in an ellipsis if shortened."""
+    return value if len(value) <= limit else value[: limit - 1].rstrip() + ELLIPSIS
+
+
+def escape(value: str, limit: int = 300) -> str:
+    """Return outside text for a `mrkdwn` object or a message's `text`.
+
+    It looks the same, and can't format, link or mention anything.
+    """
+    return _escape(_head(value, limit), limit)
+
+
+@lru_cache(REMEMBERED)
+def _escape(value: str, limit: int) -> str:
+    return _isolated(_escaped(_inert(value, limit)))
+
+
+def sentence(value: str, limit: int = 300) -> str:
+    """Like `escape`, for one of our sentences that may contain outside names and words.
+
+    The sentence keeps its direction; only right-to-left parts are isolated.
+    """
+    return _sentence(_head(value, limit), limit)
+
+
+@lru_cache(REMEMBERED)
+def _sentence(value: str, limit: int) -> str:
+    return _escaped(_isolated_inside(_inert(value, limit)))
+
+
+def code(value: str, limit: int = 300) -> str:
+    """Return outside text as a code span: exact, easy to copy, free of formatting."""
+    return _code(_head(value, limit), limit)
+
+
+@lru_cache(REMEMBERED)
+def _code(value: str, limit: int) -> str:
+    shown = _without_code(shorten(tidy(value), limit)) or " "
+    return f"`{_isolated(_escaped(shown))}`"
+
+
+def identity(value: str, limit: int | None = None) -> str:
+    """Return an identity as a code span, with ambiguous characters as code points.
+
+    The readable form follows in brackets. With `limit` it may be shortened, where nobody decides
+    based on it.
+    """
+    shown = spelling.exactly(value)
+    span = f"`{_escaped(shorten(shown, limit) if limit else shown)}`"
+    is_foreign = any(not character.isascii() and character.isalpha() for character in value)
+    return f"{span} ({escape(value, READING_CHARACTERS)})" if is_foreign else span
+
+
+def exact(value: str, limit: int) -> str | None:
+    """Return text as a code span for copying, unchanged; None if Slack can't show it exactly."""
+    if tidy(value) != value or "`" in value or _isolated(value) != value:
+        return None
+    span = f"`{_escaped(value)}`"
+    return span if value and len(span) <= limit else None
+
+
+def plain(value: str, limit: int = 75) -> str:
+    """Return outside text for a plain-text object: a header, button, cell or option."""
+    return _plain(_head(value, limit), limit)
+
+
+@lru_cache(REMEMBERED)
+def _plain(value: str, limit: int) -> str:
+    shown = tidy(value).replace("<", "\u2039").replace(">", "\u203a")
+    shown = ENTITY.sub("&" + WORD_JOINER, EMOJI.sub(":" + WORD_JOINER, shown))
+    # Leave room for the two isolating characters.
+    return _isolated(shorten(shown, limit if shown.isascii() else limit - 2)) or "–"
+
+
+def _inert(value: str, limit: int) -> str:
+    shown = EMOJI.sub(":" + WORD_JOINER, _without_code(shorten(tidy(value), limit)))
+    return FORMATTING.sub(lambda match: WORD_JOINER + match.group(), shown)
+
+
+def _without_code(value: str) -> str:
+    return value.replace("`", "\u02cb")
+
+
+def _escaped(value: str) -> str:
+    return value.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _isolated(value: str) -> str:
+    # The first half decides for nearly every text, and a page of organizations has hundreds.
+    if not value.isascii() and any(
+        character >= FIRST_RIGHT_TO_LEFT and unicodedata.bidirectional(character) in RIGHT_TO_LEFT
+        for character in value
+    ):
+        return f"{FIRST_STRONG_ISOLATE}{value}{POP_ISOLATE}"
+    return value
+
+
+def _isolated_inside(value: str) -> str:
+    if _isolated(value) == value:
+        return value
+    kinds = "".join(_direction(character) for character in value)
+    parts, at = [], 0
+    for stretch in RIGHT_TO_LEFT_STRETCH.finditer(kinds):
+        start, end = stretch.span()
+        parts += [value[at:start], _isolated(value[start:end])]
+        at = end
+    return "".join((*parts, value[at:]))
+
+
+def _direction(character: str) -> str:
+    kind = unicodedata.bidirectional(character)
+    return "R" if kind in RIGHT_TO_LEFT else "L" if kind == "L" else "-"
+
+
+def cut(markup: str, limit: int) -> str:
+    """Shorten finished markup, at a line's end if possible, leaving no markup half open."""
+    if len(markup) <= limit:
+        return markup
+    head = markup[: limit - 2]
+    at_line = head.rfind("\n")
+    if at_line > limit // 2:
+        return f"{head[:at_line]}\n{ELLIPSIS}"
+    head = ESCAPED_CUT.sub("", head)
+    if head.rfind("<") > head.rfind(">"):
+        head = head[: head.rfind("<")]
+    if head.count("`") % 2:
+        head = head[: head.rfind("`")]
+    is_isolated = head.count(FIRST_STRONG_ISOLATE) > head.count(POP_ISOLATE)
+    return head + (POP_ISOLATE if is_isolated else "") + ELLIPSIS
+
+
+def time(at: datetime) -> str:
+    """Return a time in the reader's time zone, with a fallback in UTC."""
+    fallback = f"{at:%Y-%m-%d %H:%M} UTC"
+    return f"<!date^{int(at.timestamp())}^{{date_short_pretty}} at {{time}}|{fallback}>"
+
+
+def soon(at: datetime, now: datetime) -> str:
+    """Like `time`, but `in 42 s` for less than a minute ahead."""
+    seconds = math.ceil((at - now).total_seconds())
+    return f"in {seconds} s" if 0 < seconds < SECONDS_A_MINUTE else time(at)
+
+
+def person(name: str, slack_user_id: str) -> str:
+    """Return a name and id without mentioning the person, so nobody is notified."""
+    shown = escape(name, 80)
+    return shown if name == slack_user_id else f"{shown} ({slack_user_id})"
+
+
+def duration(seconds: float) -> str:
+    """Return a length of time in its two largest units: `2 h 5 min`."""
+    left = max(0, round(seconds))
+    parts: list[str] = []
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "min"), (1, "s")):
+        count, left = divmod(left, size)
+        if count:
+            parts.append(f"{count} {unit}")
+    return " ".join(parts[:2]) or "0 s"
+
+
+def count(number: int, one: str, many: str | None = None) -> str:
+    """Return `1 organization`, `2 organizations`, with thousands separators."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def bullets(lines: Sequence[str]) -> str:
+    """Return the lines as a bulleted list."""
+    return "\n".join(f"• {line}" for line in lines)

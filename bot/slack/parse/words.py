@@ -1,0 +1,152 @@
+"""Typed words, recovered from the changes that Slack and phones make to text.
+
+Slack escapes `&`, `<` and `>` in a command's text and turns mentions, links, mail addresses and
+phone numbers into markup (https://docs.slack.dev/messaging/formatting-message-text). Phones curl
+quotes, lengthen dashes and insert non-breaking spaces. All of it is undone here.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bot.commands import Command
+from bot.spelling import DOUBLE_QUOTES, LONG_DASHES, SINGLE_QUOTES
+
+MAX_CHARS = 12_000
+"""No text above this many characters is read; Slack's own limit is not documented."""
+UNCLEAR = "Sorry, I didn't get that."
+_HELP = frozenset({"help", "h", "?"})
+
+_MARKUP = r"<(?:[@#!]|[A-Za-z][A-Za-z0-9+.-]*:)[^<>]*>"
+_MARKUP_OR_ENTITY = re.compile(rf"{_MARKUP}|&(?:amp|lt|gt);")
+_ENTITIES = {"&amp;": "&", "&lt;": "<", "&gt;": ">"}
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A typed word, from `start` up to `end` in the text.
+
+    A quoted word may contain separators, and is never a keyword.
+    """
+
+    text: str
+    is_quoted: bool
+    start: int
+    end: int
+
+    @property
+    def keyword(self) -> str:
+        """The word as a keyword: lower case, plain dashes, `--help` as `help`; "" if quoted."""
+        if self.is_quoted:
+            return ""
+        plain = re.sub(rf"[{LONG_DASHES}]", "-", self.text).casefold()
+        return plain.lstrip("-") or plain
+
+    @property
+    def is_dash(self) -> bool:
+        """True for punctuation only: a long dash between spaces."""
+        return not self.is_quoted and not self.text.strip(LONG_DASHES)
+
+    @property
+    def opens_quote(self) -> bool:
+        """True if the word begins with a quotation mark that nothing closes."""
+        return not self.is_quoted and self.text[:1] in DOUBLE_QUOTES
+
+
+def refuse_endless(text: str, command: Command, kind: str | None = None) -> None:
+    """Refuse text that is too long to read.
+
+    Raises:
+        UsageError: The text has more than `MAX_CHARS` characters.
+    """
+    if len(text) > MAX_CHARS:
+        sentence = f"That's too long. Send at most {MAX_CHARS:,} characters at once."
+        raise command.misuse(sentence, kind)
+
+
+def asks_for_help(words: Sequence[Word]) -> bool:
+    """Return True if the words are only `help`, `?`, `-h` or `--help`."""
+    return len(words) == 1 and words[0].keyword in _HELP
+
+
+def recover(text: str) -> str:
+    """Return the text as typed: links, mentions and the three entities undone."""
+    return _MARKUP_OR_ENTITY.sub(_typed, text)
+
+
+def escaped(text: str) -> str:
+    """Return the text as Slack would send it; the inverse of `recover`."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def rest_of_line(text: str, start: int) -> str:
+    """Return everything from `start` on as typed, on one line."""
+    return " ".join(recover(text[start:]).split())
+
+
+def read_words(text: str, *, commas: bool = False) -> tuple[Word, ...]:
+    """Split a command's text into words at white space, and at commas if `commas`."""
+    separators = r"\s," if commas else r"\s"
+    gap = re.compile(rf"[{separators}]*")
+    words: list[Word] = []
+    never_closed: set[str] = set()
+    at = _end_of(gap, text, 0)
+    while at < len(text):
+        word = _quoted_word(text, at, separators, never_closed) or _plain_word(text, at, separators)
+        words.append(word)
+        at = _end_of(gap, text, word.end)
+    return tuple(words)
+
+
+def _end_of(pattern: re.Pattern[str], text: str, start: int) -> int:
+    match = pattern.match(text, start)
+    return match.end() if match else start
+
+
+def _quoted_word(text: str, start: int, separators: str, never_closed: set[str]) -> Word | None:
+    """Read a quoted word; it closes at a mark that ends a word: `"a"b c"` is one word.
+
+    `never_closed` caches unclosed marks, so that each is searched for once.
+    """
+    for marks in (DOUBLE_QUOTES, SINGLE_QUOTES):
+        if text[start] in marks and marks not in never_closed:
+            closing = re.compile(rf"[{marks}](?=[{separators}]|$)").search(text, start + 1)
+            if closing:
+                inside = recover(text[start + 1 : closing.start()])
+                return Word(inside, True, start, closing.end())
+            never_closed.add(marks)
+    return None
+
+
+def _plain_word(text: str, start: int, separators: str) -> Word:
+    end = _end_of(re.compile(rf"(?:{_MARKUP}|[^{separators}])+"), text, start)
+    return Word(recover(text[start:end]), False, start, end)
+
+
+def _typed(match: re.Match[str]) -> str:
+    markup = match.group()
+    if markup in _ENTITIES:
+        return _ENTITIES[markup]
+    target, _, label = markup[1:-1].partition("|")
+    return _without_entities(_typed_markup(markup, target, label))
+
+
+def _without_entities(text: str) -> str:
+    return re.sub(r"&(?:amp|lt|gt);", lambda entity: _ENTITIES[entity.group()], text)
+
+
+def _typed_markup(markup: str, target: str, label: str) -> str:
+    if target.startswith(("@", "#")):
+        return target[0] + label.removeprefix(target[0]) if label else markup
+    if target.startswith("!"):
+        return label if target.startswith("!subteam^") and label else markup
+    if not label:
+        return re.sub(r"^(?:mailto|tel):", "", target)
+    return label if _is_made_from(target, label) else markup
+
+
+def _is_made_from(target: str, label: str) -> bool:
+    bare = re.sub(r"^[A-Za-z][A-Za-z0-9+.-]*:(?://)?", "", target)
+    if target.startswith("tel:"):
+        return re.sub(r"\D", "", bare) == re.sub(r"\D", "", label)
+    return label.rstrip("/") in (target.rstrip("/"), bare.rstrip("/"))

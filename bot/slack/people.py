@@ -1,0 +1,297 @@
+"""People: identities, permission decisions, and a record of every refusal."""
+
+import asyncio
+import math
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from typing import Any, Protocol
+
+import structlog
+
+from bot.errors import Refused, SlackError, SlackRateLimited, UnknownPerson
+from bot.ops.clock import Clock
+from bot.permissions import (
+    EVERY_FULL_MEMBER,
+    HIGHEST_ROLE,
+    Circumstances,
+    Decision,
+    Permission,
+    Person,
+    Policy,
+    Reason,
+    Role,
+    decide,
+)
+from bot.slack.members import Members, SlackPeople, SlackUserInfo
+
+log = structlog.get_logger(__name__)
+
+# A new process learns its identity from Slack within moments; requests wait for that.
+MEET_SECONDS = 5.0
+NOT_A_MEMBER = "You're from another workspace. Gatehouse only works for members of its own."
+GROUPS_UNKNOWN = "I couldn't check your groups with Slack. Please try again in a moment."
+
+
+class Refusals(Protocol):
+    """Records refusals."""
+
+    async def add(self, person: Person, subject: str, detail: Mapping[str, Any]) -> None:
+        """Record a refusal."""
+        ...
+
+    async def flush(self) -> None:
+        """Write pending entries."""
+        ...
+
+
+class People:
+    """Knows people and decides on permissions.
+
+    Args:
+        slack: Looks up people and groups.
+        policy: The permissions in the settings.
+        refusals: Records refusals.
+        clock: For the age of cached entries.
+    """
+
+    def __init__(
+        self,
+        slack: SlackPeople,
+        policy: Policy,
+        refusals: Refusals,
+        clock: Clock,
+    ) -> None:
+        self._members = Members(slack, clock)
+        self._policy = policy
+        self._refusals = refusals
+        self.team_id: str | None = None
+        self.bot_user_id: str | None = None
+        self._met = asyncio.Event()
+
+    @property
+    def is_ready(self) -> bool:
+        """True once the bot knows its workspace; until then everyone is refused."""
+        return self._met.is_set()
+
+    def meet(self, team_id: str, bot_user_id: str) -> None:
+        """Set the bot's identity. Until then requests wait briefly and are then refused."""
+        self.team_id, self.bot_user_id = team_id, bot_user_id
+        self._met.set()
+
+    async def write_down_refusals(self) -> None:
+        """Record pending repeated refusals before the program stops."""
+        await self._refusals.flush()
+
+    async def find(
+        self, slack_user_id: str, team_ids: Iterable[str | None] = (), *, fresh: bool = False
+    ) -> Person:
+        """Look up a person.
+
+        Args:
+            slack_user_id: The person's id.
+            team_ids: The workspaces that the payload names.
+            fresh: Ask Slack again; use the cache only if Slack doesn't answer.
+
+        Raises:
+            UnknownPerson: Slack doesn't identify the person.
+        """
+        if not self.is_ready:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(MEET_SECONDS):
+                    await self._met.wait()
+        user = await self._user(slack_user_id, fresh=fresh)
+        stranger = self._stranger(user, team_ids)
+        if stranger is not None:
+            return Person(slack_user_id, user.name, stranger=stranger)
+        groups, is_sure = await self._members.groups_of(
+            slack_user_id, self._policy.groups(), fresh=fresh
+        )
+        doubt = None if is_sure else GROUPS_UNKNOWN
+        belongs = {*groups}
+        if slack_user_id.startswith(("U", "W")):
+            # Any other id isn't a person's, and might be a group's.
+            belongs.add(slack_user_id)
+        if not (user.is_guest or user.is_bot):
+            belongs.add(EVERY_FULL_MEMBER)
+        roles = frozenset(
+            role for role, ids in self._policy.roles.items() if not belongs.isdisjoint(ids)
+        )
+        return Person(slack_user_id, user.name, roles, groups, doubt, time_zone=user.time_zone)
+
+    async def decide(
+        self,
+        person: Person,
+        permission: Permission,
+        *,
+        flow_sid: str | None = None,
+        requester: str | None = None,
+    ) -> Decision:
+        """Decide, and record a refusal; see `permissions.decide`."""
+        decision = self.judge(person, permission, flow_sid, requester)
+        if not decision.is_granted:
+            detail = {"reason": decision.reason, "roles": sorted(person.roles)}
+            await self._refusals.add(person, permission.name.lower(), detail)
+        return decision
+
+    async def require(
+        self,
+        person: Person,
+        permission: Permission,
+        *,
+        flow_sid: str | None = None,
+        requester: str | None = None,
+    ) -> None:
+        """Return if the person has the permission; else record the refusal and raise.
+
+        Raises:
+            Refused: The person lacks the permission; the sentence says why and who has it.
+        """
+        decision = await self.decide(person, permission, flow_sid=flow_sid, requester=requester)
+        if decision.is_granted:
+            return
+        sentence = await self.explain(person, decision)
+        raise UnknownPerson(sentence) if decision.reason is Reason.UNKNOWN else Refused(sentence)
+
+    def circumstances(self, flow_sid: str | None, requester: str | None) -> Circumstances:
+        """Return what the settings add to a decision about a flow and a request."""
+        allow_self = self._policy.allow_self_approval
+        if not flow_sid:
+            return Circumstances(None, requester, allow_self)
+        rules = self._policy.rules_of(flow_sid)
+        setting = rules.sources.get("approvers", "ROLES")
+        return Circumstances(rules.approvers, requester, allow_self, setting)
+
+    def may(
+        self,
+        person: Person,
+        permission: Permission,
+        flow_sid: str | None = None,
+        requester: str | None = None,
+    ) -> bool:
+        """Return True if the person has the permission, to show or hide things; not recorded."""
+        return self.judge(person, permission, flow_sid, requester).is_granted
+
+    def judge(
+        self,
+        person: Person,
+        permission: Permission,
+        flow_sid: str | None = None,
+        requester: str | None = None,
+    ) -> Decision:
+        """Return the decision without recording it."""
+        circumstances = self.circumstances(flow_sid, requester)
+        return decide(person, permission, self._policy.roles, circumstances)
+
+    @property
+    def policy(self) -> Policy:
+        """The permissions in the settings."""
+        return self._policy
+
+    async def explain(self, person: Person, decision: Decision) -> str:
+        """Return the sentences of a refusal: the missing permission and its holders."""
+        if decision.reason is Reason.STRANGER:
+            return person.stranger or NOT_A_MEMBER
+        if decision.reason is Reason.OWN_REQUEST:
+            holders = await self._who_else(person, decision)
+        elif decision.reason is Reason.NO_ROLE and EVERY_FULL_MEMBER not in decision.holders:
+            holders = await self.access_contact(decision)
+        else:
+            holders = await self._who(decision)
+        return f"{self._why(person, decision)} {holders}"
+
+    async def lacks_access(self, person: Person) -> str | None:
+        """Return the sentence for people who can only use the help; None for all others."""
+        named = {person.slack_user_id, *person.groups}
+        if person.roles or any(named.intersection(ids) for ids in self._approvers_of_flows()):
+            return None
+        doubt = f" {person.doubt}" if person.doubt else ""
+        return f"You don't have access to Gatehouse yet. {await self.access_contact()}{doubt}"
+
+    def _approvers_of_flows(self) -> Iterable[tuple[str, ...]]:
+        return self._policy.approver_lists()
+
+    async def access_contact(self, decision: Decision | None = None) -> str:
+        """Return the contact for people without a role: the configured one or the admins."""
+        contact = self._policy.access_contact
+        managers = (contact,) if contact else self._policy.roles.get(Role.ADMIN, ())
+        if managers and EVERY_FULL_MEMBER not in managers:
+            verb = "manages" if len(managers) == 1 else "manage"
+            return f"{await self._members.named(managers)} {verb} access."
+        return await self._who(decision) if decision else "Whoever runs Gatehouse manages access."
+
+    async def _who(self, decision: Decision) -> str:
+        if EVERY_FULL_MEMBER in decision.holders:
+            return "Any full member of this workspace can; guests can't."
+        if not decision.holders:
+            return (
+                "Nobody has this permission yet. Whoever runs Gatehouse can assign it (setting"
+                f" {decision.setting})."
+            )
+        return f"People who can: {await self._members.named(decision.holders)}."
+
+    async def _who_else(self, person: Person, decision: Decision) -> str:
+        deciders = tuple(holder for holder in decision.holders if holder != person.slack_user_id)
+        if EVERY_FULL_MEMBER in deciders:
+            return "Any other full member of this workspace can; guests can't."
+        if not deciders:
+            return (
+                "Nobody else can yet. Whoever runs Gatehouse can add somebody (setting"
+                f" {decision.setting})."
+            )
+        return f"People who can: {await self._members.named(deciders)}."
+
+    def _why(self, person: Person, decision: Decision) -> str:
+        if decision.reason is Reason.UNKNOWN:
+            return f"{person.doubt} Until then you can't {decision.permission}."
+        if decision.reason is Reason.OWN_REQUEST:
+            return "You can't approve, deny or retry your own request."
+        if decision.reason is Reason.NOT_AN_APPROVER_OF_THIS_FLOW:
+            return f"You can't {decision.permission} for this flow."
+        if decision.reason is Reason.NO_ROLE:
+            needed = f" (you need the {decision.role} role to {decision.permission})"
+            return f"You don't have access to Gatehouse yet{needed if decision.role else ''}."
+        higher = "" if decision.role is HIGHEST_ROLE else " (or a higher one)"
+        sentence = f"You need the {decision.role} role{higher} to {decision.permission}."
+        if decision.permission is Permission.OVERRIDE and self.may(person, Permission.REQUEST):
+            return f"{sentence} Leave out “now” to ask for approval."
+        return sentence
+
+    async def named(self, ids: Iterable[str]) -> str:
+        """Return people and groups by their Slack names, without mentioning them."""
+        return await self._members.named(tuple(ids))
+
+    async def name(self, slack_user_id: str) -> str:
+        """Return a person's name in Slack, or the id if the look-up fails."""
+        return await self._members.name(slack_user_id)
+
+    async def names(self, actors: Iterable[str]) -> Mapping[str, str]:
+        """Return the Slack name of each person among the actors, by id."""
+        return await self._members.names(actors)
+
+    async def _user(self, slack_user_id: str, *, fresh: bool) -> SlackUserInfo:
+        try:
+            return await self._members.user(slack_user_id, fresh=fresh)
+        except SlackError as error:
+            log.warning("people.unknown", reason=error.sentence)
+            nobody = Person(slack_user_id, slack_user_id)
+            await self._refusals.add(nobody, "anything", {"reason": Reason.UNKNOWN})
+            raise UnknownPerson(
+                f"I couldn't verify who you are with Slack, so I did nothing. {_again(error)}"
+            ) from error
+
+    def _stranger(self, user: SlackUserInfo, team_ids: Iterable[str | None]) -> str | None:
+        if self.team_id is None:
+            return "Gatehouse is still starting. Please try again in a moment."
+        # The payload or `users.info` may omit the workspace, but not both.
+        is_ours = {*filter(None, (*team_ids, user.team_id))} == {self.team_id}
+        if user.is_stranger or not is_ours:
+            return NOT_A_MEMBER
+        if user.is_deleted:
+            return "This account is deactivated."
+        return None
+
+
+def _again(error: SlackError) -> str:
+    if isinstance(error, SlackRateLimited):
+        return f"Please try again in {math.ceil(error.retry_after_seconds)} s."
+    return "Please try again."

@@ -1,0 +1,60 @@
+"""Events and requests from Slack, recorded so that each is acted on once."""
+
+from datetime import datetime, timedelta
+
+from sqlalchemy import update
+
+from bot.store.engine import Transaction
+from bot.store.inserts import insert_into
+from bot.store.pruning import remove_some
+from bot.store.tables import received_events
+
+# A process that hasn't answered an event by then is assumed dead.
+ANSWER_WITHIN = timedelta(seconds=30)
+# The prefix of requests known by their signatures, which are valid for minutes.
+SIGNATURE = "signature:"
+SIGNED_KEPT = timedelta(days=1)
+
+
+async def claim(tx: Transaction, event_id: str) -> bool:
+    """Return True if the caller should answer: no process has answered or is answering."""
+    insert = insert_into(received_events, is_postgres=tx.is_postgres)
+    now = await tx.now()
+    is_given_up = received_events.c.answered_at.is_(None) & (
+        received_events.c.received_at <= now - ANSWER_WITHIN
+    )
+    result = await tx.connection.execute(
+        insert.values(event_id=event_id, received_at=now)
+        .on_conflict_do_update(
+            index_elements=[received_events.c.event_id],
+            set_={"received_at": now},
+            where=is_given_up,
+        )
+        .returning(received_events.c.event_id)
+    )
+    return result.first() is not None
+
+
+async def take_signed(tx: Transaction, digest: str) -> bool:
+    """Return True the first time a signature with this digest is seen."""
+    insert = insert_into(received_events, is_postgres=tx.is_postgres)
+    now = await tx.now()
+    values = {"event_id": f"{SIGNATURE}{digest}", "received_at": now, "answered_at": now}
+    taken = await tx.connection.execute(insert.values(values).on_conflict_do_nothing())
+    return bool(taken.rowcount == 1)
+
+
+async def answered(tx: Transaction, event_id: str) -> None:
+    """Note that the event needs no further answer."""
+    is_event = received_events.c.event_id == event_id
+    await tx.connection.execute(
+        update(received_events).where(is_event).values(answered_at=await tx.now())
+    )
+
+
+async def forget(tx: Transaction, before: datetime) -> int:
+    """Remove some old events and signatures; return how many."""
+    at = received_events.c.received_at
+    is_signature = received_events.c.event_id.startswith(SIGNATURE)
+    is_old = (at < before) | (is_signature & (at < await tx.now() - SIGNED_KEPT))
+    return await remove_some(tx, received_events, is_old)

@@ -1,0 +1,344 @@
+"""The outbox sender: delivers messages to Slack, in order per card, until Slack accepts them."""
+
+import hashlib
+import json
+import uuid
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import zip_longest
+from typing import Protocol
+
+import structlog
+
+from bot.errors import SlackError, SlackMessageGone, SlackRateLimited, SlackRefused
+from bot.slack.messages.message import Message
+from bot.slack.posting import in_plain_if_need_be
+from bot.store import outbox
+from bot.store.engine import Database
+from bot.store.job_loop import Lease
+from bot.store.jobs import Job
+from bot.store.outbox import SEND as SEND_KIND
+from bot.store.outbox import OutboxMessage, SentCard
+
+__all__ = ["SEND_KIND", "CardNow", "Note", "Renderer", "Sender", "SlackMessages"]
+
+log = structlog.get_logger(__name__)
+
+# Slack's error names for people who can never be messaged.
+UNREACHABLE_PEOPLE = frozenset(
+    {"user_not_found", "user_disabled", "users_not_found", "cannot_dm_bot", "messages_tab_disabled"}
+)
+# A refused direct message is retried less and less often, and dropped after a day.
+GIVE_UP_AFTER = timedelta(days=1)
+SHORTEST_PAUSE, LONGEST_PAUSE = timedelta(seconds=20), timedelta(hours=1)
+# Slack's error names for a bot that is locked out: no message is dropped because of these.
+BOT_LOCKED_OUT = frozenset(
+    {"invalid_auth", "not_authed", "account_inactive", "token_revoked", "token_expired"}
+)
+# Fixed, so that the same message has the same client_msg_id in every process.
+MESSAGE_NAMESPACE = uuid.UUID("6f0f9a4e-3c2b-4a57-9c37-6d3f4f6e1c55")
+# Slack's error names for a channel where a card can no longer be edited.
+PLACE_GONE = frozenset(
+    {"channel_not_found", "not_in_channel", "is_archived", "is_inactive", "thread_not_found"}
+)
+
+
+class SlackMessages(Protocol):
+    """The Slack calls needed here. Every method raises `SlackError`s."""
+
+    async def post(
+        self, channel_id: str, message: Message, *, thread_ts: str | None, client_msg_id: str
+    ) -> tuple[str, str]:
+        """Post a message; return the channel id and ts from Slack."""
+        ...
+
+    async def update(self, channel_id: str, message_ts: str, message: Message) -> None:
+        """Edit one of the bot's messages."""
+        ...
+
+
+@dataclass(frozen=True)
+class CardNow:
+    """A card with its current contents, to be posted or edited.
+
+    `edit_seconds` is the least time between two edits. With `follows`, the card is posted again
+    when the settings name another channel. If its channel is gone, any card is posted again,
+    except copies and cards in the thread of the card with the key `under`.
+    """
+
+    channel_id: str
+    message: Message
+    edit_seconds: float = 0.0
+    follows: bool = False
+    is_copy: bool = False
+    under: str = ""
+
+    @property
+    def is_beside(self) -> bool:
+        """True if nothing is lost when it can't be shown: the main card says the same."""
+        return self.is_copy or bool(self.under)
+
+
+@dataclass(frozen=True)
+class Note:
+    """A separate message to a channel or person; `in_thread` puts it under its key's card."""
+
+    channel_id: str
+    message: Message
+    in_thread: bool = False
+
+
+Renderer = Callable[[OutboxMessage], Awaitable[CardNow | Note | None]]
+
+
+class Sender:
+    """Runs the jobs `send:<key>`.
+
+    Args:
+        database: Stores the outbox messages.
+        slack: The Web API.
+        renderers: Render each kind of message from the stored state; None if there is nothing
+            left to say.
+        card_kinds: Kinds that show a card's state; consecutive ones need only one edit.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        slack: SlackMessages,
+        renderers: Mapping[str, Renderer],
+        card_kinds: Collection[str],
+    ) -> None:
+        self._database = database
+        self._slack = slack
+        self._renderers = renderers
+        self._card_kinds = card_kinds
+
+    async def run(self, job: Job, lease: Lease) -> datetime | None:
+        """Send a key's waiting messages; return when to continue, or None when all are sent."""
+        async with self._database.read_only() as tx:
+            outbox_messages = await outbox.waiting(tx, job.subject)
+        for outbox_message, following in zip_longest(outbox_messages, outbox_messages[1:]):
+            if following is not None and self._is_same_card(outbox_message, following):
+                # One edit shows both; messages between two edits are sent in order.
+                await self._done([outbox_message.id])
+                continue
+            try:
+                again_at = await self._send(outbox_message, lease)
+            except SlackRateLimited as error:
+                log.info("slack.rate_limited", seconds=error.retry_after_seconds)
+                return await self._in(error.retry_after_seconds)
+            if again_at is not None:
+                return again_at
+        return None
+
+    def _is_same_card(self, first: OutboxMessage, second: OutboxMessage) -> bool:
+        is_card = first.kind in self._card_kinds
+        return is_card and (first.kind, first.subject) == (second.kind, second.subject)
+
+    async def _send(self, outbox_message: OutboxMessage, lease: Lease) -> datetime | None:
+        await lease.confirm()
+        async with self._database.read_only() as tx:
+            sent, now = await outbox.sent_card(tx, outbox_message.key), await tx.now()
+        rendered = await self._renderers[outbox_message.kind](outbox_message)
+        if rendered is None:
+            await self._done([outbox_message.id])
+            return None
+        if isinstance(rendered, Note):
+            return await self._post_note(outbox_message, lease, rendered, sent, now)
+        return await _Showing(
+            self._database, self._slack, lease, outbox_message, rendered, sent
+        ).bring_up_to_date(now)
+
+    async def _post_note(
+        self,
+        outbox_message: OutboxMessage,
+        lease: Lease,
+        note: Note,
+        sent: SentCard | None,
+        now: datetime,
+    ) -> datetime | None:
+        """Post a note; return when to retry if Slack refuses it for now."""
+        thread_ts, channel_id = None, note.channel_id
+        if note.in_thread and sent is not None:
+            thread_ts, channel_id = sent.message_ts, sent.channel_id
+        # Earlier versions used this name; keep it so their posts aren't repeated.
+        name = f"letter:{outbox_message.id}:{outbox_message.created_at}"
+
+        def post(message: Message) -> Awaitable[tuple[str, str]]:
+            lease.check()
+            return self._slack.post(
+                channel_id, message, thread_ts=thread_ts, client_msg_id=_client_msg_id(name)
+            )
+
+        try:
+            await in_plain_if_need_be(note.message, post)
+        except SlackRefused as error:
+            gone_for_good = UNREACHABLE_PEOPLE | (PLACE_GONE if thread_ts else frozenset())
+            age = now - (outbox_message.created_at or now)
+            if error.error not in gone_for_good and age < GIVE_UP_AFTER:
+                if note.in_thread or error.error in BOT_LOCKED_OUT:
+                    raise
+                # The person may become reachable later.
+                log.warning("outbox.refused", error=error.error)
+                return now + min(max(age / 2, SHORTEST_PAUSE), LONGEST_PAUSE)
+            # Don't hold up later messages, such as the card, which is posted again.
+            log.warning("outbox.unreachable", error=error.error)
+            await self._done([outbox_message.id], error.error)
+        else:
+            await self._done([outbox_message.id])
+        return None
+
+    async def _done(self, ids: Sequence[int], failure: str | None = None) -> None:
+        async with self._database.transaction() as tx:
+            await outbox.mark_sent(tx, ids, failure)
+
+    async def _in(self, seconds: float) -> datetime:
+        return await self._database.now() + timedelta(seconds=seconds)
+
+
+class _Showing:
+    """Brings one card in Slack up to date.
+
+    Nothing is sent on a stale lease, and results are stored only if no other process has shown the
+    card since it was read: this process may have been suspended.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        slack: SlackMessages,
+        lease: Lease,
+        outbox_message: OutboxMessage,
+        card: CardNow,
+        sent: SentCard | None,
+    ) -> None:
+        self._database = database
+        self._slack = slack
+        self._lease = lease
+        self._outbox_message = outbox_message
+        self._card = card
+        self._sent = sent
+        self._fingerprint = _fingerprint(card.message)
+
+    async def bring_up_to_date(self, now: datetime) -> datetime | None:
+        """Post or edit the card; return the time to do so, if it is later."""
+        sent = self._sent
+        if sent is None:
+            await self._post_first()
+        elif self._card.follows and sent.channel_id != self._card.channel_id:
+            await self._move(sent)
+        elif sent.fingerprint == self._fingerprint:
+            await self._is_shown(sent)
+        elif sent.sent_at + timedelta(seconds=self._card.edit_seconds) > now:
+            return sent.sent_at + timedelta(seconds=self._card.edit_seconds)
+        else:
+            await self._edit(sent)
+        return None
+
+    async def _post_first(self) -> None:
+        """Post the card; if an earlier try may have arrived, Slack shows that one's text."""
+        async with self._database.transaction() as tx:
+            begun = await outbox.begin_post(tx, self._outbox_message)
+        name = f"{self._outbox_message.key}:{begun.first_at}"
+        try:
+            await self._post(name, is_repeated=begun.is_repeated)
+        except (SlackRateLimited, SlackRefused) as error:
+            is_lost = isinstance(error, SlackRefused) and error.error in PLACE_GONE
+            async with self._database.transaction() as tx:
+                await outbox.end_post(tx, self._outbox_message)
+                if is_lost and self._card.is_beside:
+                    await outbox.mark_sent(tx, [self._outbox_message.id], error.sentence)
+                    return
+            raise
+
+    async def _edit(self, sent: SentCard) -> None:
+        try:
+            await self._update(sent)
+        except SlackMessageGone:
+            await (self._is_shown(sent) if self._card.is_beside else self._post_anew(sent))
+        except SlackRefused as error:
+            if error.error in PLACE_GONE and self._card.is_beside:
+                await self._is_shown(sent)
+                return
+            if error.error not in PLACE_GONE or sent.channel_id == self._card.channel_id:
+                raise
+            await self._post_anew(sent)
+
+    async def _move(self, sent: SentCard) -> None:
+        """Post the card in its new channel and remove the old card's buttons."""
+        await self._post_anew(sent)
+        moved = Message(f"This request is now in <#{self._card.channel_id}>.")
+        try:
+            await self._slack.update(sent.channel_id, sent.message_ts, moved)
+        except SlackError as error:
+            # It may be gone. If not, its buttons still work like the new card's.
+            log.info("outbox.not_moved", reason=error.sentence)
+
+    async def _post_anew(self, sent: SentCard) -> None:
+        """Post the card again under a new id, after it or its channel was deleted."""
+        await self._post(f"{sent.key}:{sent.channel_id}:{sent.message_ts}", is_repeated=True)
+
+    async def _post(self, name: str, *, is_repeated: bool) -> None:
+        """Post the card. Its place is stored before any edit, so a failed edit never reposts."""
+        place, thread_ts = await self._place()
+
+        def post(message: Message) -> Awaitable[tuple[str, str]]:
+            self._lease.check()
+            return self._slack.post(
+                place, message, thread_ts=thread_ts, client_msg_id=_client_msg_id(name)
+            )
+
+        channel_id, message_ts = await in_plain_if_need_be(self._card.message, post)
+        shown = outbox.WHATEVER if is_repeated else self._fingerprint
+        standing = await self._note(channel_id, message_ts, shown, is_done=not is_repeated)
+        if is_repeated and standing is not None:
+            self._sent = standing
+            await self._update(standing)
+
+    async def _place(self) -> tuple[str, str | None]:
+        if not self._card.under:
+            return self._card.channel_id, None
+        async with self._database.read_only() as tx:
+            above = await outbox.sent_card(tx, self._card.under)
+        return (above.channel_id, above.message_ts) if above else (self._card.channel_id, None)
+
+    async def _update(self, sent: SentCard) -> None:
+        def update(message: Message) -> Awaitable[None]:
+            self._lease.check()
+            return self._slack.update(sent.channel_id, sent.message_ts, message)
+
+        await in_plain_if_need_be(self._card.message, update)
+        await self._note(sent.channel_id, sent.message_ts, self._fingerprint, is_done=True)
+
+    async def _note(
+        self, channel_id: str, message_ts: str, shown: str, *, is_done: bool
+    ) -> SentCard | None:
+        """Store the card's place and contents; if another process did meanwhile, redraw it."""
+        message = self._outbox_message
+        async with self._database.transaction() as tx:
+            card = SentCard(message.key, channel_id, message_ts, shown, await tx.now())
+            if not await outbox.replace_card(tx, card, self._sent):
+                await outbox.doubt_card(tx, message)
+                return None
+            if is_done:
+                await outbox.mark_sent(tx, [message.id])
+        return card
+
+    async def _is_shown(self, sent: SentCard) -> None:
+        async with self._database.transaction() as tx:
+            if await outbox.sent_card(tx, sent.key) == sent:
+                await outbox.mark_sent(tx, [self._outbox_message.id])
+            else:
+                await outbox.doubt_card(tx, self._outbox_message)
+
+
+def _fingerprint(message: Message) -> str:
+    payload = json.dumps(message.payload(), sort_keys=True, ensure_ascii=False)
+    return hashlib.sha256(payload.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _client_msg_id(name: str) -> str:
+    """Derive the client_msg_id, by which Slack recognises a repeated post."""
+    return str(uuid.uuid5(MESSAGE_NAMESPACE, name))

@@ -1,0 +1,64 @@
+"""Audit entries, before and after they join the chain, and verification results."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+BOT = "gatehouse"
+# A refused attempt; the subject is the missing permission.
+REFUSED = "permission.refused"
+REFUSALS = frozenset({REFUSED, "request.refused"})
+
+
+@dataclass(frozen=True)
+class AuditEntry:
+    """An action to be recorded.
+
+    Attributes:
+        actor: Slack user id, or `BOT`.
+        action: A topic and a verb, such as `request.approved`.
+        subject: The id of a request, flow or organization, or a permission.
+        detail: JSON-serializable; never a secret.
+    """
+
+    actor: str
+    action: str
+    subject: str
+    detail: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class RecordedEntry:
+    """An entry in the chain."""
+
+    position: int
+    at: datetime
+    actor: str
+    action: str
+    subject: str
+    detail: str
+    previous_hash: str
+    hash: str
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The result of `verify`; `broken_at` is the first invalid position, None if all are valid."""
+
+    entries: int
+    head: str
+    broken_at: int | None = None
+    reason: str = ""
+
+    @property
+    def is_intact(self) -> bool:
+        """True if every entry is valid."""
+        return self.broken_at is None and not self.reason
+
+    def __str__(self) -> str:
+        """Return a sentence for operators."""
+        if self.is_intact:
+            return f"The audit is intact: {self.entries} entries, head {self.head}."
+        where = "" if self.broken_at is None else f" at entry {self.broken_at}"
+        return f"The audit is broken{where}: {self.reason}."

@@ -1,0 +1,360 @@
+"""The job loop: runs work that is due later, retried, or left by a dead process."""
+
+import asyncio
+import itertools
+import math
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import structlog
+
+from bot.errors import DatabaseUnavailable, GatehouseError
+from bot.ops.clock import Clock, since_boot
+from bot.ops.watchdog import Watchdog
+from bot.store import jobs
+from bot.store.jobs import Job
+
+if TYPE_CHECKING:
+    from bot.store.engine import Database, Transaction
+
+log = structlog.get_logger(__name__)
+
+POLL_SECONDS = 1.0
+RENEW_SECONDS = 5.0
+# Enough that other kinds have room when all crowds are full: see `bot/shared.py`.
+AT_ONCE = 116
+# Database queries time out after a few seconds, and calls after ten.
+LONGEST_STANDSTILL_SECONDS = 60.0
+LONGEST_RUN_SECONDS = 300.0
+LONGEST_PAUSE_SECONDS = 20.0
+# A call takes at most 10 s, so a call sent on a lease this young arrives or fails before the lease
+# expires.
+SEND_WITHIN_SECONDS = 5.0
+
+
+class LeaseLost(GatehouseError):
+    """Another process has taken the job: stop, and change nothing."""
+
+    outcome = "lease_lost"
+
+
+@dataclass(eq=False)
+class Lease:
+    """The right to run a job for a limited time; `owner` names the claim.
+
+    `since_boot` returns seconds, counting sleep; `held_at` is the last time the lease was renewed
+    to its full length.
+    """
+
+    database: "Database"
+    owner: str
+    job: Job
+    since_boot: Callable[[], float] = since_boot
+    held_at: float = -math.inf
+
+    @property
+    def is_fresh(self) -> bool:
+        """True if the lease was renewed recently enough to send something."""
+        return self.since_boot() - self.held_at <= SEND_WITHIN_SECONDS
+
+    async def confirm(self) -> None:
+        """Renew the lease to its full length, just before an effect that must happen once.
+
+        Raises:
+            LeaseLost: It has expired, and another process may have it.
+            DatabaseUnavailable: The lease can't be renewed.
+        """
+        async with self.database.transaction() as tx:
+            await self.hold(tx)
+
+    async def hold(self, tx: "Transaction") -> None:
+        """Make a transaction depend on the lease; call it last, as job rows are locked last.
+
+        Raises:
+            LeaseLost: The lease has expired.
+        """
+        before = self.since_boot()
+        if not await jobs.renew(tx, self.owner, [self.job.key]):
+            raise LeaseLost(f"The lease of {self.job.key} was lost.")
+        self.held_at = before
+
+    async def remember(self, tx: "Transaction", payload: Mapping[str, Any]) -> None:
+        """Store the payload for the job's next run, unless the job was put again."""
+        self.job = replace(self.job, payload=payload)
+        await jobs.remember(tx, self.job)
+
+    def check(self) -> None:
+        """Return if there is time left to send; call right before sending.
+
+        The process or machine may have been suspended since the lease was confirmed.
+
+        Raises:
+            LeaseLost: It was confirmed too long ago.
+        """
+        if not self.is_fresh:
+            raise LeaseLost(f"The lease of {self.job.key} is too old to send with.")
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """The time of a job's next run; `tries` counts its consecutive failures so far."""
+
+    at: datetime
+    tries: int = 0
+
+
+Outcome = datetime | Again | None
+Runner = Callable[[Job, Lease], Awaitable[Outcome]]
+
+
+async def finish(lease: Lease, outcome: Outcome) -> None:
+    """End a run with its runner's outcome: done, or to run again.
+
+    Raises:
+        DatabaseUnavailable: The lease will expire, and the job run again.
+    """
+    again = Again(outcome) if isinstance(outcome, datetime) else outcome
+    at, tries = (again.at, again.tries) if again else (None, 0)
+    async with lease.database.transaction() as tx:
+        await jobs.finish(tx, lease.owner, lease.job, at, tries)
+
+
+@dataclass(frozen=True)
+class Crowd:
+    """Kinds with any number of jobs, each of which may wait long for a service.
+
+    At most `most` of them run at once, half of them retries, so that they don't hold up other kinds
+    or new jobs.
+    """
+
+    kinds: frozenset[str]
+    most: int
+
+
+class JobLoop:
+    """Claims due jobs and runs them concurrently until it is stopped.
+
+    Args:
+        database: Stores the jobs.
+        clock: For pauses only; due times are the database's.
+        owner: A name unique to this process.
+        runners: The runner of each kind; it returns None when done, or the next run's time.
+        crowds: Kinds limited so that others have room, however many are due.
+    """
+
+    def __init__(
+        self,
+        database: "Database",
+        clock: Clock,
+        owner: str,
+        runners: Mapping[str, Runner],
+        crowds: Sequence[Crowd] = (),
+        watchdog: Watchdog | None = None,
+    ) -> None:
+        self._database = database
+        self._clock = clock
+        self._owner = owner
+        self._runners = runners
+        self._crowds = crowds
+        self._watchdog = watchdog or Watchdog()
+        self._awake = asyncio.Event()
+        self._is_put = False
+        self._stopping = False
+        self._has_ended = asyncio.Event()
+        self._has_ended.set()
+        self._claims = itertools.count(1)
+        self._running: dict[Lease, asyncio.Task[None]] = {}
+        # Runs that a database failure ended: released early, so nobody waits for them to expire.
+        self._broken_off: list[Lease] = []
+        database.on_due_jobs(self.wake)
+
+    def wake(self) -> None:
+        """Look for due jobs now rather than within a second: a job was committed."""
+        self._is_put = True
+        self._awake.set()
+
+    async def run(self) -> None:
+        """Run due jobs until `stop`."""
+        self._has_ended.clear()
+        renewing = asyncio.create_task(self._renew_for_ever(), name="jobs-renew")
+        try:
+            with self._watchdog.watch("the job loop", LONGEST_STANDSTILL_SECONDS) as move:
+                while not self._stopping:
+                    move()
+                    if not await self._claim():
+                        await self._rest()
+            # Runs in progress keep their leases.
+            while self._running:
+                await asyncio.wait(self._running.values())
+        finally:
+            self._has_ended.set()
+            renewing.cancel()
+            await asyncio.gather(renewing, return_exceptions=True)
+
+    async def stop(self, seconds: float) -> None:
+        """Claim no more jobs; wait for running ones up to `seconds`, then cancel them."""
+        self._stopping = True
+        self._awake.set()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._has_ended.wait()
+        left = list(self._running.values())
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
+
+    async def _rest(self) -> None:
+        pause = asyncio.create_task(self._clock.sleep(POLL_SECONDS))
+        woken = asyncio.create_task(self._awake.wait())
+        _, pending = await asyncio.wait({pause, woken}, return_when=asyncio.FIRST_COMPLETED)
+        for task in pending:
+            task.cancel()
+        await asyncio.gather(*pending, return_exceptions=True)
+
+    async def _claim(self) -> bool:
+        self._awake.clear()
+        room = AT_ONCE - len(self._running)
+        if room <= 0:
+            return False
+        try:
+            claimed = await self._claim_some(room)
+        except DatabaseUnavailable as error:
+            log.warning("jobs.database", reason=error.sentence)
+            return False
+        for lease in claimed:
+            task = asyncio.create_task(self._run(lease), name=f"job {lease.job.key}")
+            self._running[lease] = task
+        return len(claimed) == room
+
+    async def _claim_some(self, room: int) -> list[Lease]:
+        """Claim jobs under a new owner name.
+
+        A run that slept through its lease then can't mistake a later run's lease, in the same
+        process, for its own.
+        """
+        is_put, self._is_put = self._is_put, False
+        if not is_put:
+            # A query is cheaper than a vain claim, and doesn't queue with the writers.
+            async with self._database.read_only() as tx:
+                if not await jobs.is_any_due(tx):
+                    return []
+        owner = f"{self._owner}-{next(self._claims)}"
+        claimed: list[Job] = []
+        since_boot = self._clock.since_boot
+        before = since_boot()
+        async with self._database.transaction() as tx:
+            while len(claimed) < room:
+                limit = _limit(self._crowds, [*self._jobs(), *claimed], room - len(claimed))
+                batch = await jobs.claim(
+                    tx,
+                    owner,
+                    limit.count,
+                    exclude_kinds=limit.full,
+                    exclude_retried=limit.full_of_retried,
+                )
+                claimed += batch
+                if len(batch) < limit.count:
+                    break
+        return [Lease(self._database, owner, job, since_boot, held_at=before) for job in claimed]
+
+    def _jobs(self) -> Iterable[Job]:
+        return [lease.job for lease in self._running]
+
+    async def _run(self, lease: Lease) -> None:
+        with structlog.contextvars.bound_contextvars(job=lease.job.key):
+            name = f"a job of the kind {lease.job.kind}"
+            try:
+                with self._watchdog.watch(name, LONGEST_RUN_SECONDS):
+                    await self._run_and_finish(lease)
+            except DatabaseUnavailable as error:
+                log.warning("job.database", reason=error.sentence)
+                self._broken_off.append(lease)
+            finally:
+                self._running.pop(lease, None)
+                self._awake.set()
+
+    async def _run_and_finish(self, lease: Lease) -> None:
+        job = lease.job
+        try:
+            outcome = await self._runners[job.kind](job, lease)
+        except LeaseLost as error:
+            log.warning("job.lease_lost", reason=error.sentence)
+        except GatehouseError as error:
+            log.warning("job.failed", outcome=error.outcome, reason=error.sentence, tries=job.tries)
+            await self._failed(lease, error.sentence)
+        except Exception as error:
+            log.exception("job.broken", tries=job.tries)
+            await self._failed(lease, type(error).__name__)
+        else:
+            await finish(lease, outcome)
+
+    async def _failed(self, lease: Lease, reason: str) -> None:
+        pause = min(2.0 ** min(lease.job.tries, 10), LONGEST_PAUSE_SECONDS)
+        async with self._database.transaction() as tx:
+            again_at = await tx.now() + timedelta(seconds=pause)
+            await jobs.fail(tx, lease.owner, lease.job, again_at, reason)
+
+    async def _renew_for_ever(self) -> None:
+        while True:
+            await self._clock.sleep(RENEW_SECONDS)
+            if not self._running and not self._broken_off:
+                continue
+            try:
+                await self._renew()
+            except DatabaseUnavailable as error:
+                log.warning("jobs.renew", reason=error.sentence)
+            except Exception:
+                # Without renewals every lease would expire during its run.
+                log.exception("jobs.renew_broken")
+
+    async def _renew(self) -> None:
+        """Renew the leases, skipping locked rows: their holder may be waiting for ours.
+
+        Skipped leases are renewed a little later, long before they expire.
+        """
+        async with self._database.transaction() as tx:
+            for owner, leases in _by_owner(self._running).items():
+                await jobs.renew(tx, owner, [lease.job.key for lease in leases], skip_locked=True)
+        broken_off = list(self._broken_off)
+        async with self._database.autocommit() as tx:
+            for lease in broken_off:
+                await jobs.release(tx, lease.owner, [lease.job.key])
+        del self._broken_off[: len(broken_off)]
+        if broken_off:
+            self.wake()
+
+
+@dataclass(frozen=True)
+class _Limit:
+    """The number of jobs to claim, excluding `full` kinds and retries of `full_of_retried`."""
+
+    count: int
+    full: Collection[str]
+    full_of_retried: Collection[str]
+
+
+def _limit(crowds: Sequence[Crowd], running: Sequence[Job], room: int) -> _Limit:
+    count, full, full_of_retried = room, set[str](), set[str]()
+    for crowd in crowds:
+        crowded = [job for job in running if job.kind in crowd.kinds]
+        left = crowd.most - len(crowded)
+        left_retried = crowd.most // 2 - sum(job.tries > 0 for job in crowded)
+        if left <= 0:
+            full |= crowd.kinds
+            continue
+        count = min(count, left)
+        if left_retried <= 0:
+            full_of_retried |= crowd.kinds
+        else:
+            count = min(count, left_retried)
+    return _Limit(count, full, full_of_retried)
+
+
+def _by_owner(leases: Iterable[Lease]) -> dict[str, list[Lease]]:
+    grouped: dict[str, list[Lease]] = {}
+    for lease in leases:
+        grouped.setdefault(lease.owner, []).append(lease)
+    return grouped

@@ -1,0 +1,54 @@
+"""Retention: deletes old data once a day, in whichever process comes first."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime, timedelta
+
+import structlog
+
+from bot.store import jobs
+from bot.store.engine import Database, Transaction
+from bot.store.job_loop import Lease
+from bot.store.jobs import Job
+
+log = structlog.get_logger(__name__)
+
+RETAIN_KIND = "retain"
+EVERY = timedelta(days=1)
+
+Prune = Callable[[Transaction, datetime], Awaitable[int]]
+
+
+class Retention:
+    """Runs the job `retain`.
+
+    Args:
+        database: Stores the data.
+        days: `RETAIN_DAYS`.
+        prunes: Each removes some rows older than a time, and returns how many.
+    """
+
+    def __init__(self, database: Database, days: float, prunes: Sequence[Prune]) -> None:
+        self._database = database
+        self._kept = timedelta(days=days)
+        self._prunes = prunes
+
+    async def plan(self, tx: Transaction) -> None:
+        """Schedule the job if it is missing."""
+        await jobs.ensure(tx, Job(RETAIN_KIND, RETAIN_KIND, RETAIN_KIND, await tx.now()))
+
+    async def run(self, _job: Job, _lease: Lease) -> datetime:
+        """Delete old data in many small transactions; return the time of the next run."""
+        for prune in self._prunes:
+            removed = await self._prune_all(prune)
+            if removed:
+                log.info("retention.removed", what=prune.__module__, rows=removed)
+        return await self._database.now() + EVERY
+
+    async def _prune_all(self, prune: Prune) -> int:
+        total = 0
+        while True:
+            async with self._database.transaction() as tx:
+                removed = await prune(tx, await tx.now() - self._kept)
+            total += removed
+            if not removed:
+                return total

@@ -1,0 +1,1 @@
+"""`/testusers`: changes of a flow's list of test users."""

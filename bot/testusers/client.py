@@ -1,0 +1,116 @@
+"""The flow service: the list of test users of a flow, read and replaced as a whole."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from http import HTTPStatus
+from typing import Literal
+
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, SecretStr
+from yarl import URL
+
+from bot.services.calls import Answer, OpenAttempt, ServiceCall, at_any_time, unguarded
+from bot.services.credentials import basic
+from bot.services.failures import json_of, model_of, wrong_form
+from bot.services.http import ServiceHttp
+
+ADVICE: Mapping[int, str] = {
+    HTTPStatus.UNAUTHORIZED: "Check FLOW_ACCOUNT_SID and FLOW_AUTH_TOKEN.",
+    HTTPStatus.FORBIDDEN: "Give the account in FLOW_ACCOUNT_SID access to the flow.",
+    HTTPStatus.NOT_FOUND: "Check the flow's SID, and FLOW_BASE_URL.",
+}
+MISSING = "There's no flow with this SID."
+_FLOW_IN_URL = re.compile(r"/Flows/(FW[0-9a-fA-F]{32})(?![0-9a-fA-F])", re.IGNORECASE)
+
+
+class _FlowAnswer(BaseModel):
+    """The resource. Only the list is required; it may be named like the form field."""
+
+    model_config = ConfigDict(strict=True, extra="ignore")
+
+    sid: str | None = None
+    test_users: list[str] | None = Field(
+        default=None, validation_alias=AliasChoices("test_users", "testUsers", "TestUsers")
+    )
+    url: str | None = None
+
+
+class FlowClient:
+    """Reads and replaces lists of test users, over HTTP Basic.
+
+    `form_field` is the name of the update's form field, which differs between deployments.
+    """
+
+    def __init__(
+        self,
+        http: ServiceHttp,
+        base_url: URL,
+        account_sid: str,
+        auth_token: SecretStr,
+        form_field: str = "testUsers",
+    ) -> None:
+        self._http = http
+        self._base_url = base_url
+        self._headers = basic(account_sid, auth_token)
+        self._form_field = form_field
+
+    async def read(self, flow_sid: str) -> list[str]:
+        """Return the identities in the service's order. Raises a ServiceError."""
+        return await self._identities(flow_sid, self._call("GET", flow_sid))
+
+    async def replace(
+        self,
+        flow_sid: str,
+        identities: Sequence[str],
+        may_send: Callable[[], bool] = at_any_time,
+    ) -> list[str]:
+        """Send the whole list once, and return the list in the answer.
+
+        The caller compares the two. A call is never repeated: after a ServiceUnreachable or
+        ServiceTimeout the list may have been replaced all the same. `may_send` is checked right
+        before the list is written; if it returns False, nothing is sent.
+        """
+        # A form cannot say "no values": one empty value is the empty list.
+        form = [(self._form_field, identity) for identity in identities or [""]]
+        call = self._call("POST", flow_sid, form)
+        return await self._identities(flow_sid, call, partial(unguarded, may_send))
+
+    def _call(
+        self,
+        method: Literal["GET", "POST"],
+        flow_sid: str,
+        form: Sequence[tuple[str, str]] | None = None,
+    ) -> ServiceCall:
+        return ServiceCall(
+            service="flow",
+            label="the flow service",
+            method=method,
+            url=self._base_url / "v2" / "Flows" / flow_sid / "TestUsers",
+            headers=self._headers,
+            form=form,
+            advice=ADVICE,
+            missing=MISSING,
+        )
+
+    async def _identities(
+        self, flow_sid: str, call: ServiceCall, attempts: OpenAttempt = unguarded
+    ) -> list[str]:
+        return await self._http.request(call, partial(_identities_in, call, flow_sid), attempts)
+
+
+def _identities_in(call: ServiceCall, flow_sid: str, answer: Answer) -> list[str]:
+    sent = model_of(call, json_of(call, answer), _FlowAnswer)
+    # A missing list must never be taken for an empty list: the next update would make it one.
+    if sent.test_users is None:
+        raise wrong_form(call, "no list of test users")
+    other_sids = {sid.upper() for sid in (sent.sid, *_sids_in(sent.url)) if sid} - {
+        flow_sid.upper()
+    }
+    if other_sids:
+        raise wrong_form(call, "for another flow")
+    return [identity for identity in sent.test_users if identity]
+
+
+def _sids_in(url: str | None) -> list[str]:
+    """Return the flow SID in the resource's own address."""
+    return _FLOW_IN_URL.findall(url or "")

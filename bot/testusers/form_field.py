@@ -1,0 +1,90 @@
+"""Find the form field that the flow service takes, without changing a list.
+
+Deployments differ, and a wrong field shows only when the first approved change is refused. So
+`gatehouse check` sends updates that the service has to refuse, and compares the reasons: the
+current list plus an identity longer than the documented 300 bytes, once in the configured field
+and once in a field that no service has. A service that takes the configured field refuses the
+identity; any other service refuses both updates for the missing field. A flow that does not exist
+is tried first: if the service checks the form before the flow, that is enough.
+
+If a service accepts such an update anyway, the check sends the list back as it was.
+"""
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from http import HTTPStatus
+from typing import Protocol
+
+from bot.services.errors import PermissionMissing, ServiceError, ServiceRefused
+
+FIELDS = ("testUsers", "TestUsers")
+NO_SUCH_FIELD = "GatehouseCheck"
+NO_SUCH_FLOW = "FW" + "0" * 32
+TOO_LONG = "x" * 301
+
+# The status, and in which words or with which list the service answered.
+Reply = tuple[int, object]
+
+
+class FlowLists(Protocol):
+    """The lists of test users, updated through one form field."""
+
+    async def read(self, flow_sid: str) -> list[str]:
+        """Return the test users of a flow."""
+        ...
+
+    async def replace(self, flow_sid: str, identities: Sequence[str]) -> list[str]:
+        """Send a whole list and return the list that is stored now."""
+        ...
+
+
+Through = Callable[[str], FlowLists]
+
+
+async def taken_form_field(through: Through, configured: str, flow_sid: str | None) -> str | None:
+    """Return the form field that the service takes, or None if that can't be determined.
+
+    Args:
+        through: Makes the client for a form field.
+        configured: `FLOW_FORM_FIELD`, tried first.
+        flow_sid: A flow that exists, if any is known.
+
+    Raises:
+        ServiceError: The service did not answer, or did not take the credentials.
+    """
+    found = None
+    with suppress(PermissionMissing):  # of a flow that does not exist, this says nothing
+        found = await _taken_by(through, configured, NO_SUCH_FLOW, [])
+    if found is None and flow_sid is not None:
+        identities = await through(configured).read(flow_sid)
+        found = await _taken_by(through, configured, flow_sid, identities)
+    return found
+
+
+async def _taken_by(
+    through: Through, configured: str, flow_sid: str, identities: list[str]
+) -> str | None:
+    without_field = await _reply(through, NO_SUCH_FIELD, flow_sid, identities)
+    for field in dict.fromkeys((configured, *FIELDS)):
+        reply = await _reply(through, field, flow_sid, identities)
+        if reply != without_field:
+            return field
+        if reply[0] == HTTPStatus.NOT_FOUND:
+            return None  # the flow is looked up before the form
+    return None
+
+
+async def _reply(through: Through, field: str, flow_sid: str, identities: list[str]) -> Reply:
+    try:
+        stored = await through(field).replace(flow_sid, [*identities, TOO_LONG])
+    except ServiceRefused as error:
+        return error.status, (error.code, error.message.replace(field, "…"))
+    await _restore(through, field, flow_sid, identities)
+    return HTTPStatus.OK, TOO_LONG in stored
+
+
+async def _restore(through: Through, field: str, flow_sid: str, identities: list[str]) -> None:
+    for name in dict.fromkeys((field, *FIELDS)):
+        with suppress(ServiceError):
+            if await through(name).replace(flow_sid, identities) == identities:
+                return

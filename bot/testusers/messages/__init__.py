@@ -1,0 +1,1 @@
+"""Cards, forms, lists and notes about test users."""

@@ -1,0 +1,264 @@
+"""`/testusers list`, `history` and `requests`, a page at a time."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bot.approvals.rules.approval import State
+from bot.slack.messages import block_kit, ids, paging, text
+from bot.slack.messages.message import MESSAGE_CHARACTERS, Message, SlackBlock
+from bot.testusers.messages.buttons import change_button, decision_buttons, person_menu, undo_button
+from bot.testusers.messages.phrases import (
+    Show,
+    approvers,
+    brief,
+    change_of,
+    decider,
+    exact,
+    flow_name,
+    has_one_term,
+    how_many,
+    in_full,
+    lines_of,
+    masked,
+    names,
+    quote,
+    reason_of,
+    size_of,
+    state_of,
+    who,
+)
+from bot.testusers.rules.pages import HistoryPage, ListPage, PendingPage, PendingRow
+from bot.testusers.rules.requests import Grant, RecordedChange, Request
+
+EXACT_CHARACTERS = 900
+LIST_BLOCK = "testusers.requests."
+
+
+@dataclass(frozen=True)
+class FlowPage:
+    """The page of a flow that a button turns to, and the text that filters it."""
+
+    flow: str = ""
+    page: int = 0
+    text: str = ""
+
+    def value(self) -> str:
+        """Return the page as a button holds it."""
+        return json.dumps({"f": self.flow, "p": self.page, "t": self.text})
+
+    @classmethod
+    def of(cls, value: str) -> "FlowPage":
+        """Return the page in a button; an unreadable button is the first page."""
+        try:
+            data = json.loads(value)
+            return cls(str(data["f"]), paging.page_in(data), str(data.get("t", "")))
+        except (ValueError, KeyError, TypeError, RecursionError):
+            return cls()
+
+
+def listing(page: ListPage, *, sees_identities: bool, asks: bool = False) -> Message:
+    """Return a flow's test users, with who granted access until when, and buttons if `asks`."""
+    show = in_full if sees_identities else masked
+    matching = f" with {text.code(page.text, 60)} in them" if page.text else ""
+    later = [f"Starts later: {change_of(request, show)}" for request in page.scheduled]
+    if not page.total:
+        nobody = f"no test users{matching or ' yet'}"
+        return _message([f"{flow_name(page.flow)} has {nobody}.", *later], _change(page, asks=asks))
+    title = f"{flow_name(page.flow)} has *{how_many(page.total)}*{matching}"
+    granted = [identity for identity in page.identities if identity in page.grants]
+    others = [identity for identity in page.identities if identity not in page.grants]
+    known = [_listed(identity, page.grants[identity], show) for identity in granted]
+    heading = [f"*Added outside Gatehouse* ({page.outside:,})"] if others else []
+    wanted = FlowPage(page.flow.name, page.page, page.text)
+    below = [*_change(page, asks=asks), *_turning(ids.TESTUSERS_LIST_PAGE, wanted, page.pages)]
+    message = _message([title, *known, *heading, *lines_of(others, show), *later], below)
+    if not asks:
+        return message
+    rows = [
+        *((line, _menu(page, identity)) for line, identity in zip(known, granted, strict=True)),
+        *((line, None) for line in heading),
+        *((f"• {show(identity)}", _menu(page, identity)) for identity in others),
+        *((line, None) for line in later),
+    ]
+    people = _with_menus(rows, MESSAGE_CHARACTERS - size_of(below) - len(title))
+    return Message(message.text, (block_kit.section(title), *people, *below)) if people else message
+
+
+def _menu(page: ListPage, identity: str) -> SlackBlock | None:
+    grant = page.grants.get(identity)
+    has_end = grant is not None and grant.ends_at is not None
+    return person_menu(page.flow, identity, has_end=has_end)
+
+
+def _with_menus(rows: Sequence[tuple[str, SlackBlock | None]], room: int) -> list[SlackBlock]:
+    """Return a paragraph per row, with menus where they fit; without any if rows are too many."""
+    room -= size_of(block_kit.section(line) for line, _ in rows)
+    if room < 0:
+        return []
+    people = []
+    for line, menu in rows:
+        size = size_of([menu]) if menu else 0
+        people.append(block_kit.section(line, menu if size <= room else None))
+        room -= size if size <= room else 0
+    return people
+
+
+def _change(page: ListPage, *, asks: bool) -> list[SlackBlock]:
+    return [block_kit.actions(change_button(page.flow))] if asks else []
+
+
+def _listed(identity: str, grant: Grant, show: Show) -> str:
+    approved = names(grant.approved_by)
+    by = f"approved by {approved}" if approved else "applied without approval"
+    until = f"until {text.time(grant.ends_at)}" if grant.ends_at else "no end date"
+    return f"• {show(identity)} {until} · requested by {who(grant.granted_by)}, {by}"
+
+
+def history(page: HistoryPage, *, sees_identities: bool, asks: bool = False) -> Message:
+    """Return a flow's requests and their outcomes, newest first.
+
+    With `asks`, requests that can be undone have `Undo`, because their card may have been deleted.
+    """
+    show = in_full if sees_identities else masked
+    if not page.total and not page.endings:
+        add = [block_kit.actions(change_button(page.flow, "Add a test user"))] if asks else []
+        return _message([f"No requests for {flow_name(page.flow)} yet."], add)
+    title = f"*{text.count(page.total, 'request')}* for {flow_name(page.flow)}, newest first"
+    lines = [_remembered(request, show) for request in page.requests]
+    endings = [_ending(ended, show) for ended in page.endings]
+    turn = _turning(ids.TESTUSERS_HISTORY_PAGE, FlowPage(page.flow.name, page.page), page.pages)
+    message = _message([title, *lines, *endings], turn)
+    buttons = [undo_button(request) if asks else None for request in page.requests]
+    if not any(buttons):
+        return message
+    rows = [
+        (title, None),
+        *zip(lines, buttons, strict=True),
+        *((ending, None) for ending in endings),
+    ]
+    shown = _with_menus(rows, MESSAGE_CHARACTERS - size_of(turn))
+    return Message(message.text, (*shown, *turn)) if shown else message
+
+
+def _remembered(request: Request, show: Show) -> str:
+    reason = reason_of(request, request.requested.reason, show)
+    because = f" · _{text.escape(reason, 200)}_" if reason else ""
+    change = change_of(request, show, in_flow=False)
+    return (
+        f"• {text.time(request.created_at)} · {who(request.requester)}: {change}"
+        f" · *{state_of(request)}*{_outcome(request, show)}{because}"
+    )
+
+
+def _outcome(request: Request, show: Show) -> str:
+    if request.state in {State.PENDING, State.EXPIRED} or request.decided_by is None:
+        return ""
+    if request.requested.without_approval:
+        return f" without approval by {decider(request)}"
+    if request.state in {State.DENIED, State.CANCELLED}:
+        why = text.escape(reason_of(request, request.progress.denial_reason, show), 200)
+        return f" by {decider(request)}{f' ({why})' if why else ''}"
+    return f", approved by {approvers(request, 3) or decider(request)}"
+
+
+def _ending(change: RecordedChange, show: Show) -> str:
+    return f"• {text.time(change.at)} · Access of {brief(change.ended, show)} ended"
+
+
+def pending(page: PendingPage, channel_id: str, *, sees_identities: bool) -> Message:
+    """Return the open requests, with the reader's buttons; the cards are in the channel."""
+    show = in_full if sees_identities else masked
+    later = [_later(row, show) for row in page.scheduled]
+    if not page.total:
+        title = "Nothing is waiting for approval. :tada:"
+        lines = [title, *(line for line, _ in later)]
+        shown = [block_kit.section(title), *(block for _, blocks in later for block in blocks)]
+        return Message("\n".join(lines), tuple(shown))
+    verb = "needs" if page.total == 1 else "need"
+    title = f"*{text.count(page.total, 'request')}* {verb} a decision, oldest first"
+    body: list[SlackBlock] = [block_kit.section(title)]
+    lines = [title]
+    for number, row in enumerate(page.rows):
+        line, shown = waiting(row, channel_id, show)
+        lines.append(line)
+        body += [_in_list(block, number, page.page) for block in shown]
+    lines += [line for line, _ in later]
+    body += [block for _, blocks in later for block in blocks]
+    turn = _turning(ids.TESTUSERS_REQUESTS_PAGE, FlowPage("", page.page), page.pages)
+    return Message("\n".join(lines), (*body, *turn))
+
+
+def _in_list(block: SlackBlock, number: int, page: int) -> SlackBlock:
+    """Name the buttons of the list, so that a click can refresh it."""
+    if block["type"] != "actions":
+        return block
+    return {**block, "block_id": f"{LIST_BLOCK}{page}.{number}"}
+
+
+def page_of_block(block_id: str) -> str:
+    """Return the page of the list of requests that holds this block; "" for any other block."""
+    is_listed = block_id.startswith(LIST_BLOCK)
+    return block_id.removeprefix(LIST_BLOCK).partition(".")[0] if is_listed else ""
+
+
+def renewed(decided: Message, pending_now: Message) -> Message:
+    """Return the list after a click in it, under the result of the click."""
+    shown = decided.slack_blocks or (block_kit.section(decided.text),)
+    return Message(
+        f"{decided.text}\n{pending_now.text}",
+        (*shown, block_kit.divider(), *pending_now.slack_blocks),
+    )
+
+
+def _later(row: PendingRow, show: Show) -> tuple[str, list[SlackBlock]]:
+    """Return an approved request that starts later, with the button to cancel it."""
+    line = f":calendar: Approved, starts later: {change_of(row.request, show)}"
+    buttons = decision_buttons(row.request, decides=False, cancels=row.cancels)
+    return line, [*block_kit.sections([line]), *([block_kit.actions(*buttons)] if buttons else [])]
+
+
+def waiting(row: PendingRow, channel_id: str, show: Show) -> tuple[str, list[SlackBlock]]:
+    """Return a pending request as a line and as blocks with its buttons."""
+    change = change_of(row.request, show, exact)
+    is_exact = len(change) <= EXACT_CHARACTERS and has_one_term(row.request)
+    if not is_exact:
+        change = change_of(row.request, show)
+    line = _waiting(row.request, change, row.needed, show)
+    if not is_exact:
+        line += f"\nToo long to show here. {_see_card(channel_id, decides=row.decides)}"
+    # Nobody decides on what they do not see in full.
+    decides = row.decides and is_exact
+    buttons = decision_buttons(row.request, decides=decides, cancels=row.cancels)
+    return line, [*block_kit.sections([line]), *([block_kit.actions(*buttons)] if buttons else [])]
+
+
+def _see_card(channel_id: str, *, decides: bool) -> str:
+    return f"{'Decide on' if decides else 'See'} its card in <#{channel_id}>."
+
+
+def _waiting(request: Request, change: str, needed: int, show: Show) -> str:
+    given = len(request.progress.approvals)
+    count = f" · {given} of {needed} approvals" if needed > 1 else ""
+    if request.has_enough_approvals(needed):
+        count = " · enough approvals by now, Approve completes it"
+    wanted = f"*{who(request.requester)}* wants to {change}"
+    expires = f"expires {text.time(request.expires_at)}"
+    reason = quote(reason_of(request, request.requested.reason, show), 150)
+    return "\n".join([f"{wanted}{count} · {expires}", *reason])
+
+
+def _turning(action_id: str, wanted: FlowPage, pages: int) -> list[SlackBlock]:
+    buttons = paging.turns(
+        action_id, wanted.page, pages, lambda to: FlowPage(wanted.flow, to, wanted.text).value()
+    )
+    if not buttons:
+        return []
+    return [block_kit.context(f"Page {wanted.page + 1} of {pages}"), block_kit.actions(*buttons)]
+
+
+def _message(lines: Sequence[str], turning: Sequence[SlackBlock]) -> Message:
+    body = block_kit.sections(lines)
+    if size_of(body) > MESSAGE_CHARACTERS:
+        body = block_kit.sections([text.cut(line, 400) for line in lines])
+    return Message("\n".join(lines), (*body, *turning))

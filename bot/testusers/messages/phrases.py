@@ -1,0 +1,304 @@
+"""Phrases that cards, pages and notes about test users share."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Protocol
+
+from bot.approvals.rules.approval import State
+from bot.slack.messages import block_kit, text
+from bot.slack.messages.message import SlackBlock
+from bot.testusers.rules.changes import Flow, mask, mask_in
+from bot.testusers.rules.requests import Request, Who
+from bot.testusers.rules.review import Effect, effects
+
+BRIEF_COUNT = 5
+BRIEF_CHARACTERS = 60
+# Several short identities share a line: sixty phone numbers are twelve lines.
+IDENTITIES_A_LINE = 5
+LINE_CHARACTERS = 200
+
+IDENTITY_CHARACTERS = 300
+
+# More approvals were needed when they were given.
+COMPLETES = "Any approver can press Approve to complete it, even if they already did."
+
+
+class Show(Protocol):
+    """Formats an identity for the reader as markup, shortened to a limit if given."""
+
+    def __call__(self, identity: str, limit: int | None = None, /) -> str: ...  # noqa: D102
+
+
+Name = Callable[[Sequence[str], Show], str]
+
+
+def in_full(identity: str, limit: int | None = None, /) -> str:
+    """Return an identity for a reader who may see all of it: exactly what is applied."""
+    return text.identity(identity, limit)
+
+
+def masked(identity: str, limit: int | None = None, /) -> str:
+    """Return an identity for a viewer: the last four characters."""
+    return text.code(mask(identity), limit or IDENTITY_CHARACTERS)
+
+
+def who(person: Who) -> str:
+    """Return a person by name, without mentioning them."""
+    return text.escape(person.name, 80)
+
+
+def mention(slack_id: str) -> str:
+    """Return a mention of a person or a group, which notifies them."""
+    return f"<!subteam^{slack_id}>" if slack_id.startswith("S") else f"<@{slack_id}>"
+
+
+def approvers(request: Request, most: int = 20) -> str:
+    """Return the approvers of a request, the first ones by name; "" if nobody approved it."""
+    given = request.progress.approvals
+    more = f" and {len(given) - most} more" if len(given) > most else ""
+    return names([approval.who for approval in given[:most]]) + more
+
+
+def names(people: Sequence[Who]) -> str:
+    """Return people by name; with the ID too where two have the same name.
+
+    A name that reads like several is in quotation marks.
+    """
+    shared = Counter(person.name for person in set(people))
+    return ", ".join(_full_name(person, is_shared=shared[person.name] > 1) for person in people)
+
+
+def _full_name(person: Who, *, is_shared: bool) -> str:
+    name = f"“{who(person)}”" if "," in person.name or " and " in person.name else who(person)
+    return f"{name} ({text.escape(person.slack_user_id)})" if is_shared else name
+
+
+def rule_of(request: Request) -> str:
+    """Return the rule that approved the request, and how much of the daily allowance is used."""
+    rule = request.progress.rule
+    if rule is None:
+        return ""
+    longest = text.duration(rule.longest_seconds)
+    return (
+        f"Rule `auto` of {text.escape(rule.source)}: at most {longest},"
+        f" {rule.used} of {rule.a_day} used today"
+    )
+
+
+def decider(request: Request) -> str:
+    """Return the name of the person who decided last."""
+    return who(request.decided_by) if request.decided_by else "nobody"
+
+
+def flow_name(flow: Flow) -> str:
+    """Return a flow's alias, or its SID if it has none."""
+    return f"*{text.escape(flow.alias)}*" if flow.alias else text.code(flow.sid)
+
+
+def how_many(number: int) -> str:
+    """Return `1 test user`, `2 test users`."""
+    return text.count(number, "test user")
+
+
+def brief(identities: Sequence[str], show: Show = in_full) -> str:
+    """Return the first few identities, and the number of the others."""
+    shown = ", ".join(show(identity, BRIEF_CHARACTERS) for identity in identities[:BRIEF_COUNT])
+    more = len(identities) - BRIEF_COUNT
+    return f"{shown} and {more} more" if more > 0 else shown
+
+
+def exact(identities: Sequence[str], show: Show = in_full) -> str:
+    """Return all identities, none shortened."""
+    return ", ".join(show(identity) for identity in identities)
+
+
+def counted(identities: Sequence[str], _show: Show = in_full) -> str:
+    """Return the number of identities."""
+    return f"*{how_many(len(identities))}*"
+
+
+def lines_of(identities: Iterable[str], show: Show = in_full) -> list[str]:
+    """Return all identities, none shortened, several short ones to a line."""
+    lines: list[list[str]] = []
+    for shown in map(show, identities):
+        fits = lines and len(lines[-1]) < IDENTITIES_A_LINE
+        if fits and sum(map(len, lines[-1])) + len(shown) < LINE_CHARACTERS:
+            lines[-1].append(shown)
+        else:
+            lines.append([shown])
+    return ["  ".join(line) for line in lines]
+
+
+def change_of(
+    request: Request, show: Show = in_full, name: Name = brief, *, in_flow: bool = True
+) -> str:
+    """Return a request's change: `add +1, +2 to welcome for 2 h; remove +3 from welcome`."""
+    requested = request.requested
+    added = [
+        identity for identity in requested.change.additions if identity not in requested.end_changes
+    ]
+    flow = flow_name(request.flow)
+
+    def of(preposition: str) -> str:
+        return f" {preposition} {flow}" if in_flow else ""
+
+    parts = (
+        added and f"add {name(added, show)}{of('to')}{start_of(request)}{term_of(request)}",
+        requested.change.removals and f"remove {name(requested.change.removals, show)}{of('from')}",
+        *(
+            _end_change_of(request, effect, people, name(people, show), of)
+            for effect, people in end_changes_of(request).items()
+        ),
+    )
+    return "; ".join(part for part in parts if part) or "nothing"
+
+
+def end_changes_of(request: Request) -> Mapping[Effect, list[str]]:
+    """Return the people who are on the list already, grouped by the change to their end."""
+    requested = request.requested
+    at = requested.shown_at or request.created_at
+    found: dict[Effect, list[str]] = {}
+    by_person = effects(requested, requested.change, at)
+    for identity in requested.end_changes:
+        if identity in by_person:
+            found.setdefault(by_person[identity], []).append(identity)
+    return found
+
+
+def _end_change_of(
+    request: Request, effect: Effect, people: Sequence[str], names: str, of: Callable[[str], str]
+) -> str:
+    until, now = new_end_of(request, people), current_end_of(request, people)
+    if effect is Effect.KEEP:
+        return f"keep {names}{of('on')} with no end date{now}"
+    if effect is Effect.EXTEND:
+        return f"keep {names}{of('on')}{start_of(request)} until {until}{now}"
+    verb = "shorten" if effect is Effect.SHORTEN else "end"
+    return f"{verb} the access of {names}{of('to')}{start_of(request)}: it ends {until}{now}"
+
+
+def new_end_of(request: Request, people: Iterable[str]) -> str:
+    """Return the new end of access of people who are on the list already."""
+    ends = {request.requested.ends.get(identity) for identity in people}
+    end = ends.pop() if len(ends) == 1 else None
+    if end is not None:
+        return text.time(end)
+    if request.requested.duration_seconds is None or len(ends) > 1:
+        return "another date"
+    return effect_after(request)
+
+
+def current_end_of(request: Request, people: Iterable[str]) -> str:
+    """Return the current end of their access, while the request is not decided."""
+    if request.state not in {State.PENDING, State.SCHEDULED}:
+        return ""
+    ends = {request.requested.current_ends.get(identity) for identity in people}
+    end = ends.pop()
+    if ends:
+        return ""
+    return f" (now until {text.time(end)})" if end else " (no end date now)"
+
+
+def start_of(request: Request) -> str:
+    """Return the start, while it is still to come."""
+    starts_at = request.requested.starts_at
+    is_to_come = request.state in {State.PENDING, State.SCHEDULED}
+    return f" from {text.time(starts_at)}" if starts_at and is_to_come else ""
+
+
+def term_of(request: Request) -> str:
+    """Return the duration or the end; "" if it differs between people."""
+    requested = request.requested
+    if requested.duration_seconds is not None:
+        return f" for {text.duration(requested.duration_seconds)}"
+    ends = {requested.ends.get(identity) for identity in requested.change.additions}
+    if len(ends) != 1:
+        return ""
+    (end,) = ends
+    return f" until {text.time(end)}" if end else " with no end date"
+
+
+def has_one_term(request: Request) -> bool:
+    """Return True if all additions have the same end, so that `term_of` covers them."""
+    requested = request.requested
+    if requested.duration_seconds is not None:
+        return True
+    return len({requested.ends.get(identity) for identity in requested.change.additions}) <= 1
+
+
+def effect_after(request: Request) -> str:
+    """Return the end of access that is counted from the change: `2 h after approval`."""
+    approved = "the change" if request.requested.without_approval else "approval"
+    if request.requested.starts_at:
+        approved = "it starts"
+    return f"{text.duration(request.requested.duration_seconds or 0)} after {approved}"
+
+
+def state_of(request: Request) -> str:
+    """Return the state of a request in up to three words."""
+    return "failed in part" if request.has_failed_in_part else request.state.value
+
+
+def what_failed(request: Request) -> str:
+    """Return how much of a failed request went through, as far as is known."""
+    part, is_unsure = request.progress.part, request.progress.is_unsure
+    if part is None:
+        return "not sure whether the change went through" if is_unsure else "nothing was changed"
+    through, asked = part.change.identities, request.requested.change.identities
+    rest = ", not sure about the rest" if is_unsure else ""
+    return f"only {len(through):,} of {text.count(len(asked), 'change')} went through{rest}"
+
+
+def after_all(request: Request) -> str:
+    """Return what may still happen to a failed request whose outcome is unknown."""
+    return " If it goes through after all, I'll update the card." * request.progress.is_unsure
+
+
+def parts_of(request: Request) -> list[str]:
+    """Return the people of a partly failed request by outcome; nothing for any other request."""
+    part, left = request.progress.part, request.left
+    if part is None:
+        return []
+    ends = set(part.ends_at.values())
+    until = f" until {text.time(ends.pop())}" if len(ends) == 1 else ""
+    groups = {
+        f"Added{until}": part.change.additions,
+        "Removed": part.change.removals,
+        "Not added": [
+            identity for identity in left.additions if identity not in request.requested.end_changes
+        ],
+        "Not removed": left.removals,
+        "End date not changed": request.requested.end_changes,
+    }
+    return [f"{title}: {brief(people)}" for title, people in groups.items() if people]
+
+
+def reason_of(request: Request, reason: str, show: Show = in_full) -> str:
+    """Return a reason; for viewers, identities in it are masked as everywhere else."""
+    if show is in_full:
+        return reason
+    return mask_in(reason, request.requested.change.identities)
+
+
+def quote(reason: str, limit: int) -> list[str]:
+    """Return a reason as a quotation; nothing if it is empty."""
+    return [f"> {text.escape(reason, limit)}"] if reason else []
+
+
+def small_print(parts: Iterable[str]) -> list[SlackBlock]:
+    """Return facts on one line; nothing if there are no facts."""
+    line = " · ".join(part for part in parts if part)
+    return [block_kit.context(line)] if line else []
+
+
+def size_of(blocks: Iterable[SlackBlock]) -> int:
+    """Return the number of characters of markup in the blocks, as Slack counts a message."""
+    return sum(_characters(block) for block in blocks)
+
+
+def _characters(value: object) -> int:
+    if isinstance(value, str):
+        return len(value)
+    if isinstance(value, dict):
+        return sum(map(_characters, value.values()))
+    return sum(map(_characters, value)) if isinstance(value, list | tuple) else 0

@@ -1,0 +1,161 @@
+"""Messages about requests, rendered from the stored state when the outbox sends them."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from bot.approvals.rules.approval import State
+from bot.permissions import EVERY_FULL_MEMBER
+from bot.slack.messages.message import Message
+from bot.slack.sender import CardNow, Note
+from bot.store import outbox
+from bot.store.engine import Transaction
+from bot.store.outbox import OutboxMessage
+from bot.testusers.card_links import CardLinks
+from bot.testusers.messages import notes
+from bot.testusers.messages.card import card
+from bot.testusers.rules.requests import Request
+from bot.testusers.setup import Setup
+from bot.testusers.store import grants, requests
+from bot.testusers.transitions import card_key, write_card
+
+# What somebody still has to do something about, or may.
+OPEN_STATES = frozenset({State.PENDING, State.SCHEDULED, State.APPLYING, State.FAILED})
+
+
+class RequestMessages:
+    """Renders cards, reminders and messages to requesters.
+
+    Args:
+        setup: The parts that all steps share.
+        links: Finds links to cards; None leaves them out.
+    """
+
+    def __init__(self, setup: Setup, links: CardLinks | None = None) -> None:
+        self._setup = setup
+        self._links = links
+
+    async def plan(self, tx: Transaction) -> None:
+        """Redraw open cards with the current settings: approvers, quorum, channel."""
+        for request_id in await requests.ids_in(tx, OPEN_STATES):
+            request = await requests.load(tx, request_id)
+            if request is not None and _has_card(request):
+                await write_card(tx, request_id)
+
+    async def card(self, outbox_message: OutboxMessage) -> CardNow | None:
+        """Return the card of a request in its current state."""
+        rules = self._setup.rules
+        request = await self._request(outbox_message)
+        if request is None:
+            return None
+        if request.state in OPEN_STATES:
+            request = replace(request, flow=self._setup.flow_now(request.flow))
+        flow_rules, policy = self._setup.flow_rules(request.flow.sid), self._setup.people.policy
+        mentioned = policy.mentioned(request.flow.sid, request.requester.slack_user_id)
+        async with self._setup.database.read_only() as tx:
+            related = await requests.naming_the_same(tx, request)
+        message = card(
+            request,
+            mentioned,
+            flow_rules.approvals_needed,
+            allows_self=policy.allow_self_approval,
+            approvers=await self._approvers(request) if flow_rules.notify is not None else "",
+            related=related,
+        )
+        if outbox.COPY in outbox_message.key:
+            return CardNow(rules.approvals_channel, message, is_copy=True)
+        is_open = request.state in OPEN_STATES
+        return CardNow(rules.approvals_channel, message, follows=is_open)
+
+    async def _approvers(self, request: Request) -> str:
+        """Return the names of the people who can approve, where the card mentions others."""
+        policy = self._setup.people.policy
+        ids = policy.approvers_of(request.flow.sid)
+        if EVERY_FULL_MEMBER in ids:
+            return "any full member"
+        asker = None if policy.allow_self_approval else request.requester.slack_user_id
+        return await self._setup.people.named(user_id for user_id in ids if user_id != asker)
+
+    async def reminder(self, outbox_message: OutboxMessage) -> CardNow | None:
+        """Return the reminder in the card's thread."""
+        return await self._waiting(outbox_message, notes.reminder)
+
+    async def failure(self, outbox_message: OutboxMessage) -> CardNow | None:
+        """Return the failure in the card's thread, edited once the change is applied."""
+        request, above = await self._request(outbox_message), card_key(outbox_message.subject)
+        # An earlier version stored failures under the key of the card.
+        if request is None or outbox_message.key == above:
+            return None
+        if request.state is State.FAILED:
+            message = notes.failed_in_thread(request)
+        elif request.state is State.APPLIED:
+            message = notes.cured_in_thread(request)
+        else:
+            return None
+        return CardNow(self._setup.rules.approvals_channel, message, under=above)
+
+    async def escalation(self, outbox_message: OutboxMessage) -> CardNow | None:
+        """Return the escalation in the card's thread."""
+
+        def show(request: Request) -> Message:
+            mentioned = self._setup.flow_rules(request.flow.sid).escalate_to
+            return notes.escalation(request, mentioned)
+
+        return await self._waiting(outbox_message, show)
+
+    async def ending(self, outbox_message: OutboxMessage) -> Note | None:
+        """Return the announcement that access ends soon, as long as it is true."""
+        request = await self._request(outbox_message)
+        async with self._setup.database.read_only() as tx:
+            now, made = await tx.now(), await grants.of_request(tx, outbox_message.subject)
+        ends_at = datetime.fromisoformat(outbox_message.payload["ends_at"])
+        ending = [grant.identity for grant in made if grant.ends_at == ends_at]
+        if request is None or not ending or ends_at <= now:
+            return None
+        return Note(request.requester.slack_user_id, notes.ending(request, ending, ends_at))
+
+    async def _waiting(
+        self, outbox_message: OutboxMessage, show: Callable[[Request], Message]
+    ) -> CardNow | None:
+        """Return a note in the card's thread about waiting, corrected after the decision."""
+        request = await self._request(outbox_message)
+        if request is None:
+            return None
+        above, is_waiting = card_key(request.id), request.state is State.PENDING
+        async with self._setup.database.read_only() as tx:
+            # Before the card is there it has nothing to add; once it is decided, only to correct.
+            needed = await outbox.sent_card(tx, above if is_waiting else outbox_message.key)
+        # Version 0.1.0 stored reminders under the key of the card.
+        if needed is None or outbox_message.key == above:
+            return None
+        message = show(request) if is_waiting else notes.no_longer_waiting(request)
+        return CardNow(self._setup.rules.approvals_channel, message, under=above)
+
+    async def outcome(self, outbox_message: OutboxMessage) -> Note | None:
+        """Return the message to the requester about the outcome."""
+        request = await self._request(outbox_message)
+        if request is None:
+            return None
+        payload = dict(outbox_message.payload)
+        if payload["event"] == "ended":
+            # It may be sent hours later, when Slack is there again.
+            payload["identities"] = await self._still_out(request, payload["identities"])
+            if not payload["identities"]:
+                return None
+        link = await self._links.link(request.id, tries=1) if self._links else None
+        return Note(request.requester.slack_user_id, notes.outcome(request, payload, link))
+
+    async def _still_out(self, request: Request, identities: Sequence[str]) -> list[str]:
+        """Return the people whom no later request has added again."""
+        async with self._setup.database.read_only() as tx:
+            granted = await grants.of_flow(tx, request.flow.key)
+        return [identity for identity in identities if identity not in granted]
+
+    async def _request(self, outbox_message: OutboxMessage) -> Request | None:
+        async with self._setup.database.read_only() as tx:
+            return await requests.load(tx, outbox_message.subject)
+
+
+def _has_card(request: Request) -> bool:
+    """Return False for a change without approval until it is decided: then its card appears."""
+    return request.state is not State.APPLYING or not request.requested.without_approval

@@ -1,0 +1,258 @@
+"""A flow's test users: identities, changes to their list, and the effect of a change.
+
+The flow service stores one list per flow and an update replaces it, so this module turns an
+approved change into the next list without losing anybody.
+"""
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from bot.spelling import exactly
+
+MAX_IDENTITY_BYTES = 300
+"""Specification, area C, rule 2: each identity is at most 300 bytes."""
+
+MAX_REQUEST_CHARS = 6_000
+"""Characters that a card can show of identities, escaped, within one message."""
+
+PHONE_CHARS = 20
+"""Characters of that for one phone number."""
+
+MAX_REASON_CHARS = 500
+
+_SID = re.compile(r"FW[0-9a-fA-F]{32}")
+_LINE_CHARS = 8
+_READING_CHARS = 45
+_ESCAPED_CHARS = {"&": 5, "<": 4, ">": 4}
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """A flow: its SID as the service knows it, and its alias, if any."""
+
+    sid: str
+    alias: str | None = None
+
+    @property
+    def key(self) -> str:
+        """The SID in one spelling: the case of hexadecimal digits doesn't matter."""
+        return self.sid.upper()
+
+    @property
+    def name(self) -> str:
+        """The alias, or the SID if there is no alias."""
+        return self.alias or self.sid
+
+
+def find_flow(typed: str, aliases: Mapping[str, str]) -> Flow | None:
+    """Return the flow with that alias (in any case) or SID, or None."""
+    for alias, sid in aliases.items():
+        if typed == alias or typed.casefold() in (alias.casefold(), sid.casefold()):
+            return Flow(sid, alias)
+    return Flow(typed) if is_flow_sid(typed) else None
+
+
+def is_flow_sid(text: str) -> bool:
+    """Return True for a flow's SID: `FW` and 32 hexadecimal digits."""
+    return _SID.fullmatch(text) is not None
+
+
+def identity_problem(identity: str) -> str | None:
+    """Return a sentence that explains why the service can't take this identity, or None."""
+    if not identity.strip():
+        return "An identity is empty."
+    try:
+        size = len(identity.encode())
+    except UnicodeEncodeError:
+        return "An identity contains a character I can't send. Please retype it."
+    if size > MAX_IDENTITY_BYTES:
+        return f"“{identity[:20]}…” is too long ({size} bytes, limit {MAX_IDENTITY_BYTES})."
+    return None
+
+
+def is_sendable(identity: str) -> bool:
+    """Return True if an identity that the service lists can be sent back unchanged."""
+    try:
+        return bool(identity.encode())
+    except UnicodeEncodeError:
+        return False
+
+
+def identities_problem(identities: Sequence[str]) -> str | None:
+    """Return a sentence that explains why these can't be one request, or None."""
+    if not identities:
+        return "Who? Add at least one phone number or chat ID."
+    for identity in identities:
+        if problem := identity_problem(identity):
+            return problem
+    if twice := _first_repeated(identities):
+        return f"“{twice[:80]}” is listed twice."
+    if sum(map(_escaped_size, identities)) > MAX_REQUEST_CHARS:
+        return (
+            f"That's too many people for one request ({len(identities):,}). Please split them up:"
+            f" about {MAX_REQUEST_CHARS // PHONE_CHARS} phone numbers fit in one."
+        )
+    return None
+
+
+def _first_repeated(identities: Sequence[str]) -> str | None:
+    seen: set[str] = set()
+    for identity in identities:
+        if identity in seen:
+            return identity
+        seen.add(identity)
+    return None
+
+
+def _escaped_size(identity: str) -> int:
+    """Return an identity's size on a card, including the punctuation of a list."""
+    shown = exactly(identity)
+    # How other alphabets read is shown too.
+    reading = 0 if identity.isascii() else len(identity[:_READING_CHARS])
+    return _LINE_CHARS + reading + sum(_ESCAPED_CHARS.get(character, 1) for character in shown)
+
+
+def mask(identity: str) -> str:
+    """Return the last four characters of a longer identity, for readers who may not see all."""
+    visible = identity[-4:] if len(identity) > 4 else ""  # noqa: PLR2004 - contract section 4
+    return f"…{visible}"
+
+
+def mask_in(words: str, identities: Iterable[str]) -> str:
+    """Return the words with these identities masked wherever they stand on their own."""
+    longest_first = sorted(filter(None, identities), key=len, reverse=True)
+    for identity in longest_first:
+        alone = rf"(?<!\w){re.escape(identity)}(?!\w)"
+        words = re.sub(alone, lambda match: mask(match.group()), words, flags=re.IGNORECASE)
+    return words
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """The people who are added and removed. Nobody is in both."""
+
+    additions: tuple[str, ...] = ()
+    removals: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Refuse a contradiction.
+
+        Raises:
+            ValueError: Somebody is both added and removed.
+        """
+        if not set(self.additions).isdisjoint(self.removals):
+            raise ValueError("somebody is both added and removed")
+
+    @property
+    def is_empty(self) -> bool:
+        """True if the change affects nobody."""
+        return not (self.additions or self.removals)
+
+    @property
+    def identities(self) -> tuple[str, ...]:
+        """Everybody in the change."""
+        return self.additions + self.removals
+
+    def then(self, later: "Change") -> "Change":
+        """Return the net effect of this change and a later one."""
+        back = {*self.additions} & {*later.removals} | {*self.removals} & {*later.additions}
+        kept, new = self.without(back), later.without(back)
+        return Change(
+            tuple(dict.fromkeys(kept.additions + new.additions)),
+            tuple(dict.fromkeys(kept.removals + new.removals)),
+        )
+
+    def without(self, identities: Collection[str]) -> "Change":
+        """Return the change without these people."""
+        return Change(
+            tuple(identity for identity in self.additions if identity not in identities),
+            tuple(identity for identity in self.removals if identity not in identities),
+        )
+
+    def spelled(self, spellings: Mapping[str, str]) -> "Change":
+        """Return the change in other spellings, where there are any."""
+        return Change(
+            tuple(spellings.get(identity, identity) for identity in self.additions),
+            tuple(spellings.get(identity, identity) for identity in self.removals),
+        )
+
+
+NO_CHANGE = Change()
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """The effect of a change on a given list.
+
+    `change` is what is still to do; `dropped` is what is true already. Additions of people who are
+    there already stay in the change when they replace the end of a grant (`end_changes`). Of those
+    whom the list spells otherwise than they were typed, `respelled` are meant, `kept` are not.
+    """
+
+    change: Change
+    dropped: Change = Change()
+    end_changes: tuple[str, ...] = ()
+    respelled: tuple[str, ...] = ()
+    kept: tuple[str, ...] = ()
+
+
+def effect_of(
+    wanted: Change,
+    listed: Collection[str],
+    grant_ends: Mapping[str, datetime],
+    *,
+    timed: Collection[str],
+) -> Effect:
+    """Return the part of a requested change that is not true yet.
+
+    `grant_ends` has the end of every grant for a time; `timed` are the additions that are requested
+    for a time. Adding somebody again is how a grant is extended, shortened or made permanent.
+    """
+    present = [identity for identity in wanted.additions if identity in listed]
+    end_changes = tuple(
+        identity for identity in present if identity in timed or identity in grant_ends
+    )
+    already_there = tuple(identity for identity in present if identity not in end_changes)
+    already_gone = tuple(identity for identity in wanted.removals if identity not in listed)
+    dropped = Change(already_there, already_gone)
+    return Effect(wanted.without(dropped.identities), dropped, end_changes)
+
+
+def apply_change(listed: Sequence[str], change: Change) -> tuple[str, ...]:
+    """Return the list after a change: others keep their order, additions go to the end."""
+    removed = set(change.removals)
+    kept = [identity for identity in listed if identity not in removed]
+    known = set(kept)
+    return (
+        *kept,
+        *(identity for identity in dict.fromkeys(change.additions) if identity not in known),
+    )
+
+
+def apply_changes(listed: Sequence[str], changes: Iterable[Change]) -> tuple[str, ...]:
+    """Return the list after several changes, the first first."""
+    result = tuple(listed)
+    for change in changes:
+        result = apply_change(result, change)
+    return result
+
+
+def difference(before: Sequence[str], after: Sequence[str]) -> Change:
+    """Return the change between two states of a list."""
+    was, now = set(before), set(after)
+    return Change(
+        tuple(identity for identity in dict.fromkeys(after) if identity not in was),
+        tuple(identity for identity in dict.fromkeys(before) if identity not in now),
+    )
+
+
+def outside_edits(seen: Sequence[str], own: Iterable[Change], found: Sequence[str]) -> Change:
+    """Return what others changed since the list was seen, without the bot's own changes."""
+    return difference(apply_changes(seen, own), found)
+
+
+def same_people(sent: Sequence[str], answered: Sequence[str]) -> bool:
+    """Return True if the answer has the people who were sent, in any order."""
+    return sorted(sent) == sorted(answered)

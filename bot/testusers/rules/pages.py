@@ -1,0 +1,94 @@
+"""The pages of `/testusers list`, `history` and `requests`."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from bot.testusers.rules.changes import Flow
+from bot.testusers.rules.requests import Grant, RecordedChange, Request
+
+
+@dataclass(frozen=True, slots=True)
+class ListPage:
+    """One page of a flow's `total` test users, and what is known about them.
+
+    People added by Gatehouse come first; `outside` counts the others. `text` filtered the list, if
+    not empty; `scheduled` are approved requests that start later.
+    """
+
+    flow: Flow
+    identities: tuple[str, ...]
+    grants: Mapping[str, Grant]
+    page: int
+    pages: int
+    total: int
+    outside: int = 0
+    text: str = ""
+    scheduled: tuple[Request, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryPage:
+    """A flow's requests, newest first, and its newest changes that no request explains."""
+
+    flow: Flow
+    requests: tuple[Request, ...]
+    endings: tuple[RecordedChange, ...]
+    page: int
+    pages: int
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class PendingRow:
+    """A pending request, the reader's buttons for it, and the number of approvals it needs."""
+
+    request: Request
+    decides: bool
+    cancels: bool
+    needed: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class PendingPage:
+    """The requests that wait for a decision, oldest first, and those that start later."""
+
+    rows: tuple[PendingRow, ...]
+    page: int
+    pages: int
+    total: int
+    scheduled: tuple[PendingRow, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class GrantGroup:
+    """People who got access to a flow by the same request, until the same time."""
+
+    flow: Flow
+    identities: tuple[str, ...]
+    ends_at: datetime | None
+
+
+def grouped(granted: Iterable[tuple[Flow, Grant]]) -> list[GrantGroup]:
+    """Return the grants by request and end, in the order of the first grant of each group."""
+    groups: dict[tuple[str, datetime | None], list[tuple[Flow, Grant]]] = {}
+    for flow, grant in granted:
+        groups.setdefault((grant.request_id, grant.ends_at), []).append((flow, grant))
+    return [
+        GrantGroup(group[0][0], tuple(grant.identity for _, grant in group), ends_at)
+        for (_, ends_at), group in groups.items()
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class OwnPage:
+    """A person's own recent requests, and a page of the access that they requested.
+
+    `people` is the total number of people with that access.
+    """
+
+    requests: tuple[Request, ...]
+    groups: tuple[GrantGroup, ...]
+    people: int
+    page: int = 0
+    pages: int = 1

@@ -1,0 +1,256 @@
+"""The current effect of a request, compared with its card.
+
+The card was drawn when the request was made. Before the change is acted on, its effect is worked
+out again from current data; if it differs, nothing is applied and the card asks again.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from bot.approvals.rules.approval import State
+from bot.approvals.rules.durations import spell_duration
+from bot.testusers.rules.changes import Change, Flow
+from bot.testusers.rules.requests import Request, RequestedChange, Who
+
+
+class Effect(StrEnum):
+    """The effect of a change on a person."""
+
+    ADD = "add"
+    EXTEND = "extend"
+    SHORTEN = "shorten"
+    LIMIT = "limit"
+    KEEP = "keep"
+    REMOVE = "remove"
+
+
+TAKES_AWAY = frozenset({Effect.SHORTEN, Effect.LIMIT, Effect.REMOVE})
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """Everything that the meaning of a request depends on, read at one moment.
+
+    Attributes:
+        at: The moment.
+        flow: The request's flow with its current alias.
+        ends: The end of each grant of the flow by identity, None for no end.
+        longest_seconds: The longest access that a request may ask for.
+        approvals_needed: The number of approvals it takes.
+        listed: The list; None if it was not read, and the grants have to stand in for it.
+    """
+
+    at: datetime
+    flow: Flow
+    ends: Mapping[str, datetime | None]
+    longest_seconds: int | None = None
+    approvals_needed: int = 1
+    listed: Collection[str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Review:
+    """A request as its card should show it now.
+
+    Attributes:
+        request: The request with its current effect.
+        news: The changes since the card was drawn, as sentences.
+        keeps_approvals: The request does what was approved, and only lacks approvals.
+    """
+
+    request: Request
+    news: tuple[str, ...]
+    keeps_approvals: bool = False
+
+    @property
+    def is_over(self) -> bool:
+        """True if the end of all access that it asks for has passed."""
+        return self.request.left.is_empty
+
+
+def reconsidered(
+    request: Request, review: Review, at: datetime, request_hours: float, bot: Who
+) -> Request:
+    """Return the request as it waits for a new decision, or expired if nothing is left to do.
+
+    Approvals count only for the effect that was shown with them.
+    """
+    if review.is_over:
+        return request.moved(State.EXPIRED, bot, at, request.progress)
+    if not review.news:
+        return review.request
+    is_waiting = request.state is State.PENDING
+    progress = replace(
+        request.progress,
+        news=review.news,
+        approvals=request.progress.approvals if review.keeps_approvals else (),
+        tries=0,
+        retry_at=None,
+        failure="",
+        is_unsure=False,
+        rule=None,
+    )
+    return replace(
+        review.request,
+        state=State.PENDING,
+        requested=replace(review.request.requested, without_approval=False),
+        expires_at=request.expires_at if is_waiting else at + timedelta(hours=request_hours),
+        progress=progress,
+        decided_by=None,
+        decided_at=None,
+    )
+
+
+def review(request: Request, situation: Situation) -> Review:
+    """Return the request with its current effect, and the changes since its card was drawn."""
+    requested = request.requested
+    begins_at = _begins_at(requested, situation.at)
+    capped = _capped(requested, begins_at, situation.longest_seconds)
+    change, end_changes = _change(capped, request.left, begins_at, situation)
+    over = set(request.left.additions) - set(change.identities)
+    ends = {
+        identity: end
+        for identity in end_changes
+        if (end := situation.ends.get(identity)) is not None
+    }
+    settled = requested.change.without(request.left.identities)
+    now = replace(
+        capped,
+        change=Change(settled.additions + change.additions, settled.removals + change.removals),
+        end_changes=end_changes,
+        current_ends=ends,
+        seen=requested.seen if situation.listed is None else tuple(situation.listed),
+        shown_at=situation.at,
+    )
+    before = effects(requested, request.left, requested.shown_at or request.created_at)
+    after = effects(now, change, situation.at)
+    news = (
+        *_alias_news(request.flow, situation.flow),
+        *_term_news(requested, capped),
+        *_effect_news(before, after, over),
+    )
+    reviewed = replace(request, flow=situation.flow, requested=now)
+    if news or not _lacks_approvals(request, situation.approvals_needed):
+        return Review(reviewed, news)
+    needed = f"{situation.approvals_needed} approvals are needed now."
+    return Review(reviewed, (needed,), keeps_approvals=True)
+
+
+def _lacks_approvals(request: Request, needed: int) -> bool:
+    """Return True for an approved request that has too few approvals for today's quorum."""
+    is_approved = request.state in {State.SCHEDULED, State.FAILED}
+    # A rule's approval counts as one.
+    given = len(request.progress.approvals) or int(request.progress.rule is not None)
+    return is_approved and not request.requested.without_approval and given < needed
+
+
+def effects(requested: RequestedChange, change: Change, at: datetime) -> dict[str, Effect]:
+    """Return the change's effect on each person if it began at that moment."""
+    begins_at = _begins_at(requested, at)
+    found = dict.fromkeys(change.removals, Effect.REMOVE)
+    for identity in change.additions:
+        found[identity] = (
+            _new_end(requested.current_ends.get(identity), requested.end_of(identity, begins_at))
+            if identity in requested.end_changes
+            else Effect.ADD
+        )
+    return found
+
+
+def _begins_at(requested: RequestedChange, at: datetime) -> datetime:
+    return max(at, requested.starts_at or at)
+
+
+def _new_end(current: datetime | None, new: datetime | None) -> Effect:
+    if new is None:
+        return Effect.KEEP
+    if current is None:
+        return Effect.LIMIT
+    return Effect.EXTEND if new >= current else Effect.SHORTEN
+
+
+def _capped(
+    requested: RequestedChange, begins_at: datetime, longest_seconds: int | None
+) -> RequestedChange:
+    """Return the change with ends limited by the policy."""
+    if longest_seconds is None or not requested.change.additions:
+        return requested
+    last = begins_at + timedelta(seconds=longest_seconds)
+    ends = {identity: min(end, last) for identity, end in requested.ends.items()}
+    duration = requested.duration_seconds
+    if set(requested.change.additions) - requested.ends.keys():
+        duration = min(duration or longest_seconds, longest_seconds)
+    return replace(requested, ends=ends, duration_seconds=duration)
+
+
+def _change(
+    requested: RequestedChange, left: Change, begins_at: datetime, situation: Situation
+) -> tuple[Change, tuple[str, ...]]:
+    """Return what is still to be done, and the people for whom only the end changes."""
+    additions, removals, end_changes = [], list(left.removals), []
+    for identity in left.additions:
+        end = requested.end_of(identity, begins_at)
+        is_there = _is_there(identity, requested, begins_at, situation)
+        if end is not None and end <= begins_at:
+            # An undo gives back an earlier end; when that has passed, nobody stays by it.
+            removals += [identity] if requested.undo_of and is_there else []
+            continue
+        additions.append(identity)
+        has_end = end is not None or situation.ends.get(identity) is not None
+        if is_there and (has_end or identity in requested.end_changes):
+            end_changes.append(identity)
+    return Change(tuple(additions), tuple(removals)), tuple(end_changes)
+
+
+def _is_there(
+    identity: str, requested: RequestedChange, begins_at: datetime, situation: Situation
+) -> bool:
+    """Return True for a person who will be on the list when the change begins."""
+    end = situation.ends.get(identity)
+    if end is not None and end <= begins_at:
+        return False
+    if situation.listed is not None:
+        return identity in situation.listed
+    had_no_end = identity in requested.end_changes and identity not in requested.current_ends
+    return identity in situation.ends or had_no_end
+
+
+def _alias_news(was: Flow, now: Flow) -> Iterable[str]:
+    if was.alias is not None and was.alias != now.alias:
+        yield f"“{was.alias}” no longer names this flow; the request is still about {was.sid}."
+
+
+def _term_news(requested: RequestedChange, capped: RequestedChange) -> Iterable[str]:
+    if capped != requested:
+        longest = spell_duration(capped.duration_seconds or 0)
+        limit = f"can last at most {longest}" if capped.duration_seconds else "has to end sooner"
+        yield f"Access to this flow {limit} now, so this is what the card asks for."
+
+
+_NEWS = {
+    Effect.ADD: "{who} not on the list any more when this takes effect, so this adds them.",
+    Effect.EXTEND: "{who} on the list by now, so this extends their access.",
+    Effect.SHORTEN: "{who} on the list by now with longer access, so this shortens it.",
+    Effect.LIMIT: "{who} on the list by now with no end date, so this gives them one.",
+    Effect.KEEP: "{who} on the list by now, so this takes away their end date.",
+    Effect.REMOVE: "{who} past the end date that this would restore, so this removes them.",
+}
+
+
+def _effect_news(
+    before: Mapping[str, Effect], after: Mapping[str, Effect], over: Collection[str]
+) -> Iterable[str]:
+    if over:
+        yield f"Access asked for {_count(len(over), 'has', 'have')} ended already."
+    changed = Counter(
+        effect for person, effect in after.items() if before.get(person) is not effect
+    )
+    for effect, number in changed.items():
+        yield _NEWS[effect].format(who=_count(number, "is", "are"))
+
+
+def _count(number: int, singular: str, plural: str) -> str:
+    return f"1 person {singular}" if number == 1 else f"{number} people {plural}"

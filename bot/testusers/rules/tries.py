@@ -1,0 +1,104 @@
+"""Tries to apply a request: what a failure proves, and when the request has failed.
+
+Gatehouse repeats a failed try after a pause. Some failures can't be cured by trying again; others
+leave open whether the change took effect, and then it reads the list first.
+"""
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+from http import HTTPStatus
+
+from bot.approvals.rules.approval import State
+from bot.errors import GatehouseError, NotConfigured
+from bot.services.errors import (
+    CredentialsRefused,
+    PermissionMissing,
+    RateLimited,
+    ServiceFailed,
+    ServiceRefused,
+    ServiceTimeout,
+    ServiceUnreachable,
+)
+from bot.testusers.rules.applying import Outcome, Post
+from bot.testusers.rules.requests import Request
+
+# Contract, section 6: three tries, growing pauses. What follows are looks, not tries.
+TRIES = 3
+LOOKS = 2
+PAUSES_SECONDS = (1.0, 3.0, 0.5, 4.0)
+_REFUSALS = (CredentialsRefused, PermissionMissing, RateLimited, NotConfigured)
+# Answers of a proxy whose service may still be at work.
+_PROXY_STATUSES = frozenset({HTTPStatus.BAD_GATEWAY, HTTPStatus.GATEWAY_TIMEOUT})
+_FIRST_VENDOR_STATUS = 520
+_MAY_PASS = frozenset(
+    {HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT, HTTPStatus.LOCKED, HTTPStatus.TOO_EARLY}
+)
+NOT_THEIR_FAULT = "This isn't your fault: whoever runs Gatehouse has been told."
+
+
+def outcome_of(error: GatehouseError) -> Outcome | None:
+    """Return the outcome of a POST that ended with this error; None if it changed nothing."""
+    if isinstance(error, ServiceUnreachable):
+        return Outcome.UNANSWERED if error.sent else None
+    if isinstance(error, ServiceTimeout):
+        return Outcome.UNANSWERED
+    if isinstance(error, ServiceRefused):
+        return Outcome.UNANSWERED if error.status == HTTPStatus.REQUEST_TIMEOUT else None
+    if isinstance(error, ServiceFailed):
+        is_of_proxy = error.status in _PROXY_STATUSES or error.status >= _FIRST_VENDOR_STATUS
+        return Outcome.UNANSWERED if is_of_proxy else Outcome.ANSWERED
+    return None if isinstance(error, _REFUSALS) else Outcome.ANSWERED
+
+
+def is_final(error: GatehouseError) -> bool:
+    """Return True if the same call would only fail again."""
+    if isinstance(error, ServiceRefused):
+        passes = error.status in _MAY_PASS or error.status == HTTPStatus.REQUEST_TIMEOUT
+        return not passes
+    return isinstance(error, (CredentialsRefused, PermissionMissing, NotConfigured))
+
+
+def is_spent(request: Request) -> bool:
+    """Return True if the tries are used up, and only a look at the list is left."""
+    return request.progress.tries >= TRIES
+
+
+def is_last_try(request: Request) -> bool:
+    """Return True if the next try is the last."""
+    return request.progress.tries == TRIES - 1
+
+
+def tried(request: Request, error: GatehouseError, at: datetime, post: Post | None) -> Request:
+    """Return the request after a failed try; `post` was sent for it and is in doubt."""
+    tries = request.progress.tries + 1
+    most = TRIES if post is None else TRIES + LOOKS
+    if tries >= most or (is_final(error) and post is None):
+        return failed(request, reason_of(error), is_unsure=post is not None)
+    progress = replace(
+        request.progress,
+        tries=tries,
+        failure=reason_of(error),
+        is_unsure=post is not None and post.outcome is Outcome.UNANSWERED,
+        retry_at=at + timedelta(seconds=PAUSES_SECONDS[tries - 1]),
+    )
+    return replace(request, progress=progress)
+
+
+def failed(request: Request, reason: str, *, is_unsure: bool = False) -> Request:
+    """Return the request as failed; `is_unsure` if the outcome of its POST is not known yet."""
+    progress = replace(
+        request.progress, tries=TRIES, failure=reason, is_unsure=is_unsure, retry_at=None
+    )
+    return replace(request, state=State.FAILED, progress=progress)
+
+
+def reason_of(error: GatehouseError) -> str:
+    """Return the reason of a failure, for people who can only press Retry."""
+    if isinstance(error, CredentialsRefused):
+        return f"The flow service rejected Gatehouse's credentials (HTTP 401). {NOT_THEIR_FAULT}"
+    if isinstance(error, PermissionMissing):
+        return f"The flow service doesn't allow Gatehouse to do this (HTTP 403). {NOT_THEIR_FAULT}"
+    if isinstance(error, ServiceFailed):
+        return f"The flow service is having problems (HTTP {error.status})."
+    sentence = error.sentence
+    return sentence if sentence.endswith((".", "!", "?")) else f"{sentence}."

@@ -1,0 +1,163 @@
+"""The parts that every step of a request works with."""
+
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import Protocol
+
+from bot.approvals.rules.policies import FlowRules
+from bot.approvals.rules.timers import Patience
+from bot.errors import Meant, NotConfigured, NotFound
+from bot.ops.clock import SystemClock
+from bot.permissions import Person
+from bot.services.lane import Lane
+from bot.slack.people import People
+from bot.spelling import closest
+from bot.store.audit import AuditStore
+from bot.store.audit_entry import BOT
+from bot.store.engine import Database, Transaction
+from bot.testusers.rules.changes import Flow, find_flow
+from bot.testusers.rules.requests import Request, Who
+from bot.testusers.rules.review import Review, Situation, review
+from bot.testusers.store import grants
+
+FLOWS_NAMED = 20
+FLOWS_MEANT = 3
+FLOW_SETTINGS = ("FLOW_BASE_URL", "FLOW_ACCOUNT_SID", "FLOW_AUTH_TOKEN")
+
+
+class FlowService(Protocol):
+    """The test-user resource of flows. Both methods raise `ServiceError`s."""
+
+    async def read(self, flow_sid: str) -> Sequence[str]:
+        """Return the identities on the list."""
+        ...
+
+    async def replace(
+        self, flow_sid: str, identities: Sequence[str], may_send: Callable[[], bool]
+    ) -> Sequence[str]:
+        """Send the whole list once; return the list in the answer.
+
+        `may_send` is checked right before the list is written; if it returns False, nothing is
+        sent.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class RequestRules:
+    """The settings about requests.
+
+    `aliases` maps short names to flow SIDs; `missing` are the settings that the flow service lacks.
+    """
+
+    aliases: Mapping[str, str] = field(default_factory=dict)
+    approvals_needed: int = 1
+    request_hours: float = 24
+    remind_hours: float = 4
+    approvals_channel: str = ""
+    alerts_channel: str = ""
+    missing: Sequence[str] = FLOW_SETTINGS
+
+
+def _new_id() -> str:
+    return secrets.token_hex(8)
+
+
+@dataclass(frozen=True)
+class Setup:
+    """The parts that the steps share."""
+
+    database: Database
+    audit: AuditStore
+    people: People
+    flow_service: FlowService | None
+    rules: RequestRules
+    new_id: Callable[[], str] = _new_id
+    lane: Lane = field(default_factory=lambda: Lane(SystemClock()))
+
+    def flow_rules(self, flow_sid: str) -> FlowRules:
+        """Return the rules for a flow's requests."""
+        return self.people.policy.rules_of(flow_sid, self.rules.approvals_needed)
+
+    def flow_now(self, flow: Flow) -> Flow:
+        """Return the flow with its current alias."""
+        names = [name for name, sid in self.rules.aliases.items() if sid.upper() == flow.key]
+        return Flow(flow.sid, flow.alias if flow.alias in names else next(iter(names), None))
+
+    def patience(self, flow_sid: str) -> Patience:
+        """Return how long a flow's requests wait before people are reminded."""
+        seconds = self.flow_rules(flow_sid).escalate_after_seconds
+        escalate_after = None if seconds is None else timedelta(seconds=seconds)
+        return Patience(timedelta(hours=self.rules.remind_hours), escalate_after)
+
+    async def review(
+        self, tx: Transaction, request: Request, *, reads_settings: bool = True
+    ) -> Review:
+        """Return the request's current effect, as far as grants and settings show."""
+        granted = await grants.of_flow(tx, request.flow.key)
+        ends = {identity: grant.ends_at for identity, grant in granted.items()}
+        situation = Situation(await tx.now(), request.flow, ends, approvals_needed=0)
+        if reads_settings:
+            rules = self.flow_rules(request.flow.sid)
+            situation = replace(
+                situation,
+                flow=self.flow_now(request.flow),
+                longest_seconds=rules.longest_seconds,
+                approvals_needed=rules.approvals_needed,
+            )
+        return review(request, situation)
+
+    async def read(self, flow_sid: str, *, is_typed: bool = True) -> Sequence[str]:
+        """Return a flow's list for a person; jobs read it themselves. See `Lane`.
+
+        Raises:
+            NotConfigured, ServiceError: It cannot be read.
+        """
+        service = self.service()
+        return await self.lane.call(flow_sid, lambda: service.read(flow_sid), is_typed=is_typed)
+
+    def service(self) -> FlowService:
+        """Return the flow service.
+
+        Raises:
+            NotConfigured: Its settings are missing.
+        """
+        if self.flow_service is None:
+            raise NotConfigured("the flow service", self.rules.missing)
+        return self.flow_service
+
+    def flow(self, typed: str) -> Flow:
+        """Return the flow with that alias or SID.
+
+        Raises:
+            NotConfigured: It is neither, and the flow service is not set up.
+            NotFound: It is neither.
+        """
+        found = find_flow(typed, self.rules.aliases)
+        if found is None:
+            self.service()
+            aliases = sorted(self.rules.aliases)
+            near = closest(typed, aliases, FLOWS_MEANT)
+            meant = (Meant(typed, alias) for alias in near)
+            raise NotFound(_unknown_flow(typed, aliases)).or_rather(*meant)
+        return found
+
+
+def _unknown_flow(typed: str, aliases: Sequence[str]) -> str:
+    unknown = f"I don't know a flow “{typed[:80]}”."
+    if not aliases:
+        return f"{unknown} Use its SID: FW and 32 hexadecimal digits."
+    close = closest(typed, aliases)
+    guess = f" Did you mean “{close[0]}”?" if close else ""
+    more = ", …" if len(aliases) > FLOWS_NAMED else ""
+    return f"{unknown}{guess} (Flows: {', '.join(aliases[:FLOWS_NAMED])}{more})"
+
+
+THE_BOT = Who(BOT, "Gatehouse")
+
+
+def who(person: Person) -> Who:
+    """Return the person as a request stores them."""
+    return Who(person.slack_user_id, person.name)

@@ -1,0 +1,1 @@
+"""Stored requests, grants and lists."""

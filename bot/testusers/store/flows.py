@@ -1,0 +1,114 @@
+"""The bot's past and next changes to the lists of flows."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache
+from typing import Any
+
+from pydantic import TypeAdapter
+from sqlalchemy import Select, bindparam, delete, func, select
+
+from bot.store.engine import Transaction
+from bot.store.inserts import insert_into
+from bot.store.pruning import remove_some
+from bot.store.tables import flow_changes, flow_posts
+from bot.testusers.rules.applying import Post
+from bot.testusers.rules.changes import Change
+from bot.testusers.rules.requests import RecordedChange
+
+_POST = TypeAdapter(Post)
+
+
+@dataclass(frozen=True, slots=True)
+class _Content:
+    """A recorded change as it is stored: the lists themselves are in the audit."""
+
+    additions: tuple[str, ...]
+    removals: tuple[str, ...]
+    request_ids: tuple[str, ...]
+    ended: tuple[str, ...]
+
+
+_CONTENT = TypeAdapter(_Content)
+
+
+async def put_post(tx: Transaction, flow_key: str, post: Post) -> None:
+    """Store the POST that is about to be sent to a flow, or its current outcome."""
+    insert = insert_into(flow_posts, is_postgres=tx.is_postgres)
+    content = _POST.dump_python(post, mode="json")
+    stored = {"id": post.plan.id, "flow_key": flow_key, "sent_at": post.sent_at, "content": content}
+    await tx.connection.execute(
+        insert.values(stored).on_conflict_do_update(index_elements=[flow_posts.c.id], set_=stored)
+    )
+
+
+async def post(tx: Transaction, flow_key: str) -> Post | None:
+    """Return the POST of a flow that is in doubt, if any."""
+    rows = (await tx.connection.execute(_posts(), {"its_flow": flow_key})).all()
+    # An earlier version kept several: the last of them counts.
+    return _POST.validate_python(rows[-1].content) if rows else None
+
+
+# Made once: to make a statement takes longer than to execute it.
+@cache
+def _posts() -> Select[Any]:
+    query = select(flow_posts).where(flow_posts.c.flow_key == bindparam("its_flow"))
+    return query.order_by(flow_posts.c.sent_at, flow_posts.c.id)
+
+
+async def drop_post(tx: Transaction, flow_key: str) -> None:
+    """Remove a flow's POST, which is not in doubt any more."""
+    await tx.connection.execute(delete(flow_posts).where(flow_posts.c.flow_key == flow_key))
+
+
+async def record_change(
+    tx: Transaction,
+    flow_key: str,
+    change: Change,
+    request_ids: Sequence[str],
+    ended: Sequence[str],
+) -> None:
+    """Record a change to the list, with its requests and ended grants."""
+    content = _Content(change.additions, change.removals, tuple(request_ids), tuple(ended))
+    await tx.connection.execute(
+        flow_changes.insert().values(
+            flow_key=flow_key,
+            at=await tx.now(),
+            content=_CONTENT.dump_python(content, mode="json"),
+        )
+    )
+
+
+async def forget(tx: Transaction, before: datetime) -> int:
+    """Remove some changes from before a time; return how many. The last one keeps its number."""
+    last = select(func.max(flow_changes.c.id)).scalar_subquery()
+    return await remove_some(
+        tx, flow_changes, (flow_changes.c.at < before) & (flow_changes.c.id < last)
+    )
+
+
+async def latest_change_id(tx: Transaction, flow_key: str) -> int:
+    """Return the id of the newest change of a flow, 0 when there is none."""
+    query = select(func.max(flow_changes.c.id)).where(flow_changes.c.flow_key == flow_key)
+    return int(await tx.connection.scalar(query) or 0)
+
+
+async def changes_after(tx: Transaction, flow_key: str, change_id: int) -> list[Change]:
+    """Return the bot's changes to a flow's list after a change, oldest first."""
+    later = (flow_changes.c.flow_key == flow_key) & (flow_changes.c.id > change_id)
+    query = select(flow_changes).where(later).order_by(flow_changes.c.id)
+    return [_recorded(row).change for row in await tx.connection.execute(query)]
+
+
+async def latest_changes(tx: Transaction, flow_key: str, limit: int) -> Sequence[RecordedChange]:
+    """Return the newest changes of a flow, newest first."""
+    query = select(flow_changes).where(flow_changes.c.flow_key == flow_key)
+    rows = await tx.connection.execute(query.order_by(flow_changes.c.id.desc()).limit(limit))
+    return [_recorded(row) for row in rows]
+
+
+def _recorded(row: Any) -> RecordedChange:  # noqa: ANN401 - a row of the table
+    content = _CONTENT.validate_python(row.content)
+    change = Change(content.additions, content.removals)
+    return RecordedChange(row.id, row.at, change, content.request_ids, content.ended)

@@ -1,0 +1,161 @@
+"""Grants: the people who were added by a request, until their end."""
+
+from collections.abc import Collection, Mapping
+from datetime import datetime
+from functools import cache
+from typing import Any
+
+from pydantic import TypeAdapter
+from sqlalchemy import Select, bindparam, delete, func, select
+
+from bot.store.engine import Transaction
+from bot.store.inserts import in_few_sizes, insert_into
+from bot.store.tables import grants, requests
+from bot.store.types import from_microseconds
+from bot.testusers.rules.changes import Flow
+from bot.testusers.rules.requests import Grant, Who
+
+OwnGrant = tuple[Flow, Grant]
+_WHO = TypeAdapter(Who)
+_WHOS = TypeAdapter(tuple[Who, ...])
+
+
+async def put(tx: Transaction, flow: Flow, grant: Grant) -> None:
+    """Store the grant, replacing an earlier one of the same person."""
+    insert = insert_into(grants, is_postgres=tx.is_postgres)
+    stored = {
+        "flow_key": flow.key,
+        "identity": grant.identity,
+        "flow_sid": flow.sid,
+        "request_id": grant.request_id,
+        "granted_by": _WHO.dump_python(grant.granted_by, mode="json"),
+        "approved_by": _WHOS.dump_python(grant.approved_by, mode="json"),
+        "granted_at": grant.granted_at,
+        "ends_at": grant.ends_at,
+    }
+    await tx.connection.execute(
+        insert.values(stored).on_conflict_do_update(
+            index_elements=[grants.c.flow_key, grants.c.identity], set_=stored
+        )
+    )
+
+
+async def drop(tx: Transaction, flow_key: str, identity: str) -> None:
+    """Remove the grant of a person, if any."""
+    of_person = (grants.c.flow_key == flow_key) & (grants.c.identity == identity)
+    await tx.connection.execute(delete(grants).where(of_person))
+
+
+async def of_flow(tx: Transaction, flow_key: str) -> dict[str, Grant]:
+    """Return the grants of a flow by identity."""
+    return {grant.identity: grant for grant in await _all(tx, _of_flow(), its_flow=flow_key)}
+
+
+# Made once: to make a statement takes longer than to execute it.
+@cache
+def _of_flow() -> Select[Any]:
+    return select(grants).where(grants.c.flow_key == bindparam("its_flow"))
+
+
+async def due(tx: Transaction, flow_key: str) -> list[Grant]:
+    """Return the grants of a flow that are over, the earliest end first."""
+    return await _all(tx, _due(), its_flow=flow_key, now=await tx.now())
+
+
+@cache
+def _due() -> Select[Any]:
+    over = _of_flow().where(grants.c.ends_at <= bindparam("now"))
+    return over.order_by(grants.c.ends_at, grants.c.identity)
+
+
+async def next_end(tx: Transaction, flow_key: str) -> datetime | None:
+    """Return the next end of a flow's grants that is still to come."""
+    later = (grants.c.flow_key == flow_key) & (grants.c.ends_at > await tx.now())
+    query = select(func.min(grants.c.ends_at)).where(later)
+    found: object = await tx.connection.scalar(query)
+    if isinstance(found, int):
+        return from_microseconds(found)
+    return found if isinstance(found, datetime) else None
+
+
+async def of_requester(tx: Transaction, slack_user_id: str, *, limit: int) -> list[OwnGrant]:
+    """Return the grants that a person requested, the next end first, those without an end last."""
+    found = await _with_flows(tx, _first_to_end(), [slack_user_id], limit)
+    return [own for _, own in found]
+
+
+async def ending_of_requesters(
+    tx: Transaction, people: Collection[str], *, limit: int
+) -> dict[str, list[OwnGrant]]:
+    """Return the grants with an end by requester; `limit` is for each person."""
+    found: dict[str, list[OwnGrant]] = {}
+    for requester, grant in await _with_flows(tx, _first_to_end(only_timed=True), people, limit):
+        found.setdefault(requester, []).append(grant)
+    return found
+
+
+async def _with_flows(
+    tx: Transaction, query: Select[Any], people: Collection[str], limit: int
+) -> list[tuple[str, OwnGrant]]:
+    parameters = {"people": in_few_sizes(people), "most": limit}
+    rows = await tx.connection.execute(query, parameters)
+    return [(row.requester_id, (Flow(row.flow_sid, row.flow_alias), _grant(row))) for row in rows]
+
+
+@cache
+def _first_to_end(*, only_timed: bool = False) -> Select[Any]:
+    """Select grants with their requesters, the next end first, limited for each person."""
+    of_requesters = requests.c.requester_id.in_(bindparam("people", expanding=True))
+    wanted = of_requesters & grants.c.ends_at.is_not(None) if only_timed else of_requesters
+    first_to_end = (grants.c.ends_at.is_(None), grants.c.ends_at, grants.c.identity)
+    rank = func.row_number().over(partition_by=requests.c.requester_id, order_by=first_to_end)
+    ranked = (
+        select(grants, requests.c.requester_id, requests.c.flow_alias, rank.label("rank"))
+        .join(requests, requests.c.id == grants.c.request_id)
+        .where(wanted)
+        .subquery()
+    )
+    return select(ranked).where(ranked.c.rank <= bindparam("most")).order_by("rank")
+
+
+async def of_request(tx: Transaction, request_id: str) -> list[Grant]:
+    """Return the grants of a request that are in force, the next end first."""
+    query = select(grants).where(grants.c.request_id == request_id)
+    return await _all(tx, query.order_by(grants.c.ends_at, grants.c.identity))
+
+
+async def ending_after(tx: Transaction, after: datetime) -> dict[str, list[Grant]]:
+    """Return the grants that end after a time, by the request that made them."""
+    found: dict[str, list[Grant]] = {}
+    for grant in await _all(tx, select(grants).where(grants.c.ends_at > after)):
+        found.setdefault(grant.request_id, []).append(grant)
+    return found
+
+
+async def flow_of(tx: Transaction, flow_key: str) -> Flow | None:
+    """Return the flow of the grants with this key."""
+    query = select(grants.c.flow_sid).where(grants.c.flow_key == flow_key).limit(1)
+    sid = await tx.connection.scalar(query)
+    return None if sid is None else Flow(sid)
+
+
+def timed(granted: Mapping[str, Grant]) -> dict[str, datetime]:
+    """Return the ends of the grants that have an end."""
+    return {
+        identity: grant.ends_at for identity, grant in granted.items() if grant.ends_at is not None
+    }
+
+
+async def _all(tx: Transaction, query: Select[Any], **parameters: object) -> list[Grant]:
+    return [_grant(row) for row in await tx.connection.execute(query, parameters)]
+
+
+def _grant(row: Any) -> Grant:  # noqa: ANN401 - a row of the table
+    return Grant(
+        row.identity,
+        row.request_id,
+        _WHO.validate_python(row.granted_by),
+        _WHOS.validate_python(row.approved_by),
+        row.granted_at,
+        row.ends_at,
+    )

@@ -1,0 +1,266 @@
+"""Requests: stored when made, moved by conditional writes, deleted when they are old."""
+
+import dataclasses
+from collections.abc import Collection, Sequence
+from datetime import datetime
+from functools import cache
+from typing import Any
+
+from pydantic import TypeAdapter
+from sqlalchemy import Select, Update, bindparam, exists, func, select, update
+
+from bot.approvals.rules.approval import OVER, State
+from bot.store.engine import Transaction
+from bot.store.inserts import in_few_sizes, insert_into
+from bot.store.pruning import remove_some
+from bot.store.tables import grants, outbox_messages, requests
+from bot.testusers.rules.changes import Flow
+from bot.testusers.rules.requests import Progress, Request, RequestedChange, Who
+
+_REQUESTED_CHANGE = TypeAdapter(RequestedChange)
+_PROGRESS = TypeAdapter(Progress)
+UNDER_WAY = (State.PENDING.value, State.SCHEDULED.value, State.APPLYING.value)
+DECIDED = (*map(str, OVER), State.FAILED.value)
+
+
+async def insert(tx: Transaction, request: Request) -> bool:
+    """Store a new request; return False, and store nothing, if its id is taken."""
+    values = _values(request)
+    statement = insert_into(requests, is_postgres=tx.is_postgres).on_conflict_do_nothing()
+    result = await tx.connection.execute(statement, values)
+    return bool(result.rowcount == 1)
+
+
+async def replace(tx: Transaction, request: Request) -> bool:
+    """Write the request if nobody has written since it was read; return True if so.
+
+    Of several writers that read the same version, one wins.
+    """
+    next_version = dataclasses.replace(request, version=request.version + 1)
+    values = _values(next_version)
+    unchanged = {"its_id": request.id, "its_version": request.version}
+    result = await tx.connection.execute(_replacing(), {**values, **unchanged})
+    return bool(result.rowcount == 1)
+
+
+# Made once: to make a statement takes longer than to execute it.
+@cache
+def _replacing() -> Update:
+    is_unchanged = requests.c.version == bindparam("its_version")
+    return update(requests).where(requests.c.id == bindparam("its_id"), is_unchanged)
+
+
+async def load(tx: Transaction, request_id: str, *, lock: bool = False) -> Request | None:
+    """Return the request; with `lock` nobody else writes it until this transaction ends."""
+    row = (await tx.connection.execute(_one(lock=lock), {"its_id": request_id})).first()
+    return None if row is None else _request(row)
+
+
+@cache
+def _one(*, lock: bool) -> Select[Any]:
+    query = select(requests).where(requests.c.id == bindparam("its_id"))
+    return query.with_for_update() if lock else query
+
+
+async def applying(tx: Transaction, flow_key: str) -> list[Request]:
+    """Return the approved requests of a flow that are not applied yet, oldest decision first."""
+    return await _all(tx, _applying(), its_flow=flow_key)
+
+
+@cache
+def _applying() -> Select[Any]:
+    return (
+        select(requests)
+        .where(requests.c.state == State.APPLYING, requests.c.flow_key == bindparam("its_flow"))
+        .order_by(requests.c.decided_at, requests.c.created_at, requests.c.id)
+    )
+
+
+async def pending(tx: Transaction, *, limit: int, offset: int = 0) -> list[Request]:
+    """Return the requests that wait for a decision, oldest first."""
+    return await _all(tx, _pending(), most=limit, first=offset)
+
+
+@cache
+def _pending() -> Select[Any]:
+    return (
+        select(requests)
+        .where(requests.c.state == State.PENDING)
+        .order_by(requests.c.created_at, requests.c.id)
+        .limit(bindparam("most"))
+        .offset(bindparam("first"))
+    )
+
+
+async def waiting(tx: Transaction, flow_key: str) -> list[Request]:
+    """Return the requests of a flow that wait for a decision or for their start, oldest first."""
+    states = (State.PENDING.value, State.SCHEDULED.value)
+    query = (
+        select(requests)
+        .where(requests.c.flow_key == flow_key, requests.c.state.in_(states))
+        .order_by(requests.c.created_at, requests.c.id)
+    )
+    return await _all(tx, query)
+
+
+async def naming_the_same(tx: Transaction, request: Request) -> list[Request]:
+    """Return the other open requests of a flow about some of the same people, oldest first."""
+    people = set(request.requested.change.identities)
+    return [
+        other
+        for other in await waiting(tx, request.flow.key)
+        if other.id != request.id and not people.isdisjoint(other.requested.change.identities)
+    ]
+
+
+async def scheduled(tx: Transaction, flow_key: str = "") -> list[Request]:
+    """Return the approved requests that start later, of a flow or of all, the next start first."""
+    query = select(requests).where(requests.c.state == State.SCHEDULED)
+    if flow_key:
+        query = query.where(requests.c.flow_key == flow_key)
+    found = await _all(tx, query)
+    return sorted(
+        found, key=lambda request: (request.requested.starts_at or request.created_at, request.id)
+    )
+
+
+async def of_requester(
+    tx: Transaction, slack_user_id: str, *, decided_since: datetime, limit: int
+) -> list[Request]:
+    """Return a person's requests that are open or were decided lately, newest first."""
+    found = await of_requesters(tx, [slack_user_id], decided_since=decided_since, limit=limit)
+    return found.get(slack_user_id, [])
+
+
+async def of_requesters(
+    tx: Transaction, people: Collection[str], *, decided_since: datetime, limit: int
+) -> dict[str, list[Request]]:
+    """Return the same as `of_requester`, by person; `limit` is for each of them."""
+    parameters = {"people": in_few_sizes(people), "decided_since": decided_since, "most": limit}
+    found: dict[str, list[Request]] = {}
+    for request in await _all(tx, _newest_of_requesters(), **parameters):
+        found.setdefault(request.requester.slack_user_id, []).append(request)
+    return found
+
+
+@cache
+def _newest_of_requesters() -> Select[Any]:
+    is_decided_lately = requests.c.decided_at >= bindparam("decided_since")
+    is_recent = requests.c.state.in_(UNDER_WAY) | is_decided_lately
+    newest_first = (requests.c.created_at.desc(), requests.c.id)
+    rank = func.row_number().over(partition_by=requests.c.requester_id, order_by=newest_first)
+    are_theirs = requests.c.requester_id.in_(bindparam("people", expanding=True))
+    ranked = select(requests, rank.label("rank")).where(are_theirs, is_recent).subquery()
+    return select(ranked).where(ranked.c.rank <= bindparam("most")).order_by("rank")
+
+
+async def ids_in(tx: Transaction, states: Collection[State]) -> list[str]:
+    """Return the ids of the requests in these states, oldest first."""
+    query = select(requests.c.id).where(requests.c.state.in_([state.value for state in states]))
+    return list(await tx.connection.scalars(query.order_by(requests.c.created_at, requests.c.id)))
+
+
+async def count_by_rule(tx: Transaction, slack_user_id: str, rule_id: str, since: datetime) -> int:
+    """Return how many of a person's requests an automatic rule approved, without failed ones."""
+    query = select(func.count()).where(
+        requests.c.requester_id == slack_user_id,
+        requests.c.decided_by_id == rule_id,
+        requests.c.created_at >= since,
+        requests.c.state != State.FAILED,
+    )
+    return int(await tx.connection.scalar(query) or 0)
+
+
+async def count_pending(tx: Transaction) -> int:
+    """Return how many requests wait for a decision."""
+    query = select(func.count()).where(requests.c.state == State.PENDING)
+    return int(await tx.connection.scalar(query) or 0)
+
+
+async def count_pending_of(tx: Transaction, slack_user_id: str) -> int:
+    """Return how many requests of a person wait for a decision."""
+    condition = (requests.c.state == State.PENDING) & (requests.c.requester_id == slack_user_id)
+    return int(await tx.connection.scalar(select(func.count()).where(condition)) or 0)
+
+
+async def of_flow(
+    tx: Transaction, flow_key: str, *, limit: int, offset: int = 0
+) -> tuple[list[Request], int]:
+    """Return a page of a flow's requests, newest first, and how many there are in all."""
+    of_this_flow = requests.c.flow_key == flow_key
+    query = (
+        select(requests)
+        .where(of_this_flow)
+        .order_by(requests.c.created_at.desc(), requests.c.id)
+        .limit(limit)
+        .offset(offset)
+    )
+    total = await tx.connection.scalar(
+        select(func.count()).where(of_this_flow).select_from(requests)
+    )
+    return await _all(tx, query), int(total or 0)
+
+
+async def forget(tx: Transaction, before: datetime) -> int:
+    """Delete some requests that were decided before that time and are over; return how many.
+
+    A grant with an end still needs its card. Requests with later news or a message in the outbox
+    stay too: a failure that was retried, a grant that ended.
+    """
+    old = requests.c.state.in_(DECIDED) & (requests.c.decided_at < before)
+    runs_on = (grants.c.request_id == requests.c.id) & grants.c.ends_at.is_not(None)
+    is_told_since = outbox_messages.c.sent_at.is_(None) | (outbox_messages.c.sent_at >= before)
+    is_told = (outbox_messages.c.subject == requests.c.id) & is_told_since
+    # Neither as NOT IN: PostgreSQL would look through all of them for each request.
+    over = old & ~exists().where(runs_on) & ~exists().where(is_told)
+    return await remove_some(tx, requests, over)
+
+
+async def _all(tx: Transaction, query: Select[Any], **parameters: object) -> list[Request]:
+    return [_request(row) for row in await tx.connection.execute(query, parameters)]
+
+
+def _values(request: Request) -> dict[str, Any]:
+    """Return the row; the whole list is kept while it may still be compared with another."""
+    by, requested = request.decided_by, request.requested
+    if request.state in OVER:
+        requested = dataclasses.replace(requested, seen=())
+    return {
+        "id": request.id,
+        "flow_key": request.flow.key,
+        "flow_sid": request.flow.sid,
+        "flow_alias": request.flow.alias,
+        "requester_id": request.requester.slack_user_id,
+        "requester_name": request.requester.name,
+        "created_at": request.created_at,
+        "expires_at": request.expires_at,
+        "requested": _REQUESTED_CHANGE.dump_python(requested, mode="json"),
+        "state": request.state.value,
+        "version": request.version,
+        "decided_by_id": by and by.slack_user_id,
+        "decided_by_name": by and by.name,
+        "decided_at": request.decided_at,
+        "progress": _PROGRESS.dump_python(request.progress, mode="json"),
+    }
+
+
+def _request(row: Any) -> Request:  # noqa: ANN401 - a row of the table
+    decided_by = Who(row.decided_by_id, row.decided_by_name) if row.decided_by_id else None
+    return Request(
+        row.id,
+        Flow(row.flow_sid, row.flow_alias),
+        Who(row.requester_id, row.requester_name),
+        _REQUESTED_CHANGE.validate_python(row.requested),
+        row.created_at,
+        row.expires_at,
+        State(row.state),
+        _PROGRESS.validate_python(row.progress),
+        decided_by,
+        row.decided_at,
+        row.version,
+    )
+
+
+def ids(stored: Sequence[Request]) -> tuple[str, ...]:
+    """Return the ids of these requests."""
+    return tuple(request.id for request in stored)

@@ -1,0 +1,163 @@
+"""The timers of requests: one job for each request rings the next one."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from bot.approvals.rules.approval import State
+from bot.approvals.rules.timers import next_ring
+from bot.store import jobs, outbox
+from bot.store.audit_entry import BOT, AuditEntry
+from bot.store.engine import Transaction
+from bot.store.job_loop import Lease
+from bot.store.jobs import Job
+from bot.store.outbox import OutboxMessage
+from bot.testusers.rules.requests import Request
+from bot.testusers.rules.review import Review, reconsidered
+from bot.testusers.setup import THE_BOT, Setup
+from bot.testusers.store import grants, requests
+from bot.testusers.transitions import (
+    ENDING,
+    ESCALATION,
+    REMINDER,
+    apply_transition,
+    asked_again_entry,
+    card_key,
+    expired_entry,
+    put_timer,
+    tell_requester,
+    timer_job,
+    write_card,
+    write_in_thread,
+)
+
+# How often what has to be said in a card's thread looks for the card.
+LOOK_FOR_CARD = timedelta(seconds=5)
+Bell = Callable[[Transaction, Request, datetime], Awaitable[None]]
+
+
+class Timers:
+    """Runs the jobs `timer:<request>`."""
+
+    def __init__(self, setup: Setup) -> None:
+        self._setup = setup
+        self._bells: Mapping[str, Bell] = {
+            "unposted": self._unposted,
+            "remind": self._remind,
+            "escalate": self._escalate,
+            "expire": self._expire,
+            "start": self._start,
+            "announce_end": self._announce_end,
+        }
+
+    async def plan(self, tx: Transaction) -> None:
+        """Schedule every request's timers by the current settings."""
+        now = await tx.now()
+        for request_id in await requests.ids_in(tx, {State.PENDING, State.SCHEDULED}):
+            await put_timer(tx, request_id, now)
+        for request_id in await grants.ending_after(tx, now):
+            await jobs.ensure(tx, timer_job(request_id, now))
+
+    async def run(self, job: Job, _lease: Lease) -> datetime | None:
+        """Ring the timer that is due; return the time of the next one, or None if none is left."""
+        async with self._setup.database.transaction() as tx:
+            request = await requests.load(tx, job.subject, lock=True)
+            if request is None:
+                return None
+            now = await tx.now()
+            if await self._is_redrawn(tx, request, now):
+                return now
+            patience = self._setup.patience(request.flow.sid)
+            is_posted = await outbox.sent_card(tx, card_key(request.id)) is not None
+            ring = next_ring(request, patience, is_posted=is_posted)
+            if ring is not None and ring.at <= now:
+                await self._bells[ring.name](tx, request, now)
+                return now
+            in_thread = next_ring(request, patience, is_posted=True)
+            if in_thread is not None and in_thread != ring:
+                look_at = max(in_thread.at, now + LOOK_FOR_CARD)
+                return min(look_at, ring.at) if ring else look_at
+            return ring.at if ring else None
+
+    async def _is_redrawn(self, tx: Transaction, request: Request, now: datetime) -> bool:
+        """Redraw a pending card if grants have changed its effect.
+
+        Changes in the settings are shown when somebody acts on the card.
+        """
+        if request.state not in {State.PENDING, State.SCHEDULED}:
+            return False
+        review = await self._setup.review(tx, request, reads_settings=False)
+        if review.request.requested.is_shown_as(request.requested):
+            return False
+        await self._reconsider(tx, request, review, now)
+        return True
+
+    async def _reconsider(
+        self, tx: Transaction, request: Request, review: Review, now: datetime
+    ) -> None:
+        hours = self._setup.rules.request_hours
+        moved = reconsidered(request, review, now, hours, THE_BOT)
+        if moved.state is State.EXPIRED:
+            entry = expired_entry(moved)
+        elif review.news:
+            entry = asked_again_entry(BOT, moved)
+        else:
+            await requests.replace(tx, moved)
+            await write_card(tx, request.id)
+            return
+        await apply_transition(tx, self._setup.audit, request, moved, entry)
+
+    async def _unposted(self, tx: Transaction, request: Request, _now: datetime) -> None:
+        """Tell the requester that the card isn't in the channel yet."""
+        await _rung(tx, request, "unposted")
+        await tell_requester(tx, request, "unposted")
+
+    async def _remind(self, tx: Transaction, request: Request, _now: datetime) -> None:
+        await _rung(tx, request, "remind")
+        await write_in_thread(tx, REMINDER, request.id)
+
+    async def _escalate(self, tx: Transaction, request: Request, _now: datetime) -> None:
+        """Mention the people whom the flow's policy names in the card's thread."""
+        await _rung(tx, request, "escalate")
+        detail = {
+            "flow": request.flow.sid,
+            "to": self._setup.flow_rules(request.flow.sid).escalate_to,
+        }
+        entry = AuditEntry(BOT, "request.escalated", request.id, detail)
+        await self._setup.audit.append(tx, entry)
+        await write_in_thread(tx, ESCALATION, request.id)
+
+    async def _expire(self, tx: Transaction, request: Request, now: datetime) -> None:
+        expired = request.moved(State.EXPIRED, THE_BOT, now, request.progress)
+        entry = expired_entry(expired)
+        await apply_transition(tx, self._setup.audit, request, expired, entry)
+
+    async def _start(self, tx: Transaction, request: Request, now: datetime) -> None:
+        """Start a scheduled change, if its effect is still the approved one."""
+        review = await self._setup.review(tx, request)
+        if review.news:
+            await self._reconsider(tx, request, review, now)
+            return
+        started = replace(request, state=State.APPLYING)
+        entry = AuditEntry(BOT, "request.started", request.id, {"flow": request.flow.sid})
+        await apply_transition(tx, self._setup.audit, request, started, entry)
+
+    async def _announce_end(self, tx: Transaction, request: Request, now: datetime) -> None:
+        """Tell the requester that access ends soon; one message for each end."""
+        end = request.next_end
+        await _rung(tx, request, "", announced_until=end)
+        if end is not None and now < end:
+            payload = {"ends_at": end.isoformat()}
+            key = f"requester:{request.id}"
+            await outbox.put(tx, OutboxMessage(key, ENDING, request.id, payload))
+
+
+async def _rung(
+    tx: Transaction, request: Request, name: str, announced_until: datetime | None = None
+) -> None:
+    """Record that a timer has rung, in the transaction of its effects."""
+    progress = request.progress
+    rung = (*progress.rung, name) if name else progress.rung
+    announced_until = announced_until or progress.announced_until
+    progress = replace(progress, rung=rung, announced_until=announced_until)
+    await requests.replace(tx, replace(request, progress=progress))

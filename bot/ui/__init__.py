@@ -1,1 +1,0 @@
-"""Pure: values in, Block Kit out."""

@@ -1,1 +1,0 @@
-"""`/testusers` and the approvals behind it, as people see them."""

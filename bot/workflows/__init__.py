@@ -1,1 +1,0 @@
-"""The steps of one request, in order."""

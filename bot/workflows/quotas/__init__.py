@@ -1,1 +1,0 @@
-"""Organizations and their limits: reserving, watching, incidents and alerts."""

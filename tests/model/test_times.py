@@ -1,0 +1,163 @@
+"""A start or an end is a moment in the requester's zone, on the days of change too."""
+
+from datetime import UTC, date, datetime, time, timedelta
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import assume, example, given
+from hypothesis import strategies as st
+
+from bot.approvals.rules.times import LocalTime, moment_of, parse_when, spell_when
+
+BERLIN = ZoneInfo("Europe/Berlin")
+
+
+@pytest.mark.parametrize(
+    ("words", "start", "taken"),
+    [
+        ("9:00", "09:00", 1),
+        ("9am +1", "09:00", 1),
+        ("12 am", "00:00", 2),
+        ("12:30 PM", "12:30", 2),
+        ("tomorrow 9:00 for", "tomorrow 09:00", 2),
+        ("Monday 17:05", "monday 17:05", 2),
+        ("2026-12-01 09:00", "2026-12-01 09:00", 2),
+        ("2026-12-01T09:00 x", "2026-12-01 09:00", 1),
+        ("2026-12-01T09:00Z x", "2026-12-01T09:00Z", 1),
+        ("18:00 friday", "friday 18:00", 2),
+        ("6 pm Friday x", "friday 18:00", 3),
+        ("friday", "friday", 1),
+        ("Friday 9", "friday", 1),
+        ("2026-12-01 x", "2026-12-01", 1),
+        ("1pm", "13:00", 1),
+        ("0am", None, 0),
+        ("9", None, 0),
+        ("tomorrow", "tomorrow", 1),
+        ("24:00", None, 0),
+        ("13pm", None, 0),
+        ("2026-13-01 +1", None, 0),
+        ("2026-13-01T09:00Z", None, 0),
+        ("", None, 0),
+    ],
+)
+def test_a_start_is_read_as_it_is_typed(words: str, start: str | None, taken: int) -> None:
+    found = parse_when(words.split())
+    assert (spell_when(found[0]), found[1]) == (start, taken) if found else start is None
+    assert found is None or parse_when(start.split()) == (found[0], len(start.split()))
+
+
+@pytest.mark.parametrize(
+    ("now", "start", "moment"),
+    [
+        # An ordinary day: 10:00 in Berlin is 9:00 UTC in winter.
+        ("2026-03-02 08:00", LocalTime(time(9, 30)), "2026-03-02 08:30"),
+        ("2026-03-02 09:00", LocalTime(time(9, 30)), "2026-03-03 08:30"),
+        ("2026-03-02 23:30", LocalTime(time(9), "tomorrow"), "2026-03-04 08:00"),
+        ("2026-03-02 09:00", LocalTime(time(9), "today"), None),
+        ("2026-03-02 09:00", LocalTime(time(9), "monday"), "2026-03-09 08:00"),
+        ("2026-03-02 07:00", LocalTime(time(9), "monday"), "2026-03-02 08:00"),
+        ("2026-03-02 08:30", LocalTime(time(9, 30), "today"), None),
+        ("2026-03-04 07:00", LocalTime(time(9), "friday"), "2026-03-06 08:00"),
+        ("2026-03-02 07:00", LocalTime(time(9), "2026-12-01"), "2026-12-01 08:00"),
+        # A year with a day more is the longest time ahead.
+        ("2026-03-02 07:00", LocalTime(time(8), "2027-03-03"), "2027-03-03 07:00"),
+        ("2026-03-02 07:00", LocalTime(time(8, 1), "2027-03-03"), None),
+        ("2026-03-02 07:00", LocalTime(time(9), "2026-03-01"), None),
+        ("2026-03-02 07:00", LocalTime(time(9), "2027-12-01"), None),
+        ("2026-03-02 07:00", LocalTime(time(0), "0001-01-01"), None),
+        # The night of 29 March the clocks go from 2:00 to 3:00.
+        ("2026-03-28 12:00", LocalTime(time(9)), "2026-03-29 07:00"),
+        ("2026-03-28 12:00", LocalTime(time(2, 30), "tomorrow"), "2026-03-29 01:30"),
+        ("2026-03-28 12:00", LocalTime(time(3), "tomorrow"), "2026-03-29 01:00"),
+        # The night of 25 October they go from 3:00 back to 2:00.
+        ("2026-10-24 12:00", LocalTime(time(9), "tomorrow"), "2026-10-25 08:00"),
+        ("2026-10-24 12:00", LocalTime(time(2, 30), "tomorrow"), "2026-10-25 00:30"),
+        ("2026-10-25 00:45", LocalTime(time(2, 30)), "2026-10-25 01:30"),
+        ("2026-10-25 01:45", LocalTime(time(2, 30)), "2026-10-26 01:30"),
+    ],
+)
+def test_a_start_is_right_in_a_zone_with_summer_time(now, start, moment) -> None:
+    def utc(text: str) -> datetime:
+        return datetime.fromisoformat(text).replace(tzinfo=UTC)
+
+    assert moment_of(start, utc(now), BERLIN) == (moment and utc(moment))
+
+
+def test_the_last_day_of_that_year_is_another_one_far_in_the_east() -> None:
+    now = datetime(2026, 3, 2, 23, tzinfo=UTC)
+    start = LocalTime(time(13), "2027-03-04")
+    assert moment_of(start, now, ZoneInfo("Pacific/Kiritimati")) == datetime(
+        2027, 3, 3, 23, tzinfo=UTC
+    )
+
+
+@pytest.mark.parametrize(
+    ("typed", "start", "end"),
+    [
+        # A Monday, 12:00 in Berlin.
+        ("friday", "2026-03-06 00:00", "2026-03-06 23:59"),
+        ("monday", "2026-03-09 00:00", "2026-03-02 23:59"),
+        ("today", None, "2026-03-02 23:59"),
+        ("tomorrow", "2026-03-03 00:00", "2026-03-03 23:59"),
+        ("2026-03-29", "2026-03-29 00:00", "2026-03-29 23:59"),
+        ("2026-03-01", None, None),
+        ("2027-12-01", None, "2027-12-01 23:59"),
+        ("2036-12-01", None, None),
+    ],
+)
+def test_a_day_without_an_hour_is_its_start_or_its_end(typed, start, end) -> None:
+    when, _ = parse_when([typed])
+    now = datetime(2026, 3, 2, 12, tzinfo=BERLIN)
+    for ends, expected in ((False, start), (True, end)):
+        moment = moment_of(when, now, BERLIN, ends=ends)
+        shown = moment and f"{moment.astimezone(BERLIN):%Y-%m-%d %H:%M}"
+        assert shown == expected
+
+
+@pytest.mark.parametrize(
+    ("typed", "end"),
+    [("18:00", "2026-03-06 18:00"), ("friday 18:00", "2026-03-06 18:00"), ("today 18:00", None)],
+)
+def test_an_end_comes_after_its_start(typed, end) -> None:
+    when, _ = parse_when(typed.split())
+    start = datetime(2026, 3, 6, 9, tzinfo=BERLIN)
+    moment = moment_of(when, start - timedelta(days=4), BERLIN, after=start, ends=True)
+    assert (moment and f"{moment.astimezone(BERLIN):%Y-%m-%d %H:%M}") == end
+
+
+ZONES = (
+    *("Europe/Berlin", "Europe/London", "America/New_York", "Australia/Lord_Howe", "Asia/Tehran"),
+    *("Pacific/Auckland", "America/Havana", "Africa/Casablanca", "Asia/Kolkata", "Asia/Beirut"),
+)
+
+
+NEW_YEAR = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@given(
+    zone=st.sampled_from(ZONES).map(ZoneInfo),
+    # From a winter to the next one: both changes of the clocks, of both hemispheres.
+    now=st.integers(0, 366 * 1440).map(lambda one: NEW_YEAR + timedelta(minutes=one)),
+    days=st.integers(0, 300),
+    at=st.times().map(lambda one: one.replace(second=0, microsecond=0)),
+    ends=st.booleans(),
+    is_dated=st.booleans(),
+)
+@example(ZoneInfo("Europe/Berlin"), datetime(2026, 3, 28, 12, tzinfo=UTC), 1, time(3), True, True)
+@example(ZoneInfo("Europe/Berlin"), datetime(2026, 10, 24, 12, tzinfo=UTC), 1, time(2), True, True)
+@example(ZoneInfo("America/Havana"), datetime(2026, 11, 1, 3, tzinfo=UTC), 0, time(0), True, False)
+def test_the_local_time_that_is_typed_comes_back(zone, now, days, at, ends, is_dated) -> None:
+    day: date = (now.astimezone(zone) + timedelta(days=days)).date()
+    typed = f"{day} {at:%H:%M}" if is_dated else f"{at:%H:%M}"
+    when, _ = parse_when(typed.split())
+    moment = moment_of(when, now, zone, ends=ends)
+    if moment is None:
+        assert datetime.combine(day, at, zone) <= now
+        return
+    shown = moment.astimezone(zone)
+    assert not is_dated or shown.date() == day
+    local = datetime.combine(shown.date(), at, zone)
+    # A time that the clocks skip on that day cannot come back.
+    assume(local.astimezone(UTC).astimezone(zone).time() == at)
+    assert shown.time() == at
+    assert moment > now

@@ -1,1 +1,0 @@
-"""Mutants of the pure rules, and whether their tests notice: `make mutate`."""

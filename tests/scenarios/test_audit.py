@@ -1,0 +1,57 @@
+"""The audit of a running bot: verified, exported, and its head posted in the alerts channel."""
+
+import json
+import re
+
+import pytest
+from sqlalchemy import update
+
+from bot.audit.cli import export_audit, verify_audit
+from bot.settings import read_settings
+from bot.store.tables import audit_entries, jobs
+from tests.support.world import World, running_world
+
+WELCOME = "FW00000000000000000000000000000001"
+
+
+@pytest.fixture
+async def world(database_url):
+    async with running_world(database_url, inventory_watch="off") as world:
+        yield world
+
+
+async def approve_a_change(world: World) -> None:
+    await world.ask("U0OPERATOR", "/testusers", "add welcome +15551111")
+    card = (await world.slack.until(lambda: world.slack.workspace.messages("C0APPROVALS")))[0]
+    await world.slack.click("U0APPROVER", card, "Approve")
+    await world.slack.until(lambda: "Applied" in card.all_text)
+
+
+async def verified(world: World, head: str | None = None) -> int:
+    return await verify_audit(read_settings(world.environment), head)
+
+
+async def test_audit_of_a_change_is_intact_and_can_be_exported(world, capsys):
+    await approve_a_change(world)
+    assert await verified(world) == 0
+    assert await export_audit(read_settings(world.environment), 0) == 0
+    lines = [one for one in capsys.readouterr().out.splitlines() if one.startswith("{")]
+    actions = [json.loads(line)["action"] for line in lines]
+    assert actions[:2] == ["request.created", "request.approved"]
+
+
+async def test_posted_head_finds_an_entry_that_was_edited(world, capsys):
+    await approve_a_change(world)
+    async with world.bot.database.transaction() as tx:
+        now = await tx.now()
+        witness = update(jobs).where(jobs.c.key == "audit_witness")
+        await tx.connection.execute(witness.values(due_at=now))
+    world.bot.jobs.wake()
+    alerts = await world.slack.until(lambda: world.slack.workspace.messages("C0ALERTS"))
+    head = re.findall(r"audit verify --head ([0-9a-f]{64})", alerts[0].all_text)[0]
+    assert await verified(world, head) == 0
+    async with world.bot.database.transaction() as tx:
+        second = update(audit_entries).where(audit_entries.c.position == 2)
+        await tx.connection.execute(second.values(actor="U0OPERATOR"))
+    assert await verified(world, head) == 1
+    assert "broken at entry 2" in capsys.readouterr().out

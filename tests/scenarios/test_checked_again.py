@@ -1,0 +1,223 @@
+"""Approve, Retry and a scheduled start do what the card says, or nothing at all."""
+
+import json
+
+import pytest
+
+from sandbox.services.faults import Fault, FaultKind
+from tests.support.world import running_world
+
+WELCOME = "FW00000000000000000000000000000001"
+SURVEY = "FW00000000000000000000000000000002"
+OTTO, ADA, ABEL, ADAM = "U0OPERATOR", "U0APPROVER", "U0APPROVER2", "U0ADMIN"
+
+
+def flow(world):
+    return world.services.state.flows[WELCOME]
+
+
+@pytest.fixture
+async def world(sqlite_url):
+    async with running_world(sqlite_url) as world:
+        flow(world).identities.clear()
+        yield world
+
+
+async def asked(world, text: str, by: str = OTTO):
+    cards = world.slack.workspace.messages
+    before = len(cards("C0APPROVALS"))
+    await world.ask(by, "/testusers", text)
+    await world.slack.until(lambda: len(cards("C0APPROVALS")) > before)
+    return cards("C0APPROVALS")[before]
+
+
+async def click(world, user: str, message, button: str) -> str:
+    """Click and return the answer."""
+    before = len(world.slack.workspace.ephemerals(user))
+    await world.slack.click(user, message, button)
+    return (await world.answer(user, after=before)).all_text
+
+
+async def shows(world, message, words: str):
+    await world.slack.until(lambda: words in message.all_text)
+
+
+async def applied(world, text: str):
+    message = await asked(world, text)
+    await click(world, ADA, message, "Approve")
+    await shows(world, message, "*Applied*")
+    return message
+
+
+async def test_extension_reads_as_an_extension_and_never_as_a_removal(world):
+    await applied(world, "add welcome +1 for 2h")
+    message = await asked(world, "add welcome +1 for 30d")
+    assert "keep *1 test user* on *welcome* until 30 d after approval (now until" in (
+        message.all_text
+    )
+    assert "remove" not in message.all_text
+    await click(world, ADA, message, "Approve")
+    await shows(world, message, "*Applied*")
+    assert flow(world).identities == ["+1"]
+
+
+async def test_extension_whose_old_end_has_passed_reads_as_an_addition(world):
+    await applied(world, "add welcome +1 for 2s")
+    message = await asked(world, "add welcome +1 for 30d")
+    assert "keep *1 test user*" in message.all_text
+    await shows(world, message, "wants to add *1 test user* to *welcome* for 30 d")
+    assert "0 → 1 test user" in message.all_text
+    assert flow(world).identities == []
+    await click(world, ADA, message, "Approve")
+    await shows(world, message, "*Applied*")
+    assert flow(world).identities == ["+1"]
+
+
+async def test_extension_that_starts_after_the_old_end_is_an_addition(world):
+    await applied(world, "add welcome +1 for 2h")
+    message = await asked(world, "add welcome +1 for 3h from tomorrow 9:00")
+    assert "wants to add *1 test user* to *welcome* from" in message.all_text
+
+
+async def test_access_without_an_end_says_so(world):
+    message = await asked(world, "add welcome +1")
+    assert "add *1 test user* to *welcome* with no end date" in message.all_text
+    await click(world, ADA, message, "Approve")
+    await shows(world, message, "can test *welcome* with no end date")
+
+
+def restarted(sqlite_url, **settings):
+    """Start the bot again; another channel has it post its cards anew."""
+    return running_world(sqlite_url, approvals_channel="C0ALERTS", **settings)
+
+
+async def moved_card(world):
+    """Wait for the card of the only request, after a restart."""
+    cards = world.slack.workspace.messages
+    return await world.slack.until(lambda: cards("C0ALERTS") and cards("C0ALERTS")[-1])
+
+
+def limited(**policy) -> str:
+    return json.dumps({"welcome": policy})
+
+
+@pytest.mark.parametrize("text", ["add welcome +1", "add welcome +1 for 3d"])
+async def test_tightened_policy_asks_again_with_the_longest_time(sqlite_url, text):
+    async with running_world(sqlite_url) as world:
+        flow(world).identities.clear()
+        await asked(world, text)
+    async with restarted(sqlite_url, flow_policies=limited(longest="1h")) as world:
+        flow(world).identities.clear()
+        message = await moved_card(world)
+        said = await click(world, ADA, message, "Approve")
+        assert "Nothing was applied" in said
+        assert "at most 1h" in said
+        await shows(world, message, "*Asks again*")
+        assert "to *welcome* for 1 h" in message.all_text
+        assert message.buttons == ["Approve", "Deny", "Cancel"]
+        assert flow(world).history == []
+        await click(world, ADA, message, "Approve")
+        await shows(world, message, "*Applied*")
+        assert "until <!date^" in message.all_text
+
+
+async def test_alias_that_moved_asks_again_about_the_old_flow(sqlite_url):
+    async with running_world(sqlite_url) as world:
+        flow(world).identities.clear()
+        await asked(world, "add welcome +1 for 2h")
+    aliases = json.dumps({"welcome": SURVEY})
+    async with restarted(sqlite_url, flow_aliases=aliases) as world:
+        flow(world).identities.clear()
+        message = await moved_card(world)
+        await shows(world, message, f"to `{WELCOME}` for 2 h")
+        said = await click(world, ADA, message, "Approve")
+        assert "“welcome” no longer names this flow" in said
+        assert flow(world).history == []
+        await click(world, ADA, message, "Approve")
+        await shows(world, message, "*Applied*")
+        assert f"can test `{WELCOME}`" in message.all_text
+
+
+async def test_retry_keeps_to_the_policy_of_now(sqlite_url):
+    async with running_world(sqlite_url) as world:
+        flow(world).identities.clear()
+        world.services.state.faults.add(Fault(FaultKind.STATUS, "flow", method="POST", status=400))
+        message = await asked(world, "add welcome +1")
+        await click(world, ADA, message, "Approve")
+        await shows(world, message, "Failed")
+    policy = limited(longest="1h", approvals_needed=2)
+    async with restarted(sqlite_url, flow_policies=policy) as world:
+        flow(world).identities.clear()
+        message = await moved_card(world)
+        assert "Nothing was applied" in await click(world, ADA, message, "Retry")
+        await shows(world, message, "*Asks again*")
+        assert "2 approvals needed" in message.all_text
+        await click(world, ADA, message, "Approve")
+        assert flow(world).history == []
+        await click(world, ABEL, message, "Approve")
+        await shows(world, message, "*Applied*")
+        assert "until <!date^" in message.all_text
+
+
+async def test_scheduled_change_is_denied_by_whoever_can_decide(world):
+    message = await asked(world, "add welcome +1 from tomorrow 9:00")
+    await click(world, ADA, message, "Approve")
+    await shows(world, message, "Starts <!date^")
+    assert message.buttons == ["Deny", "Cancel"]
+    await world.slack.click(ADAM, message, "Deny")
+    view = await world.slack.until(lambda: world.slack.workspace.open_view(ADAM))
+    await world.slack.submit(ADAM, view, {"Reason": "a mistake"})
+    await shows(world, message, "*Denied* by Adam Admin")
+    assert message.buttons == []
+
+
+async def test_card_names_other_open_requests_for_the_same_person(world):
+    first = await asked(world, "add welcome +1 for 2h")
+    second = await asked(world, "add welcome +1 from tomorrow 9:00")
+    assert "*Also open for the same people:* add `+1` to *welcome* for 2 h (Otto Operator)" in (
+        second.all_text
+    )
+    await shows(world, first, "*Also open for the same people:* add `+1` to *welcome* from")
+    await click(world, OTTO, second, "Cancel")
+    await world.slack.until(lambda: "Also open" not in first.all_text)
+
+
+async def test_card_says_who_can_approve_though_others_are_notified(sqlite_url):
+    policy = limited(approvers=[ADA], notify=["S0APPROVERS"])
+    async with running_world(sqlite_url, flow_policies=policy) as world:
+        flow(world).identities.clear()
+        message = await asked(world, "add welcome +1")
+        assert "Only Ada Approver can approve. Notified: <!subteam^S0APPROVERS>" in message.all_text
+
+
+async def test_each_time_says_what_it_is_the_time_of(world):
+    message = await asked(world, "add welcome +1")
+    await world.slack.click(ADA, message, "Deny")
+    view = await world.slack.until(lambda: world.slack.workspace.open_view(ADA))
+    await world.slack.submit(ADA, view, {"Reason": "no"})
+    await shows(world, message, "*Denied*")
+    assert "asked by Otto Operator <!date^" in message.all_text
+    assert " · denied <!date^" in message.all_text
+
+
+async def test_undo_is_not_filed_beside_a_removal_that_waits(world):
+    message = await applied(world, "add welcome +1")
+    await asked(world, "remove welcome +1")
+    said = await click(world, ADA, message, "Undo")
+    assert "Otto Operator has already asked to remove +1 from welcome" in said
+    assert len(world.slack.workspace.messages("C0APPROVALS")) == 2
+
+
+async def test_earlier_approver_whom_slack_no_longer_knows_does_not_count(sqlite_url):
+    async with running_world(sqlite_url, approvals_needed="2") as world:
+        flow(world).identities.clear()
+        message = await asked(world, "add welcome +1")
+        await click(world, ADA, message, "Approve")
+        await shows(world, message, "1 of 2 approvals")
+    async with restarted(sqlite_url, approvals_needed="2") as world:
+        flow(world).identities.clear()
+        message = await moved_card(world)
+        del world.slack.workspace.people[ADA]
+        assert "1 of 2 approvals" in await click(world, ABEL, message, "Approve")
+        await click(world, ADAM, message, "Approve")
+        await shows(world, message, "*Applied*")

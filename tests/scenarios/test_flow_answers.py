@@ -1,0 +1,266 @@
+"""What the flow service answers, and what becomes of an approved change then."""
+
+from datetime import timedelta
+
+import pytest
+
+from sandbox.services import flow as flow_service
+from sandbox.services.faults import Fault, FaultKind
+from sandbox.services.serve import json_answer
+from tests.scenarios.test_testusers import ADA, ADAM, OTTO, asked, click, flow, shows, told
+from tests.support.steady import SteadyClock
+from tests.support.world import running_world
+
+
+class LaterClock(SteadyClock):
+    """The machine's clock, set forward by a test."""
+
+    ahead = timedelta()
+
+    def now(self):
+        return super().now() + self.ahead
+
+
+@pytest.fixture
+async def clock():
+    return LaterClock()
+
+
+@pytest.fixture
+async def world(sqlite_url, clock):
+    async with running_world(sqlite_url, clock=clock) as world:
+        flow(world).identities.clear()
+        yield world
+
+
+async def applied(world, text: str):
+    message = await asked(world, text)
+    await click(world, ADA, message, "Approve")
+    await shows(world, message, "Applied")
+    return message
+
+
+def fault(world, kind: FaultKind, method: str, **more) -> Fault:
+    return world.services.state.faults.add(Fault(kind, "flow", method=method, **more))
+
+
+def old_list(world, *identities: str, times: int | None = None) -> Fault:
+    return fault(world, FaultKind.OTHER_LIST, "GET", identities=identities, times=times)
+
+
+def posts(world) -> list[list[str]]:
+    return flow(world).history
+
+
+def alerts(world) -> list[str]:
+    return [one.all_text for one in world.slack.workspace.messages("C0ALERTS")]
+
+
+async def test_list_from_before_a_confirmed_change_is_never_written_back(world):
+    flow(world).identities[:] = ["+1", "+9"]
+    await applied(world, "remove welcome +1")
+    message = await asked(world, "add welcome +2")
+    stale = old_list(world, "+1", "+9")
+    await click(world, ADA, message, "Approve")
+    await shows(world, message, "Failed: nothing was changed")
+    assert posts(world) == [["+9"]]
+    assert "older list" in message.all_text
+    assert message.buttons == ["Retry"]
+    stale.lift()
+    await click(world, ADA, message, "Retry")
+    await shows(world, message, "Applied")
+    assert posts(world) == [["+9"], ["+9", "+2"]]
+
+
+async def test_list_from_before_a_confirmed_change_is_read_again(world):
+    await applied(world, "add welcome +1")
+    message = await asked(world, "add welcome +2")
+    old_list(world, times=1)
+    await click(world, ADA, message, "Approve")
+    await shows(world, message, "Applied")
+    assert posts(world)[1:] == [["+1", "+2"]]
+
+
+async def test_edit_that_reverts_a_change_is_believed_after_a_minute(world, clock):
+    await applied(world, "add welcome +1")
+    flow(world).identities.clear()
+    clock.ahead = timedelta(seconds=61)
+    await applied(world, "add welcome +2")
+    assert flow(world).identities == ["+2"]
+
+
+@pytest.mark.parametrize("body", [{}, {"test_users": None}])
+async def test_answer_without_a_list_is_no_empty_list(world, monkeypatch, body):
+    flow(world).identities[:] = ["+1", "+2"]
+    message = await asked(world, "add welcome +3")
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            flow_service, "_shown", lambda _, flow: json_answer({"sid": flow.sid, **body})
+        )
+        await click(world, ADA, message, "Approve")
+        await shows(world, message, "Failed: nothing was changed")
+    assert posts(world) == []
+    assert message.buttons == ["Retry"]
+    await click(world, ADA, message, "Retry")
+    await shows(world, message, "Applied")
+    assert posts(world) == [["+1", "+2", "+3"]]
+
+
+async def test_answer_with_the_address_of_another_flow_is_an_error(world, monkeypatch):
+    url = f"https://flows.example/v2/Flows/{'FW' + '9' * 32}/TestUsers"
+    monkeypatch.setattr(
+        flow_service, "_shown", lambda _, flow: json_answer({"test_users": ["+1"], "url": url})
+    )
+    answer = await world.ask(OTTO, "/testusers", "list welcome")
+    assert "for another flow" in answer.all_text
+    assert "+1" not in answer.all_text
+
+
+async def test_new_spelling_of_the_service_is_the_identity(world, monkeypatch):
+    real = flow_service._store
+    monkeypatch.setattr(
+        flow_service,
+        "_store",
+        lambda request, state, sid, sent: real(request, state, sid, [s.lower() for s in sent]),
+    )
+    message = await applied(world, "add welcome mailto:Jane@Example.com for 2h")
+    assert "Stored by the service as `mailto:jane@example.com`" in message.all_text
+    assert posts(world) == [["mailto:Jane@Example.com".lower()]]
+    listed = (await world.ask(OTTO, "/testusers", "list welcome")).all_text
+    assert "approved by Ada Approver" in listed
+    again = await world.ask(OTTO, "/testusers", "add welcome MAILTO:jane@example.com")
+    assert "Spelled differently on the list: `mailto:jane@example.com`" in again.all_text
+    await click(world, OTTO, message, "Undo")
+    await world.slack.until(lambda: len(world.slack.workspace.messages("C0APPROVALS")) == 3)
+    undo = world.slack.workspace.messages("C0APPROVALS")[-1]
+    await click(world, ADA, undo, "Approve")
+    await shows(world, undo, "Applied")
+    assert flow(world).identities == []
+
+
+async def test_grant_in_a_new_spelling_ends_on_time(world, monkeypatch, clock):
+    real = flow_service._store
+    monkeypatch.setattr(
+        flow_service,
+        "_store",
+        lambda request, state, sid, sent: real(request, state, sid, [s.lower() for s in sent]),
+    )
+    message = await applied(world, "add welcome Chat:ÉVA for 2h")
+    clock.ahead = timedelta(hours=2)
+    await shows(world, message, "Access ended")
+    assert flow(world).identities == []
+
+
+async def test_grant_of_somebody_who_is_gone_in_two_reads_ends(world):
+    message = await applied(world, "add welcome +7 for 30d")
+    await applied(world, "add welcome +1")
+    flow(world).identities.remove("+7")
+    await applied(world, "add welcome +2")
+    assert "Access ended" not in message.all_text
+    await applied(world, "add welcome +3")
+    await shows(world, message, "Access ended")
+    assert "already removed" in message.all_text
+    flow(world).identities.append("+7")
+    listed = (await world.ask(OTTO, "/testusers", "list welcome +7")).all_text
+    assert "Otto" not in listed
+    audit = (await world.ask(ADAM, "/gatehouse", "audit 20")).all_text
+    assert "ended" in audit
+
+
+async def test_refused_credential_is_told_once_to_those_who_run_the_bot(world):
+    refusal = fault(world, FaultKind.STATUS, "POST", status=401, message="Authenticate")
+    for identity in ("+1", "+2"):
+        message = await asked(world, f"add welcome {identity}")
+        await click(world, ADA, message, "Approve")
+        await shows(world, message, "Failed")
+        assert "FLOW_AUTH_TOKEN" not in message.all_text
+    assert refusal.struck == 2
+    await told(world, OTTO, "This isn't your fault: whoever runs Gatehouse has been told.")
+    await world.slack.until(lambda: alerts(world))
+    (alert,) = alerts(world)
+    assert "FLOW_ACCOUNT_SID and FLOW_AUTH_TOKEN" in alert
+    refusal.lift()
+    await click(world, ADA, message, "Retry")
+    await shows(world, message, "Applied")
+    await world.slack.until(lambda: len(alerts(world)) == 2)
+    assert "works again" in alerts(world)[1]
+
+
+async def test_change_that_the_service_rejects_is_sent_once(world):
+    refusal = fault(world, FaultKind.STATUS, "POST", status=400, message="not a phone number")
+    message = await asked(world, "add welcome +1")
+    await click(world, ADA, message, "Approve")
+    await shows(world, message, "It said: “not a phone number”.")
+    assert "Failed: nothing was changed" in message.all_text
+    assert refusal.struck == 1
+
+
+async def test_failure_says_one_thing_and_is_corrected_by_a_retry(world):
+    broken = fault(world, FaultKind.STATUS, "POST", status=503)
+    message = await asked(world, "add welcome +1")
+    await click(world, ADA, message, "Approve")
+    await shows(world, message, "Trying again in")
+    assert "few minutes" not in message.all_text
+    await shows(world, message, "Failed: nothing was changed.* The flow service is having problems")
+    await told(world, OTTO, "*Failed*, nothing was changed")
+    for text in (message.all_text, world.slack.workspace.dm(OTTO)[-1].all_text):
+        assert "few minutes" not in text
+        assert "after all" not in text
+    assert broken.struck == 3
+    thread = world.slack.workspace.thread
+    await world.slack.until(lambda: thread("C0APPROVALS", message.ts))
+    failure = thread("C0APPROVALS", message.ts)[-1]
+    assert "Nothing was changed. An approver can press Retry." in failure.all_text
+    broken.lift()
+    await click(world, ADA, message, "Retry")
+    await shows(world, failure, "It worked on retry (Ada Approver, ")
+    assert len(thread("C0APPROVALS", message.ts)) == 1
+
+
+async def test_nothing_else_is_sent_while_a_post_is_in_doubt(world, clock):
+    lost = fault(world, FaultKind.CUT, "POST", after_work=False, times=1)
+    first = await asked(world, "add welcome +1")
+    second = await asked(world, "add welcome +2")
+    await click(world, ADA, first, "Approve")
+    await shows(world, first, "Checking")
+    await click(world, ADA, second, "Approve")
+    await shows(world, second, "Updating the list")
+    clock.ahead = timedelta(seconds=40)
+    reads = len(world.services.state.calls)
+    await world.slack.until(lambda: len(world.services.state.calls) > reads + 1)
+    assert (lost.struck, posts(world)) == (1, [])
+    clock.ahead = timedelta(seconds=70)
+    await shows(world, first, "Applied")
+    await shows(world, second, "Applied")
+    assert posts(world) == [["+1", "+2"]]
+
+
+async def test_post_that_arrives_late_is_found_and_undoes_nothing(world, monkeypatch):
+    lost = fault(world, FaultKind.CUT, "POST", after_work=False, times=1)
+    first = await asked(world, "add welcome +1 for 1h")
+    second = await asked(world, "add welcome +2")
+    await click(world, ADA, first, "Approve")
+    await shows(world, first, "Checking")
+    await click(world, ADA, second, "Approve")
+    await shows(world, second, "Updating the list")
+    assert (lost.struck, posts(world)) == (1, [])
+    flow(world).identities[:] = ["+1"]
+    await shows(world, first, "Applied")
+    await shows(world, second, "Applied")
+    assert posts(world) == [["+1", "+2"]]
+
+
+async def test_every_end_of_a_request_is_announced(world, clock):
+    await applied(world, "add welcome +1 for 5h")
+    await applied(world, "add welcome +2 for 9h")
+    both = await applied(world, "remove welcome +1 +2")
+    await click(world, OTTO, both, "Undo")
+    await world.slack.until(lambda: len(world.slack.workspace.messages("C0APPROVALS")) == 4)
+    undo = world.slack.workspace.messages("C0APPROVALS")[-1]
+    await click(world, ADA, undo, "Approve")
+    await shows(world, undo, "Applied")
+    for hours, identity in ((4, "+1"), (8, "+2")):
+        clock.ahead = timedelta(hours=hours, minutes=1)
+        await told(world, OTTO, f"Access of `{identity}` to *welcome* ends")
+    announced = [one for one in world.slack.workspace.dm(OTTO) if "Access of" in one.all_text]
+    assert len(announced) == 2

@@ -1,0 +1,150 @@
+"""Every parser and regular expression takes time that grows with the text and no faster."""
+
+import contextlib
+import importlib
+import json
+import pkgutil
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
+from types import ModuleType
+
+import pytest
+
+import bot
+import handlers
+from bot.approvals.rules.durations import parse_duration
+from bot.approvals.rules.times import parse_when
+from bot.checks.parse import parse_gatehouse
+from bot.emailkey.parse import parse_emailkey
+from bot.errors import UsageError
+from bot.gateway.rules import requests as gateway
+from bot.gateway.rules.rights import GatewayRefusal
+from bot.organizations.parse import parse_orgs
+from bot.quotas.parse import parse_ratelimits
+from bot.settings.env_file import load_env_file
+from bot.settings.problems import SettingsError
+from bot.slack.messages import text
+from bot.slack.parse.words import read_words
+from bot.slack.server import _from_json, parse_qsl
+from bot.spelling import folded, skeleton, tidy_identity
+from bot.testusers.parse.command import parse_testusers
+from bot.testusers.parse.form import TypedForm, parse_form
+from bot.testusers.parse.identities import is_identity, phone_in
+from bot.testusers.parse.mentioned import mentioned_identities
+
+LENGTH, NOISE_SECONDS, MOST_GROWTH = 4096, 0.02, 3
+NOW = datetime(2026, 3, 2, 9, tzinfo=UTC)
+RUNS = [bytes([number]).decode("latin-1") for number in range(256)]
+REFUSALS = (UsageError, GatewayRefusal, SettingsError, ValueError, RecursionError)
+ROOTS = {"eu": "https://inventory.example.eu/inventory/v1"}
+
+
+def form(typed: str) -> object:
+    return parse_form(TypedForm("welcome", "add", typed, typed, "", "", typed), NOW)
+
+
+PARSERS: Mapping[str, Callable[[str], object]] = {
+    "gatehouse": parse_gatehouse,
+    "emailkey": parse_emailkey,
+    "orgs": parse_orgs,
+    "ratelimits": parse_ratelimits,
+    "testusers": parse_testusers,
+    "testusers add": lambda typed: parse_testusers(f"add welcome {typed}"),
+    "testusers because": lambda typed: parse_testusers(f"add welcome +1 because {typed}"),
+    "form": form,
+    "mentioned": mentioned_identities,
+    "words": read_words,
+    "words with commas": lambda typed: read_words(typed, commas=True),
+    "identity": is_identity,
+    "phone": phone_in,
+    "tidy": tidy_identity,
+    "folded": folded,
+    "skeleton": skeleton,
+    "duration": parse_duration,
+    "time": lambda typed: parse_when([typed]),
+    "escape": text.escape,
+    "sentence": text.sentence,
+    "JSON of Slack": _from_json,
+    "JSON of settings": json.loads,
+    "form of Slack": parse_qsl,
+    "gateway path": lambda typed: gateway.target_of(f"/eu/{typed}", ROOTS),
+    "gateway query": lambda typed: gateway.target_of(f"/eu/items?{typed}", ROOTS),
+    "gateway token": lambda typed: gateway.tokens_of([typed], f"/eu/x?{typed}", ["bearer"]),
+    "gateway headers": lambda typed: gateway.headers_to_send([("X", typed), ("Prefer", typed)]),
+    "gateway wait": lambda typed: gateway.seconds_to_wait([typed]),
+}
+
+
+def modules() -> Iterator[ModuleType]:
+    """Import every module of the bot."""
+    for package in (bot, handlers):
+        for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            if "migrations" not in found.name and not found.name.endswith("__main__"):
+                yield importlib.import_module(found.name)
+
+
+PATTERNS = {
+    f"{module.__name__}.{name}": value
+    for module in modules()
+    for name, value in vars(module).items()
+    if isinstance(value, re.Pattern)
+}
+
+
+def seconds(work: Callable[[], object]) -> float:
+    """Return the shortest of three times, of which the noise is out."""
+    times = []
+    for _ in range(3):
+        began = time.thread_time()
+        with contextlib.suppress(*REFUSALS):
+            work()
+        times.append(time.thread_time() - began)
+        if times[-1] < NOISE_SECONDS:
+            break
+    return min(times)
+
+
+def slow_runs(parse: Callable[[str], object]) -> list[str]:
+    """Return the first character of which a run twice as long takes three times as long."""
+    for run in RUNS:
+        twice = seconds(lambda run=run: parse(run * 2 * LENGTH))
+        if twice < NOISE_SECONDS:
+            continue
+        if twice > MOST_GROWTH * seconds(lambda run=run: parse(run * LENGTH)):
+            return [run]
+    return []
+
+
+@pytest.mark.parametrize("name", PARSERS)
+def test_parser_is_linear(name):
+    assert slow_runs(PARSERS[name]) == []
+
+
+def test_settings_file_is_read_in_linear_time(tmp_path):
+    path = tmp_path / "env"
+
+    def read(typed: str) -> None:
+        path.write_text(f"A={typed}\n", encoding="utf-8")
+        load_env_file({"GATEHOUSE_ENV_FILE": str(path)})
+
+    assert slow_runs(read) == []
+
+
+@pytest.mark.parametrize("name", PATTERNS)
+def test_regular_expression_is_linear(name):
+    pattern = PATTERNS[name]
+
+    def match(typed: str) -> None:
+        subject = typed.encode("latin-1") if isinstance(pattern.pattern, bytes) else typed
+        # Where a pattern searches, the parser above is what counts.
+        pattern.match(subject)
+        pattern.fullmatch(subject)
+
+    assert slow_runs(match) == []
+
+
+def test_measure_finds_what_is_quadratic():
+    quadratic = re.compile(r"\\+u00([0-9a-f]{2})")
+    assert slow_runs(lambda typed: [*quadratic.finditer(typed)]) == ["\\"]

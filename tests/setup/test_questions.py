@@ -1,0 +1,134 @@
+"""`gatehouse setup` in a terminal: twelve questions, secrets not shown, mistakes asked again."""
+
+import asyncio
+import os
+import pty
+import re
+import stat
+
+import pytest
+
+from sandbox.services.oauth_tokens import CLIENT_ID, CLIENT_SECRET
+from sandbox.services.state import EMAIL_KEY, FLOW_ACCOUNT_SID, FLOW_AUTH_TOKEN
+from tests.setup.test_answers import settings_in
+
+pytestmark = pytest.mark.slow
+PATIENCE_SECONDS = 60
+END_OF_INPUT = "\x04"
+
+
+class Terminal:
+    """A person at a terminal: waits for a question, types an answer."""
+
+    def __init__(self, place):
+        self.place, self.shown, self._seen = place, "", 0
+        self._master, self._slave = pty.openpty()
+        self._came = asyncio.Event()
+
+    async def __aenter__(self):
+        asyncio.get_running_loop().add_reader(self._master, self._read)
+        place = self.place
+        self.process = await asyncio.create_subprocess_exec(
+            *place.program,
+            *("setup", "--out", str(place.out)),
+            env={
+                "PATH": os.environ["PATH"],
+                "SLACK_API_URL": place.slack.api_url,
+                "DATABASE_URL": f"sqlite:///{place.folder}/gatehouse.db",
+            },
+            stdin=self._slave,
+            stdout=self._slave,
+            stderr=self._slave,
+            start_new_session=True,
+        )
+        return self
+
+    async def __aexit__(self, *_):
+        asyncio.get_running_loop().remove_reader(self._master)
+        if self.process.returncode is None:
+            self.process.kill()
+            await self.process.wait()
+        os.close(self._master)
+        os.close(self._slave)
+
+    def _read(self):
+        self.shown += os.read(self._master, 65536).decode()
+        self._came.set()
+
+    async def until(self, words):
+        """Wait until the words are there, after what was waited for before."""
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while (at := self.shown.find(words, self._seen)) < 0:
+                self._came.clear()
+                await self._came.wait()
+        self._seen = at + len(words)
+
+    async def answer(self, question, *answers):
+        for text in answers:
+            await self.until(question)
+            await self.until(": ")
+            self.type(text)
+
+    def type(self, text):
+        os.write(self._master, f"{text}\n".encode())
+
+
+async def test_a_person_at_a_terminal_gets_a_checked_file(place):
+    url, token_url = place.services.url, place.services.token_url
+    base_url = f"{url}/{{data_center}}/inventory/v1"
+    client = f"{CLIENT_ID} {CLIENT_SECRET}"
+    async with Terminal(place) as terminal:
+        for question, *answers in (
+            ("(1 of 12)", "http://bot.example.com", "https://bot.example.com"),
+            ("(2 of 12)", "xoxb-wrong sandbox-signing-secret", "xoxb-sandbox"),
+            ("(3 of 12)", "#alerts #aprovals", ""),
+            ("(4 of 12)", "@ada approvers"),
+            ("(5 of 12)", "@oto", "@otto"),
+            ("(6 of 12)", "@adam"),
+            ("(7 of 12)", f"zoho {base_url} {token_url} uk", f"zoho {base_url} {token_url} eu"),
+            ("(8 of 12)", f"{client} demo-code-old", f"{client} demo-code-eu"),
+            ("(9 of 12)", "1"),
+            ("(10 of 12)", f"twilio {url} {FLOW_ACCOUNT_SID} {FLOW_AUTH_TOKEN}"),
+            ("(11 of 12)", "7", ""),
+            ("(12 of 12)", f"sendgrid {url} {EMAIL_KEY}"),
+        ):
+            await terminal.answer(question, *answers)
+        await terminal.until("All is well.")
+        assert await terminal.process.wait() == 0
+    shown = terminal.shown
+    assert max(map(int, re.findall(r"\((\d+) of 12\)", shown))) == 12
+    for mistake in (
+        "Slack calls https:// addresses only",
+        "refuses slack_bot_token (invalid_auth)",
+        "Did you mean #approvals?",
+        "Did you mean @otto?",
+        "Name data centers",
+        "code was refused (invalid_code)",
+        "Numbers from 1 to 2",
+    ):
+        assert mistake in shown
+    secrets = ("sandbox-signing-secret", "xoxb-", CLIENT_SECRET, "demo-code-eu", EMAIL_KEY)
+    typed = shown.replace("(xoxb-…)", "")
+    assert not [secret for secret in secrets if secret in typed]
+    settings = settings_in(place)
+    assert settings.flow_aliases.keys() == {"welcome-call", "survey"}
+    assert settings.inventory_data_centers["eu"].organization_id
+    assert stat.S_IMODE(place.out.stat().st_mode) == 0o600
+
+
+async def test_the_end_of_the_input_writes_nothing(place):
+    async with Terminal(place) as terminal:
+        await terminal.answer("(1 of 12)", END_OF_INPUT)
+        await terminal.until("was not written")
+        assert await terminal.process.wait() == 2
+    assert "Traceback" not in terminal.shown
+    assert not place.out.exists()
+
+
+async def test_a_file_is_replaced_only_after_yes(place):
+    place.out.write_text("OLD=1\n", encoding="utf-8")
+    async with Terminal(place) as terminal:
+        await terminal.until("[y/N] ")
+        terminal.type("n")
+        assert await terminal.process.wait() == 2
+    assert place.out.read_text(encoding="utf-8") == "OLD=1\n"

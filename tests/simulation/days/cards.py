@@ -1,0 +1,88 @@
+"""What a card says, held against what is stored."""
+
+import re
+from collections.abc import Collection, Iterator, Mapping
+from datetime import datetime
+
+from bot.approvals.rules.approval import State
+from bot.slack.messages import ids, text
+from bot.slack.messages.message import Message
+from bot.testusers.rules.requests import Grant, Request
+
+MARKS = {
+    State.PENDING: (":hourglass:",),
+    State.SCHEDULED: (":calendar:",),
+    State.APPLYING: (":gear:",),
+    State.APPLIED: (":white_check_mark:", ":warning:"),
+    State.FAILED: (":x:", ":grey_question:"),
+    State.DENIED: (":no_entry:",),
+    State.CANCELLED: (":wastebasket:",),
+    State.EXPIRED: (":alarm_clock:",),
+}
+BUTTONS = {ids.TESTUSERS_APPROVE: State.PENDING, ids.TESTUSERS_RETRY: State.FAILED}
+NONE_MISSING = re.compile(r"(?<!\d)(?:0|-\d+) more needed|(?<!\d)0 approvals")
+OVERDUE = "*Expired but not removed yet:*"
+
+
+def words(message: Message) -> list[str]:
+    """All that stands in a message, each text on its own."""
+    return list(_texts([message.text, *message.slack_blocks]))
+
+
+def _texts(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        yield from _texts(list(value.values()))
+    elif isinstance(value, list | tuple):
+        for one in value:
+            yield from _texts(one)
+
+
+def wrong_card(
+    card: Message, request: Request, granted: Collection[Grant], at: datetime
+) -> Iterator[str]:
+    """What a card says that is not so; `granted` are the grants of its flow."""
+    texts = words(card)
+    said = "\n".join(texts)
+    if not any(mark in said for mark in MARKS[request.state]):
+        yield f"it is {request.state}"
+    if NONE_MISSING.search(said):
+        yield "none is missing"
+    mine = [one for one in granted if one.request_id == request.id]
+    yield from _wrong_people(said, request, {one.identity for one in mine})
+    yield from (
+        f"{one.identity} goes at {one.ends_at}"
+        for one in mine
+        if one.ends_at and text.time(one.ends_at) not in said
+    )
+    if OVERDUE in said and not any(one.ends_at and one.ends_at <= at for one in mine):
+        yield "nobody's time is over"
+    for button, state in BUTTONS.items():
+        is_offered = request.state is state and not request.progress.undone_by
+        if (button in texts) is not is_offered:
+            yield f"{button} is {'' if is_offered else 'not '}to be offered"
+
+
+def _wrong_people(said: str, request: Request, mine: Collection[str]) -> Iterator[str]:
+    """Who was let in by it either is, or the card says why not."""
+    replaced = re.search(r"\*Replaced by a later request:\* (.*)", said)
+    over = set(re.findall(r"\*Access ended:\* `(.+?)`", said))
+    over |= set(re.findall(r"`(.+?)`", replaced[1])) if replaced else set()
+    for who in mine:
+        if who in over or "*Undone*" in said:
+            yield f"{who} has access by it"
+    for who in _let_in(request):
+        if who not in mine and who not in over and "*Undone*" not in said:
+            yield f"{who} has no access by it any more"
+    for who in set(mine) - _let_in(request):
+        yield f"{who} has access, and it is {request.state}"
+
+
+def _let_in(request: Request) -> set[str]:
+    """Whom a request has let in, whatever came after."""
+    if request.state is State.APPLIED:
+        respelled = request.progress.respelled
+        return {respelled.get(one, one) for one in request.requested.change.additions}
+    part = request.progress.part
+    return set(part.change.additions) if part else set()

@@ -1,1 +1,0 @@
-"""Small models of what docs/protocol.md says, searched through state by state."""

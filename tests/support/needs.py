@@ -1,0 +1,79 @@
+"""Programs and services that a test needs: without them it is skipped, with a way to get them."""
+
+import os
+import shutil
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+
+POSTGRESQL, PACKAGE_INDEX, ROOT_USER = "PostgreSQL", "a package index", "root"
+HOW = {
+    POSTGRESQL: "apt-get install postgresql, or set TEST_DATABASE_URL to a server for tests",
+    PACKAGE_INDEX: "connect to the network that `make setup` used",
+    ROOT_USER: "run as root, to mount a small disk",
+    "bash": "apt-get install bash",
+    "caddy": "apt-get install caddy",
+    "chromium": "apt-get install chromium",
+    "curl": "apt-get install curl",
+    "git": "apt-get install git",
+    "make": "apt-get install make",
+    "nginx": "apt-get install nginx",
+    "pgbouncer": "apt-get install pgbouncer",
+    "promtool": "apt-get install prometheus",
+    "psql": "apt-get install postgresql-client",
+    "systemd-analyze": "apt-get install systemd",
+}
+SKIPPED = "Skipped: "
+
+
+def find_program(name: str) -> str | None:
+    """Return the path of a program; Debian keeps some where only root or PostgreSQL looks."""
+    kept = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"))
+    if kept:
+        return str(kept[-1])
+    return shutil.which(name) or shutil.which(name, path="/usr/sbin")
+
+
+def needs(*names: str) -> str:
+    """Return the path of the first of these programs; skip the test without all of them."""
+    paths = [find_program(name) or lacks(name) for name in names]
+    return paths[0]
+
+
+def needs_package_index() -> None:
+    """Skip the test where no package can be downloaded."""
+    if not _has_package_index():
+        lacks(PACKAGE_INDEX)
+
+
+def lacks(name: str) -> NoReturn:
+    """Skip the test; in CI, which has everything, fail."""
+    if os.environ.get("CI"):
+        pytest.fail(f"CI needs {name}: {HOW[name]}")
+    pytest.skip(f"needs {name} ({HOW[name]})")
+
+
+@cache
+def _has_package_index() -> bool:
+    # A small package of the lock.
+    pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--retries=0", "--timeout=5")
+    asked = subprocess.run(
+        [*pip, "install", "--quiet", "--dry-run", "--no-deps", "--ignore-installed", "iniconfig"],
+        capture_output=True,
+        check=False,
+        timeout=60,
+    )
+    return asked.returncode == 0
+
+
+def skipped_lines(reasons: list[str]) -> list[str]:
+    """Return a line for each reason, the most frequent first."""
+    counted = {reason: reasons.count(reason) for reason in sorted(set(reasons))}
+    return [
+        f"{count:5} {reason.removeprefix(SKIPPED)}"
+        for reason, count in sorted(counted.items(), key=lambda item: -item[1])
+    ]

@@ -1,0 +1,111 @@
+"""Slack and the three vendors stood in for, and the answers that are right for them."""
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from sandbox.services.oauth_tokens import CLIENT_ID, CLIENT_SECRET, self_client_code
+from sandbox.services.running import RunningServices, running_services
+from sandbox.services.state import (
+    EMAIL_KEY,
+    FLOW_ACCOUNT_SID,
+    FLOW_AUTH_TOKEN,
+    SURVEY_FLOW,
+    WELCOME_FLOW,
+    ServicesState,
+)
+from sandbox.slack.server import RunningSlack, running_slack
+
+
+@dataclass
+class Place:
+    """A folder in which setup runs, with everything that it calls."""
+
+    slack: RunningSlack
+    services: RunningServices
+    folder: Path
+    answers: dict[str, Any]
+    program: tuple[str | Path, ...] = (sys.executable, "-m", "bot")
+    environment: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def out(self) -> Path:
+        return self.folder / "gatehouse.env"
+
+    def set(self, path: str, value: object) -> None:
+        """Change an answer; `path` has its keys, separated by slashes."""
+        answers, (*keys, last) = self.answers, path.split("/")
+        for key in keys:
+            answers = answers[key]
+        answers[last] = value
+
+    async def set_up(self) -> tuple[int, str]:
+        """Run setup on the answers; return the exit status and what was printed."""
+        file = self.folder / "answers.json"
+        file.write_text(json.dumps(self.answers), encoding="utf-8")
+        return await self.run("setup", "--answers", str(file), "--out", str(self.out))
+
+    async def run(self, *arguments: str, **environment: str) -> tuple[int, str]:
+        process = await asyncio.create_subprocess_exec(
+            *self.program,
+            *arguments,
+            cwd=self.folder if len(self.program) == 1 else None,
+            env={
+                "PATH": os.environ["PATH"],
+                "SLACK_API_URL": self.slack.api_url,
+                "DATABASE_URL": f"sqlite:///{self.folder}/gatehouse.db",
+                **self.environment,
+                **environment,
+            },
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+        )
+        said, _ = await process.communicate()
+        return process.returncode or 0, said.decode()
+
+
+def right_answers(services: RunningServices) -> dict[str, Any]:
+    """The answers for the stand-ins as they start."""
+    client = {"client_id": CLIENT_ID, "client_secret": CLIENT_SECRET}
+    return {
+        "slack_bot_token": "xoxb-sandbox",
+        "slack_signing_secret": "sandbox-signing-secret",
+        "url": "https://bot.example.com",
+        "alerts_channel": "#alerts",
+        "approvals_channel": "#approvals",
+        "viewers": ["*"],
+        "operators": ["@otto"],
+        "approvers": ["@Ada Approver", "approvers"],
+        "admins": ["U0ADMIN"],
+        "inventory": {
+            "vendor": "zoho",
+            "base_url": services.url + "/{data_center}/inventory/v1",
+            "token_url": services.token_url,
+            "data_centers": {"eu": {**client, "code": self_client_code("eu")}},
+        },
+        "flow": {
+            "vendor": "twilio",
+            "base_url": services.url,
+            "account_sid": FLOW_ACCOUNT_SID,
+            "auth_token": FLOW_AUTH_TOKEN,
+            "aliases": {"welcome": WELCOME_FLOW, "survey": SURVEY_FLOW},
+        },
+        "email": {"vendor": "sendgrid", "base_url": services.url, "api_key": EMAIL_KEY},
+    }
+
+
+@asynccontextmanager
+async def running_place(folder: Path, *program: str | Path) -> AsyncIterator[Place]:
+    """The stand-ins, running, with a folder in which setup is run by `program`."""
+    state = ServicesState()
+    state.behave_as_vendors()
+    async with running_services(state) as services, running_slack() as slack:
+        place = Place(slack, services, folder, right_answers(services))
+        place.program = program or place.program
+        yield place
