@@ -13,9 +13,8 @@ from yarl import URL
 
 from bench.figures import Figure
 from bot.organizations.client import organizations_in
-from bot.organizations.messages.orgs import OrgsPage, listing
-from bot.organizations.rules.directory import DataCenterReport, Directory, Listing
-from bot.organizations.rules.organization import Organization
+from bot.organizations.messages import OrgsPage, listing
+from bot.organizations.rules import DataCenterReport, Directory, Listing, Organization
 from bot.services.calls import Answer, ServiceCall
 from sandbox.services.organizations import DataCenter, many_organizations
 

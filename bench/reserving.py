@@ -13,12 +13,12 @@ from collections.abc import Awaitable, Callable
 from sqlalchemy import Column, Integer, MetaData, Table
 
 from bot.ops.clock import SystemClock
-from bot.organizations.rules.organization import OrganizationKey
+from bot.organizations.rules import OrganizationKey
 from bot.quotas.guard import Guard
 from bot.quotas.incidents import Incidents
 from bot.quotas.rules.plans import Plan
 from bot.quotas.rules.quota import Terms
-from bot.services.rules.calls import CallCause
+from bot.services.calls import CallCause
 from bot.store.engine import Database
 from bot.tasks import Tasks
 

@@ -179,7 +179,7 @@ def _manifest(options: argparse.Namespace) -> int:
 
 
 def _gateway_token(_options: argparse.Namespace) -> int:
-    from bot.gateway.token import new_token, token_lines
+    from bot.gateway.rules import new_token, token_lines
 
     print(token_lines(new_token()))
     return 0

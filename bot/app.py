@@ -18,7 +18,7 @@ from bot.checks.health_watch import HealthWatch
 from bot.checks.rules.status import Counted
 from bot.checks.status import Count, StatusReport
 from bot.configured import email_client, flow_client, inventory_access, quota_terms, redactor_of
-from bot.emailkey.workflow import EmailKey
+from bot.emailkey import EmailKey
 from bot.home.publishing import Home, HomeSetup
 from bot.metrics import Metrics
 from bot.ops.clock import Clock, SystemClock

@@ -2,12 +2,11 @@
 
 from yarl import URL
 
-from bot.emailkey.client import BASIC_USER, EmailClient
+from bot.emailkey import BASIC_USER, EmailClient
 from bot.ops.clock import Clock
 from bot.ops.redaction import Redactor
 from bot.organizations.client import DataCenterAccess
-from bot.organizations.rules.data_centers import root_of
-from bot.organizations.rules.organization import OrganizationKey
+from bot.organizations.rules import OrganizationKey, root_of
 from bot.quotas.rules.plans import MINUTE_OF_ONE_PERSON, NO_RESERVE, Plan, Reserve
 from bot.quotas.rules.quota import Terms
 from bot.services.credentials import Credential, HeaderToken, QueryToken
@@ -65,7 +64,7 @@ def _credential(
     template = settings.inventory_auth_header
     if center.oauth is not None:
         # Loaded only for tokens that expire.
-        from bot.services.oauth import OAuthCredential, OAuthGrant
+        from bot.services.credentials import OAuthCredential, OAuthGrant
 
         grant = OAuthGrant(
             client_id=center.oauth.client_id,

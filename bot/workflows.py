@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 from bot.audit.reading import AuditReading
 from bot.checks.status import StatusReport
-from bot.emailkey.workflow import EmailKey
+from bot.emailkey import EmailKey
 from bot.home.publishing import Home
 from bot.organizations.directory import OrganizationDirectory
 from bot.quotas.alerts import Alerts

@@ -3,9 +3,9 @@
 import re
 from functools import partial
 
+from bot import emailkey
 from bot.commands import EMAILKEY
-from bot.emailkey import messages as emailkey
-from bot.emailkey.parse import EmailKeyRequest, parse_emailkey
+from bot.emailkey import EmailKeyRequest, parse_emailkey
 from bot.permissions import Permission
 from bot.slack.messages import help as help_ui
 from bot.slack.messages import ids, paging

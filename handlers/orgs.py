@@ -5,12 +5,12 @@ from functools import partial
 
 from bot.commands import ORGS
 from bot.errors import Ambiguous, NotFound
+from bot.organizations import messages as orgs
 from bot.organizations.directory import REFRESH
-from bot.organizations.messages import orgs
 from bot.organizations.parse import OrgsRequest, parse_orgs
-from bot.organizations.rules.directory import Directory
+from bot.organizations.rules import Directory
 from bot.permissions import Permission
-from bot.services.rules.calls import CallCause
+from bot.services.calls import CallCause
 from bot.slack.messages import help as help_ui
 from bot.slack.messages import ids, replies
 from bot.slack.messages.message import Message

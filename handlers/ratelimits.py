@@ -5,7 +5,7 @@ from functools import partial
 
 from bot.commands import RATELIMITS
 from bot.errors import Ambiguous, NotFound
-from bot.organizations.rules.organization import OrganizationKey
+from bot.organizations.rules import OrganizationKey
 from bot.permissions import Permission
 from bot.quotas.messages import ratelimit_detail, ratelimits
 from bot.quotas.parse import RatelimitsRequest, parse_ratelimits

@@ -7,7 +7,7 @@ from http import HTTPStatus
 from aiohttp import web
 
 from bot.errors import DatabaseUnavailable, GatehouseError, OrganizationBlocked, QuotaExhausted
-from bot.gateway.rules.rights import GatewayRefusal
+from bot.gateway.rules import GatewayRefusal
 from bot.gateway.turns import Stopping
 from bot.quotas.rules.blocks import BlockCode
 from bot.services.errors import ServiceTimeout, ServiceUnreachable

@@ -13,7 +13,7 @@ from http import HTTPStatus
 
 from aiohttp import ClientError, web
 
-from bot.gateway.rules.rights import GatewayRefusal, malformed
+from bot.gateway.rules import GatewayRefusal, malformed
 
 MOST_BYTES = 10 * 1024 * 1024
 IN_MEMORY_BYTES = 256 * 1024

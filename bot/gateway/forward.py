@@ -24,16 +24,15 @@ from bot.gateway.bodies import (
     PassedAnswer,
     Spool,
 )
-from bot.gateway.rules.requests import passed_headers
+from bot.gateway.rules import passed_headers
 from bot.gateway.turns import ClientGone, Turns, Wait
 from bot.ops.clock import Clock
 from bot.ops.redaction import Redactor
-from bot.organizations.client import DataCenterAccess
-from bot.organizations.quota_guard import CallPermit
-from bot.organizations.rules.organization import OrganizationKey
+from bot.organizations.client import CallPermit, DataCenterAccess
+from bot.organizations.rules import OrganizationKey
 from bot.quotas.guard import Guard
 from bot.quotas.rules.blocks import BlockCode, pause_seconds
-from bot.services.calls import Observed, Observer, ServiceCall
+from bot.services.calls import Observed, Observer, ReportedLimits, ServiceCall
 from bot.services.credentials import Signed
 from bot.services.errors import CredentialsRefused, RateLimited, ServiceError, ServiceUnreachable
 from bot.services.failures import (
@@ -44,7 +43,6 @@ from bot.services.failures import (
     too_large,
 )
 from bot.services.http import CONNECT_SECONDS, TOTAL_SECONDS, checked, send_once
-from bot.services.rules.reported import ReportedLimits
 from bot.tasks import Tasks
 
 log = structlog.get_logger(__name__)

@@ -16,24 +16,22 @@ from bot.errors import GatehouseError
 from bot.gateway import answers
 from bot.gateway.bodies import MOST_BYTES, Spool, read_body, too_large
 from bot.gateway.forward import Forwarder, GatewayCall, Seen
-from bot.gateway.rules.requests import (
+from bot.gateway.rules import (
     ORGANIZATION,
+    GatewayClient,
     Target,
+    client_of,
+    forbidden,
     headers_to_send,
+    malformed,
     seconds_to_wait,
     target_of,
     tokens_of,
-)
-from bot.gateway.rules.rights import (
-    GatewayClient,
-    client_of,
-    forbidden,
-    malformed,
     unauthorized,
 )
 from bot.gateway.turns import Stopping, Turns
 from bot.ops.redaction import Redactor
-from bot.organizations.rules.organization import OrganizationKey
+from bot.organizations.rules import OrganizationKey
 from bot.store.engine import Transaction
 
 log = structlog.get_logger(__name__)

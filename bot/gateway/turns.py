@@ -20,14 +20,14 @@ from cachetools import LRUCache
 from bot.errors import GatehouseError
 from bot.ops.clock import Clock
 from bot.ops.watchdog import Watchdog
-from bot.organizations.quota_guard import CallPermit
-from bot.organizations.rules.organization import OrganizationKey
+from bot.organizations.client import CallPermit
+from bot.organizations.rules import OrganizationKey
 from bot.quotas.declines import as_error
 from bot.quotas.guard import Guard
 from bot.quotas.rules.quota import Blocked, Full, LimitKind, Scope
 from bot.quotas.store import quota_use
 from bot.quotas.store.ledger import NotNow, Reservation
-from bot.services.rules.calls import GATEWAY, CallCause
+from bot.services.calls import GATEWAY, CallCause
 from bot.store.engine import Database
 from bot.tasks import Tasks
 

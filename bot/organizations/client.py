@@ -1,24 +1,55 @@
 """The inventory service: lists each data center's organizations, with a grant for each call."""
 
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
+from typing import Protocol
 
 from pydantic import BaseModel, ConfigDict
 from yarl import URL
 
 from bot.errors import NotConfigured
-from bot.organizations.quota_guard import CallPermit, QuotaGuard
-from bot.organizations.rules.organization import Organization, OrganizationKey
-from bot.services.calls import Answer, Attempt, ServiceCall
+from bot.organizations.rules import Organization, OrganizationKey
+from bot.services.calls import Answer, Attempt, CallCause, ReportedLimits, ServiceCall
 from bot.services.credentials import Credential, Signed
 from bot.services.errors import CredentialsRefused, RateLimited
 from bot.services.failures import json_of, model_of, refused_by_code
 from bot.services.http import ServiceHttp
-from bot.services.rules.calls import CallCause
-from bot.services.rules.reported import ReportedLimits
+
+
+class CallPermit(Protocol):
+    """A granted attempt, used as `async with guard.call(key, cause) as permit`.
+
+    Leaving the context without `responded()` means that no answer arrived. Leaving it without an
+    error means that the call passed, so the organization is not blocked.
+    """
+
+    def may_send(self) -> bool:
+        """Return True if the request may be sent now; a permit is valid for a limited time."""
+
+    async def responded(self) -> None:
+        """Record that the response headers arrived: the service has counted the call."""
+
+    async def reported(self, limits: ReportedLimits) -> None:
+        """Record the limits in the headers of the answer."""
+
+    async def refused(self, error: RateLimited) -> None:
+        """Record a 429."""
+
+
+class QuotaGuard(Protocol):
+    """Decides, before anything is sent, if a call may be made."""
+
+    def call(
+        self, key: OrganizationKey, cause: CallCause
+    ) -> AbstractAsyncContextManager[CallPermit]:
+        """Grant one attempt at one call; each retry needs its own.
+
+        Raises on entering: QuotaExhausted, OrganizationBlocked, DatabaseUnavailable.
+        """
+
 
 LISTING_SCOPE = "ServiceInventory.settings.READ"
 ADVICE: Mapping[int, str] = {

@@ -14,11 +14,17 @@ from bot.errors import DatabaseUnavailable, GatehouseError, NotConfigured, NotFo
 from bot.ops.clock import Clock
 from bot.organizations import listings
 from bot.organizations.listings import Version
-from bot.organizations.rules.directory import DataCenterReport, Directory, Listing, Place
-from bot.organizations.rules.organization import Organization, OrganizationKey
+from bot.organizations.rules import (
+    DataCenterReport,
+    Directory,
+    Listing,
+    Organization,
+    OrganizationKey,
+    Place,
+)
+from bot.services.calls import CallCause
 from bot.services.errors import RateLimited, ServiceError, ServiceRefused
 from bot.services.lane import RecentFailures
-from bot.services.rules.calls import CallCause
 from bot.single_flight import SingleFlight
 from bot.store.engine import Database, Transaction
 

@@ -10,8 +10,7 @@ from typing import Any
 from pydantic import TypeAdapter
 from sqlalchemy import Select, Text, cast, select, update
 
-from bot.organizations.rules.directory import Listing
-from bot.organizations.rules.organization import Organization
+from bot.organizations.rules import Listing, Organization
 from bot.store.engine import Transaction
 from bot.store.inserts import insert_into
 from bot.store.tables import listings

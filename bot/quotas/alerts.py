@@ -5,15 +5,15 @@ from datetime import UTC, datetime
 
 from bot.errors import NotConfigured, NotFound, OrganizationBlocked, QuotaExhausted
 from bot.organizations.directory import InventoryListings, OrganizationDirectory
-from bot.organizations.rules.organization import OrganizationKey
+from bot.organizations.rules import OrganizationKey
 from bot.permissions import Person
 from bot.quotas.incidents import MUTE_SECONDS, Incidents, card_message, mute_job, probe_job
 from bot.quotas.messages import incidents as ui
 from bot.quotas.rules.incidents import Incident
 from bot.quotas.store import incidents
 from bot.quotas.store import ledger as quotas
+from bot.services.calls import PROBE, CallCause
 from bot.services.errors import CredentialsRefused, PermissionMissing, ServiceError, ServiceRefused
-from bot.services.rules.calls import PROBE, CallCause
 from bot.slack.sender import CardNow, Note
 from bot.store import outbox
 from bot.store.audit import AuditStore

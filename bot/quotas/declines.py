@@ -4,7 +4,7 @@ import math
 from datetime import UTC, datetime
 
 from bot.errors import OrganizationBlocked, QuotaError, QuotaExhausted
-from bot.organizations.rules.organization import OrganizationKey
+from bot.organizations.rules import OrganizationKey
 from bot.quotas.rules.quota import Blocked, Full, LimitKind, Scope
 from bot.quotas.store.ledger import NotNow
 from bot.slack.messages import text

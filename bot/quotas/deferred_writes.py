@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from bot.errors import DatabaseUnavailable
 from bot.ops.clock import Clock
-from bot.organizations.rules.organization import OrganizationKey
+from bot.organizations.rules import OrganizationKey
 from bot.tasks import Tasks
 
 TRY_AGAIN_SECONDS = 1.0

@@ -17,7 +17,7 @@ import structlog
 
 from bot.errors import DatabaseUnavailable, QuotaError
 from bot.ops.clock import Clock
-from bot.organizations.rules.organization import OrganizationKey
+from bot.organizations.rules import OrganizationKey
 from bot.quotas.declines import as_error
 from bot.quotas.deferred_writes import DeferredWrites
 from bot.quotas.incidents import Incidents, Refusal
@@ -27,6 +27,7 @@ from bot.quotas.rules.quota import GRACE_SECONDS, Full, LimitKind, Terms
 from bot.quotas.store import accounts
 from bot.quotas.store import ledger as quotas
 from bot.quotas.store.ledger import CallRequest, NotNow, Reservation
+from bot.services.calls import PROBE, CallCause, ReportedLimits
 from bot.services.errors import (
     RateLimited,
     ResponseTooLarge,
@@ -34,8 +35,6 @@ from bot.services.errors import (
     ServiceTimeout,
     ServiceUnreachable,
 )
-from bot.services.rules.calls import PROBE, CallCause
-from bot.services.rules.reported import ReportedLimits
 from bot.store.engine import Database, Transaction
 from bot.tasks import Tasks
 

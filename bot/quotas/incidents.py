@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from bot.organizations.rules.organization import OrganizationKey
+from bot.organizations.rules import OrganizationKey
 from bot.quotas.rules.blocks import BlockCode, Blocks
 from bot.quotas.rules.days import limit_in_message
 from bot.quotas.rules.incidents import IncidentDetail

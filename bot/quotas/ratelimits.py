@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 from bot.errors import Ambiguous, DatabaseUnavailable, NotFound, OrganizationBlocked
 from bot.ops.clock import Clock
 from bot.organizations.directory import NO_LONGER_LISTED, InventoryListings, OrganizationDirectory
-from bot.organizations.rules.directory import Directory, Place
-from bot.organizations.rules.organization import OrganizationKey
+from bot.organizations.rules import Directory, OrganizationKey, Place
 from bot.paging import page_count
 from bot.permissions import Person
 from bot.quotas.incidents import bring_forward
@@ -33,8 +32,8 @@ from bot.quotas.standings import Standings
 from bot.quotas.store import accounts, quota_use
 from bot.quotas.store import ledger as quotas
 from bot.quotas.store.accounts import Account
+from bot.services.calls import CHECK, CallCause, client_named
 from bot.services.errors import RateLimited
-from bot.services.rules.calls import CHECK, CallCause, client_named
 from bot.slack.people import People
 from bot.store.audit import AuditStore
 from bot.store.audit_entry import AuditEntry

@@ -12,8 +12,7 @@ from cachetools import LRUCache
 from bot.ops.clock import Clock
 from bot.ops.portions import in_portions, with_pauses
 from bot.organizations.directory import OrganizationDirectory
-from bot.organizations.rules.directory import Directory
-from bot.organizations.rules.organization import OrganizationKey
+from bot.organizations.rules import Directory, OrganizationKey
 from bot.quotas.rules.quota import Terms
 from bot.quotas.rules.standing import Ranked, Ranking, RankingBuilder, Standing
 from bot.quotas.store import quota_use

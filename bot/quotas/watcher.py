@@ -12,14 +12,14 @@ from bot.errors import GatehouseError, QuotaExhausted
 from bot.ops.clock import Clock
 from bot.ops.portions import with_pauses
 from bot.organizations.directory import InventoryListings, OrganizationDirectory
-from bot.organizations.rules.organization import OrganizationKey
+from bot.organizations.rules import OrganizationKey
 from bot.quotas.rules.plans import limits_of
 from bot.quotas.rules.quota import Terms
 from bot.quotas.rules.watching import LEAST_PAUSE_SECONDS, Watched, next_check, next_turn_at, pauses
 from bot.quotas.store import ledger as quotas
 from bot.quotas.store import quota_use
+from bot.services.calls import WATCH, CallCause
 from bot.services.errors import ServiceFailed, ServiceTimeout, ServiceUnreachable
-from bot.services.rules.calls import WATCH, CallCause
 from bot.store import jobs
 from bot.store.engine import Database, Transaction
 from bot.store.job_loop import Lease

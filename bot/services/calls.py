@@ -1,9 +1,9 @@
-"""A service call and its answer, as values that never print a credential."""
+"""A service call, its cause, and its answer, as values that never print a credential."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Literal, Protocol, Self
 
 from yarl import URL
 
@@ -105,3 +105,74 @@ def unguarded(
 ) -> AbstractAsyncContextManager[Attempt]:
     """The `OpenAttempt` of services without a quota."""
     return nullcontext(Unguarded(may_send))
+
+
+# The kinds of call that the guard and the charts distinguish.
+PROBE = "probe"
+WATCH = "watch"
+CHECK = "check"
+GATEWAY = "gateway"
+# The prefix of clients in the ledger of calls, which names people by their Slack ids.
+_CALLER = "client:"
+
+
+def caller_of(client: str) -> str:
+    """Return a client's name in the ledger."""
+    return _CALLER + client
+
+
+def client_named(caller: str | None) -> str | None:
+    """Return the client behind a ledger name; None for a person or the bot itself."""
+    if caller is None or not caller.startswith(_CALLER):
+        return None
+    return caller.removeprefix(_CALLER)
+
+
+@dataclass(frozen=True, slots=True)
+class CallCause:
+    """The reason for a call.
+
+    `kind` is a short word for charts (`list`, `refresh`, `check`, `watch`, `probe`, `gateway`).
+    Background calls wait until there is room and leave some to people. `client` is the gateway
+    client that the call is for.
+    """
+
+    kind: str
+    slack_user_id: str | None = None
+    background: bool = False
+    client: str | None = None
+
+    @property
+    def caller(self) -> str:
+        """The caller's name in the ledger; empty for the bot itself."""
+        return caller_of(self.client) if self.client else self.slack_user_id or ""
+
+    @property
+    def is_for_people(self) -> bool:
+        """True if a person waits for the answer: only then are failed calls retried."""
+        return not self.background and self.kind != PROBE
+
+
+# No limit has more digits; longer texts are ignored.
+MOST_DIGITS = 9
+
+
+@dataclass(frozen=True, slots=True)
+class ReportedLimits:
+    """The numbers as sent; callers check that they are plausible.
+
+    The specification doesn't mention these headers; deployments were seen to send them for the day
+    (`X-Rate-Limit-Limit`, `-Remaining`, `-Reset`), and to send zeros where they mean nothing.
+    """
+
+    limit: int
+    remaining: int
+    reset_seconds: int
+
+    @classmethod
+    def from_headers(cls, headers: Mapping[str, str]) -> Self | None:
+        """Return None unless all three are present and integers. `headers` ignores case."""
+        sent = [headers.get(f"X-Rate-Limit-{name}", "") for name in ("Limit", "Remaining", "Reset")]
+        if not all(text.isascii() and text.isdigit() and len(text) <= MOST_DIGITS for text in sent):
+            return None
+        return cls(*map(int, sent))

@@ -1,11 +1,25 @@
-"""The ways to put a credential into a request."""
+"""The ways to put a credential into a request, and access tokens that renew themselves."""
 
+import asyncio
 import base64
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Protocol
 
-from pydantic import SecretStr
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
+from yarl import URL
+
+from bot.ops.clock import Clock
+from bot.services.calls import Answer, ServiceCall
+from bot.services.errors import (
+    CredentialsRefused,
+    RotatingRefreshToken,
+    ServiceError,
+    ServiceRefused,
+)
+from bot.services.failures import json_of, plain_words, wrong_form
+from bot.services.http import ServiceHttp
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,3 +85,218 @@ def basic(user: str, password: SecretStr) -> Mapping[str, str]:
 def bearer(token: SecretStr) -> Mapping[str, str]:
     """Bearer (RFC 6750)."""
     return {"Authorization": f"Bearer {token.get_secret_value()}"}
+
+
+# Renewed this long before expiry, or halfway through a short lifetime.
+MARGIN_SECONDS = 60.0
+# The pause after a failed renewal: a hanging token address takes long to fail, and a 429 would
+# persist. Without a valid token, and if a retry may help, the pause is shorter.
+PAUSE_SECONDS = 10.0
+SHORT_PAUSE_SECONDS = 1.0
+# The assumed lifetime if the provider states none.
+ASSUMED_LIFE_SECONDS = 600.0
+TOKENS_IN_USE = 2
+# `invalid_grant` is the RFC's; one provider in use sends the other, with status 200.
+REFUSED_TOKEN = frozenset({"invalid_grant", "invalid_code"})
+REFUSED_CLIENT = frozenset({"invalid_client", "unauthorized_client"})
+
+
+@dataclass(frozen=True, slots=True)
+class OAuthGrant:
+    """An `oauth` entry of INVENTORY_DATA_CENTERS."""
+
+    client_id: str
+    client_secret: SecretStr
+    refresh_token: SecretStr
+    token_url: URL
+
+
+class _Renewal(BaseModel):
+    """The answer of RFC 6749, section 5.1; a lifetime is optional."""
+
+    model_config = ConfigDict(strict=True, extra="ignore")
+
+    access_token: SecretStr = Field(min_length=1)
+    expires_in: float | None = Field(default=None, strict=False, allow_inf_nan=False)
+    refresh_token: SecretStr | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Access:
+    """A token; `renew_at` is before `ends_at`, which is None without a stated lifetime."""
+
+    signed: Signed
+    renew_at: float
+    ends_at: float | None = None
+
+
+class OAuthCredential:
+    """A credential of the inventory service that renews itself. Its `repr` shows nothing.
+
+    `template` is the header's form, as for a static token.
+    """
+
+    def __init__(
+        self,
+        http: ServiceHttp,
+        clock: Clock,
+        data_center: str,
+        grant: OAuthGrant,
+        template: str = "Bearer {token}",
+    ) -> None:
+        self._http = http
+        self._clock = clock
+        self._data_center = data_center
+        self._grant = grant
+        self._template = template
+        self._access: _Access | None = None
+        self._renewal: asyncio.Task[_Access] | None = None
+        self._hidden: list[str] = []
+        # The last renewal's failure, and the time before which nobody tries again.
+        self._failure: tuple[ServiceError, float] | None = None
+
+    async def sign(self) -> Signed:
+        """Return the header, first renewing a token that is about to expire.
+
+        If the renewal fails, a token that is still valid is used.
+
+        Raises:
+            CredentialsRefused: The provider refused the refresh token or the client.
+            RotatingRefreshToken: The provider rotates refresh tokens.
+            ServiceError: Another failure of the token address.
+        """
+        access = self._access
+        if access is None:
+            access = await self._renew_once()
+        elif self._is_due(access):
+            access = await self._renew_early(access)
+        return access.signed
+
+    async def renewed(self, refused: Signed) -> Signed:
+        """Return the header with a newer token than `refused`, renewing it if needed."""
+        access = self._access
+        if access is None or access.signed is refused:
+            access = await self._renew_once()
+        return access.signed
+
+    def _is_due(self, access: _Access) -> bool:
+        return self._clock.monotonic() >= access.renew_at
+
+    async def _renew_early(self, access: _Access) -> _Access:
+        try:
+            return await self._renew_once()
+        except ServiceError as error:
+            now = self._clock.monotonic()
+            is_over = access.ends_at is not None and now >= access.ends_at
+            # After these errors the token itself may be invalid.
+            if is_over or isinstance(error, (CredentialsRefused, RotatingRefreshToken)):
+                raise
+            if self._access is access:
+                self._access = replace(access, renew_at=now + PAUSE_SECONDS)
+            return access
+
+    async def _renew_once(self) -> _Access:
+        if self._failure is not None and self._clock.monotonic() < self._failure[1]:
+            raise self._failure[0]
+        if self._renewal is None:
+            self._renewal = asyncio.create_task(self._renew())
+            self._renewal.add_done_callback(self._forget)
+        # Shielded: a caller that gives up doesn't cancel it for the others.
+        return await asyncio.shield(self._renewal)
+
+    def _forget(self, renewal: asyncio.Task[_Access]) -> None:
+        self._renewal = None
+        if not renewal.cancelled():
+            renewal.exception()  # retrieved, even if everybody has given up waiting
+
+    async def _renew(self) -> _Access:
+        asked_at = self._clock.monotonic()
+        try:
+            renewal = await self._ask()
+        except ServiceError as error:
+            pause = SHORT_PAUSE_SECONDS if error.retryable else PAUSE_SECONDS
+            self._failure = error, self._clock.monotonic() + pause
+            raise
+        self._failure = None
+        token = renewal.access_token.get_secret_value()
+        self._hide(token)
+        # Ignore a lifetime that isn't positive.
+        life = renewal.expires_in if (renewal.expires_in or 0) > 0 else None
+        signed = Signed(headers=authorization(self._template, token))
+        if life is None:
+            self._access = _Access(signed, asked_at + ASSUMED_LIFE_SECONDS)
+        else:
+            ends_at = asked_at + life
+            self._access = _Access(signed, ends_at - min(MARGIN_SECONDS, life / 2), ends_at)
+        return self._access
+
+    def _hide(self, token: str) -> None:
+        """Redact the tokens in use; a replaced token may still be on its way."""
+        self._http.redactor.add(token)
+        self._hidden = [*(hidden for hidden in self._hidden if hidden != token), token]
+        if len(self._hidden) > TOKENS_IN_USE:
+            self._http.redactor.forget(self._hidden.pop(0))
+
+    async def _ask(self) -> _Renewal:
+        call = self._call()
+        try:
+            return await self._http.request(call, partial(self._renewal_in, call))
+        except (ServiceRefused, CredentialsRefused) as refusal:
+            raise self._verdict(refusal.message) or refusal from None
+
+    def _renewal_in(self, call: ServiceCall, answer: Answer) -> _Renewal:
+        body = json_of(call, answer)
+        if isinstance(body, dict) and isinstance(body.get("error"), str):
+            said = plain_words(body["error"], self._http.redactor)
+            sentence = f"{call.subject} rejected the request: “{said}”."
+            raise ServiceRefused("oauth", sentence, status=answer.status, message=said)
+        return self._accepted(call, body)
+
+    def _accepted(self, call: ServiceCall, body: object) -> _Renewal:
+        try:
+            renewal = _Renewal.model_validate(body)
+        except ValidationError:
+            raise wrong_form(call, "no usable access token") from None
+        token = renewal.access_token.get_secret_value()
+        if not (token.isascii() and token.isprintable() and " " not in token):
+            raise wrong_form(call, "an access token that can't be sent")
+        if renewal.refresh_token not in (None, self._grant.refresh_token):
+            raise RotatingRefreshToken("oauth", self._rotation())
+        return renewal
+
+    def _call(self) -> ServiceCall:
+        grant = self._grant
+        return ServiceCall(
+            service="oauth",
+            label=f"the OAuth provider ({self._data_center})",
+            method="POST",
+            url=grant.token_url,
+            form=[
+                ("grant_type", "refresh_token"),
+                ("refresh_token", grant.refresh_token.get_secret_value()),
+                ("client_id", grant.client_id),
+                ("client_secret", grant.client_secret.get_secret_value()),
+            ],
+            headers={"Accept": "application/json"},
+            data_center=self._data_center,
+            words_field="error",
+        )
+
+    def _verdict(self, said: str) -> ServiceError | None:
+        where = f"for {self._data_center} in INVENTORY_DATA_CENTERS"
+        if said in REFUSED_TOKEN:
+            sentence = (
+                f"The refresh token {where} was rejected ({said}). It was revoked, has expired, or"
+                " belongs to another client. Create a new one."
+            )
+            return CredentialsRefused("oauth", sentence, message=said)
+        if said in REFUSED_CLIENT:
+            sentence = f"The client_id or client_secret {where} was rejected ({said})."
+            return CredentialsRefused("oauth", sentence, message=said)
+        return None
+
+    def _rotation(self) -> str:
+        return (
+            f"The OAuth provider ({self._data_center}) issues a new refresh token each time, which"
+            " is not supported. Turn rotation off there, or use an authtoken."
+        )

@@ -21,7 +21,7 @@ Like all errors of `bot.errors`, the sentence is plain text without credentials 
 from typing import ClassVar
 
 from bot.errors import GatehouseError
-from bot.services.rules.reported import ReportedLimits
+from bot.services.calls import ReportedLimits
 
 
 class ServiceError(GatehouseError):

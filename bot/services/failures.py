@@ -11,7 +11,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import from_json
 
 from bot.ops.redaction import Redactor
-from bot.services.calls import Answer, ServiceCall
+from bot.services.calls import Answer, ReportedLimits, ServiceCall
 from bot.services.errors import (
     CredentialsRefused,
     NotJson,
@@ -27,7 +27,6 @@ from bot.services.errors import (
     ServiceUnreachable,
     WrongForm,
 )
-from bot.services.rules.reported import ReportedLimits
 
 LONGEST_REASON, READ_OF_WORDS = 300, 3_000
 LONGEST_SECONDS_DIGITS = 6

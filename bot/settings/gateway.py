@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, field_validator
 
-from bot.gateway.rules.rights import METHODS, GatewayClient
-from bot.organizations.rules.data_centers import DATA_CENTERS
-from bot.organizations.rules.organization import OrganizationKey
+from bot.gateway.rules import METHODS, GatewayClient
+from bot.organizations.rules import DATA_CENTERS, OrganizationKey
 
 if TYPE_CHECKING:
     from bot.settings import Settings

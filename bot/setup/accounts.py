@@ -17,11 +17,11 @@ from bot.errors import GatehouseError
 from bot.ops.clock import SystemClock
 from bot.ops.redaction import Redactor
 from bot.organizations.client import InventoryClient
-from bot.organizations.rules.organization import Organization, OrganizationKey
+from bot.organizations.rules import Organization, OrganizationKey
 from bot.quotas.guard import Guard
 from bot.quotas.incidents import Incidents
 from bot.quotas.rules.plans import Plan, limits_of
-from bot.services.calls import Answer, Observed, ServiceCall
+from bot.services.calls import Answer, CallCause, Observed, ReportedLimits, ServiceCall
 from bot.services.credentials import basic
 from bot.services.errors import (
     CredentialsRefused,
@@ -31,8 +31,6 @@ from bot.services.errors import (
 )
 from bot.services.failures import json_of, model_of
 from bot.services.http import ServiceHttp, open_session
-from bot.services.rules.calls import CallCause
-from bot.services.rules.reported import ReportedLimits
 from bot.settings import Settings
 from bot.setup.answers import DataCenterAnswer, SetupError
 from bot.store.engine import Database

@@ -8,12 +8,12 @@ from pathlib import Path
 
 from playwright.async_api import Browser, expect
 
-from bot.organizations.rules.organization import OrganizationKey
+from bot.organizations.rules import OrganizationKey
 from bot.quotas.guard import Guard
 from bot.quotas.incidents import Incidents
 from bot.quotas.rules.plans import Plan
 from bot.quotas.rules.quota import Terms
-from bot.services.rules.calls import CallCause
+from bot.services.calls import CallCause
 from bot.store.engine import Database
 from bot.store.migrations import migrate
 from bot.tasks import Tasks

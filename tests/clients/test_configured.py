@@ -7,8 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from bot.configured import email_client, flow_client, inventory_access, quota_terms, redactor_of
-from bot.services.credentials import HeaderToken, QueryToken
-from bot.services.oauth import OAuthCredential
+from bot.services.credentials import HeaderToken, OAuthCredential, QueryToken
 from bot.settings import Settings, read_settings
 from tests.support.http import Bench, open_bench
 

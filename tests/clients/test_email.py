@@ -6,8 +6,7 @@ import pytest
 from pydantic import SecretStr
 from yarl import URL
 
-from bot.emailkey.client import EmailClient
-from bot.emailkey.rules import EmailTemplate, EmailTemplates
+from bot.emailkey import EmailClient, EmailTemplate, EmailTemplates
 from bot.services.errors import (
     CredentialsRefused,
     PermissionMissing,

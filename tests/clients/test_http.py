@@ -20,7 +20,7 @@ from yarl import URL
 from bot.errors import DatabaseUnavailable, QuotaError
 from bot.ops.redaction import Redactor
 from bot.services import http
-from bot.services.calls import Answer, Attempt, ServiceCall
+from bot.services.calls import Answer, Attempt, ReportedLimits, ServiceCall
 from bot.services.errors import (
     CredentialsRefused,
     NotJson,
@@ -37,7 +37,6 @@ from bot.services.errors import (
 )
 from bot.services.failures import plain_words
 from bot.services.http import LARGE_BYTES, MOST_BYTES, RETRY_PAUSES_SECONDS
-from bot.services.rules.reported import ReportedLimits
 from tests.support.http import Bench, RawServer, open_bench, web_server
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"

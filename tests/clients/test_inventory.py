@@ -8,7 +8,8 @@ from yarl import URL
 
 from bot.errors import NotConfigured, QuotaError
 from bot.organizations.client import DataCenterAccess, InventoryClient
-from bot.organizations.rules.organization import Organization, OrganizationKey
+from bot.organizations.rules import Organization, OrganizationKey
+from bot.services.calls import PROBE, CallCause, ReportedLimits
 from bot.services.credentials import Credential, HeaderToken, QueryToken, Signed
 from bot.services.errors import (
     CredentialsRefused,
@@ -19,8 +20,6 @@ from bot.services.errors import (
     ServiceRefused,
     WrongForm,
 )
-from bot.services.rules.calls import PROBE, CallCause
-from bot.services.rules.reported import ReportedLimits
 from tests.support.aioresponses_compat import FakeServices
 from tests.support.guard import FakeGuard
 from tests.support.http import Bench

@@ -9,7 +9,9 @@ from pydantic import SecretStr
 from yarl import URL
 
 from bot.organizations.client import DataCenterAccess, InventoryClient
-from bot.organizations.rules.organization import OrganizationKey
+from bot.organizations.rules import OrganizationKey
+from bot.services.calls import CallCause
+from bot.services.credentials import OAuthCredential, OAuthGrant
 from bot.services.errors import (
     CredentialsRefused,
     ResponseUnreadable,
@@ -18,8 +20,6 @@ from bot.services.errors import (
     ServiceFailed,
     ServiceRefused,
 )
-from bot.services.oauth import OAuthCredential, OAuthGrant
-from bot.services.rules.calls import CallCause
 from tests.support.aioresponses_compat import FakeServices
 from tests.support.guard import FakeGuard
 from tests.support.http import Bench, web_server

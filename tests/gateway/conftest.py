@@ -8,8 +8,8 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from bot.gateway.rules.rights import token_hash
-from bot.organizations.rules.organization import Organization, OrganizationKey
+from bot.gateway.rules import token_hash
+from bot.organizations.rules import Organization, OrganizationKey
 from bot.quotas.rules.plans import Plan
 from bot.quotas.rules.quota import Terms
 from bot.quotas.store import accounts

@@ -6,11 +6,10 @@ import pytest
 from aiohttp import web
 
 from bot.checks.doctor.gateway import examine_gateway
-from bot.gateway.rules.rights import token_hash
-from bot.organizations.rules.directory import Listing
-from bot.organizations.rules.organization import Organization, OrganizationKey
+from bot.gateway.rules import token_hash
+from bot.organizations.rules import Listing, Organization, OrganizationKey
+from bot.services.calls import CallCause
 from bot.services.errors import RateLimited
-from bot.services.rules.calls import CallCause
 from bot.settings import read_settings
 from tests.gateway.conftest import EU, gateway_clients
 from tests.gateway.test_declining import ITEMS, refusing, use_up

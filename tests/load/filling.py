@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 from sqlalchemy import insert, select, update
 
-from bot.organizations.rules.organization import OrganizationKey
+from bot.organizations.rules import OrganizationKey
 from bot.store.audit import AuditStore
 from bot.store.audit_entry import AuditEntry
 from bot.store.engine import Database, Transaction

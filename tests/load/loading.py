@@ -12,7 +12,7 @@ from statistics import median
 from bench.processes import Surroundings, surroundings
 from bench.sink import Sink, running_sink
 from bot.ops.clock import SystemClock
-from bot.organizations.rules.organization import OrganizationKey
+from bot.organizations.rules import OrganizationKey
 from bot.store.engine import Database
 from bot.store.migrations import migrate
 from tests.load.filling import fill, fill_ledger

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bot.services.rules.calls import (
+from bot.services.calls import (
     CHECK,
     GATEWAY,
     PROBE,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bot.organizations.rules.data_centers import DATA_CENTERS, root_of
+from bot.organizations.rules import DATA_CENTERS, root_of
 from bot.settings import DATA_CENTERS as CONFIGURABLE
 
 BASE = "https://inventory.example.com/inventory/v1"

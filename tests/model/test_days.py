@@ -12,7 +12,7 @@ from bot.quotas.rules.days import (
     limit_in_message,
     reported_day,
 )
-from bot.services.rules.reported import ReportedLimits
+from bot.services.calls import ReportedLimits
 
 NOW = 1_000_000.0
 HOUR = 3600.0

@@ -5,8 +5,13 @@ from datetime import UTC, datetime
 import pytest
 
 from bot.errors import Ambiguous, NotFound
-from bot.organizations.rules.directory import DataCenterReport, Directory, Listing
-from bot.organizations.rules.organization import Organization, OrganizationKey
+from bot.organizations.rules import (
+    DataCenterReport,
+    Directory,
+    Listing,
+    Organization,
+    OrganizationKey,
+)
 from bot.slack.messages import text
 
 LISTING = Listing("com", (), datetime(2026, 3, 2, 9, 0, tzinfo=UTC))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bot.emailkey.rules import EmailTemplate, EmailTemplates, templates_in
+from bot.emailkey import EmailTemplate, EmailTemplates, templates_in
 
 
 @pytest.mark.parametrize(

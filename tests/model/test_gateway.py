@@ -2,7 +2,7 @@
 
 import pytest
 
-from bot.gateway.rules.rights import (
+from bot.gateway.rules import (
     GatewayClient,
     GatewayRefusal,
     client_of,
@@ -11,9 +11,9 @@ from bot.gateway.rules.rights import (
     token_hash,
     unauthorized,
 )
-from bot.organizations.rules.organization import OrganizationKey
+from bot.organizations.rules import OrganizationKey
 from bot.quotas.rules.plans import Limits
-from bot.services.rules.calls import caller_of, client_named
+from bot.services.calls import caller_of, client_named
 
 TEN = OrganizationKey("eu", "10")
 

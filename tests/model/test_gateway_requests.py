@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.gateway.rules.requests import (
+from bot.gateway.rules import (
+    GatewayRefusal,
     headers_to_send,
     passed_headers,
     seconds_to_wait,
     target_of,
     tokens_of,
 )
-from bot.gateway.rules.rights import GatewayRefusal
 
 ROOTS = {"com": "/inventory/v1", "eu": "/inventory/v1", "com.au": "/inventory/v1"}
 

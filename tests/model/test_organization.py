@@ -5,7 +5,7 @@ import json
 import pytest
 from pydantic import ValidationError
 
-from bot.organizations.rules.organization import (
+from bot.organizations.rules import (
     UNNAMED,
     Organization,
     OrganizationKey,

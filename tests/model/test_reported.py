@@ -2,7 +2,7 @@
 
 import pytest
 
-from bot.services.rules.reported import ReportedLimits
+from bot.services.calls import ReportedLimits
 
 
 def reported(limit="2500", remaining="2400", reset="60"):

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from bot.organizations.rules.organization import OrganizationKey
+from bot.organizations.rules import OrganizationKey
 from bot.quotas.rules.blocks import BlockCode, Blocks
 from bot.quotas.rules.days import DaySource, DayUse
 from bot.quotas.rules.plans import Plan, limits_of

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bot.organizations.rules.organization import OrganizationKey
+from bot.organizations.rules import OrganizationKey
 from bot.quotas.rules.watching import Watched, next_check, next_turn_at, pauses
 
 DAY = 86_400.0

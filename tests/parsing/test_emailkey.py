@@ -2,7 +2,7 @@
 
 import pytest
 
-from bot.emailkey.parse import EmailKeyRequest, parse_emailkey
+from bot.emailkey import EmailKeyRequest, parse_emailkey
 from bot.errors import UsageError
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from bot.checks.parse import parse_gatehouse
 from bot.commands import COMMANDS
-from bot.emailkey.parse import parse_emailkey
+from bot.emailkey import parse_emailkey
 from bot.errors import UsageError
 from bot.organizations.parse import parse_orgs
 from bot.quotas.parse import parse_ratelimits

@@ -17,10 +17,10 @@ import handlers
 from bot.approvals.rules.durations import parse_duration
 from bot.approvals.rules.times import parse_when
 from bot.checks.parse import parse_gatehouse
-from bot.emailkey.parse import parse_emailkey
+from bot.emailkey import parse_emailkey
 from bot.errors import UsageError
-from bot.gateway.rules import requests as gateway
-from bot.gateway.rules.rights import GatewayRefusal
+from bot.gateway import rules as gateway
+from bot.gateway.rules import GatewayRefusal
 from bot.organizations.parse import parse_orgs
 from bot.quotas.parse import parse_ratelimits
 from bot.settings.env_file import load_env_file

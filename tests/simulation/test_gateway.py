@@ -12,12 +12,12 @@ import pytest
 from bot.errors import QuotaError
 from bot.gateway.turns import Turns, Wait
 from bot.ops.watchdog import Watchdog
-from bot.organizations.rules.organization import OrganizationKey
+from bot.organizations.rules import OrganizationKey
 from bot.quotas.guard import Guard
 from bot.quotas.incidents import Incidents
 from bot.quotas.rules.plans import Plan
 from bot.quotas.rules.quota import Terms
-from bot.services.rules.calls import CallCause
+from bot.services.calls import CallCause
 from bot.tasks import Tasks
 from tests.simulation.services import Service, SlidingLog
 from tests.simulation.world import Network

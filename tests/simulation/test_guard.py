@@ -6,12 +6,12 @@ from contextlib import AbstractAsyncContextManager
 import pytest
 
 from bot.errors import QuotaExhausted
-from bot.organizations.rules.organization import OrganizationKey
+from bot.organizations.rules import OrganizationKey
 from bot.quotas.guard import Guard
 from bot.quotas.incidents import Incidents
 from bot.quotas.rules.plans import CallClass, Plan
 from bot.quotas.rules.quota import Full, Granted, LimitKind, Terms
-from bot.services.rules.calls import CallCause
+from bot.services.calls import CallCause
 from bot.tasks import Tasks
 from tests.conftest import BOTH
 from tests.simulation.ledgers import Ticket

@@ -3,7 +3,7 @@
 import pytest
 from sqlalchemy import update
 
-from bot.organizations.rules.organization import OrganizationKey
+from bot.organizations.rules import OrganizationKey
 from bot.quotas.rules.incidents import IncidentDetail
 from bot.quotas.rules.plans import Plan
 from bot.quotas.rules.quota import Terms

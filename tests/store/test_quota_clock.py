@@ -3,14 +3,14 @@
 import pytest
 
 from bot.ops.clock import SystemClock, boot_id
-from bot.organizations.rules.organization import OrganizationKey
+from bot.organizations.rules import OrganizationKey
 from bot.quotas.rules.plans import CallClass, Plan
 from bot.quotas.rules.quota import Terms
 from bot.quotas.store import accounts, quota_clock
 from bot.quotas.store import ledger as quotas
 from bot.quotas.store.ledger import CallRequest, NotNow, Reservation
 from bot.quotas.tidying import Tidying
-from bot.services.rules.calls import CallCause
+from bot.services.calls import CallCause
 from bot.store.engine import Database
 from tests.support.clock import FakeClock
 

@@ -4,13 +4,13 @@ import random
 
 import pytest
 
-from bot.organizations.rules.organization import OrganizationKey
+from bot.organizations.rules import OrganizationKey
 from bot.quotas.rules.plans import CallClass, Plan, limits_of
 from bot.quotas.rules.quota import Granted, Terms
 from bot.quotas.store import ledger as quotas
 from bot.quotas.store.ledger import CallRequest, Reservation
 from bot.quotas.tidying import Tidying
-from bot.services.rules.calls import CallCause
+from bot.services.calls import CallCause
 from tests.simulation.ledgers import ModelLedger
 
 KEY = OrganizationKey("eu", "10")

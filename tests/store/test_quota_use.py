@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import func, select
 
-from bot.organizations.rules.organization import OrganizationKey
+from bot.organizations.rules import OrganizationKey
 from bot.quotas.rules.days import reported_day
 from bot.quotas.rules.plans import CallClass, Plan
 from bot.quotas.rules.quota import Terms
@@ -14,8 +14,7 @@ from bot.quotas.store import accounts, quota_use
 from bot.quotas.store import ledger as quotas
 from bot.quotas.store.ledger import CallRequest, Reservation
 from bot.quotas.tidying import Tidying
-from bot.services.rules.calls import CallCause
-from bot.services.rules.reported import ReportedLimits
+from bot.services.calls import CallCause, ReportedLimits
 from bot.store.tables import quota_calls, quota_hours
 from tests.support.clock import FakeClock
 

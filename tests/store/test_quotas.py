@@ -3,15 +3,14 @@
 import pytest
 from sqlalchemy import event
 
-from bot.organizations.rules.organization import OrganizationKey
+from bot.organizations.rules import OrganizationKey
 from bot.quotas.rules.days import reported_day
 from bot.quotas.rules.plans import CallClass, Plan
 from bot.quotas.rules.quota import LimitKind, Terms
 from bot.quotas.store import accounts
 from bot.quotas.store import ledger as quotas
 from bot.quotas.store.ledger import CallRequest, NotNow, Reservation
-from bot.services.rules.calls import CallCause
-from bot.services.rules.reported import ReportedLimits
+from bot.services.calls import CallCause, ReportedLimits
 
 KEY = OrganizationKey("eu", "10")
 TERMS = Terms(lambda _key: Plan.FREE, timeout_seconds=10.0)

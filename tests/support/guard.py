@@ -3,11 +3,10 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from bot.organizations.quota_guard import CallPermit
-from bot.organizations.rules.organization import OrganizationKey
+from bot.organizations.client import CallPermit
+from bot.organizations.rules import OrganizationKey
+from bot.services.calls import CallCause, ReportedLimits
 from bot.services.errors import RateLimited
-from bot.services.rules.calls import CallCause
-from bot.services.rules.reported import ReportedLimits
 
 
 class FakeGuard:

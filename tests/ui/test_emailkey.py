@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from bot.emailkey import messages as emailkey
-from bot.emailkey.rules import EmailTemplate, EmailTemplates, KeyCheck, KeyVerdict
+from bot import emailkey
+from bot.emailkey import EmailTemplate, EmailTemplates, KeyCheck, KeyVerdict
 from bot.slack.messages import paging
 
 

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from bot.organizations.rules.organization import OrganizationKey
+from bot.organizations.rules import OrganizationKey
 from bot.quotas.messages import incidents
 from bot.quotas.rules.blocks import BlockCode, Blocks
 from bot.quotas.rules.incidents import Incident, IncidentDetail

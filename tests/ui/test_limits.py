@@ -12,9 +12,8 @@ from bot.checks.messages import status as gatehouse
 from bot.checks.rules.status import Counted, JobCount, ServiceSeen, Status
 from bot.commands import COMMANDS
 from bot.errors import Ambiguous, NotFound, UsageError
-from bot.organizations.messages import orgs
-from bot.organizations.rules.directory import DataCenterReport, Directory, Listing
-from bot.organizations.rules.organization import Organization
+from bot.organizations import messages as orgs
+from bot.organizations.rules import DataCenterReport, Directory, Listing, Organization
 from bot.permissions import Permission, Person, Role
 from bot.services.errors import ServiceError
 from bot.slack.messages import help as help_ui

@@ -4,10 +4,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from bot.organizations.messages.data_centers import problems
-from bot.organizations.messages.orgs import OrgsPage, Pages, listing
-from bot.organizations.rules.directory import DataCenterReport, Directory, Listing
-from bot.organizations.rules.organization import Organization
+from bot.organizations.messages import OrgsPage, Pages, listing, problems
+from bot.organizations.rules import DataCenterReport, Directory, Listing, Organization
 from bot.testusers.messages import pages
 
 AT = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)

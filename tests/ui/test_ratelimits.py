@@ -6,8 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from bot.organizations.rules.directory import DataCenterReport, Listing
-from bot.organizations.rules.organization import OrganizationKey
+from bot.organizations.rules import DataCenterReport, Listing, OrganizationKey
 from bot.quotas.messages import ratelimit_detail, ratelimits
 from bot.quotas.rules.blocks import BlockCode, Blocks
 from bot.quotas.rules.days import DaySource, DayUse

@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import delete
 
 from bot.errors import CommitUnknown, DatabaseUnavailable, QuotaExhausted
-from bot.organizations.rules.organization import OrganizationKey
+from bot.organizations.rules import OrganizationKey
 from bot.quotas.guard import Guard
 from bot.quotas.incidents import LATE_SECONDS, Incidents, Refusal
 from bot.quotas.rules.plans import CallClass, Plan
@@ -15,9 +15,8 @@ from bot.quotas.rules.quota import Terms
 from bot.quotas.store import accounts, incidents
 from bot.quotas.store import ledger as quotas
 from bot.quotas.store.ledger import CallRequest
+from bot.services.calls import GATEWAY, PROBE, CallCause, ReportedLimits
 from bot.services.errors import RateLimited
-from bot.services.rules.calls import GATEWAY, PROBE, CallCause
-from bot.services.rules.reported import ReportedLimits
 from bot.store.tables import quota_calls
 from bot.tasks import Tasks
 from tests.support.clock import JumpingClock

@@ -9,8 +9,13 @@ from datetime import timedelta
 import pytest
 
 from bot.errors import DatabaseUnavailable, NotConfigured, NotFound, OrganizationBlocked
-from bot.organizations.rules.directory import DataCenterReport, Directory, Listing
-from bot.organizations.rules.organization import Organization, OrganizationKey
+from bot.organizations.rules import (
+    DataCenterReport,
+    Directory,
+    Listing,
+    Organization,
+    OrganizationKey,
+)
 from bot.permissions import Person
 from bot.quotas.alerts import Alerts, Probes
 from bot.quotas.guard import Guard
@@ -19,8 +24,8 @@ from bot.quotas.messages import incidents as ui
 from bot.quotas.rules.plans import Plan
 from bot.quotas.rules.quota import Terms
 from bot.quotas.store import incidents
+from bot.services.calls import PROBE, CallCause
 from bot.services.errors import NotJson, RateLimited, ServiceRefused, ServiceTimeout
-from bot.services.rules.calls import PROBE, CallCause
 from bot.slack.sender import CardNow
 from bot.store import jobs, outbox
 from bot.store.audit import AuditStore

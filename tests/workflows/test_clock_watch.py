@@ -13,7 +13,7 @@ from bot.checks.health import Health
 from bot.checks.rules.health import Part
 from bot.errors import DatabaseUnavailable
 from bot.ops.clock import SystemClock, since_boot
-from bot.organizations.rules.organization import OrganizationKey
+from bot.organizations.rules import OrganizationKey
 from bot.quotas.incidents import probe_job
 from bot.quotas.rules.blocks import BlockCode, Blocks
 from bot.quotas.rules.lowered import Lowered
@@ -22,7 +22,7 @@ from bot.quotas.rules.quota import Terms
 from bot.quotas.store import accounts
 from bot.quotas.store import ledger as quotas
 from bot.quotas.store.ledger import CallRequest, NotNow
-from bot.services.rules.calls import CallCause
+from bot.services.calls import CallCause
 from bot.store import jobs
 from bot.store.engine import Database
 from bot.store.jobs import Job

@@ -8,9 +8,9 @@ import pytest
 from bot.errors import DatabaseUnavailable, NotFound, QuotaExhausted
 from bot.organizations import directory as directory_module
 from bot.organizations.directory import LOOK_AGAIN_SECONDS, REFRESH, OrganizationDirectory
-from bot.organizations.rules.organization import Organization, OrganizationKey
+from bot.organizations.rules import Organization, OrganizationKey
+from bot.services.calls import CallCause
 from bot.services.errors import RateLimited, ServiceFailed
-from bot.services.rules.calls import CallCause
 from tests.conftest import BOTH
 
 CAUSE, ANEW = CallCause("list", "U0ADA"), CallCause(REFRESH, "U0ADA")

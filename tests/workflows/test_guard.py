@@ -7,21 +7,20 @@ from dataclasses import replace
 import pytest
 
 from bot.errors import DatabaseUnavailable, OrganizationBlocked, QuotaExhausted
-from bot.organizations.rules.organization import OrganizationKey
+from bot.organizations.rules import OrganizationKey
 from bot.quotas.alerts import Probes
 from bot.quotas.guard import Guard
 from bot.quotas.incidents import Incidents
 from bot.quotas.rules.plans import Plan
 from bot.quotas.rules.quota import Terms
 from bot.quotas.store import accounts, incidents, quota_use
+from bot.services.calls import PROBE, CallCause, ReportedLimits
 from bot.services.errors import (
     CredentialsRefused,
     RateLimited,
     ServiceTimeout,
     ServiceUnreachable,
 )
-from bot.services.rules.calls import PROBE, CallCause
-from bot.services.rules.reported import ReportedLimits
 from bot.store import jobs, outbox
 from bot.tasks import Tasks
 from tests.support.clock import JumpingClock

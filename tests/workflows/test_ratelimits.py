@@ -7,17 +7,21 @@ from datetime import timedelta
 import pytest
 
 from bot.errors import Ambiguous, DatabaseUnavailable, NotFound, QuotaExhausted
-from bot.organizations.rules.directory import DataCenterReport, Directory, Listing
-from bot.organizations.rules.organization import Organization, OrganizationKey
+from bot.organizations.rules import (
+    DataCenterReport,
+    Directory,
+    Listing,
+    Organization,
+    OrganizationKey,
+)
 from bot.permissions import Person
 from bot.quotas.guard import Guard
 from bot.quotas.incidents import Incidents
 from bot.quotas.ratelimits import RateLimits
 from bot.quotas.rules.plans import Plan
 from bot.quotas.rules.quota import LimitKind, Terms
+from bot.services.calls import CallCause, ReportedLimits
 from bot.services.errors import RateLimited, ServiceTimeout
-from bot.services.rules.calls import CallCause
-from bot.services.rules.reported import ReportedLimits
 from bot.store import jobs
 from bot.store.audit import AuditStore
 from bot.tasks import Tasks

@@ -5,8 +5,7 @@ import asyncio
 import pytest
 
 from bot.errors import DatabaseUnavailable
-from bot.organizations.rules.directory import Directory
-from bot.organizations.rules.organization import OrganizationKey
+from bot.organizations.rules import Directory, OrganizationKey
 from bot.quotas.rules.plans import Plan
 from bot.quotas.rules.quota import Terms
 from bot.quotas.rules.standing import Standing

@@ -8,15 +8,14 @@ import pytest
 from bot.errors import OrganizationBlocked, QuotaExhausted
 from bot.gateway.turns import ClientGone, Stopping, Turns, Wait
 from bot.ops.watchdog import Watchdog
-from bot.organizations.rules.organization import OrganizationKey
+from bot.organizations.rules import OrganizationKey
 from bot.quotas.guard import Guard
 from bot.quotas.incidents import Incidents
 from bot.quotas.rules.plans import Plan
 from bot.quotas.rules.quota import Terms
 from bot.quotas.store import accounts, quota_use
+from bot.services.calls import CallCause, ReportedLimits
 from bot.services.errors import RateLimited, ServiceTimeout
-from bot.services.rules.calls import CallCause
-from bot.services.rules.reported import ReportedLimits
 from bot.tasks import Tasks
 from tests.support.virtual import CountedDatabase, virtual_time
 

@@ -6,8 +6,13 @@ from datetime import datetime, timedelta
 import pytest
 
 from bot.errors import QuotaExhausted
-from bot.organizations.rules.directory import DataCenterReport, Directory, Listing
-from bot.organizations.rules.organization import Organization, OrganizationKey
+from bot.organizations.rules import (
+    DataCenterReport,
+    Directory,
+    Listing,
+    Organization,
+    OrganizationKey,
+)
 from bot.quotas.rules.plans import Plan
 from bot.quotas.rules.quota import Terms
 from bot.quotas.watcher import Watcher

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from bot.checks.doctor.findings import Finding, well
-from bot.organizations.rules.directory import Listing
+from bot.organizations.rules import Listing
 from bot.settings import Settings
 from bot.settings.gateway import ClientSettings
 

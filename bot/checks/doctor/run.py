@@ -28,13 +28,13 @@ from bot.checks.doctor.slack import (
     refused_token,
 )
 from bot.configured import email_client, flow_client, inventory_access, quota_terms, redactor_of
-from bot.emailkey.client import EmailClient
+from bot.emailkey import EmailClient
 from bot.errors import DatabaseUnavailable, SlackError
 from bot.ops.clock import Clock, SystemClock
 from bot.organizations import listings
 from bot.organizations.client import InventoryClient
 from bot.organizations.directory import OrganizationDirectory
-from bot.organizations.rules.directory import Listing
+from bot.organizations.rules import Listing
 from bot.quotas.guard import Guard
 from bot.quotas.incidents import Incidents
 from bot.services.calls import Observed

@@ -6,7 +6,8 @@ from typing import Protocol
 
 from bot.checks.doctor.findings import Finding, failed, warning, well
 from bot.errors import GatehouseError
-from bot.organizations.rules.organization import Organization, OrganizationKey
+from bot.organizations.rules import Organization, OrganizationKey
+from bot.services.calls import CallCause
 from bot.services.errors import (
     CredentialsRefused,
     PermissionMissing,
@@ -16,7 +17,6 @@ from bot.services.errors import (
     ServiceRefused,
     ServiceUnreachable,
 )
-from bot.services.rules.calls import CallCause
 from bot.testusers.form_field import NO_SUCH_FLOW, Through, taken_form_field
 
 CAUSE = CallCause("check")

@@ -10,7 +10,7 @@ from bot.quotas.rules.plans import limits_of
 from bot.quotas.rules.quota import LimitKind
 from bot.quotas.rules.standing import Meter, Standing, may_be_smaller_plan
 from bot.quotas.rules.use import PEOPLE_SHOWN, Checked, Detail, PlanSet
-from bot.services.rules.calls import client_named
+from bot.services.calls import client_named
 from bot.slack.messages import block_kit, ids, text
 from bot.slack.messages.message import Message, SlackBlock
 

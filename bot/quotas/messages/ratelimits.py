@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from bot.organizations.messages import data_centers
+from bot.organizations.messages import problems
 from bot.quotas.rules.quota import LimitKind
 from bot.quotas.rules.standing import Standing, State
 from bot.quotas.rules.use import OrganizationUse, Overview
@@ -40,7 +40,7 @@ def moment(at: float) -> str:
 
 def overview(found: Overview) -> Message:
     """Show a page of organizations, worst first."""
-    summary, failures = _summary(found), data_centers.problems(found.failures)
+    summary, failures = _summary(found), problems(found.failures)
     turning = f"Page {found.page + 1} of {found.pages} · " if found.pages > 1 else ""
     table = (
         [block_kit.table([HEADINGS, *map(_row, found.uses)], right=NUMBERS)] if found.uses else []

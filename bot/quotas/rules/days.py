@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 
-from bot.services.rules.reported import MOST_DIGITS, ReportedLimits
+from bot.services.calls import MOST_DIGITS, ReportedLimits
 
 DAY_SECONDS = 25 * 3600.0
 REPORTED_DAY_SECONDS = 24 * 3600.0

@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from bot.organizations.rules.organization import OrganizationKey
+from bot.organizations.rules import OrganizationKey
 from bot.quotas.rules.blocks import BlockCode, Blocks
 from bot.quotas.rules.days import DayUse
 from bot.quotas.rules.plans import NO_RESERVE, CallClass, Limits, Plan, Reserve

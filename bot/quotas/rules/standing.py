@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from bot.organizations.rules.organization import OrganizationKey
+from bot.organizations.rules import OrganizationKey
 from bot.quotas.rules.blocks import Blocks
 from bot.quotas.rules.days import DaySource, DayUse
 from bot.quotas.rules.plans import Limits, Plan, limits_of

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from bot.organizations.rules.directory import DataCenterReport
+from bot.organizations.rules import DataCenterReport
 from bot.quotas.rules.forecast import Forecast, forecast
 from bot.quotas.rules.plans import Limits, Plan, limits_of
 from bot.quotas.rules.quota import LimitKind

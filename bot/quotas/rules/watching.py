@@ -6,7 +6,7 @@ Each check transfers the whole listing of a data center, so large listings make 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
-from bot.organizations.rules.organization import OrganizationKey
+from bot.organizations.rules import OrganizationKey
 
 _DAY_SECONDS = 86_400.0
 _SHARE_OF_THE_DAY = 0.01

@@ -19,7 +19,7 @@ from sqlalchemy import (
     update,
 )
 
-from bot.organizations.rules.organization import OrganizationKey
+from bot.organizations.rules import OrganizationKey
 from bot.quotas.rules.blocks import Block, BlockCode, Blocks
 from bot.quotas.rules.days import (
     DAY_SECONDS,

@@ -19,7 +19,7 @@ from sqlalchemy import (
 )
 
 from bot.errors import DatabaseUnavailable
-from bot.organizations.rules.organization import OrganizationKey
+from bot.organizations.rules import OrganizationKey
 from bot.quotas.rules.blocks import Block, Blocks
 from bot.quotas.rules.days import ReportedDay, leaves_day_at
 from bot.quotas.rules.lowered import Lowered
@@ -38,7 +38,7 @@ from bot.quotas.rules.quota import (
 )
 from bot.quotas.store.accounts import UNSENT, Account, calls_held, load_or_add, lock
 from bot.quotas.store.quota_clock import longest_hold, shorten_holds
-from bot.services.rules.calls import CallCause
+from bot.services.calls import CallCause
 from bot.store.engine import Transaction
 from bot.store.inserts import insert_into
 from bot.store.tables import quota_calls as calls

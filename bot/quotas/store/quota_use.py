@@ -17,14 +17,14 @@ from sqlalchemy import (
     update,
 )
 
-from bot.organizations.rules.organization import OrganizationKey
+from bot.organizations.rules import OrganizationKey
 from bot.quotas.rules.days import day_began_at
 from bot.quotas.rules.quota import Terms
 from bot.quotas.rules.standing import Standing
 from bot.quotas.rules.use import HOUR_SECONDS, HourOfCalls
 from bot.quotas.rules.watching import Watched
 from bot.quotas.store.accounts import UNSENT, Account, day_limit_of, load_all
-from bot.services.rules.calls import caller_of, client_named
+from bot.services.calls import caller_of, client_named
 from bot.store.engine import Transaction
 from bot.store.inserts import insert_into
 from bot.store.pruning import remove_some

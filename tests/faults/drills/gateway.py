@@ -7,7 +7,7 @@ import json
 import aiohttp
 
 from bot.ops.clock import SystemClock
-from bot.organizations.rules.organization import OrganizationKey
+from bot.organizations.rules import OrganizationKey
 from bot.quotas.rules.plans import Plan
 from bot.quotas.rules.quota import GRACE_SECONDS, Terms
 from bot.quotas.store import accounts

@@ -16,8 +16,8 @@ import bot.store.job_loop
 import bot.store.retention
 from bot.approvals.rules.approval import Act
 from bot.errors import GatehouseError, QuotaError
+from bot.services.calls import CallCause
 from bot.services.errors import ServiceTimeout
-from bot.services.rules.calls import CallCause
 from bot.store.engine import Database
 from bot.testusers.interactions import StoredInteraction
 from bot.testusers.parse.command import parse_testusers

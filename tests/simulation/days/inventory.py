@@ -23,15 +23,15 @@ from bot.gateway.turns import Turns
 from bot.ops.clock import Clock
 from bot.ops.redaction import Redactor
 from bot.organizations.client import DataCenterAccess, InventoryClient
-from bot.organizations.rules.organization import Organization, OrganizationKey
+from bot.organizations.rules import Organization, OrganizationKey
 from bot.quotas.guard import Guard, _Call
 from bot.quotas.rules.plans import _LIMITS, Limits, Plan
 from bot.quotas.rules.quota import GRACE_SECONDS, MINUTE_SECONDS, Terms
 from bot.quotas.store.ledger import Reservation
+from bot.services.calls import GATEWAY, PROBE, CallCause
+from bot.services.credentials import OAuthCredential, OAuthGrant
 from bot.services.errors import CredentialsRefused
 from bot.services.http import ServiceHttp
-from bot.services.oauth import OAuthCredential, OAuthGrant
-from bot.services.rules.calls import GATEWAY, PROBE, CallCause
 from bot.store.types import to_microseconds
 from bot.tasks import Tasks
 from tests.simulation.days.connections import Session

@@ -20,8 +20,8 @@ from bot.quotas.alerts import Alerts, Probes
 from bot.quotas.guard import _Call
 from bot.quotas.rules.blocks import Blocks
 from bot.quotas.store import incidents, ledger
+from bot.services.credentials import OAuthCredential
 from bot.services.errors import CredentialsRefused
-from bot.services.oauth import OAuthCredential
 from bot.slack.sender import Sender
 from bot.store import jobs, outbox
 from bot.store.audit import AuditStore

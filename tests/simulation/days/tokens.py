@@ -8,7 +8,7 @@ from typing import Any
 
 import aiohttp
 
-from bot.services.oauth import ASSUMED_LIFE_SECONDS, PAUSE_SECONDS, SHORT_PAUSE_SECONDS
+from bot.services.credentials import ASSUMED_LIFE_SECONDS, PAUSE_SECONDS, SHORT_PAUSE_SECONDS
 from tests.simulation.days.loop import MOST_DRIFT, PROCESS, SimulationLoop
 from tests.simulation.days.outside import TIMEOUT_SECONDS, Faults, at_their_place
 

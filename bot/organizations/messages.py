@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bot.commands import ORGS
-from bot.organizations.messages import data_centers
-from bot.organizations.rules.directory import DataCenterReport, Directory, Place
+from bot.organizations.rules import DataCenterReport, Directory, Place
 from bot.paging import page_count
 from bot.permissions import Permission
 from bot.slack.messages import block_kit, ids, paging, text
@@ -72,7 +71,7 @@ def listing(directory: Directory, wanted: OrgsPage, *, may_refresh: bool) -> Mes
         _fallback(summary, shown, directory.failures),
         (
             block_kit.section(summary),
-            *map(block_kit.section, data_centers.problems(directory.failures)),
+            *map(block_kit.section, problems(directory.failures)),
             *([block_kit.table([HEADINGS, *map(_row, shown)])] if shown else []),
             block_kit.context(_where(page, pages, directory)),
             *_controls(shown, OrgsPage(wanted.words, page), pages, may_refresh=may_refresh),
@@ -156,7 +155,7 @@ def _option_value(place: Place) -> str:
 
 
 def _fallback(summary: str, shown: Sequence[Place], failures: Sequence[DataCenterReport]) -> str:
-    lines = [summary, *data_centers.problems(failures)]
+    lines = [summary, *problems(failures)]
     for place in shown:
         cells = (text.escape(cell, 60) for cell in _row(place) if cell)
         lines.append(" · ".join(cells))
@@ -173,7 +172,7 @@ def one(place: Place, report: DataCenterReport, *, may_check: bool = False) -> M
     main, rest = (_labelled(pairs) for pairs in (_main_fields(place), _other_fields(place)))
     age = report.listing.fetched_at if report.listing else None
     footnotes = [f"Updated {text.time(age)}"] if age else []
-    footnotes += data_centers.problems([report]) if report.failure else []
+    footnotes += problems([report]) if report.failure else []
     steps = [("Rate limits", ids.RATELIMITS_SHOW)]
     steps += [("Check now", ids.RATELIMITS_CHECK)] if may_check else []
     return Message(
@@ -247,3 +246,28 @@ MONTHS = [
 def _month(number: int) -> str:
     """Name a month; the service counts from 0, as the specification says of the first month."""
     return MONTHS[number] if 0 <= number < len(MONTHS) else str(number)
+
+
+CAUSE_CHARACTERS, CAUSE_MARKUP = 300, 340
+
+
+def problems(reports: Sequence[DataCenterReport]) -> list[str]:
+    """Return a line for each cause, naming every data center that couldn't be loaded."""
+    groups: dict[tuple[str, bool], list[DataCenterReport]] = {}
+    for report in reports:
+        groups.setdefault((_cause(report), report.listing is None), []).append(report)
+    return [_line(cause, group) for (cause, _), group in groups.items()]
+
+
+def _cause(report: DataCenterReport) -> str:
+    """Return the cause in words that data centers with the same problem share."""
+    return (report.failure or "").replace(f" ({report.data_center})", "")
+
+
+def _line(cause: str, group: Sequence[DataCenterReport]) -> str:
+    names = ", ".join(report.data_center for report in group)
+    times = [report.listing.fetched_at for report in group if report.listing]
+    verb = "is" if len(group) == 1 else "are"
+    state = f"{verb} out of date (from {text.time(min(times))})" if times else "couldn't be loaded"
+    why = text.cut(text.sentence(cause, CAUSE_CHARACTERS), CAUSE_MARKUP)
+    return f":warning: *{names}* {state}{f': {why}' if cause else '.'}"

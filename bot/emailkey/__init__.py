@@ -1,1 +1,0 @@
-"""`/emailkey`: checks the email service's API key."""

@@ -1,1 +1,0 @@
-"""Pure rules of organizations and data centers."""
