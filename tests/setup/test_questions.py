@@ -5,6 +5,7 @@ import os
 import pty
 import re
 import stat
+import sys
 
 import pytest
 
@@ -29,7 +30,7 @@ class Terminal:
         asyncio.get_running_loop().add_reader(self._master, self._read)
         place = self.place
         self.process = await asyncio.create_subprocess_exec(
-            *place.program,
+            *(sys.executable, "-m", "bot"),
             *("setup", "--out", str(place.out)),
             env={
                 "PATH": os.environ["PATH"],

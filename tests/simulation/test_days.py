@@ -23,18 +23,13 @@ def simulate(*arguments: str, hash_seed: str = "random") -> tuple[int, str]:
     return done.returncode, done.stdout + done.stderr
 
 
-# `make check` lives twenty, `make simulate SEEDS=100` more.
-def test_days_of_trouble_leave_nothing_that_lies():
-    status, said = simulate("--seeds", "3")
+# Days that `make check` does not live besides; `make simulate SEEDS=100` lives more.
+@pytest.mark.parametrize("seed", ["21", "22"])
+def test_a_day_of_trouble_leaves_nothing_that_lies_and_repeats(seed):
+    status, said = simulate("--seed", seed, hash_seed="1")
     assert status == 0, said
     for fault in ("kill -9", "freeze", "slack away", "slack answer lost"):
         assert fault in said
-
-
-def test_seed_comes_to_the_same_trace_again():
-    first, second = (
-        re.findall(r"trace (\w+)", simulate("--seed", "7", hash_seed=hash_seed)[1])
-        for hash_seed in ("1", "2")
-    )
-    assert first == second
-    assert len(first) == 1
+    if seed == "21":
+        again = simulate("--seed", seed, hash_seed="2")[1]
+        assert re.findall(r"trace (\w+)", again) == re.findall(r"trace (\w+)", said) != []

@@ -118,16 +118,15 @@ def parts(made: Counter[str]) -> list[float]:
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize(("processes", "unfair"), [(1, 0.1), (3, 0.3)])
-async def test_twelve_clients_that_wait_get_equal_parts(sim, processes, unfair):
+async def test_twelve_clients_that_wait_get_equal_parts(sim):
     # Each process has its own line: over several of them, parts are only nearly equal.
-    del sim.processes[processes:]
+    del sim.processes[1:]
     waited: list[float] = []
     callers = [sim.greedy(f"client-{number}") for number in range(12)]
     await sim.run(125, *callers, sim.person(waited))
     assert sim.service.refused == 0
-    assert min(parts(sim.made)) >= 1 - unfair
-    assert max(parts(sim.made)) <= 1 + unfair
+    assert min(parts(sim.made)) >= 0.9
+    assert max(parts(sim.made)) <= 1.1
     # 80 a minute are used in all, and people never wait for it.
     assert sum(sim.made.values()) >= 0.98 * 80 * 2
     assert max(waited) <= 2.0

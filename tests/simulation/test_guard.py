@@ -13,7 +13,6 @@ from bot.quotas.rules.plans import CallClass, Plan
 from bot.quotas.rules.quota import Full, Granted, LimitKind, Terms
 from bot.services.calls import CallCause
 from bot.tasks import Tasks
-from tests.conftest import BOTH
 from tests.simulation.ledgers import Ticket
 from tests.simulation.services import FixedWindow, Service, SlidingLog
 from tests.simulation.world import TIMEOUT_SECONDS, Caller, Network, Process, World
@@ -67,8 +66,14 @@ def ledger(database, clock, monkeypatch) -> GuardLedger:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("database_url", BOTH, indirect=True)
-@pytest.mark.parametrize("kind", ["fixed window", "sliding window"])
+@pytest.mark.parametrize(
+    ("database_url", "kind"),
+    [
+        ("sqlite", "sliding window"),
+        pytest.param("postgres", "fixed window", marks=pytest.mark.postgres),
+    ],
+    indirect=["database_url"],
+)
 async def test_the_guard_provokes_no_refusal_and_uses_the_minute(ledger, kind):
     phase = random.Random(kind).uniform(0, 60)
     rule = FixedWindow(100, phase) if kind == "fixed window" else SlidingLog(100)
@@ -79,11 +84,11 @@ async def test_the_guard_provokes_no_refusal_and_uses_the_minute(ledger, kind):
         world.start(Caller(process, CallClass.PERSON), world.dice.uniform(0, 1))
         world.start(Caller(process, CallClass.PERSON), world.dice.uniform(0, 1))
     world.restart_now_and_then(processes, every_seconds=60)
-    await world.run(4 * 60)
+    await world.run(3 * 60)
     assert service.refused == 0
     assert service.peak <= 10
-    # Each of the first three minutes to the full, but for what stragglers and restarts hold.
-    assert len(service.arrivals) >= 350
+    # Each of the first two minutes to the full, but for what stragglers and restarts hold.
+    assert len(service.arrivals) >= 260
 
 
 @pytest.mark.slow
@@ -115,7 +120,7 @@ async def stand_still(ledger, seconds: float, seed: int, *, counts_late: bool = 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("seconds", "most"), [(14, 0), (30, 2), (60, 4), (120, 8)])
+@pytest.mark.parametrize(("seconds", "most"), [(14, 0), (120, 8)])
 async def test_standstill_of_the_service_is_not_worked_against(ledger, seconds, most):
     assert await stand_still(ledger, seconds, seed=7) <= most
 

@@ -52,28 +52,28 @@ KINDS = ["fixed window", "sliding window"]
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 async def test_hours_of_stragglers_and_restarts_provoke_no_refusal(kind):
-    service = await run(kind, STRAGGLING, hours=2, seed=1, restarts=600)
+    service = await run(kind, STRAGGLING, hours=0.5, seed=1, restarts=600)
     assert service.refused == 0
     assert service.peak <= 5
-    assert len(service.arrivals) > 1.9 * 6000
+    assert len(service.arrivals) > 0.47 * 6000
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 async def test_nearly_all_that_is_allowed_is_used(kind):
-    service = await run(kind, RARELY_STRAGGLING, hours=2, seed=2, restarts=2 * HOUR)
+    service = await run(kind, RARELY_STRAGGLING, hours=0.75, seed=2, restarts=2 * HOUR)
     assert service.refused == 0
     assert utilisation(service.arrivals) >= 0.989
 
 
 @pytest.mark.parametrize("kind", KINDS)
 async def test_more_is_used_where_the_round_trip_is_short(kind):
-    service = await run(kind, QUICK, hours=1, seed=3)
+    service = await run(kind, QUICK, hours=0.5, seed=3)
     assert service.refused == 0
     assert utilisation(service.arrivals) >= 0.995
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(4))
 async def test_no_phase_of_the_windows_matters(seed):
     service = await run("fixed window", STRAGGLING, hours=0.25, seed=seed, restarts=120)
     assert service.refused == 0

@@ -20,8 +20,8 @@ from sandbox.services.state import ServicesState
 from sandbox.slack.messages import Message
 from sandbox.slack.server import RunningSlack, running_slack
 from tests.support.balancer import running_balancer
-from tests.support.forks import forked
-from tests.support.processes import ROOT, BotProcess
+from tests.support.forks import run_forked
+from tests.support.processes import BotProcess
 from tests.support.world import environment_for
 
 ANSWER_SECONDS = 25.0
@@ -98,9 +98,8 @@ class Fleet:
             AssertionError: The chain does not hold.
         """
         environment = {"PATH": "", **self.environment}
-        process = await forked(("-m", "bot", "audit", "verify"), ROOT, environment)
-        said = (await process.stdout.read()).decode()
-        assert await process.wait() == 0, said
+        status, said = await run_forked(("audit", "verify"), environment)
+        assert status == 0, said
         return said.strip()
 
     async def look_at_audit(self) -> int:

@@ -15,9 +15,11 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
+ROOT = Path(__file__).parents[2]
 # What the program imports sooner or later, whatever its settings.
 LOADED = [
     *("bot.serve", "bot.configured", "bot.ops.logs", "bot.ops.loop", "bot.store.postgres"),
+    *("bot.setup.run", "bot.checks.doctor.run", "bot.backup", "bot.audit.cli"),
     *("aiosqlite", "alembic.autogenerate", "psycopg", "sqlalchemy.dialects.postgresql.psycopg"),
     *("sqlalchemy.dialects.sqlite.aiosqlite", "runpy", "tests.support.forks"),
 ]
@@ -96,6 +98,13 @@ async def forked(
     finally:
         os.close(theirs)
     return ForkedProcess(process, output)
+
+
+async def run_forked(arguments: Sequence[str], environment: Mapping[str, str]) -> tuple[int, str]:
+    """Do what `python -m bot <arguments>` does; return the exit status and what was printed."""
+    process = await forked(("-m", "bot", *arguments), ROOT, environment)
+    said = (await process.stdout.read()).decode()
+    return await process.wait(), said
 
 
 def _run(output: int, arguments: list[str], folder: str, environment: dict[str, str]) -> None:

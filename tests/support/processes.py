@@ -7,13 +7,11 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 
 import aiohttp
 
-from tests.support.forks import ForkedProcess, forked
+from tests.support.forks import ROOT, ForkedProcess, forked
 
-ROOT = Path(__file__).parents[2]
 # A start takes a second or two; on a machine that many others use, much longer.
 START_SECONDS = 120.0
 KEPT_LINES = 5_000

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import os
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -21,6 +20,7 @@ from sandbox.services.state import (
     ServicesState,
 )
 from sandbox.slack.server import RunningSlack, running_slack
+from tests.support.forks import run_forked
 
 
 @dataclass
@@ -31,7 +31,8 @@ class Place:
     services: RunningServices
     folder: Path
     answers: dict[str, Any]
-    program: tuple[str | Path, ...] = (sys.executable, "-m", "bot")
+    # An installed program; empty for one forked from a process that has imported the bot.
+    program: tuple[str | Path, ...] = ()
     environment: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -52,17 +53,21 @@ class Place:
         return await self.run("setup", "--answers", str(file), "--out", str(self.out))
 
     async def run(self, *arguments: str, **environment: str) -> tuple[int, str]:
+        """Run the program; return the exit status and what was printed."""
+        given = {
+            "PATH": os.environ["PATH"],
+            "SLACK_API_URL": self.slack.api_url,
+            "DATABASE_URL": f"sqlite:///{self.folder}/gatehouse.db",
+            **self.environment,
+            **environment,
+        }
+        if not self.program:
+            return await run_forked(arguments, given)
         process = await asyncio.create_subprocess_exec(
             *self.program,
             *arguments,
-            cwd=self.folder if len(self.program) == 1 else None,
-            env={
-                "PATH": os.environ["PATH"],
-                "SLACK_API_URL": self.slack.api_url,
-                "DATABASE_URL": f"sqlite:///{self.folder}/gatehouse.db",
-                **self.environment,
-                **environment,
-            },
+            cwd=self.folder,
+            env=given,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
         )
@@ -106,6 +111,4 @@ async def running_place(folder: Path, *program: str | Path) -> AsyncIterator[Pla
     state = ServicesState()
     state.behave_as_vendors()
     async with running_services(state) as services, running_slack() as slack:
-        place = Place(slack, services, folder, right_answers(services))
-        place.program = program or place.program
-        yield place
+        yield Place(slack, services, folder, right_answers(services), program)

@@ -155,7 +155,7 @@ async def test_an_escalation_survives_a_process_that_dies_over_it(database, cloc
 
 
 PEOPLE = (OTTO, ADA, ABEL, ADAM, VERA, NORA)
-CASES = 1_000
+CASES = 150
 
 
 async def test_explaining_agrees_with_what_then_happens(database, clock):
