@@ -9,7 +9,8 @@ from bot.slack.conversation import WrittenMessage
 from bot.slack.messages import help as help_ui
 from bot.slack.messages.message import Message
 from bot.testusers.messages import conversation as ui
-from bot.testusers.parse.command import ChangeRequest, as_typed, parse_testusers
+from bot.testusers.parse.change import ChangeRequest
+from bot.testusers.parse.command import as_typed, parse_testusers
 from bot.workflows import Workflows
 from handlers.helping import May, helped
 from handlers.listeners import Answer, Context, Interaction, Listeners

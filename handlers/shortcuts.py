@@ -5,7 +5,7 @@ from bot.permissions import Permission
 from bot.slack.messages import ids
 from bot.testusers.messages import forms
 from bot.testusers.messages.buttons import Prefilled
-from bot.testusers.parse.mentioned import mentioned_identities
+from bot.testusers.parse.identities import mentioned_identities
 from bot.workflows import Workflows
 from handlers.listeners import Context, Listeners
 

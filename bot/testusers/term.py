@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from bot.approvals.rules.times import When, moment_of, spell_when
 from bot.errors import UsageError
-from bot.testusers.parse.requests import ChangeRequest, misuse
+from bot.testusers.parse.change import ChangeRequest, misuse
 
 
 @dataclass(frozen=True, slots=True)

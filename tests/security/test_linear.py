@@ -31,8 +31,7 @@ from bot.slack.server import _from_json, parse_qsl
 from bot.spelling import folded, skeleton, tidy_identity
 from bot.testusers.parse.command import parse_testusers
 from bot.testusers.parse.form import TypedForm, parse_form
-from bot.testusers.parse.identities import is_identity, phone_in
-from bot.testusers.parse.mentioned import mentioned_identities
+from bot.testusers.parse.identities import is_identity, mentioned_identities, phone_in
 
 LENGTH, NOISE_SECONDS = 4096, 0.02
 # Four times the text takes a linear parser 4 times as long, and a quadratic one 16 times.

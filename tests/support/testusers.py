@@ -15,7 +15,8 @@ from bot.store.job_loop import Lease, finish
 from bot.testusers.applying import Applying
 from bot.testusers.asking import Asking
 from bot.testusers.deciding import Deciding
-from bot.testusers.parse.command import ChangeRequest, parse_testusers
+from bot.testusers.parse.change import ChangeRequest
+from bot.testusers.parse.command import parse_testusers
 from bot.testusers.presets import Presets
 from bot.testusers.reading import Reading
 from bot.testusers.rules.requests import Request

@@ -29,7 +29,8 @@ from bot.testusers.messages.phrases import (
     what_failed,
     who,
 )
-from bot.testusers.parse.command import ChangeRequest, as_command
+from bot.testusers.parse.change import ChangeRequest
+from bot.testusers.parse.command import as_command
 from bot.testusers.rules.changes import Effect, Flow
 from bot.testusers.rules.requests import Request
 

@@ -1,17 +1,18 @@
-"""`/testusers add` and `remove`: the words after the flow."""
+"""`/testusers add` and `remove`: the words after the flow, and the people of a preset."""
 
 import re
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import takewhile
+from typing import Literal
 
 from bot.approvals.rules.durations import MOST_PARTS, parse_duration
 from bot.approvals.rules.times import When, parse_when
+from bot.commands import TESTUSERS
 from bot.errors import Meant, UsageError
 from bot.slack.parse.words import Word, rest_of_line
 from bot.spelling import DOUBLE_QUOTES, closest, folded, skeleton, tidy_identity
-from bot.testusers.parse.identities import is_identity, phone_in, question
-from bot.testusers.parse.requests import KEYWORDS, ChangeKind, ChangeRequest, misuse
+from bot.testusers.parse.identities import KEYWORDS, is_identity, phone_in, question
 from bot.testusers.rules.changes import (
     MAX_REASON_CHARS,
     identities_problem,
@@ -23,11 +24,37 @@ PRESET = re.compile(r"@([A-Za-z0-9][A-Za-z0-9._-]{0,39})")
 FLOWS_OFFERED = 5
 LABEL_CHARACTERS = 50
 TIME_EXAMPLES = "18:00, friday, tomorrow 9:00 or 2026-12-01 09:00"
-# What people type for a keyword, where it is spelled otherwise.
-SYNONYMS = {"bc": "because", "since": "because", "reason": "because", "at": "from", "till": "until"}
+# Keywords that only `add` takes, and the fields of `ChangeRequest` that they fill.
+TERMS = {"for": "duration_seconds", "from": "start", "until": "until"}
 # The first and a further part of a number with spaces in it, as phones paste it.
 _FIRST_PART = re.compile(r"\+?[0-9(][0-9()./-]*")
 _NEXT_PART = re.compile(r"[0-9()./-]*[0-9][0-9()./-]*")
+
+ChangeKind = Literal["add", "remove"]
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeRequest:
+    """Add people to a flow's test users, or remove them. `flow` is what was typed.
+
+    `presets` are names that stand for people. An addition begins at `start`, and ends at `until` or
+    after `duration_seconds`.
+    """
+
+    kind: ChangeKind
+    flow: str
+    identities: tuple[str, ...]
+    duration_seconds: int | None = None
+    now: bool = False
+    reason: str = ""
+    presets: tuple[str, ...] = ()
+    start: When | None = None
+    until: When | None = None
+
+    @property
+    def form(self) -> str:
+        """The form of the command: applying at once takes another permission than asking."""
+        return "now" if self.now else self.kind
 
 
 @dataclass(frozen=True)
@@ -37,35 +64,23 @@ class Typed:
     Attributes:
         text: The whole command.
         aliases: The short names of flows.
-        flow: The word in the place of the flow; None where there is no such place.
-        has_presets: Whether a preset names people too.
+        flow: The word in the place of the flow; None in commands without a flow.
     """
 
     text: str
     aliases: Collection[str] = ()
     flow: Word | None = None
-    has_presets: bool = False
 
 
-@dataclass
-class _Options:
-    """The options read so far from the words after the flow."""
-
-    people: list[Word] = field(default_factory=list)
-    presets: list[str] = field(default_factory=list)
-    duration_seconds: int | None = None
-    start: When | None = None
-    until: When | None = None
-    now: bool = False
-    reason: str = ""
+def misuse(action: str, sentence: str, *, has_right_form: bool = False) -> UsageError:
+    """Return the error for a mistake in a form of the command, with its syntax."""
+    return TESTUSERS.misuse(sentence, action, has_right_form=has_right_form)
 
 
 def parse_change(
     kind: ChangeKind, words: Sequence[Word], text: str, aliases: Collection[str]
 ) -> ChangeRequest:
     """Return the change that the words after `add` or `remove` ask for.
-
-    `text` is the whole command, `aliases` are the short names of flows.
 
     `text` is the whole command, `aliases` are the short names of flows.
 
@@ -76,209 +91,51 @@ def parse_change(
         raise misuse(kind, "Which flow, and who? Put the flow first, then phone numbers or IDs.")
     if words[0].keyword in KEYWORDS:
         raise misuse(kind, f"Put the flow first, e.g. {kind} welcome …")
-    options, left = _Options(), list(words[1:])
+    change, named, left = ChangeRequest(kind, words[0].text, ()), list[Word](), list(words[1:])
     while left:
-        _take(kind, left, options, text)
-    identities = people(kind, options.people, Typed(text, aliases, words[0], bool(options.presets)))
-    if options.now and not options.reason:
+        word = left.pop(0)
+        if word.keyword in KEYWORDS:
+            change = _with_option(change, word, left, text)
+        elif not word.is_quoted and (preset := PRESET.fullmatch(folded(_tidied(word)))):
+            change = replace(change, presets=(*change.presets, preset.group(1)))
+        else:
+            named.append(word)
+    if named or not change.presets:
+        typed = Typed(text, aliases, words[0])
+        change = replace(change, identities=people(kind, named, typed))
+    if change.now and not change.reason:
         raise misuse("now", "“now” needs a reason. Add “because …” at the end.")
-    if options.now and options.start:
+    if change.now and change.start:
         raise misuse(kind, "“now” and “from” don't go together: leave one of them out.")
-    if options.duration_seconds and options.until:
+    if change.duration_seconds and change.until:
         raise misuse(kind, "“for” and “until” don't go together: leave one of them out.")
-    return ChangeRequest(
-        kind,
-        words[0].text,
-        identities,
-        options.duration_seconds,
-        options.now,
-        options.reason,
-        tuple(dict.fromkeys(options.presets)),
-        options.start,
-        options.until,
-    )
+    return replace(change, presets=tuple(dict.fromkeys(change.presets)))
 
 
-def people(action: str, words: Sequence[Word], typed: Typed) -> tuple[str, ...]:
-    """Return the identities that were typed, without the characters that phones add.
-
-    Raises:
-        UsageError: An identity is invalid, or a word does not look like an identity.
-    """
-    tidied = [word if word.is_quoted else replace(word, text=tidied_word(word)) for word in words]
-    for word in tidied:
-        if word.opens_quote:
-            raise misuse(action, f"The quote before “{word.text[1:81]}” isn't closed.")
-    named = list(_with_whole_numbers(tidied, typed.text))
-    odd = [word for word in named if not (word.is_quoted or is_identity(word.text))]
-    if odd:
-        raise _doubt(action, odd, typed)
-    identities = tuple(word.text for word in named)
-    if not identities and typed.has_presets:
-        return ()
-    if not identities and typed.flow and is_identity(typed.flow.text):
-        place = typed.flow
-        flows = (
-            _Guess(place, place, f"{alias} {place.text}").meant(typed.text, alias)
-            for alias in sorted(typed.aliases)[:FLOWS_OFFERED]
-        )
-        raise misuse(action, "Which flow? Put it first.").or_rather(*flows)
-    if problem := identities_problem(identities):
-        raise misuse(action, problem, has_right_form=bool(identities))
-    return identities
-
-
-def _with_whole_numbers(words: Sequence[Word], text: str) -> Iterator[Word]:
-    """Yield the words, with the parts of a number typed with spaces joined."""
-    number: Word | None = None
-    for word in words:
-        is_next = (
-            number is not None
-            and not word.is_quoted
-            and text[number.end : word.start].isspace()
-            and _NEXT_PART.fullmatch(word.text)
-            and not _with_unit(word, text)
-        )
-        if number is not None and is_next:
-            number = Word(f"{number.text} {word.text}", False, number.start, word.end)
-            continue
-        if number is not None:
-            yield number
-        number = word if not word.is_quoted and _FIRST_PART.fullmatch(word.text) else None
-        if number is None:
-            yield word
-    if number is not None:
-        yield number
-
-
-@dataclass(frozen=True, slots=True)
-class _Guess:
-    """The likely meaning of the words from `first` to `last`."""
-
-    first: Word
-    last: Word
-    words: str
-
-    def meant(self, text: str, label: str = "") -> Meant:
-        changed = f"{text[: self.first.start]}{self.words}{text[self.last.end :]}"
-        return Meant(text.strip(), changed.strip(), label or f"Yes, {self.words}")
-
-
-def _doubt(action: str, odd: Sequence[Word], typed: Typed) -> UsageError:
-    """Return the question about words that do not look like identities."""
-    guesses = list(_guesses(odd[0], typed))
-    words = "” or “".join(guess.words for guess in guesses)
-    sentence = _flow_sentence(odd[0], typed) or question(odd[0].text, words)
-    meant = [guess.meant(typed.text) for guess in guesses]
-    if typed.flow is None or not is_identity(typed.flow.text):
-        meant.append(_as_typed(odd, typed.text))
-    return misuse(action, sentence, has_right_form=True).or_rather(*meant)
-
-
-def _guesses(word: Word, typed: Typed) -> Iterator[_Guess]:
-    """Yield the likely meanings of a word that does not look like an identity."""
-    if number := phone_in(word.text):
-        yield _Guess(word, word, number)
-    elif parse_duration(word.text) is not None:
-        yield _Guess(word, word, f"for {word.text}")
-    elif unit := _with_unit(word, typed.text):
-        yield _Guess(word, unit, f"for {unit.text}")
-    elif parse_when([word.text]):
-        yield _Guess(word, word, f"until {word.text}")
-        yield _Guess(word, word, f"from {word.text}")
-    elif flows := closest(word.text, typed.aliases):
-        if typed.flow and not _has_flow(typed):
-            people = typed.text[typed.flow.start : word.start].strip()
-            yield _Guess(typed.flow, word, f"{flows[0]} {people}")
-    elif keywords := _near_keywords(word.text):
-        yield from (_Guess(word, word, keyword) for keyword in keywords)
-    elif word.text.isalpha():
-        yield _Guess(word, word, f"because {word.text}")
-
-
-def _with_unit(word: Word, text: str) -> Word | None:
-    """Return the word and the unit after it, if they are a duration: `2 h`."""
-    unit = re.match(r"\s+([A-Za-z]+)", text[word.end :])
-    if unit is None or parse_duration(typed := f"{word.text} {unit[1]}") is None:
-        return None
-    return replace(word, text=typed, end=word.end + unit.end())
-
-
-def _near_keywords(typed: str) -> list[str]:
-    synonym = SYNONYMS.get(folded(typed))
-    return [synonym] if synonym else closest(typed, sorted(KEYWORDS), 2)
-
-
-def _has_flow(typed: Typed) -> bool:
-    seen = skeleton(typed.flow.text) if typed.flow else ""
-    is_sid = typed.flow is not None and is_flow_sid(typed.flow.text)
-    return is_sid or seen in map(skeleton, typed.aliases)
-
-
-def _flow_sentence(word: Word, typed: Typed) -> str:
-    """Return the error for a flow among the people; "" for any other word."""
-    if not is_flow_sid(word.text) and skeleton(word.text) not in map(skeleton, typed.aliases):
-        return ""
-    if typed.flow is None:
-        rule = "A preset only names people."
-    else:
-        rule = "One request changes one flow." if _has_flow(typed) else "Put the flow first."
-    return f"“{word.text[:80]}” is a flow. {rule}"
-
-
-def _as_typed(odd: Sequence[Word], text: str) -> Meant:
-    """Return the command with every odd word in quotes."""
-    changed = text
-    for word in reversed(odd):
-        inside = text[word.start : word.end]
-        mark = "'" if any(quote in inside for quote in DOUBLE_QUOTES) else '"'
-        changed = f"{changed[: word.start]}{mark}{inside}{mark}{changed[word.end :]}"
-    names = ", ".join(f"“{word.text}”" for word in odd)
-    label = f"Keep {names} as typed" if len(names) <= LABEL_CHARACTERS else "Keep them as typed"
-    return Meant(text.strip(), changed.strip(), label)
-
-
-def tidied_word(word: Word) -> str:
-    """Return an unquoted identity without the characters that phones add; a lone mark stays."""
-    return tidy_identity(word.text) or word.text
-
-
-def _take(kind: ChangeKind, words: list[Word], options: _Options, text: str) -> None:
-    """Take the next word, and the words that belong to it."""
-    word = words.pop(0)
-    if word.keyword == "because":
-        options.reason = _reason(kind, rest_of_line(text, word.end))
-        words.clear()
-    elif word.keyword == "for":
-        _refuse(kind, "for", options.duration_seconds)
-        options.duration_seconds = _duration(kind, words)
-    elif word.keyword == "from":
-        _refuse(kind, "from", options.start)
-        options.start = _when(kind, "from", words)
-    elif word.keyword == "until":
-        _refuse(kind, "until", options.until)
-        options.until = _when(kind, "until", words)
-    elif word.keyword == "now":
-        options.now = True
-    elif not word.is_quoted and (preset := PRESET.fullmatch(folded(tidied_word(word)))):
-        options.presets.append(preset.group(1))
-    else:
-        options.people.append(word)
-
-
-def _refuse(kind: ChangeKind, keyword: str, given: object) -> None:
+def _with_option(change: ChangeRequest, word: Word, left: list[Word], text: str) -> ChangeRequest:
+    """Return the change with the option that a keyword begins; its words are taken from `left`."""
+    kind, keyword = change.kind, word.keyword
+    if keyword == "now":
+        return replace(change, now=True)
+    if keyword == "because":
+        left.clear()
+        reason = rest_of_line(text, word.end)
+        if problem := reason_problem(reason) if reason else "Add a reason after “because”.":
+            raise misuse(kind, problem, has_right_form=bool(reason))
+        return replace(change, reason=reason)
     if kind == "remove":
-        raise misuse(
-            kind,
-            f"“{keyword}” only works with “add”."
-            f" If “{keyword}” is really someone's ID, put it in quotes.",
-        )
-    if given is not None:
+        way_out = f"If “{keyword}” is really someone's ID, put it in quotes."
+        raise misuse(kind, f"“{keyword}” only works with “add”. {way_out}")
+    if getattr(change, TERMS[keyword]) is not None:
         raise misuse(kind, f"You used “{keyword}” twice.")
+    if keyword == "for":
+        return replace(change, duration_seconds=_duration(left))
+    when = _when(keyword, left)
+    return replace(change, start=when) if keyword == "from" else replace(change, until=when)
 
 
-def _duration(kind: ChangeKind, words: list[Word]) -> int:
-    typed = [tidied_word(word) for word in takewhile(_is_plain, words[: 2 * MOST_PARTS])]
+def _duration(words: list[Word]) -> int:
+    typed = [_tidied(word) for word in takewhile(_is_plain, words[: 2 * MOST_PARTS])]
     for count in range(len(typed), 0, -1):
         seconds = parse_duration(" ".join(typed[:count]))
         if seconds is not None:
@@ -286,14 +143,17 @@ def _duration(kind: ChangeKind, words: list[Word]) -> int:
             return seconds
     # A number and its unit, or one word.
     unread = " ".join(typed[: 2 if typed and typed[0].isdigit() else 1])
-    raise misuse(kind, duration_problem(unread or (words[0].text if words else "")))
+    raise misuse("add", duration_problem(unread or (words[0].text if words else "")))
 
 
-def _when(kind: ChangeKind, keyword: str, words: list[Word]) -> When:
-    typed = [tidied_word(word) for word in takewhile(_is_plain, words)]
+def _when(keyword: str, words: list[Word]) -> When:
+    typed = [_tidied(word) for word in takewhile(_is_plain, words)]
     found = parse_when(typed)
     if found is None:
-        raise misuse(kind, time_problem(keyword, " ".join(typed[:2])))
+        problem = f"I can't read “{' '.join(typed[:2])[:80]}” as a time. Try"
+        raise misuse(
+            "add", f"{problem if typed else f'Add a time after “{keyword}”, e.g.'} {TIME_EXAMPLES}."
+        )
     del words[: found[1]]
     return found[0]
 
@@ -309,21 +169,6 @@ def duration_problem(typed: str) -> str:
     return f"I can't read “{typed[:80]}” as a duration. Try 30m, 2h or 3d."
 
 
-def time_problem(keyword: str, typed: str) -> str:
-    """Return the error in the time after `from` or `until`."""
-    if not typed:
-        return f"Add a time after “{keyword}”, e.g. {TIME_EXAMPLES}."
-    return f"I can't read “{typed[:80]}” as a time. Try {TIME_EXAMPLES}."
-
-
-def _reason(kind: ChangeKind, reason: str) -> str:
-    if not reason:
-        raise misuse(kind, "Add a reason after “because”.")
-    if problem := reason_problem(reason):
-        raise misuse(kind, problem, has_right_form=True)
-    return reason
-
-
 def reason_problem(reason: str) -> str | None:
     """Return a sentence that explains why the reason is refused; None if it is accepted."""
     if len(reason) > MAX_REASON_CHARS:
@@ -331,3 +176,132 @@ def reason_problem(reason: str) -> str | None:
     if reason and not is_sendable(reason):
         return "The reason contains a character I can't store. Please retype it."
     return None
+
+
+def people(action: str, words: Sequence[Word], typed: Typed) -> tuple[str, ...]:
+    """Return the identities that were typed, without the characters that phones add.
+
+    Raises:
+        UsageError: An identity is invalid, or a word does not look like an identity.
+    """
+    tidied = [word if word.is_quoted else replace(word, text=_tidied(word)) for word in words]
+    if unclosed := next((word for word in tidied if word.opens_quote), None):
+        raise misuse(action, f"The quote before “{unclosed.text[1:81]}” isn't closed.")
+    named = _with_whole_numbers(tidied, typed.text)
+    odd = [word for word in named if not (word.is_quoted or is_identity(word.text))]
+    if odd:
+        raise _doubt(action, odd, typed)
+    if not named and typed.flow and is_identity(typed.flow.text):
+        raise misuse(action, "Which flow? Put it first.").or_rather(
+            *flows_for(typed.text, typed.flow.start, typed.aliases)
+        )
+    identities = tuple(word.text for word in named)
+    if problem := identities_problem(identities):
+        raise misuse(action, problem, has_right_form=bool(identities))
+    return identities
+
+
+def flows_for(text: str, at: int, aliases: Collection[str]) -> list[Meant]:
+    """Return the command with each of the first few flows put in at this place."""
+    return [
+        Meant(text.strip(), f"{text[:at]}{flow} {text[at:]}".strip(), flow)
+        for flow in sorted(aliases)[:FLOWS_OFFERED]
+    ]
+
+
+def _tidied(word: Word) -> str:
+    return tidy_identity(word.text) or word.text
+
+
+def _with_whole_numbers(words: Sequence[Word], text: str) -> list[Word]:
+    """Return the words, with the parts of a number that was typed with spaces joined."""
+    joined, is_number = list[Word](), False
+    for word in words:
+        is_next = is_number and not word.is_quoted and _NEXT_PART.fullmatch(word.text)
+        if is_next and text[joined[-1].end : word.start].isspace() and not _with_unit(word, text):
+            first = joined.pop()
+            joined.append(Word(f"{first.text} {word.text}", False, first.start, word.end))
+            continue
+        is_number = not word.is_quoted and _FIRST_PART.fullmatch(word.text) is not None
+        joined.append(word)
+    return joined
+
+
+def _with_unit(word: Word, text: str) -> Word | None:
+    """Return the word and the unit after it, if they are a duration: `2 h`."""
+    unit = re.match(r"\s+([A-Za-z]+)", text[word.end :])
+    if unit is None or parse_duration(typed := f"{word.text} {unit[1]}") is None:
+        return None
+    return replace(word, text=typed, end=word.end + unit.end())
+
+
+def _doubt(action: str, odd: Sequence[Word], typed: Typed) -> UsageError:
+    """Return the question about words that do not look like identities."""
+    guesses = list(_guesses(odd[0], typed))
+    sentence = _flow_problem(odd[0], typed) or question(
+        odd[0].text, "” or “".join(words for _, _, words in guesses)
+    )
+    text = typed.text
+    meant = [
+        Meant(text.strip(), f"{text[:start]}{words}{text[end:]}".strip(), f"Yes, {words}")
+        for start, end, words in guesses
+    ]
+    if typed.flow is None or not is_identity(typed.flow.text):
+        meant.append(_as_typed(odd, text))
+    return misuse(action, sentence, has_right_form=True).or_rather(*meant)
+
+
+def _guesses(word: Word, typed: Typed) -> Iterator[tuple[int, int, str]]:
+    """Yield likely meanings of an odd word: a part of the command, and the words instead of it."""
+    if number := phone_in(word.text):
+        yield word.start, word.end, number
+    elif parse_duration(word.text) is not None:
+        yield word.start, word.end, f"for {word.text}"
+    elif unit := _with_unit(word, typed.text):
+        yield word.start, unit.end, f"for {unit.text}"
+    elif parse_when([word.text]):
+        yield word.start, word.end, f"until {word.text}"
+        yield word.start, word.end, f"from {word.text}"
+    elif flows := closest(word.text, typed.aliases):
+        if typed.flow and not _is_flow(typed.flow.text, typed.aliases):
+            named = typed.text[typed.flow.start : word.start].strip()
+            yield typed.flow.start, word.end, f"{flows[0]} {named}"
+    elif keywords := closest(word.text, sorted(KEYWORDS), 2):
+        for keyword in keywords:
+            yield word.start, word.end, keyword
+    elif word.text.isalpha():
+        yield word.start, word.end, f"because {word.text}"
+
+
+def _is_flow(text: str, aliases: Collection[str]) -> bool:
+    return is_flow_sid(text) or skeleton(text) in map(skeleton, aliases)
+
+
+def _flow_problem(word: Word, typed: Typed) -> str:
+    """Return the error for a flow among the people; "" for any other word."""
+    if not _is_flow(word.text, typed.aliases):
+        return ""
+    if typed.flow is None:
+        rule = "A preset only names people."
+    elif _is_flow(typed.flow.text, typed.aliases):
+        rule = "One request changes one flow."
+    else:
+        rule = "Put the flow first."
+    return f"“{word.text[:80]}” is a flow. {rule}"
+
+
+def _as_typed(odd: Sequence[Word], text: str) -> Meant:
+    """Return the command with every odd word in quotes."""
+    changed = text
+    for word in reversed(odd):
+        before, inside, after = text[: word.start], text[word.start : word.end], changed[word.end :]
+        changed = f"{before}{quoted(inside)}{after}"
+    names = ", ".join(f"“{word.text}”" for word in odd)
+    label = f"Keep {names} as typed" if len(names) <= LABEL_CHARACTERS else "Keep them as typed"
+    return Meant(text.strip(), changed.strip(), label)
+
+
+def quoted(word: str) -> str:
+    """Return the word in quotation marks that it doesn't contain."""
+    mark = "'" if any(mark in word for mark in DOUBLE_QUOTES) else '"'
+    return f"{mark}{word}{mark}"

@@ -1,55 +1,49 @@
 """`/testusers`: turn text into a typed request, or a usage error with a correct example."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
 from bot.approvals.rules.durations import spell_duration
 from bot.approvals.rules.times import spell_when
-from bot.commands import TESTUSERS
+from bot.commands import FORM, HELP, TESTUSERS
 from bot.errors import Meant, UsageError
-from bot.slack.parse.words import Word, escaped, read_words, refuse_endless
-from bot.spelling import DOUBLE_QUOTES, closest, folded, skeleton
-from bot.testusers.parse.change import PRESET, Typed, parse_change, people, reason_problem
-from bot.testusers.parse.identities import is_identity
-from bot.testusers.parse.requests import (
-    KEYWORDS,
-    SUBCOMMANDS,
+from bot.slack.parse.words import Word, asks_for_help, escaped, read_words, refuse_endless
+from bot.spelling import closest, folded, skeleton
+from bot.testusers.parse.change import (
+    PRESET,
     ChangeRequest,
-    DeletePreset,
-    FormRequest,
-    HelpRequest,
-    HistoryRequest,
-    ListRequest,
-    MineRequest,
-    PendingRequest,
-    PresetsRequest,
-    SavePreset,
-    TestusersRequest,
+    Typed,
+    flows_for,
     misuse,
+    parse_change,
+    people,
+    quoted,
 )
+from bot.testusers.parse.identities import KEYWORDS, is_identity
 from bot.testusers.rules.changes import is_flow_sid
 
-__all__ = [
-    "ChangeRequest",
-    "DeletePreset",
-    "FormRequest",
-    "HelpRequest",
-    "HistoryRequest",
-    "ListRequest",
-    "MineRequest",
-    "PendingRequest",
-    "PresetsRequest",
-    "SavePreset",
-    "TestusersRequest",
-    "as_command",
-    "as_typed",
-    "parse_testusers",
-    "reason_problem",
-]
-
 PRESET_ACTIONS = ("save", "delete")
-Reader = Callable[[Sequence[Word], Typed], TestusersRequest]
-FLOWS_OFFERED = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Subcommand:
+    """Any subcommand but `add` and `remove`.
+
+    Attributes:
+        form: Its name in `bot/commands.py`.
+        flow: The flow as it was typed.
+        text: The text that filters a list, or the name of a preset.
+        identities: The people of a preset.
+    """
+
+    form: str
+    flow: str = ""
+    text: str = ""
+    identities: tuple[str, ...] = ()
+
+
+TestusersRequest = ChangeRequest | Subcommand
 
 
 def parse_testusers(text: str, aliases: Collection[str] = ()) -> TestusersRequest:
@@ -78,16 +72,24 @@ def _parse(text: str, aliases: Collection[str]) -> TestusersRequest:
     refuse_endless(text, TESTUSERS, "add")
     words = [word for word in read_words(text, commas=True) if not word.is_dash]
     if not words:
-        return FormRequest()
+        return Subcommand(FORM)
+    if asks_for_help(words[:1]):
+        return Subcommand(HELP)
     action, rest = words[0].keyword, words[1:]
-    if action in ("add", "remove"):
-        return parse_change("add" if action == "add" else "remove", rest, text, aliases)
-    if action == "preset" or (action == "presets" and rest and rest[0].keyword in PRESET_ACTIONS):
-        return _parse_preset(rest, Typed(text, aliases))
-    read = READERS.get(action)
-    if read is None:
-        raise _unknown(action, words[0].text)
-    return read(rest, Typed(text, aliases))
+    match action:
+        case "add" | "remove":
+            return parse_change(action, rest, text, aliases)
+        case "list" | "history":
+            return _of_flow(action, rest, Typed(text, aliases))
+        case "preset" | "presets" if action == "preset" or _is_preset_action(rest):
+            return _parse_preset(rest, Typed(text, aliases))
+        case "requests" | "mine" | "presets":
+            if rest:
+                raise misuse(action, f"/testusers {action} takes no other words.")
+            return Subcommand(action)
+    close = closest(action, TESTUSERS.subcommands)
+    guess = f" Did you mean “{close[0]}”?" if close else ""
+    raise TESTUSERS.misuse(f"Unknown subcommand “{words[0].text[:80]}”.{guess}")
 
 
 def as_typed(text: str, aliases: Collection[str]) -> str:
@@ -105,124 +107,66 @@ def as_typed(text: str, aliases: Collection[str]) -> str:
     return text
 
 
-def _alone(action: str, request: TestusersRequest) -> Reader:
-    def read(rest: Sequence[Word], _typed: Typed) -> TestusersRequest:
-        if rest:
-            raise misuse(action, f"/testusers {action} takes no other words.")
-        return request
-
-    return read
-
-
-def _which_flow(action: str, typed: Typed) -> UsageError:
-    flows = sorted(typed.aliases)[:FLOWS_OFFERED]
-    meant = (Meant(typed.text.strip(), f"{typed.text.strip()} {flow}", flow) for flow in flows)
-    return misuse(action, "Which flow?", has_right_form=bool(flows)).or_rather(*meant)
-
-
-def _parse_list(words: Sequence[Word], typed: Typed) -> ListRequest:
+def _of_flow(action: str, words: Sequence[Word], typed: Typed) -> Subcommand:
     if not words:
-        raise _which_flow("list", typed)
-    return ListRequest(words[0].text, " ".join(word.text for word in words[1:]))
+        text = f"{typed.text.strip()} "
+        flows = flows_for(text, len(text), typed.aliases)
+        raise misuse(action, "Which flow?", has_right_form=bool(flows)).or_rather(*flows)
+    if action == "history" and len(words) > 1:
+        raise misuse(action, f"Unexpected word: “{words[1].text[:80]}”.")
+    return Subcommand(action, words[0].text, " ".join(word.text for word in words[1:]))
 
 
-def _parse_history(words: Sequence[Word], typed: Typed) -> HistoryRequest:
-    if not words:
-        raise _which_flow("history", typed)
-    if len(words) > 1:
-        raise misuse("history", f"Unexpected word: “{words[1].text[:80]}”.")
-    return HistoryRequest(words[0].text)
+def _is_preset_action(words: Sequence[Word]) -> bool:
+    return bool(words) and words[0].keyword in PRESET_ACTIONS
 
 
-def _parse_preset(words: Sequence[Word], typed: Typed) -> SavePreset | DeletePreset:
-    action = words[0].keyword if words else ""
-    if action not in PRESET_ACTIONS:
-        close = closest(action, PRESET_ACTIONS) if words else []
-        meant = (Meant(typed.text.strip(), _instead(words[0], word, typed.text)) for word in close)
+def _parse_preset(words: Sequence[Word], typed: Typed) -> Subcommand:
+    if not _is_preset_action(words):
+        text, place = typed.text, words[0] if words else None
+        meant = [
+            Meant(text.strip(), f"{text[: place.start]}{action}{text[place.end :]}".strip())
+            for action in closest(place.keyword if place else "", PRESET_ACTIONS)
+            if place
+        ]
         raise misuse("save_preset", "Choose “preset save” or “preset delete”.").or_rather(*meant)
     if len(words) == 1:
         raise misuse("save_preset", "Which preset? Give it a name, e.g. demo-team.")
-    name = folded(words[1].text).removeprefix("@")
+    name, more = folded(words[1].text).removeprefix("@"), words[2:]
     if words[1].keyword in KEYWORDS:
         raise misuse("save_preset", f"“{name}” can't name a preset: it has a meaning in add.")
     if not PRESET.fullmatch(f"@{name}"):
+        problem = "Use up to 40 characters: a to z, digits, dots and dashes, e.g. demo-team."
+        raise misuse("save_preset", problem)
+    if words[0].keyword == "delete":
+        if more:
+            raise misuse("save_preset", f"Unexpected word: “{more[0].text[:80]}”.")
+        return Subcommand("delete_preset", text=name)
+    if taken := next((word for word in more if word.keyword in KEYWORDS), None):
         raise misuse(
             "save_preset",
-            "Use up to 40 characters: a to z, digits, dots and dashes, e.g. demo-team.",
+            f"“{taken.keyword}” belongs to add: a preset only names people."
+            f" If “{taken.text}” is a test user, put it in quotes.",
         )
-    if action == "save":
-        if taken := next((word for word in words[2:] if word.keyword in KEYWORDS), None):
-            raise misuse(
-                "save_preset",
-                f"“{taken.keyword}” belongs to add: a preset only names people."
-                f" If “{taken.text}” is a test user, put it in quotes.",
-            )
-        return SavePreset(name, people("save_preset", words[2:], typed))
-    if len(words) > len(("delete", name)):
-        raise misuse("save_preset", f"Unexpected word: “{words[2].text[:80]}”.")
-    return DeletePreset(name)
+    return Subcommand("save_preset", text=name, identities=people("save_preset", more, typed))
 
 
-def _instead(word: Word, meant: str, text: str) -> str:
-    return f"{text[: word.start]}{meant}{text[word.end :]}".strip()
-
-
-READERS: dict[str, Reader] = {
-    "list": _parse_list,
-    "history": _parse_history,
-    "requests": _alone("requests", PendingRequest()),
-    "mine": _alone("mine", MineRequest()),
-    "presets": _alone("presets", PresetsRequest()),
-    **dict.fromkeys(("help", "h", "?"), lambda _words, _typed: HelpRequest()),
-}
-
-
-def _unknown(action: str, typed: str) -> UsageError:
-    close = closest(action, SUBCOMMANDS)
-    guess = f" Did you mean “{close[0]}”?" if close else ""
-    return TESTUSERS.misuse(f"Unknown subcommand “{typed[:80]}”.{guess}")
-
-
-def as_command(change: ChangeRequest, aliases: Collection[str] = ()) -> str:
+def as_command(change: ChangeRequest) -> str:
     """Return the command that makes the same request; "" if no command can."""
-    for quote in (_quoted_if_need_be, _quoted):
-        command = _spelled_out(change, quote)
-        if _is_read_as(command, change, aliases):
-            return command
+    options = (
+        *(word if is_identity(word) else quoted(word) for word in change.identities),
+        *(f"@{name}" for name in change.presets),
+        f"for {spell_duration(change.duration_seconds)}" if change.duration_seconds else "",
+        f"from {spell_when(change.start)}" if change.start else "",
+        f"until {spell_when(change.until)}" if change.until else "",
+        "now" if change.now else "",
+        f"because {change.reason}" if change.reason else "",
+    )
+    for flow in (change.flow, quoted(change.flow)):
+        text = " ".join(filter(None, (change.kind, flow, *options)))
+        try:
+            if _parse(escaped(text), ()) == change:
+                return f"{TESTUSERS.name} {text}"
+        except UsageError:
+            continue
     return ""
-
-
-def _spelled_out(change: ChangeRequest, quote: Callable[[str], str]) -> str:
-    duration = [f"for {spell_duration(change.duration_seconds)}"] if change.duration_seconds else []
-    start = [f"from {spell_when(change.start)}"] if change.start else []
-    until = [f"until {spell_when(change.until)}"] if change.until else []
-    now = ["now"] if change.now else []
-    reason = [f"because {change.reason}"] if change.reason else []
-    people = [word if is_identity(word) else _quoted(word) for word in change.identities]
-    presets = [f"@{name}" for name in change.presets]
-    options = (*duration, *start, *until, *now, *reason)
-    words = (change.kind, quote(change.flow), *people, *presets, *options)
-    return " ".join((TESTUSERS.name, *words))
-
-
-def _is_read_as(command: str, change: ChangeRequest, aliases: Collection[str]) -> bool:
-    try:
-        return _parse(escaped(command.removeprefix(TESTUSERS.name)), aliases) == change
-    except UsageError:
-        return False
-
-
-def _quoted_if_need_be(word: str) -> str:
-    """Return the word, in quotes if it would be read as anything else."""
-    read = read_words(escaped(word), commas=True)
-    return word if [typed.text for typed in read if _is_plain(typed)] == [word] else _quoted(word)
-
-
-def _is_plain(word: Word) -> bool:
-    return not (word.is_quoted or word.is_dash or word.opens_quote or word.keyword in KEYWORDS)
-
-
-def _quoted(word: str) -> str:
-    """Return the word in quotation marks that it doesn't contain."""
-    mark = "'" if any(mark in word for mark in DOUBLE_QUOTES) else '"'
-    return f"{mark}{word}{mark}"
