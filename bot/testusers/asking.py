@@ -173,7 +173,11 @@ class Asking:
             return await self._undo_before(person, undone.progress.undone_by)
         _require_pause(undone, await self._setup.database.now())
         snapshot = await self._snapshot(undone.flow, is_typed=False)
-        done = done.respelled(Spellings(snapshot.listed).respelled)
+        people, spellings = (
+            done.change.identities + done.already.identities,
+            Spellings(snapshot.listed),
+        )
+        done = done.respelled({identity: spellings.respelled(identity) for identity in people})
         wanted, ends = inverse_of(done, set(snapshot.listed), await self._setup.database.now())
         timed = grants.timed(snapshot.grants)
         effect = effect_of(wanted, set(snapshot.listed), timed, timed=ends.keys())

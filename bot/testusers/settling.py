@@ -1,7 +1,7 @@
 """A look at a list: what it settles, and what to send next."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from bot.approvals.rules.approval import State
@@ -15,15 +15,11 @@ from bot.testusers.rules.applying import (
     ListChangePlan,
     Outcome,
     Post,
-    Verdict,
-    Work,
     is_before,
-    is_true,
     make_plan,
-    true_already,
     whose_turn,
 )
-from bot.testusers.rules.changes import Change, Flow
+from bot.testusers.rules.changes import Flow
 from bot.testusers.rules.requests import Grant, RecordedChange, Request
 from bot.testusers.rules.spellings import stored_spellings
 from bot.testusers.setup import Setup
@@ -41,7 +37,7 @@ class Waiting:
 
     `requests` are approved, the oldest decision first; `post` is in doubt; `due` are grants that
     are over; `starting` are the people whose approved change is about to start; `latest` is the
-    last change that the bot made.
+    last change that the bot made, if it is recent.
     """
 
     at: datetime
@@ -69,31 +65,14 @@ class Waiting:
             sent_for = await requests.load(tx, post.plan.steps[0].request_id)
             flow = sent_for.flow if sent_for else None
         latest = await flows.latest_changes(tx, flow_key, 1)
-        is_fresh = latest and now - latest[0].at < CONFIRMED
-        return cls(
-            now,
-            flow or Flow(flow_key),
-            applying,
-            post,
-            due,
-            starting,
-            latest[0] if is_fresh else None,
-        )
+        is_recent = latest and now - latest[0].at < CONFIRMED
+        recent = latest[0] if is_recent else None
+        return cls(now, flow or Flow(flow_key), applying, post, due, starting, recent)
 
     @property
     def ready(self) -> list[Request]:
         """The requests whose next try is due."""
         return whose_turn(self.requests, self.at)
-
-    @property
-    def next_try_at(self) -> datetime | None:
-        """The time of the next try; a request waits for earlier ones about the same people."""
-        times, named = [], set[str]()
-        for request in self.requests:
-            if named.isdisjoint(request.left.identities):
-                times.append(request.progress.retry_at or self.at)
-            named.update(request.left.identities)
-        return min(times, default=None)
 
     @property
     def over(self) -> list[Grant]:
@@ -103,12 +82,6 @@ class Waiting:
         return [grant for grant in self.due if grant.identity not in named]
 
     @property
-    def is_last_try_of_several(self) -> bool:
-        """True if a request has its last try, and would have it together with others."""
-        is_last = any(map(tries.is_last_try, self.ready))
-        return is_last and len(self.ready) + len(self.over) > 1
-
-    @property
     def is_held(self) -> bool:
         """True if nothing can be done until the POST can no longer arrive."""
         return self.post is not None and self.post.is_held(self.at)
@@ -116,192 +89,120 @@ class Waiting:
     @property
     def is_anything(self) -> bool:
         """True if there is a reason to read the list."""
-        return bool(self.ready or self.post or self.over) and not self.is_held
+        return bool(self.ready or self.post or self.over)
 
 
+@dataclass
 class Look:
     """A look at a list, in one transaction.
 
-    Args:
-        setup: The parts that all steps share.
-        tx: The transaction.
-        waiting: What waits on the flow.
-        listed: The list.
-        looked_at: A time before it was read.
-        gone: The people with a grant who were missing from the list when it was read before.
-
-    Raises:
-        ResponseUnreadable: The list lacks a change that was just confirmed.
+    `looked_at` is a time before the list was read; `missing` are the people with a grant who were
+    not on it the last time, and `gone` those who are missing now for the first time.
     """
 
-    def __init__(
-        self,
-        setup: Setup,
-        tx: Transaction,
-        waiting: Waiting,
-        listed: Sequence[str],
-        looked_at: datetime,
-        gone: Collection[str],
-    ) -> None:
-        if is_before(waiting.latest, waiting.post, listed):
-            raise ResponseUnreadable("flow", STALE)
-        self._setup = setup
-        self._tx = tx
-        self._waiting = waiting
-        self._listed = tuple(listed)
-        self._looked_at = looked_at
-        self._gone_before = gone
-        self.gone: list[str] = []
-        """People with a grant who are missing now for the first time."""
+    setup: Setup
+    tx: Transaction
+    waiting: Waiting
+    listed: tuple[str, ...]
+    looked_at: datetime
+    missing: Collection[str]
+    gone: list[str] = field(default_factory=list)
 
-    async def run(self, only: Collection[str] | None) -> ListChangePlan | None:
+    async def run(self) -> ListChangePlan | None:
         """Record what the list shows, and store the next plan; return it, if there is one.
 
-        `only` limits the plan to these requests; an empty `only` limits it to work that is no
-        request.
+        Raises:
+            ResponseUnreadable: The list lacks a change that was just confirmed.
         """
-        changes = await ChangeSet.begin(self._tx, self._waiting.flow)
-        post = self._waiting.post
-        if post is not None:
-            spellings = stored_spellings(
-                [
-                    identity
-                    for identity in post.plan.change.additions
-                    if identity not in self._listed
-                ],
-                [identity for identity in self._listed if identity not in post.plan.after],
-            )
-            as_sent = _as_sent(self._listed, spellings)
-            verdict = post.verdict(as_sent, self._looked_at)
-            if verdict is Verdict.REPEAT and self._are_applying(post):
-                await self._store(post.sent_again(self._waiting.at))
-                return post.plan
-            if verdict is not Verdict.SETTLE:
-                return None
-            if post.outcome is not Outcome.CONFIRMED:
-                await self._settle_post(changes, post, as_sent, spellings)
-            if await self._close(post):
-                await changes.write(self._setup.audit)
-                return None
-        left = await self._settle(changes)
-        await self._end_what_is_gone(changes, left)
-        plan = await self._plan(changes, left, only)
-        if plan.parts and plan.changes_nothing:
-            await changes.carry_out(plan)
-        await changes.write(self._setup.audit)
-        if plan.changes_nothing:
+        waiting, post = self.waiting, self.waiting.post
+        if is_before(waiting.latest, post, self.listed):
+            raise ResponseUnreadable("flow", STALE)
+        if post is not None and not post.is_settled_by(self.listed, self.looked_at):
+            return await self._repeat(post)
+        changes = await ChangeSet.begin(self.tx, waiting.flow)
+        if post is not None and not await self._close(post, changes):
+            await changes.write(self.setup.audit)
             return None
-        await self._store(Post(plan, self._waiting.at))
-        return plan
-
-    async def _store(self, post: Post) -> None:
-        await flows.put_post(self._tx, self._waiting.flow.key, post)
-
-    def _are_applying(self, post: Post) -> bool:
-        return {*post.plan.request_ids} <= {request.id for request in self._waiting.requests}
-
-    async def _settle_post(
-        self,
-        changes: ChangeSet,
-        post: Post,
-        as_sent: Sequence[str],
-        spellings: Mapping[str, str],
-    ) -> None:
-        at = post.sent_before or post.sent_at
-        is_seen = await changes.settle(post.plan, at, as_sent, spellings)
-        if not is_seen and post.outcome is not Outcome.ANSWERED:
-            changes.never_arrived(post.plan)
-        await changes.no_longer_unsure(post.plan.request_ids)
-
-    async def _close(self, post: Post) -> bool:
-        """Close the POST; return True if the flow has to wait because the list was sent twice."""
-        if post.sent_before is not None and post.is_in_the_air(self._looked_at):
-            await self._store(replace(post, outcome=Outcome.CONFIRMED, sent_before=None))
-            return True
-        await flows.drop_post(self._tx, self._waiting.flow.key)
-        return False
-
-    async def _settle(self, changes: ChangeSet) -> list[Request]:
-        """Finish requests that the list fulfils or that are out of tries; return the others.
-
-        The oldest decision comes first: of two about the same person, the later one counts.
-        """
-        now = map(changes.now, self._waiting.requests)
-        applying = [request for request in now if request.state is State.APPLYING]
-        spent = [
-            request
-            for request in applying
-            if tries.is_spent(request) and not self._is_true(request)
-        ]
-        fulfilled = true_already(
-            [request for request in applying if request not in spent], self._is_true
-        )
-        for request in applying:
-            if request in fulfilled:
-                work = await self._work(changes, [request], [])
-                await changes.carry_out(make_plan(self._setup.new_id(), self._listed, work))
-            elif request in spent:
+        left = []
+        for request in map(changes.now, waiting.requests):
+            if tries.is_spent(request) and request.state is State.APPLYING:
                 await changes.note_try(request.id, _failed)
-        return [request for request in applying if request not in (*fulfilled, *spent)]
+            elif request.state is State.APPLYING:
+                left.append(request)
+        await self._end_what_is_gone(changes, left)
+        plan = await self._plan(changes, left)
+        if plan.changes_nothing:
+            await changes.settle(plan, waiting.at, self.listed)
+        await changes.write(self.setup.audit)
+        return None if plan.changes_nothing else await self._store(Post(plan, waiting.at))
 
-    def _is_true(self, request: Request) -> bool:
-        return is_true(request.change_at(self._waiting.at), self._listed)
+    async def _store(self, post: Post) -> ListChangePlan:
+        await flows.put_post(self.tx, self.waiting.flow.key, post)
+        return post.plan
+
+    async def _repeat(self, post: Post) -> ListChangePlan | None:
+        """Send the same list again if nobody knows that it was sent; otherwise wait."""
+        applying = {request.id for request in self.waiting.requests}
+        if not (post.may_repeat(self.listed) and applying.issuperset(post.plan.request_ids)):
+            return None
+        return await self._store(Post(post.plan, self.waiting.at, sent_before=post.sent_at))
+
+    async def _close(self, post: Post, changes: ChangeSet) -> bool:
+        """Settle the POST; return False if the flow has to wait, as the list was sent twice."""
+        if post.outcome is not Outcome.CONFIRMED:
+            at = post.sent_before or post.sent_at
+            is_seen = await changes.settle(post.plan, at, self.listed)
+            if not is_seen and post.outcome is not Outcome.ANSWERED:
+                changes.never_arrived(post.plan)
+        left = post.after(Outcome.CONFIRMED)
+        is_over = left is None or not left.is_in_the_air(self.looked_at)
+        await flows.keep_post(self.tx, self.waiting.flow.key, None if is_over else left)
+        return is_over
 
     def _over(self, changes: ChangeSet) -> list[Grant]:
         """Return the grants to end, without those that the list has ended or replaced."""
         return [
-            grant for grant in self._waiting.over if changes.granted.get(grant.identity) == grant
+            grant for grant in self.waiting.over if changes.granted.get(grant.identity) == grant
         ]
 
     async def _end_what_is_gone(self, changes: ChangeSet, left: Iterable[Request]) -> None:
         """End the grants of people whom somebody else has removed, confirmed by a second look."""
         for grant in self._over(changes):
-            if grant.identity not in self._listed:
+            if grant.identity not in self.listed:
                 await changes.end(Ending(grant.identity, grant.request_id, was_gone=True))
         named = {identity for request in left for identity in request.left.identities}
-        named.update(grant.identity for grant in self._waiting.due)
+        named.update(grant.identity for grant in self.waiting.due)
         missing = {
             identity: grant
             for identity, grant in changes.granted.items()
-            if identity not in self._listed and identity not in named
+            if identity not in self.listed and identity not in named
         }
-        unknown = [identity for identity in self._listed if identity not in changes.granted]
+        unknown = [identity for identity in self.listed if identity not in changes.granted]
         spellings = stored_spellings(list(missing), unknown)
         for identity, grant in missing.items():
             if identity in spellings:
                 await changes.respell(grant, spellings[identity])
-            elif identity in self._gone_before:
+            elif identity in self.missing:
                 await changes.end(Ending(identity, grant.request_id, was_gone=True))
             else:
                 self.gone.append(identity)
 
-    async def _plan(
-        self, changes: ChangeSet, left: Sequence[Request], only: Collection[str] | None
-    ) -> ListChangePlan:
-        ready = whose_turn(left, self._waiting.at)
-        if only:
-            work = await self._work(
-                changes, [request for request in ready if request.id in only], []
-            )
-        else:
-            work = await self._work(changes, ready if only is None else [], self._over(changes))
-        return make_plan(self._setup.new_id(), self._listed, work)
-
-    async def _work(
-        self, changes: ChangeSet, chosen: Sequence[Request], due: Sequence[Grant]
-    ) -> Work:
-        own: dict[str, list[Change]] = {}
-        for request in chosen:
-            seen = request.requested.seen_change_id
-            known = await flows.changes_after(self._tx, self._waiting.flow.key, seen)
-            own[request.id] = [*known, *changes.made]
-        return Work(self._waiting.at, chosen, due, own)
+    async def _plan(self, changes: ChangeSet, left: Sequence[Request]) -> ListChangePlan:
+        """Plan all that is due. A request has its last try alone: it may make the others fail."""
+        ready, over = whose_turn(left, self.waiting.at), self._over(changes)
+        if any(map(tries.is_last_try, ready)):
+            ready, over = ready[:1], []
+        own = {
+            request.id: [
+                *await flows.changes_after(
+                    self.tx, self.waiting.flow.key, request.requested.seen_change_id
+                ),
+                *changes.made,
+            ]
+            for request in ready
+        }
+        return make_plan(self.setup.new_id(), self.listed, self.waiting.at, ready, over, own)
 
 
 def _failed(request: Request) -> Request:
     return tries.failed(request, request.progress.failure)
-
-
-def _as_sent(listed: Sequence[str], spellings: Mapping[str, str]) -> tuple[str, ...]:
-    sent = {stored_as: identity for identity, stored_as in spellings.items()}
-    return tuple(sent.get(identity, identity) for identity in listed)

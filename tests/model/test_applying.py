@@ -10,11 +10,9 @@ from bot.approvals.rules.approval import State
 from bot.testusers.rules.applying import (
     Ending,
     ListChangePlan,
-    Work,
     inverse_of,
     is_true,
     make_plan,
-    true_already,
     whose_turn,
 )
 from bot.testusers.rules.changes import NO_CHANGE, Change, Flow, apply_change, apply_changes
@@ -72,8 +70,7 @@ def asked(change: Change, name: str = "r", *, retry_at: datetime | None = None, 
 
 
 def plan_of(listed: str, *some: Request, **more) -> ListChangePlan:
-    work = Work(NOW, some, own=more.pop("own", {one.id: () for one in some}), **more)
-    return make_plan("p", tuple(listed), work)
+    return make_plan("p", tuple(listed), NOW, some, **more)
 
 
 def grant(identity: str, ends_at: datetime | None = NOW) -> Grant:
@@ -130,12 +127,11 @@ def test_part_of_a_request_keeps_no_later_one_waiting() -> None:
     first = in_part(Change(("a", "b")), Change(("a",)), retry_at=LATER)
     second, third = asked(Change((), ("a",)), "2"), asked(Change((), ("b",)), "3")
     assert whose_turn([first, second, third], NOW) == [second]
-    assert true_already([first, second, third], lambda one: one is not first) == [second]
 
 
 def test_grants_that_are_over_end_and_who_was_gone_is_told() -> None:
     due = [grant("a"), grant("b"), grant("c"), grant("d")]
-    plan = plan_of("ax", asked(Change(("d",))), due=due)
+    plan = plan_of("ax", asked(Change(("d",))), over=due)
     assert plan.after == ("x",)
     gone = {"a": False, "b": True, "c": True, "d": False}
     assert plan.endings == tuple(Ending(one, "earlier", gone[one]) for one in "abcd")
@@ -190,13 +186,3 @@ def test_a_later_request_for_somebody_waits_for_the_earlier_one() -> None:
     assert whose_turn([first, second, third], LATER) == [first, second, third]
     last = asked(Change(("b",)), "4", retry_at=LATER)
     assert whose_turn([second, last, third], NOW) == [second]
-
-
-def test_a_request_is_fulfilled_unless_an_earlier_one_changes_that() -> None:
-    first, second = asked(Change(("a",)), "1"), asked(Change((), ("a",)), "2")
-    third = asked(Change(("b",)), "3")
-    some = [first, second, third]
-    assert true_already(some, lambda one: one in (second, third)) == [third]
-    assert true_already(some, lambda one: one in (first, third)) == [first, third]
-    assert true_already(some, lambda one: one is not first) == [third]
-    assert true_already(some[1:], lambda one: one is not first) == [second, third]

@@ -5,8 +5,8 @@ As long as the outcome is unknown, the POST is in doubt: the bot reads the list 
 else to the flow.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 
@@ -19,6 +19,7 @@ from bot.testusers.rules.changes import (
     outside_edits,
 )
 from bot.testusers.rules.requests import Done, Grant, RecordedChange, Request
+from bot.testusers.rules.spellings import stored_spellings
 
 IN_DOUBT = timedelta(seconds=60)
 """A POST without an answer is not expected to arrive any later after it was sent."""
@@ -101,9 +102,15 @@ class ListChangePlan:
         return self.before == self.after
 
     @property
-    def parts(self) -> int:
-        """The number of requests and grants in the plan."""
-        return len(self.steps) + len(self.endings)
+    def is_shared(self) -> bool:
+        """True if the plan is for several requests and grants."""
+        return len(self.steps) + len(self.endings) > 1
+
+    def spellings_on(self, listed: Collection[str]) -> Mapping[str, str]:
+        """Return the spellings on a list of the people who were sent in another one."""
+        missing = [identity for identity in self.change.additions if identity not in listed]
+        unknown = [identity for identity in listed if identity not in self.after]
+        return stored_spellings(missing, unknown)
 
 
 class Outcome(StrEnum):
@@ -120,14 +127,6 @@ class Outcome(StrEnum):
 
     CONFIRMED = "confirmed"
     """It took effect, and was sent twice: the first one may still arrive."""
-
-
-class Verdict(StrEnum):
-    """The next step for a POST in doubt after a look at the list."""
-
-    WAIT = "wait"
-    REPEAT = "repeat"
-    SETTLE = "settle"
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,79 +155,65 @@ class Post:
         """Return True if only waiting helps: a look at the list would settle nothing."""
         return self.outcome is Outcome.CONFIRMED and self.is_in_the_air(at)
 
-    def verdict(self, listed: Sequence[str], at: datetime) -> Verdict:
-        """Return the verdict on a list that was read after `at`."""
-        if not self.is_in_the_air(at) or is_true(self.plan.change, listed):
-            return Verdict.SETTLE
-        is_untouched = set(listed) == set(self.plan.before)
-        return Verdict.REPEAT if self._may_repeat and is_untouched else Verdict.WAIT
+    def is_settled_by(self, listed: Sequence[str], at: datetime) -> bool:
+        """Return True if a list that was read after `at` shows all there is."""
+        spellings = self.plan.spellings_on(listed)
+        return not self.is_in_the_air(at) or is_true(self.plan.change.spelled(spellings), listed)
 
-    @property
-    def _may_repeat(self) -> bool:
-        return self.outcome is Outcome.UNKNOWN
+    def may_repeat(self, listed: Sequence[str]) -> bool:
+        """Return True if the same list may be sent again: nothing has changed since."""
+        return self.outcome is Outcome.UNKNOWN and set(listed) == set(self.plan.before)
 
-    def sent_again(self, at: datetime) -> "Post":
-        """Return the same list, sent again."""
-        return replace(self, sent_at=at, sent_before=self.sent_at, outcome=Outcome.UNKNOWN)
+    def after(self, outcome: Outcome | None) -> "Post | None":
+        """Return the POST as it stays in doubt after this outcome, if it does; None is a refusal.
 
-    def left_of(self, outcome: Outcome | None) -> "Post | None":
-        """Return the POST with this outcome; None if nothing stays in doubt. None means refused."""
+        Of two, the first may still arrive.
+        """
         if outcome is Outcome.UNANSWERED:
             return replace(self, outcome=outcome)
         if self.sent_before is None:
             return replace(self, outcome=outcome) if outcome is Outcome.ANSWERED else None
-        earlier = outcome if outcome is Outcome.CONFIRMED else Outcome.UNANSWERED
-        return replace(self, outcome=earlier, sent_at=self.sent_before, sent_before=None)
+        first = outcome if outcome is Outcome.CONFIRMED else Outcome.UNANSWERED
+        return replace(self, outcome=first, sent_at=self.sent_before, sent_before=None)
 
 
-@dataclass(frozen=True, slots=True)
-class Work:
-    """The open work on a flow.
+def make_plan(
+    plan_id: str,
+    listed: Sequence[str],
+    at: datetime,
+    requests: Sequence[Request] = (),
+    over: Sequence[Grant] = (),
+    own: Mapping[str, Sequence[Change]] | None = None,
+) -> ListChangePlan:
+    """Return the plan for approved requests and ended grants, on the list that was just read.
 
-    `requests` are approved, the oldest decision first; `due` are the grants that are over. `own`
-    has by request id the bot's changes to the list since the request was made.
+    `requests` have the oldest decision first; `own` has by request id the bot's changes to the list
+    since the request was made.
     """
-
-    at: datetime
-    requests: Sequence[Request] = ()
-    due: Sequence[Grant] = ()
-    own: Mapping[str, Sequence[Change]] = field(default_factory=dict)
-
-
-def make_plan(plan_id: str, listed: Sequence[str], work: Work) -> ListChangePlan:
-    """Return the plan for all open work, on the list that was just read."""
     current, steps = tuple(listed), []
-    for request in work.requests:
-        step, current = _step(request, current, listed, work)
+    for request in requests:
+        wanted = request.change_at(at)
+        change = effect_of(wanted, set(current), {}, timed=()).change
+        after = apply_change(current, change)
+        step = Step(
+            request.id,
+            change,
+            wanted.without(change.identities),
+            outside_edits(request.requested.seen, (own or {}).get(request.id, ()), listed),
+            len(current),
+            len(after),
+            wanted,
+            request.left.without(wanted.additions).additions,
+        )
         steps.append(step)
+        current = after
     endings = [
-        Ending(grant.identity, grant.request_id, grant.identity not in current)
-        for grant in work.due
+        Ending(grant.identity, grant.request_id, grant.identity not in current) for grant in over
     ]
-    gone = Change(removals=tuple(grant.identity for grant in work.due))
-    current = apply_change(current, gone)
+    current = apply_change(current, Change(removals=tuple(grant.identity for grant in over)))
     # Who goes and comes back within one plan keeps their place: nothing is sent for an order.
     after = apply_change(listed, difference(listed, current))
     return ListChangePlan(plan_id, tuple(listed), after, tuple(steps), tuple(endings))
-
-
-def _step(
-    request: Request, current: tuple[str, ...], listed: Sequence[str], work: Work
-) -> tuple[Step, tuple[str, ...]]:
-    wanted = request.change_at(work.at)
-    change = effect_of(wanted, set(current), {}, timed=()).change
-    after = apply_change(current, change)
-    step = Step(
-        request.id,
-        change,
-        wanted.without(change.identities),
-        outside_edits(request.requested.seen, work.own[request.id], listed),
-        len(current),
-        len(after),
-        wanted,
-        tuple(identity for identity in request.left.additions if identity not in wanted.additions),
-    )
-    return step, after
 
 
 def is_before(latest: RecordedChange | None, post: Post | None, listed: Sequence[str]) -> bool:
@@ -264,21 +249,6 @@ def whose_turn(waiting: Sequence[Request], at: datetime) -> list[Request]:
         else:
             named.update(identities)
     return due
-
-
-def true_already(
-    waiting: Sequence[Request], is_fulfilled: Callable[[Request], bool]
-) -> list[Request]:
-    """Return the requests that the list already fulfils, unless an earlier one changes that."""
-    named: set[str] = set()
-    fulfilled = []
-    for request in waiting:
-        identities = request.left.identities
-        if is_fulfilled(request) and named.isdisjoint(identities):
-            fulfilled.append(request)
-        else:
-            named.update(identities)
-    return fulfilled
 
 
 def inverse_of(

@@ -1,7 +1,7 @@
 """A request to change a flow's test users, as it is stored and shown."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
@@ -91,10 +91,10 @@ class Done:
     ends_at: Mapping[str, datetime] = field(default_factory=dict)
     previous_ends: Mapping[str, datetime | None] = field(default_factory=dict)
 
-    def respelled(self, spell: Callable[[str], str]) -> "Done":
-        """Return the record with the current spellings of people."""
+    def respelled(self, spellings: Mapping[str, str]) -> "Done":
+        """Return the record with the current spellings of people, where they have another."""
         people = (*self.change.identities, *self.already.identities)
-        now = {identity: spell(identity) for identity in people}
+        now = {identity: spellings.get(identity, identity) for identity in people}
         # Nobody becomes somebody else whom it is about too.
         taken = Counter(now.values())
         now = {identity: new if taken[new] == 1 else identity for identity, new in now.items()}

@@ -68,18 +68,31 @@ def is_last_try(request: Request) -> bool:
     return request.progress.tries == TRIES - 1
 
 
-def tried(request: Request, error: GatehouseError, at: datetime, post: Post | None) -> Request:
-    """Return the request after a failed try; `post` was sent for it and is in doubt."""
-    tries = request.progress.tries + 1
-    most = TRIES if post is None else TRIES + LOOKS
-    if tries >= most or (is_final(error) and post is None):
+def tried(
+    request: Request, error: GatehouseError, at: datetime, post: Post | None, *, is_shared: bool
+) -> Request:
+    """Return the request after a failed try.
+
+    Args:
+        request: The request.
+        error: The failure.
+        at: The time of the failure.
+        post: The POST that was sent for the request and is in doubt.
+        is_shared: Others were refused with it: the next try is alone, and the last.
+    """
+    is_refused, tries = is_final(error) and post is None, request.progress.tries + 1
+    if is_shared and is_refused and not isinstance(error, (CredentialsRefused, NotConfigured)):
+        tries, pause = TRIES - 1, 0.0
+    elif is_refused or tries >= (TRIES if post is None else TRIES + LOOKS):
         return failed(request, reason_of(error), is_unsure=post is not None)
+    else:
+        pause = PAUSES_SECONDS[tries - 1]
     progress = replace(
         request.progress,
         tries=tries,
         failure=reason_of(error),
         is_unsure=post is not None and post.outcome is Outcome.UNANSWERED,
-        retry_at=at + timedelta(seconds=PAUSES_SECONDS[tries - 1]),
+        retry_at=at + timedelta(seconds=pause),
     )
     return replace(request, progress=progress)
 

@@ -57,6 +57,14 @@ def _posts() -> Select[Any]:
     return query.order_by(flow_posts.c.sent_at, flow_posts.c.id)
 
 
+async def keep_post(tx: Transaction, flow_key: str, post: Post | None) -> None:
+    """Store what is known of a flow's POST, or drop it: None is not in doubt any more."""
+    if post is None:
+        await drop_post(tx, flow_key)
+    else:
+        await put_post(tx, flow_key, post)
+
+
 async def drop_post(tx: Transaction, flow_key: str) -> None:
     """Remove a flow's POST, which is not in doubt any more."""
     await tx.connection.execute(delete(flow_posts).where(flow_posts.c.flow_key == flow_key))

@@ -11,6 +11,7 @@ import bot.approvals.rules.timers
 import bot.permissions
 import bot.quotas.guard
 import bot.slack.sender
+import bot.testusers.rules.applying
 from bot.approvals.rules.approval import Facts, State
 from bot.approvals.rules.policies import FlowRules
 from bot.errors import SlackError
@@ -26,7 +27,7 @@ from bot.slack.sender import Sender
 from bot.store import jobs, outbox
 from bot.store.audit import AuditStore
 from bot.store.job_loop import Lease
-from bot.testusers import applying, asking, settling, transitions
+from bot.testusers import asking, settling, transitions
 from bot.testusers.setup import Setup
 from bot.testusers.store import flows, grants, requests
 from tests.simulation.days.processes import Server
@@ -259,7 +260,7 @@ def old_list_believed() -> None:
 @_plant
 def new_spelling_ignored() -> None:
     """An identity that the service spells its own way is somebody else."""
-    for module in (applying, settling):
+    for module in (bot.testusers.rules.applying, settling):
         module.stored_spellings = lambda *_: {}  # type: ignore[attr-defined]
 
 

@@ -5,7 +5,6 @@ import pytest
 from bot.approvals.rules.approval import Act, State
 from bot.errors import Conflict
 from bot.services.errors import PermissionMissing, RateLimited, ServiceFailed, ServiceRefused
-from bot.store import jobs
 from bot.testusers.store import grants
 from tests.support.testusers import ADA, OTTO, WELCOME, World
 
@@ -116,22 +115,6 @@ def no_such_flow() -> ServiceRefused:
     return ServiceRefused("flow", "HTTP 404", status=404, message="No such flow.")
 
 
-async def test_grants_of_a_deleted_flow_end(world):
-    request = await applied(world, "add welcome +1 for 2h")
-    del world.service.lists[WELCOME]
-    await world.pass_time(2 * HOUR)
-    assert (await world.stored(request)).progress.overdue == "No such flow."
-    await pass_hours(world, 0.2)
-    stored = await world.stored(request)
-    assert [(one.identity, one.was_gone) for one in stored.progress.ended] == [("+1", True)]
-    assert stored.progress.overdue == ""
-    reads = world.service.reads
-    await pass_hours(world, 0.5)
-    assert world.service.reads == reads
-    async with world.database.read_only() as tx:
-        assert (await grants.of_flow(tx, WELCOME), (await jobs.count(tx)).due) == ({}, 0)
-
-
 async def test_flow_that_is_missing_for_a_moment_keeps_its_grants(world):
     """As when a gateway answers while the service behind it is replaced."""
     await applied(world, "add welcome +1 for 2h")
@@ -143,21 +126,6 @@ async def test_flow_that_is_missing_for_a_moment_keeps_its_grants(world):
     world.service.lists[WELCOME] = listed
     await pass_hours(world, 0.1)
     assert (world.service.lists[WELCOME], await granted(world)) == ([], [])
-
-
-@pytest.mark.parametrize("between", [None, failed()], ids=["a list", "a failure"])
-async def test_only_looks_in_a_row_show_that_a_flow_is_deleted(world, between):
-    await applied(world, "add welcome +1 for 2h")
-    world.service.refuses = refusing(failed())
-    world.clock.advance(2 * HOUR)
-    for number in range(8):
-        listed = world.service.lists.pop(WELCOME)
-        await world.pass_time(600)
-        world.service.lists[WELCOME] = listed
-        if number % 2:
-            world.service.read_faults = [between] if between else []
-            await world.pass_time(600)
-    assert await granted(world) == ["+1"]
 
 
 async def test_update_that_finds_no_flow_ends_no_grant(world):
@@ -189,28 +157,6 @@ async def test_request_that_finds_no_flow_ends_no_other_grant(world):
     assert (await world.stored(good)).state is State.APPLIED
     assert (world.service.lists[WELCOME], await granted(world)) == (["+2"], ["+2"])
     assert ("bot", "grant.end_failed") not in await world.audited()
-
-
-@pytest.mark.parametrize("message", ["", "No such flow."])
-async def test_end_that_finds_no_flow_once_is_made_ten_seconds_later(world, message):
-    await applied(world, "add welcome +1 for 2h")
-    world.service.read_faults = [ServiceRefused("flow", "HTTP 404", status=404, message=message)]
-    await world.pass_time(2 * HOUR)
-    assert (world.service.lists[WELCOME], await granted(world)) == (["+1"], ["+1"])
-    await world.pass_time(10)
-    assert (world.service.lists[WELCOME], await granted(world)) == ([], [])
-
-
-async def test_404_that_is_not_the_services_own_ends_no_grant(world):
-    await applied(world, "add welcome +1 for 2h")
-    missing = ServiceRefused("flow", "HTTP 404", status=404)
-    world.service.read_faults = [missing] * 10
-    await world.pass_time(2 * HOUR)
-    await pass_hours(world, 0.5)
-    assert await granted(world) == ["+1"]
-    world.service.read_faults.clear()
-    await pass_hours(world, 0.5)
-    assert world.service.lists[WELCOME] == []
 
 
 async def test_extension_that_waits_for_its_retry_is_no_failed_end(world):
