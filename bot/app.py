@@ -1,69 +1,75 @@
-"""The composition root: connects every part, and opens and closes them."""
+"""The composition root: `Gatehouse` holds every part of the bot, and builds them in order."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+import secrets
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+import aiohttp
 from cachetools import TTLCache
-from slack_bolt.async_app import AsyncApp
 
-import handlers
 from bot import __version__
 from bot.audit.reading import AuditReading
 from bot.audit.witness import HEAD, WITNESS_KIND, Witness
 from bot.checks.health import Health
 from bot.checks.health_alerts import HEALTH_CARD, HEALTH_JOB, HealthAlerts
 from bot.checks.health_watch import HealthWatch
+from bot.checks.rules.health import Part
 from bot.checks.rules.status import Counted
-from bot.checks.status import Count, StatusReport
+from bot.checks.status import Count, ServiceLog, StatusReport
 from bot.configured import email_client, flow_client, inventory_access, quota_terms, redactor_of
+from bot.configured_gateway import gateway_of, shares_of
 from bot.emailkey import EmailKey
+from bot.gateway.forward import ForwardParts
+from bot.gateway.server import Gateway
+from bot.gateway.turns import Turns
 from bot.home.publishing import Home, HomeSetup
 from bot.metrics import Metrics
 from bot.ops.clock import Clock, SystemClock
 from bot.ops.redaction import Redactor
-from bot.organizations.client import DataCenterAccess, InventoryClient
+from bot.ops.watchdog import Watchdog
+from bot.organizations.client import InventoryClient
 from bot.organizations.directory import OrganizationDirectory
 from bot.quotas.guard import Guard
-from bot.quotas.incidents import Incidents
+from bot.quotas.incidents import PROBE_JOB, Incidents
 from bot.quotas.parts import QuotaParts, QuotaSetup, quota_parts
 from bot.quotas.store import incidents, quota_use
-from bot.services.http import open_session
+from bot.services.calls import Observed
+from bot.services.http import ServiceHttp, open_session
 from bot.services.lane import Lane
-from bot.settings import Settings, revealed
-from bot.shared import Shared, channels_of, shared_parts
+from bot.services.proxies import slack_web_client
+from bot.settings import Settings
 from bot.slack import received_events
-from bot.slack.bolt import bolt_app
 from bot.slack.client import SlackClient
 from bot.slack.conversation import Conversation
 from bot.slack.deliveries import Deliveries
+from bot.slack.people import People
+from bot.slack.refusal_record import RefusalRecord
+from bot.slack.replies import Replies
 from bot.slack.rules.pace import WINDOW_SECONDS, Deed, Pace, Recent
 from bot.slack.sender import SEND_KIND, Sender
-from bot.slack.server import SlackEndpoint
 from bot.store import home_views, outbox
 from bot.store.audit import AuditStore
 from bot.store.engine import Database, Transaction
-from bot.store.job_loop import JobLoop
+from bot.store.job_loop import Crowd, JobLoop, Runner
 from bot.store.retention import RETAIN_KIND, Retention
 from bot.tasks import Tasks
 from bot.testusers.card_links import CardLinks
+from bot.testusers.interactions import INTERACTION, UNDO
 from bot.testusers.parts import TestusersParts, testusers_parts
 from bot.testusers.setup import RequestRules, Setup
 from bot.testusers.store import flows, requests
-from bot.workflows import Workflows
-
-if TYPE_CHECKING:
-    from bot.gateway.server import Gateway
+from bot.testusers.transitions import APPLY
 
 PEOPLE_COUNTED = 10_000
-# The database counts in `/gatehouse status` and `/metrics`.
-COUNTS = {
-    Counted.OPEN_INCIDENTS: incidents.count_open,
-    Counted.PENDING_REQUESTS: requests.count_pending,
-    Counted.UNDELIVERED_MESSAGES: outbox.count_undelivered,
-}
-
+# Jobs that may wait long for a service; hanging ones don't take the others' room.
+CROWDS = (
+    Crowd(frozenset({SEND_KIND}), 24),
+    Crowd(frozenset({INTERACTION}), 24),
+    Crowd(frozenset({UNDO}), 16),
+    Crowd(frozenset({home_views.PUBLISH}), 24),
+    Crowd(frozenset({APPLY}), 12),
+    Crowd(frozenset({PROBE_JOB}), 8),
+)
 # Data with a limited retention. The outbox is last: it keeps the cards of remaining objects.
 PRUNES = (
     requests.forget,
@@ -76,25 +82,197 @@ PRUNES = (
 )
 
 
-@dataclass(frozen=True)
 class Gatehouse:
-    """The assembled bot; `plans` schedule the permanent jobs."""
+    """Every part of the bot; nothing is called or connected yet.
 
-    settings: Settings
-    database: Database
-    slack: SlackClient
-    app: AsyncApp
-    endpoint: SlackEndpoint
-    workflows: Workflows
-    audit: AuditStore
-    jobs: JobLoop
-    plans: Sequence[Callable[[Transaction], Awaitable[None]]]
-    tasks: Tasks
-    metrics: Metrics
-    clock: Clock
-    health: Health
-    watch: HealthWatch
-    gateway: "Gateway | None"
+    Args:
+        settings: As read from the environment.
+        redactor: Removes secrets from what is shown.
+        clock: The machine's, except in tests.
+        database: Closed by the caller.
+        session: For all HTTP calls; closed by the caller.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        redactor: Redactor,
+        clock: Clock,
+        database: Database,
+        session: aiohttp.ClientSession,
+    ) -> None:
+        self.settings = settings
+        self.clock = clock
+        self.database = database
+        self.session = session
+        self.metrics = Metrics()
+        self.tasks = Tasks()
+        self.audit = AuditStore()
+        self.services = ServiceLog(clock, _configured_services(settings))
+        self.health = Health(clock, channels_of(settings))
+        self.watchdog = Watchdog(self.metrics.standstills.inc)
+        self.http = ServiceHttp(session, redactor, self._observe_call, clock)
+        self._connect_slack()
+        runners: dict[str, Runner] = {}
+        self.jobs = JobLoop(database, clock, secrets.token_hex(8), runners, CROWDS, self.watchdog)
+        quotas = self._quotas()
+        testusers = self._testusers()
+        self._show(quotas)
+        self._run(runners, quotas, testusers)
+
+    def _connect_slack(self) -> None:
+        settings, clock = self.settings, self.clock
+        token = settings.slack_bot_token.get_secret_value()
+        self.web = slack_web_client(token, settings.slack_api_url, self.session)
+        self.slack = SlackClient(self.web, clock, self._observe_slack)
+        self.replies = Replies(self.session, clock, self.slack, settings.slack_api_url)
+        refusals = RefusalRecord(self.database, self.audit, clock)
+        self.people = People(self.slack, settings.policy, refusals, clock)
+        counted: TTLCache[tuple[str, Deed], Recent] = TTLCache(
+            PEOPLE_COUNTED, WINDOW_SECONDS, timer=clock.monotonic
+        )
+        self.pace = Pace(settings.commands_per_minute, counted)
+        self.deliveries = Deliveries(self.database)
+        self.conversation = Conversation(self.database, self.slack, clock)
+
+    def _quotas(self) -> QuotaParts:
+        settings, clock, database = self.settings, self.clock, self.database
+        terms = quota_terms(settings)
+        guard = Guard(database, clock, terms, Incidents(terms), self.tasks)
+        access = inventory_access(settings, self.http, clock)
+        inventory = InventoryClient(self.http, guard, access)
+        seconds, named = settings.inventory_cache_seconds, settings.named_organizations
+        self.directory = OrganizationDirectory(inventory, database, clock, seconds, named)
+        guard.name_of = self.directory.name_of
+        self.gateway: Gateway | None = None
+        if settings.gateway_port is not None:
+            self.metrics.gateway.expect(settings.gateway_clients, settings.inventory_data_centers)
+            shares = shares_of(settings)
+            parts = ForwardParts(
+                session=self.session,
+                access=access,
+                guard=guard,
+                turns=Turns(guard, database, clock, shares, self.tasks, self.watchdog),
+                redactor=self.http.redactor,
+                observer=self._observe_call,
+                clock=clock,
+                tasks=self.tasks,
+            )
+            self.gateway = gateway_of(settings, parts, self.directory, self.metrics.gateway.count)
+        setup = QuotaSetup(
+            database=database,
+            clock=clock,
+            audit=self.audit,
+            people=self.people,
+            inventory=inventory,
+            directory=self.directory,
+            terms=terms,
+            alerts_channel=settings.alerts_channel,
+            is_watching=settings.inventory_watch,
+        )
+        quotas = quota_parts(setup)
+        self.ratelimits, self.alerts = quotas.ratelimits, quotas.alerts
+        return quotas
+
+    def _testusers(self) -> TestusersParts:
+        settings = self.settings
+        rules = RequestRules(
+            aliases=settings.flow_aliases,
+            approvals_needed=settings.approvals_needed,
+            request_hours=settings.request_hours,
+            remind_hours=settings.remind_hours,
+            approvals_channel=settings.approvals_channel,
+            alerts_channel=settings.alerts_channel,
+            missing=settings.missing_for("flow"),
+        )
+        flow, lane = flow_client(settings, self.http), Lane(self.clock)
+        setup = Setup(self.database, self.audit, self.people, flow, rules, lane=lane)
+        card_links = CardLinks(self.database, self.slack, self.clock)
+        parts = testusers_parts(setup, self.replies, self.metrics.count_command, card_links)
+        self.testusers = parts.workflows
+        return parts
+
+    def _show(self, quotas: QuotaParts) -> None:
+        """Build what shows the state of the others."""
+        settings, database, clock = self.settings, self.database, self.clock
+        email, missing = email_client(settings, self.http), settings.missing_for("email")
+        self.emailkey = EmailKey(email, missing, Lane(clock))
+        self.audit_log = AuditReading(database, self.audit)
+        self.home = Home(
+            HomeSetup(
+                database=database,
+                clock=clock,
+                people=self.people,
+                directory=self.directory,
+                ratelimits=quotas.ratelimits,
+                slack=self.slack,
+                approvals_needed=settings.approvals_needed,
+                approvals_channel=settings.approvals_channel,
+                wake=self.jobs.wake,
+            )
+        )
+        counts: dict[Counted, Count] = {
+            Counted.OPEN_INCIDENTS: incidents.count_open,
+            Counted.PENDING_REQUESTS: requests.count_pending,
+            Counted.UNDELIVERED_MESSAGES: outbox.count_undelivered,
+        }
+        if self.gateway is not None:
+            counts[Counted.GATEWAY_CALLS] = quota_use.count_of_clients
+            counts[Counted.GATEWAY_CALLS_WAITING] = self.gateway.count_waiting
+        self.status = StatusReport(
+            __version__,
+            database,
+            self.services,
+            clock,
+            counts,
+            self.health.troubles,
+            self.watchdog.stuck.values,
+        )
+
+    def _run(
+        self, runners: dict[str, Runner], quotas: QuotaParts, testusers: TestusersParts
+    ) -> None:
+        """Build what runs in the background, and have the job loop run it."""
+        settings, database, channels = self.settings, self.database, channels_of(self.settings)
+        alerts = HealthAlerts(database, channels, self.clock)
+        self.watch = HealthWatch(self.health, alerts, self.slack, database, channels, self.clock)
+        witness = Witness(
+            database, self.audit, settings.alerts_channel, is_wanted=settings.audit_witness
+        )
+        renderers = {
+            **testusers.renderers,
+            **quotas.renderers,
+            HEALTH_CARD: alerts.card,
+            HEAD: witness.note,
+        }
+        card_kinds = {*testusers.card_kinds, *quotas.card_kinds, HEALTH_CARD}
+        sender = Sender(database, self.slack, renderers, card_kinds)
+        retention = Retention(database, settings.retain_days, PRUNES)
+        runners |= {
+            **testusers.runners,
+            **quotas.runners,
+            SEND_KIND: sender.run,
+            RETAIN_KIND: retention.run,
+            WITNESS_KIND: witness.post,
+            HEALTH_JOB: alerts.end,
+            home_views.PUBLISH: self.home.run,
+            home_views.SPREAD: self.home.spread,
+        }
+        self.plans: Sequence[Callable[[Transaction], Awaitable[None]]] = (
+            *(retention.plan, self.home.plan, witness.plan),
+            *quotas.plans,
+            *testusers.plans,
+        )
+
+    def _observe_slack(self, method: str, error: str | None, channel_id: str | None) -> None:
+        self.metrics.count_slack(method, error)
+        self.health.note_slack(method, error, channel_id)
+
+    def _observe_call(self, observed: Observed) -> None:
+        self.metrics.count_call(observed.service, str(observed.status or observed.outcome))
+        center = f" ({observed.data_center})" if observed.data_center else ""
+        failure = None if observed.outcome == "ok" else observed.outcome
+        self.services.note(f"{observed.service}{center}", failure)
 
 
 @asynccontextmanager
@@ -113,221 +291,25 @@ async def gatehouse(
         clock: The machine's, except in tests.
         own_clock: True if PostgreSQL tells the time; see `Database`.
     """
-    clock = clock or SystemClock()
+    clock, redactor = clock or SystemClock(), redactor or redactor_of(settings)
     url = settings.database_url.get_secret_value()
     database = Database(url, clock, own_clock=own_clock, pool_size=settings.database_pool)
     async with open_session() as session:
         try:
-            shared = shared_parts(
-                settings, redactor or redactor_of(settings), clock, database, session
-            )
-            yield _assemble(shared)
+            yield Gatehouse(settings, redactor, clock, database, session)
         finally:
             await database.close()
 
 
-def _assemble(shared: Shared) -> Gatehouse:
-    settings = shared.settings
-    guard, access = _calls(shared)
-    organizations, quotas = _organizations(shared, guard, access)
-    testusers = _testusers(shared)
-    home = _home(shared, organizations, quotas)
-    gateway = _gateway(shared, guard, access, organizations)
-    workflows = _workflows(shared, organizations, quotas, testusers, home, gateway)
-    channels = channels_of(settings)
-    alerts = HealthAlerts(shared.database, channels, shared.clock)
-    watch = HealthWatch(
-        shared.health, alerts, shared.slack, shared.database, channels, shared.clock
-    )
-    renderers = {**testusers.renderers, **quotas.renderers, HEALTH_CARD: alerts.card}
-    witness = Witness(
-        shared.database,
-        shared.audit,
-        settings.alerts_channel,
-        is_wanted=settings.audit_witness,
-    )
-    renderers |= {HEAD: witness.note}
-    shared.runners.update({WITNESS_KIND: witness.post})
-    card_kinds = {*testusers.card_kinds, *quotas.card_kinds, HEALTH_CARD}
-    sender = Sender(shared.database, shared.slack, renderers, card_kinds)
-    retention = Retention(shared.database, settings.retain_days, PRUNES)
-    shared.runners.update({SEND_KIND: sender.run, RETAIN_KIND: retention.run})
-    shared.runners.update({**testusers.runners, **quotas.runners, HEALTH_JOB: alerts.end})
-    shared.runners.update({home_views.PUBLISH: home.run, home_views.SPREAD: home.spread})
-    app = bolt_app(settings, shared.people, shared.web, shared.metrics, shared.clock)
-    listeners = _listeners(shared, app)
-    handlers.register(listeners, workflows)
-    shared.metrics.expect_commands(listeners.names | {"slack.request"})
-    secret = revealed(settings.slack_signing_secret)
-    return Gatehouse(
-        settings=settings,
-        database=shared.database,
-        slack=shared.slack,
-        app=app,
-        endpoint=SlackEndpoint(app, secret, shared.metrics, shared.clock),
-        workflows=workflows,
-        audit=shared.audit,
-        jobs=shared.jobs,
-        plans=(retention.plan, home.plan, witness.plan, *quotas.plans, *testusers.plans),
-        tasks=shared.tasks,
-        metrics=shared.metrics,
-        clock=shared.clock,
-        health=shared.health,
-        watch=watch,
-        gateway=gateway,
-    )
+def channels_of(settings: Settings) -> dict[Part, str]:
+    """Return the channels that the bot posts to."""
+    return {
+        Part.APPROVALS_CHANNEL: settings.approvals_channel,
+        Part.ALERTS_CHANNEL: settings.alerts_channel,
+    }
 
 
-def _workflows(
-    shared: Shared,
-    organizations: OrganizationDirectory,
-    quotas: QuotaParts,
-    testusers: TestusersParts,
-    home: Home,
-    gateway: "Gateway | None",
-) -> Workflows:
-    settings, database = shared.settings, shared.database
-    counts: dict[Counted, Count] = {**COUNTS}
-    if gateway is not None:
-        counts[Counted.GATEWAY_CALLS] = quota_use.count_of_clients
-        counts[Counted.GATEWAY_CALLS_WAITING] = gateway.count_waiting
-    return Workflows(
-        people=shared.people,
-        directory=organizations,
-        ratelimits=quotas.ratelimits,
-        alerts=quotas.alerts,
-        emailkey=EmailKey(
-            email_client(settings, shared.http),
-            settings.missing_for("email"),
-            Lane(shared.clock),
-        ),
-        testusers=testusers.workflows,
-        home=home,
-        conversation=Conversation(database, shared.slack, shared.clock),
-        status=StatusReport(
-            __version__,
-            database,
-            shared.services,
-            shared.clock,
-            counts,
-            shared.health.troubles,
-            shared.watchdog.stuck.values,
-        ),
-        audit=AuditReading(database, shared.audit),
-        modals=shared.slack,
-    )
-
-
-def _home(shared: Shared, organizations: OrganizationDirectory, quotas: QuotaParts) -> Home:
-    settings = shared.settings
-    setup = HomeSetup(
-        database=shared.database,
-        clock=shared.clock,
-        people=shared.people,
-        directory=organizations,
-        ratelimits=quotas.ratelimits,
-        slack=shared.slack,
-        approvals_needed=settings.approvals_needed,
-        approvals_channel=settings.approvals_channel,
-        wake=shared.jobs.wake,
-    )
-    return Home(setup)
-
-
-def _listeners(shared: Shared, app: AsyncApp) -> handlers.Listeners:
-    recent: TTLCache[tuple[str, Deed], Recent] = TTLCache(
-        PEOPLE_COUNTED, WINDOW_SECONDS, timer=shared.clock.monotonic
-    )
-    pace = Pace(shared.settings.commands_per_minute, recent)
-    return handlers.Listeners(
-        app,
-        shared.people,
-        pace,
-        shared.tasks,
-        shared.metrics,
-        shared.replies,
-        shared.clock,
-        Deliveries(shared.database),
-    )
-
-
-def _testusers(shared: Shared) -> TestusersParts:
-    settings = shared.settings
-    rules = RequestRules(
-        aliases=settings.flow_aliases,
-        approvals_needed=settings.approvals_needed,
-        request_hours=settings.request_hours,
-        remind_hours=settings.remind_hours,
-        approvals_channel=settings.approvals_channel,
-        alerts_channel=settings.alerts_channel,
-        missing=settings.missing_for("flow"),
-    )
-    setup = Setup(
-        shared.database,
-        shared.audit,
-        shared.people,
-        flow_client(settings, shared.http),
-        rules,
-        lane=Lane(shared.clock),
-    )
-    card_links = CardLinks(shared.database, shared.slack, shared.clock)
-    return testusers_parts(setup, shared.replies, shared.metrics.count_command, card_links)
-
-
-def _calls(shared: Shared) -> tuple[Guard, dict[str, DataCenterAccess]]:
-    settings, clock = shared.settings, shared.clock
-    terms = quota_terms(settings)
-    guard = Guard(shared.database, clock, terms, Incidents(terms), shared.tasks)
-    return guard, inventory_access(settings, shared.http, clock)
-
-
-def _gateway(
-    shared: Shared,
-    guard: Guard,
-    access: Mapping[str, DataCenterAccess],
-    directory: OrganizationDirectory,
-) -> "Gateway | None":
-    settings, database, clock = shared.settings, shared.database, shared.clock
-    if settings.gateway_port is None:
-        return None
-    # Loaded only if used.
-    from bot.configured_gateway import gateway_of, shares_of
-    from bot.gateway.forward import ForwardParts
-    from bot.gateway.turns import Turns
-
-    shared.metrics.gateway.expect(settings.gateway_clients, settings.inventory_data_centers)
-    parts = ForwardParts(
-        session=shared.session,
-        access=access,
-        guard=guard,
-        turns=Turns(guard, database, clock, shares_of(settings), shared.tasks, shared.watchdog),
-        redactor=shared.http.redactor,
-        observer=shared.observer,
-        clock=clock,
-        tasks=shared.tasks,
-    )
-    return gateway_of(settings, parts, directory, shared.metrics.gateway.count)
-
-
-def _organizations(
-    shared: Shared, guard: Guard, access: Mapping[str, DataCenterAccess]
-) -> tuple[OrganizationDirectory, QuotaParts]:
-    settings, clock, database = shared.settings, shared.clock, shared.database
-    terms = quota_terms(settings)
-    inventory = InventoryClient(shared.http, guard, access)
-    directory = OrganizationDirectory(
-        inventory, database, clock, settings.inventory_cache_seconds, settings.named_organizations
-    )
-    guard.name_of = directory.name_of
-    setup = QuotaSetup(
-        database=database,
-        clock=clock,
-        audit=shared.audit,
-        people=shared.people,
-        inventory=inventory,
-        directory=directory,
-        terms=terms,
-        alerts_channel=settings.alerts_channel,
-        is_watching=settings.inventory_watch,
-    )
-    return directory, quota_parts(setup)
+def _configured_services(settings: Settings) -> list[str]:
+    centers = [f"inventory ({name})" for name in settings.inventory_data_centers]
+    services = [name for name in ("flow", "email") if not settings.missing_for(name)]
+    return [*centers, *services]

@@ -30,12 +30,13 @@ from bot.errors import (
 from bot.ops.redaction import Redactor
 from bot.services.proxies import proxy_for
 from bot.settings import AUDIT_KEY_UNUSED, Settings, revealed
-from bot.slack.server import make_server
+from bot.slack.server import SlackEndpoint, make_server
 from bot.store import jobs
 from bot.store.batches import Batches
 from bot.store.causes import WRONG_ENCODING, cause_of, technical_cause
 from bot.store.migrations import migrate, notice_newer
 from bot.store.sqlite import ProcessLock
+from handlers.bolt import GatehouseApp
 
 if TYPE_CHECKING:
     from slack_bolt.adapter.socket_mode.async_handler import AsyncSocketModeHandler
@@ -74,6 +75,7 @@ class Service:
 
     def __init__(self, bot: Gatehouse, files: int = MOST_FILES) -> None:
         self._bot = bot
+        self.app = GatehouseApp(bot)
         self._files = files
         self._migrated = asyncio.Event()
         self._is_slack_tried = False
@@ -129,7 +131,12 @@ class Service:
 
     async def _listen(self) -> web.AppRunner:
         settings = self._bot.settings
-        endpoint = None if settings.slack_app_token else self._bot.endpoint
+        bot, secret = self._bot, revealed(settings.slack_signing_secret)
+        endpoint = (
+            None
+            if settings.slack_app_token
+            else SlackEndpoint(self.app, secret, bot.metrics, bot.clock)
+        )
         token = revealed(settings.metrics_token)
         server = make_server(endpoint, self.missing, self._scrape, token, self._bot.health.besides)
         runner = web.AppRunner(server, access_log=None, shutdown_timeout=HANG_UP_SECONDS)
@@ -176,10 +183,10 @@ class Service:
         return await asyncio.to_thread(self._bot.metrics.page, is_openmetrics=is_openmetrics)
 
     async def _count(self) -> None:
-        status = await self._bot.workflows.status.status()
+        status = await self._bot.status.status()
         standings = None
         with contextlib.suppress(DatabaseUnavailable):
-            standings = await self._bot.workflows.ratelimits.standings()
+            standings = await self._bot.ratelimits.standings()
         self._bot.metrics.show(status, standings)
 
     async def _work(self) -> None:
@@ -245,7 +252,7 @@ class Service:
     async def _try_slack(self) -> None:
         with _ending_where_refused():
             me = await self._bot.slack.who_am_i()
-        self._bot.workflows.people.meet(me.team_id, me.slack_user_id)
+        self._bot.people.meet(me.team_id, me.slack_user_id)
         self._bot.health.meet(me.team_id)
         self._bot.health.note_scopes(me.scopes)
 
@@ -260,7 +267,7 @@ class Service:
             AsyncSocketModeHandler,
         )
 
-        self._socket = AsyncSocketModeHandler(self._bot.app, app_token)
+        self._socket = AsyncSocketModeHandler(self.app, app_token)
         self._socket.client.proxy = proxy_for(SOCKET_HOST)
         await self._socket.connect_async()  # type: ignore[no-untyped-call]
 
@@ -287,7 +294,7 @@ class Service:
         if asyncio.get_running_loop().time() < deadline:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout_at(deadline):
-                    await self._bot.workflows.people.write_down_refusals()
+                    await self._bot.people.write_down_refusals()
         # Requests read by then are acknowledged; their answers are still to come.
         await self._bot.tasks.drain(deadline - asyncio.get_running_loop().time())
 

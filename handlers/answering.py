@@ -1,32 +1,43 @@
-"""Answering: identify the person, do the work, and show the outcome."""
+"""The one way to an answer: read, acknowledge, find the person, do the work, show the outcome.
+
+Bolt drops an acknowledgement if its listener raises right after it, and doesn't wait for listeners
+when the program stops. So `receive` only reads, acknowledges and starts a task; the task catches
+everything, and a stop waits for it.
+"""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from enum import Enum, auto
-from typing import Protocol
+from typing import Any, Protocol
 
 import structlog
+from slack_bolt.async_app import AsyncAck
+from slack_bolt.response import BoltResponse
 
+from bot.app import Gatehouse
 from bot.errors import GatehouseError, Meant, NotFound, Replayed, TooManyCommands, UsageError
-from bot.metrics import Metrics
-from bot.ops.clock import Clock
 from bot.ops.current_delivery import delivery_id, following_again, new_delivery_id
 from bot.permissions import Permission, Person
 from bot.slack.messages import help as help_ui
 from bot.slack.messages import replies
 from bot.slack.messages.message import Message
-from bot.slack.people import People
-from bot.slack.rules.pace import Deed, Pace
-from handlers.interactions import Context, Interaction
+from bot.slack.rules.pace import Deed
+from handlers.interactions import Body, Context, Interaction, read
+from handlers.listeners import Check, Listener, Place, Surface, find, require
 
 log = structlog.get_logger(__name__)
 
+# Slack waits three seconds for an acknowledgement, or for a type-ahead's options. People who see a
+# timeout click again, although the first click may still count.
+STORE_SECONDS = 1.5
+SUGGEST_SECONDS = 2.0
+# An event not stored by then is acknowledged anyway: many arrive at once.
+EVENT_SECONDS = 0.05
 PATIENCE_SECONDS = 0.5
 # A stop waits for this too.
 STOPPED_SECONDS = 0.5
-Answer = Callable[[Context], Awaitable[Message | None]]
+DEEDS = {"command": Deed.COMMAND, "options": Deed.TYPING}
 
 
 class ReplyPort(Protocol):
@@ -47,185 +58,184 @@ class ReplyPort(Protocol):
         ...
 
 
-async def found_by(people: People, interaction: Interaction) -> Person:
-    """Return the person behind an interaction, with their entry point.
-
-    Raises:
-        UnknownPerson: Slack doesn't identify the person.
-    """
-    person = await people.find(interaction.slack_user_id, interaction.team_ids)
-    return replace(person, came_by=interaction.entry_point)
-
-
-class Place(Enum):
-    """The place of an answer, within Slack's limits: a response_url edits one message only.
-
-    Attributes:
-        COMMAND: A new message, which replaces "Working on it".
-        CLICKED: In place of the clicked message, and so is "Working on it".
-        BELOW: A new message under the clicked one, which must stay.
-        FORM: Like BELOW, but usually a form opens instead, and no message stays beside it.
-    """
-
-    COMMAND = auto()
-    CLICKED = auto()
-    BELOW = auto()
-    FORM = auto()
-
-
-def _offer_subcommand(error: GatehouseError, interaction: Interaction) -> None:
-    first = next(iter(interaction.text.split()), "")
-    if error.meant or not first or not isinstance(error, UsageError | NotFound):
-        return
-    meant = help_ui.meant_subcommand(interaction.name, first)
-    if meant:
-        error.or_rather(Meant(first, meant))
-
-
-def typed_command(interaction: Interaction) -> str:
-    """Return the command as typed; "" for a click."""
-    if interaction.command is not None:
-        return interaction.command
-    is_command = interaction.name.startswith("/")
-    return f"{interaction.name} {interaction.text}".strip() if is_command else ""
+async def receive(
+    bot: Gatehouse, surface: Surface, ack: AsyncAck, body: Body
+) -> BoltResponse | None:
+    """Acknowledge what Slack sent, and answer it in a task that outlives this listener."""
+    interaction = read(body)
+    listener = find(surface, interaction.name)
+    if listener is None:
+        await (ack(options=[]) if surface == "options" else ack())
+        return None
+    answering = Answering(bot, listener, interaction, bot.replies)
+    if surface == "options":
+        await ack(options=await answering.options())
+        return None
+    if listener.check is not None:
+        wrong = answering.problems(listener.check)
+        if wrong:
+            await ack(response_action="errors", errors=dict(wrong))
+            return None
+    task = bot.tasks.start(answering.run(), listener.name)
+    if listener.is_stored:
+        is_event = surface == "event"
+        await asyncio.wait({task}, timeout=EVENT_SECONDS if is_event else STORE_SECONDS)
+        if is_event and task.done() and task.result() != "ok":
+            # Slack delivers it again.
+            return BoltResponse(status=503)
+    await ack()
+    return None
 
 
 @dataclass(frozen=True)
 class Answering:
-    """Runs a listener's work and shows its answer."""
+    """One interaction being answered."""
 
-    people: People
-    pace: Pace
-    metrics: Metrics
+    bot: Gatehouse
+    listener: Listener
+    interaction: Interaction
     replies: ReplyPort
-    clock: Clock
 
-    async def answer(
-        self,
-        interaction: Interaction,
-        answer: Answer,
-        place: Place,
-        *,
-        deed: Deed | None = None,
-        counted_as: str | None = None,
-    ) -> None:
-        """Answer a click; never raises.
+    async def options(self) -> list[dict[str, Any]]:
+        """Return a type-ahead's options; on errors none, as Slack shows no error there."""
+        try:
+            async with asyncio.timeout(SUGGEST_SECONDS):
+                found: list[dict[str, Any]] = await self._work()
+        except (GatehouseError, TimeoutError) as error:
+            log.info("options.none", outcome=getattr(error, "outcome", "timeout"))
+            return []
+        except Exception:
+            log.exception("options.broken", name=self.listener.name)
+            return []
+        return found
 
-        Args:
-            interaction: The click.
-            answer: The work.
-            place: The place of the answer.
-            deed: The kind of action for the rate limit; None if already counted.
-            counted_as: The name in metrics and logs, if it isn't the click's own.
-        """
-        name = counted_as or interaction.name
+    def problems(self, check: Check) -> Mapping[str, str]:
+        """Return a form's problems by input; a limit that is used up is shown at the first."""
+        try:
+            self._count(Deed.INTERACTION)
+        except TooManyCommands as error:
+            self.bot.metrics.count_command(self.listener.name, error.outcome)
+            return {self.interaction.first_input: error.sentence}
+        return check(self._context())
+
+    async def run(self) -> str:
+        """Answer, and return a word for the outcome; never raises."""
+        name = self.listener.name
         reference = delivery_id() or new_delivery_id()
         with following_again(reference):
-            started = self.clock.monotonic()
+            started = self.bot.clock.monotonic()
             try:
-                outcome = await self._work_and_show(interaction, answer, place, deed, reference)
+                outcome = await self._work_and_show(reference)
             except Exception:
                 log.exception("answer.not_shown", name=name)
                 outcome = "broken"
-            self.metrics.count_command(name, outcome)
-            seconds = round(self.clock.monotonic() - started, 3)
-            log.info("answered", name=name, outcome=outcome, seconds=seconds)
+            if outcome != "ok" or self.listener.place is not Place.LATER:
+                self.bot.metrics.count_command(name, outcome)
+                seconds = round(self.bot.clock.monotonic() - started, 3)
+                log.info("answered", name=name, outcome=outcome, seconds=seconds)
+        return outcome
 
-    async def _work_and_show(
-        self,
-        interaction: Interaction,
-        answer: Answer,
-        place: Place,
-        deed: Deed | None,
-        reference: str,
-    ) -> str:
-        work = asyncio.ensure_future(self._outcome(interaction, answer, reference, deed))
+    async def _work_and_show(self, reference: str) -> str:
+        work = asyncio.ensure_future(self._outcome(reference))
         stands = False
         try:
             await asyncio.wait({work}, timeout=PATIENCE_SECONDS)
-            stands = not work.done() and await self._say_working(interaction, place)
+            stands = not work.done() and await self._say_working()
             message, outcome = await work
         except asyncio.CancelledError:
-            # The program stops.
+            # The program stops: nobody is left waiting for an answer.
             if stands:
-                await self._say_stopped(interaction)
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(STOPPED_SECONDS):
+                        await self._say(replies.STOPPED, replace=True)
             raise
         finally:
             # The work is cancelled along with the wait for it.
             work.cancel()
-        await self._show(interaction, message, place, outcome, stands=stands)
+        await self._show(message, outcome, stands=stands)
         return outcome
 
-    async def _say_working(self, interaction: Interaction, place: Place) -> bool:
+    async def _say_working(self) -> bool:
         """Show "Working on it"; return True if it is in the answer's place."""
-        if place is Place.FORM:
+        place = self.listener.place
+        if place not in {Place.NEW, Place.CLICKED, Place.BELOW}:
             return False
-        in_place = place is Place.CLICKED
-        said = await self.replies.say_once(
-            interaction.response_url, replies.WORKING, replace=in_place
-        )
+        url, is_clicked = self.interaction.response_url, place is Place.CLICKED
+        said = await self.replies.say_once(url, replies.WORKING, replace=is_clicked)
         return said and place is not Place.BELOW
 
-    async def _say_stopped(self, interaction: Interaction) -> None:
-        """Replace "Working on it" if the program stops, so that nobody waits for an answer."""
-        url, asker = interaction.response_url, interaction.slack_user_id
-        with suppress(TimeoutError):
-            async with asyncio.timeout(STOPPED_SECONDS):
-                await self.replies.say(url, replies.STOPPED, to=asker, replace=True)
+    async def _say(self, message: Message, *, replace: bool) -> None:
+        url, asker = self.interaction.response_url, self.interaction.slack_user_id
+        await self.replies.say(url, message, to=asker, replace=replace)
 
-    async def _show(
-        self,
-        interaction: Interaction,
-        message: Message | None,
-        place: Place,
-        outcome: str,
-        *,
-        stands: bool,
-    ) -> None:
-        is_clicked = place is Place.CLICKED
+    async def _show(self, message: Message | None, outcome: str, *, stands: bool) -> None:
+        listener, is_clicked = self.listener, self.listener.place is Place.CLICKED
+        if listener.place is Place.NOWHERE:
+            return
         if message is None:
             if stands and not is_clicked:
-                await self.replies.take_back(interaction.response_url)
+                await self.replies.take_back(self.interaction.response_url)
             return
         if is_clicked and stands and outcome != "ok":
             # The clicked message is already replaced: leave a way back to it.
-            message = replies.with_retry(message, interaction.name, interaction.value)
-        if interaction.command is not None and outcome != "ok":
-            message = replies.with_command(message, interaction.command)
+            message = replies.with_retry(message, self.interaction.name, self.interaction.value)
+        if listener.typed is not None and outcome != "ok":
+            message = replies.with_command(message, listener.typed(self._context()))
         # An error leaves the clicked message in place.
-        in_place = stands or (is_clicked and outcome == "ok")
-        await self.replies.say(
-            interaction.response_url, message, to=interaction.slack_user_id, replace=in_place
-        )
+        await self._say(message, replace=stands or (is_clicked and outcome == "ok"))
 
-    async def _outcome(
-        self,
-        interaction: Interaction,
-        answer: Answer,
-        reference: str,
-        deed: Deed | None,
-    ) -> tuple[Message | None, str]:
+    async def _outcome(self, reference: str) -> tuple[Message | None, str]:
         """Return the message and a word for the outcome."""
         try:
-            if deed is not None:
-                self.pace.require(interaction.slack_user_id, self.clock.monotonic(), deed)
-            person = await found_by(self.people, interaction)
-            # People without access to the help don't learn the commands' usage either.
-            await self.people.require(person, Permission.ASK_FOR_HELP)
-            return await answer(Context(person, interaction)), "ok"
+            return await self._work(), "ok"
         except TooManyCommands as error:
             # Each answer is a call to Slack: people who keep pressing get no more of them.
-            is_quiet = error.is_told and deed is not Deed.COMMAND
+            is_quiet = error.is_told and self.listener.surface != "command"
             return None if is_quiet else replies.sorry(error), error.outcome
         except Replayed as error:
             return None, error.outcome
         except GatehouseError as error:
-            command = typed_command(interaction)
-            message = replies.sorry(error)
-            if command:
-                _offer_subcommand(error, interaction)
-                message = replies.with_next_steps(message, error, command)
-            return message, error.outcome
+            return self._sorry(error), error.outcome
         except Exception:
-            log.exception("answer.broken", name=interaction.name)
+            log.exception("answer.broken", name=self.interaction.name, reference=reference)
             return replies.broken(reference), "broken"
+
+    async def _work(self) -> Any:  # noqa: ANN401 - as the listener answers
+        listener = self.listener
+        if listener.check is None and listener.surface != "event":
+            self._count(DEEDS.get(listener.surface, Deed.INTERACTION))
+        if listener.is_stored:
+            return await listener.answer(self._context())
+        people, interaction = self.bot.people, self.interaction
+        found = await people.find(interaction.slack_user_id, interaction.team_ids)
+        person = replace(found, came_by=interaction.entry_point)
+        # People without access to the help don't learn the commands' usage either.
+        await people.require(person, Permission.ASK_FOR_HELP)
+        context = Context(self.bot, person, interaction)
+        if listener.permission is not None and not listener.requires_itself:
+            acts = listener.place is not Place.FORM
+            await require(context, listener.permission, acts=acts)
+        return await listener.answer(context)
+
+    def _context(self) -> Context:
+        nobody = Person(self.interaction.slack_user_id, self.interaction.slack_user_id)
+        return Context(self.bot, nobody, self.interaction)
+
+    def _count(self, deed: Deed) -> None:
+        self.bot.pace.require(self.interaction.slack_user_id, self.bot.clock.monotonic(), deed)
+
+    def _sorry(self, error: GatehouseError) -> Message:
+        """Show the error; for a command with likely corrections, or the same command again."""
+        message, interaction = replies.sorry(error), self.interaction
+        if self.listener.typed is not None:
+            command = self.listener.typed(self._context())
+        elif interaction.name.startswith("/"):
+            command = f"{interaction.name} {interaction.text}".strip()
+        else:
+            return message
+        first = next(iter(interaction.text.split()), "")
+        if first and not error.meant and isinstance(error, UsageError | NotFound):
+            meant = help_ui.meant_subcommand(interaction.name, first)
+            if meant:
+                error.or_rather(Meant(first, meant))
+        return replies.with_next_steps(message, error, command) if command else message

@@ -1,8 +1,9 @@
 """Direct messages: commands without the slash; anything else is answered with help."""
 
-from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
+from bot.app import Gatehouse
 from bot.commands import TESTUSERS
 from bot.errors import NotFound
 from bot.slack.conversation import WrittenMessage
@@ -11,9 +12,10 @@ from bot.slack.messages.message import Message
 from bot.testusers.messages import conversation as ui
 from bot.testusers.parse.change import ChangeRequest
 from bot.testusers.parse.command import as_typed, parse_testusers
-from bot.workflows import Workflows
-from handlers.helping import May, helped
-from handlers.listeners import Answer, Context, Interaction, Listeners
+from handlers.answering import Answering
+from handlers.interactions import Context, Interaction
+from handlers.listeners import LISTENERS, Answer, Listener, Place, helped, listens
+from handlers.testusers import answer_testusers
 
 # People's messages have no subtype, or that of a file; edits and deletions have others.
 PLAIN_SUBTYPES = frozenset({None, "file_share"})
@@ -27,27 +29,22 @@ DECIDING = frozenset({"approve", "deny", "approvals", "pending"})
 CHANGES = frozenset({"add", "remove"})
 
 
-def register(listeners: Listeners, workflows: Workflows) -> None:
-    """Listen to direct messages; to be registered after the commands."""
+@listens("event", "message", None, place=Place.NOWHERE)
+async def written(context: Context) -> None:
+    """Claim the message, then answer it like the command it contains."""
+    bot, interaction = context.bot, context.interaction
+    if _is_for_us(interaction) and await bot.conversation.take(interaction.event_id):
+        bot.tasks.start(_respond(bot, interaction), "message")
 
-    async def written(interaction: Interaction) -> None:
-        """Claim the message, then answer it like the command it contains."""
-        if not _is_for_us(interaction) or not await workflows.conversation.take(
-            interaction.event_id
-        ):
-            return
-        message = WrittenMessage(
-            interaction.event_id, interaction.channel_id, interaction.event.get("thread_ts")
-        )
-        listeners.tasks.start(respond(interaction, message), "message")
 
-    async def respond(interaction: Interaction, message: WrittenMessage) -> None:
-        command, answer = _command(interaction, listeners, workflows)
-        port = workflows.conversation.replies(message)
-        await listeners.answer_in(command, answer, port)
-        await workflows.conversation.answered(interaction.event_id)
-
-    listeners.event("message", written)
+async def _respond(bot: Gatehouse, interaction: Interaction) -> None:
+    command, answer = _command(bot, interaction)
+    message = WrittenMessage(
+        interaction.event_id, interaction.channel_id, interaction.event.get("thread_ts")
+    )
+    listener = Listener("command", command.name, None, answer, Place.NEW)
+    await Answering(bot, listener, command, bot.conversation.replies(message)).run()
+    await bot.conversation.answered(interaction.event_id)
 
 
 def _is_for_us(interaction: Interaction) -> bool:
@@ -62,49 +59,35 @@ def _is_for_us(interaction: Interaction) -> bool:
     )
 
 
-def _command(
-    interaction: Interaction, listeners: Listeners, workflows: Workflows
-) -> tuple[Interaction, Answer]:
+def _command(bot: Gatehouse, interaction: Interaction) -> tuple[Interaction, Answer]:
     typed = interaction.text.strip().strip(FORMATTING)
     words = typed.split(maxsplit=1)
     first = words[0].lstrip("/").casefold() if words else ""
-    if answer := listeners.commands.get(f"/{first}"):
+    if listener := LISTENERS.get(("command", f"/{first}")):
         text = words[1] if words[1:] else ""
-        return replace(interaction, name=f"/{first}", text=text), answer
+        return replace(interaction, name=f"/{first}", text=text), listener.answer
     message = replace(interaction, name="message")
     plain = typed.casefold().strip(" .!?")
     if plain in HELP:
-        return message, _help(workflows, help_ui.of_all)
+        return message, partial(helped, show=help_ui.of_all)
     if plain in GREETINGS:
-        return message, _help(workflows, ui.greeting)
+        return message, partial(helped, show=ui.greeting)
     testusers = replace(interaction, name=TESTUSERS.name, text=typed)
     if first in CHANGES:
-        text = as_typed(typed, workflows.testusers.reading.aliases)
-        return replace(testusers, text=text), _offer_form(workflows)
+        text = as_typed(typed, bot.testusers.reading.aliases)
+        return replace(testusers, text=text), _offer_form
     if first in DECIDING or first in TESTUSERS.subcommands:
         text = "requests" if first in DECIDING else typed
-        return replace(testusers, text=text), listeners.commands[TESTUSERS.name]
-    return message, _help(workflows, lambda may: ui.not_understood(help_ui.of_all(may)))
+        return replace(testusers, text=text), answer_testusers
+    return message, partial(helped, show=lambda may: ui.not_understood(help_ui.of_all(may)))
 
 
-def _help(workflows: Workflows, show: Callable[[May], Message]) -> Answer:
-    async def answer(context: Context) -> Message:
-        """Show the person's commands."""
-        return await helped(context, workflows, show)
-
-    return answer
-
-
-def _offer_form(workflows: Workflows) -> Answer:
-    async def offer_form(context: Context) -> Message:
-        """Answer `add X to welcome` with a button that opens the filled-in form."""
-        testusers = workflows.testusers
-        await testusers.asking.require(context.person)
-        command = parse_testusers(context.text, testusers.reading.aliases)
-        if not isinstance(command, ChangeRequest):
-            raise NotFound(f"I can't read “{context.text[:80]}”.")
-        flow = testusers.asking.flow(command.flow)
-        filled = await testusers.extending.of_command(context.person, flow, command)
-        return ui.filled_form(flow, filled)
-
-    return offer_form
+async def _offer_form(context: Context) -> Message:
+    """Answer `add X to welcome` with a button that opens the filled-in form."""
+    testusers = context.bot.testusers
+    await testusers.asking.require(context.person)
+    typed = parse_testusers(context.text, testusers.reading.aliases)
+    if not isinstance(typed, ChangeRequest):
+        raise NotFound(f"I can't read “{context.text[:80]}”.")
+    flow = testusers.asking.flow(typed.flow)
+    return ui.filled_form(flow, await testusers.extending.of_command(context.person, flow, typed))

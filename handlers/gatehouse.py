@@ -8,29 +8,24 @@ from bot.checks.parse import GatehouseRequest, parse_gatehouse
 from bot.commands import GATEHOUSE
 from bot.slack.messages import help as help_ui
 from bot.slack.messages.message import Message
-from bot.workflows import Workflows
-from handlers.helping import helped
-from handlers.listeners import Context, Listeners
+from handlers.interactions import Context
+from handlers.listeners import command, helped
 
 
-def register(listeners: Listeners, workflows: Workflows) -> None:
-    """Listen to the command."""
-
-    async def answer(context: Context, command: GatehouseRequest) -> Message:
-        """Answer `/gatehouse …`."""
-        match command.form:
-            case "help":
-                return await helped(context, workflows, help_ui.of_all)
-            case "whoami":
-                without_access = await workflows.people.lacks_access(context.person)
-                may = partial(workflows.people.may, context.person)
-                return gatehouse.whoami(context.person, may, without_access)
-            case "status":
-                return gatehouse.status(await workflows.status.status())
-            case "audit":
-                entries, head = await workflows.audit.latest(command.count)
-                people = await workflows.people.names(audit.people_in(entries))
-                names = audit.Names(people, workflows.testusers.reading.flow_names)
-                return audit.audit(entries, head, names)
-
-    listeners.command(GATEHOUSE, parse_gatehouse, answer)
+@command(GATEHOUSE, lambda context: parse_gatehouse(context.text))
+async def answer_gatehouse(context: Context, typed: GatehouseRequest) -> Message:
+    """Answer `/gatehouse …`."""
+    bot, person = context.bot, context.person
+    match typed.form:
+        case "help":
+            return await helped(context, help_ui.of_all)
+        case "whoami":
+            without_access = await bot.people.lacks_access(person)
+            return gatehouse.whoami(person, partial(bot.people.may, person), without_access)
+        case "status":
+            return gatehouse.status(await bot.status.status())
+        case "audit":
+            entries, head = await bot.audit_log.latest(typed.count)
+            people = await bot.people.names(audit.people_in(entries))
+            names = audit.Names(people, bot.testusers.reading.flow_names)
+            return audit.audit(entries, head, names)

@@ -1,24 +1,35 @@
-"""The Home tab and its three buttons, which run commands."""
+"""The Home tab, its buttons, and the shortcuts that open the form."""
 
-from bot.commands import ORGS, RATELIMITS, TESTUSERS
 from bot.permissions import Permission
 from bot.slack.messages import ids
-from bot.workflows import Workflows
-from handlers.listeners import Interaction, Listeners
+from bot.testusers.messages import forms
+from bot.testusers.messages.buttons import Prefilled
+from bot.testusers.parse.identities import mentioned_identities
+from handlers.interactions import Context
+from handlers.listeners import Place, listens
+from handlers.orgs import answer_orgs
+from handlers.ratelimits import answer_ratelimits
+from handlers.testusers import answer_testusers
 
 
-def register(listeners: Listeners, workflows: Workflows) -> None:
-    """Listen to the tab and its buttons."""
+@listens("event", "app_home_opened", None, place=Place.NOWHERE)
+async def opened(context: Context) -> None:
+    """Publish the Home tab when someone opens it; the bot's other tabs don't count."""
+    event, slack_user_id = context.interaction.event, context.interaction.slack_user_id
+    if event.get("tab", "home") == "home" and slack_user_id:
+        await context.bot.home.open(slack_user_id, is_empty=not event.get("view"))
 
-    async def opened(interaction: Interaction) -> None:
-        """Publish the Home tab when someone opens it; the bot's other tabs don't count."""
-        event = interaction.event
-        if event.get("tab", "home") == "home" and interaction.slack_user_id:
-            is_empty = not event.get("view")
-            await workflows.home.open(interaction.slack_user_id, is_empty=is_empty)
 
-    listeners.event("app_home_opened", opened)
-    show_form = listeners.same_as(TESTUSERS)
-    listeners.action(ids.HOME_TESTUSERS, Permission.REQUEST, show_form, opens_form=True)
-    listeners.action(ids.HOME_ORGS, Permission.READ, listeners.same_as(ORGS))
-    listeners.action(ids.HOME_RATELIMITS, Permission.READ, listeners.same_as(RATELIMITS))
+@listens("shortcut", ids.ADD_AS_TEST_USERS, Permission.REQUEST, place=Place.FORM)
+async def add_mentioned(context: Context) -> None:
+    """Answer `Add as test users` in the menu of a message."""
+    await context.bot.testusers.asking.require(context.person)
+    mentioned = Prefilled(unsure=mentioned_identities(context.text))
+    form = forms.change_form(context.interaction.response_url, mentioned)
+    await context.bot.slack.open_view(context.interaction.trigger_id, form)
+
+
+listens("shortcut", ids.CHANGE_TEST_USERS, Permission.REQUEST, place=Place.FORM)(answer_testusers)
+listens("action", ids.HOME_TESTUSERS, Permission.REQUEST, place=Place.FORM)(answer_testusers)
+listens("action", ids.HOME_ORGS, Permission.READ)(answer_orgs)
+listens("action", ids.HOME_RATELIMITS, Permission.READ)(answer_ratelimits)

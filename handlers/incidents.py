@@ -5,30 +5,28 @@ from bot.permissions import Permission
 from bot.quotas.messages import incidents, ratelimit_detail
 from bot.slack.messages import ids
 from bot.slack.messages.message import Message
-from bot.workflows import Workflows
-from handlers.listeners import Context, Listeners
+from handlers.interactions import Context
+from handlers.listeners import listens
 
 
-def register(listeners: Listeners, workflows: Workflows) -> None:
-    """Listen to the buttons; only the person who clicks sees the answer."""
+@listens("action", ids.INCIDENT_CHECK, Permission.REFRESH)
+async def check(context: Context) -> Message:
+    """Answer `Check now`: from memory while the organization is blocked, else one call."""
+    key = await context.bot.alerts.key_of(_id(context))
+    return ratelimit_detail.checked(await context.bot.ratelimits.check_at(context.person, key))
 
-    async def check(context: Context) -> Message:
-        """Answer `Check now`: from memory while the organization is blocked, else one call."""
-        key = await workflows.alerts.key_of(_id(context))
-        return ratelimit_detail.checked(await workflows.ratelimits.check_at(context.person, key))
 
-    async def mute(context: Context) -> Message:
-        """Answer `Mute 1 h`."""
-        name, until = await workflows.alerts.mute(context.person, _id(context))
-        return incidents.muted(name, until)
+@listens("action", ids.INCIDENT_MUTE, Permission.REFRESH)
+async def mute(context: Context) -> Message:
+    """Answer `Mute 1 h`."""
+    name, until = await context.bot.alerts.mute(context.person, _id(context))
+    return incidents.muted(name, until)
 
-    async def unmute(context: Context) -> Message:
-        """Answer `Unmute`."""
-        return incidents.unmuted(await workflows.alerts.unmute(context.person, _id(context)))
 
-    listeners.action(ids.INCIDENT_CHECK, Permission.REFRESH, check)
-    listeners.action(ids.INCIDENT_MUTE, Permission.REFRESH, mute)
-    listeners.action(ids.INCIDENT_UNMUTE, Permission.REFRESH, unmute)
+@listens("action", ids.INCIDENT_UNMUTE, Permission.REFRESH)
+async def unmute(context: Context) -> Message:
+    """Answer `Unmute`."""
+    return incidents.unmuted(await context.bot.alerts.unmute(context.person, _id(context)))
 
 
 def _id(context: Context) -> int:

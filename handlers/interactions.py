@@ -1,15 +1,21 @@
-"""Interactions with Slack, parsed from its payloads."""
+"""Interactions with Slack, read from its payloads."""
 
+import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from bot.app import Gatehouse
 from bot.permissions import Person
-from handlers.modals import hidden, storable
 
 Body = Mapping[str, Any]
 # The nesting depth that is read in a message's blocks.
 MOST_DEPTH = 20
+NUL, MARK = "\0", "\ufffd"
+# PostgreSQL can neither store nor search for NUL. Lone surrogates are valid in JSON, but can't be
+# encoded.
+_UNSTORABLE = re.compile(f"[{NUL}\ud800-\udfff]")
 
 
 @dataclass(frozen=True)
@@ -18,16 +24,15 @@ class Interaction:
 
     Attributes:
         slack_user_id: The person.
-        team_ids: The workspaces that the payload names.
-        name: The command, action or callback id.
-        text: The text after a command.
-        value: A button's value or a menu's choice.
+        team_ids: The workspaces that the payload names: a shared channel has people of others.
+        name: The command, action or callback id, or the type of the event.
+        text: The text after a command, of a direct message, or of a shortcut's message.
+        value: A button's value, a menu's choice, or what is typed into a type-ahead.
         channel_id, message_ts: The message, if any.
         is_for_one: True if nobody else sees the message.
         trigger_id: Opens a modal within three seconds.
-        response_url: Accepts the answer.
+        response_url: Accepts the answer; a form may embed it as `reply_to`.
         view: The modal, for submissions.
-        command: The equivalent command, for submissions; "" if there's no equivalent.
         block_id: The block of the button or menu.
         event_id: The event's id; equal for each of its deliveries.
         event: The event's own fields.
@@ -43,11 +48,10 @@ class Interaction:
     is_for_one: bool = False
     trigger_id: str = ""
     response_url: str = ""
-    view: Mapping[str, Any] = field(default_factory=dict)
-    command: str | None = None
+    view: Body = field(default_factory=dict)
     block_id: str = ""
     event_id: str = ""
-    event: Mapping[str, Any] = field(default_factory=dict)
+    event: Body = field(default_factory=dict)
 
     @property
     def entry_point(self) -> str:
@@ -65,11 +69,43 @@ class Interaction:
         typed = self.view.get("state")
         return repr((self.trigger_id, self.response_url, self.slack_user_id, self.text, typed))
 
+    def typed(self, block_id: str) -> str:
+        """Return the value of a form's input; empty if there is none.
+
+        Lone surrogates are kept: the request is then refused rather than changed.
+        """
+        values = _part(_part(self.view, "state"), "values")
+        for element in _part(values, block_id).values():
+            if isinstance(element, Mapping):
+                value = element.get("value") or _part(element, "selected_option").get("value")
+                return str(value or element.get("selected_date_time") or "").replace(NUL, MARK)
+        return ""
+
+    def hidden(self, name: str) -> str:
+        """Return an id that the bot embedded in its form."""
+        return _hidden(self.view, name)
+
+    @property
+    def first_input(self) -> str:
+        """The block id of a form's first input, for errors about the whole form."""
+        blocks = self.view.get("blocks")
+        inputs = [
+            _text(block, "block_id")
+            for block in (blocks if isinstance(blocks, list) else [])
+            if isinstance(block, Mapping) and block.get("type") == "input"
+        ]
+        values = _part(_part(self.view, "state"), "values")
+        return next(iter((*inputs, *map(str, values))), "")
+
 
 @dataclass(frozen=True)
 class Context:
-    """An interaction by an identified person."""
+    """An interaction to answer: the bot's parts, the person, and what they did.
 
+    Where a click is only stored, the person isn't identified yet, and has no role.
+    """
+
+    bot: Gatehouse
     person: Person
     interaction: Interaction
 
@@ -89,86 +125,69 @@ class Context:
         return self.interaction.value
 
 
+def read(body: Body) -> Interaction:
+    """Read what Slack sent; no form of it raises, as it's read before it is acknowledged."""
+    actions, event, view = body.get("actions"), _part(body, "event"), _part(body, "view")
+    first = actions[0] if isinstance(actions, list) and actions else {}
+    action = first if isinstance(first, Mapping) else {}
+    user, container, channel = (_part(body, name) for name in ("user", "container", "channel"))
+    teams = (
+        *(_text(body, "team_id"), _text(_part(body, "team"), "id"), _text(user, "team_id")),
+        *(_text(event, "team"), _text(event, "user_team")),
+    )
+    names = (
+        *(_text(body, "command"), _text(action, "action_id"), _text(body, "action_id")),
+        *(_text(body, "callback_id"), _text(event, "type"), _text(view, "callback_id")),
+    )
+    is_message = body.get("type") == "message_action"
+    chosen = _text(_part(action, "selected_option"), "value")
+    return Interaction(
+        slack_user_id=_text(user, "id") or _text(body, "user_id") or _text(event, "user"),
+        team_ids=tuple(filter(None, teams)),
+        name=next(filter(None, names), ""),
+        text=_message_text(_part(body, "message"))
+        if is_message
+        else _text(body, "text") or _text(event, "text"),
+        value=_text(action, "value") or chosen or _text(body, "value"),
+        channel_id=_text(container, "channel_id")
+        or _text(channel, "id")
+        or _text(body, "channel_id")
+        or _text(event, "channel"),
+        message_ts=_text(container, "message_ts")
+        or _text(body, "message_ts")
+        or _text(event, "ts"),
+        is_for_one=bool(container.get("is_ephemeral")),
+        trigger_id=_text(body, "trigger_id"),
+        response_url=_text(body, "response_url") or _hidden(view, "reply_to"),
+        view=view,
+        block_id=_text(action, "block_id"),
+        event_id=_text(body, "event_id"),
+        event=event,
+    )
+
+
 def _part(body: Body, name: str) -> Body:
-    """Return a nested object, or an empty one: reading must not raise once acknowledged."""
     part = body.get(name)
     return part if isinstance(part, Mapping) else {}
 
 
 def _text(body: Body, name: str) -> str:
     value = body.get(name)
-    return storable(value) if isinstance(value, str) else ""
+    return _storable(value) if isinstance(value, str) else ""
 
 
-def _teams(body: Body) -> tuple[str, ...]:
-    """Return every workspace in a payload: a shared channel has people of others."""
-    team, user = _part(body, "team"), _part(body, "user")
-    named_teams = (_text(body, "team_id"), _text(team, "id"), _text(user, "team_id"))
-    return tuple(team_id for team_id in named_teams if team_id)
+def _storable(text: str) -> str:
+    """Return the text with a mark in place of every character that can't be stored."""
+    return _UNSTORABLE.sub(MARK, text)
 
 
-def read_command(body: Body) -> Interaction:
-    """Read a slash command."""
-    return Interaction(
-        slack_user_id=_text(body, "user_id"),
-        team_ids=_teams(body),
-        name=_text(body, "command"),
-        text=_text(body, "text"),
-        channel_id=_text(body, "channel_id"),
-        trigger_id=_text(body, "trigger_id"),
-        response_url=_text(body, "response_url"),
-    )
-
-
-def read_action(body: Body) -> Interaction:
-    """Read a button or a menu."""
-    actions = body.get("actions")
-    first = actions[0] if isinstance(actions, list) and actions else {}
-    action = first if isinstance(first, Mapping) else {}
-    container = _part(body, "container")
-    return Interaction(
-        slack_user_id=_text(_part(body, "user"), "id"),
-        team_ids=_teams(body),
-        name=_text(action, "action_id"),
-        value=_text(action, "value") or _text(_part(action, "selected_option"), "value"),
-        block_id=_text(action, "block_id"),
-        channel_id=_text(container, "channel_id") or _text(_part(body, "channel"), "id"),
-        message_ts=_text(container, "message_ts"),
-        is_for_one=bool(container.get("is_ephemeral")),
-        trigger_id=_text(body, "trigger_id"),
-        response_url=_text(body, "response_url"),
-        view=_part(body, "view"),
-    )
-
-
-def read_submission(body: Body) -> Interaction:
-    """Read a modal; its `private_metadata` may hold the answer's place as `reply_to`."""
-    view = _part(body, "view")
-    return Interaction(
-        slack_user_id=_text(_part(body, "user"), "id"),
-        team_ids=_teams(body),
-        name=_text(view, "callback_id"),
-        value=_text(view, "private_metadata"),
-        trigger_id=_text(body, "trigger_id"),
-        response_url=hidden(view, "reply_to"),
-        view=view,
-    )
-
-
-def read_event(body: Body) -> Interaction:
-    """Read an event of the Events API."""
-    event = _part(body, "event")
-    teams = (_text(body, "team_id"), _text(event, "team"), _text(event, "user_team"))
-    return Interaction(
-        slack_user_id=_text(event, "user"),
-        team_ids=tuple(team_id for team_id in teams if team_id),
-        name=_text(event, "type"),
-        text=_text(event, "text"),
-        channel_id=_text(event, "channel"),
-        message_ts=_text(event, "ts"),
-        event_id=_text(body, "event_id"),
-        event=event,
-    )
+def _hidden(view: Body, name: str) -> str:
+    metadata = view.get("private_metadata")
+    try:
+        found = json.loads(metadata) if isinstance(metadata, str) else None
+    except (ValueError, RecursionError):
+        return ""
+    return _storable(str(found.get(name, ""))) if isinstance(found, dict) else ""
 
 
 def _message_text(message: Body) -> str:
@@ -184,44 +203,6 @@ def _texts(part: object, depth: int = 0) -> Iterator[str]:
     elif isinstance(part, Mapping) and depth < MOST_DEPTH:
         for name, value in part.items():
             if isinstance(value, str) and name in {"text", "fallback"}:
-                yield storable(value)
+                yield _storable(value)
             else:
                 yield from _texts(value, depth + 1)
-
-
-def read_shortcut(body: Body) -> Interaction:
-    """Read a shortcut; a shortcut on a message includes the message's text."""
-    return Interaction(
-        slack_user_id=_text(_part(body, "user"), "id"),
-        team_ids=_teams(body),
-        name=_text(body, "callback_id"),
-        text=_message_text(_part(body, "message")),
-        channel_id=_text(_part(body, "channel"), "id"),
-        message_ts=_text(body, "message_ts"),
-        trigger_id=_text(body, "trigger_id"),
-        response_url=_text(body, "response_url"),
-    )
-
-
-def first_input(view: Mapping[str, Any]) -> str:
-    """Return the block id of a modal's first input, for errors about the whole modal."""
-    blocks = view.get("blocks")
-    listed = (
-        [block for block in blocks if isinstance(block, Mapping)]
-        if isinstance(blocks, list)
-        else []
-    )
-    ids = [_text(block, "block_id") for block in listed if block.get("type") == "input"]
-    values = _part(_part(view, "state"), "values")
-    return next(iter((*ids, *map(str, values))), "")
-
-
-def read_suggestion(body: Body) -> Interaction:
-    """Read the text typed into a type-ahead."""
-    return Interaction(
-        slack_user_id=_text(_part(body, "user"), "id"),
-        team_ids=_teams(body),
-        name=_text(body, "action_id"),
-        value=_text(body, "value"),
-        view=_part(body, "view"),
-    )

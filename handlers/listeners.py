@@ -1,402 +1,174 @@
-"""Registers listeners: acknowledge, require the permission, then answer.
+"""Declares what the bot listens to: each handler names its surface and the permission it needs.
 
-Every listener must declare the permission it requires; None allows everyone in the workspace. The
-permission is checked before the handler runs. Stored clicks (`durable_…`) are checked when they are
-processed, as the permission may depend on stored data.
-
-Bolt drops an acknowledgement if its listener raises right after it, and doesn't wait for listeners
-when the program stops. So a listener here only reads, acknowledges and starts a task; the task
-catches everything (`handlers/answering.py`), and a stop waits for it.
+The permission is checked before the handler runs; None allows everyone in the workspace. Stored
+clicks are checked when they are carried out, as the permission may depend on stored data.
 """
 
-import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
-
-import structlog
-from slack_bolt.async_app import AsyncAck, AsyncApp
-from slack_bolt.response import BoltResponse
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Any, Literal, Protocol, TypeVar
 
 from bot.commands import FORM, Command
-from bot.errors import GatehouseError, Replayed, TooManyCommands, UsageError
-from bot.metrics import Metrics
-from bot.ops.clock import Clock
-from bot.ops.current_delivery import delivery_id, new_delivery_id
-from bot.permissions import ACTING, Permission, Person
+from bot.errors import Replayed, UsageError
+from bot.permissions import ACTING, Permission
 from bot.slack.messages import replies
 from bot.slack.messages.message import Message
-from bot.slack.people import People
-from bot.slack.rules.pace import Deed, Pace
-from bot.tasks import Tasks
-from handlers.answering import Answer, Answering, Place, ReplyPort, found_by
-from handlers.interactions import (
-    Body,
-    Context,
-    Interaction,
-    first_input,
-    read_action,
-    read_command,
-    read_event,
-    read_shortcut,
-    read_submission,
-    read_suggestion,
-)
-from handlers.registration import (
-    C,
-    Check,
-    DeliveryRecord,
-    Name,
-    Registration,
-    Retyped,
-    Store,
-    Suggest,
-    Surface,
-)
+from handlers.interactions import Context
 
-__all__ = ["Answer", "Context", "Interaction", "Listeners", "Store"]
+Surface = Literal["command", "action", "view", "options", "event", "shortcut"]
+Answer = Callable[[Context], Awaitable[Message | None]]
+Check = Callable[[Context], Mapping[str, str]]
+May = Callable[[Permission], bool]
+L = TypeVar("L", bound=Callable[[Context], Awaitable[Any]])
+# A name for everything that nothing else listens to.
+ANYTHING = "unknown"
 
-log = structlog.get_logger(__name__)
 
-# Slack waits three seconds for an acknowledgement, or for a type-ahead's options.
-STORE_SECONDS = 1.5
-SUGGEST_SECONDS = 2.0
-# An event not stored by then is acknowledged anyway: many arrive at once.
-EVENT_SECONDS = 0.05
+class Typed(Protocol):
+    """A parsed command."""
+
+    @property
+    def form(self) -> str:
+        """The kind of the typed `bot.commands.Form`."""
+        ...
+
+
+C = TypeVar("C", bound=Typed)
+
+
+class Place(Enum):
+    """The place of an answer, within Slack's limits: a response_url edits one message only.
+
+    Attributes:
+        NEW: A new message, which replaces "Working on it".
+        CLICKED: In place of the clicked message, and so is "Working on it".
+        BELOW: A new message under the clicked one, which must stay.
+        FORM: Like BELOW, but only for errors: a form opens instead.
+        LATER: Like FORM: the click is stored, and answered when it is carried out.
+        NOWHERE: Nothing is shown.
+    """
+
+    NEW = auto()
+    CLICKED = auto()
+    BELOW = auto()
+    FORM = auto()
+    LATER = auto()
+    NOWHERE = auto()
 
 
 @dataclass(frozen=True)
-class Listeners:
-    """Registers listeners."""
+class Listener:
+    """One thing that the bot listens to.
 
-    app: AsyncApp
-    people: People
-    pace: Pace
-    tasks: Tasks
-    metrics: Metrics
-    replies: ReplyPort
-    clock: Clock
-    deliveries: DeliveryRecord
-    commands: dict[str, Answer] = field(default_factory=dict)
-    registrations: list[Registration] = field(default_factory=list)
+    Attributes:
+        surface: Slack's kind of listener, as Bolt names it.
+        name: The name that Slack sends, or `ANYTHING`; also the name in metrics and logs.
+        permission: The permission that is checked before the answer.
+        answer: The work. Type-aheads return options, all others a message or nothing.
+        place: The place of the answer.
+        is_prefix: Listen to all names of the form `<name>.<anything>`.
+        requires_itself: The permission depends on a request, so the answer checks it.
+        check: For forms: the problems by input, which keep the form open.
+        typed: For forms: the equivalent command, as closing a form discards its input.
+    """
+
+    surface: Surface
+    name: str
+    permission: Permission | None
+    answer: Callable[[Context], Awaitable[Any]]
+    place: Place = Place.BELOW
+    is_prefix: bool = False
+    requires_itself: bool = False
+    check: Check | None = None
+    typed: Callable[[Context], str] | None = None
 
     @property
-    def names(self) -> set[str]:
-        """Return the names under which commands, actions and forms are counted."""
-        return {registration.counted_as or registration.name for registration in self.registrations}
+    def is_stored(self) -> bool:
+        """True if it runs before the acknowledgement, and before the person is identified."""
+        return self.place in {Place.LATER, Place.NOWHERE}
 
-    def command(
-        self,
-        command: Command,
-        parse: Callable[[str], C],
-        answer: Callable[[Context, C], Awaitable[Message | None]],
-    ) -> None:
-        """Answer a slash command; only the person who typed it sees the answer.
 
-        `answer` runs after parsing, and after checking the permission of the typed form.
-        """
+LISTENERS: dict[tuple[Surface, str], Listener] = {}
 
-        async def parse_and_answer(context: Context) -> Message | None:
-            try:
-                typed = parse(context.text)
-            except UsageError as error:
-                raise await self._usage_for(context.person, command, error) from None
-            permission = command.permission(typed.form)
-            await self._require(context, permission, acts=typed.form != FORM)
-            return await answer(context, typed)
 
-        self.registrations.extend(
-            Registration("command", command.name, form.permission) for form in command.forms
-        )
-        self._listen_to_command(command.name, parse_and_answer)
+def find(surface: Surface, name: str) -> Listener | None:
+    """Return the listener for what Slack sends under this name."""
+    found = LISTENERS.get((surface, name))
+    by_prefix = LISTENERS.get((surface, name.rpartition(".")[0]))
+    if found is None and by_prefix is not None and by_prefix.is_prefix:
+        found = by_prefix
+    return found or LISTENERS.get((surface, ANYTHING))
 
-    async def _usage_for(self, person: Person, command: Command, error: UsageError) -> UsageError:
-        """Return the error with the forms available to the person.
 
-        Raises:
-            Refused: The mistyped form isn't available to the person.
-        """
-        if error.kind is not None:
-            await self.people.require(person, command.permission(error.kind))
-            return error
-        may = command.only(lambda permission: self.people.may(person, permission))
-        return may.misuse(error.sentence).or_rather(*error.meant)
+def listens(
+    surface: Surface,
+    name: str,
+    permission: Permission | None,
+    **options: Any,  # noqa: ANN401 - the other fields of `Listener`
+) -> Callable[[L], L]:
+    """Listen with the decorated function; `options` are fields of `Listener`."""
 
-    def same_as(self, command: Command) -> Answer:
-        """Return the command's answer; the command may be registered later."""
-
-        async def answer(context: Context) -> Message | None:
-            return await self.commands[command.name](context)
-
+    def register(answer: L) -> L:
+        LISTENERS[surface, name] = Listener(surface, name, permission, answer, **options)
         return answer
 
-    def other_commands(self, pattern: Name, answer: Answer, name: str) -> None:
-        """Answer undescribed commands, for everyone; all are counted as `name`."""
-        self.registrations.append(Registration("command", pattern, None, name))
-        self._listen_to_command(pattern, answer, name)
+    return register
 
-    def _listen_to_command(self, command: Name, answer: Answer, name: str | None = None) -> None:
-        async def listener(ack: AsyncAck, body: Body) -> None:
-            interaction = read_command(body)
-            await ack()
-            self._start(interaction, answer, Place.COMMAND, Deed.COMMAND, counted_as=name)
 
-        self.app.command(command)(listener)
-        self.commands[name or command] = answer
+def command(
+    described: Command, parse: Callable[[Context], C]
+) -> Callable[[Callable[[Context, C], Awaitable[Message | None]]], Answer]:
+    """Answer a slash command; only the person who typed it sees the answer.
 
-    def event(self, name: str, store: Store) -> None:
-        """Store an event before acknowledging it; if that fails, Slack delivers it again."""
-        self.registrations.append(Registration("event", name, None))
+    The function runs after parsing, and after checking the permission of the typed form.
+    """
 
-        async def listener(ack: AsyncAck, body: Body) -> BoltResponse | None:
-            interaction, failures = read_event(body), list[str]()
-            storing = self.tasks.start(
-                self._store_event(interaction, store, failures), interaction.name
-            )
-            await asyncio.wait({storing}, timeout=EVENT_SECONDS)
-            if failures:
-                return BoltResponse(status=503)
-            await ack()
-            return None
-
-        self.app.event(name)(listener)
-
-    async def answer_in(self, interaction: Interaction, answer: Answer, port: ReplyPort) -> None:
-        """Answer a command that wasn't a slash command; the answer goes through `port`."""
-        answering = Answering(self.people, self.pace, self.metrics, port, self.clock)
-        await answering.answer(interaction, answer, Place.COMMAND, deed=Deed.COMMAND)
-
-    def shortcut(self, callback_id: str, permission: Permission, answer: Answer) -> None:
-        """Answer a shortcut with a form; messages are only for errors."""
-        permitted = self._permitted("shortcut", callback_id, permission, answer, acts=False)
-
-        async def listener(ack: AsyncAck, body: Body) -> None:
-            interaction = read_shortcut(body)
-            await ack()
-            self._start(interaction, permitted, Place.FORM, Deed.INTERACTION)
-
-        self.app.shortcut(callback_id)(listener)
-
-    def action(
-        self,
-        action_id: Name,
-        permission: Permission | None,
-        answer: Answer,
-        *,
-        replaces: bool = False,
-        opens_form: bool = False,
-        requires_itself: bool = False,
-        name: str | None = None,
-    ) -> None:
-        """Answer a button or menu; with `replaces`, the answer replaces its message.
-
-        With `opens_form`, the form is the answer, and messages are only for errors. If the
-        permission depends on a request, `answer` checks it (`requires_itself`). Clicks are counted
-        as `name` if `action_id` is a pattern.
-        """
-        below = Place.FORM if opens_form else Place.BELOW
-        place = Place.CLICKED if replaces else below
-        permitted = self._permitted(
-            "action", action_id, permission, answer, acts=not opens_form, counted_as=name
-        )
-        if requires_itself:
-            permitted = answer
-
-        async def listener(ack: AsyncAck, body: Body) -> None:
-            interaction = read_action(body)
-            await ack()
-            self._start(interaction, permitted, place, Deed.INTERACTION, counted_as=name)
-
-        self.app.action(action_id)(listener)
-
-    def durable_action(self, action_id: Name, permission: Permission, store: Store) -> None:
-        """Store a click before acknowledging it, so that no crash loses it."""
-        self.registrations.append(Registration("action", action_id, permission))
-
-        async def listener(ack: AsyncAck, body: Body) -> None:
-            interaction = read_action(body)
-            if not self._is_too_fast(interaction):
-                await self._store_in_time(interaction, store)
-            await ack()
-
-        self.app.action(action_id)(listener)
-
-    def submission(
-        self,
-        callback_id: str,
-        permission: Permission,
-        check: Check,
-        answer: Answer,
-        typed: Retyped | None = None,
-    ) -> None:
-        """Answer a modal opened by a command, over that command's response_url.
-
-        Problems found by `check` are shown at their inputs and keep the modal open. Closing a modal
-        discards its input, so every error includes the equivalent command from `typed`.
-        """
-        permitted = self._permitted("view", callback_id, permission, answer)
-
-        async def listener(ack: AsyncAck, body: Body) -> None:
-            interaction = read_submission(body)
-            wrong = self._too_fast(interaction) or check(interaction)
-            if wrong:
-                await ack(response_action="errors", errors=dict(wrong))
-                return
-            await ack()
-            command = typed(interaction) if typed else None
-            self._start(replace(interaction, command=command), permitted, Place.COMMAND)
-
-        self.app.view(callback_id)(listener)
-
-    def durable_submission(
-        self, callback_id: str, permission: Permission, check: Check, store: Store
-    ) -> None:
-        """Like `submission`, but stored before it is acknowledged."""
-        self.registrations.append(Registration("view", callback_id, permission))
-
-        async def listener(ack: AsyncAck, body: Body) -> None:
-            interaction = read_submission(body)
-            wrong = self._too_fast(interaction) or check(interaction)
-            if wrong:
-                await ack(response_action="errors", errors=dict(wrong))
-                return
-            await self._store_in_time(interaction, store)
-            await ack()
-
-        self.app.view(callback_id)(listener)
-
-    def options(self, action_id: str, permission: Permission, suggest: Suggest) -> None:
-        """Answer a type-ahead; on errors with no options, as Slack shows no error there."""
-        self.registrations.append(Registration("options", action_id, permission))
-
-        async def listener(ack: AsyncAck, body: Body) -> None:
+    def register(answer: Callable[[Context, C], Awaitable[Message | None]]) -> Answer:
+        async def parse_and_answer(context: Context) -> Message | None:
             try:
-                async with asyncio.timeout(SUGGEST_SECONDS):
-                    found = await self._suggested(read_suggestion(body), permission, suggest)
-            except (GatehouseError, TimeoutError) as error:
-                log.info("options.none", outcome=getattr(error, "outcome", "timeout"))
-                found = []
-            except Exception:
-                log.exception("options.broken", name=action_id)
-                found = []
-            await ack(options=found)
+                typed = parse(context)
+            except UsageError as error:
+                raise await _usage_for(context, described, error) from None
+            permission = described.permission(typed.form)
+            await require(context, permission, acts=typed.form != FORM)
+            return await answer(context, typed)
 
-        self.app.options(action_id)(listener)
+        return listens("command", described.name, None, place=Place.NEW)(parse_and_answer)
 
-    def _permitted(
-        self,
-        surface: Surface,
-        name: Name,
-        permission: Permission | None,
-        answer: Answer,
-        *,
-        acts: bool = True,
-        counted_as: str | None = None,
-    ) -> Answer:
-        """Register the listener; return its answer behind the permission check.
+    return register
 
-        Answers that act, not only open a form, act once per Slack request.
-        """
-        self.registrations.append(Registration(surface, name, permission, counted_as))
-        if permission is None:
-            return answer
 
-        async def require_and_answer(context: Context) -> Message | None:
-            await self._require(context, permission, acts=acts)
-            return await answer(context)
+async def require(context: Context, permission: Permission, *, acts: bool) -> None:
+    """Require the permission; what acts, and doesn't only open a form, does so once per request.
 
-        return require_and_answer
+    Raises:
+        Refused: The person lacks the permission.
+        Replayed: The Slack request was handled before.
+    """
+    await context.bot.people.require(context.person, permission)
+    if acts and permission in ACTING and not await context.bot.deliveries.take():
+        raise Replayed("This was done before.")
 
-    async def _require(
-        self, context: Context, permission: Permission, *, acts: bool = True
-    ) -> None:
-        await self.people.require(context.person, permission)
-        if acts and permission in ACTING and not await self.deliveries.take():
-            raise Replayed("This was done before.")
 
-    def _start(
-        self,
-        interaction: Interaction,
-        answer: Answer,
-        place: Place,
-        deed: Deed | None = None,
-        *,
-        counted_as: str | None = None,
-    ) -> None:
-        """Answer in our own task, which outlives the listener and which a stop waits for."""
-        answering = Answering(self.people, self.pace, self.metrics, self.replies, self.clock)
-        work = answering.answer(interaction, answer, place, deed=deed, counted_as=counted_as)
-        self.tasks.start(work, counted_as or interaction.name)
+async def _usage_for(context: Context, described: Command, error: UsageError) -> UsageError:
+    """Return the error with the forms available to the person.
 
-    def _too_fast(self, interaction: Interaction) -> Mapping[str, str]:
-        try:
-            self._count(interaction, Deed.INTERACTION)
-        except TooManyCommands as error:
-            self.metrics.count_command(interaction.name, error.outcome)
-            return {first_input(interaction.view): error.sentence}
-        return {}
+    Raises:
+        Refused: The mistyped form isn't available to the person.
+    """
+    people, person = context.bot.people, context.person
+    if error.kind is not None:
+        await people.require(person, described.permission(error.kind))
+        return error
+    may = described.only(lambda permission: people.may(person, permission))
+    return may.misuse(error.sentence).or_rather(*error.meant)
 
-    def _is_too_fast(self, interaction: Interaction) -> bool:
-        try:
-            self._count(interaction, Deed.INTERACTION)
-        except TooManyCommands as error:
-            self.metrics.count_command(interaction.name, error.outcome)
-            if not error.is_told:
-                self._tell(interaction, replies.sorry(error))
-            return True
-        return False
 
-    def _count(self, interaction: Interaction, deed: Deed) -> None:
-        self.pace.require(interaction.slack_user_id, self.clock.monotonic(), deed)
-
-    async def _suggested(
-        self, interaction: Interaction, permission: Permission, suggest: Suggest
-    ) -> list[dict[str, Any]]:
-        self._count(interaction, Deed.TYPING)
-        person = await found_by(self.people, interaction)
-        await self.people.require(person, permission)
-        return await suggest(Context(person, interaction), interaction.value)
-
-    async def _store_in_time(self, interaction: Interaction, store: Store) -> None:
-        """Store the click; return before Slack times out, and keep storing if needed.
-
-        People who see a timeout click again, although the first click may still count.
-        """
-        storing = self.tasks.start(self._store(interaction, store), interaction.name)
-        await asyncio.wait({storing}, timeout=STORE_SECONDS)
-
-    async def _store(self, interaction: Interaction, store: Store) -> None:
-        try:
-            await store(interaction)
-        except GatehouseError as error:
-            self.metrics.count_command(interaction.name, error.outcome)
-            if not isinstance(error, Replayed):
-                self._tell(interaction, replies.sorry(error))
-        except Exception:
-            self.metrics.count_command(interaction.name, "broken")
-            reference = delivery_id() or new_delivery_id()
-            log.exception("click.broken", name=interaction.name, reference=reference)
-            self._tell(interaction, replies.broken(reference))
-
-    async def _store_event(
-        self, interaction: Interaction, store: Store, failures: list[str]
-    ) -> None:
-        try:
-            await store(interaction)
-            outcome = "ok"
-        except GatehouseError as error:
-            outcome = error.outcome
-            failures.append(outcome)
-        except Exception:
-            log.exception("event.broken", name=interaction.name)
-            outcome = "broken"
-            failures.append(outcome)
-        self.metrics.count_command(interaction.name, outcome)
-
-    def _tell(self, interaction: Interaction, message: Message) -> None:
-        """Report a problem in its own task, so that the acknowledgement needn't wait."""
-
-        async def say() -> None:
-            await self.replies.say(interaction.response_url, message, to=interaction.slack_user_id)
-
-        self.tasks.start(say(), interaction.name)
+async def helped(context: Context, show: Callable[[May], Message]) -> Message:
+    """Return `show` applied to the person's permissions, or the sentence for people without any."""
+    people, person = context.bot.people, context.person
+    without_access = await people.lacks_access(person)
+    if without_access:
+        return replies.said(without_access)
+    return show(lambda permission: people.may(person, permission))

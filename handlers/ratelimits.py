@@ -1,6 +1,5 @@
 """`/ratelimits`: the usage of each limit, and whether the service blocks us."""
 
-import re
 from functools import partial
 
 from bot.commands import RATELIMITS
@@ -12,70 +11,57 @@ from bot.quotas.parse import RatelimitsRequest, parse_ratelimits
 from bot.slack.messages import help as help_ui
 from bot.slack.messages import ids, paging, replies
 from bot.slack.messages.message import Message
-from bot.workflows import Workflows
-from handlers.helping import helped
-from handlers.listeners import Context, Listeners
+from handlers.interactions import Context
+from handlers.listeners import Place, command, helped, listens
 
 
-def register(listeners: Listeners, workflows: Workflows) -> None:
-    """Listen to the command, its pages, its menu, `Refresh` and `Check now`."""
-
-    async def answer(context: Context, command: RatelimitsRequest) -> Message:
-        """Answer `/ratelimits …`."""
-        return await _answer(context, workflows, command)
-
-    async def turn(context: Context) -> Message:
-        """Answer `Previous`, `Next`, and `Refresh` of the list."""
-        page = paging.page_of(context.value)
-        return ratelimits.overview(await workflows.ratelimits.overview(context.person, page))
-
-    async def show(context: Context) -> Message:
-        """Answer the menu `Show one …`, and `Refresh` of one organization."""
-        key = OrganizationKey.of_path(context.value)
-        return ratelimit_detail.detail(await workflows.ratelimits.detail(key))
-
-    async def check(context: Context) -> Message:
-        """Answer `Check now`."""
-        key = OrganizationKey.of_path(context.value)
-        return ratelimit_detail.checked(await workflows.ratelimits.check_at(context.person, key))
-
-    listeners.command(RATELIMITS, parse_ratelimits, answer)
-    page = re.compile(rf"{re.escape(ids.RATELIMITS_PAGE)}\.")
-    listeners.action(page, Permission.READ, turn, replaces=True, name=ids.RATELIMITS_PAGE)
-    listeners.action(ids.RATELIMITS_SHOW, Permission.READ, show)
-    listeners.action(ids.RATELIMITS_REFRESH, Permission.READ, show, replaces=True)
-    listeners.action(ids.RATELIMITS_CHECK, Permission.REFRESH, check)
-
-
-async def _answer(context: Context, workflows: Workflows, command: RatelimitsRequest) -> Message:
-    if command.form == "help":
-        return await helped(context, workflows, partial(help_ui.of_command, RATELIMITS))
-    if command.form == "all":
-        return ratelimits.overview(await workflows.ratelimits.overview(context.person))
+@command(RATELIMITS, lambda context: parse_ratelimits(context.text))
+async def answer_ratelimits(context: Context, typed: RatelimitsRequest) -> Message:
+    """Answer `/ratelimits …`."""
+    if typed.form == "help":
+        return await helped(context, partial(help_ui.of_command, RATELIMITS))
+    if typed.form == "all":
+        return ratelimits.overview(await context.bot.ratelimits.overview(context.person))
     try:
-        return await _answer_about(context, workflows, command)
+        return await _answer_about(context, typed)
     except Ambiguous as several:
-        if command.form == "plan":
+        if typed.form == "plan":
             raise
-        chosen = ids.RATELIMITS_CHECK if command.form == "check" else ids.RATELIMITS_SHOW
+        chosen = ids.RATELIMITS_CHECK if typed.form == "check" else ids.RATELIMITS_SHOW
         return replies.choice(several, chosen)
     except NotFound as none:
         # The word may be a typo of `check` or `plan`.
-        kind = command.form if command.form in {"check", "plan"} else None
+        kind = typed.form if typed.form in {"check", "plan"} else None
         raise RATELIMITS.misuse(none.sentence, kind).or_rather(*none.meant) from none
 
 
-async def _answer_about(
-    context: Context, workflows: Workflows, command: RatelimitsRequest
-) -> Message:
-    if command.form == "check":
-        checked = await workflows.ratelimits.check(context.person, command.organization)
-        return ratelimit_detail.checked(checked)
-    if command.plan is not None:
-        plan_set = await workflows.ratelimits.set_plan(
-            context.person, command.organization, command.plan
-        )
+async def _answer_about(context: Context, typed: RatelimitsRequest) -> Message:
+    workflow, person = context.bot.ratelimits, context.person
+    if typed.form == "check":
+        return ratelimit_detail.checked(await workflow.check(person, typed.organization))
+    if typed.plan is not None:
+        plan_set = await workflow.set_plan(person, typed.organization, typed.plan)
         return ratelimit_detail.plan_set(plan_set)
-    return ratelimit_detail.detail(
-        await workflows.ratelimits.one(context.person, command.organization)
-    )
+    return ratelimit_detail.detail(await workflow.one(person, typed.organization))
+
+
+@listens("action", ids.RATELIMITS_PAGE, Permission.READ, place=Place.CLICKED, is_prefix=True)
+async def turn(context: Context) -> Message:
+    """Answer `Previous`, `Next`, and `Refresh` of the list."""
+    page = paging.page_of(context.value)
+    return ratelimits.overview(await context.bot.ratelimits.overview(context.person, page))
+
+
+@listens("action", ids.RATELIMITS_REFRESH, Permission.READ, place=Place.CLICKED)
+@listens("action", ids.RATELIMITS_SHOW, Permission.READ)
+async def show(context: Context) -> Message:
+    """Answer the menu `Show one …`, and `Refresh` of one organization."""
+    key = OrganizationKey.of_path(context.value)
+    return ratelimit_detail.detail(await context.bot.ratelimits.detail(key))
+
+
+@listens("action", ids.RATELIMITS_CHECK, Permission.REFRESH)
+async def check(context: Context) -> Message:
+    """Answer `Check now`."""
+    key = OrganizationKey.of_path(context.value)
+    return ratelimit_detail.checked(await context.bot.ratelimits.check_at(context.person, key))

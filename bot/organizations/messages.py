@@ -39,27 +39,6 @@ class OrgsPage:
             return cls()
 
 
-class Pages:
-    """Caches the pages of the newest directory, because many people ask for the same ones."""
-
-    def __init__(self) -> None:
-        self._directory: Directory | None = None
-        self._made: dict[tuple[int, bool], Message] = {}
-
-    def listing(self, directory: Directory, wanted: OrgsPage, *, may_refresh: bool) -> Message:
-        """Return the page, from the cache unless people filter."""
-        if wanted.words:
-            return listing(directory, wanted, may_refresh=may_refresh)
-        if directory is not self._directory:
-            self._directory, self._made = directory, {}
-        # Cache by the page actually shown, because a forged button may ask for any other.
-        page = min(wanted.page, page_count(len(directory.places), PAGE) - 1)
-        key = (page, may_refresh)
-        if key not in self._made:
-            self._made[key] = listing(directory, OrgsPage(page=page), may_refresh=may_refresh)
-        return self._made[key]
-
-
 def listing(directory: Directory, wanted: OrgsPage, *, may_refresh: bool) -> Message:
     """Show a page of the matching organizations, and the data centers with problems."""
     found = directory.matching(wanted.words) if wanted.words else directory.places

@@ -24,7 +24,7 @@ log = structlog.get_logger(__name__)
 
 POLL_SECONDS = 1.0
 RENEW_SECONDS = 5.0
-# Enough that other kinds have room when all crowds are full: see `bot/shared.py`.
+# Enough that other kinds have room when all crowds are full: see `bot/app.py`.
 AT_ONCE = 116
 # Database queries time out after a few seconds, and calls after ten.
 LONGEST_STANDSTILL_SECONDS = 60.0

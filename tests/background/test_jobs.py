@@ -8,9 +8,9 @@ from datetime import timedelta
 import pytest
 from structlog.testing import capture_logs
 
+from bot.app import CROWDS
 from bot.errors import DatabaseUnavailable, NotFound
 from bot.quotas.incidents import PROBE_JOB
-from bot.shared import CROWDS
 from bot.slack.sender import SEND_KIND
 from bot.store import jobs
 from bot.store.engine import Database

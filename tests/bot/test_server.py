@@ -64,7 +64,7 @@ async def test_command_about_a_payload_gets_in(bot):
 async def test_how_long_an_acknowledgement_took_is_measured(bot):
     await post(bot, COMMAND, signed(bot.slack.signing_secret, COMMAND))
     await post(bot, COMMAND, signed("another-secret", COMMAND))
-    (family,) = bot.listeners.metrics.ack_seconds.collect()
+    (family,) = bot.parts.metrics.ack_seconds.collect()
     assert [one.value for one in family.samples if one.name.endswith("_count")] == [1.0]
 
 
@@ -229,7 +229,7 @@ async def test_fault_of_ours_is_a_500_and_counted(bot, capsys, caplog):
     async def broken(request):
         raise RuntimeError("ours")
 
-    bot.listeners.app.async_dispatch = broken
+    bot.app.async_dispatch = broken
     assert await post(bot, COMMAND, signed(bot.slack.signing_secret, COMMAND)) == 500
     assert (await bot.outcomes())["slack.request", "broken"] == 1
     # Another test of the same process may have sent the log to the standard library.
@@ -254,14 +254,14 @@ async def test_replayed_request_acts_once_and_is_answered_the_same(bot):
 async def test_replay_of_what_broke_is_tried_again(bot):
     body = COMMAND + b"&trigger_id=1.2"
     headers = signed(bot.slack.signing_secret, body)
-    dispatch = bot.listeners.app.async_dispatch
+    dispatch = bot.app.async_dispatch
 
     async def broken(request):
         raise RuntimeError("ours")
 
-    bot.listeners.app.async_dispatch = broken
+    bot.app.async_dispatch = broken
     assert await post(bot, body, headers) == 500
-    bot.listeners.app.async_dispatch = dispatch
+    bot.app.async_dispatch = dispatch
     assert await post(bot, body, headers) == 200
 
 

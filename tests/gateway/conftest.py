@@ -103,7 +103,7 @@ async def note_listed(world, ids=(EU,)) -> None:
         found = tuple(
             Organization(organization_id=one, name=f"No. {one}", is_org_active=False) for one in ids
         )
-        await world.bot.workflows.directory.accept(OrganizationKey(center), found)
+        await world.bot.directory.accept(OrganizationKey(center), found)
 
 
 @pytest.fixture

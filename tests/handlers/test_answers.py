@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from bot.permissions import Permission
 from bot.slack.messages import block_kit
 from bot.slack.messages.message import Message
+from handlers.listeners import Place, listens
 from tests.support.listening import BUTTON, CHANNEL, MODAL, USER, Held, seen
 
 
@@ -26,7 +26,7 @@ async def test_long_wait_that_slack_asks_for_is_not_waited_for(bot):
     bot.command("/x", work)
     bot.slack.workspace.faults.ratelimit("response_url", retry_after=3600, times=None)
     await bot.slack.command(USER, CHANNEL, "/x")
-    await bot.listeners.tasks.drain(5)
+    await bot.parts.tasks.drain(5)
     assert bot.waits.slept == []
     assert await bot.outcomes() == {("/x", "ok"): 1.0}
 
@@ -48,7 +48,7 @@ async def test_an_address_that_is_used_up_makes_it_a_direct_message(bot):
     bot.command("/x", work)
     bot.slack.workspace.faults.status("response_url", 404, body="used_url", times=None)
     await bot.slack.command(USER, CHANNEL, "/x")
-    await bot.listeners.tasks.drain(5)
+    await bot.parts.tasks.drain(5)
     assert seen(bot) == []
     assert [one.text for one in bot.slack.workspace.dm(USER)] == ["done"]
     assert bot.waits.slept == []
@@ -61,7 +61,7 @@ async def test_an_answer_that_may_have_arrived_is_not_said_again_elsewhere(bot, 
     bot.command("/x", work)
     getattr(bot.slack.workspace.faults, trouble)("response_url", times=None)
     await bot.slack.command(USER, CHANNEL, "/x")
-    await bot.listeners.tasks.drain(5)
+    await bot.parts.tasks.drain(5)
     assert bot.slack.workspace.dm(USER) == []
 
 
@@ -71,7 +71,7 @@ async def test_what_slack_takes_is_taken_whatever_it_says_to_it(bot):
     bot.command("/x", work)
     bot.slack.workspace.faults.status("response_url", 200, body="received")
     await bot.slack.command(USER, CHANNEL, "/x")
-    await bot.listeners.tasks.drain(5)
+    await bot.parts.tasks.drain(5)
     assert bot.slack.workspace.dm(USER) == []
 
 
@@ -92,7 +92,7 @@ async def test_form_left_open_for_too_long_is_answered_all_the_same(bot):
     async def answer(ask):
         return Message("thanks")
 
-    bot.listeners.submission("form", Permission.REQUEST, lambda click: {}, answer)
+    listens("view", "form", None, place=Place.NEW, check=lambda _: {})(answer)
     gone = json.dumps({"reply_to": f"{bot.slack.address}/response/gone"})
     view = bot.slack.workspace.open(USER, {**MODAL, "private_metadata": gone})
     await bot.slack.submit(USER, view, {"Why": "because"})

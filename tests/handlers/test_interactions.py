@@ -10,9 +10,9 @@ from bot.commands import FORM, Command, Form
 from bot.errors import DatabaseUnavailable, Replayed
 from bot.permissions import ACTING, Permission
 from bot.slack.messages.message import Message
-from handlers import listeners as entry
-from handlers.interactions import read_action, read_command, read_submission, read_suggestion
-from handlers.modals import hidden, typed_value
+from handlers import answering
+from handlers.interactions import read
+from handlers.listeners import Place, command, listens
 from tests.support.entries import payload_of
 from tests.support.entry_points import EntryPoint
 from tests.support.listening import CHANNEL, USER, AnythingTyped, seen, shown_button
@@ -26,7 +26,7 @@ async def test_a_click_is_stored_before_it_is_acknowledged(bot):
         stored.append(click.value)
 
     message = await shown_button(bot)
-    bot.listeners.durable_action("press", Permission.DECIDE, keep)
+    listens("action", "press", Permission.DECIDE, place=Place.LATER)(keep)
     clicking = asyncio.create_task(bot.slack.click(USER, message, "Next"))
     await asyncio.wait({clicking}, timeout=0.1)
     assert not clicking.done()
@@ -36,7 +36,7 @@ async def test_a_click_is_stored_before_it_is_acknowledged(bot):
 
 
 async def test_slowly_stored_click_is_acknowledged_in_time(bot, monkeypatch):
-    monkeypatch.setattr(entry, "STORE_SECONDS", 0.1)
+    monkeypatch.setattr(answering, "STORE_SECONDS", 0.1)
     stored, go_on = [], asyncio.Event()
 
     async def keep(click):
@@ -44,11 +44,11 @@ async def test_slowly_stored_click_is_acknowledged_in_time(bot, monkeypatch):
         stored.append(click.value)
 
     message = await shown_button(bot)
-    bot.listeners.durable_action("press", Permission.DECIDE, keep)
+    listens("action", "press", Permission.DECIDE, place=Place.LATER)(keep)
     assert (await bot.slack.click(USER, message, "Next")).status == 200
     assert stored == []
     go_on.set()
-    await bot.listeners.tasks.drain(5)
+    await bot.parts.tasks.drain(5)
     assert stored == ["7"]
 
 
@@ -61,11 +61,11 @@ async def test_a_click_that_cannot_be_stored_is_told_of(bot, error, words):
         raise error
 
     message = await shown_button(bot)
-    bot.listeners.durable_action("press", Permission.DECIDE, keep)
+    listens("action", "press", Permission.DECIDE, place=Place.LATER)(keep)
     with capture_logs() as logs:
         assert (await bot.slack.click(USER, message, "Next")).status == 200
         await bot.slack.until(lambda: words in seen(bot)[-1])
-    references = [line["reference"] for line in logs if line["event"] == "click.broken"]
+    references = [line["reference"] for line in logs if line["event"] == "answer.broken"]
     assert all(reference in seen(bot)[-1] for reference in references)
     assert message.text == "the list"
 
@@ -73,39 +73,45 @@ async def test_a_click_that_cannot_be_stored_is_told_of(bot, error, words):
 NONSENSE = [None, 7, [], {}, "x", [7], {"id": 7}, {"id": None}, [[]]]
 
 
-@pytest.mark.parametrize("read", [read_command, read_action, read_submission, read_suggestion])
 @pytest.mark.parametrize("value", NONSENSE)
-def test_payloads_of_any_form_are_read(read, value):
+def test_payloads_of_any_form_are_read(value):
     fields = ("user_id", "team_id", "team", "user", "text", "view", "actions", "container", "value")
-    click = read(dict.fromkeys(fields, value))
+    click = read(dict.fromkeys((*fields, "event", "message", "event_id", "callback_id"), value))
     assert isinstance(click.slack_user_id, str)
     assert all(isinstance(team, str) for team in click.team_ids)
     assert isinstance(click.value, str)
     assert isinstance(click.text, str)
+    assert (click.first_input, click.hidden("request"), click.typed("why")) == ("", "", "")
+
+
+@pytest.mark.parametrize("state", [*NONSENSE, {"values": 7}, {"values": {"why": {"typed": 7}}}])
+def test_forms_of_any_form_are_read(state):
+    assert read({"view": {"state": state, "private_metadata": state}}).typed("why") == ""
 
 
 @pytest.mark.parametrize("escaped", ["\\u0000", "\\ud83d", "\\udc00"])
 def test_what_a_database_cannot_store_is_not_read(escaped):
     character = json.loads(f'"{escaped}"')
-    command = read_command({"user_id": "U1", "text": f"list {character}"})
-    press = read_action({"actions": [{"value": f"a{character}b"}]})
-    view = {"private_metadata": f'{{"request": "a{escaped}b"}}'}
-    texts = (command.text, press.value, hidden(view, "request"))
+    command = read({"user_id": "U1", "text": f"list {character}"})
+    press = read({"actions": [{"value": f"a{character}b"}]})
+    form = read({"view": {"private_metadata": f'{{"request": "a{escaped}b"}}'}})
+    texts = (command.text, press.value, form.hidden("request"))
     assert texts == ("list \ufffd", "a\ufffdb", "a\ufffdb")
 
 
 def test_text_of_a_form_is_read_without_nul_characters():
-    view = {"state": {"values": {"why": {"typed": {"value": "be\0cause \ud83d \ud83d\ude00"}}}}}
-    assert typed_value(view, "why") == "be\ufffdcause \ud83d \ud83d\ude00"
+    values = {"why": {"typed": {"value": "be\0cause \ud83d \ud83d\ude00"}}}
+    form = read({"view": {"state": {"values": values}}})
+    assert form.typed("why") == "be\ufffdcause \ud83d \ud83d\ude00"
 
 
 def test_a_second_delivery_is_told_from_a_second_command():
     body = {"user_id": "U1", "text": "add x", "trigger_id": "1.2", "response_url": "https://x/1"}
-    first = read_command(body).delivery
-    assert first == read_command(dict(body)).delivery
+    first = read(body).delivery
+    assert first == read(dict(body)).delivery
     for name in ("user_id", "text", "trigger_id", "response_url"):
-        assert read_command({**body, name: "other"}).delivery != first
-    assert read_command({**body, "trigger_id": ""}).delivery == ""
+        assert read({**body, name: "other"}).delivery != first
+    assert read({**body, "trigger_id": ""}).delivery == ""
 
 
 async def press_what_requires(bot, permission, **options) -> list[str]:
@@ -116,7 +122,7 @@ async def press_what_requires(bot, permission, **options) -> list[str]:
         done.append(ask.text)
         return Message("done")
 
-    bot.listeners.action("act", permission, answer, **options)
+    listens("action", "act", permission, **options)(answer)
     pressed = EntryPoint("action", "act", permission)
     await bot.slack._deliverer.interaction(payload_of(bot.slack, USER, pressed, "1"))
     await bot.outcomes()
@@ -133,7 +139,7 @@ async def test_what_acts_is_done_once_and_a_replay_is_not_answered(bot, permissi
 
 @pytest.mark.parametrize(
     ("permission", "options"),
-    [(Permission.READ, {}), (None, {}), (Permission.REQUEST, {"opens_form": True})],
+    [(Permission.READ, {}), (None, {}), (Permission.REQUEST, {"place": Place.FORM})],
 )
 async def test_what_only_shows_is_not_written_down(bot, permission, options):
     assert await press_what_requires(bot, permission, **options) == [""]
@@ -151,7 +157,7 @@ async def test_form_is_opened_without_being_written_down(bot):
     class Nothing(AnythingTyped):
         form = FORM
 
-    bot.listeners.command(Command("/open", "", (form,)), Nothing, answer)
+    command(Command("/open", "", (form,)), lambda context: Nothing(context.text))(answer)
     await bot.slack.command(USER, CHANNEL, "/open")
     await bot.outcomes()
     assert (opened, bot.deliveries.asked) == ([""], 0)
@@ -163,7 +169,7 @@ async def test_stored_click_that_came_before_is_counted_and_not_told(bot, is_fir
         if not is_first:
             raise Replayed("This was done before.")
 
-    bot.listeners.durable_action("act", Permission.DECIDE, store)
+    listens("action", "act", Permission.DECIDE, place=Place.LATER)(store)
     pressed = EntryPoint("action", "act", Permission.DECIDE)
     await bot.slack._deliverer.interaction(payload_of(bot.slack, USER, pressed, "1"))
     assert await bot.outcomes() == ({} if is_first else {("act", "replayed"): 1.0})

@@ -8,7 +8,7 @@ from bot.errors import NotFound
 from bot.permissions import Permission
 from bot.slack.messages.message import Message
 from handlers import answering
-from handlers import listeners as entry
+from handlers.listeners import Place, listens
 from tests.support.entries import payload_of
 from tests.support.entry_points import EntryPoint
 from tests.support.listening import (
@@ -116,10 +116,10 @@ async def test_no_words_stay_beside_a_form_that_opens_late(bot, monkeypatch):
     monkeypatch.setattr(answering, "PATIENCE_SECONDS", 0.0)
     message = await shown_button(bot)
     work = Held(None)
-    bot.action("press", work, opens_form=True)
+    bot.action("press", work, place=Place.FORM)
     await bot.slack.click(USER, message, "Next")
     work.release.set()
-    await bot.listeners.tasks.drain(5)
+    await bot.parts.tasks.drain(5)
     assert seen(bot) == ["the list"]
 
 
@@ -127,7 +127,7 @@ async def test_a_button_puts_its_answer_in_the_place_of_its_message(bot):
     message = await shown_button(bot)
     work = Held(Message("page 2"))
     work.release.set()
-    bot.action("press", work, replaces=True)
+    bot.action("press", work, place=Place.CLICKED)
     delivery = await bot.slack.click(USER, message, "Next")
     assert delivery.status == 200
     await bot.slack.until(lambda: message.text == "page 2")
@@ -138,7 +138,7 @@ async def test_an_error_leaves_the_clicked_message(bot):
     message = await shown_button(bot)
     work = Held(NotFound("It is gone."))
     work.release.set()
-    bot.action("press", work, replaces=True)
+    bot.action("press", work, place=Place.CLICKED)
     await bot.slack.click(USER, message, "Next")
     await bot.slack.until(lambda: seen(bot) == ["the list", "It is gone."])
     assert message.buttons == ["Next"]
@@ -147,7 +147,7 @@ async def test_an_error_leaves_the_clicked_message(bot):
 async def test_a_slow_error_of_a_button_offers_the_way_back(bot):
     message = await shown_button(bot)
     work = Held(NotFound("It is gone."))
-    bot.action("press", work, replaces=True)
+    bot.action("press", work, place=Place.CLICKED)
     await bot.slack.click(USER, message, "Next")
     await bot.slack.until(lambda: "Working on it" in message.text)
     work.release.set()
@@ -194,7 +194,7 @@ async def test_buttons_do_not_count_as_commands():
         message = await shown_button(bot)
         work = Held(None)
         work.release.set()
-        bot.action("press", work, replaces=True)
+        bot.action("press", work, place=Place.CLICKED)
         for _ in range(3):
             await bot.slack.click(USER, message, "Next")
         assert await bot.outcomes() == {("/list", "ok"): 1.0, ("press", "ok"): 3.0}
@@ -206,7 +206,7 @@ async def test_clicks_over_the_limit_are_declined_once_and_do_nothing():
         message = await shown_button(bot)
         work = Held(None)
         work.release.set()
-        bot.action("press", work, replaces=True)
+        bot.action("press", work, place=Place.CLICKED)
         deliveries = [await bot.slack.click(USER, message, "Next") for _ in range(9)]
         assert {delivery.status for delivery in deliveries} == {200}
         outcomes = await bot.outcomes()
@@ -223,7 +223,7 @@ async def test_stored_clicks_over_the_limit_are_not_stored():
             stored.append(click)
 
         message = await shown_button(bot)
-        bot.listeners.durable_action("press", Permission.DECIDE, keep)
+        listens("action", "press", Permission.DECIDE, place=Place.LATER)(keep)
         for _ in range(6):
             assert (await bot.slack.click(USER, message, "Next")).status == 200
         await bot.outcomes()
@@ -240,9 +240,9 @@ async def test_forms_over_the_limit_stay_open_with_what_was_typed(durable):
             done.append(it)
 
         if durable:
-            bot.listeners.durable_submission("form", Permission.DECIDE, lambda click: {}, work)
+            listens("view", "form", None, place=Place.LATER, check=lambda _: {})(work)
         else:
-            bot.listeners.submission("form", Permission.REQUEST, lambda click: {}, work)
+            listens("view", "form", None, place=Place.NEW, check=lambda _: {})(work)
         asked, answers = EntryPoint("submission", "form", None, "{}"), []
         for _ in range(4):
             body = payload_of(bot.slack, USER, asked, "{}")
@@ -256,8 +256,8 @@ async def test_forms_over_the_limit_stay_open_with_what_was_typed(durable):
 async def test_type_ahead_over_the_limit_offers_nothing():
     async with small_bot(commands_per_minute=1) as bot:
 
-        async def suggest(ask, typed):
-            return [{"text": {"type": "plain_text", "text": typed}, "value": typed}]
+        async def suggest(ask):
+            return [{"text": {"type": "plain_text", "text": ask.value}, "value": ask.value}]
 
         assert [await options(bot, suggest) for _ in range(4)] == [["typed"], ["typed"], [], []]
 
@@ -269,7 +269,7 @@ async def test_a_modal_shows_what_is_wrong_at_its_input(bot):
     def check(click):
         return {"why": "Say why."}
 
-    bot.listeners.submission("form", Permission.REQUEST, check, answer)
+    listens("view", "form", None, place=Place.NEW, check=check)(answer)
     view = bot.slack.workspace.open(USER, MODAL)
     await bot.slack.submit(USER, view, {"Why": "no"})
     assert view.errors == {"why": "Say why."}
@@ -284,9 +284,9 @@ async def test_a_modal_closes_and_its_work_goes_on(bot, is_durable):
         done.set()
 
     if is_durable:
-        bot.listeners.durable_submission("form", Permission.DECIDE, lambda click: {}, work)
+        listens("view", "form", None, place=Place.LATER, check=lambda _: {})(work)
     else:
-        bot.listeners.submission("form", Permission.REQUEST, lambda click: {}, work)
+        listens("view", "form", None, place=Place.NEW, check=lambda _: {})(work)
     view = bot.slack.workspace.open(USER, MODAL)
     delivery = await bot.slack.submit(USER, view, {"Why": "because"})
     assert delivery.seconds < AT_ONCE
@@ -295,7 +295,7 @@ async def test_a_modal_closes_and_its_work_goes_on(bot, is_durable):
 
 
 async def options(bot, suggest):
-    bot.listeners.options("menu", Permission.REQUEST, suggest)
+    listens("options", "menu", Permission.REQUEST)(suggest)
     asked = EntryPoint("options", "menu", None, "typed")
     payload = payload_of(bot.slack, USER, asked, "typed")
     delivery = await bot.slack._deliverer.interaction(payload)
@@ -304,17 +304,17 @@ async def options(bot, suggest):
 
 
 async def test_a_type_ahead_gets_options(bot):
-    async def suggest(ask, typed):
-        return [{"text": {"type": "plain_text", "text": typed}, "value": typed}]
+    async def suggest(ask):
+        return [{"text": {"type": "plain_text", "text": ask.value}, "value": ask.value}]
 
     assert await options(bot, suggest) == ["typed"]
 
 
 @pytest.mark.parametrize("error", [NotFound("x"), KeyError("x"), None])
 async def test_a_type_ahead_in_trouble_gets_no_option(bot, error, monkeypatch):
-    monkeypatch.setattr(entry, "SUGGEST_SECONDS", 0.1)
+    monkeypatch.setattr(answering, "SUGGEST_SECONDS", 0.1)
 
-    async def suggest(ask, typed):
+    async def suggest(ask):
         if error is None:
             await asyncio.Event().wait()
         raise error

@@ -11,11 +11,11 @@ import pytest_asyncio
 
 from bot.commands import COMMANDS
 from bot.permissions import LEAST_ROLE, RANK, Permission, Role
+from handlers.listeners import LISTENERS, find
 from sandbox.people import OTHER_TEAM_ID, Person
 from sandbox.slack.messages import View
 from tests.support.entries import deliver, write
 from tests.support.entry_points import ENTRY_POINTS, EntryPoint
-from tests.support.listeners import fits, is_anything, registered, registrations
 from tests.support.world import World, running_world
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -54,7 +54,7 @@ def is_granted(who: str, permission: Permission) -> bool:
 
 async def refusals(world: World) -> list[tuple[str, str]]:
     """Who was refused which permission, newest first."""
-    entries, _ = await world.bot.workflows.audit.latest(1000)
+    entries, _ = await world.bot.audit_log.latest(1000)
     refused = [entry for entry in entries if entry.action == "permission.refused"]
     return [(entry.actor, entry.subject) for entry in refused]
 
@@ -132,30 +132,9 @@ async def test_a_stranger_who_mistypes_is_refused_like_any_other(world: World, c
     assert (await refusals(world))[: -len(before) or None] == [("U0STRANGER", "ask_for_help")]
 
 
-async def test_every_listener_of_bolt_is_in_the_table(world: World) -> None:
-    listeners = registered()
-    assert len(world.bot.app._async_listeners) == len(listeners)
-    left = [one for one in listeners if not is_anything(one[1])]
-    unknown = [
-        (surface, constraint)
-        for surface, constraint in left
-        if not any(one.kind == surface and fits(constraint, one.name) for one in ENTRY_POINTS)
-    ]
-    assert unknown == []
-
-
-async def test_every_entry_of_the_table_is_listened_to() -> None:
-    listeners = registered()
-    for entry in ENTRY_POINTS:
-        assert any(kind == entry.kind and fits(name, entry.name) for kind, name in listeners), entry
-
-
-async def test_the_catch_alls_come_last() -> None:
-    flags = [is_anything(constraint) for _, constraint in registered()]
-    assert flags == sorted(flags)
-    assert {kind for kind, constraint in registered() if is_anything(constraint)} >= {
-        *("command", "action", "view", "options")
-    }
+async def test_every_listener_is_in_the_table() -> None:
+    listened = {find(entry.kind, entry.name) for entry in ENTRY_POINTS}
+    assert listened == set(LISTENERS.values())
 
 
 async def test_every_form_of_a_command_is_in_the_table() -> None:
@@ -166,17 +145,8 @@ async def test_every_form_of_a_command_is_in_the_table() -> None:
 
 async def test_every_listener_requires_what_the_table_says() -> None:
     for entry in ENTRY_POINTS:
-        required = next(
-            listener.permission or Permission.ASK_FOR_HELP
-            for listener in registrations()
-            if listener.surface == entry.kind and fits(listener.name, entry.name)
-        )
+        required = find(entry.kind, entry.name).permission or Permission.ASK_FOR_HELP
         assert entry.kind == "command" or required is entry.permission, entry
-
-
-async def test_every_listener_is_counted_by_a_name() -> None:
-    counted = [listener.counted_as or listener.name for listener in registrations()]
-    assert [name for name in counted if not isinstance(name, str)] == []
 
 
 async def one_world(tmp_path, roles, **settings):

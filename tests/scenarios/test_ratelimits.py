@@ -181,7 +181,7 @@ async def test_a_plan_is_set_by_admins_audited_and_in_force(world):
     assert "is now on the *premium* plan (was free)" in answer.all_text
     shown = await world.ask("U0VIEWER", "/ratelimits", one.organization_id)
     assert "0/10,000" in shown.all_text
-    entries, _ = await world.bot.workflows.audit.latest(10)
+    entries, _ = await world.bot.audit_log.latest(10)
     assert ("plan.set", "U0ADMIN", f"eu/{one.organization_id}") in [
         (entry.action, entry.actor, entry.subject) for entry in entries
     ]

@@ -138,7 +138,7 @@ async def test_unknown_error_is_a_reference_and_a_clean_log_line(
         async def broken(_: object) -> None:
             raise RuntimeError(f"unexpected: {ECHO}")
 
-        monkeypatch.setattr(world.bot.workflows.emailkey, "check", broken)
+        monkeypatch.setattr(world.bot.emailkey, "check", broken)
         answer = await world.ask("U0ADMIN", "/emailkey", "check")
         seen = await visible(world)
     assert "Reference" in answer.all_text

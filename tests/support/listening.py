@@ -4,21 +4,20 @@ import asyncio
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import ClassVar
 
 from aiohttp import web
-from slack_bolt.async_app import AsyncApp
-from slack_bolt.authorization import AuthorizeResult
+from pydantic import SecretStr
 from slack_sdk.web.async_client import AsyncWebClient
 
 from bot.commands import Command, Form
 from bot.connections import Connections, Site
 from bot.errors import Refused, UnknownPerson
 from bot.metrics import Metrics
-from bot.ops.clock import Clock, SystemClock
+from bot.ops.clock import SystemClock
 from bot.permissions import Permission, Person
 from bot.services.http import open_session
-from bot.slack.bolt import MeasuredApp
 from bot.slack.client import SlackClient
 from bot.slack.messages import block_kit
 from bot.slack.messages.message import Message
@@ -26,7 +25,9 @@ from bot.slack.replies import Replies
 from bot.slack.rules.pace import Pace
 from bot.slack.server import SlackEndpoint, make_server
 from bot.tasks import Tasks
-from handlers.listeners import Answer, Context, Listeners
+from handlers.bolt import GatehouseApp
+from handlers.interactions import Context
+from handlers.listeners import LISTENERS, Answer, command, listens
 from sandbox.slack.server import RunningSlack, running_slack
 from tests.support.http import InstantClock
 
@@ -57,6 +58,7 @@ class FakePeople:
 
     lost: set[str] = field(default_factory=set)
     strangers: set[str] = field(default_factory=set)
+    bot_user_id: str = "U0BOT"
 
     async def find(self, slack_user_id: str, team_ids: Iterable[str | None] = ()) -> Person:
         if slack_user_id in self.lost:
@@ -90,9 +92,10 @@ class AnythingTyped:
 
 @dataclass
 class SmallBot:
-    """The frame to register with, and what can be seen from outside."""
+    """Listeners of a test's own, and what can be seen from outside."""
 
-    listeners: Listeners
+    parts: SimpleNamespace
+    app: GatehouseApp
     slack: RunningSlack
     people: FakePeople
     waits: InstantClock
@@ -105,53 +108,61 @@ class SmallBot:
         async def answer_anything(context: Context, _: AnythingTyped) -> Message | None:
             return await answer(context)
 
-        self.listeners.command(Command(name, "", (form,)), AnythingTyped, answer_anything)
+        parse = lambda context: AnythingTyped(context.text)  # noqa: E731
+        command(Command(name, "", (form,)), parse)(answer_anything)
 
-    def action(self, action_id: object, answer: Answer, **options: object) -> None:
+    def action(self, action_id: str, answer: Answer, **options: object) -> None:
         """Answer a button that everybody may press."""
-        self.listeners.action(action_id, None, answer, **options)
+        listens("action", action_id, None, **options)(answer)
 
     async def outcomes(self) -> dict[tuple[str, str], float]:
         """How often each (name, outcome) was counted, once nothing runs any more."""
-        await self.listeners.tasks.drain(5)
+        await self.parts.tasks.drain(5)
         return {
             (sample.labels["name"], sample.labels["outcome"]): sample.value
-            for family in self.listeners.metrics.commands.collect()
+            for family in self.parts.metrics.commands.collect()
             for sample in family.samples
-            if sample.name.endswith("_total")
+            if sample.name.endswith("_total") and sample.value
         }
 
 
 @asynccontextmanager
 async def small_bot(commands_per_minute: int = 0) -> AsyncIterator[SmallBot]:
-    """Listen until the block ends; a test registers on `frame` inside it."""
+    """Listen until the block ends; a test adds its listeners inside it."""
+    listened = dict(LISTENERS)
     async with running_slack() as slack, open_session() as session:
-        metrics, tasks, clock = Metrics(), Tasks(), SystemClock()
-        app = _app(slack, metrics, clock)
-        waits, people, deliveries = InstantClock(), FakePeople(), FakeDeliveries()
-        pace = Pace(commands_per_minute, {})
+        clock, waits, people, deliveries = (
+            SystemClock(),
+            InstantClock(),
+            FakePeople(),
+            FakeDeliveries(),
+        )
         web_client = AsyncWebClient("xoxb-sandbox", base_url=slack.api_url, session=session)
-        replies = Replies(session, waits, SlackClient(web_client, clock), slack.api_url)
-        listeners = Listeners(app, people, pace, tasks, metrics, replies, clock, deliveries)
-        endpoint = SlackEndpoint(app, slack.signing_secret, metrics, clock)
+        parts = SimpleNamespace(
+            people=people,
+            deliveries=deliveries,
+            clock=clock,
+            metrics=Metrics(),
+            tasks=Tasks(),
+            pace=Pace(commands_per_minute, {}),
+            web=web_client,
+            replies=Replies(session, waits, SlackClient(web_client, clock), slack.api_url),
+            settings=SimpleNamespace(slack_bot_token=SecretStr("xoxb-sandbox")),
+        )
+        app = GatehouseApp(parts)
+        endpoint = SlackEndpoint(app, slack.signing_secret, parts.metrics, clock)
         runner = web.AppRunner(make_server(endpoint, _never, _nothing, None), shutdown_timeout=0.1)
         await runner.setup()
-        await Site(runner, "127.0.0.1", 0, Connections(500, metrics.count_http)).start()
+        connections = Connections(500, parts.metrics.count_http)
+        await Site(runner, "127.0.0.1", 0, connections).start()
         slack.bot_url = f"http://127.0.0.1:{runner.addresses[0][1]}"
         try:
-            yield SmallBot(listeners, slack, people, waits, deliveries)
+            yield SmallBot(parts, app, slack, people, waits, deliveries)
         finally:
-            await tasks.drain(5)
+            await parts.tasks.drain(5)
             await runner.cleanup()
-
-
-def _app(slack: RunningSlack, metrics: Metrics, clock: Clock) -> AsyncApp:
-    async def authorize(**_: object) -> AuthorizeResult:
-        return AuthorizeResult(enterprise_id=None, team_id=None, bot_token="xoxb-sandbox")
-
-    client = AsyncWebClient(base_url=slack.api_url)
-    settings = {"client": client, "authorize": authorize, "request_verification_enabled": False}
-    return MeasuredApp(metrics, clock, **settings)
+            LISTENERS.clear()
+            LISTENERS.update(listened)
 
 
 async def _never() -> str | None:

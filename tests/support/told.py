@@ -66,7 +66,7 @@ class Broken:
     async def row(self) -> list[str]:
         """What `/readyz`, status, `check`, metrics and the channels say now."""
         assert self.bot is not None
-        status = await self.bot.workflows.status.status()
+        status = await self.bot.status.status()
         findings = await examine(read_settings(self.environment), self.clock)
         page = await self._get("/metrics")
         codes = dict.fromkeys(f"`{one.code}`" for one in findings if one.is_problem)

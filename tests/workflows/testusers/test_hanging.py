@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from bot.app import CROWDS
 from bot.approvals.rules.approval import Act, State
 from bot.services.errors import ServiceFailed, ServiceTimeout
-from bot.shared import CROWDS
 from bot.slack.messages.message import Message
 from bot.slack.sender import SEND_KIND
 from bot.store import outbox
