@@ -11,7 +11,7 @@ from bot.home.rules import DECIDED_FOR, OpenBlock
 from bot.ops.clock import Clock
 from bot.organizations.directory import OrganizationDirectory
 from bot.quotas.ratelimits import RateLimits
-from bot.quotas.rules.incidents import Incident
+from bot.quotas.rules.blocks import Incident
 from bot.quotas.rules.use import OrganizationUse
 from bot.quotas.store import incidents
 from bot.single_flight import SingleFlight

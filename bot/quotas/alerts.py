@@ -9,7 +9,7 @@ from bot.organizations.rules import OrganizationKey
 from bot.permissions import Person
 from bot.quotas.incidents import MUTE_SECONDS, Incidents, card_message, mute_job, probe_job
 from bot.quotas.messages import incidents as ui
-from bot.quotas.rules.incidents import Incident
+from bot.quotas.rules.blocks import Incident
 from bot.quotas.store import incidents
 from bot.quotas.store import ledger as quotas
 from bot.services.calls import PROBE, CallCause

@@ -6,20 +6,17 @@ this process, or the database fails, the bot therefore makes too few calls, neve
 """
 
 import asyncio
+from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import Any
-from weakref import WeakValueDictionary
+from dataclasses import replace
 
 import structlog
 
-from bot.errors import DatabaseUnavailable, QuotaError
+from bot.errors import DatabaseUnavailable
 from bot.ops.clock import Clock
 from bot.organizations.rules import OrganizationKey
 from bot.quotas.declines import as_error
-from bot.quotas.deferred_writes import DeferredWrites
 from bot.quotas.incidents import Incidents, Refusal
 from bot.quotas.rules.days import reported_day
 from bot.quotas.rules.plans import CallClass
@@ -49,20 +46,13 @@ LATEST_SECONDS = GRACE_SECONDS / 2
 # Lower bound of the real time per unit of this process's clock: a time service that corrects a
 # clock gradually can make it run up to a twelfth too fast.
 SURE_SHARE = 0.9
+WRITE_AGAIN_SECONDS = 1.0
 # A suspended process gets its answer at once on the second try; a slow database stays slow.
 ASKED_TIMES = 2
 TOO_LATE = "The database took too long to answer. Nothing was sent; please try again."
 
 # After these outcomes the service may still be working on the call.
 _UNFINISHED = (ServiceTimeout, ServiceUnreachable, ResponseTooLarge)
-
-
-@dataclass(eq=False)
-class _Line:
-    """The calls waiting for an organization in this process, in order."""
-
-    people: asyncio.Lock = field(default_factory=asyncio.Lock)
-    ended: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 class Guard:
@@ -90,8 +80,10 @@ class Guard:
         self._incidents = incidents
         self.name_of: Callable[[OrganizationKey], str | None] = lambda _: None
         """Returns an organization's name, for the message of a declined call."""
-        self._lines: WeakValueDictionary[OrganizationKey, _Line] = WeakValueDictionary()
-        self._deferred_writes = DeferredWrites(clock, tasks)
+        self._tasks = tasks
+        # Refusals that the database hasn't accepted yet, oldest first.
+        self._unwritten: dict[OrganizationKey, deque[_Call]] = {}
+        self._writing = asyncio.Lock()
 
     @asynccontextmanager
     async def call(self, key: OrganizationKey, cause: CallCause) -> AsyncIterator["_Call"]:
@@ -101,11 +93,15 @@ class Guard:
         Background calls wait elsewhere: jobs until their next turn, gateway clients in the
         gateway's queue.
         """
-        line = self._line_of(key)
-        # Refusals that aren't written yet could change the decision.
-        await self._deferred_writes.done(key)
-        reservation = await self._wait_for(self._request(key, cause), line)
-        async with self.granted(key, cause, reservation) as call:
+        request = self._request(key, cause)
+        deadline = self._clock.monotonic() + PERSON_WAITS_SECONDS
+        while isinstance(result := await self._try(request), NotNow):
+            left = deadline - self._clock.monotonic()
+            is_person = request.call_class is CallClass.PERSON
+            if not is_person or not _is_busy(result) or left <= 0:
+                raise as_error(result, key, self.name_of(key))
+            await self._clock.sleep(min(left, LOOK_AGAIN_SECONDS))
+        async with self.granted(key, cause, result) as call:
             yield call
 
     async def reserve(
@@ -116,7 +112,6 @@ class Guard:
         Raises:
             DatabaseUnavailable: Nothing is granted then.
         """
-        await self._deferred_writes.done(key)
         return await self._try(replace(self._request(key, cause), share=share))
 
     @asynccontextmanager
@@ -130,10 +125,7 @@ class Guard:
         except BaseException as error:
             await self._end_whatever_comes(call, error)
             raise
-        else:
-            await self._end_whatever_comes(call, None)
-        finally:
-            self._line_of(key).ended.set()
+        await self._end_whatever_comes(call, None)
 
     async def blocked_for(self, key: OrganizationKey) -> float | None:
         """Return how many seconds the block lasts; None if the organization isn't blocked.
@@ -146,76 +138,12 @@ class Guard:
         block = account.blocks.longest if account is not None else None
         return None if account is None or block is None else block.until - account.now
 
-    def _line_of(self, key: OrganizationKey) -> _Line:
-        line = self._lines.get(key)
-        if line is None:
-            line = self._lines[key] = _Line()
-        return line
-
     def _request(self, key: OrganizationKey, cause: CallCause) -> CallRequest:
         return CallRequest(key, cause, class_of(cause), self._terms)
 
-    async def _wait_for(self, request: CallRequest, line: _Line) -> Reservation:
-        if request.call_class is not CallClass.PERSON:
-            result = await self._try(request)
-            if isinstance(result, NotNow):
-                raise self._declined(result, request.key)
-            return result
-        deadline = self._clock.monotonic() + PERSON_WAITS_SECONDS
-        async with self._turn(line.people, PERSON_WAITS_SECONDS):
-            return await self._when_a_line_is_free(request, line, deadline)
-
-    @asynccontextmanager
-    async def _turn(self, people: asyncio.Lock, seconds: float) -> AsyncIterator[None]:
-        """Wait in line, but not too long: a call ahead may itself wait for the database."""
-        if not people.locked():
-            async with people:
-                yield
-            return
-        waiting: asyncio.Task[Any] = asyncio.ensure_future(people.acquire())
-        try:
-            await self._first_of(waiting, seconds)
-            yield
-        finally:
-            waiting.cancel()
-            await asyncio.gather(waiting, return_exceptions=True)
-            if not waiting.cancelled():
-                people.release()
-
-    async def _when_a_line_is_free(
-        self, request: CallRequest, line: _Line, deadline: float
-    ) -> Reservation:
-        while True:
-            line.ended.clear()
-            result = await self._try(request)
-            if isinstance(result, Reservation):
-                return result
-            left = deadline - self._clock.monotonic()
-            if not _is_busy(result) or left <= 0:
-                raise self._declined(result, request.key)
-            await self._pause(line, min(left, LOOK_AGAIN_SECONDS))
-
-    def _declined(self, not_now: NotNow, key: OrganizationKey) -> QuotaError:
-        return as_error(not_now, key, self.name_of(key))
-
-    async def _pause(self, line: _Line, seconds: float) -> None:
-        """Wait until a call of this process ends, at most `seconds`."""
-        ended: asyncio.Task[Any] = asyncio.ensure_future(line.ended.wait())
-        try:
-            await self._first_of(ended, seconds)
-        finally:
-            ended.cancel()
-            await asyncio.gather(ended, return_exceptions=True)
-
-    async def _first_of(self, awaited: "asyncio.Task[Any]", seconds: float) -> None:
-        pause: asyncio.Task[Any] = asyncio.ensure_future(self._clock.sleep(seconds))
-        try:
-            await asyncio.wait({pause, awaited}, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            pause.cancel()
-            await asyncio.gather(pause, return_exceptions=True)
-
     async def _try(self, request: CallRequest) -> Reservation | NotNow:
+        # Refusals that aren't written yet could change the decision.
+        await self._write_refusals(request.key)
         is_probe = request.call_class is CallClass.PROBE
         # The probe job asks again when the running probe's hold is over.
         for _ in range(1 if is_probe else ASKED_TIMES):
@@ -257,16 +185,25 @@ class Guard:
                 raise
 
     async def _end(self, call: "_Call", error: BaseException | None) -> None:
+        key = call.request.key
         if call.refusal is not None:
-            await self._deferred_writes.write(call.request.key, partial(self._write_refusal, call))
+            self._unwritten.setdefault(key, deque()).append(call)
+            try:
+                await self._write_refusals(key)
+            except BaseException:
+                self._tasks.start(self._go_on_writing(key), f"refusals {key}")
+                raise
             return
         is_over = call.is_whole(error) or call.was_never_sent(error)
-        if call.is_probe:
-            await self._end_probe(call, error, is_over=is_over)
-        elif is_over:
-            async with self._database.autocommit() as tx:
+        if not is_over and not call.is_probe:
+            return
+        opened = self._database.transaction if call.is_probe else self._database.autocommit
+        async with opened() as tx:
+            if is_over:
                 await self._settle(tx, call, error)
                 await self._note_reported(tx, call)
+            if call.is_probe:
+                await self._incidents.probed(tx, key, passed=error is None and is_over)
 
     async def _settle(self, tx: Transaction, call: "_Call", error: BaseException | None) -> None:
         if call.was_never_sent(error):
@@ -275,16 +212,6 @@ class Guard:
             seconds = call.seconds_since_headers() * SURE_SHARE
             await quotas.settle(tx, call.reservation, seconds, call.request)
 
-    async def _end_probe(
-        self, call: "_Call", error: BaseException | None, *, is_over: bool
-    ) -> None:
-        async with self._database.transaction() as tx:
-            if is_over:
-                await self._settle(tx, call, error)
-                await self._note_reported(tx, call)
-            passed = error is None and is_over
-            await self._incidents.probed(tx, call.request.key, passed=passed)
-
     async def _note_reported(self, tx: Transaction, call: "_Call") -> None:
         if call.limits is None:
             return
@@ -292,6 +219,21 @@ class Guard:
         reported = reported_day(call.limits, now, call.reservation.number, in_flight)
         if reported is not None:
             await quotas.note_reported(tx, call.reservation, reported)
+
+    async def _write_refusals(self, key: OrganizationKey) -> None:
+        """Write the organization's refusals.
+
+        Raises:
+            DatabaseUnavailable: Some are still unwritten.
+        """
+        if key not in self._unwritten:
+            return
+        async with self._writing:
+            calls = self._unwritten.get(key)
+            while calls:
+                await self._write_refusal(calls[0])
+                calls.popleft()
+            self._unwritten.pop(key, None)
 
     async def _write_refusal(self, call: "_Call") -> None:
         async with self._database.transaction() as tx:
@@ -302,6 +244,13 @@ class Guard:
             # Written before the call is settled, since the refused call itself counted as in use.
             await self._incidents.refused(tx, call.as_refusal())
             await self._settle(tx, call, None)
+
+    async def _go_on_writing(self, key: OrganizationKey) -> None:
+        """Retry until the database accepts the refusals, even if nobody asks for a call."""
+        while key in self._unwritten:
+            await self._clock.sleep(WRITE_AGAIN_SECONDS)
+            with suppress(DatabaseUnavailable):
+                await self._write_refusals(key)
 
 
 class _Call:

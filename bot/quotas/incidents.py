@@ -5,11 +5,9 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from bot.organizations.rules import OrganizationKey
-from bot.quotas.rules.blocks import BlockCode, Blocks
+from bot.quotas.rules.blocks import BlockCode, Blocks, IncidentDetail
 from bot.quotas.rules.days import limit_in_message
-from bot.quotas.rules.incidents import IncidentDetail
-from bot.quotas.rules.lowered import lower_concurrency, lower_minute
-from bot.quotas.rules.plans import CallClass
+from bot.quotas.rules.plans import CallClass, lower_concurrency, lower_minute
 from bot.quotas.rules.quota import InUse, LimitKind, Terms
 from bot.quotas.rules.standing import Meter, may_be_smaller_plan
 from bot.quotas.store import accounts, incidents, quota_use

@@ -49,9 +49,7 @@ def quota_parts(setup: QuotaSetup) -> QuotaParts:
     """Build the components."""
     database, inventory, directory = setup.database, setup.inventory, setup.directory
     alerts = Alerts(database, setup.audit, directory, setup.alerts_channel)
-    watcher = Watcher(
-        database, inventory, directory, setup.terms, setup.clock, is_on=setup.is_watching
-    )
+    watcher = Watcher(database, inventory, directory, setup.terms, is_on=setup.is_watching)
     probes = Probes(inventory, directory, Incidents(setup.terms))
     tidying = Tidying(database, setup.clock)
     ratelimits = RateLimits(

@@ -1,6 +1,7 @@
 """`/ratelimits`: the overview, one organization in detail, a check with a real call, and plans."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Sequence
 
 from bot.errors import Ambiguous, DatabaseUnavailable, NotFound, OrganizationBlocked
@@ -11,10 +12,9 @@ from bot.paging import page_count
 from bot.permissions import Person
 from bot.quotas.incidents import bring_forward
 from bot.quotas.rules.days import DAY_SECONDS
-from bot.quotas.rules.forecast import OldCalls, forecast
 from bot.quotas.rules.plans import Plan
 from bot.quotas.rules.quota import Full, LimitKind, Terms
-from bot.quotas.rules.standing import Standing
+from bot.quotas.rules.standing import Standing, State
 from bot.quotas.rules.use import (
     HOUR_SECONDS,
     ORGANIZATIONS_SHOWN,
@@ -27,8 +27,8 @@ from bot.quotas.rules.use import (
     PlanSet,
     by_person,
     first_hour,
+    forecast,
 )
-from bot.quotas.standings import Standings
 from bot.quotas.store import accounts, quota_use
 from bot.quotas.store import ledger as quotas
 from bot.quotas.store.accounts import Account
@@ -75,7 +75,6 @@ class RateLimits:
         self._people = people
         self._terms = terms
         self._clock = clock
-        self._standings = Standings(database, directory, terms, clock)
 
     async def overview(self, person: Person, page: int = 0) -> Overview:
         """Return a page of every organization, worst first; too high a page gives the last.
@@ -87,16 +86,23 @@ class RateLimits:
             NotConfigured: No data center is configured.
         """
         directory = await self._directory.listed(CallCause(LIST, person.slack_user_id))
-        ranking = await self._standings.ranking()
-        pages = page_count(len(ranking), ORGANIZATIONS_SHOWN)
+        called, idle, now = await self._standings(directory)
+        # What isn't listed, such as a data center's own account, is shown only if it has a problem.
+        listed = set(directory.keys)
+        shown = [each for each in called if each.key in listed or each.state is not State.FINE]
+        shown += idle
+        pages = page_count(len(shown), ORGANIZATIONS_SHOWN)
         page = min(page, pages - 1)
-        shown = ranking.slice(page * ORGANIZATIONS_SHOWN, ORGANIZATIONS_SHOWN)
+        first = page * ORGANIZATIONS_SHOWN
         return Overview(
-            uses=[OrganizationUse(directory.name_of(standing.key), standing) for standing in shown],
+            uses=[
+                OrganizationUse(directory.name_of(standing.key), standing)
+                for standing in shown[first : first + ORGANIZATIONS_SHOWN]
+            ],
             failures=directory.failures,
-            at=ranking.at,
-            organizations=ranking.organizations,
-            states=ranking.states,
+            at=now,
+            organizations=sum(bool(standing.key.organization_id) for standing in shown),
+            states=Counter(standing.state for standing in shown),
             page=page,
             pages=pages,
         )
@@ -107,7 +113,19 @@ class RateLimits:
         Raises:
             DatabaseUnavailable: The ledger can't be read.
         """
-        return (await self._standings.ranking()).with_idle(IDLE_SHOWN)
+        called, idle, _ = await self._standings(await self._directory.known())
+        return [*called, *idle[:IDLE_SHOWN]]
+
+    async def _standings(
+        self, directory: Directory
+    ) -> tuple[list[Standing], list[Standing], float]:
+        """Return the called organizations, worst first, the others listed, and the time."""
+        async with self._database.read_only() as tx:
+            found = await accounts.load_all(tx, self._terms)
+            now = (await tx.now()).timestamp()
+        called = sorted(map(quota_use.standing, found), key=lambda standing: standing.rank)
+        keys = {standing.key for standing in called}
+        return called, [self._idle(key) for key in directory.keys if key not in keys], now
 
     async def one(self, person: Person, typed: str) -> Detail:
         """Return the organization with that ID or name.
@@ -134,10 +152,13 @@ class RateLimits:
             free_at = await self._free_at(tx, account, standing)
             kept = await quota_use.hours_since(tx, account, first_hour(now) - 2 * HOUR_SECONDS)
             last_hour = await quota_use.count_since(tx, account, now - HOUR_SECONDS, account.made)
-            old = await _old_calls(tx, account, kept)
+            day_hours = kept
+            if account.day_began_at > now - DAY_SECONDS:
+                # All calls before a reported reset have left the day at once.
+                day_hours = await quota_use.hours_since(tx, account, account.day_began_at)
             others_used = await self._others_used(tx, account)
         hours = [hour for hour in kept if hour.hour_at >= first_hour(now)]
-        pace = forecast(standing.day, last_hour, now, old, others_used)
+        pace = forecast(standing.day, last_hour, now, day_hours, others_used)
         people = await self._names(hours)
         return Detail(name, standing, free_at, hours, people, pace, others_used, now)
 
@@ -256,15 +277,3 @@ class RateLimits:
         ids = [caller for caller in callers if caller is not None and client_named(caller) is None]
         names = await asyncio.gather(*(self._people.name(slack_user_id) for slack_user_id in ids))
         return dict(zip(ids, names, strict=True))
-
-
-async def _old_calls(
-    tx: Transaction, account: Account, kept: Sequence[HourOfCalls]
-) -> list[OldCalls]:
-    """Return the calls as they leave the day; `kept` covers at least 25 whole hours."""
-    began_at = account.day_began_at
-    if began_at > account.now - DAY_SECONDS:
-        # With a reported reset, all earlier calls leave at once.
-        kept = await quota_use.hours_since(tx, account, began_at)
-    # Otherwise calls leave by the hour; of the first hour, some have already left.
-    return [OldCalls(hour.hour_at, hour.calls) for hour in kept]

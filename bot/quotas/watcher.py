@@ -4,18 +4,23 @@ It never takes a slot that people are entitled to: its turn then waits in the da
 is free, while other organizations get theirs. The call at the end of a pause is the probe's job.
 """
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import structlog
 
 from bot.errors import GatehouseError, QuotaExhausted
-from bot.ops.clock import Clock
-from bot.ops.portions import with_pauses
 from bot.organizations.directory import InventoryListings, OrganizationDirectory
 from bot.organizations.rules import OrganizationKey
 from bot.quotas.rules.plans import limits_of
 from bot.quotas.rules.quota import Terms
-from bot.quotas.rules.watching import LEAST_PAUSE_SECONDS, Watched, next_check, next_turn_at, pauses
+from bot.quotas.rules.watching import (
+    LEAST_PAUSE_SECONDS,
+    Watched,
+    next_check,
+    next_turn_at,
+    seconds_between_checks,
+)
 from bot.quotas.store import ledger as quotas
 from bot.quotas.store import quota_use
 from bot.services.calls import WATCH, CallCause
@@ -30,8 +35,6 @@ log = structlog.get_logger(__name__)
 WATCH_KIND = "watch"
 # Delay before the next look while there is nobody to watch.
 IDLE = timedelta(minutes=10)
-# Interval for reloading the full list; in between, only turns taken by this process update it.
-READ_AGAIN_SECONDS = 60.0
 # Keep the first turn away from the first requests after a start.
 FIRST_AFTER = timedelta(minutes=1)
 # Errors that a call for any other organization of the data center would meet too.
@@ -46,7 +49,6 @@ class Watcher:
         inventory: Makes the calls.
         directory: Has the organizations, and keeps the listings that the calls return.
         terms: The plans, and the timeout of a call.
-        clock: Times pauses that let other work run.
         is_on: `INVENTORY_WATCH`.
     """
 
@@ -56,7 +58,6 @@ class Watcher:
         inventory: InventoryListings,
         directory: OrganizationDirectory,
         terms: Terms,
-        clock: Clock,
         *,
         is_on: bool,
     ) -> None:
@@ -64,11 +65,7 @@ class Watcher:
         self._inventory = inventory
         self._directory = directory
         self._terms = terms
-        self._clock = clock
         self._is_on = is_on
-        self._watched: dict[OrganizationKey, Watched] = {}
-        self._pauses: dict[str, float] = {}
-        self._read_at = float("-inf")
 
     async def plan(self, tx: Transaction) -> None:
         """Add the job, or remove it if the watcher is off."""
@@ -84,64 +81,50 @@ class Watcher:
             return None
         async with self._database.read_only() as tx:
             now = (await tx.now()).timestamp()
-        await self._read(now)
-        looks_at: list[float | None] = [now + IDLE.total_seconds()]
-        # Looking through ten thousand organizations takes milliseconds here, but hundreds in a
-        # thread, which would compete with this one.
-        key = next_check(self._watched.values(), self._pauses, now)
-        if key is not None:
+        watched = await self._watched()
+        due = next_check(watched.values(), now)
+        if due is not None:
             await lease.confirm()
-            looks_at.append(await self._take_turn(self._watched[key], now))
-        next_at = next_turn_at(self._watched.values(), self._pauses, now)
-        return datetime.fromtimestamp(min(filter(None, [*looks_at, next_at])), UTC)
+            watched[due.key] = replace(due, checked_at=await self._take_turn(due, now))
+        looks_at = [now + IDLE.total_seconds(), next_turn_at(watched.values(), now)]
+        if due is not None and watched[due.key].checked_at < now:
+            looks_at.append(watched[due.key].due_at)
+        return datetime.fromtimestamp(min(filter(None, looks_at)), UTC)
 
-    async def _read(self, now: float) -> None:
-        """Load what to watch: active organizations, and data centers that were never listed."""
-        if now < self._read_at + READ_AGAIN_SECONDS:
-            return
-        directory = await self._directory.known()
-        keys = [place.key for place in directory.places if place.organization.is_org_active]
-        keys += [
-            OrganizationKey(report.data_center)
-            for report in directory.reports
-            if not report.listing
-        ]
-        known: dict[OrganizationKey, Watched] = {}
+    async def _watched(self) -> dict[OrganizationKey, Watched]:
+        """Return the active organizations, and the data centers that were never listed."""
+        reports = (await self._directory.known()).reports
         async with self._database.read_only() as tx:
-            async for portion in with_pauses(quota_use.watched(tx, self._terms), self._clock):
-                known.update((watched.key, watched) for watched in portion)
-        self._watched = {key: known.get(key) or self._new(key) for key in keys}
-        self._pauses = pauses(
-            {
-                report.data_center: report.listing.size if report.listing else 0
-                for report in directory.reports
-            }
-        )
-        self._read_at = now
+            known = await quota_use.last_checks(tx, self._terms)
+        watched: dict[OrganizationKey, Watched] = {}
+        for report in reports:
+            keys, size = [OrganizationKey(report.data_center)], 0
+            if report.listing is not None:
+                places, size = report.listing.places, report.listing.size
+                keys = [place.key for place in places if place.organization.is_org_active]
+            for key in keys:
+                usual = (limits_of(self._terms.plan_of(key)).day, 0.0)
+                day_limit, checked_at = known.get(key, usual)
+                every = seconds_between_checks(day_limit, size * len(keys), len(reports))
+                watched[key] = Watched(key, checked_at, every)
+        return watched
 
-    def _new(self, key: OrganizationKey) -> Watched:
-        return Watched(key, limits_of(self._terms.plan_of(key)).day, 0.0)
-
-    async def _take_turn(self, due: Watched, now: float) -> float | None:
-        """Make the call; if there was no room, return when to try again."""
-        self._watched[due.key] = Watched(due.key, due.day_limit, now)
+    async def _take_turn(self, due: Watched, now: float) -> float:
+        """Make the call; return its time, or a time that postpones the next one: no room."""
         async with self._database.transaction() as tx:
             if not await quotas.take_turn(tx, due.key, due.checked_at):
-                return None
+                return now
         try:
             found = await self._inventory.organizations(due.key, CallCause(WATCH, background=True))
             await self._directory.accept(due.key, found)
         except QuotaExhausted as full:
-            return await self._postpone(due, full.free_at.timestamp(), now)
+            free_at = max(full.free_at.timestamp(), now + LEAST_PAUSE_SECONDS)
+            checked_at = min(now, free_at - due.every_seconds)
+            async with self._database.transaction() as tx:
+                await quotas.postpone_turn(tx, due.key, checked_at)
+            return checked_at
         except GatehouseError as error:
             log.info("watch.failed", key=str(due.key), outcome=error.outcome)
             if isinstance(error, OUTAGES):
                 self._directory.note_failure(due.key.data_center, error)
-        return None
-
-    async def _postpone(self, due: Watched, until: float, now: float) -> float:
-        waiting = due.postpone(max(until, now + LEAST_PAUSE_SECONDS), now)
-        async with self._database.transaction() as tx:
-            await quotas.postpone_turn(tx, due.key, waiting.checked_at)
-        self._watched[due.key] = waiting
-        return waiting.checked_at + waiting.every_seconds
+        return now

@@ -8,7 +8,7 @@ from sqlalchemy import JSON, event
 
 from bot.app import PRUNES
 from bot.approvals.rules.approval import Act, State
-from bot.quotas.rules.incidents import IncidentDetail
+from bot.quotas.rules.blocks import IncidentDetail
 from bot.quotas.store import incidents
 from bot.services.errors import ServiceFailed
 from bot.slack import received_events

@@ -2,8 +2,7 @@
 
 import pytest
 
-from bot.quotas.rules.lowered import Lowered, lower_concurrency
-from bot.quotas.rules.plans import Plan, limits_of
+from bot.quotas.rules.plans import Lowered, Plan, limits_of, lower_concurrency
 
 DAY = 24 * 3600.0
 

@@ -1,7 +1,6 @@
 """One word for an organization, and who is worst off."""
 
 import random
-from dataclasses import replace
 
 import pytest
 
@@ -10,7 +9,7 @@ from bot.quotas.rules.blocks import BlockCode, Blocks
 from bot.quotas.rules.days import DaySource, DayUse
 from bot.quotas.rules.plans import Plan, limits_of
 from bot.quotas.rules.quota import InUse, LimitKind
-from bot.quotas.rules.standing import Meter, RankingBuilder, Standing, State, may_be_smaller_plan
+from bot.quotas.rules.standing import Meter, Standing, State, may_be_smaller_plan
 
 
 def standing(name="1", *, minute=0, concurrent=0, day=0, blocked=False) -> Standing:
@@ -83,33 +82,3 @@ def test_the_worst_is_first_and_equal_ones_are_in_order():
     ]
     shuffled = random.Random(1).sample(in_order, len(in_order))
     assert sorted(shuffled, key=lambda one: one.rank) == in_order
-
-
-def ranking_of(called, listed):
-    builder = RankingBuilder(listed)
-    for one in called:
-        builder.add_called([(one.rank, one)])
-    builder.add_listed(listed)
-    return builder.ranking(lambda key: Standing.idle(key, Plan.FREE), 0.0)
-
-
-def test_idle_organizations_come_last_in_order_page_by_page():
-    called = [standing("5", minute=90), standing("3", minute=10)]
-    listed = dict.fromkeys(OrganizationKey("eu", str(n)) for n in range(1, 6))
-    ranking = ranking_of(called, listed)
-    pages = [[one.key.organization_id for one in ranking.slice(at, 2)] for at in (0, 2, 4)]
-    assert pages == [["5", "3"], ["1", "2"], ["4"]]
-    pages = [[one.key.organization_id for one in ranking.slice(at, 3)] for at in (0, 3)]
-    assert pages == [["5", "3", "1"], ["2", "4"]]
-    assert (ranking.organizations, len(ranking)) == (5, 5)
-    assert (ranking.states[State.NEARLY_FULL], ranking.states[State.FINE]) == (1, 4)
-
-
-def test_what_is_not_listed_is_shown_only_if_something_is_wrong():
-    center = OrganizationKey("eu", "")
-    fine = replace(standing(minute=1), key=center)
-    full = replace(standing(minute=100), key=center)
-    for one, shown in ((fine, 0), (full, 1)):
-        ranking = ranking_of([one], {})
-        assert (len(ranking), ranking.organizations) == (shown, 0)
-        assert ranking.with_idle(5) == [one]

@@ -5,11 +5,18 @@ import pytest
 from bot.organizations.rules import OrganizationKey
 from bot.quotas.rules.blocks import BlockCode, Blocks
 from bot.quotas.rules.days import DaySource, DayUse
-from bot.quotas.rules.forecast import Forecast
 from bot.quotas.rules.plans import Limits, Plan, limits_of
 from bot.quotas.rules.quota import InUse
 from bot.quotas.rules.standing import Standing
-from bot.quotas.rules.use import Checked, Detail, HourOfCalls, Overview, PlanSet, first_hour
+from bot.quotas.rules.use import (
+    Checked,
+    Detail,
+    Forecast,
+    HourOfCalls,
+    Overview,
+    PlanSet,
+    first_hour,
+)
 
 HOUR = 3600
 THIS_HOUR = 1000 * HOUR

@@ -3,14 +3,14 @@
 import pytest
 
 from bot.organizations.rules import OrganizationKey
-from bot.quotas.rules.watching import Watched, next_check, next_turn_at, pauses
+from bot.quotas.rules.watching import Watched, next_check, next_turn_at, seconds_between_checks
 
 DAY = 86_400.0
 NOW = 10 * DAY
 
 
 def watched(name, limit=1000, ago=DAY):
-    return Watched(OrganizationKey("eu", name), limit, NOW - ago)
+    return Watched(OrganizationKey("eu", name), NOW - ago, seconds_between_checks(limit, 0, 1))
 
 
 def test_one_percent_of_the_day_is_the_most():
@@ -22,37 +22,30 @@ def test_one_percent_of_the_day_is_the_most():
 
 def test_who_was_checked_longest_ago_is_first():
     some = [watched("a", ago=9000), watched("b", ago=12_000), watched("c", ago=10_000)]
-    assert next_check(some, {}, NOW).organization_id == "b"
+    assert next_check(some, NOW).key.organization_id == "b"
 
 
 def test_who_waits_for_most_of_a_turn_is_first():
     some = [watched("a", 1000, ago=9000), watched("b", 10_000, ago=1000)]
-    assert next_check(some, {}, NOW).organization_id == "b"
+    assert next_check(some, NOW).key.organization_id == "b"
 
 
 def test_a_check_just_made_delays_no_other_where_listings_are_small():
-    assert next_check([watched("a", ago=0), watched("b")], {}, NOW).organization_id == "b"
-
-
-@pytest.mark.parametrize("seconds", [60, 8640, 10_000])
-def test_a_postponed_check_is_due_then_or_sooner_in_its_turn(seconds):
-    postponed = watched("a").postpone(NOW + seconds, NOW)
-    assert postponed.checked_at + postponed.every_seconds == NOW + min(seconds, 8640)
-    assert postponed.key == watched("a").key
+    assert next_check([watched("a", ago=0), watched("b")], NOW).key.organization_id == "b"
 
 
 def test_nobody_is_checked_before_their_turn():
-    assert next_check([watched("a", ago=8639)], {}, NOW) is None
-    assert next_check([watched("a", ago=8640)], {}, NOW) is not None
-    assert next_check([], {}, NOW) is None
+    assert next_check([watched("a", ago=8639)], NOW) is None
+    assert next_check([watched("a", ago=8640)], NOW) is not None
+    assert next_check([], NOW) is None
 
 
 def test_many_that_are_due_are_spread():
-    assert next_turn_at([watched("a"), watched("b")], {}, NOW) == pytest.approx(NOW + DAY / 40)
-    assert next_turn_at([watched("a", ago=0)], {}, NOW) == NOW + DAY / 10
-    assert next_turn_at([watched(str(n)) for n in range(10_000)], {}, NOW) == NOW + 5
-    assert next_turn_at([], {}, NOW) is None
-    assert next_turn_at([watched("a", limit=0)], {}, NOW) is None
+    assert next_turn_at([watched("a"), watched("b")], NOW) == pytest.approx(NOW + DAY / 40)
+    assert next_turn_at([watched("a", ago=0)], NOW) == NOW + DAY / 10
+    assert next_turn_at([watched(str(n)) for n in range(10_000)], NOW) == NOW + 5
+    assert next_turn_at([], NOW) is None
+    assert next_turn_at([watched("a", limit=0)], NOW) is None
 
 
 def test_over_a_day_each_gets_its_turns_and_no_more():
@@ -61,31 +54,21 @@ def test_over_a_day_each_gets_its_turns_and_no_more():
     made = dict.fromkeys(last, 0)
 
     def all_of():
-        return [Watched(OrganizationKey("eu", n), limits[n], at) for n, at in last.items()]
+        return [watched(n, limits[n], NOW - at) for n, at in last.items()]
 
     now = NOW
     while now < NOW + DAY:
-        key = next_check(all_of(), {}, now)
-        if key is not None:
-            last[key.organization_id] = now
-            made[key.organization_id] += 1
-        now = next_turn_at(all_of(), {}, now)
+        due = next_check(all_of(), now)
+        if due is not None:
+            last[due.key.organization_id] = now
+            made[due.key.organization_id] += 1
+        now = next_turn_at(all_of(), now)
     assert [made[name] / limits[name] for name in made] == pytest.approx([0.01] * 3, rel=0.11)
     assert all(made[name] <= 0.01 * limits[name] for name in made)
 
 
-def test_one_data_center_has_all_of_the_bytes_of_a_day():
-    assert pauses({"com": 800_000_000})["com"] <= DAY < pauses({"com": 800_000_001})["com"]
-    assert pauses({}) == {}
-
-
 def test_large_listings_make_checks_rarer_for_themselves_only():
-    waits = pauses({"com": 4_700_000, "eu": 2_000})
-    assert DAY / waits["com"] * 4_700_000 <= 400_000_000
-    assert waits["eu"] < 1
-    com, eu = OrganizationKey("com", "1"), OrganizationKey("eu", "2")
-    both = [Watched(com, 10_000, 0), Watched(OrganizationKey("com", "3"), 10_000, NOW - 60)]
-    assert next_check(both, waits, NOW) is None
-    assert next_check([*both, Watched(eu, 1000, NOW - DAY)], waits, NOW) == eu
-    assert next_turn_at(both, waits, NOW) == pytest.approx(NOW - 60 + waits["com"])
-    assert next_check(both, waits, NOW - 60 + waits["com"]) == com
+    small, large = 1_000_000, 1_600_000_000
+    assert seconds_between_checks(1000, small, 2) == DAY / 10
+    assert seconds_between_checks(1000, large, 1) == 2 * DAY
+    assert seconds_between_checks(1000, large, 2) == 4 * DAY

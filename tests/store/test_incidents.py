@@ -4,7 +4,7 @@ import pytest
 from sqlalchemy import update
 
 from bot.organizations.rules import OrganizationKey
-from bot.quotas.rules.incidents import IncidentDetail
+from bot.quotas.rules.blocks import IncidentDetail
 from bot.quotas.rules.plans import Plan
 from bot.quotas.rules.quota import Terms
 from bot.quotas.store import accounts, incidents

@@ -74,8 +74,7 @@ async def test_every_organization_stands_as_one_alone_does(database, clock):
     await call(database)
     await call(database, OTHER)
     async with database.read_only() as tx:
-        portions = [portion async for portion in quota_use.standings(tx, TERMS)]
-        standings = {one.key: one for portion in portions for one in portion}
+        standings = {one.key: quota_use.standing(one) for one in await accounts.load_all(tx, TERMS)}
         for key in (KEY, OTHER):
             account = await accounts.load(tx, key, TERMS)
             assert standings[key] == quota_use.standing(account)
@@ -88,8 +87,7 @@ async def test_organization_with_nothing_to_tell_is_not_read(database):
         assert await quotas.take_turn(tx, OTHER, 0.0)
     await call(database)
     async with database.read_only() as tx:
-        portions = [portion async for portion in quota_use.standings(tx, TERMS)]
-    assert [one.key for portion in portions for one in portion] == [KEY]
+        assert [one.key for one in await accounts.load_all(tx, TERMS)] == [KEY]
 
 
 async def test_old_calls_are_summed_in_their_hours_and_the_day_is_as_before(database, clock):
@@ -146,9 +144,7 @@ async def test_a_turn_of_the_watcher_is_taken_once(database, clock):
     async with database.transaction() as tx:
         assert not await quotas.take_turn(tx, KEY, 0.0)
     async with database.read_only() as tx:
-        ((watched,),) = [portion async for portion in quota_use.watched(tx, TERMS)]
-    assert (watched.key, watched.checked_at) == (KEY, clock.now().timestamp())
-    assert watched.day_limit == 10_000
+        assert await quota_use.last_checks(tx, TERMS) == {KEY: (10_000, clock.now().timestamp())}
 
 
 @pytest.mark.parametrize("told_hours", [1, 23])

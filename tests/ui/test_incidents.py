@@ -6,8 +6,7 @@ import pytest
 
 from bot.organizations.rules import OrganizationKey
 from bot.quotas.messages import incidents
-from bot.quotas.rules.blocks import BlockCode, Blocks
-from bot.quotas.rules.incidents import Incident, IncidentDetail
+from bot.quotas.rules.blocks import BlockCode, Blocks, Incident, IncidentDetail
 from sandbox.slack.validation import UPDATE_TEXT, check_message
 
 AT = datetime(2026, 11, 20, 9, 0, tzinfo=UTC)

@@ -10,13 +10,13 @@ from bot.organizations.rules import DataCenterReport, Listing, OrganizationKey
 from bot.quotas.messages import ratelimit_detail, ratelimits
 from bot.quotas.rules.blocks import BlockCode, Blocks
 from bot.quotas.rules.days import DaySource, DayUse
-from bot.quotas.rules.forecast import Forecast
 from bot.quotas.rules.plans import Limits, Plan, limits_of
 from bot.quotas.rules.quota import InUse, LimitKind
 from bot.quotas.rules.standing import Meter, Standing
 from bot.quotas.rules.use import (
     Checked,
     Detail,
+    Forecast,
     HourOfCalls,
     OrganizationUse,
     Overview,

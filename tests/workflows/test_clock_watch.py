@@ -16,8 +16,7 @@ from bot.ops.clock import SystemClock, since_boot
 from bot.organizations.rules import OrganizationKey
 from bot.quotas.incidents import probe_job
 from bot.quotas.rules.blocks import BlockCode, Blocks
-from bot.quotas.rules.lowered import Lowered
-from bot.quotas.rules.plans import CallClass, Plan
+from bot.quotas.rules.plans import CallClass, Lowered, Plan
 from bot.quotas.rules.quota import Terms
 from bot.quotas.store import accounts
 from bot.quotas.store import ledger as quotas

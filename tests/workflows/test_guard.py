@@ -135,27 +135,6 @@ async def test_a_person_gets_the_line_that_is_free_meanwhile(guard, clock):
         assert len(clock.slept) == 1
 
 
-async def test_nobody_waits_longer_than_that_for_who_is_ahead(guard, database, clock, monkeypatch):
-    stuck, go_on = asyncio.Event(), asyncio.Event()
-    autocommit = database.autocommit
-
-    @asynccontextmanager
-    async def slow_once():
-        monkeypatch.undo()
-        stuck.set()
-        await go_on.wait()
-        async with autocommit() as tx:
-            yield tx
-
-    monkeypatch.setattr(database, "autocommit", slow_once)
-    ahead = asyncio.create_task(make(guard))
-    await stuck.wait()
-    await make(guard)
-    assert clock.monotonic() == pytest.approx(2.0)
-    go_on.set()
-    await ahead
-
-
 async def test_a_full_organization_does_not_delay_another(guard, clock):
     await use_up(guard, 100)
     async with in_flight_of(guard, OTHER):

@@ -87,7 +87,7 @@ def directory(clock) -> FakeDirectory:
 
 
 def a_watcher(database, inventory, directory, *, is_on=True) -> Watcher:
-    return Watcher(database, inventory, directory, TERMS, inventory._clock, is_on=is_on)
+    return Watcher(database, inventory, directory, TERMS, is_on=is_on)
 
 
 async def watch(watcher, clock, seconds) -> None:

@@ -2,8 +2,7 @@
 
 from datetime import UTC, datetime
 
-from bot.quotas.rules.blocks import BlockCode
-from bot.quotas.rules.incidents import Incident, IncidentDetail
+from bot.quotas.rules.blocks import BlockCode, Incident, IncidentDetail
 from bot.slack.messages import block_kit, ids, text
 from bot.slack.messages.message import Message, SlackBlock
 

@@ -1,6 +1,5 @@
 """An organization's standing with its limits, as one state, and the order of organizations."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -112,81 +111,3 @@ class Standing:
             return State.NEARLY_FULL if highest >= _NEARLY_FULL else State.FINE
         full = (state for state, share in zip(_FULL.values(), shares, strict=True) if share >= 1)
         return next(full)
-
-
-Ranked = tuple[tuple[int, float, str, str], Standing]
-
-
-@dataclass(frozen=True, slots=True)
-class Ranking:
-    """Every organization's standing at one moment, worst first.
-
-    `called` are the organizations with something to report, `idle` the keys of the other listed
-    ones, in order, and `idle_standing` the standing of each of those. `shown` are the `called`
-    shown to people, `states` the number of both in each state, and `organizations` the number of
-    both without the data centers' own accounts.
-    """
-
-    called: Sequence[Standing]
-    shown: Sequence[Standing]
-    idle: Sequence[OrganizationKey]
-    idle_standing: Callable[[OrganizationKey], Standing]
-    states: Mapping[State, int]
-    organizations: int
-    at: float
-
-    def __len__(self) -> int:
-        return len(self.shown) + len(self.idle)
-
-    def slice(self, start: int, count: int) -> list[Standing]:
-        """Return `count` of the organizations shown, from `start`."""
-        called = self.shown[start : start + count]
-        first = max(0, start - len(self.shown))
-        idle = self.idle[first : first + count - len(called)]
-        return [*called, *map(self.idle_standing, idle)]
-
-    def with_idle(self, most_idle: int) -> list[Standing]:
-        """Return all called organizations and up to `most_idle` idle ones."""
-        return [*self.called, *map(self.idle_standing, self.idle[:most_idle])]
-
-
-class RankingBuilder:
-    """Builds a ranking in portions, so that ten thousand organizations don't delay other work.
-
-    Args:
-        listed: The listed keys, in order.
-    """
-
-    def __init__(self, listed: Collection[OrganizationKey]) -> None:
-        self._listed = frozenset(listed)
-        self._called: list[Standing] = []
-        self._shown: list[Standing] = []
-        self._seen: set[OrganizationKey] = set()
-        self._idle: list[OrganizationKey] = []
-        self._states = dict.fromkeys(State, 0)
-        self._organizations = 0
-
-    def add_called(self, portion: Iterable[Ranked]) -> None:
-        """Add the next portion, worst first.
-
-        An organization that isn't listed, such as a data center's own account, is shown only if
-        something is wrong with it.
-        """
-        for (severity, *_), standing in portion:
-            self._called.append(standing)
-            self._seen.add(standing.key)
-            if severity < _SEVERITY[State.FINE] or standing.key in self._listed:
-                self._shown.append(standing)
-                self._states[_STATES[severity]] += 1
-                self._organizations += bool(standing.key.organization_id)
-
-    def add_listed(self, portion: Iterable[OrganizationKey]) -> None:
-        """Add the next listed keys, after all called organizations."""
-        self._idle += (key for key in portion if key not in self._seen)
-
-    def ranking(self, idle_standing: Callable[[OrganizationKey], Standing], at: float) -> Ranking:
-        """Return the ranking at that time."""
-        count = len(self._idle)
-        states = {**self._states, State.FINE: self._states[State.FINE] + count}
-        many = self._organizations + count
-        return Ranking(self._called, self._shown, self._idle, idle_standing, states, many, at)

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from bot.organizations.rules import DataCenterReport
-from bot.quotas.rules.forecast import Forecast, forecast
+from bot.quotas.rules.days import DAY_SECONDS, REPORTED_DAY_SECONDS, DayUse
 from bot.quotas.rules.plans import Limits, Plan, limits_of
 from bot.quotas.rules.quota import LimitKind
 from bot.quotas.rules.standing import Standing, State
@@ -15,6 +15,7 @@ HOURS_SHOWN = 24
 # Callers shown by name, most calls first; the rest are counted together.
 PEOPLE_SHOWN = 10
 ORGANIZATIONS_SHOWN = 15
+_ROUNDING = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,54 @@ class HourOfCalls:
     kind: str
     slack_user_id: str | None
     calls: int
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """The pace, and the time at which calls run out; `ends_at` is None if they last."""
+
+    calls_an_hour: int
+    ends_at: float | None
+
+
+def forecast(
+    day: DayUse,
+    calls_last_hour: int,
+    now: float,
+    hours: Sequence[HourOfCalls] = (),
+    others_used: int | None = None,
+) -> Forecast:
+    """Return when the day's calls run out at the pace of the last hour.
+
+    They last if that is later than the end of the day: the reported reset, or 25 hours from now.
+    `hours` are the calls of a day of any 25 hours, which leave it as they came. Other clients are
+    assumed to continue at the pace that made `others_used` of a reported day.
+    """
+    if day.used >= day.limit:
+        return Forecast(calls_last_hour, now)
+    if day.resets_at is None:
+        return Forecast(calls_last_hour, _end_of_any_day(day, calls_last_hour, now, hours))
+    elapsed = max(HOUR_SECONDS, now - (day.resets_at - REPORTED_DAY_SECONDS))
+    pace = calls_last_hour + (others_used or 0) * HOUR_SECONDS / elapsed
+    ends_at = now + (day.limit - day.used) * HOUR_SECONDS / pace if pace > 0 else float("inf")
+    return Forecast(calls_last_hour, ends_at if ends_at < day.resets_at else None)
+
+
+def _end_of_any_day(
+    day: DayUse, pace: int, now: float, hours: Sequence[HourOfCalls]
+) -> float | None:
+    """Go on minute by minute, as if the calls of an hour were spread evenly over it."""
+    left = float(day.limit - day.used)
+    for minute in range(int(DAY_SECONDS // 60) - 1):
+        begins_at = now + minute * 60
+        since = begins_at - DAY_SECONDS
+        leaving = sum(
+            hour.calls for hour in hours if hour.hour_at <= since < hour.hour_at + HOUR_SECONDS
+        )
+        left += (leaving - pace) / 60
+        if left < _ROUNDING:
+            return begins_at + 60
+    return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,71 +3,58 @@
 Each check transfers the whole listing of a data center, so large listings make checks rarer.
 """
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Collection
+from dataclasses import dataclass
 
 from bot.organizations.rules import OrganizationKey
 
 _DAY_SECONDS = 86_400.0
 _SHARE_OF_THE_DAY = 0.01
 LEAST_PAUSE_SECONDS = 5.0
+MOST_OVERDUE = 2.0
 # For all data centers together: less than a gigabyte a day, including listings for people.
 _MOST_BYTES_A_DAY = 800_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """An organization, the daily limit in force, and its last check (0 if never)."""
+    """An organization, its last check (0 if never), and the minimum time between two checks."""
 
     key: OrganizationKey
-    day_limit: int
     checked_at: float
+    every_seconds: float
 
     @property
-    def every_seconds(self) -> float:
-        """Return the minimum time between two checks."""
-        checks_a_day = self.day_limit * _SHARE_OF_THE_DAY
-        return _DAY_SECONDS / checks_a_day if checks_a_day > 0 else float("inf")
-
-    def postpone(self, until: float, now: float) -> "Watched":
-        """Return a copy whose next check is at `until`, or at its usual time if that is earlier."""
-        return replace(self, checked_at=min(now, until - self.every_seconds))
+    def due_at(self) -> float:
+        """Return the time of the next check."""
+        return self.checked_at + self.every_seconds
 
 
-def pauses(sizes: Mapping[str, int]) -> dict[str, float]:
-    """Return the minimum seconds between checks in each data center, given its listing's bytes.
+def seconds_between_checks(day_limit: int, bytes_a_round: int, data_centers: int) -> float:
+    """Return an organization's minimum time between two checks.
 
-    Each data center gets an equal part of the day's bytes, so a large one doesn't delay the others.
+    `bytes_a_round` is what checking every organization of its data center transfers. Each data
+    center gets an equal part of the day's bytes.
     """
-    bytes_a_second = _MOST_BYTES_A_DAY / _DAY_SECONDS / max(1, len(sizes))
-    return {center: size / bytes_a_second for center, size in sizes.items()}
+    checks_a_day = day_limit * _SHARE_OF_THE_DAY
+    if checks_a_day <= 0:
+        return float("inf")
+    rounds_a_day = _MOST_BYTES_A_DAY / data_centers / max(1, bytes_a_round)
+    return _DAY_SECONDS / min(checks_a_day, rounds_a_day)
 
 
-def next_check(
-    watched: Collection[Watched], pauses: Mapping[str, float], now: float
-) -> OrganizationKey | None:
+def next_check(watched: Collection[Watched], now: float) -> Watched | None:
     """Return the organization that is most overdue relative to its interval, if any is due."""
-    ready_at = _ready_at(watched, pauses)
-    due = [
-        organization
-        for organization in watched
-        if now - organization.checked_at >= organization.every_seconds
-        and now >= ready_at[organization.key.data_center]
-    ]
-    worst = max(
-        due,
-        key=lambda organization: (
-            (now - organization.checked_at) / organization.every_seconds,
-            organization.key,
-        ),
-        default=None,
-    )
-    return worst.key if worst else None
+
+    def urgency(each: Watched) -> tuple[float, float, OrganizationKey]:
+        # Limited, so that many new organizations with long intervals don't hold up the others.
+        overdue = min(MOST_OVERDUE, (now - each.checked_at) / each.every_seconds)
+        return overdue, -each.every_seconds, each.key
+
+    return max((each for each in watched if now >= each.due_at), key=urgency, default=None)
 
 
-def next_turn_at(
-    watched: Collection[Watched], pauses: Mapping[str, float], now: float
-) -> float | None:
+def next_turn_at(watched: Collection[Watched], now: float) -> float | None:
     """Return when to look for the next due check; None if there is nobody to check.
 
     Checks that are due together, as after a start, are spread at twice the usual pace and at least
@@ -76,20 +63,5 @@ def next_turn_at(
     checks_a_second = sum(1 / organization.every_seconds for organization in watched)
     if checks_a_second <= 0:
         return None
-    ready_at = _ready_at(watched, pauses)
-    due_at = min(
-        max(
-            organization.checked_at + organization.every_seconds,
-            ready_at[organization.key.data_center],
-        )
-        for organization in watched
-    )
+    due_at = min(organization.due_at for organization in watched)
     return max(due_at, now + max(0.5 / checks_a_second, LEAST_PAUSE_SECONDS))
-
-
-def _ready_at(watched: Collection[Watched], pauses: Mapping[str, float]) -> dict[str, float]:
-    last: dict[str, float] = {}
-    for organization in watched:
-        center = organization.key.data_center
-        last[center] = max(last.get(center, organization.checked_at), organization.checked_at)
-    return {center: at + pauses.get(center, 0.0) for center, at in last.items()}

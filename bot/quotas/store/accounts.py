@@ -1,8 +1,8 @@
 """An organization in the ledger of calls: its counts, day, plan, and blocks."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cache, lru_cache
+from functools import cache
 from typing import Any
 
 from sqlalchemy import (
@@ -30,8 +30,7 @@ from bot.quotas.rules.days import (
     day_began_at,
     day_use,
 )
-from bot.quotas.rules.lowered import Lowered
-from bot.quotas.rules.plans import Limits, Plan, Reserve, limits_of
+from bot.quotas.rules.plans import Limits, Lowered, Plan, Reserve, limits_of
 from bot.quotas.rules.quota import HeldCall, InUse, Terms
 from bot.store.engine import Transaction
 from bot.store.inserts import insert_into
@@ -39,8 +38,6 @@ from bot.store.tables import quota_calls as calls
 from bot.store.tables import quota_organizations as organizations
 from bot.store.types import EpochSeconds
 
-# Loading this many accounts blocks the event loop for less than ten milliseconds.
-PORTION = 64
 # `slot_free_at` of a call that was never sent, and so counts for no minute and no day.
 UNSENT = 0.0
 
@@ -123,33 +120,18 @@ async def load_or_add(tx: Transaction, key: OrganizationKey, terms: Terms) -> Ac
 
 async def load(tx: Transaction, key: OrganizationKey, terms: Terms) -> Account | None:
     """Return the organization, or None if it was never called."""
-    row = await load_row(tx, key, terms, by_key(tx.clock))
-    return None if row is None else account_of(row, terms)
-
-
-async def load_row(
-    tx: Transaction, key: OrganizationKey, terms: Terms, query: Select[Any], **parameters: object
-) -> Row[Any] | None:
-    """Return the row of the query, for `account_of`."""
     its = {"data_center": key.data_center, "organization_id": key.organization_id}
-    values = {**_now(tx, terms), **its, **parameters}
-    row: Row[Any] | None = (await tx.connection.execute(query, values)).first()
-    return row
+    row = (await tx.connection.execute(_by_key(tx.clock), {**_now(tx, terms), **its})).first()
+    return None if row is None else _account(row, terms)
 
 
-async def load_all(tx: Transaction, terms: Terms) -> AsyncIterator[list[Account]]:
-    """Yield every organization with something to report, in portions.
+async def load_all(tx: Transaction, terms: Terms) -> list[Account]:
+    """Return every organization with something to report.
 
     That is a plan of its own, a block, a reported day, or calls in the last 25 hours.
     """
-    after = 0
-    while True:
-        its = {**_now(tx, terms), "after": after}
-        rows = (await tx.connection.execute(_portion(tx.clock), its)).all()
-        yield [account_of(row, terms) for row in rows]
-        if len(rows) < PORTION:
-            return
-        after = rows[-1].id
+    rows = await tx.connection.execute(_all(tx.clock), _now(tx, terms))
+    return [_account(row, terms) for row in rows]
 
 
 def _now(tx: Transaction, terms: Terms) -> dict[str, float]:
@@ -194,8 +176,7 @@ def _held() -> Select[Any]:
 
 
 @cache
-def by_key(clock: ColumnElement[float]) -> Select[Any]:
-    """Return the query for the organization of a key, with its counts."""
+def _by_key(clock: ColumnElement[float]) -> Select[Any]:
     return _accounts(clock).where(
         organizations.c.data_center == bindparam("data_center"),
         organizations.c.organization_id == bindparam("organization_id"),
@@ -203,7 +184,7 @@ def by_key(clock: ColumnElement[float]) -> Select[Any]:
 
 
 @cache
-def _portion(clock: ColumnElement[float]) -> Select[Any]:
+def _all(clock: ColumnElement[float]) -> Select[Any]:
     since = clock - DAY_SECONDS - bindparam("hold_seconds", type_=EpochSeconds)
     recent = (
         select(literal(1))
@@ -218,8 +199,7 @@ def _portion(clock: ColumnElement[float]) -> Select[Any]:
         | organizations.c.reported_number.is_not(None)
         | recent
     )
-    portion = _accounts(clock).where(organizations.c.id > bindparam("after"), tells)
-    return portion.order_by(organizations.c.id).limit(PORTION)
+    return _accounts(clock).where(tells)
 
 
 @cache
@@ -267,8 +247,7 @@ def _in_row(counted: Select[Any]) -> Any:  # noqa: ANN401 - an expression
     return counted.correlate(organizations).scalar_subquery()
 
 
-def account_of(row: Row[Any], terms: Terms) -> Account:
-    """Build the account from a row."""
+def _account(row: Row[Any], terms: Terms) -> Account:
     key = OrganizationKey(row.data_center, row.organization_id)
     plan = Plan(row.plan) if row.plan else terms.plan_of(key)
     return Account(
@@ -278,7 +257,7 @@ def account_of(row: Row[Any], terms: Terms) -> Account:
         # Old calls are deleted, but their numbers still count.
         made=row.summed if row.newest is None else row.newest,
         made_before=row.summed if row.newest_before is None else row.newest_before,
-        in_use=_in_use(row.minute, row.concurrent, bool(row.is_stalled)),
+        in_use=InUse(row.minute, row.concurrent, bool(row.is_stalled)),
         plan=plan,
         lowered_day=row.lowered_day,
         lowered_concurrent=_lowered(
@@ -302,15 +281,8 @@ def day_limit_of(row: Row[Any], usual: Plan, now: float) -> int:
     return day_use(DayLedger(0, 0, _reported(row), row.lowered_day), limits_of(plan).day, now).limit
 
 
-# Ten thousand organizations share a few distinct values, which saves memory and garbage collection.
-NO_BLOCKS = Blocks()
-_in_use = lru_cache(10_000)(InUse)
-
-
 def blocks_of(row: Row[Any]) -> Blocks:
     """Return the blocks in a row of `quota_organizations`."""
-    if not row.blocks and not row.probing_until:
-        return NO_BLOCKS
     return Blocks(tuple(_block(stored) for stored in row.blocks), row.probing_until)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import Row, Select, func, select, update
 
 from bot.organizations.rules import OrganizationKey
-from bot.quotas.rules.incidents import Incident, IncidentDetail
+from bot.quotas.rules.blocks import Incident, IncidentDetail
 from bot.quotas.store.accounts import blocks_of
 from bot.store.engine import Transaction
 from bot.store.pruning import remove_some

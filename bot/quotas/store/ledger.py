@@ -22,8 +22,7 @@ from bot.errors import DatabaseUnavailable
 from bot.organizations.rules import OrganizationKey
 from bot.quotas.rules.blocks import Block, Blocks
 from bot.quotas.rules.days import ReportedDay, leaves_day_at
-from bot.quotas.rules.lowered import Lowered
-from bot.quotas.rules.plans import CallClass, Limits, Plan, limits_of
+from bot.quotas.rules.plans import CallClass, Limits, Lowered, Plan, limits_of
 from bot.quotas.rules.quota import (
     Blocked,
     Decision,

@@ -1,7 +1,6 @@
 """The use of each limit: now, by person, by kind, and by hour."""
 
 from collections import Counter
-from collections.abc import AsyncIterator
 from datetime import datetime
 from typing import Any
 
@@ -22,8 +21,7 @@ from bot.quotas.rules.days import day_began_at
 from bot.quotas.rules.quota import Terms
 from bot.quotas.rules.standing import Standing
 from bot.quotas.rules.use import HOUR_SECONDS, HourOfCalls
-from bot.quotas.rules.watching import Watched
-from bot.quotas.store.accounts import UNSENT, Account, day_limit_of, load_all
+from bot.quotas.store.accounts import UNSENT, Account, day_limit_of
 from bot.services.calls import caller_of, client_named
 from bot.store.engine import Transaction
 from bot.store.inserts import insert_into
@@ -35,8 +33,6 @@ from bot.store.types import EpochSeconds
 
 # Single calls are kept until their hour is older than this; then only the hour's sum is kept.
 KEEP_CALLS_SECONDS = 26 * HOUR_SECONDS
-# Loading this many blocks the event loop for less than ten milliseconds.
-WATCHED_PORTION = 200
 _HOUR_MICROSECONDS = HOUR_SECONDS * 1_000_000
 _SENT = calls.c.slot_free_at != literal(UNSENT, EpochSeconds)
 
@@ -55,28 +51,14 @@ def standing(account: Account) -> Standing:
     )
 
 
-async def standings(tx: Transaction, terms: Terms) -> AsyncIterator[list[Standing]]:
-    """Yield the standing of every organization with something to report, in portions."""
-    async for portion in load_all(tx, terms):
-        yield [standing(account) for account in portion]
-
-
-async def watched(tx: Transaction, terms: Terms) -> AsyncIterator[list[Watched]]:
-    """Yield every organization with the watcher's last turn and the daily limit in force."""
-    now, after = (await tx.now()).timestamp(), 0
-    while True:
-        query = select(organizations).where(organizations.c.id > after)
-        portion = query.order_by(organizations.c.id).limit(WATCHED_PORTION)
-        rows = (await tx.connection.execute(portion)).all()
-        yield [_watched(row, terms, now) for row in rows]
-        if len(rows) < WATCHED_PORTION:
-            return
-        after = rows[-1].id
-
-
-def _watched(row: Row[Any], terms: Terms, now: float) -> Watched:
-    key = OrganizationKey(row.data_center, row.organization_id)
-    return Watched(key, day_limit_of(row, terms.plan_of(key), now), row.watched_at)
+async def last_checks(tx: Transaction, terms: Terms) -> dict[OrganizationKey, tuple[int, float]]:
+    """Return each organization's daily limit in force, and the time of the watcher's last check."""
+    now = (await tx.now()).timestamp()
+    checks: dict[OrganizationKey, tuple[int, float]] = {}
+    for row in await tx.connection.execute(select(organizations)):
+        key = OrganizationKey(row.data_center, row.organization_id)
+        checks[key] = (day_limit_of(row, terms.plan_of(key), now), row.watched_at)
+    return checks
 
 
 async def hours_since(tx: Transaction, account: Account, since: float) -> list[HourOfCalls]:
