@@ -71,6 +71,8 @@ class Deliverer:
         self, session: aiohttp.ClientSession, signing_secret: str, by_socket: SendBySocket
     ) -> None:
         self.bot_url: str | None = None
+        # Tests raise it where the processor is shared with other programs.
+        self.ack_seconds: float = ACK_SECONDS
         self.signing_secret = signing_secret
         self._session = session
         self._by_socket = by_socket
@@ -101,7 +103,7 @@ class Deliverer:
         address = f"{str(self.bot_url).rstrip('/')}/slack/events"
         began = _now()
         try:
-            async with asyncio.timeout(ACK_SECONDS):
+            async with asyncio.timeout(self.ack_seconds):
                 async with self._session.post(address, data=body.encode(), headers=headers) as got:
                     status, text = got.status, await got.text()
         except TimeoutError:
@@ -120,7 +122,7 @@ class Deliverer:
     ) -> Delivery | None:
         """How the bot took it over Socket Mode; None when it has no connection open."""
         try:
-            async with asyncio.timeout(ACK_SECONDS):
+            async with asyncio.timeout(self.ack_seconds):
                 reply = await self._by_socket(kind, payload, fields)
         except TimeoutError:
             return Delivery(0, "", _now() - began, "operation_timeout")

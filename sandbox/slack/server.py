@@ -89,6 +89,10 @@ class RunningSlack:
     def bot_url(self, value: str | None) -> None:
         self._deliverer.bot_url = value
 
+    def wait_for_acknowledgements(self, seconds: float) -> None:
+        """Wait so long for the bot, and not Slack's three seconds."""
+        self._deliverer.ack_seconds = seconds
+
     @property
     def signing_secret(self) -> str:
         """What requests to the bot are signed with."""

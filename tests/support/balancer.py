@@ -7,7 +7,7 @@ from itertools import count
 import aiohttp
 from aiohttp import web
 
-PATIENCE_SECONDS = 3.5
+PATIENCE_SECONDS = 15.5
 
 
 class Balancer:

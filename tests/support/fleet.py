@@ -25,6 +25,8 @@ from tests.support.processes import BotProcess
 from tests.support.world import environment_for
 
 ANSWER_SECONDS = 25.0
+# Slack waits for three seconds, which a process on a busy machine can take to be let on.
+ACK_SECONDS = 15.0
 SLACKBOT = "USLACKBOT"
 WORKING = "Working on it"
 
@@ -154,6 +156,7 @@ async def running_fleet(
             **{name.upper(): value for name, value in settings.items()},
         }
         fleet = Fleet(slack, running, session, environment)
+        slack.wait_for_acknowledgements(ACK_SECONDS)
         async with running_balancer(fleet.alive) as balancer:
             slack.bot_url = balancer.url
             try:

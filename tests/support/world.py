@@ -17,6 +17,7 @@ from bot.ops.clock import Clock
 from bot.serve import Service
 from bot.settings import read_settings
 from bot.store.sqlite import is_sqlite
+from sandbox.patience import PATIENCE_SECONDS
 from sandbox.services.running import RunningServices, running_services
 from sandbox.services.state import ServicesState
 from sandbox.slack.messages import Message
@@ -83,6 +84,8 @@ async def running_world(
             **environment_for(slack, running, database_url),
             **{name.upper(): value for name, value in settings.items()},
         }
+        # Whoever measures an acknowledgement does so; the others wait for it on a busy machine.
+        slack.wait_for_acknowledgements(PATIENCE_SECONDS)
         if prepare is not None:
             await prepare(slack)
         async with gatehouse(read_settings(environment), clock=clock or steady) as bot:

@@ -59,6 +59,7 @@ async def suspended(notes: Notes) -> None:
         fleet.processes[0].freeze()
         hold.lift()
         began = seconds_now()
+        fleet.slack.wait_for_acknowledgements(3.0)
         answer = await fleet.ask(REQUESTER, "/testusers", "list welcome")
         assert "operation_timeout" in answer.all_text, answer.all_text
         notes.seen.append("Slack's own error: the bot does not answer")
