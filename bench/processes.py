@@ -19,7 +19,7 @@ import aiohttp
 
 from sandbox.ports import free_port
 
-READY_SECONDS = 30.0
+READY_SECONDS = 120.0
 STOP_SECONDS = 15.0
 # What a program needs of the environment that started it; its settings come from the caller.
 INHERITED = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "VIRTUAL_ENV")

@@ -62,20 +62,6 @@ async def test_completions_are_announced_when_they_open(person: Person) -> None:
     await expect(hint).to_have_count(0)
 
 
-async def test_enter_that_ends_a_composition_sends_nothing(person: Person) -> None:
-    await person.type("a word to answer")
-    await expect(person.newest).to_contain_text("a word to answer")
-    await person.newest.hover()
-    await person.newest.get_by_role("button", name="Reply in thread").click()
-    reply = person.page.get_by_role("textbox", name="Reply")
-    for place in (reply, person.composer):
-        await place.fill("nihon")
-        await place.dispatch_event("keydown", {"key": "Enter", "isComposing": True})
-        await expect(place).to_have_value("nihon")
-    await reply.press("Enter")
-    await expect(reply).to_have_value("")
-
-
 async def test_another_person_and_channel_are_chosen_by_keyboard_alone(person: Person) -> None:
     keyboard = person.page.keyboard
     await person.page.get_by_label("Acting as").focus()

@@ -58,16 +58,3 @@ async def test_a_broken_data_center_is_named_and_its_last_listing_shown(person: 
     await expect(person.newest.get_by_role("table")).to_contain_text("Southern Cross")
     await panel.get_by_label("com.au").select_option("works")
     await expect(panel.get_by_label("com.au")).not_to_have_class("troubled")
-
-
-async def test_a_card_that_slack_refuses_for_a_while_arrives(
-    person: Person, sandbox: Sandbox
-) -> None:
-    panel = await person.services()
-    await panel.get_by_label("When Gatehouse posts next").select_option("429, try again in 2 s")
-    await panel.get_by_role("button", name="Set").click()
-    await person.type("/testusers add survey patient@example.com")
-    await person.go_to("#approvals")
-    await expect(person.log).to_contain_text("patient@example.com")
-    posts = sandbox.slack.workspace.calls_of("chat.postMessage")
-    assert [one.status for one in posts[-2:]] == [429, 200]

@@ -38,19 +38,3 @@ async def test_direct_script_is_blocked_and_alert_names_another_client(
     await person.type(f"/ratelimits check {await organization_of(way)}")
     alert = person.log.get_by_role("article").filter(has_text="is blocked")
     await expect(alert.first).to_contain_text("another client")
-
-
-async def test_script_through_the_gateway_is_never_refused(
-    person: Person, sandbox: Sandbox
-) -> None:
-    panel = await person.services()
-    way = panel.get_by_role("group", name="Run through the gateway")
-    await expect(way.get_by_label("Organization").locator("option").first).to_be_attached()
-    await way.get_by_role("button", name="Run through the gateway").click()
-    await expect(got(way, "Passed")).to_have_text(re.compile(r"^[1-9]\d+$"))
-    await way.get_by_role("button", name="Stop").click()
-    await expect(got(way, "Refused by the service")).to_have_text("0")
-    await expect(got(way, "Declined by Gatehouse")).to_have_text("0")
-    await person.type(f"/ratelimits {await organization_of(way)}")
-    await expect(person.newest).to_contain_text("script")
-    assert await violations(person) == []

@@ -9,11 +9,7 @@ from tests.browser.looking import violations
 from tests.browser.person import Person, person_at
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
-SCREENS = [
-    (scheme, {"width": width, "height": 800})
-    for scheme in ("light", "dark")
-    for width in (375, 1280)
-]
+SCREENS = [("light", {"width": 375, "height": 800}), ("dark", {"width": 1280, "height": 800})]
 
 
 def home_of(person: Person) -> Locator:
@@ -79,13 +75,6 @@ async def test_cancel_on_home_asks_first(person: Person, sandbox: Sandbox) -> No
     await expect(home_of(person)).to_contain_text("Cancelled")
 
 
-async def test_home_without_a_role_says_who_helps(person: Person) -> None:
-    await person.act_as("Nora")
-    await person.page.get_by_role("link", name="Home").click()
-    await expect(home_of(person)).to_contain_text("Adam Admin")
-    await expect(home_of(person).get_by_role("button")).to_have_count(0)
-
-
 async def test_global_shortcut_opens_the_form_by_keyboard(person: Person, sandbox: Sandbox) -> None:
     await person.page.get_by_role("button", name="Shortcuts").focus()
     await person.page.keyboard.press("ArrowDown")
@@ -114,13 +103,3 @@ async def test_message_shortcut_fills_the_form_in(person: Person, sandbox: Sandb
     await form.get_by_role("button", name="Dismiss").click()
     await expect(form).to_have_count(0)
     assert "lin@example.com" not in sandbox.services.state.flows[SURVEY_FLOW].identities
-
-
-async def test_direct_message_is_answered_as_a_command(person: Person) -> None:
-    await person.go_to("Gatehouse")
-    await person.type("testusers list welcome")
-    await expect(person.newest).to_contain_text("welcome has")
-    await expect(person.newest).not_to_contain_text("Only visible to you")
-    await person.type("good morning")
-    await expect(person.newest).to_contain_text("write help for everything")
-    assert await violations(person) == []

@@ -116,16 +116,6 @@ def chart(kind: str) -> dict[str, Any]:
     }
 
 
-async def test_words_of_a_chart_can_be_read_on_a_phone(person: Person, sandbox: Sandbox) -> None:
-    await person.go_to("#alerts")
-    await person.page.set_viewport_size({"width": 375, "height": 780})
-    message = {"channel": "C0ALERTS", "text": "x", "blocks": [chart("bar")]}
-    post_message(sandbox.slack.workspace, message)
-    drawn = person.newest.get_by_role("img")
-    await expect(drawn.locator(".tick").last).to_have_text("p2")
-    assert await drawn.evaluate("drawn => drawn.getScreenCTM().a") > 0.85
-
-
 async def test_every_block_of_a_message_is_drawn(person: Person, sandbox: Sandbox) -> None:
     rows = [
         [{"type": "raw_text", "text": f"r{row}c{column}"} for column in "ab"] for row in range(8)

@@ -17,15 +17,6 @@ async def test_organizations_are_listed_to_one_person_alone(person: Person) -> N
     await expect(person.log).not_to_contain_text("Currency")
 
 
-async def test_a_page_of_the_list_is_turned_in_place(person: Person) -> None:
-    await person.act_as("Abel")
-    await person.type("/orgs")
-    await expect(person.newest).to_contain_text("Page 1 of 2")
-    await person.button("Next").click()
-    await expect(person.newest).to_contain_text("Page 2 of 2")
-    await expect(person.log).not_to_contain_text("Page 1 of 2")
-
-
 async def test_commands_are_completed_with_their_hints(person: Person) -> None:
     await person.composer.fill("/te")
     offered = person.page.get_by_role("listbox", name="Commands").get_by_role("option")
@@ -36,13 +27,6 @@ async def test_commands_are_completed_with_their_hints(person: Person) -> None:
     await person.composer.press("ArrowDown")
     await person.composer.press("Enter")
     await expect(person.composer).to_have_value("/testusers list ")
-
-
-async def test_what_was_sent_last_is_called_back_with_the_arrow(person: Person) -> None:
-    await person.type("/gatehouse whoami")
-    await expect(person.newest).to_contain_text("You are")
-    await person.composer.press("ArrowUp")
-    await expect(person.composer).to_have_value("/gatehouse whoami")
 
 
 async def test_what_people_say_is_unread_until_one_looks(
@@ -100,23 +84,6 @@ async def test_a_small_screen_has_everything(browser: Browser, sandbox: Sandbox)
         assert wide <= size["width"]
 
 
-@pytest.mark.parametrize("width", [360, 700, 900, 1300])
-async def test_the_page_fills_the_screen(browser: Browser, sandbox: Sandbox, width: int) -> None:
-    size = {"width": width, "height": 700}
-    async with person_at(browser, sandbox.url, viewport=size) as someone:
-        box = await someone.composer.bounding_box()
-        assert box
-        assert 640 < box["y"] + box["height"] <= 700
-
-
-async def test_dark_and_light_can_be_chosen(person: Person) -> None:
-    ground = "getComputedStyle(document.body).backgroundColor"
-    light = await person.page.evaluate(ground)
-    await person.page.get_by_role("button", name="Dark mode").click()
-    dark = await person.page.evaluate(ground)
-    assert (light, dark) == ("rgb(255, 255, 255)", "rgb(25, 27, 33)")
-
-
 async def test_a_bot_that_stops_is_shown_and_can_be_started_again(
     person: Person, sandbox: Sandbox
 ) -> None:
@@ -128,52 +95,3 @@ async def test_a_bot_that_stops_is_shown_and_can_be_started_again(
     await expect(trouble).to_have_count(0)
     await person.type("/gatehouse whoami")
     await expect(person.newest).to_contain_text("operator")
-
-
-async def test_a_long_answer_is_shown_from_its_beginning(person: Person) -> None:
-    await person.page.set_viewport_size({"width": 1280, "height": 500})
-    await person.type("/orgs")
-    await expect(person.newest).to_contain_text("Page 1 of 2")
-    await expect(person.newest.get_by_text("19 organizations")).to_be_in_viewport()
-    await person.button("Next").click()
-    await expect(person.newest).to_contain_text("Page 2 of 2")
-    await expect(person.button("Previous")).to_be_in_viewport()
-
-
-async def test_the_end_stays_in_sight_when_the_panel_opens(person: Person) -> None:
-    for number in range(12):
-        await person.type(f"line {number} " + "and some more words " * 12)
-        await expect(person.log).to_contain_text(f"line {number} ")
-    await person.services()
-    await expect(person.newest).to_be_in_viewport(ratio=1)
-
-
-async def test_draft_outlives_a_reload(person: Person) -> None:
-    await person.composer.fill("half a sentence")
-    await person.page.reload()
-    await expect(person.composer).to_have_value("half a sentence")
-
-
-async def test_replies_in_threads_and_private_answers_are_not_unread(
-    browser: Browser, sandbox: Sandbox
-) -> None:
-    said = sandbox.slack.say("U0ADMIN", "C0ALERTS", "the only one")
-    sandbox.slack.say("U0ADMIN", "C0ALERTS", "a reply", said.ts)
-    await sandbox.slack.command("U0VIEWER", "C0ALERTS", "/gatehouse", "whoami")
-    await sandbox.slack.until(lambda: sandbox.slack.workspace.ephemerals("U0VIEWER"))
-    seen = [m for m in sandbox.slack.workspace.messages("C0ALERTS") if m.user != "U0VIEWER"]
-    async with person_at(browser, sandbox.url) as someone:
-        await someone.act_as("Vera")
-        alerts = someone.page.get_by_role("link", name="#alerts")
-        await expect(alerts).to_have_accessible_description(f"{len(seen)} unread")
-
-
-async def test_panel_over_the_chat_closes_by_a_click_beside_it(
-    browser: Browser, sandbox: Sandbox
-) -> None:
-    size = {"width": 768, "height": 800}
-    async with person_at(browser, sandbox.url, viewport=size) as someone:
-        panel = await someone.services()
-        await expect(panel).to_be_visible()
-        await someone.page.mouse.click(40, 400)
-        await expect(panel).to_have_count(0)

@@ -77,7 +77,7 @@ def lock_of_test_tools(path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("python", PYTHONS)
+@pytest.mark.parametrize("python", [PYTHONS[0], PYTHONS[-1]])
 def test_lock_has_wheels_for_every_platform(tmp_path, python):
     for platform in PLATFORMS:
         assert "+ aiohttp==" in install(
@@ -85,28 +85,22 @@ def test_lock_has_wheels_for_every_platform(tmp_path, python):
         )
 
 
-@pytest.mark.parametrize("python", PYTHONS)
-def test_lock_installs_on_alpine(tmp_path, python):
-    install(tmp_path, python, "--python-platform", "x86_64-unknown-linux-musl")
-    tag = f"cpython-{python.replace('.', '')}-x86_64-linux-musl"
-    assert list(tmp_path.glob(f"aiohttp/*{tag}.so"))
+def test_lock_installs_on_alpine(tmp_path):
+    install(tmp_path, "3.12", "--python-platform", "x86_64-unknown-linux-musl")
+    assert list(tmp_path.glob("aiohttp/*cpython-312-x86_64-linux-musl.so"))
 
 
-@pytest.mark.parametrize("python", INTERPRETERS)
-def test_program_is_imported_by_each_python(tmp_path, python):
-    install(tmp_path, python)
-    done = run_by(INTERPRETERS[python], tmp_path, "-W", "error", "-c", ARE_THERE)
-    assert done.stdout == "all of it\n", done.stderr
-
-
-@pytest.mark.parametrize("python", list(INTERPRETERS)[-1:])
-def test_fast_tests_pass_on_the_newest_python(tmp_path, python):
+@pytest.mark.skipif(len(INTERPRETERS) == 0, reason="needs another Python")
+def test_program_and_fast_tests_run_on_the_newest_python(tmp_path):
     """`make check` runs them on the oldest."""
+    python, interpreter = list(INTERPRETERS.items())[-1]
     packages = tmp_path / "packages"
     install(packages, python)
+    done = run_by(interpreter, packages, "-W", "error", "-c", ARE_THERE)
+    assert done.stdout == "all of it\n", done.stderr
     install(packages, python, lock=lock_of_test_tools(tmp_path / "tools.txt"))
     tests = ("-m", "pytest", "-q", "-p", "no:cacheprovider", *FAST)
-    done = run_by(INTERPRETERS[python], packages, *tests)
+    done = run_by(interpreter, packages, *tests)
     assert done.returncode == 0, done.stdout[-4000:]
     assert " passed" in done.stdout
 

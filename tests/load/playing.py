@@ -13,7 +13,6 @@ from bench.wire import Connection, command_fields, signed
 
 # More than are ever busy while acknowledgements take less than a third of a second.
 CONNECTIONS = 64
-SLACK_WAITS_SECONDS = 3.0
 
 
 @dataclass(frozen=True)
@@ -66,12 +65,16 @@ class Played:
 
 @dataclass(frozen=True)
 class Player:
-    """Sends signed commands to one bot; `people` type in turn, `reply_to` gets the answers."""
+    """Sends signed commands to one bot; `people` type in turn, `reply_to` gets the answers.
+
+    It waits for an acknowledgement as long as Slack does.
+    """
 
     around: Surroundings
     server: Server
     people: int
     reply_to: str
+    waits_seconds: float = 3.0
 
     def request(self, one: Command, number: int) -> bytes:
         """Return the whole request of the next person."""
@@ -109,7 +112,7 @@ class Player:
     ) -> None:
         connection = await free.get()
         try:
-            async with asyncio.timeout(SLACK_WAITS_SECONDS):
+            async with asyncio.timeout(self.waits_seconds):
                 status, _ = await connection.send(request)
         except (TimeoutError, OSError, asyncio.IncompleteReadError) as error:
             played.others[type(error).__name__] += 1

@@ -5,7 +5,7 @@ import asyncio
 import aiohttp
 import pytest
 
-from sandbox.greedy import CLIENT, TOKEN
+from sandbox.greedy import CLIENT
 from sandbox.launch import running_sandbox
 from sandbox.patience import PATIENCE_SECONDS
 
@@ -52,16 +52,3 @@ async def test_wrong_order_is_answered_with_a_sentence():
             async with session.post("/page/greedy", json=order) as answer:
                 assert answer.status == 400
                 assert (await answer.json())["error"]
-
-
-async def test_gateway_of_the_sandbox_takes_the_demo_token():
-    async with running_sandbox() as sandbox:
-        await asyncio.wait_for(sandbox.bot.start(), READY_SECONDS)
-        # Any that is free, as the page's is.
-        port = sandbox.bot._settings["GATEWAY_PORT"]
-        url = f"http://127.0.0.1:{port}/eu/organizations"
-        async with (
-            aiohttp.ClientSession() as session,
-            session.get(url, headers={"Authorization": f"Bearer {TOKEN}"}) as answer,
-        ):
-            assert (answer.status, (await answer.json())["code"]) == (200, 0)
