@@ -23,7 +23,7 @@ WELCOME = "FW00000000000000000000000000000001"
 OTTO, ADA = "U0OPERATOR", "U0APPROVER"
 MOST_STEPS = 200
 NAME = re.compile(r"\d+ \d+")
-WORLDS = 4  # beside each other, as most of the time is waiting for leases to lapse
+WORLDS = 8  # beside each other, as most of the time is waiting for leases to lapse
 
 
 @dataclass

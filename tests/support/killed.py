@@ -9,19 +9,21 @@ import itertools
 import os
 import signal
 import sys
+from datetime import timedelta
 
 from bot.__main__ import main
 from bot.serve import serve
 from bot.store import job_loop
 from bot.store import jobs as job_store
 from bot.testusers.interactions import StoredInteraction, StoredInteractions
+from bot.testusers.rules import applying
 from tests.support.launch import Steps, count_calls, count_commits
 
 __all__ = ["serve"]  # imported before the fork, so that a restart takes a moment only
 
 
 def patch(steps: Steps) -> None:
-    """Count from the first click on, and make leases short."""
+    """Count from the first click on, and make leases and doubt short."""
     store = StoredInteractions.store
 
     async def arming_store(self: StoredInteractions, click: StoredInteraction) -> None:
@@ -33,6 +35,8 @@ def patch(steps: Steps) -> None:
     count_calls(steps)
     # A run that is starved for longer than its lease is begun anew, and may never come to its end.
     job_store.LEASE_SECONDS, job_loop.RENEW_SECONDS, job_loop.POLL_SECONDS = 2.0, 0.3, 0.1
+    # A death right before a POST leaves the flow in doubt.
+    applying.IN_DOUBT = timedelta(seconds=4)
 
 
 def run(first: int, every: int) -> None:
