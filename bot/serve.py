@@ -4,11 +4,12 @@ import asyncio
 import contextlib
 import os
 import signal
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator
 from typing import TYPE_CHECKING, Literal
 
 import structlog
 from aiohttp import web
+from cachetools import TTLCache
 
 from bot import __version__
 from bot.app import Gatehouse, gatehouse
@@ -30,9 +31,9 @@ from bot.errors import (
 from bot.ops.redaction import Redactor
 from bot.services.proxies import proxy_for
 from bot.settings import AUDIT_KEY_UNUSED, Settings, revealed
+from bot.single_flight import SingleFlight
 from bot.slack.server import SlackEndpoint, make_server
 from bot.store import jobs
-from bot.store.batches import Batches
 from bot.store.causes import WRONG_ENCODING, cause_of, technical_cause
 from bot.store.migrations import migrate, notice_newer
 from bot.store.sqlite import ProcessLock
@@ -54,7 +55,7 @@ COUNT_SECONDS = 1.5
 # The least time between two checks of the database, shared by all callers: a check takes the
 # writers' lock, and anyone who reaches the port may ask without end.
 READY_SECONDS = 0.1
-MOST_ASKING = 1_000_000
+WRITABLE = "writable"
 # Slack's host for sockets; for NO_PROXY.
 SOCKET_HOST = "wss-primary.slack.com"
 # The start waits this long for Slack's data about the channels.
@@ -79,9 +80,7 @@ class Service:
         self._files = files
         self._migrated = asyncio.Event()
         self._is_slack_tried = False
-        self._looks: Batches[None, str | None] = Batches(
-            self._look, every=READY_SECONDS, most=MOST_ASKING
-        )
+        self._pings: SingleFlight[str, str] = SingleFlight(TTLCache(1, READY_SECONDS))
         self._socket: AsyncSocketModeHandler | None = None
         self._counting: asyncio.Task[None] | None = None
         self.addresses: list[str] = []
@@ -91,15 +90,14 @@ class Service:
 
         Queries the database; the others are as last seen.
         """
-        lacking = await self._looks.do(None) if self._migrated.is_set() else "database"
-        if lacking is not None:
+        if not self._migrated.is_set():
+            return "database"
+        lacking = await self._pings.get("", self._ping)
+        if lacking != WRITABLE:
             return lacking
         return self._bot.health.missing() if self._is_slack_tried else "slack"
 
-    async def _look(self, asking: Sequence[None]) -> Sequence[str | None]:
-        return [await self._ping()] * len(asking)
-
-    async def _ping(self) -> str | None:
+    async def _ping(self, _: str) -> str:
         database = self._bot.database
         try:
             async with asyncio.timeout(PING_SECONDS):
@@ -108,7 +106,7 @@ class Service:
                 await database.ping_writing()
         except (DatabaseUnavailable, TimeoutError):
             return "database"
-        return None
+        return WRITABLE
 
     async def run(self, stopping: asyncio.Event) -> None:
         """Serve until `stopping` is set, then finish work in progress.

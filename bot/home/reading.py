@@ -79,20 +79,12 @@ class HomeReading:
             view = await home_views.load(tx, slack_user_id)
             pending = await requests.pending(tx, limit=PENDING_READ)
             blocked = await incidents.all_open(tx)
-            own = await requests.of_requesters(
-                tx, [slack_user_id], decided_since=now - DECIDED_FOR, limit=OWN_SHOWN
+            own = await requests.of_requester(
+                tx, slack_user_id, decided_since=now - DECIDED_FOR, limit=OWN_SHOWN
             )
-            timed = await grants.ending_of_requesters(tx, [slack_user_id], limit=TIMED_READ)
+            timed = await grants.of_requester(tx, slack_user_id, limit=TIMED_READ, only_timed=True)
         blocks = [_open_block(incident, names.name_of(incident.key)) for incident in blocked]
-        return Stored(
-            now,
-            view,
-            pending,
-            blocks,
-            closest,
-            own.get(slack_user_id, ()),
-            timed.get(slack_user_id, ()),
-        )
+        return Stored(now, view, pending, blocks, closest, own, timed)
 
     async def _find_closest(self, _: str) -> Sequence[OrganizationUse]:
         names = await self._directory.known()

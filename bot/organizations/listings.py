@@ -12,7 +12,7 @@ from sqlalchemy import Select, Text, cast, select, update
 
 from bot.organizations.rules import Listing, Organization
 from bot.store.engine import Transaction
-from bot.store.inserts import insert_into
+from bot.store.statements import upsert
 from bot.store.tables import listings
 from bot.store.types import JsonText
 
@@ -53,19 +53,13 @@ async def confirm(tx: Transaction, data_center: str, digest: str) -> bool:
 
 async def save(tx: Transaction, data_center: str, new: Written) -> None:
     """Store the organizations as the data center's last good listing, dated now."""
-    insert = insert_into(listings, is_postgres=tx.is_postgres)
     values = {
+        "data_center": data_center,
         "fetched_at": await tx.now(),
         "digest": new.digest,
         "organizations": new.organizations,
     }
-    statement = insert.values(data_center=data_center, **values)
-    await tx.connection.execute(
-        statement.on_conflict_do_update(
-            index_elements=[listings.c.data_center],
-            set_={name: statement.excluded[name] for name in values},
-        )
-    )
+    await upsert(tx, listings, values)
 
 
 async def load(tx: Transaction, data_center: str) -> Listing | None:

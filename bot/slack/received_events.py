@@ -5,8 +5,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import update
 
 from bot.store.engine import Transaction
-from bot.store.inserts import insert_into
-from bot.store.pruning import remove_some
+from bot.store.statements import insert_into, remove_some
 from bot.store.tables import received_events
 
 # A process that hasn't answered an event by then is assumed dead.

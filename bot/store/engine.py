@@ -239,18 +239,6 @@ class Database:
         async with self.read_only() as tx:
             return await tx.now()
 
-    async def ping(self) -> None:
-        """Check that the database answers and isn't read-only.
-
-        Raises:
-            DatabaseUnavailable: It doesn't answer, or is read-only.
-        """
-        async with self.read_only() as tx:
-            if not tx.is_postgres:
-                await tx.connection.execute(text("SELECT 1"))
-            elif await tx.connection.scalar(text("SHOW transaction_read_only")) == "on":
-                raise DatabaseUnavailable from psycopg.errors.ReadOnlySqlTransaction()
-
     async def try_writing(self) -> None:
         """Check that the database accepts writes; it changes nothing.
 

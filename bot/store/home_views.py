@@ -8,9 +8,8 @@ from sqlalchemy import null, select, update
 from bot.home.rules import BETWEEN, OPEN_FOR
 from bot.store import jobs
 from bot.store.engine import Transaction
-from bot.store.inserts import insert_into
 from bot.store.jobs import Job
-from bot.store.pruning import remove_some
+from bot.store.statements import insert_into, remove_some
 from bot.store.tables import home_views
 
 PUBLISH, SPREAD = "home", "homes"

@@ -27,7 +27,7 @@ from sqlalchemy.sql.dml import ReturningUpdate
 
 from bot.checks.rules.status import JobCount
 from bot.store.engine import Transaction
-from bot.store.inserts import insert_into
+from bot.store.statements import insert_into
 from bot.store.tables import jobs
 
 if TYPE_CHECKING:

@@ -22,8 +22,7 @@ from sqlalchemy import (
 
 from bot.store import home_views, jobs
 from bot.store.engine import Transaction
-from bot.store.inserts import insert_into
-from bot.store.pruning import remove_some
+from bot.store.statements import insert_into, remove_some, upsert
 from bot.store.tables import cards, incidents, outbox_messages, requests
 
 SEND = "send"
@@ -242,11 +241,7 @@ async def copies(tx: Transaction, key: str) -> list[str]:
 
 async def remember_card(tx: Transaction, card: SentCard) -> None:
     """Store the card's place and contents."""
-    insert = insert_into(cards, is_postgres=tx.is_postgres).values(**vars(card))
-    values = _of_card(card)
-    await tx.connection.execute(
-        insert.on_conflict_do_update(index_elements=[cards.c.key], set_=values)
-    )
+    await upsert(tx, cards, vars(card))
 
 
 async def replace_card(tx: Transaction, card: SentCard, read: SentCard | None) -> bool:
@@ -259,14 +254,8 @@ async def replace_card(tx: Transaction, card: SentCard, read: SentCard | None) -
         noted = await tx.connection.execute(insert.on_conflict_do_nothing())
     else:
         is_as_read = and_(*(cards.c[name] == value for name, value in vars(read).items()))
-        noted = await tx.connection.execute(
-            update(cards).where(is_as_read).values(**_of_card(card))
-        )
+        noted = await tx.connection.execute(update(cards).where(is_as_read).values(vars(card)))
     return noted.rowcount > 0
-
-
-def _of_card(card: SentCard) -> dict[str, Any]:
-    return {name: value for name, value in vars(card).items() if name != "key"}
 
 
 async def doubt_card(tx: Transaction, message: OutboxMessage) -> None:

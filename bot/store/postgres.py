@@ -2,17 +2,13 @@
 
 import asyncio
 import os
-import select
 import ssl
-import time
 from typing import Any, TypeVar
 
 import psycopg
 from psycopg import waiting
 from psycopg.abc import PQGen
 from psycopg.types.json import set_json_dumps
-from sqlalchemy import event
-from sqlalchemy.exc import InvalidatePoolError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
 from bot.store.database_url import TRUSTED_BY_THE_SYSTEM, connection_parameters
@@ -20,8 +16,6 @@ from bot.store.types import json_text
 
 CONNECT_SECONDS = 5
 STATEMENT_SECONDS = 10
-# Recently used connections are reused without a ping.
-PING_AFTER_SECONDS = 1.0
 # Timeouts that the server enforces, so that a suspended or vanished process holds up others no
 # longer than this.
 SERVER_LIMITS = {
@@ -100,9 +94,9 @@ class PostgresEngine:
             pool_size=pool_size,
             max_overflow=0,
             pool_timeout=CONNECT_SECONDS,
+            pool_pre_ping=True,
             pool_use_lifo=True,
         )
-        _replace_dead_connections(self.engine)
 
     async def _open(self) -> Connection:
         connection = await Connection.connect(
@@ -139,38 +133,3 @@ def _name_trusted_certificates() -> None:
     for name, path in (("SSL_CERT_FILE", paths.cafile), ("SSL_CERT_DIR", paths.capath)):
         if path:
             os.environ.setdefault(name, path)
-
-
-def _replace_dead_connections(engine: AsyncEngine) -> None:
-    """Let the pool replace a dead connection before it is used.
-
-    A dead connection shows without a ping: it has unread data, and the server sends nothing
-    unasked on an idle connection.
-    """
-    dialect: Any = engine.dialect
-
-    def on_checkin(_connection: object, record: Any) -> None:  # noqa: ANN401 - the pool's
-        record.info["used_at"] = time.monotonic()
-
-    def on_checkout(connection: Any, record: Any, _fairy: object) -> None:  # noqa: ANN401
-        used_at = record.info.get("used_at")
-        if used_at is None:
-            return
-        driver = connection.driver_connection
-        if driver.closed or _has_something_unread(driver):
-            raise InvalidatePoolError
-        if time.monotonic() - used_at < PING_AFTER_SECONDS:
-            return
-        try:
-            dialect.do_ping(connection)
-        except dialect.dbapi.Error as error:
-            raise InvalidatePoolError from error
-
-    event.listen(engine.sync_engine, "checkin", on_checkin)
-    event.listen(engine.sync_engine, "checkout", on_checkout)
-
-
-def _has_something_unread(connection: Connection) -> bool:
-    poll = select.poll()
-    poll.register(connection.fileno(), select.POLLIN)
-    return bool(poll.poll(0))

@@ -22,7 +22,6 @@ from bot.services.errors import (
 from bot.store.engine import Transaction
 from bot.store.job_loop import Again, Lease
 from bot.store.jobs import Job
-from bot.store.pause import pause_seconds
 from bot.testusers import refusals
 from bot.testusers.finishing import ChangeSet
 from bot.testusers.rules import tries
@@ -35,6 +34,7 @@ from bot.testusers.store import flows, grants, requests
 log = structlog.get_logger(__name__)
 
 LOOK_SECONDS = 5.0
+FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS, DOUBLINGS = 10.0, 600.0, 6
 # A person who is missing from the list is looked for a second time after this.
 GONE_SECONDS = 60.0
 # What is due by itself counts as failed once more than it has: so ends, looks and further tries
@@ -179,7 +179,11 @@ class Applying:
             waiting = await Waiting.load(tx, job.subject)
             next_end = await grants.next_end(tx, job.subject)
         at, post = waiting.at, waiting.post
-        pause = at + timedelta(seconds=pause_seconds(failures) if failures else LOOK_SECONDS)
+        seconds = LOOK_SECONDS
+        if failures:
+            doubled = FIRST_PAUSE_SECONDS * 2 ** min(failures - 1, DOUBLINGS)
+            seconds = min(doubled, LONGEST_PAUSE_SECONDS)
+        pause = at + timedelta(seconds=seconds)
         retries = [request.progress.retry_at for request in waiting.requests]
         times = [retry_at for retry_at in retries if retry_at is not None and retry_at > at]
         if post is not None and post.is_in_the_air(at):

@@ -129,7 +129,7 @@ async def test_restore_is_refused_while_a_process_uses_the_database(database_url
     await back_up(database_url, tmp_path / "saved")
     lock, database = ProcessLock(database_url), Database(database_url, SystemClock())
     lock.acquire()
-    await database.ping()
+    await database.now()
     assert await restore(database_url, tmp_path / "saved") == 2
     assert "Stop" in capsys.readouterr().out
     await database.close()

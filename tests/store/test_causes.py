@@ -85,7 +85,7 @@ async def test_server_of_another_kind_is_named(answer: bytes) -> None:
         port = server.sockets[0].getsockname()[1]
         database = Database(f"postgresql://postgres@127.0.0.1:{port}/x", SystemClock())
         with pytest.raises(DatabaseUnavailable) as raised:
-            await database.ping()
+            await database.now()
         await database.close()
     assert cause_of(raised.value).code == "database_not_postgresql"
 

@@ -46,7 +46,7 @@ async def test_many_readers_share_few_connections_to_sqlite(tmp_path):
     database = Database(f"sqlite:///{tmp_path / 'shared.db'}", SystemClock())
     opened = []
     event.listen(database.engine.sync_engine, "connect", lambda *_: opened.append(1))
-    await asyncio.gather(*(database.ping() for _ in range(50)))
+    await asyncio.gather(*(database.now() for _ in range(50)))
     assert len(opened) <= CONNECTIONS
     await database.close()
 
@@ -54,7 +54,7 @@ async def test_many_readers_share_few_connections_to_sqlite(tmp_path):
 async def test_an_unreachable_server_is_one_error(clock):
     database = Database("postgresql://postgres@127.0.0.1:1/none", clock)
     with pytest.raises(DatabaseUnavailable):
-        await database.ping()
+        await database.now()
     await database.close()
 
 
@@ -68,7 +68,7 @@ async def test_cause_of_a_failure_is_logged_once_a_minute(clock, capsys):
     database = Database("postgresql://postgres@127.0.0.1:1/none", clock)
     for _ in range(3):
         with pytest.raises(DatabaseUnavailable):
-            await database.ping()
+            await database.now()
     await database.close()
     assert capsys.readouterr().out.count("database.failed") == 1
 
@@ -143,7 +143,7 @@ async def test_writing_is_impossible_while_somebody_holds_the_audit(postgres_url
     holder, other = Database(postgres_url, clock), Database(postgres_url, clock)
     async with holder.transaction() as tx:
         await tx.connection.execute(text("SELECT 1 FROM audit_head FOR UPDATE"))
-        await other.ping()
+        await other.now()
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.5):
                 await other.ping_writing()
@@ -276,6 +276,6 @@ async def test_a_file_that_cannot_be_opened_leaves_no_thread_behind(tmp_path, cl
     for _ in range(20):
         database = Database(f"sqlite:///{tmp_path}/no/such/folder/x.db", clock)
         with pytest.raises(DatabaseUnavailable):
-            await database.ping()
+            await database.now()
         assert threads_of_the_driver() <= before
         await database.close()

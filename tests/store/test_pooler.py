@@ -117,7 +117,7 @@ async def test_statement_pooling_is_named(postgres_url) -> None:
 
 async def test_a_direct_server_is_not_taken_for_a_pooler(postgres_url) -> None:
     database = Database(postgres_url, SystemClock())
-    await database.ping()
+    await database.now()
     assert not database.is_pooled
     async with database.read_only() as tx:
         await tx.connection.execute(text("SELECT 1"))
@@ -128,7 +128,7 @@ async def test_a_direct_server_is_not_taken_for_a_pooler(postgres_url) -> None:
 
 async def test_pool_is_as_large_as_the_setting_says(postgres_url) -> None:
     database = Database(postgres_url, SystemClock(), pool_size=2)
-    await asyncio.gather(*(database.ping() for _ in range(20)))
+    await asyncio.gather(*(database.now() for _ in range(20)))
     connection = await connect(postgres_url)
     cursor = await connection.execute(
         "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
@@ -166,10 +166,10 @@ async def test_a_server_without_connections_is_waited_for(postgres_url) -> None:
     databases = [Database(url, SystemClock()) for _ in range(2)]
     try:
         for database in databases:
-            await database.ping()
-        pings = [database.ping() for database in databases for _ in range(40)]
+            await database.now()
+        pings = [database.now() for database in databases for _ in range(40)]
         answers = await asyncio.gather(*pings, return_exceptions=True)
-        assert answers == [None] * 80
+        assert not [answer for answer in answers if isinstance(answer, Exception)]
         # Each of both would have ten.
         assert await count_connections(postgres_url, url.rsplit("/", 1)[1]) == 3
     finally:
@@ -184,8 +184,8 @@ async def test_waiting_for_a_connection_ends(postgres_url, monkeypatch) -> None:
     holder = await connect(url)
     database = Database(url, SystemClock())
     with pytest.raises(DatabaseUnavailable):
-        await database.ping()
+        await database.now()
     await holder.close()
-    await database.ping()
+    await database.now()
     await database.close()
     await drop_role(postgres_url)

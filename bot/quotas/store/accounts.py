@@ -33,7 +33,7 @@ from bot.quotas.rules.days import (
 from bot.quotas.rules.plans import Limits, Lowered, Plan, Reserve, limits_of
 from bot.quotas.rules.quota import HeldCall, InUse, Terms
 from bot.store.engine import Transaction
-from bot.store.inserts import insert_into
+from bot.store.statements import insert_into
 from bot.store.tables import quota_calls as calls
 from bot.store.tables import quota_organizations as organizations
 from bot.store.types import EpochSeconds

@@ -12,7 +12,7 @@ from bot.organizations.rules import OrganizationKey
 from bot.quotas.rules.blocks import Incident, IncidentDetail
 from bot.quotas.store.accounts import blocks_of
 from bot.store.engine import Transaction
-from bot.store.pruning import remove_some
+from bot.store.statements import remove_some
 from bot.store.tables import incidents
 from bot.store.tables import quota_organizations as organizations
 

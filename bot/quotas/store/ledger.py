@@ -39,7 +39,7 @@ from bot.quotas.store.accounts import UNSENT, Account, calls_held, load_or_add, 
 from bot.quotas.store.quota_clock import longest_hold, shorten_holds
 from bot.services.calls import CallCause
 from bot.store.engine import Transaction
-from bot.store.inserts import insert_into
+from bot.store.statements import insert_into
 from bot.store.tables import quota_calls as calls
 from bot.store.tables import quota_organizations as organizations
 from bot.store.types import EpochSeconds

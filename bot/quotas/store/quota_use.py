@@ -24,8 +24,7 @@ from bot.quotas.rules.use import HOUR_SECONDS, HourOfCalls
 from bot.quotas.store.accounts import UNSENT, Account, day_limit_of
 from bot.services.calls import caller_of, client_named
 from bot.store.engine import Transaction
-from bot.store.inserts import insert_into
-from bot.store.pruning import remove_some
+from bot.store.statements import insert_into, remove_some
 from bot.store.tables import quota_calls as calls
 from bot.store.tables import quota_hours as hours
 from bot.store.tables import quota_organizations as organizations

@@ -10,8 +10,7 @@ from pydantic import TypeAdapter
 from sqlalchemy import Select, bindparam, delete, func, select
 
 from bot.store.engine import Transaction
-from bot.store.inserts import insert_into
-from bot.store.pruning import remove_some
+from bot.store.statements import remove_some, upsert
 from bot.store.tables import flow_changes, flow_posts
 from bot.testusers.rules.applying import Post
 from bot.testusers.rules.changes import Change
@@ -35,12 +34,9 @@ _CONTENT = TypeAdapter(_Content)
 
 async def put_post(tx: Transaction, flow_key: str, post: Post) -> None:
     """Store the POST that is about to be sent to a flow, or its current outcome."""
-    insert = insert_into(flow_posts, is_postgres=tx.is_postgres)
     content = _POST.dump_python(post, mode="json")
     stored = {"id": post.plan.id, "flow_key": flow_key, "sent_at": post.sent_at, "content": content}
-    await tx.connection.execute(
-        insert.values(stored).on_conflict_do_update(index_elements=[flow_posts.c.id], set_=stored)
-    )
+    await upsert(tx, flow_posts, stored)
 
 
 async def post(tx: Transaction, flow_key: str) -> Post | None:

@@ -1,6 +1,6 @@
 """Grants: the people who were added by a request, until their end."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 from functools import cache
 from typing import Any
@@ -9,7 +9,7 @@ from pydantic import TypeAdapter
 from sqlalchemy import Select, bindparam, delete, func, select
 
 from bot.store.engine import Transaction
-from bot.store.inserts import in_few_sizes, insert_into
+from bot.store.statements import upsert
 from bot.store.tables import grants, requests
 from bot.store.types import from_microseconds
 from bot.testusers.rules.changes import Flow
@@ -22,7 +22,6 @@ _WHOS = TypeAdapter(tuple[Who, ...])
 
 async def put(tx: Transaction, flow: Flow, grant: Grant) -> None:
     """Store the grant, replacing an earlier one of the same person."""
-    insert = insert_into(grants, is_postgres=tx.is_postgres)
     stored = {
         "flow_key": flow.key,
         "identity": grant.identity,
@@ -33,11 +32,7 @@ async def put(tx: Transaction, flow: Flow, grant: Grant) -> None:
         "granted_at": grant.granted_at,
         "ends_at": grant.ends_at,
     }
-    await tx.connection.execute(
-        insert.values(stored).on_conflict_do_update(
-            index_elements=[grants.c.flow_key, grants.c.identity], set_=stored
-        )
-    )
+    await upsert(tx, grants, stored)
 
 
 async def drop(tx: Transaction, flow_key: str, identity: str) -> None:
@@ -78,44 +73,25 @@ async def next_end(tx: Transaction, flow_key: str) -> datetime | None:
     return found if isinstance(found, datetime) else None
 
 
-async def of_requester(tx: Transaction, slack_user_id: str, *, limit: int) -> list[OwnGrant]:
+async def of_requester(
+    tx: Transaction, slack_user_id: str, *, limit: int, only_timed: bool = False
+) -> list[OwnGrant]:
     """Return the grants that a person requested, the next end first, those without an end last."""
-    found = await _with_flows(tx, _first_to_end(), [slack_user_id], limit)
-    return [own for _, own in found]
-
-
-async def ending_of_requesters(
-    tx: Transaction, people: Collection[str], *, limit: int
-) -> dict[str, list[OwnGrant]]:
-    """Return the grants with an end by requester; `limit` is for each person."""
-    found: dict[str, list[OwnGrant]] = {}
-    for requester, grant in await _with_flows(tx, _first_to_end(only_timed=True), people, limit):
-        found.setdefault(requester, []).append(grant)
-    return found
-
-
-async def _with_flows(
-    tx: Transaction, query: Select[Any], people: Collection[str], limit: int
-) -> list[tuple[str, OwnGrant]]:
-    parameters = {"people": in_few_sizes(people), "most": limit}
-    rows = await tx.connection.execute(query, parameters)
-    return [(row.requester_id, (Flow(row.flow_sid, row.flow_alias), _grant(row))) for row in rows]
+    parameters = {"its_requester": slack_user_id, "most": limit}
+    rows = await tx.connection.execute(_of_requester(only_timed=only_timed), parameters)
+    return [(Flow(row.flow_sid, row.flow_alias), _grant(row)) for row in rows]
 
 
 @cache
-def _first_to_end(*, only_timed: bool = False) -> Select[Any]:
-    """Select grants with their requesters, the next end first, limited for each person."""
-    of_requesters = requests.c.requester_id.in_(bindparam("people", expanding=True))
-    wanted = of_requesters & grants.c.ends_at.is_not(None) if only_timed else of_requesters
-    first_to_end = (grants.c.ends_at.is_(None), grants.c.ends_at, grants.c.identity)
-    rank = func.row_number().over(partition_by=requests.c.requester_id, order_by=first_to_end)
-    ranked = (
-        select(grants, requests.c.requester_id, requests.c.flow_alias, rank.label("rank"))
+def _of_requester(*, only_timed: bool) -> Select[Any]:
+    query = (
+        select(grants, requests.c.flow_alias)
         .join(requests, requests.c.id == grants.c.request_id)
-        .where(wanted)
-        .subquery()
+        .where(requests.c.requester_id == bindparam("its_requester"))
+        .order_by(grants.c.ends_at.is_(None), grants.c.ends_at, grants.c.identity)
+        .limit(bindparam("most"))
     )
-    return select(ranked).where(ranked.c.rank <= bindparam("most")).order_by("rank")
+    return query.where(grants.c.ends_at.is_not(None)) if only_timed else query
 
 
 async def of_request(tx: Transaction, request_id: str) -> list[Grant]:

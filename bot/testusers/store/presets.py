@@ -7,7 +7,7 @@ from pydantic import TypeAdapter
 from sqlalchemy import delete, select
 
 from bot.store.engine import Transaction
-from bot.store.inserts import insert_into
+from bot.store.statements import upsert
 from bot.store.tables import presets
 from bot.testusers.rules.presets import Preset
 from bot.testusers.rules.requests import Who
@@ -17,17 +17,13 @@ _WHO = TypeAdapter(Who)
 
 async def put(tx: Transaction, preset: Preset) -> None:
     """Store the preset, replacing an earlier one of its name."""
-    insert = insert_into(presets, is_postgres=tx.is_postgres)
     values = {
+        "name": preset.name,
         "identities": list(preset.identities),
         "saved_by": _WHO.dump_python(preset.saved_by, mode="json"),
         "saved_at": preset.saved_at,
     }
-    await tx.connection.execute(
-        insert.values(name=preset.name, **values).on_conflict_do_update(
-            index_elements=[presets.c.name], set_=values
-        )
-    )
+    await upsert(tx, presets, values)
 
 
 async def drop(tx: Transaction, name: str) -> bool:

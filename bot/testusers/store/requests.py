@@ -11,8 +11,7 @@ from sqlalchemy import Select, Update, bindparam, exists, func, select, update
 
 from bot.approvals.rules.approval import OVER, State
 from bot.store.engine import Transaction
-from bot.store.inserts import in_few_sizes, insert_into
-from bot.store.pruning import remove_some
+from bot.store.statements import insert_into, remove_some
 from bot.store.tables import grants, outbox_messages, requests
 from bot.testusers.rules.changes import Flow
 from bot.testusers.rules.requests import Progress, Request, RequestedChange, Who
@@ -128,30 +127,19 @@ async def of_requester(
     tx: Transaction, slack_user_id: str, *, decided_since: datetime, limit: int
 ) -> list[Request]:
     """Return a person's requests that are open or were decided lately, newest first."""
-    found = await of_requesters(tx, [slack_user_id], decided_since=decided_since, limit=limit)
-    return found.get(slack_user_id, [])
-
-
-async def of_requesters(
-    tx: Transaction, people: Collection[str], *, decided_since: datetime, limit: int
-) -> dict[str, list[Request]]:
-    """Return the same as `of_requester`, by person; `limit` is for each of them."""
-    parameters = {"people": in_few_sizes(people), "decided_since": decided_since, "most": limit}
-    found: dict[str, list[Request]] = {}
-    for request in await _all(tx, _newest_of_requesters(), **parameters):
-        found.setdefault(request.requester.slack_user_id, []).append(request)
-    return found
+    parameters = {"its_requester": slack_user_id, "since": decided_since, "most": limit}
+    return await _all(tx, _of_requester(), **parameters)
 
 
 @cache
-def _newest_of_requesters() -> Select[Any]:
-    is_decided_lately = requests.c.decided_at >= bindparam("decided_since")
-    is_recent = requests.c.state.in_(UNDER_WAY) | is_decided_lately
-    newest_first = (requests.c.created_at.desc(), requests.c.id)
-    rank = func.row_number().over(partition_by=requests.c.requester_id, order_by=newest_first)
-    are_theirs = requests.c.requester_id.in_(bindparam("people", expanding=True))
-    ranked = select(requests, rank.label("rank")).where(are_theirs, is_recent).subquery()
-    return select(ranked).where(ranked.c.rank <= bindparam("most")).order_by("rank")
+def _of_requester() -> Select[Any]:
+    is_recent = requests.c.state.in_(UNDER_WAY) | (requests.c.decided_at >= bindparam("since"))
+    return (
+        select(requests)
+        .where(requests.c.requester_id == bindparam("its_requester"), is_recent)
+        .order_by(requests.c.created_at.desc(), requests.c.id)
+        .limit(bindparam("most"))
+    )
 
 
 async def ids_in(tx: Transaction, states: Collection[State]) -> list[str]:
