@@ -44,8 +44,8 @@ class Email(Protocol):
     @property
     def auth(self) -> str: ...  # noqa: D102
 
-    async def check(self, resource: str) -> None:
-        """Return if the key may read the resource."""
+    async def get(self, resource: str) -> object:
+        """Return a resource that the key may read."""
         ...
 
 
@@ -183,7 +183,7 @@ async def _examine_flow(flows: Flows, alias: str, flow_sid: str) -> Finding:
 async def examine_email(email: Email, as_bearer: Email, resource: str = "templates") -> Finding:
     """The key in its configured form; Basic that is refused is tried as Bearer to learn why."""
     try:
-        await email.check(resource)
+        await email.get(resource)
     except (CredentialsRefused, PermissionMissing) as error:
         if email.auth == "basic" and await _works(as_bearer, resource):
             return Finding("email", "basic_refused", _BASIC_REFUSED)
@@ -195,7 +195,7 @@ async def examine_email(email: Email, as_bearer: Email, resource: str = "templat
 
 async def _works(email: Email, resource: str) -> bool:
     try:
-        await email.check(resource)
+        await email.get(resource)
     except ServiceError:
         return False
     return True
