@@ -36,10 +36,9 @@ from bot.quotas.store import incidents, quota_use
 from bot.services.calls import Observed
 from bot.services.http import ServiceHttp, open_session
 from bot.services.lane import Lane
-from bot.services.proxies import slack_web_client
 from bot.settings import Settings
 from bot.slack import received_events
-from bot.slack.client import SlackClient
+from bot.slack.client import SlackClient, slack_web_client
 from bot.slack.conversation import Conversation
 from bot.slack.deliveries import Deliveries
 from bot.slack.people import People
@@ -140,7 +139,7 @@ class Gatehouse:
         terms = quota_terms(settings)
         guard = Guard(database, clock, terms, Incidents(terms), self.tasks)
         access = inventory_access(settings, self.http, clock)
-        inventory = InventoryClient(self.http, guard, access)
+        inventory = InventoryClient(self.http, guard.call, access)
         seconds, named = settings.inventory_cache_seconds, settings.named_organizations
         self.directory = OrganizationDirectory(inventory, database, clock, seconds, named)
         guard.name_of = self.directory.name_of

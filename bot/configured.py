@@ -9,7 +9,13 @@ from bot.organizations.client import DataCenterAccess
 from bot.organizations.rules import OrganizationKey, root_of
 from bot.quotas.rules.plans import MINUTE_OF_ONE_PERSON, NO_RESERVE, Plan, Reserve
 from bot.quotas.rules.quota import Terms
-from bot.services.credentials import Credential, HeaderToken, QueryToken
+from bot.services.credentials import (
+    Credential,
+    OAuthCredential,
+    OAuthGrant,
+    header_token,
+    query_token,
+)
 from bot.services.http import TOTAL_SECONDS, ServiceHttp
 from bot.settings import DataCenterSettings, Settings
 from bot.testusers.client import FlowClient
@@ -63,9 +69,6 @@ def _credential(
 ) -> Credential:
     template = settings.inventory_auth_header
     if center.oauth is not None:
-        # Loaded only for tokens that expire.
-        from bot.services.credentials import OAuthCredential, OAuthGrant
-
         grant = OAuthGrant(
             client_id=center.oauth.client_id,
             client_secret=center.oauth.client_secret,
@@ -75,8 +78,8 @@ def _credential(
         return OAuthCredential(http, clock, name, grant, template)
     assert center.authtoken is not None  # noqa: S101 - the settings hold exactly one of the two
     if settings.inventory_auth == "query":
-        return QueryToken(center.authtoken)
-    return HeaderToken(center.authtoken, template)
+        return query_token(center.authtoken)
+    return header_token(center.authtoken, template)
 
 
 def flow_client(settings: Settings, http: ServiceHttp) -> FlowClient | None:

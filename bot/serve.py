@@ -29,7 +29,7 @@ from bot.errors import (
     SlackRefused,
 )
 from bot.ops.redaction import Redactor
-from bot.services.proxies import proxy_for
+from bot.services.http import proxy_for
 from bot.settings import AUDIT_KEY_UNUSED, Settings, revealed
 from bot.single_flight import SingleFlight
 from bot.slack.server import SlackEndpoint, make_server

@@ -44,14 +44,6 @@ class SingleFlight(Generic[K, V]):
         """Return the cached value, or None; starts no look-up."""
         return self._cache.get(key)
 
-    def remember(self, key: K, value: V) -> None:
-        """Cache a value obtained elsewhere."""
-        self._cache[key] = value
-
-    def forget(self, key: K) -> None:
-        """Drop the cached value."""
-        self._cache.pop(key, None)
-
     async def _fly(self, key: K, load: Callable[[K], Awaitable[V]]) -> V:
         value = await load(key)
         self._cache[key] = value

@@ -28,7 +28,7 @@ from bot.gateway.rules import passed_headers
 from bot.gateway.turns import ClientGone, Turns, Wait
 from bot.ops.clock import Clock
 from bot.ops.redaction import Redactor
-from bot.organizations.client import CallPermit, DataCenterAccess
+from bot.organizations.client import DataCenterAccess
 from bot.organizations.rules import OrganizationKey
 from bot.quotas.guard import Guard
 from bot.quotas.rules.blocks import BlockCode, pause_seconds
@@ -42,7 +42,7 @@ from bot.services.failures import (
     failure_of_status,
     too_large,
 )
-from bot.services.http import CONNECT_SECONDS, TOTAL_SECONDS, checked, send_once
+from bot.services.http import CONNECT_SECONDS, TOTAL_SECONDS, Permit, checked, send_once
 from bot.tasks import Tasks
 
 log = structlog.get_logger(__name__)
@@ -130,7 +130,7 @@ class Forwarder:
     @asynccontextmanager
     async def _granted(
         self, request: web.BaseRequest, call: GatewayCall, seen: Seen
-    ) -> AsyncIterator[CallPermit]:
+    ) -> AsyncIterator[Permit]:
         clock = self._parts.clock
         wait = Wait(call.key, call.client, call.wait_seconds, lambda: is_gone(request))
         began = clock.monotonic()
@@ -158,7 +158,7 @@ class _Exchange:
         parts: ForwardParts,
         request: web.BaseRequest,
         call: GatewayCall,
-        grant: CallPermit,
+        grant: Permit,
         seen: Seen,
     ) -> None:
         self._parts = parts

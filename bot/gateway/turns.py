@@ -20,7 +20,6 @@ from cachetools import LRUCache
 from bot.errors import GatehouseError
 from bot.ops.clock import Clock
 from bot.ops.watchdog import Watchdog
-from bot.organizations.client import CallPermit
 from bot.organizations.rules import OrganizationKey
 from bot.quotas.declines import as_error
 from bot.quotas.guard import Guard
@@ -28,6 +27,7 @@ from bot.quotas.rules.quota import Blocked, Full, LimitKind, Scope
 from bot.quotas.store import quota_use
 from bot.quotas.store.ledger import NotNow, Reservation
 from bot.services.calls import GATEWAY, CallCause
+from bot.services.http import Permit
 from bot.store.engine import Database
 from bot.tasks import Tasks
 
@@ -146,7 +146,7 @@ class Turns:
         self._asking = asyncio.Semaphore(max(1, database.pool_size // 2))
 
     @asynccontextmanager
-    async def call(self, wait: Wait) -> AsyncIterator[CallPermit]:
+    async def call(self, wait: Wait) -> AsyncIterator[Permit]:
         """Make a call in its turn.
 
         Raises:

@@ -1,61 +1,34 @@
 """The inventory service: lists each data center's organizations, with a grant for each call."""
 
-from collections.abc import AsyncIterator, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
-from typing import Protocol
 
 from pydantic import BaseModel, ConfigDict
 from yarl import URL
 
 from bot.errors import NotConfigured
 from bot.organizations.rules import Organization, OrganizationKey
-from bot.services.calls import Answer, Attempt, CallCause, ReportedLimits, ServiceCall
+from bot.services.calls import Answer, CallCause, ServiceCall
 from bot.services.credentials import Credential, Signed
-from bot.services.errors import CredentialsRefused, RateLimited
+from bot.services.errors import CredentialsRefused
 from bot.services.failures import json_of, model_of, refused_by_code
-from bot.services.http import ServiceHttp
-
-
-class CallPermit(Protocol):
-    """A granted attempt, used as `async with guard.call(key, cause) as permit`.
-
-    Leaving the context without `responded()` means that no answer arrived. Leaving it without an
-    error means that the call passed, so the organization is not blocked.
-    """
-
-    def may_send(self) -> bool:
-        """Return True if the request may be sent now; a permit is valid for a limited time."""
-
-    async def responded(self) -> None:
-        """Record that the response headers arrived: the service has counted the call."""
-
-    async def reported(self, limits: ReportedLimits) -> None:
-        """Record the limits in the headers of the answer."""
-
-    async def refused(self, error: RateLimited) -> None:
-        """Record a 429."""
-
-
-class QuotaGuard(Protocol):
-    """Decides, before anything is sent, if a call may be made."""
-
-    def call(
-        self, key: OrganizationKey, cause: CallCause
-    ) -> AbstractAsyncContextManager[CallPermit]:
-        """Grant one attempt at one call; each retry needs its own.
-
-        Raises on entering: QuotaExhausted, OrganizationBlocked, DatabaseUnavailable.
-        """
-
+from bot.services.http import Permit, ServiceHttp
 
 LISTING_SCOPE = "ServiceInventory.settings.READ"
 ADVICE: Mapping[int, str] = {
     HTTPStatus.UNAUTHORIZED: "Replace the data center's credential in INVENTORY_DATA_CENTERS.",
     HTTPStatus.NOT_FOUND: "The address of the data center is probably wrong.",
 }
+
+
+OpenGrant = Callable[[OrganizationKey, CallCause], AbstractAsyncContextManager[Permit]]
+"""Grants one attempt at one call; each retry needs its own (see `bot.quotas.guard`).
+
+Raises on entering: QuotaExhausted, OrganizationBlocked, DatabaseUnavailable.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,13 +51,13 @@ class _Listing(_Envelope):
 
 
 class InventoryClient:
-    """Lists organizations. Every attempt at a call is granted by `guard` before it is sent."""
+    """Lists organizations. Every attempt at a call is granted before it is sent."""
 
     def __init__(
-        self, http: ServiceHttp, guard: QuotaGuard, access: Mapping[str, DataCenterAccess]
+        self, http: ServiceHttp, grant: OpenGrant, access: Mapping[str, DataCenterAccess]
     ) -> None:
         self._http = http
-        self._guard = guard
+        self._grant = grant
         self._access = dict(access)
 
     @property
@@ -96,9 +69,6 @@ class InventoryClient:
         self, key: OrganizationKey, cause: CallCause
     ) -> tuple[Organization, ...]:
         """Return all organizations of the key's data center, in the service's order.
-
-        Returns the same tuple object for an identical answer, so that ten thousand aren't parsed
-        again.
 
         The call names the key's organization and counts against it. Without an organization, it
         names none and counts against the data center. Only calls for people are retried.
@@ -136,18 +106,9 @@ class InventoryClient:
         return await self._http.request(
             call,
             partial(organizations_in, call),
-            lambda: self._granted(key, cause),
+            partial(self._grant, key, cause),
             retried=cause.is_for_people,
         )
-
-    @asynccontextmanager
-    async def _granted(self, key: OrganizationKey, cause: CallCause) -> AsyncIterator[Attempt]:
-        async with self._guard.call(key, cause) as grant:
-            try:
-                yield _GrantedAttempt(grant)
-            except RateLimited as refusal:
-                await grant.refused(refusal)
-                raise
 
 
 def organizations_in(call: ServiceCall, answer: Answer) -> tuple[Organization, ...]:
@@ -162,20 +123,3 @@ def organizations_in(call: ServiceCall, answer: Answer) -> tuple[Organization, .
     if code != 0:
         raise refused_by_code(call, answer.status, code)
     return tuple(model_of(call, sent, _Listing).organizations)
-
-
-class _GrantedAttempt:
-    """Reports the response headers, and the limits in them, to the grant."""
-
-    def __init__(self, grant: CallPermit) -> None:
-        self._grant = grant
-
-    def may_send(self) -> bool:
-        return self._grant.may_send()
-
-    async def responded(self, status: int, headers: Mapping[str, str]) -> None:
-        await self._grant.responded()
-        reported = ReportedLimits.from_headers(headers)
-        # The limits of a 429 go with the refusal.
-        if reported is not None and status != HTTPStatus.TOO_MANY_REQUESTS:
-            await self._grant.reported(reported)

@@ -3,17 +3,15 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Protocol
 
 import structlog
-from cachetools import TTLCache
 
 from bot.errors import DatabaseUnavailable, GatehouseError, NotConfigured, NotFound
 from bot.ops.clock import Clock
 from bot.organizations import listings
-from bot.organizations.listings import Version
 from bot.organizations.rules import (
     DataCenterReport,
     Directory,
@@ -24,20 +22,18 @@ from bot.organizations.rules import (
 )
 from bot.services.calls import CallCause
 from bot.services.errors import RateLimited, ServiceError, ServiceRefused
-from bot.services.lane import RecentFailures
+from bot.services.lane import pause_after
 from bot.single_flight import SingleFlight
-from bot.store.engine import Database, Transaction
+from bot.store.engine import Database
 
 log = structlog.get_logger(__name__)
 
 NO_LONGER_LISTED = "That organization is no longer listed. /orgs shows those that are."
 # A person waits this long for a slow data center; the call continues for the next person.
 PATIENCE_SECONDS = 12.0
-# Minimum interval for reading other processes' listings from the database.
-LOOK_AGAIN_SECONDS = 1.0
 # Call kinds in charts: `refresh` bypasses fresh listings of other processes.
 REFRESH, LIST = "refresh", "list"
-# The `Refresh` button reuses a refresh of the last seconds instead of making another call.
+# The `Refresh` button reuses a listing of the last seconds instead of making another call.
 REFRESHED_SECONDS = 5.0
 
 
@@ -50,11 +46,17 @@ class InventoryListings(Protocol):
         ...
 
     async def organizations(self, key: OrganizationKey, cause: CallCause) -> Sequence[Organization]:
-        """List a data center's organizations; the call names and counts against `key`.
-
-        Returns the same tuple object for an identical answer.
-        """
+        """List a data center's organizations; the call names and counts against `key`."""
         ...
+
+
+@dataclass(frozen=True)
+class _Failure:
+    """A call that failed at `at`, by this process's clock, while `listing` was the last one."""
+
+    error: ServiceError
+    at: float
+    listing: Listing | None
 
 
 class OrganizationDirectory:
@@ -74,7 +76,7 @@ class OrganizationDirectory:
         database: Database,
         clock: Clock,
         cache_seconds: float,
-        named: dict[str, str],
+        named: Mapping[str, str],
     ) -> None:
         self._inventory = inventory
         self._database = database
@@ -83,19 +85,14 @@ class OrganizationDirectory:
         self._named = named
         # The newest good listing of each data center, by any process.
         self._last: dict[str, Listing] = {}
+        self._failures: dict[str, _Failure] = {}
         # The named organization that the service last declined, by data center.
         self._gone: dict[str, str] = {}
         self._calls: SingleFlight[str, Listing] = SingleFlight({})
         self._looks: SingleFlight[str, None] = SingleFlight({})
-        self._failures = RecentFailures(clock)
-        # The last failure of each data center, with its time.
-        self._failed: dict[str, tuple[datetime, str]] = {}
-        self._refreshed: TTLCache[str, Listing] = TTLCache(
-            64, REFRESHED_SECONDS, timer=clock.monotonic
-        )
         self._merged = Directory(())
-        # The database's time, and this process's monotonic clock at that moment.
-        self._read_at: tuple[datetime, float] | None = None
+        # The time of the last look: the database's clock minus this process's monotonic clock.
+        self._database_clock: datetime | None = None
 
     @property
     def data_centers(self) -> Sequence[str]:
@@ -113,27 +110,47 @@ class OrganizationDirectory:
         Raises:
             NotConfigured: No data center is configured.
         """
-        centers = self._configured()
-        if self._read_at is None or self._since(self._read_at[1]) >= LOOK_AGAIN_SECONDS:
-            await self._look()
+        await self._look()
+        return await self._reports(self._configured(), cause, fresh=fresh, is_typed=is_typed)
+
+    async def listed(self, cause: CallCause) -> Directory:
+        """Return what is known; call only data centers that were never listed.
+
+        Raises:
+            NotConfigured: No data center is configured.
+        """
+        await self._look()
+        unlisted = [center for center in self._configured() if center not in self._last]
+        return await self._reports(unlisted, cause, fresh=False, is_typed=True)
+
+    async def known(self) -> Directory:
+        """Return the last good listings and later failures, without a call."""
+        await self._look()
+        return self._merge({})
+
+    async def _reports(
+        self, called: Sequence[str], cause: CallCause, *, fresh: bool, is_typed: bool
+    ) -> Directory:
         reports = await asyncio.gather(
-            *(self._report(center, cause, fresh=fresh, is_typed=is_typed) for center in centers)
+            *(self._report(center, cause, fresh=fresh, is_typed=is_typed) for center in called)
         )
-        return self._merge(reports)
+        return self._merge({report.data_center: report for report in reports})
 
-    async def _report(
-        self, center: str, cause: CallCause, *, fresh: bool, is_typed: bool
-    ) -> DataCenterReport:
-        last = self._last.get(center)
-        if not fresh and last is not None and self._seconds_fresh(last) > 0:
-            return self._known_report(center, last)
-        return await self.report(center, cause, fresh=fresh, is_typed=is_typed)
-
-    def _merge(self, reports: Sequence[DataCenterReport]) -> Directory:
+    def _merge(self, called: Mapping[str, DataCenterReport]) -> Directory:
         # Reuse the directory object, which caches its sorted places and their search texts.
-        if self._merged.reports != tuple(reports):
-            self._merged = Directory(tuple(reports))
+        reports = tuple(called.get(name) or self._known_report(name) for name in self.data_centers)
+        if self._merged.reports != reports:
+            self._merged = Directory(reports)
         return self._merged
+
+    def _known_report(self, center: str) -> DataCenterReport:
+        """Return the last listing, with any later failure that this process knows of."""
+        listing, failure = self._last.get(center), self._failures.get(center)
+        if failure is None or failure.listing is not listing:
+            return DataCenterReport(center, listing)
+        # A block is shown with the limits.
+        is_block = isinstance(failure.error, RateLimited)
+        return DataCenterReport(center, listing, None if is_block else failure.error.sentence)
 
     def name_of(self, key: OrganizationKey) -> str | None:
         """Return an organization's name if this process knows it; makes no call."""
@@ -143,11 +160,9 @@ class OrganizationDirectory:
 
     async def lists(self, key: OrganizationKey) -> bool:
         """Return True if a data center lists an organization; calls it if its listing is old."""
-        if self.name_of(key) is not None:
-            return True
-        cause = CallCause(LIST, background=True)
-        listing = (await self.report(key.data_center, cause, is_typed=False)).listing
-        return listing is not None and listing.place_of(key.organization_id) is not None
+        if self.name_of(key) is None:
+            await self.report(key.data_center, CallCause(LIST, background=True), is_typed=False)
+        return self.name_of(key) is not None
 
     async def find(self, typed: str, cause: CallCause) -> tuple[Place, DataCenterReport]:
         """Return the organization with that ID or name, and its data center's report.
@@ -165,112 +180,70 @@ class OrganizationDirectory:
         Raises:
             NotFound: The organization is gone.
         """
-        center, _, organization_id = place_value.partition("/")
-        if center in self._inventory.data_centers:
-            report = await self.report(center, cause, is_typed=False)
-            place = report.listing.place_of(organization_id) if report.listing else None
+        key = OrganizationKey.of_path(place_value)
+        if key.data_center in self.data_centers:
+            report = await self.report(key.data_center, cause, is_typed=False)
+            place = report.listing.place_of(key.organization_id) if report.listing else None
             if place is not None:
                 return place, report
         raise NotFound(NO_LONGER_LISTED)
 
-    async def known(self) -> Directory:
-        """Return the last good listings and later failures, without a call."""
-        await self._look()
-        centers = self._inventory.data_centers
-        return self._merge([self._known_report(name, self._last.get(name)) for name in centers])
-
-    async def listed(self, cause: CallCause) -> Directory:
-        """Return what is known; call only data centers that were never listed.
-
-        Raises:
-            NotConfigured: No data center is configured.
-        """
-        centers = self._configured()
-        await self._look()
-        unlisted = [center for center in centers if center not in self._last]
-        called = await asyncio.gather(*(self.report(center, cause) for center in unlisted))
-        reports = {report.data_center: report for report in called}
-        return self._merge(
-            [reports.get(name) or self._known_report(name, self._last[name]) for name in centers]
-        )
-
     def _configured(self) -> Sequence[str]:
-        centers = self._inventory.data_centers
-        if not centers:
+        if not self.data_centers:
             raise NotConfigured("the inventory service", ["INVENTORY_DATA_CENTERS"])
-        return centers
+        return self.data_centers
 
     async def report(
-        self, center: str, cause: CallCause, *, fresh: bool = False, is_typed: bool = True
+        self, center: str, cause: CallCause, *, is_typed: bool = True
     ) -> DataCenterReport:
         """Return a data center's listing, or the last good one and why it is old."""
-        look = self._refresh if fresh else self._look_up
-        lookup = look(center, cause, is_typed=is_typed)
-        listing = asyncio.ensure_future(lookup)
-        done, _ = await asyncio.wait({listing}, timeout=PATIENCE_SECONDS)
-        if not done:
-            listing.cancel()
+        await self._look()
+        return await self._report(center, cause, fresh=False, is_typed=is_typed)
+
+    async def _report(
+        self, center: str, cause: CallCause, *, fresh: bool, is_typed: bool
+    ) -> DataCenterReport:
+        age = self._age(center)
+        reused_for = self._cache_seconds
+        if fresh:
+            reused_for = 0.0 if is_typed else REFRESHED_SECONDS
+        if age is not None and 0 <= age < reused_for:
+            return self._known_report(center)
+        failure = self._failures.get(center)
+        if (
+            failure
+            and not is_typed
+            and self._clock.monotonic() < failure.at + pause_after(failure.error)
+        ):
+            return DataCenterReport(center, self._last.get(center), failure.error.sentence)
+        call = self._calls.start(center, lambda _: self._call(center, cause))
+        await asyncio.wait({call}, timeout=PATIENCE_SECONDS)
+        if not call.done():
             sentence = f"It didn't respond within {PATIENCE_SECONDS:.0f} s."
-            return DataCenterReport(center, await self._last_good(center), sentence)
+            return DataCenterReport(center, self._last.get(center), sentence)
         try:
-            return self._known_report(center, listing.result())
+            call.result()
         except GatehouseError as error:
             log.warning("directory.failed", data_center=center, outcome=error.outcome)
-            return DataCenterReport(center, await self._last_good(center), error.sentence)
+            return DataCenterReport(center, self._last.get(center), error.sentence)
+        return self._known_report(center)
+
+    async def _call(self, center: str, cause: CallCause) -> Listing:
+        key = OrganizationKey(center, await self.representative(center))
+        try:
+            organizations = await self._inventory.organizations(key, cause)
+        except ServiceError as error:
+            self.note_failure(center, error)
+            if isinstance(error, ServiceRefused):
+                self.note_declined(key)
+            raise
+        self._gone.pop(center, None)
+        return await self.accept(key, organizations)
 
     def note_failure(self, center: str, error: ServiceError) -> None:
         """Remember why a data center couldn't be listed, until a listing succeeds."""
-        is_block = isinstance(error, RateLimited) and error.service == "inventory"
-        if not is_block:
-            self._failed[center] = self._database_now(), error.sentence
-
-    def _known_report(self, center: str, listing: Listing | None) -> DataCenterReport:
-        """Return the listing, with any later failure that this process knows of."""
-        if center not in self._failed:
-            return DataCenterReport(center, listing)
-        failed_at, sentence = self._failed[center]
-        is_listed_since = listing is not None and listing.fetched_at >= failed_at
-        return DataCenterReport(center, listing, None if is_listed_since else sentence)
-
-    async def accept(self, key: OrganizationKey, organizations: Sequence[Organization]) -> Listing:
-        """Keep a listing from another call as the newest."""
-        return await self._keep(key.data_center, organizations)
-
-    async def _refresh(self, center: str, cause: CallCause, *, is_typed: bool) -> Listing:
-        """Call the service, unless a button is pressed again within a few seconds."""
-        if not is_typed and (refreshed := self._refreshed.get(center)):
-            return refreshed
-        listing = await self._call(center, cause, is_typed=is_typed)
-        self._refreshed[center] = listing
-        return listing
-
-    async def _look_up(self, center: str, cause: CallCause, *, is_typed: bool) -> Listing:
-        last = await self._last_good(center)
-        if last is not None and self._seconds_fresh(last) > 0:
-            return last
-        return await self._call(center, cause, is_typed=is_typed)
-
-    async def _call(self, center: str, cause: CallCause, *, is_typed: bool) -> Listing:
-        """Call the service, or wait for the call in progress."""
-        if not is_typed:
-            self._failures.check(center)
-
-        async def call(_: str) -> Listing:
-            last = await self._last_good(center)
-            key = OrganizationKey(center, self._representative(center, last))
-            try:
-                organizations = await self._inventory.organizations(key, cause)
-            except ServiceError as error:
-                self._failures.note(center, error)
-                self.note_failure(center, error)
-                if isinstance(error, ServiceRefused):
-                    self.note_declined(key)
-                raise
-            self._failures.forget(center)
-            self._gone.pop(center, None)
-            return await self._keep(center, organizations)
-
-        return await self._calls.get(center, call, fresh=True)
+        now = self._clock.monotonic()
+        self._failures[center] = _Failure(error, now, self._last.get(center))
 
     def note_declined(self, key: OrganizationKey) -> None:
         """Record that the service declined a call that named an organization.
@@ -281,79 +254,56 @@ class OrganizationDirectory:
 
     async def representative(self, center: str) -> str:
         """Return the organization that a data center's next listing names; "" for none."""
-        last = None if center in self._named else await self._last_good(center)
-        return self._representative(center, last)
-
-    def _representative(self, center: str, last: Listing | None) -> str:
-        """Return the organization that a listing names; the first listing names none."""
         if center in self._named:
             return self._named[center]
+        await self._look()
+        last = self._last.get(center)
         representative = last.representative() if last else ""
         return "" if self._gone.get(center) == representative else representative
 
-    def _seconds_fresh(self, listing: Listing) -> float:
-        age = (self._database_now() - listing.fetched_at).total_seconds()
-        # A date in the future, left by a clock that was set back, would count as fresh until then.
-        return self._cache_seconds - age if age >= 0 else 0.0
-
-    def _database_now(self) -> datetime:
-        """Return the best estimate of the database's time, which dates the listings."""
-        if self._read_at is None:
-            return self._clock.now()
-        then, at = self._read_at
-        return then + timedelta(seconds=self._since(at))
-
-    def _since(self, moment: float) -> float:
-        return self._clock.monotonic() - moment
-
-    async def _keep(self, center: str, organizations: Sequence[Organization]) -> Listing:
-        """Store a listing; this process uses it even if the database is unavailable."""
-        self._failed.pop(center, None)
-        written = listings.written(organizations)
+    async def accept(self, key: OrganizationKey, organizations: Sequence[Organization]) -> Listing:
+        """Keep a listing as the newest; if the database is unavailable, in this process only."""
+        center = key.data_center
+        self._failures.pop(center, None)
+        listing = listings.listing_of(center, organizations, self._now())
         try:
             async with self._database.transaction() as tx:
-                if not await listings.confirm(tx, center, written.digest):
-                    await listings.save(tx, center, written)
-                fetched_at = await self._read_time(tx)
+                listing = replace(listing, fetched_at=await tx.now())
+                await listings.save(tx, listing)
         except DatabaseUnavailable as error:
             log.warning("directory.not_stored", data_center=center, reason=error.sentence)
-            fetched_at = self._database_now()
-            written = replace(written, digest="")
-        size = len(written.organizations)
-        listing = Listing(center, tuple(organizations), fetched_at, written.digest, size)
         self._last[center] = listing
         return listing
 
-    async def _read_time(self, tx: Transaction) -> datetime:
-        now = await tx.now()
-        self._read_at = now, self._clock.monotonic()
-        return now
+    def _age(self, center: str) -> float | None:
+        """Return the age of the last listing by the database's clock, in seconds.
 
-    async def _last_good(self, center: str) -> Listing | None:
-        """Return the newest good listing of any process; without a database, this process's own."""
-        await self._look()
-        return self._last.get(center)
+        It is negative for a date in the future, left by a clock that was set back.
+        """
+        last = self._last.get(center)
+        return None if last is None else (self._now() - last.fetched_at).total_seconds()
+
+    def _now(self) -> datetime:
+        """Return the best estimate of the database's time, which dates the listings."""
+        if self._database_clock is None:
+            return self._clock.now()
+        return self._database_clock + timedelta(seconds=self._clock.monotonic())
 
     async def _look(self) -> None:
+        """Load the listings that other processes stored."""
+        await self._looks.get("", self._load_newer, fresh=True)
 
-        async def look(_: str) -> None:
-            with suppress(DatabaseUnavailable):
-                async with self._database.read_only() as tx:
-                    newest = await listings.versions(tx)
-                    await self._read_time(tx)
-                    behind = [center for center in newest if self._is_behind(center, newest)]
-                    stored = [await listings.load(tx, center) for center in behind]
-                for listing in filter(None, stored):
+    async def _load_newer(self, _: str) -> None:
+        with suppress(DatabaseUnavailable):
+            async with self._database.read_only() as tx:
+                for center, (fetched_at, digest) in (await listings.versions(tx)).items():
+                    own = self._last.get(center)
+                    if own is not None and (own.fetched_at, own.digest) == (fetched_at, digest):
+                        continue
+                    stored = await listings.load(tx, center)
                     # A call of this process may have returned a newer listing in the meantime.
-                    version = Version(listing.fetched_at, listing.digest)
-                    if self._is_behind(listing.data_center, {listing.data_center: version}):
-                        self._last[listing.data_center] = listing
-
-        await self._looks.get("", look, fresh=True)
-
-    def _is_behind(self, center: str, newest: Mapping[str, Version]) -> bool:
-        own, version = self._last.get(center), newest.get(center)
-        if own is None or version is None:
-            return version is not None
-        is_same = version == Version(own.fetched_at, own.digest)
-        return version.fetched_at >= own.fetched_at and not is_same
+                    own = self._last.get(center)
+                    if stored and (own is None or stored.fetched_at >= own.fetched_at):
+                        self._last[center] = stored
+                elapsed = timedelta(seconds=self._clock.monotonic())
+                self._database_clock = await tx.now() - elapsed

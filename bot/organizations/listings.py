@@ -1,14 +1,11 @@
 """Stores the last good listing of each data center, so that names are known during a block."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
-from functools import cache
 from hashlib import sha256
-from typing import Any
 
 from pydantic import TypeAdapter
-from sqlalchemy import Select, Text, cast, select, update
+from sqlalchemy import Text, cast, select
 
 from bot.organizations.rules import Listing, Organization
 from bot.store.engine import Transaction
@@ -19,45 +16,22 @@ from bot.store.types import JsonText
 ORGANIZATIONS = TypeAdapter(tuple[Organization, ...])
 
 
-@dataclass(frozen=True)
-class Version:
-    """The digest of a stored listing, and when it was last confirmed."""
-
-    fetched_at: datetime
-    digest: str
-
-
-@dataclass(frozen=True)
-class Written:
-    """Organizations as stored, and their digest."""
-
-    organizations: JsonText
-    digest: str
+def listing_of(
+    data_center: str, organizations: Sequence[Organization], fetched_at: datetime
+) -> Listing:
+    """Return a listing with the digest and size that it has when stored."""
+    stored = ORGANIZATIONS.dump_json(tuple(organizations))
+    digest = sha256(stored).hexdigest()
+    return Listing(data_center, tuple(organizations), fetched_at, digest, len(stored))
 
 
-def written(organizations: Sequence[Organization]) -> Written:
-    """Return the organizations as they are stored."""
-    json = ORGANIZATIONS.dump_json(tuple(organizations))
-    return Written(JsonText(json.decode()), sha256(json).hexdigest())
-
-
-async def confirm(tx: Transaction, data_center: str, digest: str) -> bool:
-    """Record that the listing is still current; return False if another digest is stored."""
-    confirmed = await tx.connection.execute(
-        update(listings)
-        .where(listings.c.data_center == data_center, listings.c.digest == digest)
-        .values(fetched_at=await tx.now())
-    )
-    return confirmed.rowcount == 1
-
-
-async def save(tx: Transaction, data_center: str, new: Written) -> None:
-    """Store the organizations as the data center's last good listing, dated now."""
+async def save(tx: Transaction, listing: Listing) -> None:
+    """Store the data center's last good listing."""
     values = {
-        "data_center": data_center,
-        "fetched_at": await tx.now(),
-        "digest": new.digest,
-        "organizations": new.organizations,
+        "data_center": listing.data_center,
+        "fetched_at": listing.fetched_at,
+        "digest": listing.digest,
+        "organizations": JsonText(ORGANIZATIONS.dump_json(listing.organizations).decode()),
     }
     await upsert(tx, listings, values)
 
@@ -74,13 +48,8 @@ async def load(tx: Transaction, data_center: str) -> Listing | None:
     return Listing(data_center, organizations, fetched_at, digest, len(stored))
 
 
-async def versions(tx: Transaction) -> dict[str, Version]:
-    """Return the version of each data center's stored listing."""
-    rows = await tx.connection.execute(_versions())
-    return {row.data_center: Version(row.fetched_at, row.digest) for row in rows}
-
-
-# Cached, because building the statement takes longer than executing it.
-@cache
-def _versions() -> Select[Any]:
-    return select(listings.c.data_center, listings.c.fetched_at, listings.c.digest)
+async def versions(tx: Transaction) -> dict[str, tuple[datetime, str]]:
+    """Return the date and the digest of each data center's stored listing."""
+    query = select(listings.c.data_center, listings.c.fetched_at, listings.c.digest)
+    rows = await tx.connection.execute(query)
+    return {row.data_center: (row.fetched_at, row.digest) for row in rows}

@@ -1,9 +1,8 @@
 """A service call, its cause, and its answer, as values that never print a credential."""
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
-from typing import Literal, Protocol, Self
+from typing import Literal, Self
 
 from yarl import URL
 
@@ -61,50 +60,8 @@ class Observed:
     seconds: float
 
 
-class Observer(Protocol):
-    """Receives each attempt, successful or not."""
-
-    def __call__(self, observed: Observed) -> None:
-        """Record the attempt; must not raise."""
-
-
-class Attempt(Protocol):
-    """One attempt at a call."""
-
-    def may_send(self) -> bool:
-        """Return True if the request may still be sent; called right before writing it."""
-
-    async def responded(self, status: int, headers: Mapping[str, str]) -> None:
-        """Called once with the response headers, before the body is read."""
-
-
-class OpenAttempt(Protocol):
-    """Makes the context of one attempt; each retry gets a new one."""
-
-    def __call__(self) -> AbstractAsyncContextManager[Attempt]:
-        """Return a context entered before sending, and left after the body or an error."""
-
-
-def at_any_time() -> bool:
-    """Return True: nothing restricts the time of sending."""
-    return True
-
-
-@dataclass(frozen=True, slots=True)
-class Unguarded:
-    """An attempt without a quota, as for the flow and the email service."""
-
-    may_send: Callable[[], bool] = at_any_time
-
-    async def responded(self, status: int, headers: Mapping[str, str]) -> None:
-        """Ignore the headers."""
-
-
-def unguarded(
-    may_send: Callable[[], bool] = at_any_time,
-) -> AbstractAsyncContextManager[Attempt]:
-    """The `OpenAttempt` of services without a quota."""
-    return nullcontext(Unguarded(may_send))
+Observer = Callable[[Observed], None]
+"""Receives each attempt, successful or not; must not raise."""
 
 
 # The kinds of call that the guard and the charts distinguish.

@@ -41,34 +41,28 @@ class Credential(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class QueryToken:
-    """The query parameter `authtoken`, as in the specification's sample request."""
+class StaticToken:
+    """A token that can't be renewed."""
 
-    token: SecretStr
+    signed: Signed
 
     async def sign(self) -> Signed:
-        """Return the parameter."""
-        return Signed(params={"authtoken": self.token.get_secret_value()})
+        """Return the token as it is sent."""
+        return self.signed
 
     async def renewed(self, refused: Signed) -> None:  # noqa: ARG002 - the port has it
-        """Return None: a static token can't be renewed."""
+        """Return None."""
         return
 
 
-@dataclass(frozen=True, slots=True)
-class HeaderToken:
-    """The header form, which the specification leaves open; `template` contains `{token}`."""
+def query_token(token: SecretStr) -> StaticToken:
+    """Return the query parameter `authtoken`, as in the specification's sample request."""
+    return StaticToken(Signed(params={"authtoken": token.get_secret_value()}))
 
-    token: SecretStr
-    template: str = "Bearer {token}"
 
-    async def sign(self) -> Signed:
-        """Return the header."""
-        return Signed(headers=authorization(self.template, self.token.get_secret_value()))
-
-    async def renewed(self, refused: Signed) -> None:  # noqa: ARG002 - the port has it
-        """Return None: a static token can't be renewed."""
-        return
+def header_token(token: SecretStr, template: str = "Bearer {token}") -> StaticToken:
+    """Return the header form, which the specification leaves open."""
+    return StaticToken(Signed(headers=authorization(template, token.get_secret_value())))
 
 
 def authorization(template: str, token: str) -> Mapping[str, str]:
@@ -95,6 +89,8 @@ PAUSE_SECONDS = 10.0
 SHORT_PAUSE_SECONDS = 1.0
 # The assumed lifetime if the provider states none.
 ASSUMED_LIFE_SECONDS = 600.0
+# A longer lifetime isn't relied on: some providers state it in milliseconds.
+LONGEST_LIFE_SECONDS = 3_600.0
 TOKENS_IN_USE = 2
 # `invalid_grant` is the RFC's; one provider in use sends the other, with status 200.
 REFUSED_TOKEN = frozenset({"invalid_grant", "invalid_code"})
@@ -168,7 +164,7 @@ class OAuthCredential:
         access = self._access
         if access is None:
             access = await self._renew_once()
-        elif self._is_due(access):
+        elif self._clock.monotonic() >= access.renew_at:
             access = await self._renew_early(access)
         return access.signed
 
@@ -178,9 +174,6 @@ class OAuthCredential:
         if access is None or access.signed is refused:
             access = await self._renew_once()
         return access.signed
-
-    def _is_due(self, access: _Access) -> bool:
-        return self._clock.monotonic() >= access.renew_at
 
     async def _renew_early(self, access: _Access) -> _Access:
         try:
@@ -220,14 +213,14 @@ class OAuthCredential:
         self._failure = None
         token = renewal.access_token.get_secret_value()
         self._hide(token)
-        # Ignore a lifetime that isn't positive.
-        life = renewal.expires_in if (renewal.expires_in or 0) > 0 else None
         signed = Signed(headers=authorization(self._template, token))
-        if life is None:
+        stated = renewal.expires_in or 0
+        if stated <= 0:
             self._access = _Access(signed, asked_at + ASSUMED_LIFE_SECONDS)
         else:
-            ends_at = asked_at + life
-            self._access = _Access(signed, ends_at - min(MARGIN_SECONDS, life / 2), ends_at)
+            life = min(stated, LONGEST_LIFE_SECONDS)
+            renew_at = asked_at + life - min(MARGIN_SECONDS, life / 2)
+            self._access = _Access(signed, renew_at, asked_at + life if stated == life else None)
         return self._access
 
     def _hide(self, token: str) -> None:
@@ -238,35 +231,8 @@ class OAuthCredential:
             self._http.redactor.forget(self._hidden.pop(0))
 
     async def _ask(self) -> _Renewal:
-        call = self._call()
-        try:
-            return await self._http.request(call, partial(self._renewal_in, call))
-        except (ServiceRefused, CredentialsRefused) as refusal:
-            raise self._verdict(refusal.message) or refusal from None
-
-    def _renewal_in(self, call: ServiceCall, answer: Answer) -> _Renewal:
-        body = json_of(call, answer)
-        if isinstance(body, dict) and isinstance(body.get("error"), str):
-            said = plain_words(body["error"], self._http.redactor)
-            sentence = f"{call.subject} rejected the request: “{said}”."
-            raise ServiceRefused("oauth", sentence, status=answer.status, message=said)
-        return self._accepted(call, body)
-
-    def _accepted(self, call: ServiceCall, body: object) -> _Renewal:
-        try:
-            renewal = _Renewal.model_validate(body)
-        except ValidationError:
-            raise wrong_form(call, "no usable access token") from None
-        token = renewal.access_token.get_secret_value()
-        if not (token.isascii() and token.isprintable() and " " not in token):
-            raise wrong_form(call, "an access token that can't be sent")
-        if renewal.refresh_token not in (None, self._grant.refresh_token):
-            raise RotatingRefreshToken("oauth", self._rotation())
-        return renewal
-
-    def _call(self) -> ServiceCall:
         grant = self._grant
-        return ServiceCall(
+        call = ServiceCall(
             service="oauth",
             label=f"the OAuth provider ({self._data_center})",
             method="POST",
@@ -281,22 +247,38 @@ class OAuthCredential:
             data_center=self._data_center,
             words_field="error",
         )
+        try:
+            return await self._http.request(call, partial(self._renewal_in, call))
+        except (ServiceRefused, CredentialsRefused) as refusal:
+            said, where = refusal.message, f"for {self._data_center} in INVENTORY_DATA_CENTERS"
+            if said in REFUSED_TOKEN:
+                sentence = (
+                    f"The refresh token {where} was rejected ({said}). It was revoked, has expired,"
+                    " or belongs to another client. Create a new one."
+                )
+            elif said in REFUSED_CLIENT:
+                sentence = f"The client_id or client_secret {where} was rejected ({said})."
+            else:
+                raise
+            raise CredentialsRefused("oauth", sentence, message=said) from None
 
-    def _verdict(self, said: str) -> ServiceError | None:
-        where = f"for {self._data_center} in INVENTORY_DATA_CENTERS"
-        if said in REFUSED_TOKEN:
+    def _renewal_in(self, call: ServiceCall, answer: Answer) -> _Renewal:
+        body = json_of(call, answer)
+        if isinstance(body, dict) and isinstance(body.get("error"), str):
+            said = plain_words(body["error"], self._http.redactor)
+            sentence = f"{call.subject} rejected the request: “{said}”."
+            raise ServiceRefused("oauth", sentence, status=answer.status, message=said)
+        try:
+            renewal = _Renewal.model_validate(body)
+        except ValidationError:
+            raise wrong_form(call, "no usable access token") from None
+        token = renewal.access_token.get_secret_value()
+        if not (token.isascii() and token.isprintable() and " " not in token):
+            raise wrong_form(call, "an access token that can't be sent")
+        if renewal.refresh_token not in (None, self._grant.refresh_token):
             sentence = (
-                f"The refresh token {where} was rejected ({said}). It was revoked, has expired, or"
-                " belongs to another client. Create a new one."
+                f"{call.subject} issues a new refresh token each time, which is not supported. Turn"
+                " rotation off there, or use an authtoken."
             )
-            return CredentialsRefused("oauth", sentence, message=said)
-        if said in REFUSED_CLIENT:
-            sentence = f"The client_id or client_secret {where} was rejected ({said})."
-            return CredentialsRefused("oauth", sentence, message=said)
-        return None
-
-    def _rotation(self) -> str:
-        return (
-            f"The OAuth provider ({self._data_center}) issues a new refresh token each time, which"
-            " is not supported. Turn rotation off there, or use an authtoken."
-        )
+            raise RotatingRefreshToken("oauth", sentence)
+        return renewal

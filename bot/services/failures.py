@@ -2,7 +2,7 @@
 
 import ssl
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import TypeVar
 
@@ -31,6 +31,18 @@ from bot.services.errors import (
 LONGEST_REASON, READ_OF_WORDS = 300, 3_000
 LONGEST_SECONDS_DIGITS = 6
 
+VERDICTS = {
+    401: "rejected Gatehouse's credentials",
+    403: "doesn't allow this with Gatehouse's credentials",
+    404: "can't find this",
+    429: "is getting too many requests",
+}
+
+_OF_THE_CREDENTIAL: Mapping[int, type[ServiceError]] = {
+    HTTPStatus.UNAUTHORIZED: CredentialsRefused,
+    HTTPStatus.FORBIDDEN: PermissionMissing,
+}
+
 Model = TypeVar("Model", bound=BaseModel)
 
 
@@ -44,6 +56,43 @@ class HeldUpError(NeverSentError):
 
 class UnsendableError(NeverSentError):
     """A header contains a character that HTTP doesn't allow."""
+
+
+_UNSENDABLE = (
+    "The call to {label} can't be sent: its credential or address has a character that HTTP doesn't"
+    " allow. Check for a line end in the setting."
+)
+# Why nothing was sent, and if a retry may help. A connection timeout isn't retried: it already took
+# as long as a person waits. The status is that of a proxy that declined to connect.
+_NEVER_SENT: Sequence[tuple[type[Exception] | tuple[type[Exception], ...], str, bool]] = (
+    (
+        HeldUpError,
+        "The call to {label} was held up before it was sent. Please try again.",
+        True,
+    ),
+    (UnsendableError, _UNSENDABLE, False),
+    (
+        aiohttp.ConnectionTimeoutError,
+        "{subject} can't be reached: no connection was made in time.",
+        False,
+    ),
+    (
+        (aiohttp.ClientConnectorCertificateError, ssl.SSLError),
+        "{subject} has an invalid TLS certificate.",
+        False,
+    ),
+    (
+        (aiohttp.ClientConnectorDNSError, aiohttp.InvalidURL),
+        "{subject} can't be reached: its host name doesn't exist.",
+        True,
+    ),
+    (
+        aiohttp.ClientHttpProxyError,
+        "{subject} can't be reached: the proxy declined (HTTP {status}).",
+        False,
+    ),
+    (aiohttp.ClientConnectorError, "{subject} can't be reached.", True),
+)
 
 
 def is_success(status: int) -> bool:
@@ -68,51 +117,30 @@ def failure_of_status(
             f"{call.subject} redirected the request (HTTP {status}). Its configured address is"
             " probably wrong.",
         )
-    code, words = code_and_words(call, body, redactor)
-    if status == HTTPStatus.TOO_MANY_REQUESTS:
-        reported = ReportedLimits.from_headers(headers)
-        return RateLimited(
-            call.service,
-            _sentence_of(call, status, words),
-            code=code,
-            message=words,
-            reported=reported,
-            retry_after=_seconds_told(headers),
-        )
     if not HTTPStatus.BAD_REQUEST <= status < HTTPStatus.INTERNAL_SERVER_ERROR:
         sentence = f"{call.subject} is having problems (HTTP {status}). Try again in a few minutes."
         return ServiceFailed(call.service, sentence, status=status)
-    return _refusal(call, status, code, words)
-
-
-def _seconds_told(headers: Mapping[str, str]) -> float:
-    told = headers.get("Retry-After", "")
-    is_number = told.isascii() and told.isdigit() and len(told) <= LONGEST_SECONDS_DIGITS
-    return float(told) if is_number else 0.0
-
-
-def _refusal(call: ServiceCall, status: int, code: int | None, words: str) -> ServiceError:
-    sentence = _sentence_of(call, status, words)
+    code, words = code_and_words(call, body, redactor)
+    verdict = VERDICTS.get(status, "rejected the request")
+    advice, said = call.advice.get(status, ""), f"It said: “{words}”" if words else ""
+    parts = (f"{call.subject} {verdict} (HTTP {status}).", advice, said)
+    sentence = " ".join(filter(None, parts))
+    if status in _OF_THE_CREDENTIAL:
+        return _OF_THE_CREDENTIAL[status](call.service, sentence, message=words)
+    if status == HTTPStatus.TOO_MANY_REQUESTS:
+        told = headers.get("Retry-After", "")
+        is_number = told.isascii() and told.isdigit() and len(told) <= LONGEST_SECONDS_DIGITS
+        return RateLimited(
+            call.service,
+            sentence,
+            code=code,
+            message=words,
+            reported=ReportedLimits.from_headers(headers),
+            retry_after=float(told) if is_number else 0.0,
+        )
     if status == HTTPStatus.NOT_FOUND and (words or code is not None):
         sentence = call.missing or sentence
-    if status == HTTPStatus.UNAUTHORIZED:
-        return CredentialsRefused(call.service, sentence, message=words)
-    if status == HTTPStatus.FORBIDDEN:
-        return PermissionMissing(call.service, sentence, message=words)
     return ServiceRefused(call.service, sentence, status=status, code=code, message=words)
-
-
-def _sentence_of(call: ServiceCall, status: int, words: str) -> str:
-    verdict = {
-        401: "rejected Gatehouse's credentials",
-        403: "doesn't allow this with Gatehouse's credentials",
-        404: "can't find this",
-        429: "is getting too many requests",
-    }.get(status, "rejected the request")
-    parts = [f"{call.subject} {verdict} (HTTP {status})."]
-    parts += [call.advice[status]] if status in call.advice else []
-    parts += [f"It said: “{words}”"] if words else []
-    return " ".join(parts)
 
 
 def refused_by_code(call: ServiceCall, status: int, code: int) -> ServiceRefused:
@@ -149,45 +177,22 @@ def plain_words(text: str, redactor: Redactor) -> str:
 
 def failure_of_accident(call: ServiceCall, accident: Exception, seconds: float) -> ServiceError:
     """Return the error for an HTTP library exception, whose text has URLs: not quoted."""
-    unsent = _why_never_sent(call, accident)
-    if unsent is not None:
-        return unsent
+    for types, unsent, may_help in _NEVER_SENT:
+        if isinstance(accident, types):
+            status = getattr(accident, "status", 0)
+            return ServiceUnreachable(
+                call.service,
+                unsent.format(subject=call.subject, label=call.label, status=status),
+                retryable=may_help or status >= HTTPStatus.INTERNAL_SERVER_ERROR,
+                sent=False,
+            )
     if isinstance(accident, TimeoutError):
         sentence = f"{call.subject} didn't respond within {seconds:g} seconds."
         return ServiceTimeout(call.service, sentence)
     if isinstance(accident, aiohttp.ClientResponseError):
         sentence = f"{call.subject} sent a response that Gatehouse can't read."
         return ResponseUnreadable(call.service, sentence)
-    sentence = f"{call.subject} closed the connection early."
-    return ServiceUnreachable(call.service, sentence)
-
-
-def _why_never_sent(call: ServiceCall, accident: Exception) -> ServiceUnreachable | None:
-    why, may_help = None, False
-    if isinstance(accident, HeldUpError):
-        why = f"The call to {call.label} was held up before it was sent. Please try again."
-        may_help = True
-    elif isinstance(accident, aiohttp.ConnectionTimeoutError):
-        # Not retried: it already took as long as a person waits.
-        why = f"{call.subject} can't be reached: no connection was made in time."
-    elif isinstance(accident, (aiohttp.ClientConnectorCertificateError, ssl.SSLError)):
-        why = f"{call.subject} has an invalid TLS certificate."
-    elif isinstance(accident, (aiohttp.ClientConnectorDNSError, aiohttp.InvalidURL)):
-        why, may_help = f"{call.subject} can't be reached: its host name doesn't exist.", True
-    elif isinstance(accident, aiohttp.ClientHttpProxyError):
-        # The proxy's answer to CONNECT: nothing reached the service.
-        why = f"{call.subject} can't be reached: the proxy declined (HTTP {accident.status})."
-        may_help = accident.status >= HTTPStatus.INTERNAL_SERVER_ERROR
-    elif isinstance(accident, aiohttp.ClientConnectorError):
-        why, may_help = f"{call.subject} can't be reached.", True
-    elif isinstance(accident, UnsendableError):
-        why = (
-            f"The call to {call.label} can't be sent: its credential or address has a character"
-            " that HTTP doesn't allow. Check for a line end in the setting."
-        )
-    if why is None:
-        return None
-    return ServiceUnreachable(call.service, why, retryable=may_help, sent=False)
+    return ServiceUnreachable(call.service, f"{call.subject} closed the connection early.")
 
 
 def too_large(call: ServiceCall, most_bytes: int) -> ResponseTooLarge:

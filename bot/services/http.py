@@ -1,10 +1,12 @@
 """The HTTP client for every service: one session, limits on time and size, no redirects."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import TypeVar
+from http import HTTPStatus
+from typing import Protocol, TypeVar
+from urllib.request import getproxies_environment, proxy_bypass_environment  # type: ignore[attr-defined]
 
 import aiohttp
 import structlog
@@ -12,16 +14,8 @@ import structlog
 from bot.errors import GatehouseError
 from bot.ops.clock import Clock
 from bot.ops.redaction import Redactor
-from bot.services.calls import (
-    Answer,
-    Attempt,
-    Observed,
-    Observer,
-    OpenAttempt,
-    ServiceCall,
-    unguarded,
-)
-from bot.services.errors import ServiceError, ServiceFailed, ServiceUnreachable
+from bot.services.calls import Answer, Observed, Observer, ReportedLimits, ServiceCall
+from bot.services.errors import RateLimited, ServiceError, ServiceFailed, ServiceUnreachable
 from bot.services.failures import (
     HeldUpError,
     NeverSentError,
@@ -32,7 +26,6 @@ from bot.services.failures import (
     is_success,
     too_large,
 )
-from bot.services.proxies import is_any_set
 
 CONNECT_SECONDS = 5.0
 DNS_SECONDS = 60
@@ -47,6 +40,66 @@ log = structlog.get_logger(__name__)
 Read = TypeVar("Read")
 
 
+class Permit(Protocol):
+    """An attempt at a call, as its quota sees it.
+
+    Leaving its context without `responded()` means that no answer arrived. Leaving it without an
+    error means that the call passed, so the organization is not blocked.
+    """
+
+    def may_send(self) -> bool:
+        """Return True if the request may be sent now; called right before writing it."""
+
+    async def responded(self) -> None:
+        """Record that the response headers arrived: the service has counted the call."""
+
+    async def reported(self, limits: ReportedLimits) -> None:
+        """Record the limits in the headers of an answer that is not a 429."""
+
+    async def refused(self, error: RateLimited) -> None:
+        """Record a 429."""
+
+
+OpenPermit = Callable[[], AbstractAsyncContextManager[Permit]]
+"""Opens the context of one attempt, which lasts from before sending until after the body."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unlimited:
+    """The permit of services without a quota: the flow and the email service."""
+
+    may_send: Callable[[], bool] = lambda: True
+
+    async def responded(self) -> None:
+        """Record nothing."""
+
+    async def reported(self, limits: ReportedLimits) -> None:
+        """Record nothing."""
+
+    async def refused(self, error: RateLimited) -> None:
+        """Record nothing."""
+
+
+def unlimited() -> AbstractAsyncContextManager[Permit]:
+    """Open the permit of a call without a quota."""
+    return nullcontext(Unlimited())
+
+
+async def note_headers(permit: Permit, status: int, headers: Mapping[str, str]) -> None:
+    """Tell a permit that the headers of an answer arrived."""
+    await permit.responded()
+    limits = ReportedLimits.from_headers(headers)
+    # The limits of a 429 go with the refusal.
+    if limits is not None and status != HTTPStatus.TOO_MANY_REQUESTS:
+        await permit.reported(limits)
+
+
+def proxy_for(host: str) -> str | None:
+    """Return the proxy for `https://` to a host, or None to connect directly."""
+    proxies = getproxies_environment()
+    return None if proxy_bypass_environment(host, proxies) else proxies.get("https")
+
+
 @asynccontextmanager
 async def open_session() -> AsyncIterator[aiohttp.ClientSession]:
     """Open the process's session: no cookies, verified TLS, the environment's proxies."""
@@ -57,7 +110,7 @@ async def open_session() -> AsyncIterator[aiohttp.ClientSession]:
         cookie_jar=jar,
         request_class=CheckedRequest,
         # Only with proxies, because it also makes aiohttp read credentials from ~/.netrc.
-        trust_env=is_any_set(),
+        trust_env=bool(getproxies_environment()),
         headers={"User-Agent": "gatehouse"},
         # For callers that set no timeout: Slack's client sets none on a session passed to it.
         timeout=aiohttp.ClientTimeout(total=TOTAL_SECONDS, sock_connect=CONNECT_SECONDS),
@@ -143,60 +196,74 @@ class ServiceHttp:
         self,
         call: ServiceCall,
         read: Callable[[Answer], Read],
-        attempts: OpenAttempt = unguarded,
+        permits: OpenPermit = unlimited,
         *,
         retried: bool = True,
     ) -> Read:
         """Send the call; return the result of `read` for a complete 2xx answer.
 
         `read` raises a ServiceError for an unreadable answer; the attempt then counts as failed in
-        the log, in `status` and for the grant. Large answers are read in a thread, so `read` must
+        the log, in `status` and for the permit. Large answers are read in a thread, so `read` must
         touch nothing but the answer.
 
         A GET is tried three times on connection errors and 5xx if `retried`, but not after a
-        timeout: the service may still be working, and a person waits.
+        timeout: the service may still be working, and a person waits. Each attempt has a permit.
 
         Raises:
-            ServiceError: One type per cause. Errors raised on entering `attempts` pass through.
+            ServiceError: One type per cause. Errors raised on entering `permits` pass through.
         """
-        pauses = RETRY_PAUSES_SECONDS if retried and call.method == "GET" else ()
-        for pause in pauses:
+        for pause in RETRY_PAUSES_SECONDS if retried and call.method == "GET" else ():
             try:
-                return await self._attempt(call, read, attempts)
+                async with permits() as permit:
+                    return await self._attempt(call, read, permit)
             except (ServiceUnreachable, ServiceFailed) as failure:
                 if not failure.retryable:
                     raise
             await self._clock.sleep(pause)
-        return await self._attempt(call, read, attempts)
+        async with permits() as permit:
+            return await self._attempt(call, read, permit)
 
     async def _attempt(
-        self, call: ServiceCall, read: Callable[[Answer], Read], attempts: OpenAttempt
+        self, call: ServiceCall, read: Callable[[Answer], Read], permit: Permit
     ) -> Read:
-        async with attempts() as attempt:
-            seen = _Seen(started=self._clock.monotonic())
-            try:
-                result = await _read_by(read, await self._exchange(call, attempt, seen))
-                seen.outcome = "ok"
-            except GatehouseError as failure:
-                seen.outcome = failure.outcome
-                raise
-            finally:
-                self._report(call, seen)
+        started, status, outcome = self._clock.monotonic(), None, "cancelled"
+        try:
+            deadline = asyncio.get_running_loop().time() + self._total_seconds
+            async with await self._send(call, permit.may_send, deadline) as response:
+                status = response.status
+                await note_headers(permit, status, response.headers)
+                body = await self._body(call, response, deadline)
+            failure = failure_of_status(call, status, response.headers, body, self.redactor)
+            if failure is not None:
+                raise failure
+            answer = Answer(status, response.headers, body)
+            # Reading ten thousand organizations would delay everyone else's acknowledgements.
+            is_large = len(body) >= LARGE_BYTES
+            result = await asyncio.to_thread(read, answer) if is_large else read(answer)
+            outcome = "ok"
+        except GatehouseError as error:
+            outcome = error.outcome
+            if isinstance(error, RateLimited):
+                await permit.refused(error)
+            raise
+        finally:
+            seconds = self._clock.monotonic() - started
+            record = log.info if outcome == "ok" else log.warning
+            record(
+                "service call",
+                service=call.service,
+                data_center=call.data_center,
+                method=call.method,
+                path=call.path,
+                status=status,
+                outcome=outcome,
+                seconds=round(seconds, 3),
+            )
+            self._observer(Observed(call.service, call.data_center, outcome, status, seconds))
         return result
 
-    async def _exchange(self, call: ServiceCall, attempt: Attempt, seen: "_Seen") -> Answer:
-        deadline = asyncio.get_running_loop().time() + self._total_seconds
-        async with await self._send(call, deadline, attempt) as response:
-            seen.status = response.status
-            await attempt.responded(response.status, response.headers)
-            body = await self._body(call, response, deadline)
-        failure = failure_of_status(call, response.status, response.headers, body, self.redactor)
-        if failure is not None:
-            raise failure
-        return Answer(response.status, response.headers, body)
-
     async def _send(
-        self, call: ServiceCall, deadline: float, attempt: Attempt
+        self, call: ServiceCall, may_send: Callable[[], bool], deadline: float
     ) -> aiohttp.ClientResponse:
         with self._accidents(call):
             async with asyncio.timeout_at(deadline):
@@ -208,21 +275,32 @@ class ServiceHttp:
                     data=None if call.form is None else aiohttp.FormData(call.form),
                     allow_redirects=False,
                     timeout=aiohttp.ClientTimeout(total=None, connect=CONNECT_SECONDS),
-                    middlewares=(send_once, checked(attempt.may_send)),
+                    middlewares=(send_once, checked(may_send)),
                 )
         raise AssertionError  # pragma: no cover
 
     async def _body(
         self, call: ServiceCall, response: aiohttp.ClientResponse, deadline: float
     ) -> bytes:
+        """Read the body, measuring it as it arrives and after decompression: headers may lie."""
+        body = bytearray()
         try:
             with self._accidents(call):
                 async with asyncio.timeout_at(deadline):
-                    return await _body_of(call, response)
+                    if is_redirect(response.status):
+                        return b""
+                    if (response.content_length or 0) > MOST_BYTES:
+                        raise too_large(call, MOST_BYTES)
+                    async for chunk in response.content.iter_chunked(CHUNK_BYTES):
+                        body += chunk
+                        if len(body) > MOST_BYTES:
+                            raise too_large(call, MOST_BYTES)
         except ServiceError:
+            response.close()
             if is_success(response.status):
                 raise
-        return b""
+            return b""
+        return bytes(body)
 
     @contextmanager
     def _accidents(self, call: ServiceCall) -> Iterator[None]:
@@ -231,48 +309,3 @@ class ServiceHttp:
             yield
         except (aiohttp.ClientError, OSError, NeverSentError) as accident:
             raise failure_of_accident(call, accident, self._total_seconds) from None
-
-    def _report(self, call: ServiceCall, seen: "_Seen") -> None:
-        seconds = self._clock.monotonic() - seen.started
-        record = log.info if seen.outcome == "ok" else log.warning
-        record(
-            "service call",
-            service=call.service,
-            data_center=call.data_center,
-            method=call.method,
-            path=call.path,
-            status=seen.status,
-            outcome=seen.outcome,
-            seconds=round(seconds, 3),
-        )
-        self._observer(Observed(call.service, call.data_center, seen.outcome, seen.status, seconds))
-
-
-@dataclass(slots=True)
-class _Seen:
-    started: float
-    status: int | None = None
-    outcome: str = "cancelled"
-
-
-async def _read_by(read: Callable[[Answer], Read], answer: Answer) -> Read:
-    if len(answer.body) < LARGE_BYTES:
-        return read(answer)
-    # Reading ten thousand organizations would delay everyone else's acknowledgements.
-    return await asyncio.to_thread(read, answer)
-
-
-async def _body_of(call: ServiceCall, response: aiohttp.ClientResponse) -> bytes:
-    """Read the body, measuring it as it arrives and after decompression: headers may lie."""
-    if is_redirect(response.status):
-        return b""
-    if (response.content_length or 0) > MOST_BYTES:
-        response.close()
-        raise too_large(call, MOST_BYTES)
-    body = bytearray()
-    async for chunk in response.content.iter_chunked(CHUNK_BYTES):
-        body += chunk
-        if len(body) > MOST_BYTES:
-            response.close()
-            raise too_large(call, MOST_BYTES)
-    return bytes(body)

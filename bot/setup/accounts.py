@@ -153,7 +153,7 @@ async def listings(settings: Settings) -> dict[str, Listed]:
         async with _http(redactor_of(settings), reported) as http:
             terms = quota_terms(settings)
             guard = Guard(database, clock, terms, Incidents(terms), Tasks())
-            client = InventoryClient(http, guard, inventory_access(settings, http, clock))
+            client = InventoryClient(http, guard.call, inventory_access(settings, http, clock))
             for name in client.data_centers:
                 reported.clear()
                 try:

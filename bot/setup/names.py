@@ -14,8 +14,8 @@ from slack_sdk.web.async_client import AsyncWebClient
 from slack_sdk.web.async_slack_response import AsyncSlackResponse
 
 from bot.services.http import open_session
-from bot.services.proxies import slack_web_client
 from bot.setup.answers import SetupError
+from bot.slack.client import slack_web_client
 
 EVERYBODY = "*"
 PERSON_ID = re.compile(r"[UWS][A-Z0-9]{2,}")

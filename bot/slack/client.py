@@ -254,3 +254,22 @@ def _retry_after(headers: Mapping[str, Any]) -> float:
         return min(max(1.0, float(lowered.get("retry-after", 1))), LONGEST_WAIT_SECONDS)
     except (TypeError, ValueError):
         return 1.0
+
+
+def slack_web_client(
+    token: str, base_url: str, session: aiohttp.ClientSession, seconds: int = 30
+) -> AsyncWebClient:
+    """Return Slack's client on our session, which follows the proxy settings.
+
+    Left alone, Slack's client reads `HTTPS_PROXY` but ignores `NO_PROXY`.
+    """
+    client = AsyncWebClient(
+        token=token,
+        base_url=base_url.rstrip("/") + "/",
+        session=session,
+        timeout=seconds,
+        # The outbox repeats posts, as it knows what it posted; nothing here does.
+        retry_handlers=[],
+    )
+    client.proxy = None
+    return client

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from functools import partial
 from http import HTTPStatus
 from typing import Literal
@@ -9,10 +10,10 @@ from typing import Literal
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, SecretStr
 from yarl import URL
 
-from bot.services.calls import Answer, OpenAttempt, ServiceCall, at_any_time, unguarded
+from bot.services.calls import Answer, ServiceCall
 from bot.services.credentials import basic
 from bot.services.failures import json_of, model_of, wrong_form
-from bot.services.http import ServiceHttp
+from bot.services.http import OpenPermit, ServiceHttp, Unlimited, unlimited
 
 ADVICE: Mapping[int, str] = {
     HTTPStatus.UNAUTHORIZED: "Check FLOW_ACCOUNT_SID and FLOW_AUTH_TOKEN.",
@@ -62,7 +63,7 @@ class FlowClient:
         self,
         flow_sid: str,
         identities: Sequence[str],
-        may_send: Callable[[], bool] = at_any_time,
+        may_send: Callable[[], bool] = lambda: True,
     ) -> list[str]:
         """Send the whole list once, and return the list in the answer.
 
@@ -73,7 +74,7 @@ class FlowClient:
         # A form cannot say "no values": one empty value is the empty list.
         form = [(self._form_field, identity) for identity in identities or [""]]
         call = self._call("POST", flow_sid, form)
-        return await self._identities(flow_sid, call, partial(unguarded, may_send))
+        return await self._identities(flow_sid, call, lambda: nullcontext(Unlimited(may_send)))
 
     def _call(
         self,
@@ -93,9 +94,9 @@ class FlowClient:
         )
 
     async def _identities(
-        self, flow_sid: str, call: ServiceCall, attempts: OpenAttempt = unguarded
+        self, flow_sid: str, call: ServiceCall, permits: OpenPermit = unlimited
     ) -> list[str]:
-        return await self._http.request(call, partial(_identities_in, call, flow_sid), attempts)
+        return await self._http.request(call, partial(_identities_in, call, flow_sid), permits)
 
 
 def _identities_in(call: ServiceCall, flow_sid: str, answer: Answer) -> list[str]:

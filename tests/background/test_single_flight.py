@@ -104,11 +104,3 @@ async def test_a_failure_that_nobody_waits_for_any_more_is_no_noise(lookups, loa
         await asyncio.sleep(0)
     gc.collect()
     assert noise == []
-
-
-async def test_what_came_another_way_is_kept_and_may_be_forgotten(lookups, load):
-    lookups.remember("a", "told")
-    assert await lookups.get("a", load) == "told"
-    assert lookups.cached("a") == "told"
-    lookups.forget("a")
-    assert lookups.cached("a") is None

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from bot.configured import email_client, flow_client, inventory_access, quota_terms, redactor_of
-from bot.services.credentials import HeaderToken, OAuthCredential, QueryToken
+from bot.services.credentials import OAuthCredential, StaticToken
 from bot.settings import Settings, read_settings
 from tests.support.http import Bench, open_bench
 
@@ -54,7 +54,7 @@ async def test_each_data_center_has_its_address_and_credential(bench: Bench) -> 
         "jp": "https://inventory.example.jp/inventory/v1",
         "ca": "https://elsewhere.example/v1",
     }
-    assert isinstance(access["com.au"].credential, QueryToken)
+    assert isinstance(access["com.au"].credential, StaticToken)
     assert isinstance(access["jp"].credential, OAuthCredential)
 
 
@@ -70,7 +70,6 @@ async def test_the_header_form_has_the_configured_scheme(bench: Bench) -> None:
         bench.clock,
     )
     credential = access["eu"].credential
-    assert isinstance(credential, HeaderToken)
     assert (await credential.sign()).headers == {"Authorization": "Neutral tok"}
 
 

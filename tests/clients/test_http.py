@@ -6,7 +6,7 @@ import json
 import socket
 import threading
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import aiohttp
@@ -20,7 +20,7 @@ from yarl import URL
 from bot.errors import DatabaseUnavailable, QuotaError
 from bot.ops.redaction import Redactor
 from bot.services import http
-from bot.services.calls import Answer, Attempt, ReportedLimits, ServiceCall
+from bot.services.calls import Answer, ReportedLimits, ServiceCall
 from bot.services.errors import (
     CredentialsRefused,
     NotJson,
@@ -36,7 +36,7 @@ from bot.services.errors import (
     ServiceUnreachable,
 )
 from bot.services.failures import plain_words
-from bot.services.http import LARGE_BYTES, MOST_BYTES, RETRY_PAUSES_SECONDS
+from bot.services.http import LARGE_BYTES, MOST_BYTES, RETRY_PAUSES_SECONDS, Permit
 from tests.support.http import Bench, RawServer, open_bench, web_server
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
@@ -56,7 +56,7 @@ class FakeAttempts:
         self.is_late = False
 
     @asynccontextmanager
-    async def __call__(self) -> AsyncIterator[Attempt]:
+    async def __call__(self) -> AsyncIterator[Permit]:
         if self.events.count("open") >= self.refuse_after:
             raise QuotaError("No slot.")
         self.events.append("open")
@@ -70,10 +70,16 @@ class FakeAttempts:
     def may_send(self) -> bool:
         return not self.is_late
 
-    async def responded(self, status: int, headers: Mapping[str, str]) -> None:
+    async def responded(self) -> None:
         if self.broken:
             raise DatabaseUnavailable
-        self.events.append((status, headers.get("X-Told")))
+        self.events.append("responded")
+
+    async def reported(self, limits: ReportedLimits) -> None:
+        self.events.append(limits)
+
+    async def refused(self, error: RateLimited) -> None:
+        self.events.append(error.code)
 
 
 @pytest.fixture
@@ -252,14 +258,14 @@ async def test_a_refusal_is_never_retried_and_has_a_type_of_its_own(
 async def test_a_grant_hears_of_the_headers_and_of_the_refusal(bench: Bench) -> None:
     body = b'{"code": 45, "message": "no more than 1,000"}'
     answer = (
-        b"HTTP/1.1 429 X\r\nX-Told: yes\r\nX-Rate-Limit-Limit: 1000\r\nX-Rate-Limit-Remaining: 0"
+        b"HTTP/1.1 429 X\r\nX-Rate-Limit-Limit: 1000\r\nX-Rate-Limit-Remaining: 0"
         b"\r\nx-rate-limit-reset: 3600\r\nContent-Length: %d\r\n\r\n" % len(body)
     ) + body
     attempts = FakeAttempts()
     async with RawServer(answer).running() as server:
         with pytest.raises(RateLimited) as caught:
             await bench.request(a_call(server.url), attempts)
-    assert attempts.events == ["open", (429, "yes"), RateLimited]
+    assert attempts.events == ["open", "responded", 45, RateLimited]
     assert (caught.value.code, caught.value.message) == (45, "no more than 1,000")
     assert caught.value.reported == ReportedLimits(1000, 0, 3600)
 
@@ -293,7 +299,7 @@ async def test_an_answer_that_cannot_be_read_is_no_success(bench: Bench) -> None
     async with RawServer(OK).running() as server:
         with capture_logs() as lines, pytest.raises(NotJson):
             await bench.http.request(a_call(server.url), read, attempts)
-    assert attempts.events == ["open", (200, None), NotJson]
+    assert attempts.events == ["open", "responded", NotJson]
     assert [(one.outcome, one.status) for one in bench.observed] == [("not_json", 200)]
     assert [line["log_level"] for line in lines] == ["warning"]
 

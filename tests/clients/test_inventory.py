@@ -10,7 +10,7 @@ from bot.errors import NotConfigured, QuotaError
 from bot.organizations.client import DataCenterAccess, InventoryClient
 from bot.organizations.rules import Organization, OrganizationKey
 from bot.services.calls import PROBE, CallCause, ReportedLimits
-from bot.services.credentials import Credential, HeaderToken, QueryToken, Signed
+from bot.services.credentials import Credential, Signed, header_token, query_token
 from bot.services.errors import (
     CredentialsRefused,
     NotJson,
@@ -54,8 +54,8 @@ def guard() -> FakeGuard:
 
 
 def a_client(bench: Bench, guard: FakeGuard, credential: Credential | None = None):
-    access = DataCenterAccess(ROOT, credential or QueryToken(SecretStr("t0ken")))
-    return InventoryClient(bench.http, guard, {"eu": access})
+    access = DataCenterAccess(ROOT, credential or query_token(SecretStr("t0ken")))
+    return InventoryClient(bench.http, guard.call, {"eu": access})
 
 
 def address(**query: str) -> URL:
@@ -84,7 +84,7 @@ async def test_the_header_form_keeps_the_token_out_of_the_address(
     bench: Bench, services: FakeServices, guard: FakeGuard
 ) -> None:
     services.get(address(organization_id="7"), payload=LISTING)
-    credential = HeaderToken(SecretStr("t0ken"), "Neutral-oauthtoken {token}")
+    credential = header_token(SecretStr("t0ken"), "Neutral-oauthtoken {token}")
     await a_client(bench, guard, credential).organizations(EU, CAUSE)
     (((_, url), (sent,)),) = services.requests.items()
     assert "t0ken" not in str(url)

@@ -68,7 +68,8 @@ async def test_the_request_is_the_refresh_token_grant(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize(
-    ("expires_in", "good_until"), [(3600, 3540), ("3600", 3540), (60, 30), (0, 600)]
+    ("expires_in", "good_until"),
+    [(3600, 3540), ("3600", 3540), (60, 30), (0, 600), (3_600_000, 3540)],
 )
 async def test_a_token_is_renewed_before_it_expires(
     bench: Bench, services: FakeServices, expires_in: object, good_until: float
@@ -137,7 +138,7 @@ async def test_refused_token_is_renewed_once_with_another_grant(
     guard = FakeGuard()
     access = DataCenterAccess(ROOT, a_credential(bench))
     assert (
-        await InventoryClient(bench.http, guard, {"eu": access}).organizations(
+        await InventoryClient(bench.http, guard.call, {"eu": access}).organizations(
             EU, CallCause("list")
         )
         == ()
@@ -151,7 +152,7 @@ async def test_a_token_refused_again_is_an_error(bench: Bench, services: FakeSer
     answers(services, "old", "new", "never")
     services.get(ROOT / "organizations", status=401, repeat=True)
     access = DataCenterAccess(ROOT, a_credential(bench))
-    client = InventoryClient(bench.http, FakeGuard(), {"eu": access})
+    client = InventoryClient(bench.http, FakeGuard().call, {"eu": access})
     with pytest.raises(CredentialsRefused):
         await client.organizations(EU, CallCause("list"))
     assert renewals(services) == 2
@@ -163,7 +164,7 @@ async def test_no_call_is_granted_while_there_is_no_token(
     services.post(TOKEN_URL, status=503)
     guard = FakeGuard()
     access = DataCenterAccess(ROOT, a_credential(bench))
-    client = InventoryClient(bench.http, guard, {"eu": access})
+    client = InventoryClient(bench.http, guard.call, {"eu": access})
     with pytest.raises(ServiceFailed, match=r"OAuth provider \(eu\)"):
         await client.organizations(EU, CallCause("list"))
     assert guard.events == []

@@ -11,8 +11,8 @@ from yarl import URL
 
 from bot.services.calls import ServiceCall
 from bot.services.errors import ServiceUnreachable
-from bot.services.http import open_session
-from bot.services.proxies import proxy_for, slack_web_client
+from bot.services.http import open_session, proxy_for
+from bot.slack.client import slack_web_client
 from tests.support.http import open_bench
 
 ELSEWHERE = "http://127.0.0.1:9"

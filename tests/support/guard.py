@@ -3,10 +3,10 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from bot.organizations.client import CallPermit
 from bot.organizations.rules import OrganizationKey
 from bot.services.calls import CallCause, ReportedLimits
 from bot.services.errors import RateLimited
+from bot.services.http import Permit
 
 
 class FakeGuard:
@@ -18,7 +18,7 @@ class FakeGuard:
         self.refusal: Exception | None = None
 
     @asynccontextmanager
-    async def call(self, key: OrganizationKey, cause: CallCause) -> AsyncIterator[CallPermit]:
+    async def call(self, key: OrganizationKey, cause: CallCause) -> AsyncIterator[Permit]:
         if self.refusal is not None:
             raise self.refusal
         self.events.append(key)

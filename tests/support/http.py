@@ -10,8 +10,8 @@ from pathlib import Path
 from aiohttp import ClientSession, web
 
 from bot.ops.redaction import Redactor
-from bot.services.calls import Answer, Observed, OpenAttempt, ServiceCall, unguarded
-from bot.services.http import ServiceHttp, open_session
+from bot.services.calls import Answer, Observed, ServiceCall
+from bot.services.http import OpenPermit, ServiceHttp, open_session, unlimited
 
 SELF_SIGNED = Path(__file__).with_name("self_signed.pem")
 
@@ -49,9 +49,9 @@ class Bench:
             total_seconds=total_seconds,
         )
 
-    async def request(self, call: ServiceCall, attempts: OpenAttempt = unguarded) -> Answer:
+    async def request(self, call: ServiceCall, permits: OpenPermit = unlimited) -> Answer:
         """Make a call whose every answer is good."""
-        return await self.http.request(call, lambda answer: answer, attempts)
+        return await self.http.request(call, lambda answer: answer, permits)
 
 
 @asynccontextmanager

@@ -1,12 +1,11 @@
 """Calls that people cause: few at once, none by a button of what has just failed."""
 
 import asyncio
-from contextlib import asynccontextmanager
 
 import pytest
 
 from bot.services.errors import CredentialsRefused, ServiceFailed
-from bot.services.lane import AT_ONCE, OF_ONE_KEY, PRESSED_AT_ONCE, Lane
+from bot.services.lane import AT_ONCE, Lane
 from tests.support.clock import FakeClock
 
 
@@ -36,38 +35,6 @@ async def test_few_calls_run_at_once():
     lane, service = Lane(FakeClock()), Service()
     await asyncio.gather(*(lane.call(str(n), service, is_typed=True) for n in range(50)))
     assert (service.calls, service.most) == (50, AT_ONCE)
-
-
-@asynccontextmanager
-async def hanging(lane, keys, *, is_typed):
-    """Calls that hang; all that may run at once of them do so."""
-    go_on, running = asyncio.Event(), []
-
-    async def hang():
-        running.append(1)
-        await go_on.wait()
-
-    async with asyncio.TaskGroup() as tasks:
-        for key in keys:
-            tasks.create_task(lane.call(key, hang, is_typed=is_typed))
-        for _ in range(5):
-            await asyncio.sleep(0)
-        yield running
-        go_on.set()
-
-
-async def test_calls_for_one_key_leave_room_for_others():
-    lane, service = Lane(FakeClock()), Service()
-    async with hanging(lane, "a" * 50, is_typed=True) as running:
-        assert await lane.call("b", service, is_typed=True) == 1
-        assert len(running) == OF_ONE_KEY
-
-
-async def test_buttons_leave_room_for_what_is_typed():
-    lane, service = Lane(FakeClock()), Service()
-    async with hanging(lane, map(str, range(50)), is_typed=False) as running:
-        assert await lane.call("typed", service, is_typed=True) == 1
-        assert len(running) == PRESSED_AT_ONCE
 
 
 async def test_buttons_make_no_call_right_after_a_failure():

@@ -39,9 +39,8 @@ from bot.quotas.guard import Guard
 from bot.quotas.incidents import Incidents
 from bot.services.calls import Observed
 from bot.services.http import ServiceHttp, open_session
-from bot.services.proxies import slack_web_client
 from bot.settings import Settings, revealed
-from bot.slack.client import SlackClient
+from bot.slack.client import SlackClient, slack_web_client
 from bot.store.engine import Database
 from bot.tasks import Tasks
 from bot.testusers.client import FlowClient
@@ -128,7 +127,7 @@ class _Examination:
         incidents = Incidents(terms)
         guard = Guard(self._database, self._clock, terms, incidents, Tasks())
         access = inventory_access(self._settings, self._http, self._clock)
-        client = InventoryClient(self._http, guard, access)
+        client = InventoryClient(self._http, guard.call, access)
         known = await self._representatives(client)
         exams = (
             examine_data_center(client, name, one.organization_id, known.get(name))

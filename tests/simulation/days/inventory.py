@@ -229,7 +229,7 @@ class Client:
         credential = OAuthCredential(http, clock, KEY.data_center, GRANT)
         access = {KEY.data_center: DataCenterAccess(ROOT, credential)}
         self._inventory = inventory
-        self._client = InventoryClient(http, guard, access)
+        self._client = InventoryClient(http, guard.call, access)
         self._forwarder = Forwarder(
             ForwardParts(session, access, guard, turns, redactor, observer, clock, Tasks())
         )
