@@ -210,7 +210,7 @@ class Guard:
             await quotas.give_back(tx, call.reservation)
         else:
             seconds = call.seconds_since_headers() * SURE_SHARE
-            await quotas.settle(tx, call.reservation, seconds, call.request)
+            await quotas.settle(tx, call.reservation, seconds)
 
     async def _note_reported(self, tx: Transaction, call: "_Call") -> None:
         if call.limits is None:

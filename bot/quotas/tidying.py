@@ -13,7 +13,7 @@ from bot.store.jobs import Job
 
 log = structlog.get_logger(__name__)
 
-TIDY_KIND = "quota_tidy"
+TIDY_KIND = quota_clock.TIDY_JOB
 EVERY = timedelta(hours=1)
 
 
@@ -31,12 +31,12 @@ class Tidying:
 
     async def plan(self, tx: Transaction) -> None:
         """Add the job, and set the ledger to this process's clock."""
+        await jobs.ensure(tx, Job(TIDY_KIND, TIDY_KIND, TIDY_KIND, await tx.now() + EVERY))
         boot = boot_id()
         if self._database.is_sqlite and boot and isinstance(self._clock, SystemClock):
             step = await quota_clock.follow(tx, boot, self._clock.offset)
             if step:
                 log.warning("quota.clock_was_set", seconds=round(step, 3))
-        await jobs.ensure(tx, Job(TIDY_KIND, TIDY_KIND, TIDY_KIND, await tx.now() + EVERY))
 
     async def run(self, _job: Job, _lease: Lease) -> datetime:
         """Sum the calls, one organization per transaction; return the next run."""

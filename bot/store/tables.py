@@ -238,14 +238,6 @@ quota_calls = Table(
     Index(None, "organization", "reserved_at", "number"),
 )
 
-# The clock that dated calls, for databases without one: one row, of the last process.
-machine_clocks = Table(
-    "machine_clocks",
-    metadata,
-    Column("boot", String(64), primary_key=True),
-    Column("offset", EpochSeconds, nullable=False),
-)
-
 quota_hours = Table(
     "quota_hours",
     metadata,

@@ -9,9 +9,11 @@ from bot.quotas.rules.quota import Terms
 from bot.quotas.store import accounts, quota_clock
 from bot.quotas.store import ledger as quotas
 from bot.quotas.store.ledger import CallRequest, NotNow, Reservation
-from bot.quotas.tidying import Tidying
+from bot.quotas.tidying import TIDY_KIND, Tidying
 from bot.services.calls import CallCause
+from bot.store import jobs
 from bot.store.engine import Database
+from bot.store.jobs import Job
 from tests.support.clock import FakeClock
 
 KEY = OrganizationKey("eu", "10")
@@ -39,6 +41,7 @@ async def in_use(database) -> int:
 
 async def follow(database, boot, offset) -> float:
     async with database.transaction() as tx:
+        await jobs.ensure(tx, Job(TIDY_KIND, TIDY_KIND, TIDY_KIND, await tx.now()))
         return await quota_clock.follow(tx, boot, offset)
 
 
@@ -58,16 +61,6 @@ async def test_clock_set_between_two_processes_moves_no_slot(sqlite_url, step):
     assert isinstance(await reserve(database), Reservation)
     assert await follow(database, "another boot", 5.0) == 0.0
     await database.close()
-
-
-async def test_clock_that_is_set_back_holds_nothing_for_longer_than_a_call(database, clock):
-    await use_up(database)
-    clock.advance(-86_400)
-    full = await reserve(database)
-    assert isinstance(full, NotNow)
-    assert full.reason.free_at - full.now <= quota_clock.longest_hold(TERMS)
-    clock.advance(quota_clock.longest_hold(TERMS))
-    assert isinstance(await reserve(database), Reservation)
 
 
 async def test_start_follows_the_clock_of_the_process(sqlite_url):

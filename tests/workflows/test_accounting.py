@@ -4,7 +4,6 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import partial
 
 import pytest
-from sqlalchemy import delete
 
 from bot.errors import CommitUnknown, DatabaseUnavailable, QuotaExhausted
 from bot.organizations.rules import OrganizationKey
@@ -17,7 +16,6 @@ from bot.quotas.store import ledger as quotas
 from bot.quotas.store.ledger import CallRequest
 from bot.services.calls import GATEWAY, PROBE, CallCause, ReportedLimits
 from bot.services.errors import RateLimited
-from bot.store.tables import quota_calls
 from bot.tasks import Tasks
 from tests.support.clock import JumpingClock
 
@@ -265,41 +263,6 @@ async def test_larger_plan_ends_a_told_day_that_is_used_up(guard, database, cloc
         await quotas.set_plan(tx, KEY, Plan.STANDARD)
     # Of a smaller plan the service has the last word.
     assert (await the_account(database)).day.limit == 10_000
-
-
-async def test_call_that_the_database_lost_is_counted_again(guard, database):
-    await call(guard)
-
-    async def lose_it():
-        async with database.transaction() as tx:
-            await tx.connection.execute(delete(quota_calls).where(quota_calls.c.number == 2))
-
-    await call(guard, during=lose_it)
-    account = await the_account(database)
-    assert (account.in_use.minute, account.in_use.concurrent, account.made) == (2, 0, 2)
-    await refused(guard, 44, during=lose_it)
-    assert (await the_account(database)).made == 3
-
-
-async def test_lost_call_does_not_end_the_one_that_took_its_number(guard, database, clock):
-    async with AsyncExitStack() as running:
-
-        async def lose_it():
-            """A standby without the last commits goes on, and grants the number again."""
-            async with database.transaction() as tx:
-                newest = (await accounts.load(tx, KEY, TERMS)).made
-                its_number = quota_calls.c.number == newest
-                await tx.connection.execute(delete(quota_calls).where(its_number))
-            clock.advance(0.1)
-            await running.enter_async_context(guard.call(KEY, PERSON))
-
-        await call(guard, during=lose_it)
-        in_use = (await the_account(database)).in_use
-        assert (in_use.minute, in_use.concurrent) == (2, 1)
-        await refused(guard, 44, during=lose_it)
-        account = await the_account(database)
-        assert (account.in_use.minute, account.in_use.concurrent) == (4, 2)
-        assert account.blocks
 
 
 async def test_refusal_whose_commit_is_unknown_is_written_once(guard, database, monkeypatch, tasks):

@@ -36,7 +36,6 @@ from bot.quotas.rules.quota import (
     decide,
 )
 from bot.quotas.store.accounts import UNSENT, Account, calls_held, load_or_add, lock
-from bot.quotas.store.quota_clock import longest_hold, shorten_holds
 from bot.services.calls import CallCause
 from bot.store.engine import Transaction
 from bot.store.statements import insert_into
@@ -125,10 +124,7 @@ async def _decide(tx: Transaction, request: CallRequest) -> tuple[Account, Decis
         blocks=account.blocks,
     )
     if isinstance(decision, Full):
-        full = await with_time(tx, account, decision, terms)
-        if full.kind is not LimitKind.DAY and (full.free_at or 0.0) >= _latest(account, terms):
-            await shorten_holds(tx, account.id, terms)
-        return account, full
+        return account, await with_time(tx, account, decision, terms)
     if isinstance(decision, Granted):
         return account, await _part_used_up(tx, account, request) or decision
     return account, decision
@@ -157,8 +153,7 @@ async def _part_used_up(tx: Transaction, account: Account, request: CallRequest)
         (LimitKind.CONCURRENT, len(held.permits), part.concurrent),
     ):
         if used >= most:
-            free_at = min(held.free_at(kind, most), _latest(account, request.terms))
-            return Full(kind, used, most, free_at, scope)
+            return Full(kind, used, most, held.free_at(kind, most), scope)
     return None
 
 
@@ -177,16 +172,6 @@ async def _day_used_up(
 async def _take_number(tx: Transaction, account: Account, request: CallRequest) -> bool:
     """Reserve the call under the next number; return False if another call has taken it."""
     hold = HeldCall.unanswered(account.now, request.terms.timeout_seconds)
-    is_taken = await _write_call(tx, account, request, hold)
-    if is_taken and request.call_class is CallClass.PROBE:
-        await save_blocks(tx, account, account.blocks.probing(hold.permit_until))
-    return is_taken
-
-
-async def _write_call(
-    tx: Transaction, account: Account, request: CallRequest, hold: HeldCall
-) -> bool:
-    """Write a call under the next number; return False if another call has taken it."""
     values = {
         "organization": account.id,
         "number": account.made + 1,
@@ -197,7 +182,10 @@ async def _write_call(
         "slack_user_id": request.cause.caller,
     }
     taken = await tx.connection.execute(_call_unless_there(tx.is_postgres), values)
-    return taken.rowcount == 1
+    is_taken = taken.rowcount == 1
+    if is_taken and request.call_class is CallClass.PROBE:
+        await save_blocks(tx, account, account.blocks.probing(hold.permit_until))
+    return is_taken
 
 
 @cache
@@ -215,19 +203,13 @@ async def with_time(tx: Transaction, account: Account, full: Full, terms: Terms)
     """Add the time when there is room again."""
     if full.kind is not LimitKind.DAY:
         held = await _holdings(tx, account)
-        # If a call was given back since the count, there is room now. Only a clock that was set
-        # back can make a hold last longer than that of a call that starts now.
+        # If a call was given back since the count, there is room now.
         free_at = held.free_at(full.kind, full.allowed) or account.now
-        free_at = min(free_at, _latest(account, terms))
     elif account.day.resets_at is not None:
         free_at = account.day.resets_at
     else:
         free_at = await _day_free_at(tx, account, full, terms)
     return replace(full, free_at=free_at)
-
-
-def _latest(account: Account, terms: Terms) -> float:
-    return account.now + longest_hold(terms)
 
 
 async def _day_free_at(tx: Transaction, account: Account, full: Full, terms: Terms) -> float:
@@ -239,17 +221,8 @@ async def _day_free_at(tx: Transaction, account: Account, full: Full, terms: Ter
     return account.now if reserved_at is None else leaves_day_at(reserved_at, terms.hold_seconds)
 
 
-async def settle(
-    tx: Transaction,
-    reservation: Reservation,
-    seconds_since_headers: float,
-    request: CallRequest | None = None,
-) -> None:
-    """Record that a call has ended, and how many seconds ago its headers arrived.
-
-    With `request`, a call that the database has lost, as in a failover, is counted again: its
-    number may belong to another call by now, but that call has another time.
-    """
+async def settle(tx: Transaction, reservation: Reservation, seconds_since_headers: float) -> None:
+    """Record that a call has ended, and how many seconds ago its headers arrived."""
     # As if the clock were at zero now.
     held = HeldCall.answered(headers_at=-seconds_since_headers, ended_at=0.0)
     values = {
@@ -258,18 +231,7 @@ async def settle(
         "its_time": reservation.at,
         "slot_seconds": held.slot_free_at,
     }
-    settled = await tx.connection.execute(_settling(tx.clock), {**tx.clock_parameters, **values})
-    if settled.rowcount == 0 and request is not None:
-        await _count_again(tx, request, held)
-
-
-async def _count_again(tx: Transaction, request: CallRequest, held: HeldCall) -> None:
-    for _ in range(MOST_TRIES):
-        account = await load_or_add(tx, request.key, request.terms)
-        later = HeldCall(account.now + held.slot_free_at, account.now + held.permit_until)
-        if await _write_call(tx, account, request, later):
-            return
-    raise DatabaseUnavailable
+    await tx.connection.execute(_settling(tx.clock), {**tx.clock_parameters, **values})
 
 
 async def is_settled(tx: Transaction, reservation: Reservation, terms: Terms) -> bool:

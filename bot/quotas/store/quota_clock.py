@@ -6,19 +6,18 @@ back, they expire too late, and nothing is granted, perhaps for a day.
 
 from typing import Any
 
-from sqlalchemy import BigInteger, Update, bindparam, case, select, type_coerce, update
+from sqlalchemy import BigInteger, bindparam, case, select, type_coerce, update
 
-from bot.quotas.rules.quota import SLOT_SECONDS, Terms
+from bot.store import jobs as jobs_store
 from bot.store.engine import Transaction
 from bot.store.tables import jobs
-from bot.store.tables import machine_clocks as clocks
 from bot.store.tables import quota_calls as calls
 from bot.store.tables import quota_organizations as organizations
 from bot.store.types import EpochSeconds
 
 # Ignore differences due to microseconds and to reading a clock twice.
 LEAST_STEP_SECONDS = 0.01
-PROBE_JOB = "probe"
+PROBE_JOB, TIDY_JOB = "probe", "quota_tidy"
 # Times of an organization that move with the clock, unless they are 0 or null.
 MOVED = (
     *("probing_until", "muted_until", "watched_at", "reported_resets_at"),
@@ -32,9 +31,8 @@ async def follow(tx: Transaction, boot: str, offset: float) -> float:
     `offset` is the clock's time minus the time since `boot`. If it differs from the last process's
     offset in the same boot, the clock was set by the difference, which is returned in seconds.
     """
-    known = clocks.c.boot == boot
-    before = (await tx.connection.execute(clocks.select().where(known))).first()
-    step = 0.0 if before is None else offset - before.offset
+    last = await jobs_store.payload_of(tx, TIDY_JOB)
+    step = offset - last["offset"] if last.get("boot") == boot else 0.0
     if abs(step) < LEAST_STEP_SECONDS:
         step = 0.0
     await move(tx, boot, offset, step)
@@ -44,10 +42,11 @@ async def follow(tx: Transaction, boot: str, offset: float) -> float:
 async def move(tx: Transaction, boot: str, offset: float, step: float) -> None:
     """Record the ledger's new clock, which is `step` seconds ahead of the old one.
 
-    Calls, blocks with their probes, and leases keep their remaining time.
+    Calls, blocks with their probes, and leases keep their remaining time. The clock is recorded in
+    the payload of the hourly job.
     """
-    await tx.connection.execute(clocks.delete())
-    await tx.connection.execute(clocks.insert().values(boot=boot, offset=offset))
+    recorded = update(jobs).where(jobs.c.key == TIDY_JOB)
+    await tx.connection.execute(recorded.values(payload={"boot": boot, "offset": offset}))
     if not step:
         return
     by = bindparam("step", step, type_=EpochSeconds)
@@ -83,28 +82,3 @@ async def _move_blocks(tx: Transaction, step: float) -> None:
             ]
             its = organizations.c.id == row.id
             await tx.connection.execute(update(organizations).where(its).values(blocks=blocks))
-
-
-def longest_hold(terms: Terms) -> float:
-    """Return the maximum seconds that a call can hold its slot from now on."""
-    return terms.hold_seconds + SLOT_SECONDS
-
-
-async def shorten_holds(tx: Transaction, organization: int, terms: Terms) -> None:
-    """Limit every hold to that of a call that starts now, after the clock was set back."""
-    its = {"its_organization": organization, "hold": terms.hold_seconds}
-    its |= {"longest": longest_hold(terms), **tx.clock_parameters}
-    await tx.connection.execute(_shortening(tx), its)
-
-
-def _shortening(tx: Transaction) -> Update:
-    def until(seconds: str) -> Any:  # noqa: ANN401 - an expression
-        return tx.clock + bindparam(seconds, type_=EpochSeconds)
-
-    permit = case((calls.c.permit_until > until("hold"), until("hold")), else_=calls.c.permit_until)
-    return (
-        update(calls)
-        .where(calls.c.organization == bindparam("its_organization"))
-        .where(calls.c.slot_free_at > until("longest"))
-        .values(slot_free_at=until("longest"), permit_until=permit)
-    )
