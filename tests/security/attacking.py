@@ -20,7 +20,7 @@ ATTACKERS: dict[str, Callable[[Attack], Awaitable[None]]] = {
     "viewer": viewer,
 }
 HONEST = "+15551234"
-ACK_SECONDS = 0.1
+ACK_SECONDS, SLACK_SECONDS = 0.1, 3.0
 LOOK_SECONDS = 0.01
 
 
@@ -29,8 +29,8 @@ async def attack(
 ) -> list[tuple[str, str]]:
     """Run one attacker; return what was found.
 
-    Of the acknowledgements of others half have to be in time; on a machine that is quiet and does
-    nothing else, 99 of 100.
+    On a machine that is quiet and does nothing else, 99 of 100 acknowledgements of others have to
+    be in time; else half of them before Slack gives up.
 
     Raises:
         AssertionError: They got something, or held others up.
@@ -51,9 +51,10 @@ async def attack(
         acks = await _acknowledgements(fleet, until)
         measuring.cancel()
         await working
-        held_up = _p99(acks) if is_quiet else statistics.median(acks)
         spreads = f"{_spread(calm)}; meanwhile {_spread(acks)}; late by {_spread(late)}"
-        assert held_up < ACK_SECONDS, spreads
+        assert _p99(acks) < ACK_SECONDS if is_quiet else statistics.median(acks) < SLACK_SECONDS, (
+            spreads
+        )
         assert at_work.got == []
         assert list(flow.identities) == before, flow.identities
         assert fleet.processes[0].tracebacks == []
@@ -109,4 +110,4 @@ async def _measure_lateness(late: list[float]) -> None:
 async def _honest_change_goes_on(fleet, flow) -> None:  # type: ignore[no-untyped-def]
     card = fleet.slack.workspace.messages("C0APPROVALS")[0]
     await fleet.slack.click("U0APPROVER", card, "Approve")
-    await fleet.slack.until(lambda: HONEST in flow.identities, timeout=30)
+    await fleet.slack.until(lambda: HONEST in flow.identities, timeout=120)

@@ -236,7 +236,7 @@ async def test_writer_cancelled_as_its_turn_comes_is_cancelled(sqlite_url, clock
     for _ in range(moment):
         await asyncio.sleep(0)
     turn.cancel()
-    await asyncio.wait({turn}, timeout=1)
+    await asyncio.wait({turn}, timeout=30)
     assert turn.cancelled()
     async with database._serialised():
         pass

@@ -65,7 +65,7 @@ def _has_package_index() -> bool:
         [*pip, "install", "--quiet", "--dry-run", "--no-deps", "--ignore-installed", "iniconfig"],
         capture_output=True,
         check=False,
-        timeout=60,
+        timeout=120,
     )
     return asked.returncode == 0
 

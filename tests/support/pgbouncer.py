@@ -54,7 +54,7 @@ async def running_pgbouncer(database_url: str, mode: str = "transaction") -> Asy
 
 
 async def _answers(address: str) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while True:
             try:
                 connection = await connect(address)

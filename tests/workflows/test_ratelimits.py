@@ -45,7 +45,7 @@ class FakePeople:
         self.asked.append(slack_user_id)
         if len(self.asked) >= self.together:
             self._all_ask.set()
-        await asyncio.wait_for(self._all_ask.wait(), 10)
+        await asyncio.wait_for(self._all_ask.wait(), 60)
         return f"name of {slack_user_id}"
 
 

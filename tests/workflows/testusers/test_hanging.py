@@ -22,7 +22,7 @@ from bot.testusers.rules.tries import TRIES
 from bot.testusers.transitions import card_key
 from tests.support.testusers import ADA, ADAM, OTTO, WELCOME, FakeFlowService, World
 
-PATIENCE = 10
+PATIENCE = 60
 # More than may run at once of anything that waits for the flow service.
 FLOWS = PRESSES = 40
 ALERT = f"{outbox.INCIDENT_CARD}1"
