@@ -5,7 +5,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.permissions import (
-    HIGHEST_ROLE,
     Circumstances,
     Permission,
     Person,
@@ -128,27 +127,9 @@ def test_the_groups_of_a_policy_are_those_of_roles_and_flows():
     assert policy.groups() == {"S0APPROVERS", "S0FLOW"}
 
 
-def test_the_highest_role_speaks_for_a_person():
-    assert person(V, M, O).role is Role.ADMIN
-    assert person().role is None
-
-
-def test_no_role_is_higher_than_that_of_admins():
-    assert HIGHEST_ROLE is Role.ADMIN
-
-
 def test_a_decision_names_the_setting_that_gives_the_right():
     own, shared = Circumstances(("U0ME",)), Circumstances(("U0ME",), setting="FLOW_POLICIES")
     assert decide(person(), Permission.DECIDE, ROLES, own).setting == "FLOW_APPROVERS"
     assert decide(person(), Permission.DECIDE, ROLES, shared).setting == "FLOW_POLICIES"
     assert decide(person(A), Permission.DECIDE, ROLES).setting == "ROLES"
     assert decide(person(M), Permission.OVERRIDE, ROLES, own).setting == "ROLES"
-
-
-def test_whoever_comes_another_way_is_the_same_person():
-    assert person(came_by="/orgs") == person(came_by="approve")
-
-
-def test_without_settings_one_other_person_approves():
-    assert not Policy().allow_self_approval
-    assert Policy().rules_of("FW1").approvals_needed == 1

@@ -26,13 +26,6 @@ PART = Done(NOW, Change(("b",), ("x",)), NO_CHANGE, NO_CHANGE, 3, 3, {"b": LATER
 IN_PART = replace(REQUEST, state=State.FAILED, progress=Progress(part=PART))
 
 
-def test_a_new_request_waits_and_nothing_has_happened_to_it() -> None:
-    assert (REQUEST.state, REQUEST.version) == (State.PENDING, 1)
-    assert not ASKED.without_approval
-    progress = REQUEST.progress
-    assert (progress.tries, progress.is_unsure, progress.is_undone) == (0, False, False)
-
-
 @pytest.mark.parametrize(
     ("other", "is_same"),
     [
@@ -47,14 +40,6 @@ def test_a_new_request_waits_and_nothing_has_happened_to_it() -> None:
 )
 def test_two_requests_for_the_same_have_one_effect(other: RequestedChange, is_same: bool) -> None:
     assert (other.effect == ASKED.effect) is is_same
-
-
-def test_a_decision_moves_a_request_and_leaves_what_was_asked() -> None:
-    progress = Progress(denial_reason="no")
-    moved = REQUEST.moved(State.DENIED, ADA, SOON, progress)
-    assert (moved.state, moved.decided_by, moved.decided_at) == (State.DENIED, ADA, SOON)
-    assert moved.progress == progress
-    assert moved.requested == ASKED
 
 
 def test_state_machine_is_given_people_and_times() -> None:
@@ -135,12 +120,12 @@ def test_what_is_done_follows_people_to_their_spelling_of_now() -> None:
     change, already = Change(("a", "b"), ("c",)), Change(("d",), ("e",))
     ends = {"a": SOON, "d": LATER}
     done = Done(NOW, change, already, NO_CHANGE, 1, 2, ends, {"c": SOON, "d": None})
-    now = done.respelled(lambda one: one if one == "b" else one.upper())
+    now = done.respelled({one: one.upper() for one in "acde"})
     assert (now.change, now.already) == (Change(("A", "b"), ("C",)), Change(("D",), ("E",)))
     assert now.ends_at == {"A": SOON, "D": LATER}
     assert now.previous_ends == {"C": SOON, "D": None}
-    assert done.respelled(lambda one: "a" if one == "c" else one) == done
-    assert done.respelled(lambda one: "z" if one in "ac" else one) == done
+    assert done.respelled({"c": "a"}) == done
+    assert done.respelled({"a": "z", "c": "z"}) == done
 
 
 def test_access_ends_at_its_fixed_end_or_so_long_after_it_began() -> None:

@@ -1,33 +1,27 @@
 """Faults to plant into the bot, to see that the days find them: `--plant NAME`."""
 
-import asyncio
 import uuid
 from collections.abc import Callable
 from typing import Any
 
 import sqlalchemy
 
-import bot.approvals.rules.timers
 import bot.permissions
 import bot.quotas.guard
 import bot.slack.sender
 import bot.testusers.rules.applying
-from bot.approvals.rules.approval import Facts, State
 from bot.approvals.rules.policies import FlowRules
 from bot.errors import SlackError
 from bot.home.publishing import Home
 from bot.permissions import Reason
-from bot.quotas.alerts import Alerts, Probes
 from bot.quotas.guard import _Call
 from bot.quotas.rules.blocks import Blocks
 from bot.quotas.store import incidents, ledger
 from bot.services.credentials import OAuthCredential
-from bot.services.errors import CredentialsRefused
 from bot.slack.sender import Sender
-from bot.store import jobs, outbox
-from bot.store.audit import AuditStore
+from bot.store import jobs
 from bot.store.job_loop import Lease
-from bot.testusers import asking, settling, transitions
+from bot.testusers import asking, settling
 from bot.testusers.setup import Setup
 from bot.testusers.store import flows, grants, requests
 from tests.simulation.days.processes import Server
@@ -77,18 +71,6 @@ def message_named_anew() -> None:
 
 
 @_plant
-def message_kept_back() -> None:
-    """The last of several messages is not sent."""
-    real = outbox.waiting
-
-    async def waiting(tx: Any, key: str) -> Any:
-        found = await real(tx, key)
-        return found[:-1] if len(found) > 1 else found
-
-    outbox.waiting = waiting
-
-
-@_plant
 def message_lost_with_slack() -> None:
     """A message counts as sent when Slack is away."""
     real = Sender._post_note
@@ -100,17 +82,6 @@ def message_lost_with_slack() -> None:
             await self._done([message.id])
 
     Sender._post_note = post_note  # type: ignore[method-assign]
-
-
-@_plant
-def messages_out_of_order() -> None:
-    """The messages of a card are sent the last first."""
-    real = outbox.waiting
-
-    async def waiting(tx: Any, key: str) -> Any:
-        return (await real(tx, key))[::-1]
-
-    outbox.waiting = waiting
 
 
 @_plant
@@ -130,26 +101,6 @@ def job_put_meanwhile_forgotten() -> None:
             await jobs.drop(tx, job.key)
 
     jobs.finish = finish
-
-
-@_plant
-def post_not_dropped() -> None:
-    """A POST stays in doubt, whatever is known of it."""
-    flows.drop_post = _nothing
-
-
-@_plant
-def retention_too_eager() -> None:
-    """What waits for a decision is forgotten too."""
-    real = requests.forget
-
-    async def forget(tx: Any, before: Any) -> int:
-        table = requests.requests
-        old = (table.c.state == State.PENDING) & (table.c.created_at < before)
-        await tx.connection.execute(sqlalchemy.delete(table).where(old))
-        return await real(tx, before)
-
-    requests.forget = forget
 
 
 @_plant
@@ -198,13 +149,6 @@ def grants_never_end() -> None:
 
 
 @_plant
-def requests_never_expire() -> None:
-    """A pending request has no end."""
-    timers = bot.approvals.rules.timers
-    timers.TIMERS = tuple(one for one in timers.TIMERS if one.name != "expire")
-
-
-@_plant
 def settings_not_read_again() -> None:
     """What was asked for is applied, whatever the policy says by now."""
     real = Setup.review
@@ -216,45 +160,10 @@ def settings_not_read_again() -> None:
 
 
 @_plant
-def card_not_brought_up_to_date() -> None:
-    """A transition leaves the card as it was."""
-    transitions.write_card = _nothing
-
-
-@_plant
-def outcome_not_in_the_audit() -> None:
-    """What was applied is not on record."""
-    real = AuditStore.append
-
-    async def append(self: Any, tx: Any, entry: Any) -> None:
-        if entry.action != "request.approved":
-            await real(self, tx, entry)
-
-    AuditStore.append = append  # type: ignore[method-assign]
-
-
-@_plant
-def start_ignored() -> None:
-    """What is to begin later begins at once."""
-    real = Facts.__init__
-
-    def init(self: Any, *arguments: Any, **named: Any) -> None:
-        real(self, *arguments[:4], starts_at=None)
-
-    Facts.__init__ = init  # type: ignore[method-assign]
-
-
-@_plant
 def posts_never_in_doubt() -> None:
     """A POST without an answer is forgotten."""
 
     flows.post = _nothing
-
-
-@_plant
-def old_list_believed() -> None:
-    """A list that lacks what was just confirmed is taken as it is."""
-    settling.is_before = lambda *_: False  # type: ignore[attr-defined]
 
 
 @_plant
@@ -271,13 +180,6 @@ def permit_given_back_early() -> None:
 
 
 @_plant
-def slot_freed_early() -> None:
-    """A slot of the minute counts from before the answer."""
-    real = _Call.seconds_since_headers
-    _Call.seconds_since_headers = lambda self: real(self) + 20.0  # type: ignore[method-assign]
-
-
-@_plant
 def pause_ended_by_anybody() -> None:
     """When the pause is over, whoever comes calls, and not the probe alone."""
 
@@ -286,22 +188,6 @@ def pause_ended_by_anybody() -> None:
         return None if longest is None or now >= longest.until else longest
 
     Blocks.in_the_way_of = in_the_way_of  # type: ignore[method-assign]
-
-
-@_plant
-def probe_doubled() -> None:
-    """The call at the end of a pause is made twice."""
-    Blocks.probing = lambda self, _until: self  # type: ignore[method-assign]
-    real = Probes.run
-
-    async def run(self: Any, job: Any, lease: Any) -> Any:
-        other = asyncio.ensure_future(real(self, job, lease))
-        try:
-            return await real(self, job, lease)
-        finally:
-            await asyncio.gather(other, return_exceptions=True)
-
-    Probes.run = run  # type: ignore[method-assign]
 
 
 @_plant
@@ -319,12 +205,6 @@ def incident_opened_twice() -> None:
         return counted
 
     incidents.count_one = count_one
-
-
-@_plant
-def end_of_incident_not_told() -> None:
-    """The alert's thread does not hear that it is over."""
-    Alerts.note = _nothing  # type: ignore[method-assign]
 
 
 @_plant
@@ -354,32 +234,3 @@ def renewals_overlap() -> None:
         return await real(self)
 
     OAuthCredential._renew_once = renew_once  # type: ignore[method-assign]
-
-
-@_plant
-def renewal_not_paused() -> None:
-    """A renewal that failed is tried again at once."""
-    real = OAuthCredential._renew_once
-
-    async def renew_once(self: Any) -> Any:
-        self._failure = None
-        return await real(self)
-
-    OAuthCredential._renew_once = renew_once  # type: ignore[method-assign]
-
-
-@_plant
-def refused_token_kept() -> None:
-    """A token that the service refused is used again."""
-
-    async def renewed(_: Any, refused: Any) -> Any:
-        return refused
-
-    OAuthCredential.renewed = renewed  # type: ignore[method-assign]
-
-
-@_plant
-def refused_call_holds_its_place() -> None:
-    """A call whose token was refused counts as one that may be at work still."""
-    guard = bot.quotas.guard
-    guard._UNFINISHED = (*guard._UNFINISHED, CredentialsRefused)  # type: ignore[assignment]

@@ -1,6 +1,5 @@
 """An approved change takes effect once, on the list that stands then, and nobody else is lost."""
 
-import asyncio
 import json
 
 import pytest
@@ -32,15 +31,6 @@ async def approved(world: World, text: str, by: str = ADA):
     request = await world.ask(text)
     await world.decide(Act.APPROVE, request, by)
     return request
-
-
-async def test_the_bots_own_changes_are_no_outside_edits(world):
-    first, second = await world.ask("add welcome +1"), await world.ask("add welcome +2")
-    await world.decide(Act.APPROVE, first)
-    await world.work()
-    await world.decide(Act.APPROVE, second)
-    await world.work()
-    assert (await world.stored(second)).progress.done.outside == Change()
 
 
 async def test_an_approval_during_the_read_rides_along(world):
@@ -121,18 +111,6 @@ async def test_a_lost_answer_is_not_sent_again(world):
     assert world.service.posts == [("+1",)]
     assert stored.progress.done.change == Change(("+1",))
     assert stored.progress.done.outside == Change()
-
-
-async def test_a_change_whose_last_answer_was_lost_has_not_failed(world):
-    request = await approved(world, "add welcome +1")
-    world.service.post_faults = [failed(), failed()]
-    world.service.lost_answers = [timed_out()]
-    for _ in range(4):
-        await world.pass_time(10)
-    assert world.service.lists[WELCOME] == ["+1"]
-    assert (await world.stored(request)).state is State.APPLIED
-    assert world.reported() == ["applied"]
-    assert len(world.service.posts) == 1
 
 
 async def test_change_absent_after_three_tries_has_failed(world):
@@ -219,61 +197,6 @@ async def test_a_lost_lease_never_sends(world):
     assert world.service.posts == [("+1",)]
 
 
-async def test_a_try_that_fails_after_the_lease_is_lost_counts_for_nothing(world):
-    request = await approved(world, "add welcome +1")
-    async with world.database.transaction() as tx:
-        (job,) = [one for one in await jobs.claim(tx, "slow", 9) if one.kind == "testusers.apply"]
-
-    async def sleep_and_fail(_: str) -> None:
-        world.clock.advance(jobs.LEASE_SECONDS + 1)
-        raise ServiceTimeout("flow", "The flow service didn't respond within 10 seconds.")
-
-    world.service.on_call = sleep_and_fail
-    with pytest.raises(LeaseLost):
-        await Applying(world.setup).run(job, Lease(world.database, "slow", job))
-    assert (await world.stored(request)).progress.tries == 0
-
-
-async def test_who_wakes_while_another_process_sends_leaves_its_plan_alone(world):
-    request = await approved(world, "add welcome +1")
-    other = World(world.database, world.clock, world.service, owner="two")
-    is_sending, go_on, tasks = asyncio.Event(), asyncio.Event(), []
-
-    async def on_call(call: str) -> None:
-        if call == "replace":
-            is_sending.set()
-            await go_on.wait()
-        elif not tasks:
-            world.clock.advance(jobs.LEASE_SECONDS + 1)
-            tasks.append(asyncio.create_task(other.work()))
-            await is_sending.wait()
-
-    world.service.on_call = on_call
-    with pytest.raises(LeaseLost):
-        await world.work()
-    go_on.set()
-    await tasks[0]
-    done = (await other.stored(request)).progress.done
-    assert done.change == Change(additions=("+1",))
-    actions = [action for _, action in await world.audited()]
-    assert actions.count("flow.changed") == 1
-    assert "flow.change_not_found" not in actions
-
-
-async def test_a_process_that_slept_just_before_sending_does_not_send(world):
-    await approved(world, "add welcome +1")
-    async with world.database.transaction() as tx:
-        (job,) = [one for one in await jobs.claim(tx, "slow", 9) if one.kind == "testusers.apply"]
-    seconds = iter((0.0, 6.0))
-    lease = Lease(world.database, "slow", job, lambda: next(seconds))
-    with pytest.raises(LeaseLost):
-        await Applying(world.setup).run(job, lease)
-    assert world.service.posts == []
-    world.clock.advance(jobs.LEASE_SECONDS)
-    await world.work()
-    assert world.service.posts == [("+1",)]
-
-
 async def test_a_machine_that_slept_while_connecting_does_not_send(world):
     """The event loop's time stands still then, and so do its time-outs."""
     request = await approved(world, "add welcome +1")
@@ -291,29 +214,6 @@ async def test_a_machine_that_slept_while_connecting_does_not_send(world):
     await world.pass_time(1)
     assert world.service.posts == [("+1",)]
     assert (await world.stored(request)).state is State.APPLIED
-
-
-async def test_what_is_stored_before_sending_settles_a_crash_after_it(world):
-    request = await approved(world, "add welcome +1")
-
-    async def crash(call: str) -> None:
-        if call == "replace":
-            world.service.on_call = None
-            world.service.lists[WELCOME] = ["+1"]
-            raise asyncio.CancelledError
-
-    world.service.on_call = crash
-    with pytest.raises(asyncio.CancelledError):
-        await world.work()
-    world.clock.advance(jobs.LEASE_SECONDS)
-    other = World(world.database, world.clock, world.service, owner="two")
-    await other.work()
-    stored = await world.stored(request)
-    assert stored.state is State.APPLIED
-    assert world.service.posts == []
-    assert stored.progress.done.change == Change(("+1",))
-    async with world.database.read_only() as tx:
-        assert await flows.post(tx, WELCOME) is None
 
 
 async def test_the_audit_has_the_list_before_and_after_every_change(world):

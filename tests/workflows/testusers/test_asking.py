@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from bot.approvals.rules.approval import Act, State
+from bot.approvals.rules.approval import Act
 from bot.errors import Conflict, Refused
 from bot.services.errors import ServiceFailed
 from bot.testusers.asking import Asking
@@ -204,18 +204,6 @@ async def test_a_delivery_that_comes_again_asks_for_the_same_request(world):
     assert [action for _, action in await world.audited()] == ["request.created"]
     await world.asking.ask(person, command, "two")
     assert len(await pending(world)) == 2
-
-
-async def test_a_delivery_is_followed_again_once_its_request_is_decided(world):
-    """Somebody else's Slack may give the same ids to different deliveries."""
-    person, command = await world.person(OTTO), parse_testusers("add welcome +1")
-    first = await world.asking.ask(person, command, "one")
-    assert first.request is not None
-    await world.decide(Act.CANCEL, first.request, OTTO)
-    again = await world.asking.ask(person, command, "one")
-    assert again.request is not None
-    assert again.request.id != first.request.id
-    assert again.request.state is State.PENDING
 
 
 async def test_one_person_has_twenty_requests_waiting_at_most(world):

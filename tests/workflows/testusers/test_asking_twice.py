@@ -7,7 +7,7 @@ import pytest
 from bot.approvals.rules.approval import Act
 from bot.testusers.messages import notes
 from bot.testusers.parse.command import parse_testusers
-from tests.support.testusers import ADA, OTTO
+from tests.support.testusers import ADA
 
 ASKED = "add welcome +1 +2 for 2h because a demo"
 
@@ -53,9 +53,3 @@ async def test_what_was_decided_is_asked_again_at_once(world):
     first = await world.ask(ASKED)
     await world.decide(Act.DENY, first, ADA, "no")
     assert (await ask(world, ASKED, anyway=False)).request is not None
-
-
-async def test_the_same_delivery_is_no_second_request(world):
-    first = await ask(world, ASKED, OTTO, delivery="d1", anyway=False)
-    again = await ask(world, ASKED, OTTO, delivery="d1", anyway=False)
-    assert again.request.id == first.request.id

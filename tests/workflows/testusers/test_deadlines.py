@@ -1,17 +1,13 @@
 """A pending request is remembered once and ends at its time; a grant ends at its own."""
 
-from datetime import timedelta
-
 import pytest
 
 from bot.approvals.rules.approval import Act, State
 from bot.errors import Conflict
 from bot.services.errors import ServiceFailed
-from bot.store import jobs, outbox
-from bot.store.job_loop import Lease
+from bot.store import outbox
 from bot.testusers.store import grants
-from bot.testusers.timers import Timers
-from tests.support.testusers import ADA, ADAM, OTTO, WELCOME, World, default_rules
+from tests.support.testusers import ADA, ADAM, WELCOME, World
 
 HOUR = 3600
 
@@ -36,12 +32,6 @@ async def test_requester_is_told_once_of_a_missing_card(world):
     assert world.reported() == ["unposted"]
     await world.pass_time(600)
     assert world.reported() == ["unposted"]
-
-
-async def test_requester_hears_nothing_of_a_card_that_is_in_slack(world):
-    await world.ask("add welcome +1")
-    await world.pass_time(600)
-    assert world.reported() == []
 
 
 async def test_requester_is_told_of_a_missing_card_without_approval(world):
@@ -71,17 +61,6 @@ async def test_requester_of_a_decided_change_hears_of_no_missing_card(world):
     assert world.reported() == ["denied"]
 
 
-async def test_process_that_dies_after_reminding_reminds_once(world):
-    await world.ask("add welcome +1")
-    await world.pass_time(60)
-    world.clock.advance(4 * HOUR - 60)
-    async with world.database.transaction() as tx:
-        (job,) = await jobs.claim(tx, "dying", 9)
-    await Timers(world.setup).run(job, Lease(world.database, "dying", job))
-    await world.pass_time(jobs.LEASE_SECONDS)
-    assert reminders(world) == 1
-
-
 async def test_an_approval_at_the_end_comes_too_late_even_before_the_job(world):
     request = await world.ask("add welcome +1")
     world.clock.advance(24 * HOUR)
@@ -91,33 +70,6 @@ async def test_an_approval_at_the_end_comes_too_late_even_before_the_job(world):
     await world.work()
     assert world.service.posts == []
     assert world.reported() == ["expired"]
-
-
-async def test_fractions_of_hours_are_kept(database, clock):
-    world = World(database, clock, rules=default_rules(request_hours=0.001, remind_hours=0.0005))
-    request = await world.ask("add welcome +1")
-    await world.pass_time(1.9)
-    assert reminders(world) == 1
-    await world.pass_time(1.8)
-    assert (await world.stored(request)).state is State.EXPIRED
-
-
-async def test_the_time_counts_from_the_change(world):
-    request = await world.ask("add welcome +1 for 2h")
-    world.clock.advance(HOUR)
-    await world.decide(Act.APPROVE, request)
-    await world.work()
-    await world.pass_time(1.5 * HOUR)
-    assert world.service.lists[WELCOME] == ["+1"]
-    await world.pass_time(0.5 * HOUR)
-    assert world.service.lists[WELCOME] == []
-
-
-async def test_whichever_process_lives_ends_it(world):
-    await applied(world, "add welcome +1 for 2h")
-    other = World(world.database, world.clock, world.service, owner="two")
-    await other.pass_time(2 * HOUR)
-    assert world.service.lists[WELCOME] == []
 
 
 async def test_a_later_add_extends(world):
@@ -131,13 +83,6 @@ async def test_a_later_add_extends(world):
     assert world.service.lists[WELCOME] == []
 
 
-async def test_a_later_add_shortens(world):
-    await applied(world, "add welcome +1 for 2h")
-    await applied(world, "add welcome +1 for 5s")
-    await world.pass_time(5)
-    assert world.service.lists[WELCOME] == []
-
-
 async def test_a_later_add_without_time_makes_permanent(world):
     await applied(world, "add welcome +1 for 2h")
     permanent = await applied(world, "add welcome +1")
@@ -146,26 +91,6 @@ async def test_a_later_add_without_time_makes_permanent(world):
     assert world.service.lists[WELCOME] == ["+1"]
     async with world.database.read_only() as tx:
         assert (await grants.of_flow(tx, WELCOME))["+1"].ends_at is None
-
-
-async def test_a_pending_extension_extends_nothing(world):
-    await applied(world, "add welcome +1 for 2h")
-    await world.ask("add welcome +1 for 3d")
-    await world.pass_time(2 * HOUR)
-    assert world.service.lists[WELCOME] == []
-
-
-async def test_an_extension_approved_at_the_end_asks_again_as_an_addition(world):
-    await applied(world, "add welcome +1 for 2h")
-    longer = await world.ask("add welcome +1 for 2h")
-    world.clock.advance(2 * HOUR)
-    with pytest.raises(Conflict, match="Nothing was applied"):
-        await world.decide(Act.APPROVE, longer)
-    await world.work()
-    assert world.service.lists[WELCOME] == []
-    await world.decide(Act.APPROVE, longer)
-    await world.work()
-    assert world.service.lists[WELCOME] == ["+1"]
 
 
 async def test_a_removed_person_ends_nothing_later(world):
@@ -210,12 +135,3 @@ async def test_an_end_waits_for_the_service_and_the_card_says_so(world):
     assert world.service.lists[WELCOME] == []
     assert (await world.stored(request)).progress.overdue == ""
     assert [action for _, action in await world.audited()].count("grant.end_failed") == 1
-
-
-async def test_grants_know_who_stands_for_them(world):
-    await applied(world, "add welcome +1 for 2h")
-    async with world.database.read_only() as tx:
-        grant = (await grants.of_flow(tx, WELCOME))["+1"]
-    assert grant.granted_by.slack_user_id == OTTO
-    assert [one.slack_user_id for one in grant.approved_by] == [ADA]
-    assert grant.ends_at - grant.granted_at == timedelta(hours=2)

@@ -7,8 +7,6 @@ import pytest
 from bot.approvals.rules.approval import Act, Reason, State
 from bot.errors import Conflict, NotFound, Refused, SlackRefused, SlackUnreachable, UnknownPerson
 from bot.services.errors import ServiceRefused
-from bot.testusers.deciding import Click
-from bot.testusers.messages import notes
 from tests.conftest import BOTH
 from tests.support.testusers import (
     ABEL,
@@ -56,26 +54,6 @@ async def test_a_forged_button_finds_nothing(world):
     request = await world.ask("add welcome +1")
     with pytest.raises(NotFound):
         await world.deciding.decide(await world.person(ADA), Act.APPROVE, request.id[:-1] + "x")
-
-
-async def test_a_click_that_is_followed_twice_says_the_same(world):
-    request = await world.ask("add welcome +1")
-    first = await world.decide(Act.APPROVE, request, ADA)
-    again = await world.decide(Act.APPROVE, request, ADA)
-    assert first.reason is again.reason is Reason.ALLOWED
-    assert [action for _, action in await world.audited()].count("request.approved") == 1
-
-
-async def test_second_approval_of_an_applied_change_says_the_same(world):
-    request = await world.ask("add welcome +1")
-    await world.decide(Act.APPROVE, request, ADA)
-    await world.work()
-    again = await world.decide(Act.APPROVE, request, ADA)
-    said = notes.decided(again.act, again.reason, again.request, again.needed).text
-    assert (said.startswith("You approved"), said.endswith("It has been applied.")) == (True, True)
-    with pytest.raises(Conflict, match="already approved this"):
-        await world.decide(Act.APPROVE, request, ABEL)
-    assert [action for _, action in await world.audited()].count("request.approved") == 1
 
 
 @pytest.mark.parametrize("database_url", BOTH, indirect=True)
@@ -154,41 +132,6 @@ async def test_approval_by_a_group_that_is_deleted_holds_up_no_other(database, c
     stored = await world.stored(request)
     assert stored.state is State.APPLYING
     assert [one.who.slack_user_id for one in stored.progress.approvals] == [ADA, ADAM]
-
-
-async def test_lowered_quorum_lets_who_approved_before_move_it(database, clock):
-    before = World(database, clock, rules=default_rules(approvals_needed=2))
-    request = await before.ask("add welcome +1")
-    await before.decide(Act.APPROVE, request, ADA)
-    after = World(database, clock, before.service, rules=default_rules(approvals_needed=1))
-    await after.decide(Act.APPROVE, request, ADA)
-    stored = await after.stored(request)
-    assert stored.state is State.APPLYING
-    assert [one.who.slack_user_id for one in stored.progress.approvals] == [ADA]
-
-
-async def test_approval_that_is_followed_again_tells_of_a_denial(database, clock):
-    world = World(database, clock, rules=default_rules(approvals_needed=2))
-    request = await world.ask("add welcome +1")
-    ada = await world.person(ADA)
-    await world.deciding.decide(ada, Act.APPROVE, request.id, click=Click("click:1"))
-    await world.decide(Act.DENY, request, ABEL)
-    with pytest.raises(Conflict, match=r"(?i)denied"):
-        await world.deciding.decide(ada, Act.APPROVE, request.id, click=Click("click:1"))
-
-
-async def test_retry_that_is_followed_again_retries_once(world):
-    request = await world.ask("add welcome +1")
-    await world.decide(Act.APPROVE, request)
-    world.service.refuses = lambda identities: ServiceRefused("flow", "No.", status=400)
-    for _ in range(4):
-        await world.pass_time(5)
-    ada = await world.person(ADA)
-    for _ in range(2):
-        await world.deciding.decide(ada, Act.RETRY, request.id, click=Click("click:1"))
-        for _ in range(4):
-            await world.pass_time(5)
-    assert [action for _, action in await world.audited()].count("request.retried") == 1
 
 
 async def test_what_was_known_before_refuses_nobody(world):

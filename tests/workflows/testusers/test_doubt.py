@@ -1,6 +1,5 @@
 """A POST whose outcome is unknown: the flow waits for it, and what is found later counts."""
 
-import asyncio
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -15,7 +14,6 @@ from bot.services.errors import (
     ServiceTimeout,
     ServiceUnreachable,
 )
-from bot.store import jobs
 from bot.testusers.rules.changes import Change
 from bot.testusers.store import flows, grants
 from tests.support.testusers import ADA, WELCOME, World
@@ -43,23 +41,6 @@ async def is_in_doubt(world: World) -> bool:
         return await flows.post(tx, WELCOME) is not None
 
 
-async def killed_while_sending(world: World, *, lands: bool) -> World:
-    """Kill the process inside its POST; return the one that takes over."""
-
-    async def die(call: str) -> None:
-        if call == "replace":
-            world.service.on_call = None
-            if lands:
-                world.service.in_the_air.append((WELCOME, ("+1",)))
-            raise asyncio.CancelledError
-
-    world.service.on_call = die
-    with pytest.raises(asyncio.CancelledError):
-        await world.work()
-    world.clock.advance(jobs.LEASE_SECONDS)
-    return World(world.database, world.clock, world.service, owner="two")
-
-
 async def test_flow_waits_for_a_post_and_plans_again_after_a_minute(world):
     world.service.late = 1
     first = await approved(world, "add welcome +1")
@@ -73,33 +54,6 @@ async def test_flow_waits_for_a_post_and_plans_again_after_a_minute(world):
     assert [await state(world, one) for one in (first, second)] == [State.APPLIED] * 2
     assert not await is_in_doubt(world)
     assert "flow.change_not_found" in [action for _, action in await world.audited()]
-
-
-async def test_late_post_of_a_dead_process_undoes_nothing(world):
-    first = await approved(world, "add welcome +1")
-    other = await killed_while_sending(world, lands=True)
-    await other.work()
-    assert await state(world, first) is State.APPLIED
-    second = await approved(world, "add welcome +2")
-    await other.work()
-    assert world.service.posts == [("+1",)]
-    world.clock.advance(20)
-    world.service.land()
-    await look(other, 20)
-    assert await state(world, second) is State.APPLIED
-    assert world.service.lists[WELCOME] == ["+1", "+2"]
-    assert not await is_in_doubt(world)
-
-
-async def test_dead_process_is_not_repeated_on_another_list(world):
-    request = await approved(world, "add welcome +1")
-    other = await killed_while_sending(world, lands=False)
-    world.service.lists[WELCOME] = ["new"]
-    await other.work()
-    assert world.service.posts == []
-    await look(other, 60)
-    assert world.service.posts == [("new", "+1")]
-    assert await state(world, request) is State.APPLIED
 
 
 async def test_failed_request_that_arrives_is_applied_and_ends(world):

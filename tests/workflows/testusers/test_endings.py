@@ -1,9 +1,7 @@
 """The announcement that a grant ends: an hour before, once, and only while it is true."""
 
 from bot.approvals.rules.approval import Act
-from bot.store import jobs
 from bot.testusers.rendering import RequestMessages
-from bot.testusers.timers import Timers
 from bot.testusers.transitions import ENDING
 from tests.support.testusers import OTTO, World
 
@@ -58,26 +56,6 @@ async def test_announcement_that_is_not_true_any_more_is_not_sent(world):
     (message,) = [one for one in world.messages if one.kind == ENDING]
     await applied(world, "remove welcome +1")
     assert await RequestMessages(world.setup).ending(message) is None
-
-
-async def test_job_that_runs_twice_announces_once(world):
-    await applied(world, "add welcome +1 for 4h")
-    async with world.database.transaction() as tx:
-        await Timers(world.setup).plan(tx)
-    await world.pass_time(3 * HOUR)
-    async with world.database.transaction() as tx:
-        await Timers(world.setup).plan(tx)
-    await world.pass_time(60)
-    assert len(announced(world)) == 1
-
-
-async def test_grants_of_before_are_announced_too(world):
-    request = await applied(world, "add welcome +1 for 4h")
-    async with world.database.transaction() as tx:
-        await jobs.drop(tx, f"timer:{request.id}")
-        await Timers(world.setup).plan(tx)
-    await world.pass_time(3 * HOUR)
-    assert announced(world) == [request.id]
 
 
 async def test_each_end_of_one_request_is_announced(world):

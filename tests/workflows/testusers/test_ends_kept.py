@@ -6,7 +6,7 @@ from bot.approvals.rules.approval import Act, State
 from bot.errors import Conflict
 from bot.services.errors import PermissionMissing, RateLimited, ServiceFailed, ServiceRefused
 from bot.testusers.store import grants
-from tests.support.testusers import ADA, OTTO, WELCOME, World
+from tests.support.testusers import ADA, WELCOME, World
 
 HOUR = 3600
 
@@ -72,15 +72,6 @@ async def test_extension_of_an_overdue_grant_clears_the_card(world):
     assert (await world.stored(second)).state is State.APPLIED
 
 
-async def test_card_of_an_overdue_grant_says_the_present_reason(world):
-    request = await applied(world, "add welcome +1 for 2h")
-    world.service.refuses = refusing(ServiceRefused("flow", "First.", status=400))
-    await world.pass_time(2 * HOUR)
-    world.service.refuses = refusing(ServiceRefused("flow", "Second.", status=400))
-    await world.pass_time(10)
-    assert (await world.stored(request)).progress.overdue == "Second."
-
-
 async def test_extension_that_waits_for_its_retry_keeps_the_person(world):
     await applied(world, "add welcome +1 for 60s")
     await world.pass_time(58)
@@ -94,16 +85,6 @@ async def test_extension_that_waits_for_its_retry_keeps_the_person(world):
         assert world.service.lists[WELCOME] == ["+1"]
     assert (await world.stored(extension)).state is State.APPLIED
     assert "ended" not in world.reported()
-
-
-async def test_undo_approved_late_removes_who_is_listed(world):
-    await applied(world, "add welcome +1 for 2h")
-    extension = await applied(world, "add welcome +1 for 9h")
-    undo = (await world.asking.undo(await world.person(OTTO), extension.id)).request
-    await world.pass_time(3 * HOUR)
-    await world.decide(Act.APPROVE, undo)
-    await world.work()
-    assert world.service.lists[WELCOME] == []
 
 
 async def granted(world: World) -> list[str]:
@@ -143,62 +124,3 @@ async def test_update_that_finds_no_flow_ends_no_grant(world):
     world.service.refuses = lambda identities: None
     await pass_hours(world, 0.5)
     assert (world.service.lists[WELCOME], await granted(world)) == ([], [])
-
-
-async def test_request_that_finds_no_flow_ends_no_other_grant(world):
-    await applied(world, "add welcome +1 for 2h")
-    bad, good = await world.ask("add welcome “bad”"), await world.ask("add welcome +2")
-    world.service.refuses = lambda identities: no_such_flow() if "bad" in identities else None
-    world.clock.advance(2 * HOUR)
-    for one in (bad, good):
-        await world.decide(Act.APPROVE, one, ADA)
-    await pass_hours(world, 0.2)
-    assert (await world.stored(bad)).state is State.FAILED
-    assert (await world.stored(good)).state is State.APPLIED
-    assert (world.service.lists[WELCOME], await granted(world)) == (["+2"], ["+2"])
-    assert ("bot", "grant.end_failed") not in await world.audited()
-
-
-async def test_extension_that_waits_for_its_retry_is_no_failed_end(world):
-    first = await applied(world, "add welcome +1 for 60s")
-    extension = await world.ask("add welcome +1 for 1h")
-    world.clock.advance(59)
-    world.service.read_faults = [failed(), failed()]
-    await world.decide(Act.APPROVE, extension, ADA)
-    await world.work()
-    await world.pass_time(1)
-    assert world.service.read_faults == []
-    assert (await world.stored(first)).progress.overdue == ""
-    await world.pass_time(4)
-    assert (await world.stored(extension)).state is State.APPLIED
-    assert ("bot", "grant.end_failed") not in await world.audited()
-
-
-async def test_later_request_for_a_person_waits_for_the_earlier_ones_retry(world):
-    addition = await world.ask("add welcome +1")
-    world.service.lists[WELCOME] = ["+1"]
-    removal = await world.ask("remove welcome +1")
-    world.service.lists[WELCOME] = []
-    world.service.read_faults = [failed()]
-    await world.decide(Act.APPROVE, addition, ADA)
-    await world.pass_time(0.5)
-    await world.decide(Act.APPROVE, removal, ADA)
-    await world.work()
-    await world.pass_time(1)
-    assert world.service.lists[WELCOME] == []
-    assert (await world.stored(addition)).state is State.APPLIED
-    assert (await world.stored(removal)).state is State.APPLIED
-
-
-async def test_undo_is_asked_while_a_grant_of_the_change_ends(world):
-    request = await applied(world, "add welcome +1 +2 for 1h")
-
-    async def end_meanwhile(call: str) -> None:
-        world.service.on_call = None
-        world.clock.advance(HOUR)
-        await world.work()
-
-    world.service.on_call = end_meanwhile
-    world.service.lists[WELCOME].append("+3")
-    asked = await world.asking.undo(await world.person(OTTO), request.id)
-    assert asked.request is None or asked.request.state is State.PENDING

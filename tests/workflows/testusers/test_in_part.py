@@ -119,30 +119,6 @@ async def test_retry_lets_in_nobody_whose_time_is_over(world):
     assert (await world.stored(request)).state is State.APPLIED
 
 
-async def test_retry_leaves_to_others_what_took_effect_before(world):
-    request = await failed_in_part(world, "add welcome +1 +2 +3")
-    world.service.lists[WELCOME].remove("+1")
-    await approved(world, "remove welcome +2")
-    await world.work()
-    await world.decide(Act.RETRY, request, ADA)
-    await world.work()
-    stored = await world.stored(request)
-    assert (stored.state, world.service.lists[WELCOME]) == (State.APPLIED, ["+3"])
-    assert stored.progress.done.outside == Change(removals=("+1",))
-
-
-async def test_second_failure_keeps_the_first_part_as_it_is(world):
-    request = await failed_in_part(world, "add welcome +1 +2 +3 +4 for 2h")
-    assert await ends(world) == {"+1": 2.0, "+2": 2.0, "+4": 2.0}
-    world.service.store_without("+3")
-    await world.pass_time(HOUR)
-    await world.decide(Act.RETRY, request, ADA)
-    await look(world)
-    assert (await world.stored(request)).state is State.FAILED
-    assert await ends(world) == {"+1": 1.0, "+2": 1.0, "+4": 1.0}
-    assert len(await parts_audited(world)) == 1
-
-
 async def test_removal_in_part_ends_the_grants_of_who_is_gone(world):
     await approved(world, "add welcome +1 +2 for 2h")
     await world.work()
@@ -171,16 +147,6 @@ async def test_extension_of_who_got_in_holds(world):
     await world.decide(Act.RETRY, request, ADA)
     await world.work()
     assert await ends(world) == {"+1": 5.0, "+2": 2.0, "+3": 2.0}
-
-
-async def test_end_that_was_to_change_stays_when_the_rest_fails(world):
-    await approved(world, "add welcome +1 for 1h")
-    await world.work()
-    request = await failed_in_part(world)
-    assert await ends(world) == {"+1": 1.0, "+2": 2.0}
-    assert "*Already on the list; end date not changed (1):*\\n`+1`" in shown(
-        await world.stored(request)
-    )
 
 
 async def test_part_can_be_undone_and_then_not_be_retried(world):
@@ -213,20 +179,3 @@ async def test_failure_that_changed_nothing_has_no_undo(world):
     await look(world)
     with pytest.raises(Conflict, match="Only an applied change can be undone"):
         await world.asking.undo(await world.person(OTTO), request.id)
-
-
-async def test_part_ends_though_the_list_cannot_be_read_any_more(world):
-    world.service.store_without("+3")
-    request = await approved(world, "add welcome +1 +2 +3 for 2h")
-    for _ in range(2):
-        await world.pass_time(1)
-    world.service.read_faults = [ServiceFailed("flow", "502", status=502) for _ in range(4)]
-    for _ in range(4):
-        await world.pass_time(4)
-    stored = await world.stored(request)
-    assert (stored.state, stored.progress.is_unsure) == (State.FAILED, True)
-    assert "not sure about the rest" in shown(stored)
-    assert await ends(world) == {"+1": 2.0, "+2": 2.0}
-    await look(world)
-    assert await ends(world) == {"+1": 2.0, "+2": 2.0}
-    assert len(await parts_audited(world)) == 1

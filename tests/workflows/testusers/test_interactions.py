@@ -67,17 +67,6 @@ async def test_click_whose_answer_slack_refuses_is_decided_once(database, clock)
     assert [one for one in await world.audited() if one[0] == ADA] == [(ADA, "request.approved")]
 
 
-async def test_approval_followed_twice_after_a_crash_says_the_same(database, clock):
-    world = World(database, clock, rules=default_rules(approvals_needed=2))
-    request = await world.ask("add welcome +1")
-    job = await kept(world, request)
-    replies = FakeReplies()
-    for _ in range(2):
-        await clicks_of(world, replies).run(job, Lease(database, "one", job))
-    assert len(set(replies.said)) == 1
-    assert [one for one in await world.audited() if one[0] == ADA] == [(ADA, "request.approved")]
-
-
 async def test_approval_followed_again_once_applied_says_the_same(world):
     request = await world.ask("add welcome +1")
     job = await kept(world, request)
@@ -105,20 +94,6 @@ async def test_click_with_an_unexpected_error_is_answered_once(world, monkeypatc
     (broken,) = [line for line in logs if line["event"] == "click.broken"]
     assert broken["exc_info"]
     assert f"Reference: `{broken['reference']}`" in replies.said[0]
-
-
-async def test_unstorable_reason_is_answered_and_ends(world):
-    request = await world.ask("add welcome +1")
-    await world.work()
-    click = StoredInteraction(Act.DENY, request.id, ADA, (), "https://hooks.example/1", "\ud83d")
-    replies = FakeReplies()
-    clicks = clicks_of(world, replies)
-    await clicks.store(click)
-    async with world.database.transaction() as tx:
-        (job,) = await jobs.claim(tx, "one", 9)
-    assert await clicks.run(job, Lease(world.database, "one", job)) is None
-    assert "Reference" in replies.said[-1]
-    assert (await world.stored(request)).state is State.PENDING
 
 
 async def test_click_that_slack_knows_nothing_of_is_followed_again(world):

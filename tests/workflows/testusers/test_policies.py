@@ -8,7 +8,6 @@ from bot.approvals.rules.approval import Act, State
 from bot.approvals.rules.policies import AutomaticRule, FlowPolicy
 from bot.errors import Conflict, Refused, UsageError
 from bot.permissions import Role
-from bot.store.job_loop import Lease
 from bot.store.outbox import OutboxMessage
 from bot.testusers.explaining import explain
 from bot.testusers.rendering import RequestMessages
@@ -127,31 +126,6 @@ async def test_a_request_that_waits_is_escalated_once_and_on_time(database, cloc
         f"<!subteam^S0LEADS> <@{ADAM}> Still waiting: Otto Operator"
     )
     assert [action for _, action in await world.audited()].count("request.escalated") == 1
-
-
-async def test_a_decided_request_is_not_escalated(database, clock):
-    world = escalating(database, clock)
-    await world.decide(Act.APPROVE, await world.ask("add welcome +1"))
-    await world.decide(Act.DENY, await world.ask("add survey +1"), reason="no")
-    await world.pass_time(3 * HOUR)
-    assert escalations(world) == 0
-
-
-async def test_an_escalation_survives_a_process_that_dies_over_it(database, clock):
-    world = escalating(database, clock)
-    request = await world.ask("add welcome +1")
-    await world.work()
-    await world.pass_time(60)
-    clock.advance(2 * HOUR - 60)
-    (job,) = await world._claim()
-    # It dies after the transaction and before the job ends: another process takes over.
-    await world.runners[job.kind](job, Lease(database, world.owner, job))
-    clock.advance(60)
-    other = escalating(database, clock, owner="two")
-    await other.work()
-    assert escalations(world) + escalations(other) == 1
-    assert [action for _, action in await other.audited()].count("request.escalated") == 1
-    assert (await other.stored(request)).state is State.PENDING
 
 
 PEOPLE = (OTTO, ADA, ABEL, ADAM, VERA, NORA)

@@ -4,9 +4,8 @@ import pytest
 
 from bot.approvals.rules.approval import Act, State
 from bot.errors import SlackError, SlackUnreachable
-from bot.store import jobs, outbox
+from bot.store import outbox
 from bot.store.outbox import OutboxMessage
-from bot.testusers import parts
 from bot.testusers.card_links import CardLinks
 from bot.testusers.rendering import RequestMessages
 from tests.support.testusers import ADA, OTTO, WELCOME, World
@@ -30,17 +29,6 @@ async def test_start_shows_open_cards_anew_and_no_others(world: World) -> None:
         await RequestMessages(world.setup).plan(tx)
     await world.work()
     assert {one.subject for one in world.messages} == {pending.id, failed.id}
-
-
-async def test_start_of_all_the_parts_shows_open_cards(world: World) -> None:
-    pending = await world.ask("add welcome +1")
-    await world.work()
-    everything = parts.testusers_parts(world.setup, None, lambda *_: None, None)
-    async with world.database.transaction() as tx:
-        for plan in everything.plans:
-            await plan(tx)
-        due = await jobs.claim(tx, "me", 9)
-    assert f"send:request:{pending.id}" in {job.key for job in due}
 
 
 @pytest.mark.parametrize(

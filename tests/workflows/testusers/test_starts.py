@@ -2,20 +2,15 @@
 
 from datetime import UTC, datetime, timedelta
 
-import pytest
-
 from bot.approvals.rules.approval import Act, State
-from bot.errors import Conflict
 from bot.testusers.messages import notes
 from bot.testusers.messages.card import card
 from bot.testusers.store import grants
 from tests.support.testusers import (
-    ABEL,
     ADA,
     OTTO,
     WELCOME,
     World,
-    default_rules,
 )
 
 # The clock of the tests stands at 9:00 UTC, which is 10:00 in the zone of everybody here.
@@ -46,14 +41,6 @@ async def test_a_scheduled_change_is_applied_at_its_start(world):
     assert (await world.stored(request)).decided_by.slack_user_id == ADA
 
 
-async def test_a_cancel_after_the_start_comes_too_late(world):
-    request = await scheduled(world)
-    await world.pass_time(2 * HOUR)
-    with pytest.raises(Conflict, match="already approved this"):
-        await world.decide(Act.CANCEL, request, OTTO)
-    assert world.service.lists[WELCOME] == ["+1"]
-
-
 async def test_a_scheduled_change_outlives_its_expiry(world):
     request = await scheduled(world, "add welcome +1 from 2026-03-09 10:00")
     await world.pass_time(3 * 24 * HOUR)
@@ -68,24 +55,6 @@ async def test_a_start_that_passed_before_the_approval_is_at_once(world):
     await world.decide(Act.APPROVE, request)
     await world.work()
     assert world.service.lists[WELCOME] == ["+1"]
-
-
-async def test_another_process_starts_what_a_dead_one_scheduled(database, clock):
-    world = World(database, clock)
-    request = await scheduled(world)
-    other = World(database, clock, world.service, owner="two")
-    await other.pass_time(2 * HOUR)
-    assert other.service.lists[WELCOME] == ["+1"]
-    assert (await other.stored(request)).state is State.APPLIED
-
-
-async def test_a_quorum_schedules_with_its_last_approval(database, clock):
-    world = World(database, clock, rules=default_rules(approvals_needed=2))
-    request = await world.ask("add welcome +1 from 12:00")
-    await world.decide(Act.APPROVE, request, ADA)
-    assert (await world.stored(request)).state is State.PENDING
-    await world.decide(Act.APPROVE, request, ABEL)
-    assert (await world.stored(request)).state is State.SCHEDULED
 
 
 async def test_the_card_says_when_it_starts(world):
@@ -103,14 +72,3 @@ async def test_the_card_says_when_it_starts(world):
     assert buttons == ["Deny", "Cancel"]
     told = notes.outcome(await world.stored(request), {"event": "scheduled"}).text
     assert told.startswith(":calendar: *Starts later*, approved by Ada Approver: your")
-
-
-async def test_lists_show_what_starts_later(world):
-    reading = world.reading
-    await scheduled(world, "add welcome +1 from tomorrow 9:00")
-    otto = await world.person(OTTO)
-    (listed,) = (await reading.listed(otto, "welcome")).scheduled
-    (row,) = (await reading.pending(otto)).scheduled
-    (own,) = (await reading.own(otto)).requests
-    assert listed.id == row.request.id == own.id
-    assert row.cancels
