@@ -141,21 +141,21 @@ def _serve_until_stopped(settings: Settings, redactor: Redactor) -> int:
 
 
 def _check(options: argparse.Namespace) -> int:
-    from bot.checks.doctor.findings import as_json, as_table, unusable
+    from bot.checks.findings import Finding, as_json, as_table
 
     try:
         settings = _settings()
     except SettingsError as error:
-        problems = unusable(error.problems)
+        problems = [Finding("settings", "setting_wrong", problem) for problem in error.problems]
         print(as_json(problems) if options.json else as_table(problems))
         return UNUSABLE
-    from bot.checks.doctor.run import examine
+    from bot.checks.run import examine
     from bot.ops.loop import run
 
     redactor = redactor_of(settings)
     # The report has its own lines for what fails.
     configure_logs("CRITICAL", settings.log_format, redactor)
-    findings = run(examine(settings, environment=os.environ))
+    findings = run(examine(settings, os.environ))
     print(redactor.clean(as_json(findings) if options.json else as_table(findings)))
     return 0 if all(finding.is_well for finding in findings) else 1
 

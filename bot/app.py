@@ -7,15 +7,12 @@ from contextlib import asynccontextmanager
 import aiohttp
 from cachetools import TTLCache
 
-from bot import __version__
 from bot.audit.reading import AuditReading
 from bot.audit.witness import HEAD, WITNESS_KIND, Witness
+from bot.checks.alerts import HEALTH_CARD, HEALTH_JOB, HealthAlerts
 from bot.checks.health import Health
-from bot.checks.health_alerts import HEALTH_CARD, HEALTH_JOB, HealthAlerts
-from bot.checks.health_watch import HealthWatch
-from bot.checks.rules.health import Part
-from bot.checks.rules.status import Counted
-from bot.checks.status import Count, ServiceLog, StatusReport
+from bot.checks.rules import Counted
+from bot.checks.status import Count, StatusReport
 from bot.configured import email_client, flow_client, inventory_access, quota_terms, redactor_of
 from bot.configured_gateway import gateway_of, shares_of
 from bot.emailkey import EmailKey
@@ -36,6 +33,7 @@ from bot.quotas.store import incidents, quota_use
 from bot.services.calls import Observed
 from bot.services.http import ServiceHttp, open_session
 from bot.services.lane import Lane
+from bot.services.seen import ServiceLog
 from bot.settings import Settings
 from bot.slack import received_events
 from bot.slack.client import SlackClient, slack_web_client
@@ -107,11 +105,12 @@ class Gatehouse:
         self.metrics = Metrics()
         self.tasks = Tasks()
         self.audit = AuditStore()
-        self.services = ServiceLog(clock, _configured_services(settings))
-        self.health = Health(clock, channels_of(settings))
+        self.services = ServiceLog(clock.now, _configured_services(settings))
         self.watchdog = Watchdog(self.metrics.standstills.inc)
         self.http = ServiceHttp(session, redactor, self._observe_call, clock)
         self._connect_slack()
+        self.health_alerts = HealthAlerts(self)
+        self.health = Health(self, self.health_alerts)
         runners: dict[str, Runner] = {}
         self.jobs = JobLoop(database, clock, secrets.token_hex(8), runners, CROWDS, self.watchdog)
         quotas = self._quotas()
@@ -145,7 +144,8 @@ class Gatehouse:
         guard.name_of = self.directory.name_of
         self.gateway: Gateway | None = None
         if settings.gateway_port is not None:
-            self.metrics.gateway.expect(settings.gateway_clients, settings.inventory_data_centers)
+            centers = settings.inventory_data_centers
+            self.metrics.expect_gateway(settings.gateway_clients, centers)
             shares = shares_of(settings)
             parts = ForwardParts(
                 session=self.session,
@@ -157,7 +157,7 @@ class Gatehouse:
                 clock=clock,
                 tasks=self.tasks,
             )
-            self.gateway = gateway_of(settings, parts, self.directory, self.metrics.gateway.count)
+            self.gateway = gateway_of(settings, parts, self.directory, self.metrics.count_gateway)
         setup = QuotaSetup(
             database=database,
             clock=clock,
@@ -218,30 +218,20 @@ class Gatehouse:
         if self.gateway is not None:
             counts[Counted.GATEWAY_CALLS] = quota_use.count_of_clients
             counts[Counted.GATEWAY_CALLS_WAITING] = self.gateway.count_waiting
-        self.status = StatusReport(
-            __version__,
-            database,
-            self.services,
-            clock,
-            counts,
-            self.health.troubles,
-            self.watchdog.stuck.values,
-        )
+        self.status = StatusReport(self, self.health, counts)
 
     def _run(
         self, runners: dict[str, Runner], quotas: QuotaParts, testusers: TestusersParts
     ) -> None:
         """Build what runs in the background, and have the job loop run it."""
-        settings, database, channels = self.settings, self.database, channels_of(self.settings)
-        alerts = HealthAlerts(database, channels, self.clock)
-        self.watch = HealthWatch(self.health, alerts, self.slack, database, channels, self.clock)
+        settings, database = self.settings, self.database
         witness = Witness(
             database, self.audit, settings.alerts_channel, is_wanted=settings.audit_witness
         )
         renderers = {
             **testusers.renderers,
             **quotas.renderers,
-            HEALTH_CARD: alerts.card,
+            HEALTH_CARD: self.health_alerts.card,
             HEAD: witness.note,
         }
         card_kinds = {*testusers.card_kinds, *quotas.card_kinds, HEALTH_CARD}
@@ -253,7 +243,7 @@ class Gatehouse:
             SEND_KIND: sender.run,
             RETAIN_KIND: retention.run,
             WITNESS_KIND: witness.post,
-            HEALTH_JOB: alerts.end,
+            HEALTH_JOB: self.health_alerts.end,
             home_views.PUBLISH: self.home.run,
             home_views.SPREAD: self.home.spread,
         }
@@ -263,12 +253,12 @@ class Gatehouse:
             *testusers.plans,
         )
 
-    def _observe_slack(self, method: str, error: str | None, channel_id: str | None) -> None:
-        self.metrics.count_slack(method, error)
-        self.health.note_slack(method, error, channel_id)
+    def _observe_slack(self, method: str, error: str | None, _channel_id: str | None) -> None:
+        self.metrics.slack_calls.labels(method.replace("_", "."), error or "ok").inc()
 
     def _observe_call(self, observed: Observed) -> None:
-        self.metrics.count_call(observed.service, str(observed.status or observed.outcome))
+        status = str(observed.status or observed.outcome)
+        self.metrics.service_calls.labels(observed.service, status).inc()
         center = f" ({observed.data_center})" if observed.data_center else ""
         failure = None if observed.outcome == "ok" else observed.outcome
         self.services.note(f"{observed.service}{center}", failure)
@@ -298,14 +288,6 @@ async def gatehouse(
             yield Gatehouse(settings, redactor, clock, database, session)
         finally:
             await database.close()
-
-
-def channels_of(settings: Settings) -> dict[Part, str]:
-    """Return the channels that the bot posts to."""
-    return {
-        Part.APPROVALS_CHANNEL: settings.approvals_channel,
-        Part.ALERTS_CHANNEL: settings.alerts_channel,
-    }
 
 
 def _configured_services(settings: Settings) -> list[str]:

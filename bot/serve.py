@@ -5,6 +5,8 @@ import contextlib
 import os
 import signal
 from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import astuple
+from itertools import product
 from typing import TYPE_CHECKING, Literal
 
 import structlog
@@ -13,6 +15,7 @@ from cachetools import TTLCache
 
 from bot import __version__
 from bot.app import Gatehouse, gatehouse
+from bot.checks.slack import channels, slack_token
 from bot.connections import (
     MOST_FILES,
     Site,
@@ -28,7 +31,9 @@ from bot.errors import (
     SlackRateLimited,
     SlackRefused,
 )
+from bot.metrics import JOB_STATES
 from bot.ops.redaction import Redactor
+from bot.quotas.rules.quota import LimitKind
 from bot.services.http import proxy_for
 from bot.settings import AUDIT_KEY_UNUSED, Settings, revealed
 from bot.single_flight import SingleFlight
@@ -176,16 +181,27 @@ class Service:
         await asyncio.wait({self._counting}, timeout=COUNT_SECONDS)
         if not self._counting.done():
             self._bot.metrics.database_up.set(0)
-        self._bot.metrics.show_broken({trouble.part for trouble in self._bot.health.troubles()})
         self._bot.metrics.socket_connected.set(await self._is_socket_connected() is not False)
         return await asyncio.to_thread(self._bot.metrics.page, is_openmetrics=is_openmetrics)
 
     async def _count(self) -> None:
+        metrics = self._bot.metrics
         status = await self._bot.status.status()
-        standings = None
+        metrics.database_up.set(status.is_database_well)
+        if status.jobs is not None:
+            for state, number in zip(JOB_STATES, astuple(status.jobs), strict=True):
+                metrics.jobs.labels(state).set(number)
+        for name, number in status.counts.items():
+            metrics.waiting.labels(name.value).set(number)
         with contextlib.suppress(DatabaseUnavailable):
             standings = await self._bot.ratelimits.standings()
-        self._bot.metrics.show(status, standings)
+            metrics.quota_used.clear()
+            metrics.quota_limit.clear()
+            for standing, kind in product(standings, LimitKind):
+                meter = standing.meter(kind)
+                labels = (standing.key.data_center, standing.key.organization_id, str(kind))
+                metrics.quota_used.labels(*labels).set(meter.used)
+                metrics.quota_limit.labels(*labels).set(meter.limit)
 
     async def _work(self) -> None:
         """Start everything, however long it takes, and run the jobs."""
@@ -232,14 +248,15 @@ class Service:
         """Get our identity from Slack while the database starts; listen to Slack after that."""
         sleep = self._bot.clock.sleep
         await until_it_works("slack", self._try_slack, sleep)
+        health = self._bot.health
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(FIRST_LOOK_SECONDS):
-                await self._bot.watch.look_at_channels()
+                await asyncio.gather(health.look(slack_token), health.look(channels))
         await self._migrated.wait()
         await until_it_works("slack", self._open_socket, sleep)
         self._is_slack_tried = True
         log.info("ready")
-        await self._bot.watch.run(self._is_socket_connected)
+        await health.run(self._is_socket_connected)
 
     async def _is_socket_connected(self) -> bool | None:
         """Return True if Socket Mode is connected; None if it isn't used."""
@@ -251,8 +268,6 @@ class Service:
         with _ending_where_refused():
             me = await self._bot.slack.who_am_i()
         self._bot.people.meet(me.team_id, me.slack_user_id)
-        self._bot.health.meet(me.team_id)
-        self._bot.health.note_scopes(me.scopes)
 
     async def _open_socket(self) -> None:
         app_token = revealed(self._bot.settings.slack_app_token)

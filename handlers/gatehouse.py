@@ -3,7 +3,7 @@
 from functools import partial
 
 from bot.audit import messages as audit
-from bot.checks.messages import status as gatehouse
+from bot.checks import messages as gatehouse
 from bot.checks.parse import GatehouseRequest, parse_gatehouse
 from bot.commands import GATEHOUSE
 from bot.slack.messages import help as help_ui

@@ -1,52 +1,51 @@
-"""This process's own health: noted as it happens and checked regularly."""
+"""This process's own health: the checks that run again and again, and what they found."""
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from functools import partial
 
 import structlog
 
-from bot.checks.rules.clocks import ahead_or_behind, is_wrong
-from bot.checks.rules.health import READINESS, Part, Trouble
-from bot.errors import SlackUnreachable
-from bot.ops.clock import Clock
-from bot.slack.manifest import missing_scopes
-from bot.store.causes import DatabaseCause
+from bot.checks.alerts import HealthAlerts
+from bot.checks.clocks import database_clock
+from bot.checks.database import database
+from bot.checks.findings import Finding, well
+from bot.checks.parts import Parts
+from bot.checks.rules import READINESS, Part, Trouble
+from bot.checks.slack import channels, slack_token
 
 log = structlog.get_logger(__name__)
 
+Check = Callable[[Parts], Awaitable[Sequence[Finding]]]
+# Seconds between two runs. Slack lets an app look at fifty channels a minute, whatever the number
+# of processes.
+EVERY: dict[Check, float] = {database: 5, slack_token: 15, database_clock: 15, channels: 60}
+SOCKET_EVERY = ALERTS_EVERY = 5.0
 # Slack itself closes the socket now and then, and it is opened again at once.
 DEAF_SECONDS = 60.0
-# By which Slack says that the token is no good any more.
-TOKEN_ERRORS = frozenset(
-    {
-        *("invalid_auth", "token_revoked", "token_expired", "account_inactive", "not_authed"),
-        *("team_disabled", "app_uninstalled"),
-    }
+# A part is not known to be broken or working while Slack does not say.
+SAYS_NOTHING = frozenset(
+    {"scope_missing", "slack_unreachable", "slack_rate_limited", "slack_refused"}
 )
-CHANNEL_ERRORS = {
-    "channel_not_found": "is not known to Slack, or the bot was removed from it: /invite it",
-    "not_in_channel": "is a channel that the bot is not in: /invite it",
-    "is_archived": "is archived: unarchive it, or choose another one",
-}
-# Whose channel says whether the bot can post there; the others only look.
-POSTING = frozenset({"chat_postMessage", "chat_update"})
-# Called with another token.
-OTHER_TOKEN = frozenset({"apps_connections_open"})
+# The bot works on with these, and `check` reports them.
+HARMLESS = frozenset({"channel_public", "database_encoding"})
 
 
 class Health:
-    """Notes what goes wrong and what goes right, and says what is broken now.
+    """Runs the checks, and says what is broken now.
 
     Args:
-        clock: For how long things last.
-        channels: The id of each channel that the bot posts to.
+        parts: What the checks look at.
+        alerts: Reports what stays broken.
     """
 
-    def __init__(self, clock: Clock, channels: Mapping[Part, str]) -> None:
-        self._clock = clock
-        self._channels = dict(channels)
+    def __init__(self, parts: Parts, alerts: HealthAlerts) -> None:
+        self._parts = parts
+        self._alerts = alerts
         self._troubles: dict[Part, Trouble] = {}
         self._deaf_since: float | None = None
-        self._team_id = ""
+        for part in Part:
+            parts.metrics.working.labels(part.value).set(1)
 
     def troubles(self) -> list[Trouble]:
         """Return what is broken now, the worst first."""
@@ -54,102 +53,77 @@ class Health:
 
     def missing(self) -> str | None:
         """Return what readiness lacks: `database`, `slack`, or nothing."""
-        words = {READINESS.get(trouble.part) for trouble in self.troubles()} - {None}
-        return min(words, default=None)  # type: ignore[type-var]
+        words = (READINESS.get(trouble.part) for trouble in self.troubles())
+        return min(filter(None, words), default=None)
 
     def besides(self) -> list[str]:
         """Return what is broken and no reason to be unready, by the names of metrics."""
         return [trouble.part.value for trouble in self.troubles() if trouble.part not in READINESS]
 
-    def meet(self, team_id: str) -> None:
-        """Learn which workspace is ours."""
-        self._team_id = team_id
+    async def run(self, is_connected: Callable[[], Awaitable[bool | None]]) -> None:
+        """Check for ever; `is_connected` tells Socket Mode's state, None if it isn't used."""
 
-    def note_slack(self, method: str, error: str | None, channel_id: str | None) -> None:
-        """Note a call of the Web API: None as `error` when it was taken, else Slack's name.
+        async def look_at_socket() -> None:
+            connected = await is_connected()
+            if connected is not None:
+                self.note([self._socket(is_connected=connected)])
 
-        What goes wrong before Slack has said who we are, the start tells by itself.
-        """
-        if method in OTHER_TOKEN or not self._team_id:
-            return
-        if error in TOKEN_ERRORS:
-            self._begin(
-                Part.SLACK_TOKEN,
-                f"Slack refuses SLACK_BOT_TOKEN ({error}). Install the app again, set its token.",
+        async with asyncio.TaskGroup() as group:
+            for check, seconds in EVERY.items():
+                group.create_task(self._repeat(partial(self.look, check), seconds))
+            group.create_task(self._repeat(look_at_socket, SOCKET_EVERY))
+            group.create_task(
+                self._repeat(lambda: self._alerts.tell(self.troubles()), ALERTS_EVERY)
             )
-        elif error is None:
-            self._end(Part.SLACK_TOKEN)
-        if error == SlackUnreachable.outcome:
-            self._begin(
-                Part.SLACK_API, "Slack's API cannot be reached. Messages wait until it answers."
-            )
-        else:
-            self._end(Part.SLACK_API)
-        if method in POSTING and (error is None or error in CHANNEL_ERRORS):
-            for part in (part for part, its_id in self._channels.items() if its_id == channel_id):
-                self.note_channel(part, error)
 
-    def note_scopes(self, granted: frozenset[str]) -> None:
-        """Note the scopes of the token; empty where Slack does not tell them."""
-        missing = missing_scopes(granted)
-        if missing:
-            self._begin(Part.SLACK_SCOPES, missing)
-        else:
-            self._end(Part.SLACK_SCOPES)
+    async def _repeat(self, work: Callable[[], Awaitable[None]], seconds: float) -> None:
+        while True:
+            await self._parts.clock.sleep(seconds)
+            try:
+                await work()
+            except Exception:
+                # Without this, nobody would look any more.
+                log.exception("health.broken_off")
 
-    def note_channel(self, part: Part, error: str | None) -> None:
-        """Note whether the bot can post to a channel."""
-        if error is None:
-            self._end(part)
-            return
-        setting, what = part.value.upper(), CHANNEL_ERRORS[error]
-        self._begin(part, f"{setting} {self._channels[part]} {what} ({error}).")
+    async def look(self, check: Check) -> None:
+        """Run a check and note its findings."""
+        self.note(await check(self._parts))
 
-    def note_socket(self, *, is_connected: bool) -> None:
-        """Note whether Socket Mode is connected; it is broken when it was not for a minute."""
-        now = self._clock.monotonic()
+    def note(self, findings: Iterable[Finding]) -> None:
+        """Begin or end troubles; a part that no finding is about stays as it is."""
+        wrong: dict[Part, Finding | None] = {}
+        for finding in findings:
+            part = Part(finding.subject.lower().replace(" ", "_"))
+            if part is Part.SLACK_TOKEN:
+                is_away = finding.code == "slack_unreachable"
+                wrong[Part.SLACK_API] = finding if is_away else None
+            if finding.code in SAYS_NOTHING and part is not Part.SLACK_SCOPES:
+                continue
+            is_fine = finding.is_well or finding.code in HARMLESS
+            wrong[part] = wrong.get(part) or (None if is_fine else finding)
+        for part, problem in wrong.items():
+            self._set(part, problem)
+
+    def _set(self, part: Part, problem: Finding | None) -> None:
+        old = self._troubles.pop(part, None)
+        self._parts.metrics.working.labels(part.value).set(problem is None)
+        if problem is not None:
+            since = old.since if old else self._parts.clock.now()
+            setting = f"{problem.subject} " if problem.subject.isupper() else ""
+            self._troubles[part] = Trouble(part, f"{setting}{problem.sentence}", since)
+            if old is None:
+                log.error("health.broken", part=part.value, reason=problem.sentence)
+        elif old is not None:
+            log.info("health.mended", part=part.value)
+
+    def _socket(self, *, is_connected: bool) -> Finding:
+        """Socket Mode is broken once it wasn't connected for a minute."""
+        now = self._parts.clock.monotonic()
         if is_connected:
             self._deaf_since = None
-            self._end(Part.SOCKET)
-            return
-        self._deaf_since = now if self._deaf_since is None else self._deaf_since
-        if now - self._deaf_since >= DEAF_SECONDS:
-            self._begin(
-                Part.SOCKET,
-                "No Socket Mode connection, so no command arrives. See SLACK_APP_TOKEN.",
-            )
-
-    def note_clocks(self, machine: float, database: float) -> None:
-        """Note how many seconds the machine's clock and the database's are ahead of Slack's."""
-        if is_wrong(machine):
-            self._begin(
-                Part.CLOCK,
-                f"This machine's clock is {ahead_or_behind(machine)} Slack's. Turn time"
-                " synchronisation on.",
-            )
-        elif is_wrong(database):
-            self._begin(
-                Part.CLOCK,
-                f"The clock of the database's server is {ahead_or_behind(database)} Slack's, and"
-                " requests expire by it. Turn time synchronisation on there.",
-            )
-        else:
-            self._end(Part.CLOCK)
-
-    def note_database(self, cause: DatabaseCause | None) -> None:
-        """Note whether the database can be written, or why not."""
-        if cause is None:
-            self._end(Part.DATABASE)
-        else:
-            self._begin(Part.DATABASE, cause.sentence)
-
-    def _begin(self, part: Part, sentence: str) -> None:
-        old = self._troubles.get(part)
-        since = self._clock.now() if old is None else old.since
-        self._troubles[part] = Trouble(part, sentence, since)
-        if old is None:
-            log.error("health.broken", part=part.value, reason=sentence)
-
-    def _end(self, part: Part) -> None:
-        if self._troubles.pop(part, None) is not None:
-            log.info("health.mended", part=part.value)
+        elif self._deaf_since is None:
+            self._deaf_since = now
+        if self._deaf_since is None or now - self._deaf_since < DEAF_SECONDS:
+            return well("socket", "is connected.")
+        sentence = "No Socket Mode connection, so no command arrives. See SLACK_APP_TOKEN."
+        return Finding("socket", "socket_closed", sentence)

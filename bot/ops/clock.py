@@ -50,7 +50,7 @@ class SystemClock:
     """The machine's clock.
 
     The wall time is read once and carried on by the clock that counts from boot, so resetting the
-    machine's clock doesn't stretch or shrink a running minute. `bot.checks.clock_watch` adopts a
+    machine's clock doesn't stretch or shrink a running minute. `bot.checks.clocks` adopts a
     corrected clock.
     """
 

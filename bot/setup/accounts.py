@@ -11,7 +11,7 @@ import aiohttp
 from pydantic import BaseModel, ConfigDict, SecretStr
 from yarl import URL
 
-from bot.checks.doctor.database import examine_database
+from bot.checks.database import examine_database, prepare
 from bot.configured import inventory_access, quota_terms, redactor_of
 from bot.errors import GatehouseError
 from bot.ops.clock import SystemClock
@@ -148,6 +148,7 @@ async def listings(settings: Settings) -> dict[str, Listed]:
     found: dict[str, Listed] = {}
     database = Database(settings.database_url.get_secret_value(), clock)
     try:
+        await prepare(database)
         if not (await examine_database(database)).is_well:
             return {}
         async with _http(redactor_of(settings), reported) as http:

@@ -5,8 +5,8 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from bot.checks.doctor.findings import as_table
-from bot.checks.doctor.run import examine
+from bot.checks.findings import as_table
+from bot.checks.run import examine
 from bot.configured import redactor_of
 from bot.ops.logs import configure_logs
 from bot.ops.redaction import Redactor
@@ -65,7 +65,7 @@ def set_up(answers_file: Path | None, out: Path, environment: Mapping[str, str])
 
 def _check(environment: Mapping[str, str], out: Path) -> int:
     settings = read_settings(environment)
-    findings = asyncio.run(examine(settings, environment=environment))
+    findings = asyncio.run(examine(settings, environment))
     print(redactor_of(settings).clean(as_table(findings)))
     if not all(finding.is_well for finding in findings):
         print(f"\nCorrect it in {out}, and try again: {ENV_FILE}={out} gatehouse check")

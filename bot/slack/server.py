@@ -20,8 +20,7 @@ from slack_bolt.async_app import AsyncApp, AsyncBoltRequest
 from slack_sdk.signature import SignatureVerifier
 from yarl import URL
 
-from bot.checks.rules.health import Refusal
-from bot.metrics import Metrics
+from bot.metrics import Metrics, Refusal
 from bot.ops.clock import Clock
 from bot.single_flight import SingleFlight
 

@@ -25,7 +25,6 @@ from sqlalchemy import (
 )
 from sqlalchemy.sql.dml import ReturningUpdate
 
-from bot.checks.rules.status import JobCount
 from bot.store.engine import Transaction
 from bot.store.statements import insert_into
 from bot.store.tables import jobs
@@ -262,7 +261,7 @@ async def release_all(tx: Transaction) -> None:
     await tx.connection.execute(update(jobs).values(owner=None, leased_until=None))
 
 
-async def count(tx: Transaction) -> JobCount:
+async def count(tx: Transaction) -> tuple[int, int, int]:
     """Count the jobs that wait, are due, or are late (by a minute, or failing for about one)."""
     now = await tx.now()
     late = or_(jobs.c.due_at <= now - timedelta(minutes=1), jobs.c.tries >= LATE_TRIES)
@@ -272,7 +271,7 @@ async def count(tx: Transaction) -> JobCount:
         func.count().filter(late),
     ).select_from(jobs)
     total, due, overdue = (await tx.connection.execute(query)).one()
-    return JobCount(total, due, overdue)
+    return total, due, overdue
 
 
 def _free(now: ColumnElement[datetime]) -> ColumnElement[bool]:

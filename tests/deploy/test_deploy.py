@@ -13,7 +13,7 @@ import kubernetes_validate
 import pytest
 import yaml
 
-from bot.checks.rules.status import Counted
+from bot.checks.rules import Counted
 from bot.metrics import Metrics
 from bot.settings import EXAMPLES
 from tests.support.needs import needs

@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from bot.checks import health
 from sandbox.patience import PATIENCE_SECONDS
 from sandbox.services.faults import Fault, FaultKind
 from tests.faults.drills.database import small_disk
@@ -320,9 +321,11 @@ def rows() -> dict[str, list[str]]:
 @pytest.fixture
 def haste(monkeypatch):
     """Look ten times a second, and tell of what lasts at once."""
-    monkeypatch.setattr("bot.checks.health_watch.TICK_SECONDS", 0.1)
-    monkeypatch.setattr("bot.checks.health_alerts.PATIENCE", timedelta(0))
-    monkeypatch.setattr("bot.checks.health.DEAF_SECONDS", 0.2)
+    for check in health.EVERY:
+        monkeypatch.setitem(health.EVERY, check, 0.2)
+    for name in ("SOCKET_EVERY", "ALERTS_EVERY", "DEAF_SECONDS"):
+        monkeypatch.setattr(health, name, 0.2)
+    monkeypatch.setattr("bot.checks.alerts.PATIENCE", timedelta(0))
     monkeypatch.setattr("bot.store.engine.CONNECT_SECONDS", 0.5)
     monkeypatch.setattr("bot.store.sqlite.BUSY_SECONDS", 0.2)
     monkeypatch.setattr("bot.slack.server.time", time)

@@ -10,8 +10,7 @@ import aiohttp
 import structlog
 
 from bot.app import Gatehouse, gatehouse
-from bot.checks.doctor.run import examine
-from bot.ops.clock import Clock
+from bot.checks.run import examine
 from bot.serve import Service
 from bot.settings import read_settings
 from sandbox.services.running import RunningServices, running_services
@@ -37,7 +36,6 @@ class Broken:
     slack: RunningSlack
     services: RunningServices
     environment: dict[str, str]
-    clock: Clock | None = None
     bot: Gatehouse | None = None
     stack: AsyncExitStack = field(default_factory=AsyncExitStack)
     events: list[Mapping[str, object]] = field(default_factory=list)
@@ -67,7 +65,7 @@ class Broken:
         """What `/readyz`, status, `check`, metrics and the channels say now."""
         assert self.bot is not None
         status = await self.bot.status.status()
-        findings = await examine(read_settings(self.environment), self.clock)
+        findings = await examine(read_settings(self.environment))
         page = await self._get("/metrics")
         codes = dict.fromkeys(f"`{one.code}`" for one in findings if one.is_problem)
         return [

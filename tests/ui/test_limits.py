@@ -8,14 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.audit import messages as audit
-from bot.checks.messages import status as gatehouse
-from bot.checks.rules.status import Counted, JobCount, ServiceSeen, Status
+from bot.checks import messages as gatehouse
+from bot.checks.rules import Counted, JobCount, Status
 from bot.commands import COMMANDS
 from bot.errors import Ambiguous, NotFound, UsageError
 from bot.organizations import messages as orgs
 from bot.organizations.rules import DataCenterReport, Directory, Listing, Organization
 from bot.permissions import Permission, Person, Role
 from bot.services.errors import ServiceError
+from bot.services.seen import ServiceSeen
 from bot.slack.messages import help as help_ui
 from bot.slack.messages import ids, replies, text
 from bot.slack.messages.message import Message
@@ -254,7 +255,7 @@ def test_whoami_says_every_permission():
 
 
 def test_status_says_what_works_and_what_failed():
-    seen = ServiceSeen("inventory (eu)", AT).after("timeout", AT + timedelta(hours=1))
+    seen = ServiceSeen("inventory (eu)", AT, AT + timedelta(hours=1), "timeout", is_failing=True)
     said = gatehouse.status(Status("1.2", 90, "SQLite", False, [seen], None)).text
     assert "Gatehouse 1.2, up 1 min 30 s" in said
     assert "SQLite database: *unreachable*" in said

@@ -1,17 +1,17 @@
 """The doctor: every mistake an operator can make, by name."""
 
 import json
+import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
-from datetime import timedelta
+from types import SimpleNamespace
 
 import pytest
 from sqlalchemy import text
 
-from bot.checks.doctor.environment import examine_environment
-from bot.checks.doctor.findings import Finding, as_json, as_table
-from bot.checks.doctor.run import examine
-from bot.ops.clock import SystemClock
+from bot.checks.environment import examine_environment
+from bot.checks.findings import Finding, as_json, as_table
+from bot.checks.run import examine
 from bot.settings import read_settings
 from sandbox.services.faults import Fault as ServiceFault
 from sandbox.services.faults import FaultKind
@@ -30,6 +30,11 @@ LEAST = {
     "HOST": "127.0.0.1",
 }
 UNKNOWN_FLOW = "FW000000000000000000000000000000FF"
+
+
+def ahead(seconds: float) -> SimpleNamespace:
+    """The module `time`, so many seconds ahead."""
+    return SimpleNamespace(**{**vars(time), "time": lambda: time.time() + seconds})
 
 
 @dataclass
@@ -125,13 +130,12 @@ async def test_a_refused_token_of_socket_mode_is_named(site: Site) -> None:
     assert await site.codes() == {"slack app token": "app_token_refused"}
 
 
-@pytest.mark.parametrize("offset", [61, -61, 400])
-async def test_a_clock_off_by_more_than_a_minute_is_named(site: Site, offset: int) -> None:
-    class WrongClock(SystemClock):
-        def now(self):
-            return super().now() + timedelta(seconds=offset)
-
-    findings = await examine(read_settings(site.environment), WrongClock())
+@pytest.mark.parametrize("offset", [63, -63, 400])
+async def test_a_clock_off_by_more_than_a_minute_is_named(
+    site: Site, offset: int, monkeypatch
+) -> None:
+    monkeypatch.setattr("bot.ops.clock.time", ahead(offset))
+    findings = await examine(read_settings(site.environment))
     (clock,) = [one for one in findings if one.subject == "clock"]
     assert clock.code == "clock_off"
     assert ("ahead of" if offset > 0 else "behind") in clock.sentence
@@ -255,19 +259,18 @@ async def test_key_of_earlier_versions_is_reported_as_unused(site: Site) -> None
 
 
 @pytest.mark.postgres
-async def test_clock_of_the_database_that_differs_is_named(site: Site, postgres_url) -> None:
-    class WrongClock(SystemClock):
-        def now(self):
-            return super().now() + timedelta(seconds=20)
-
+async def test_clock_of_the_database_that_differs_is_named(
+    site: Site, postgres_url, monkeypatch
+) -> None:
     site.environment["DATABASE_URL"] = postgres_url
-    findings = await examine(read_settings(site.environment), WrongClock())
+    monkeypatch.setattr("bot.ops.clock.time", ahead(20))
+    findings = await examine(read_settings(site.environment))
     assert "database_clock_off" in {one.code for one in findings}
 
 
 async def test_names_that_mean_nothing_are_warned_of(site: Site) -> None:
     environment = {**site.environment, "FLOW_COLOUR": "red", "SLACK_WEBHOOK": "x", "EDITOR": "vi"}
-    findings = await examine(read_settings(environment), environment=environment)
+    findings = await examine(read_settings(environment), environment)
     warned = [one.subject for one in findings if one.code == "setting_unknown"]
     assert warned == ["FLOW_COLOUR", "SLACK_WEBHOOK"]
     assert all(one.is_well for one in findings)

@@ -1,6 +1,5 @@
 """The bot's clock follows the machine's once that is right, and what is wrong is told."""
 
-import re
 import time
 from datetime import UTC, datetime
 from email.utils import format_datetime
@@ -8,9 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from bot.checks.clock_watch import ClockWatch
-from bot.checks.health import Health
-from bot.checks.rules.health import Part
+from bot.checks.clocks import ahead_or_behind, database_clock, seconds_ahead, slack_clock, time_in
 from bot.errors import DatabaseUnavailable
 from bot.ops.clock import SystemClock, since_boot
 from bot.organizations.rules import OrganizationKey
@@ -59,14 +56,11 @@ async def sqlite(sqlite_url, machine):
     await database.close()
 
 
-def watching(database, clock) -> tuple[ClockWatch, Health]:
-    health = Health(clock, {})
-    return ClockWatch(health, database, clock), health
-
-
-async def look(watch: ClockWatch) -> None:
-    """Ask somebody whose clock is right."""
-    await watch.compare(format_datetime(datetime.now(UTC), usegmt=True), since_boot())
+async def look(database, clock) -> list[str]:
+    """Compare with Slack, whose clock is right; return the codes."""
+    now = format_datetime(datetime.now(UTC), usegmt=True)
+    shared = SimpleNamespace(database=database, clock=clock)
+    return [finding.code for finding in await slack_clock(shared, now, since_boot())]
 
 
 def wrong_by(clock) -> float:
@@ -76,29 +70,19 @@ def wrong_by(clock) -> float:
 async def test_clock_that_is_set_wrong_is_told_and_not_followed(sqlite_url, machine):
     clock = SystemClock()
     database = Database(sqlite_url, clock)
-    watch, health = watching(database, clock)
-    await look(watch)
-    assert health.troubles() == []
+    assert await look(database, clock) == ["ok"]
     machine.off = 2 * HOUR
-    await look(watch)
-    (trouble,) = health.troubles()
-    assert (trouble.part, wrong_by(clock)) == (Part.CLOCK, 0)
-    # Slack tells whole seconds.
-    assert re.search(r"(7199|7200) s ahead of Slack's", trouble.sentence)
-    assert health.missing() is None
+    assert (await look(database, clock), wrong_by(clock)) == (["clock_off"], 0)
     machine.off = 0.0
-    await look(watch)
-    assert health.troubles() == []
+    assert await look(database, clock) == ["ok"]
     await database.close()
 
 
 async def test_clock_wrong_at_the_start_is_followed_once_right(sqlite, machine):
-    watch, health = watching(sqlite.database, sqlite.clock)
-    await look(watch)
-    assert [one.part for one in health.troubles()] == [Part.CLOCK]
+    assert await look(sqlite.database, sqlite.clock) == ["clock_off"]
     machine.off = 0.0
-    await look(watch)
-    assert (wrong_by(sqlite.clock), health.troubles()) == (0, [])
+    assert await look(sqlite.database, sqlite.clock) == ["ok"]
+    assert wrong_by(sqlite.clock) == 0
 
 
 async def test_slots_and_leases_last_when_the_clock_is_followed(sqlite, machine):
@@ -115,7 +99,7 @@ async def test_slots_and_leases_last_when_the_clock_is_followed(sqlite, machine)
         await jobs.put(tx, Job("apply:a", "apply", "a", await tx.now()))
         assert [job.key for job in await jobs.claim(tx, "me", 9)] == ["apply:a"]
     machine.off = 0.0
-    await look(watching(database, sqlite.clock)[0])
+    await look(database, sqlite.clock)
     async with database.autocommit() as tx:
         full = await quotas.reserve(tx, REQUEST)
     assert isinstance(full, NotNow)
@@ -131,7 +115,6 @@ async def test_slots_and_leases_last_when_the_clock_is_followed(sqlite, machine)
 async def test_clock_is_not_followed_while_what_it_dates_cannot_be_moved(
     sqlite, machine, monkeypatch
 ):
-    watch, _health = watching(sqlite.database, sqlite.clock)
     machine.off = 0.0
     with monkeypatch.context() as away:
 
@@ -139,27 +122,45 @@ async def test_clock_is_not_followed_while_what_it_dates_cannot_be_moved(
             raise DatabaseUnavailable
 
         away.setattr(sqlite.database, "transaction", transaction)
-        await look(watch)
+        await look(sqlite.database, sqlite.clock)
         assert wrong_by(sqlite.clock) == -HOUR
-    await look(watch)
+    await look(sqlite.database, sqlite.clock)
     assert wrong_by(sqlite.clock) == 0
 
 
 @pytest.mark.postgres
-async def test_clock_of_the_databases_server_is_told(postgres_url, clock):
-    database = Database(postgres_url, clock, own_clock=False)
-    watch, health = watching(database, SystemClock())
-    await look(watch)
-    (trouble,) = health.troubles()
-    assert "The clock of the database's server is" in trouble.sentence
-    await database.close()
-
-
-@pytest.mark.postgres
-async def test_clock_of_a_server_that_is_right_is_not_told(postgres_url):
+@pytest.mark.parametrize(("off", "code"), [(0.0, "ok"), (4.0, "ok"), (7.0, "database_clock_off")])
+async def test_clock_that_differs_from_the_databases_is_told(postgres_url, machine, off, code):
     clock = SystemClock()
     database = Database(postgres_url, clock)
-    watch, health = watching(database, clock)
-    await look(watch)
-    assert health.troubles() == []
+    machine.off = off
+    (finding,) = await database_clock(SimpleNamespace(database=database, clock=clock))
+    assert finding.code == code
     await database.close()
+
+
+@pytest.mark.parametrize(
+    ("asked_at", "reported", "answered_at", "ahead"),
+    [
+        (100.0, 100.0, 100.2, 0.0),
+        # Told in whole seconds.
+        (100.9, 100.0, 101.1, 0.0),
+        # Any moment of a slow call.
+        (100.0, 109.0, 110.0, 0.0),
+        (175.0, 100.0, 176.0, 74.0),
+        (25.0, 100.0, 26.0, -74.0),
+    ],
+)
+def test_clock_is_ahead_by_what_no_delay_explains(asked_at, reported, answered_at, ahead):
+    assert seconds_ahead(asked_at, reported, answered_at) == ahead
+
+
+def test_time_is_read_from_a_date_header():
+    assert time_in("Sat, 21 Nov 2026 19:00:00 GMT") == 1795287600.0
+    assert time_in("Sat, 21 Nov 2026 20:00:00 +0100") == 1795287600.0
+    assert (time_in(""), time_in("soon")) == (None, None)
+
+
+def test_difference_is_said_with_its_direction():
+    assert ahead_or_behind(74.4) == "74 s ahead of"
+    assert ahead_or_behind(-0.6) == "1 s behind"

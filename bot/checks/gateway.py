@@ -1,8 +1,12 @@
 """The gateway: whether each client can call what it is meant to call."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
-from bot.checks.doctor.findings import Finding, well
+from bot.checks.findings import Finding, well
+from bot.checks.parts import Parts
+from bot.errors import DatabaseUnavailable
+from bot.organizations import listings
 from bot.organizations.rules import Listing
 from bot.settings import Settings
 from bot.settings.gateway import ClientSettings
@@ -10,17 +14,23 @@ from bot.settings.gateway import ClientSettings
 NAMED = 5
 
 
-def examine_gateway(settings: Settings, listings: Mapping[str, Listing]) -> list[Finding]:
-    """A line for each client, and one for the listener; nothing is called.
+async def gateway(parts: Parts) -> list[Finding]:
+    """Check the listener and each client, against the last good listings; nothing is called."""
+    stored: list[Listing | None] = []
+    with suppress(DatabaseUnavailable):
+        async with parts.database.read_only() as tx:
+            centers = parts.settings.inventory_data_centers
+            stored = [await listings.load(tx, center) for center in centers]
+    known = {listing.data_center: listing for listing in stored if listing is not None}
+    return examine_gateway(parts.settings, known)
 
-    Args:
-        settings: The clients.
-        listings: The last good listing of each data center that has one.
-    """
+
+def examine_gateway(settings: Settings, listings: Mapping[str, Listing]) -> list[Finding]:
+    """Check the listener and each client against the listing of each data center."""
     clients, port = settings.gateway_clients, settings.gateway_port
     if port is None and not clients:
         return []
-    findings = [_client(name, one, settings, listings) for name, one in clients.items()]
+    findings = [_client(name, client, settings, listings) for name, client in clients.items()]
     if port is None:
         sentence = "GATEWAY_CLIENTS is set and GATEWAY_PORT is not, so nobody can call."
         return [Finding("gateway", "gateway_off", sentence), *findings]
@@ -46,11 +56,15 @@ def _client(
             " Correct them in GATEWAY_CLIENTS."
         )
         return Finding(subject, "organization_not_listed", sentence)
-    return well(subject, _rights(client))
+    granted = "every organization"
+    if client.organizations != "*":
+        many = len(client.organizations)
+        granted = f"{many} organization{'' if many == 1 else 's'}"
+    methods = ", ".join(client.methods)
+    return well(subject, f"may use {methods} for {granted}, with a share of {client.share:g}.")
 
 
 def _unlisted(client: ClientSettings, listings: Mapping[str, Listing]) -> Sequence[str]:
-    """Its organizations that their data center's last listing does not have, where there is one."""
     paths = () if client.organizations == "*" else client.organizations
     split = [path.partition("/") for path in paths]
     return [
@@ -58,11 +72,3 @@ def _unlisted(client: ClientSettings, listings: Mapping[str, Listing]) -> Sequen
         for center, _, organization_id in split
         if center in listings and listings[center].place_of(organization_id) is None
     ]
-
-
-def _rights(client: ClientSettings) -> str:
-    whom = "every organization"
-    if client.organizations != "*":
-        many = len(client.organizations)
-        whom = f"{many} organization{'' if many == 1 else 's'}"
-    return f"may use {', '.join(client.methods)} for {whom}, with a share of {client.share:g}."

@@ -2,11 +2,10 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Literal
 
 from yarl import URL
 
-from bot.checks.doctor.findings import Finding, warning
+from bot.checks.findings import Finding
 from bot.ops.secrets import is_loopback
 from bot.settings import AUDIT_KEY_UNUSED, EXAMPLES, Settings, revealed
 from bot.settings.env_file import ENV_FILE
@@ -15,54 +14,22 @@ from bot.settings.names import unknown
 SIGNING_SECRET = re.compile(r"[0-9a-f]{32}")
 SIGNING_SECRET_OF_A_STAND_IN = re.compile(r"\S{16,}")
 UNFINISHED = re.compile("…|\\.\\.\\.|changeme|example|<.*>", re.IGNORECASE)
-SETTINGS_OF: Mapping[Literal["flow", "email"], tuple[str, ...]] = {
-    "flow": ("FLOW_BASE_URL", "FLOW_ACCOUNT_SID", "FLOW_AUTH_TOKEN"),
-    "email": ("EMAIL_BASE_URL", "EMAIL_API_KEY"),
-}
+OPEN_METRICS = (
+    "is not set, so /metrics answers every caller of this machine, and with them a proxy or"
+    " tunnel that hides whom it speaks for. Set it, or forward /slack/events alone."
+)
 
 
 def examine_environment(settings: Settings, environment: Mapping[str, str]) -> list[Finding]:
-    """Everything that can be told without calling anybody."""
+    """Return everything that can be told without calling anybody."""
     names = [ENV_FILE, *(name.upper() for name in Settings.model_fields)]
-    ignored = [
-        warning(
-            name, "setting_unknown", "is no setting of Gatehouse and is ignored. Is it mistyped?"
-        )
-        for name in unknown(environment, names)
-    ]
-    return [*ignored, *_unused(settings), *_metrics(settings), *_secrets(settings)]
-
-
-def _unused(settings: Settings) -> list[Finding]:
-    if settings.audit_key is None:
-        return []
-    return [warning("AUDIT_KEY", "setting_unused", AUDIT_KEY_UNUSED)]
-
-
-def _metrics(settings: Settings) -> list[Finding]:
-    """Warn that callers behind a transparent proxy look like this machine."""
-    if settings.metrics_token is not None or is_loopback(settings.host):
-        return []
-    sentence = (
-        "is not set, so /metrics answers every caller of this machine, and with them a proxy or"
-        " tunnel that hides whom it speaks for. Set it, or forward /slack/events alone."
-    )
-    return [warning("METRICS_TOKEN", "metrics_without_token", sentence)]
-
-
-def half_configured(settings: Settings, service: Literal["flow", "email"]) -> Finding | None:
-    """A service of whose settings some are there and some are not."""
-    missing = settings.missing_for(service)
-    there = [name for name in SETTINGS_OF[service] if name not in missing]
-    if not missing or not there:
-        return None
-    return Finding(
-        service,
-        "half_configured",
-        f"{' and '.join(there)} {'is' if len(there) == 1 else 'are'} set, but"
-        f" {' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing, so its commands"
-        " do not work. Set all of them, or none.",
-    )
+    ignored = "is no setting of Gatehouse and is ignored. Is it mistyped?"
+    found = [Finding(name, "setting_unknown", ignored) for name in unknown(environment, names)]
+    if settings.audit_key is not None:
+        found.append(Finding("AUDIT_KEY", "setting_unused", AUDIT_KEY_UNUSED))
+    if settings.metrics_token is None and not is_loopback(settings.host):
+        found.append(Finding("METRICS_TOKEN", "metrics_without_token", OPEN_METRICS))
+    return [*found, *_secrets(settings)]
 
 
 def _secrets(settings: Settings) -> Iterator[Finding]:

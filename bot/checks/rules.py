@@ -1,11 +1,58 @@
-"""Values of `/gatehouse status`."""
+"""Parts that can break while the bot runs, and values of `/gatehouse status`."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
-from bot.checks.rules.health import Part, Trouble
+from bot.services.seen import ServiceSeen
+
+
+class Part(StrEnum):
+    """Monitored parts; the values are labels of `gatehouse_working`."""
+
+    DATABASE = "database"
+    SLACK_TOKEN = "slack_token"  # noqa: S105 - a name
+    SLACK_API = "slack_api"
+    SLACK_SCOPES = "slack_scopes"
+    SOCKET = "socket"
+    APPROVALS_CHANNEL = "approvals_channel"
+    ALERTS_CHANNEL = "alerts_channel"
+    CLOCK = "clock"
+    DATABASE_CLOCK = "database_clock"
+
+    @property
+    def noun(self) -> str:
+        """The part as the subject of "needs attention"."""
+        return NOUNS[self]
+
+
+# The word of `/readyz` while a part is broken. Without a channel, the bot still serves commands.
+READINESS = {
+    Part.DATABASE: "database",
+    Part.SLACK_TOKEN: "slack",
+    Part.SOCKET: "slack",
+}
+NOUNS = {
+    Part.DATABASE: "the database",
+    Part.SLACK_TOKEN: "the Slack token",
+    Part.SLACK_API: "Slack's API",
+    Part.SLACK_SCOPES: "the Slack scopes",
+    Part.SOCKET: "Socket Mode",
+    Part.APPROVALS_CHANNEL: "the approvals channel",
+    Part.ALERTS_CHANNEL: "the alerts channel",
+    Part.CLOCK: "the clock",
+    Part.DATABASE_CLOCK: "the database's clock",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """A part that is broken: since when, and a sentence with what to do, in plain text."""
+
+    part: Part
+    sentence: str
+    since: datetime
 
 
 class Counted(StrEnum):
@@ -23,13 +70,6 @@ class Counted(StrEnum):
         return self.value.replace("_", " ")
 
 
-# What says nothing against a service: a rejection answers what one person typed, and a cancelled
-# call was not waited for.
-ANSWERS = frozenset({"service_refused", "cancelled"})
-# `/emailkey check <resource>` asks whether the key may read what the person typed.
-HARMLESS = {"email": ANSWERS | {"permission_missing"}}
-
-
 @dataclass(frozen=True)
 class JobCount:
     """Counts of waiting jobs: `due` now, and `late`, due for more than a minute."""
@@ -37,30 +77,6 @@ class JobCount:
     total: int
     due: int
     late: int
-
-
-@dataclass(frozen=True)
-class ServiceSeen:
-    """The last success and the last failure of a service.
-
-    `is_failing` says whether it needs attention: a call has failed since the last success. What
-    only answers a person's mistake is neither.
-    """
-
-    name: str
-    succeeded_at: datetime | None = None
-    failed_at: datetime | None = None
-    failure: str | None = None
-    is_failing: bool = False
-
-    def after(self, failure: str | None, at: datetime) -> "ServiceSeen":
-        """The same after one more call; `failure` is None, or a word for what went wrong."""
-        if failure is None:
-            return replace(self, succeeded_at=at, is_failing=False)
-        # Nobody types what an OAuth provider is asked: its rejections are about the settings.
-        if failure in HARMLESS.get(self.name, ANSWERS) and not self.name.startswith("oauth"):
-            return self
-        return replace(self, failed_at=at, failure=failure, is_failing=True)
 
 
 @dataclass(frozen=True)
@@ -86,14 +102,12 @@ class Status:
         """Problems, each in a few words; empty when everything works."""
         late = self.jobs.late if self.jobs else 0
         opened = self.counts.get(Counted.OPEN_INCIDENTS, 0)
+        named = [] if self.is_database_well else [Part.DATABASE.noun]
+        named += [trouble.part.noun for trouble in self.broken]
         return [
-            *(["the database"] if not self.is_database_well else []),
-            *(trouble.name for trouble in self.broken if not self._is_said(trouble)),
+            *dict.fromkeys(named),
             *(seen.name for seen in self.services if seen.is_failing),
             *([Counted.OPEN_INCIDENTS.in_words] if opened else []),
             *(["late jobs"] if late else []),
             *(f"{name} stands still" for name in self.stuck),
         ]
-
-    def _is_said(self, trouble: Trouble) -> bool:
-        return trouble.part is Part.DATABASE and not self.is_database_well

@@ -1,4 +1,4 @@
-"""The doctor's findings, as values and as text."""
+"""Findings of checks, as values and as text."""
 
 import json
 from collections.abc import Sequence
@@ -8,16 +8,17 @@ from bot.errors import GatehouseError
 from bot.ops.terminal import on_one_line
 
 WELL = "ok"
-# Nothing was tried: there is nothing to try, or something else has to be mended first.
+# Nothing was tried: the thing isn't set up, or something else has to be fixed first.
 NOT_CONFIGURED, NOT_TRIED = "not_configured", "not_tried"
 WARNINGS = frozenset(
     {"setting_unknown", "setting_unused", "metrics_without_token", "form_field_unknown"}
 )
+MARKS = {WELL: "ok", NOT_CONFIGURED: "SKIP", NOT_TRIED: "SKIP"}
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One line of the report.
+    """The result of a check.
 
     Attributes:
         subject: What was tried: "slack token", "inventory eu".
@@ -42,52 +43,30 @@ class Finding:
     @property
     def mark(self) -> str:
         """The first word of its line."""
-        marks = {WELL: "ok", NOT_CONFIGURED: "SKIP", NOT_TRIED: "SKIP"}
-        return marks.get(self.code, "WARN" if self.code in WARNINGS else "WRONG")
-
-
-def unusable(problems: Sequence[str]) -> list[Finding]:
-    """The settings themselves are wrong: one finding for each problem."""
-    return [Finding("settings", "setting_wrong", problem) for problem in problems]
-
-
-def warning(subject: str, code: str, sentence: str) -> Finding:
-    """Something that may be meant so; `code` is one of `WARNINGS`."""
-    return Finding(subject, code, sentence)
-
-
-def skipped(subject: str, sentence: str) -> Finding:
-    """Nothing to try, and nothing wrong with that."""
-    return Finding(subject, NOT_CONFIGURED, sentence)
+        return MARKS.get(self.code, "WARN" if self.code in WARNINGS else "WRONG")
 
 
 def well(subject: str, sentence: str) -> Finding:
-    """Nothing to be done."""
+    """Return a finding with nothing to do."""
     return Finding(subject, WELL, sentence)
 
 
 def failed(subject: str, error: GatehouseError) -> Finding:
-    """An error that says enough by itself."""
+    """Return a finding that says what the error says."""
     return Finding(subject, error.outcome, error.sentence)
 
 
 def as_table(findings: Sequence[Finding]) -> str:
     """Lines for people: a mark, the subject, the sentence, and the code of a mistake."""
     width = max((len(finding.subject) for finding in findings), default=0)
-    lines = [_line(finding, width) for finding in findings]
-    return "\n".join([*lines, "", _verdict(findings)])
-
-
-def _line(one: Finding, width: int) -> str:
-    code = f" [{one.code}]" if one.is_problem or one.mark == "WARN" else ""
-    return on_one_line(f"{one.mark:<5}  {one.subject:<{width}}  {one.sentence}{code}")
-
-
-def _verdict(findings: Sequence[Finding]) -> str:
+    lines = []
+    for finding in findings:
+        code = f" [{finding.code}]" if finding.is_problem or finding.mark == "WARN" else ""
+        line = f"{finding.mark:<5}  {finding.subject:<{width}}  {finding.sentence}{code}"
+        lines.append(on_one_line(line))
     problems = sum(finding.is_problem for finding in findings)
-    if problems == 0:
-        return "All is well."
-    return f"{problems} problem{'' if problems == 1 else 's'} to fix."
+    verdict = f"{problems} problem{'' if problems == 1 else 's'} to fix."
+    return "\n".join([*lines, "", verdict if problems else "All is well."])
 
 
 def as_json(findings: Sequence[Finding]) -> str:

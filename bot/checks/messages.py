@@ -1,10 +1,11 @@
-"""`/gatehouse`: who you are, and whether everything works."""
+"""`/gatehouse`: who you are, and whether everything works; and alerts about what doesn't."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from datetime import datetime
 
-from bot.checks.rules.health import Part
-from bot.checks.rules.status import JobCount, ServiceSeen, Status
+from bot.checks.rules import Part, Status
 from bot.permissions import LEAST_ROLE, Permission, Person, Role
+from bot.services.seen import ServiceSeen
 from bot.slack.messages import block_kit, text
 from bot.slack.messages.message import Message
 
@@ -57,15 +58,23 @@ def whoami(
 
 def status(report: Status) -> Message:
     """List problems first, then a line for each part."""
-    jobs = [_jobs(report.jobs)] if report.jobs is not None else []
-    counts = [f"{one.in_words.capitalize()}: {count:,}" for one, count in report.counts.items()]
+    counts = [f"{name.in_words.capitalize()}: {count:,}" for name, count in report.counts.items()]
+    jobs = []
+    if report.jobs is not None:
+        state = "*late*" if report.jobs.late else "on time"
+        due, late = report.jobs.due, report.jobs.late
+        jobs = [f"Background jobs: {state} ({due:,} due, {late:,} late)"]
+    groups: dict[str, list[ServiceSeen]] = {}
+    for seen in report.services:
+        # `inventory (com)`, `inventory (eu)` … are one line.
+        groups.setdefault(seen.name.partition(" (")[0], []).append(seen)
     lines = [
         _verdict(report.troubles),
         *(f"• {text.escape(trouble.sentence, 500)}" for trouble in report.broken),
         *(f"• {_failing(seen)}" for seen in report.services if seen.is_failing),
         f"Gatehouse {report.version}, up {text.duration(report.uptime_seconds)}",
         f"{report.database} database: {_database_state(report)}",
-        *(_service(name, seen) for name, seen in _by_service(report.services).items()),
+        *(_service(name, group) for name, group in groups.items()),
         *([" · ".join(counts)] if counts else []),
         *jobs,
     ]
@@ -85,14 +94,6 @@ def _verdict(troubles: Sequence[str]) -> str:
     need = "needs" if len(troubles) == 1 else "need"
     named = text.escape(", ".join(troubles))
     return f":warning: *{text.count(len(troubles), 'thing')} {need} attention:* {named}."
-
-
-def _by_service(services: Sequence[ServiceSeen]) -> Mapping[str, list[ServiceSeen]]:
-    """Group `inventory (com)`, `inventory (eu)` … by what comes before the parenthesis."""
-    groups: dict[str, list[ServiceSeen]] = {}
-    for seen in services:
-        groups.setdefault(seen.name.partition(" (")[0], []).append(seen)
-    return groups
 
 
 def _service(name: str, group: Sequence[ServiceSeen]) -> str:
@@ -133,11 +134,18 @@ def _why(seen: ServiceSeen) -> str:
     return text.escape(FAILURES.get(outcome, outcome.replace("_", " ")))
 
 
-def _jobs(count: JobCount) -> str:
-    state = "*late*" if count.late else "on time"
-    return f"Background jobs: {state} ({count.due:,} due, {count.late:,} late)"
-
-
 def _message(lines: Sequence[str]) -> Message:
     markup = "\n".join(lines)
     return Message(markup, (block_kit.section(markup),))
+
+
+def alert(part: Part, sentence: str, opened_at: datetime, ended_at: datetime | None) -> Message:
+    """One trouble: open, or over since `ended_at`."""
+    reason = text.escape(sentence, 500)
+    if ended_at is None:
+        headline = f":warning: *Needs attention: {part.noun}.* {reason}"
+        small = f"Since {text.time(opened_at)}. `/gatehouse status` says more."
+    else:
+        headline = f":white_check_mark: *Working again: {part.noun}.* It was: {reason}"
+        small = f"From {text.time(opened_at)} to {text.time(ended_at)}."
+    return Message(f"{headline}\n{small}", (block_kit.section(headline), block_kit.context(small)))

@@ -1,0 +1,112 @@
+"""This machine's clock, compared with Slack's and the database's.
+
+The bot counts on from the time that it read at its start, so that a clock that is set wrong for a
+while ends nothing early. If the machine's clock was wrong at the start, or stood still with its
+machine, the bot adopts the corrected time.
+"""
+
+from datetime import UTC
+from email.utils import parsedate_to_datetime
+
+import structlog
+
+from bot.checks.findings import Finding, well
+from bot.checks.parts import Parts
+from bot.errors import DatabaseUnavailable
+from bot.ops.clock import SystemClock, boot_id, machine_offset, since_boot
+from bot.quotas.store import quota_clock
+
+log = structlog.get_logger(__name__)
+
+# Slack's signatures are refused when they are five minutes old.
+WRONG_SECONDS = 60.0
+# Requests expire, and limits are counted, by the database's clock.
+DATABASE_WRONG_SECONDS = 5.0
+# A smaller step is a clock being adjusted, or read a moment later.
+LEAST_STEP_SECONDS = 1.0
+# Two synchronized clocks differ by less.
+AGREES_SECONDS = 2.0
+# The `Date` of an answer has whole seconds.
+ROUNDING_SECONDS = 1.0
+
+
+def seconds_ahead(asked_at: float, reported: float, answered_at: float) -> float:
+    """Return the least seconds by which our clock is ahead; negative if behind.
+
+    The other clock was read between two readings of ours; all in seconds since 1970.
+    """
+    at_most = answered_at - reported
+    return max(asked_at - reported - ROUNDING_SECONDS, min(0.0, at_most))
+
+
+def time_in(date: str) -> float | None:
+    """Return the time in an HTTP `Date` header, in seconds since 1970; None without one."""
+    try:
+        parsed = parsedate_to_datetime(date)
+    except ValueError:
+        return None
+    return (parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).timestamp()
+
+
+def ahead_or_behind(seconds: float) -> str:
+    """Say it as in "is 75 s ahead of Slack's"."""
+    return f"{abs(round(seconds))} s {'ahead of' if seconds > 0 else 'behind'}"
+
+
+async def slack_clock(parts: Parts, date: str, asked_at: float) -> list[Finding]:
+    """Compare with the `Date` of Slack's answer to a call made `asked_at`, since boot."""
+    reported, clock = time_in(date), parts.clock
+    if reported is None or not isinstance(clock, SystemClock):
+        return []
+    offset = machine_offset()
+    ahead = seconds_ahead(offset + asked_at, reported, offset + since_boot())
+    if abs(offset - clock.offset) >= LEAST_STEP_SECONDS and abs(ahead) <= AGREES_SECONDS:
+        await _adopt(parts, clock, offset)
+    if abs(ahead) <= WRONG_SECONDS:
+        return [well("clock", "agrees with Slack's.")]
+    sentence = (
+        f"This machine's clock is {ahead_or_behind(ahead)} Slack's;"
+        " at 300 s every request of Slack's is refused. Turn time synchronisation on."
+    )
+    return [Finding("clock", "clock_off", sentence)]
+
+
+async def database_clock(parts: Parts) -> list[Finding]:
+    """Compare with the clock of a database server."""
+    if parts.database.is_sqlite or not isinstance(parts.clock, SystemClock):
+        return []
+    asked_at = since_boot()
+    try:
+        async with parts.database.read_only() as tx:
+            reported = (await tx.now()).timestamp()
+    except DatabaseUnavailable:
+        return []
+    offset = machine_offset()
+    ahead = seconds_ahead(offset + asked_at, reported, offset + since_boot())
+    if abs(ahead) <= DATABASE_WRONG_SECONDS:
+        return [well("database clock", "agrees with this machine's.")]
+    sentence = (
+        f"This machine's clock is {ahead_or_behind(ahead)} the database's, by which requests expire"
+        " and limits are counted. Synchronise both."
+    )
+    return [Finding("database clock", "database_clock_off", sentence)]
+
+
+async def _adopt(parts: Parts, clock: SystemClock, offset: float) -> None:
+    """Follow the machine's clock; times stored in a SQLite file move with it."""
+    before, step = clock.offset, offset - clock.offset
+    try:
+        if parts.database.is_sqlite:
+            # Other writers wait meanwhile, so nothing is dated by both clocks.
+            async with parts.database.transaction() as tx:
+                clock.offset = offset
+                await quota_clock.move(tx, boot_id(), offset, step)
+        clock.offset = offset
+    except DatabaseUnavailable as error:
+        clock.offset = before
+        log.warning("clock.unknown", reason=error.sentence)
+        return
+    except BaseException:
+        clock.offset = before
+        raise
+    log.warning("clock.renewed", seconds=round(step, 3))

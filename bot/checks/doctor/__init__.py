@@ -1,1 +1,0 @@
-"""`python -m bot check`: tries everything that is configured, and names each mistake."""

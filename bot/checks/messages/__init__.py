@@ -1,1 +1,0 @@
-"""Messages about health and status."""

@@ -1,0 +1,223 @@
+"""The three services: each credential is tried with one small read."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from http import HTTPStatus
+from typing import Literal
+
+from pydantic import SecretStr
+
+from bot.checks.findings import NOT_CONFIGURED, NOT_TRIED, WELL, Finding, failed, well
+from bot.checks.parts import Parts
+from bot.configured import email_client, flow_client, inventory_access, quota_terms
+from bot.errors import GatehouseError
+from bot.organizations.client import InventoryClient
+from bot.organizations.directory import OrganizationDirectory
+from bot.organizations.rules import OrganizationKey
+from bot.quotas.guard import Guard
+from bot.quotas.incidents import Incidents
+from bot.services.calls import CallCause
+from bot.services.errors import (
+    CredentialsRefused,
+    PermissionMissing,
+    Redirected,
+    ResponseUnreadable,
+    ServiceError,
+    ServiceRefused,
+    ServiceUnreachable,
+)
+from bot.settings import Settings
+from bot.testusers.client import FlowClient
+from bot.testusers.form_field import NO_SUCH_FLOW, taken_form_field
+
+CAUSE = CallCause("check")
+NO_FLOW_SERVICE = (
+    "That address answers 404 to everything, even with a wrong token, so it is not the flow"
+    " service. Check FLOW_BASE_URL, which goes without /v2."
+)
+BASIC_REFUSED = (
+    "The key is good, but Basic is refused: two-factor authentication is on for the account, or the"
+    " service does not take Basic. Set EMAIL_AUTH=bearer."
+)
+FORM_FIELD = "FLOW_FORM_FIELD"
+SETTINGS_OF: dict[Literal["flow", "email"], tuple[str, ...]] = {
+    "flow": ("FLOW_BASE_URL", "FLOW_ACCOUNT_SID", "FLOW_AUTH_TOKEN"),
+    "email": ("EMAIL_BASE_URL", "EMAIL_API_KEY"),
+}
+
+
+async def inventory(parts: Parts, *, can_be_granted: bool) -> list[Finding]:
+    """List the organizations of each data center, with a grant from the database for each call."""
+    settings = parts.settings
+    if not settings.inventory_data_centers:
+        return [_not_configured("inventory", ["INVENTORY_DATA_CENTERS"])]
+    if not can_be_granted:
+        sentence = "Not tried: a call needs the database, where all processes count theirs."
+        names = settings.inventory_data_centers
+        return [Finding(f"inventory {name}", NOT_TRIED, sentence) for name in names]
+    terms = quota_terms(settings)
+    guard = Guard(parts.database, parts.clock, terms, Incidents(terms), parts.tasks)
+    access = inventory_access(settings, parts.http, parts.clock)
+    client = InventoryClient(parts.http, guard.call, access)
+    directory = OrganizationDirectory(client, parts.database, parts.clock, 0, {})
+    # The organization that the bot's next listing names, and counts against.
+    known = {
+        report.data_center: report.listing.representative()
+        for report in (await directory.known()).reports
+        if report.listing
+    }
+    looks = (
+        _data_center(client, name, center.organization_id, known.get(name))
+        for name, center in settings.inventory_data_centers.items()
+    )
+    return list(await asyncio.gather(*looks))
+
+
+async def _data_center(
+    client: InventoryClient, data_center: str, organization_id: str | None, known_id: str | None
+) -> Finding:
+    subject = f"inventory {data_center}"
+    named = OrganizationKey(data_center, organization_id or known_id or "")
+    try:
+        try:
+            found = await client.organizations(named, CAUSE)
+        except ServiceRefused:
+            if not named.organization_id:
+                raise
+            # The service doesn't know the organization, but may list others.
+            found = await client.organizations(OrganizationKey(data_center), CAUSE)
+    except GatehouseError as error:
+        return _data_center_failure(subject, error)
+    if not found:
+        sentence = "The credential is good, but no organization can be seen with it."
+        return Finding(subject, "no_organization", sentence)
+    if organization_id and organization_id not in {row.organization_id for row in found}:
+        sentence = (
+            f"organization_id {organization_id} is not in the listing of {len(found)}:"
+            " correct it in INVENTORY_DATA_CENTERS."
+        )
+        return Finding(subject, "organization_not_listed", sentence)
+    return well(subject, f"lists {len(found)} organization{'' if len(found) == 1 else 's'}.")
+
+
+def _data_center_failure(subject: str, error: GatehouseError) -> Finding:
+    is_wrong_host = isinstance(error, ServiceUnreachable | Redirected | ResponseUnreadable) or (
+        isinstance(error, ServiceRefused) and error.status == HTTPStatus.NOT_FOUND
+    )
+    if is_wrong_host:
+        advice = " Check INVENTORY_BASE_URL or the data center's base_url."
+        return Finding(subject, "wrong_host", error.sentence + advice)
+    if isinstance(error, PermissionMissing):
+        return Finding(subject, "listing_scope_missing", error.sentence)
+    return failed(subject, error)
+
+
+async def flows(parts: Parts) -> list[Finding]:
+    """Check the flow service's credentials, every alias and `FLOW_FORM_FIELD`; lists stay."""
+    settings = parts.settings
+    client = flow_client(settings, parts.http)
+    if client is None:
+        return [_missing(settings, "flow")]
+
+    def changed(**update: object) -> FlowClient:
+        return flow_client(settings.model_copy(update=update), parts.http) or client
+
+    found: list[Finding] = []
+    for alias, flow_sid in (settings.flow_aliases or {"": NO_SUCH_FLOW}).items():
+        found.append(await _flow(client, alias, flow_sid))
+        if found[-1].code not in {WELL, "flow_unknown"}:
+            return found  # the next one would say the same
+    if not settings.flow_aliases or all(finding.code == "flow_unknown" for finding in found):
+        # A service that doesn't mind a wrong token either is not the flow service.
+        with_wrong_token = changed(flow_auth_token=SecretStr("no-such-token"))
+        if not await _minds_its_token(with_wrong_token):
+            return [Finding("flow", "wrong_host", NO_FLOW_SERVICE)]
+    if not all(finding.is_well for finding in found):
+        return found
+    return found + await _form_field(
+        lambda form_field: changed(flow_form_field=form_field),
+        settings.flow_form_field,
+        next(iter(settings.flow_aliases.values()), None),
+    )
+
+
+async def _minds_its_token(flows: FlowClient) -> bool:
+    try:
+        await flows.read(NO_SUCH_FLOW)
+    except ServiceRefused as error:
+        return error.status != HTTPStatus.NOT_FOUND
+    except ServiceError:
+        return True
+    return False
+
+
+async def _flow(flows: FlowClient, alias: str, flow_sid: str) -> Finding:
+    subject = f"flow {alias}".strip()
+    try:
+        count = len(await flows.read(flow_sid))
+    except ServiceRefused as error:
+        if error.status != HTTPStatus.NOT_FOUND:
+            return failed(subject, error)
+        if not alias:
+            return well(subject, "takes the credentials (no alias is configured).")
+        sentence = f"There is no flow {flow_sid}: correct “{alias}” in FLOW_ALIASES."
+        return Finding(subject, "flow_unknown", sentence)
+    except ServiceError as error:
+        return failed(subject, error)
+    return well(subject, f"is there, with {count} test users.")
+
+
+async def _form_field(
+    through: Callable[[str], FlowClient], configured: str, flow_sid: str | None
+) -> list[Finding]:
+    try:
+        taken = await taken_form_field(through, configured, flow_sid)
+    except ServiceError as error:
+        return [failed(FORM_FIELD, error)]
+    if taken == configured:
+        return [well(FORM_FIELD, f"{configured} is the form field that the service takes.")]
+    if taken is not None:
+        sentence = f"The service takes {taken} and not {configured}: set FLOW_FORM_FIELD={taken}."
+        return [Finding(FORM_FIELD, "form_field_wrong", sentence)]
+    if flow_sid is None:
+        return []
+    sentence = f"cannot be tried: the service's answers do not tell if it takes {configured}."
+    return [Finding(FORM_FIELD, "form_field_unknown", sentence)]
+
+
+async def email(parts: Parts) -> list[Finding]:
+    """Check the email key; if Basic is refused, try it as Bearer to learn why."""
+    settings = parts.settings
+    client = email_client(settings, parts.http)
+    if client is None:
+        return [_missing(settings, "email")]
+    try:
+        await client.get("templates")
+    except ServiceError as error:
+        is_refused = isinstance(error, CredentialsRefused | PermissionMissing)
+        if is_refused and settings.email_auth == "basic":
+            as_bearer = settings.model_copy(update={"email_auth": "bearer"})
+            with suppress(ServiceError):
+                await (email_client(as_bearer, parts.http) or client).get("templates")
+                return [Finding("email", "basic_refused", BASIC_REFUSED)]
+        return [failed("email", error)]
+    return [well("email", f"The key works ({client.auth}).")]
+
+
+def _missing(settings: Settings, service: Literal["flow", "email"]) -> Finding:
+    missing = settings.missing_for(service)
+    there = [name for name in SETTINGS_OF[service] if name not in missing]
+    if not there:
+        return _not_configured(service, missing)
+    sentence = (
+        f"{' and '.join(there)} {'is' if len(there) == 1 else 'are'} set, but"
+        f" {' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing, so its commands"
+        " do not work. Set all of them, or none."
+    )
+    return Finding(service, "half_configured", sentence)
+
+
+def _not_configured(subject: str, missing: Sequence[str]) -> Finding:
+    sentence = f"is not configured; its commands say what they need: {', '.join(missing)}."
+    return Finding(subject, NOT_CONFIGURED, sentence)
