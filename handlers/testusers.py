@@ -13,7 +13,7 @@ from bot.slack.messages import ids
 from bot.slack.messages.message import Message
 from bot.slack.parse.words import escaped
 from bot.testusers.interactions import StoredInteraction
-from bot.testusers.messages import conversation, forms, notes, own, pages, presets
+from bot.testusers.messages import conversation, forms, notes, pages
 from bot.testusers.messages.buttons import NOTHING, Prefilled
 from bot.testusers.parse.change import ChangeRequest, reason_problem
 from bot.testusers.parse.command import Subcommand, TestusersRequest, as_command, parse_testusers
@@ -75,7 +75,7 @@ async def _history(context: Context, wanted: pages.FlowPage) -> Message:
 
 async def _own(context: Context, wanted: pages.FlowPage) -> Message:
     page = await context.bot.testusers.reading.own(context.person, wanted.page)
-    return own.own(page, **_rights(context))
+    return pages.own(page, **_rights(context))
 
 
 async def _pending(context: Context, wanted: pages.FlowPage) -> Message:
@@ -109,12 +109,12 @@ async def _presets(context: Context, typed: Subcommand) -> Message:
     saved, person = context.bot.testusers.presets, context.person
     if typed.form == "save_preset":
         before = await saved.save(person, typed.text, typed.identities)
-        return presets.saved(typed.text, typed.identities, before)
+        return notes.preset_saved(typed.text, typed.identities, before)
     if typed.form == "delete_preset":
-        return presets.deleted(await saved.delete(person, typed.text))
+        return notes.preset_deleted(await saved.delete(person, typed.text))
     reading = context.bot.testusers.reading
     flow, sees = next(iter(reading.aliases), ""), reading.sees_identities(person)
-    return presets.listing(await saved.every(person), sees_identities=sees, flow=flow)
+    return notes.presets(await saved.every(person), sees_identities=sees, flow=flow)
 
 
 async def _open_form(context: Context, known: Prefilled = NOTHING) -> Message | None:

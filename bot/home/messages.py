@@ -13,7 +13,6 @@ from bot.slack.messages.help import ABOUT_TEST_USERS
 from bot.slack.messages.message import SlackBlock
 from bot.testusers.messages import pages
 from bot.testusers.messages.buttons import decision_buttons
-from bot.testusers.messages.own import group_blocks
 from bot.testusers.messages.phrases import Show, change_of, in_full, masked, reason_of
 from bot.testusers.rules.requests import Request
 
@@ -131,7 +130,7 @@ def _ending(content: HomeContent, show: Show) -> list[SlackBlock]:
     if not content.ending:
         return []
     shown = content.ending[:ENDING_SHOWN]
-    blocks = [group_blocks(group, show, asks=content.asks_changes)[1] for group in shown]
+    blocks = [pages.group_blocks(group, show, asks=content.asks_changes)[1] for group in shown]
     left = len(content.ending) - len(shown)
     return [
         block_kit.section("*Ending within 24 hours*"),

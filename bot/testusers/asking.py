@@ -17,7 +17,7 @@ from bot.slack.messages import text
 from bot.store.audit_entry import AuditEntry
 from bot.store.engine import Transaction
 from bot.testusers.by_rule import approved_by_rule
-from bot.testusers.messages.state_text import change_in_plain, state_sentence
+from bot.testusers.messages.phrases import change_in_plain, state_sentence
 from bot.testusers.parse.change import ChangeRequest, misuse
 from bot.testusers.presets import unknown_preset
 from bot.testusers.rules.applying import inverse_of

@@ -10,7 +10,7 @@ from bot.ops.current_delivery import delivery_id
 from bot.permissions import Permission, Person
 from bot.store.audit_entry import AuditEntry
 from bot.store.engine import Transaction
-from bot.testusers.messages.state_text import state_sentence
+from bot.testusers.messages.phrases import state_sentence
 from bot.testusers.rules.requests import Approval, Progress, Request
 from bot.testusers.rules.review import Review, reconsidered
 from bot.testusers.setup import THE_BOT, Setup, who

@@ -1,12 +1,11 @@
 """Messages about requests, rendered from the stored state when the outbox sends them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
 from bot.approvals.rules.approval import State
 from bot.permissions import EVERY_FULL_MEMBER
-from bot.slack.messages.message import Message
 from bot.slack.sender import CardNow, Note
 from bot.store import outbox
 from bot.store.engine import Transaction
@@ -78,7 +77,7 @@ class RequestMessages:
 
     async def reminder(self, outbox_message: OutboxMessage) -> CardNow | None:
         """Return the reminder in the card's thread."""
-        return await self._waiting(outbox_message, notes.reminder)
+        return await self._waiting(outbox_message)
 
     async def failure(self, outbox_message: OutboxMessage) -> CardNow | None:
         """Return the failure in the card's thread, edited once the change is applied."""
@@ -96,12 +95,7 @@ class RequestMessages:
 
     async def escalation(self, outbox_message: OutboxMessage) -> CardNow | None:
         """Return the escalation in the card's thread."""
-
-        def show(request: Request) -> Message:
-            mentioned = self._setup.flow_rules(request.flow.sid).escalate_to
-            return notes.escalation(request, mentioned)
-
-        return await self._waiting(outbox_message, show)
+        return await self._waiting(outbox_message, is_escalation=True)
 
     async def ending(self, outbox_message: OutboxMessage) -> Note | None:
         """Return the announcement that access ends soon, as long as it is true."""
@@ -115,7 +109,7 @@ class RequestMessages:
         return Note(request.requester.slack_user_id, notes.ending(request, ending, ends_at))
 
     async def _waiting(
-        self, outbox_message: OutboxMessage, show: Callable[[Request], Message]
+        self, outbox_message: OutboxMessage, *, is_escalation: bool = False
     ) -> CardNow | None:
         """Return a note in the card's thread about waiting, corrected after the decision."""
         request = await self._request(outbox_message)
@@ -128,7 +122,11 @@ class RequestMessages:
         # Version 0.1.0 stored reminders under the key of the card.
         if needed is None or outbox_message.key == above:
             return None
-        message = show(request) if is_waiting else notes.no_longer_waiting(request)
+        if not is_waiting:
+            message = notes.no_longer_waiting(request, is_escalation=is_escalation)
+        else:
+            people = self._setup.flow_rules(request.flow.sid).escalate_to
+            message = notes.still_waiting(request, people if is_escalation else None)
         return CardNow(self._setup.rules.approvals_channel, message, under=above)
 
     async def outcome(self, outbox_message: OutboxMessage) -> Note | None:

@@ -66,7 +66,9 @@ async def test_cancel_on_home_asks_first(person: Person, sandbox: Sandbox) -> No
     own = home_of(person).locator("[data-block]").filter(has_text="sure@example.com").last
     await own.get_by_role("button", name="Cancel").click()
     question = person.page.get_by_role("dialog", name="Cancel this request?")
-    await expect(question).to_have_accessible_description("Nobody can approve it then.")
+    await expect(question).to_have_accessible_description(
+        "It will be withdrawn and can't be approved anymore: add sure@example.com to survey."
+    )
     assert await violations(person) == []
     await person.page.keyboard.press("Escape")
     await expect(own.get_by_role("button", name="Cancel")).to_be_focused()

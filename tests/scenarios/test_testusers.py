@@ -69,7 +69,7 @@ async def test_a_request_is_approved_and_applied(world):
     assert message.buttons == ["Approve", "Deny", "Cancel"]
     answer = await click(world, ADA, message, "Approve")
     assert "You approved" in answer.all_text
-    assert "The card will show when it's done" in answer.all_text
+    assert "The card shows the result" in answer.all_text
     await shows(world, message, "Applied")
     assert message.buttons == ["Undo"]
     assert flow(world).identities == ["old", "+15550100"]

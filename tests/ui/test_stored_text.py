@@ -8,9 +8,10 @@ import pytest
 from bot.audit import messages as audit
 from bot.quotas.messages import incidents
 from bot.store.audit_entry import RecordedEntry
-from bot.testusers.messages import presets
+from bot.testusers.messages import notes
 from bot.testusers.rules.presets import Preset
 from bot.testusers.rules.requests import Who
+from tests.support.requests import texts_of
 from tests.ui.test_incidents import OWN, an_incident
 
 AT = datetime(2026, 11, 20, 9, 0, tzinfo=UTC)
@@ -32,15 +33,15 @@ def an_entry(action: str, detail: str) -> RecordedEntry:
             NASTY,
             audit.Names(),
         ),
-        presets.listing([NAMED], sees_identities=True),
-        presets.listing([NAMED], sees_identities=False),
-        presets.saved(NASTY, [NASTY], NAMED),
-        presets.deleted(NAMED),
+        notes.presets([NAMED], sees_identities=True),
+        notes.presets([NAMED], sees_identities=False),
+        notes.preset_saved(NASTY, [NASTY], NAMED),
+        notes.preset_deleted(NAMED),
     ],
     ids=lambda message: message.text[:20],
 )
 def test_edited_row_mentions_nobody(message):
-    shown = json.dumps(message.payload())
+    shown = "\n".join(texts_of(message))
     assert "<!channel" not in shown
     assert "<@" not in shown
 

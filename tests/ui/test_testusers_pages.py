@@ -49,7 +49,7 @@ def test_every_page_and_note_fits(some) -> None:
             assert FLOW.name in message.text or not some
             assert sees or not shown_in_full(identities, message)
     for one in some:
-        hold(notes.reminder(one))
+        hold(notes.still_waiting(one))
         for event in ("applied", "denied", "expired", "failed", "ended"):
             payload = {"event": event, "reason": "<!here>", "identities": ["<!here>"] * 9}
             outcome = notes.outcome(one, payload, "https://slack.example/archives/C0A/p1")

@@ -1,14 +1,17 @@
 """The buttons of a request in its current state."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
+from typing import Annotated
+
+from pydantic import Field, TypeAdapter, ValidationError
 
 from bot.approvals.rules.approval import State
 from bot.approvals.rules.durations import spell_duration
 from bot.slack.messages import block_kit, ids
 from bot.slack.messages.message import SlackBlock
+from bot.testusers.messages.phrases import change_in_plain
 from bot.testusers.rules.changes import Flow
 from bot.testusers.rules.requests import Request
 
@@ -18,10 +21,11 @@ EXTENSIONS = {"+2 h": 2 * 3600, "+1 day": 24 * 3600}
 def request_buttons(request: Request) -> list[SlackBlock]:
     """Return the row of buttons on the card, or nothing if there are none."""
     undo = undo_button(request)
+    again = ("Try again?", "Sends the approved change again. No new approval needed", "Retry")
     buttons = {
         State.PENDING: decision_buttons(request),
-        State.SCHEDULED: [deny_button(request), *decision_buttons(request, decides=False)],
-        State.FAILED: [_retry_button(request)],
+        State.SCHEDULED: [deny_button(request), cancel_button(request)],
+        State.FAILED: [_button(request, "Retry", ids.TESTUSERS_RETRY, sure=again)],
     }.get(request.state, [])
     if request.progress.undone_by:
         return []
@@ -31,62 +35,61 @@ def request_buttons(request: Request) -> list[SlackBlock]:
 
 def undo_button(request: Request) -> SlackBlock | None:
     """Return `Undo`; None if nothing took effect, or the undo would change nothing."""
-    if not _can_be_undone(request):
-        return None
-    sure = block_kit.confirm(
-        "Undo this change?", "The approvers are asked to take it back.", "Undo"
-    )
-    return _button(request, "Undo", ids.TESTUSERS_UNDO, sure=sure)
-
-
-def _can_be_undone(request: Request) -> bool:
-    """Return True if the stored request suggests that its undo would change something."""
     part = request.progress.part
     took_effect = request.state is State.APPLIED or request.has_failed_in_part
     if request.progress.undone_by or not took_effect:
-        return False
+        return None
     change = request.requested.change if part is None else part.change
-    return bool(change.removals) or not request.is_over
+    if request.is_over and not change.removals:
+        return None
+    sure = ("Ask to undo this?", "An approver has to confirm that you undo", "Ask to undo")
+    return _button(request, "Undo", ids.TESTUSERS_UNDO, sure=sure)
 
 
 def decision_buttons(
     request: Request, *, decides: bool = True, cancels: bool = True
 ) -> list[SlackBlock]:
     """Return `Approve` and `Deny` for approvers, `Cancel` for the requester."""
-    approve = _button(request, "Approve", ids.TESTUSERS_APPROVE, "primary")
+    approve = _button(request, "Approve", ids.TESTUSERS_APPROVE, style="primary")
     deciding = [approve, deny_button(request)] if decides else []
-    return [*deciding, *([_cancel_button(request)] if cancels else [])]
+    return [*deciding, *([cancel_button(request)] if cancels else [])]
 
 
 def deny_button(request: Request) -> SlackBlock:
     """Return `Deny`, which asks for a reason."""
-    return _button(request, "Deny", ids.TESTUSERS_DENY, "danger")
+    return _button(request, "Deny", ids.TESTUSERS_DENY, style="danger")
 
 
-def _cancel_button(request: Request) -> SlackBlock:
-    sure = block_kit.confirm("Cancel this request?", "Nobody can approve it then.", "Cancel it")
+def cancel_button(request: Request) -> SlackBlock:
+    """Return `Cancel`, which asks to confirm."""
+    sure = (
+        "Cancel this request?",
+        "It will be withdrawn and can't be approved anymore",
+        "Cancel it",
+    )
     return _button(request, "Cancel", ids.TESTUSERS_CANCEL, sure=sure)
-
-
-def _retry_button(request: Request) -> SlackBlock:
-    sure = block_kit.confirm("Try again?", "The approved change is sent once more.", "Retry")
-    return _button(request, "Retry", ids.TESTUSERS_RETRY, sure=sure)
 
 
 def _button(
     request: Request,
     label: str,
     action_id: str,
+    *,
     style: str | None = None,
-    sure: SlackBlock | None = None,
+    sure: tuple[str, str, str] | None = None,
 ) -> SlackBlock:
+    """Return a button that holds the request's id; `sure` is a title, a sentence and a label."""
+    dialog = None
+    if sure is not None:
+        title, sentence, proceed = sure
+        dialog = block_kit.confirm(title, f"{sentence}: {change_in_plain(request)}.", proceed)
     spoken = f"{label} the request of {request.requester.name} on {request.flow.name}"
-    return block_kit.button(label, action_id, request.id, style=style, spoken=spoken, sure=sure)
+    return block_kit.button(label, action_id, request.id, style=style, spoken=spoken, sure=dialog)
 
 
 @dataclass(frozen=True)
 class Prefilled:
-    """The values that a button fills into the form.
+    """The values that a button fills into the form. Their names in the button are short.
 
     Attributes:
         flow: A flow's alias or SID.
@@ -100,57 +103,32 @@ class Prefilled:
         ends_at: The current end of access. Not stored in buttons, because it may change.
     """
 
-    flow: str = ""
-    kind: str = "add"
-    identities: tuple[str, ...] = ()
-    duration: str = ""
-    start: datetime | None = None
-    until: datetime | None = None
-    reason: str = ""
-    more_seconds: int = 0
-    unsure: tuple[str, ...] = ()
-    ends_at: datetime | None = None
+    flow: Annotated[str, Field(alias="f")] = ""
+    kind: Annotated[str, Field(alias="k")] = "add"
+    identities: Annotated[tuple[str, ...], Field(alias="i")] = ()
+    duration: Annotated[str, Field(alias="d")] = ""
+    start: Annotated[datetime | None, Field(alias="s")] = None
+    until: Annotated[datetime | None, Field(alias="u")] = None
+    reason: Annotated[str, Field(alias="r")] = ""
+    more_seconds: Annotated[int, Field(alias="m")] = 0
+    unsure: Annotated[tuple[str, ...], Field(exclude=True)] = ()
+    ends_at: Annotated[datetime | None, Field(exclude=True)] = None
 
     def value(self) -> str:
         """Return the values as a button holds them."""
-        fields = {
-            "f": self.flow,
-            "k": self.kind if self.kind != "add" else "",
-            "i": self.identities,
-            "d": self.duration,
-            "s": self.start and int(self.start.timestamp()),
-            "u": self.until and int(self.until.timestamp()),
-            "r": self.reason,
-            "m": self.more_seconds,
-        }
-        known = {name: value for name, value in fields.items() if value}
-        # Twenty rows of a list with four of these each have to fit into a message.
-        return json.dumps(known, ensure_ascii=False, separators=(",", ":"))
+        return _PREFILLED.dump_json(self, by_alias=True, exclude_defaults=True).decode()
 
     @classmethod
     def of(cls, value: str) -> "Prefilled":
         """Return the values in a button; an unreadable button is an empty form."""
         try:
-            data = json.loads(value)
-            return cls(
-                str(data.get("f", "")),
-                str(data.get("k", "add")),
-                tuple(str(identity) for identity in data.get("i", ())),
-                str(data.get("d", "")),
-                _moment(data.get("s")),
-                _moment(data.get("u")),
-                str(data.get("r", "")),
-                int(data.get("m", 0)),
-            )
-        except (ValueError, AttributeError, TypeError, RecursionError, OverflowError, OSError):
+            return _PREFILLED.validate_json(value)
+        except ValidationError:
             return cls()
 
 
+_PREFILLED = TypeAdapter(Prefilled)
 NOTHING = Prefilled()
-
-
-def _moment(seconds: object) -> datetime | None:
-    return datetime.fromtimestamp(seconds, UTC) if isinstance(seconds, int) else None
 
 
 def extend_buttons(flow: Flow, identities: Sequence[str]) -> list[SlackBlock]:
@@ -184,13 +162,12 @@ def form_button(
 
 def again_button(request: Request) -> SlackBlock | None:
     """Return `Ask again`, which opens the form with the same request; None if it doesn't fit."""
-    change, label = request.requested.change, "Ask again"
+    change = request.requested.change
     if request.requested.undo_of or (change.additions and change.removals):
         return None
-    if change.removals:
-        return form_button(request.flow, change.removals, label, kind="remove")
     seconds = request.requested.duration_seconds
-    return form_button(request.flow, change.additions, label, seconds)
+    kind = "remove" if change.removals else "add"
+    return form_button(request.flow, change.identities, "Ask again", seconds, kind)
 
 
 def change_button(flow: Flow, label: str = "Change…") -> SlackBlock:
@@ -199,8 +176,8 @@ def change_button(flow: Flow, label: str = "Change…") -> SlackBlock:
 
 
 def person_menu(flow: Flow, identity: str, *, has_end: bool) -> SlackBlock | None:
-    """Return `Extend` and `Remove` for one person of a list; None if they don't fit into a menu."""
-    person = Prefilled(flow.sid, "add", (identity,))
+    """Return `Extend` and `Remove` for a person of a list; a button if they don't fit a menu."""
+    person = Prefilled(flow.sid, identities=(identity,))
     more = [
         (label, replace(person, more_seconds=seconds).value())
         for label, seconds in EXTENSIONS.items()
@@ -211,5 +188,5 @@ def person_menu(flow: Flow, identity: str, *, has_end: bool) -> SlackBlock | Non
         ("Remove", replace(person, kind="remove").value()),
     ]
     if any(len(value) > block_kit.OPTION_VALUE_CHARACTERS for _, value in options):
-        return None
+        return form_button(flow, [identity], "Change…")
     return block_kit.overflow(ids.TESTUSERS_PERSON, options)

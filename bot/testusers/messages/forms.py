@@ -8,6 +8,7 @@ from typing import Any
 from bot.slack.messages import block_kit, ids, text
 from bot.slack.messages.help import ABOUT_TEST_USERS
 from bot.testusers.messages.buttons import NOTHING, Prefilled
+from bot.testusers.messages.phrases import change_of, who
 from bot.testusers.parse.form import as_line
 from bot.testusers.rules.changes import MAX_REASON_CHARS, Flow
 from bot.testusers.rules.requests import Request
@@ -63,7 +64,7 @@ def change_form(
             _input(
                 ids.TESTUSERS_FOR,
                 "For",
-                _filled_in(_text_input(ids.TESTUSERS_FOR, 20), filled.duration),
+                _text_input(ids.TESTUSERS_FOR, 20, filled.duration),
                 hint=text.plain(f"e.g. 30m, 2h or 3d. {limit}", 200),
                 is_optional=True,
             ),
@@ -84,7 +85,7 @@ def change_form(
             _input(
                 ids.TESTUSERS_REASON,
                 "Reason",
-                _filled_in(_text_input(ids.TESTUSERS_REASON, MAX_REASON_CHARS), filled.reason),
+                _text_input(ids.TESTUSERS_REASON, MAX_REASON_CHARS, filled.reason),
                 is_optional=True,
             ),
             block_kit.context(ABOUT_TEST_USERS),
@@ -94,6 +95,7 @@ def change_form(
 
 def denial_form(request: Request, reply_to: str, page: str = "") -> dict[str, Any]:
     """Return the form that asks for a reason; `page` is the page of the list it came from."""
+    asked = f"{who(request.requester)} wants to {change_of(request)}."
     return {
         "type": "modal",
         "callback_id": ids.TESTUSERS_DENIAL,
@@ -102,6 +104,7 @@ def denial_form(request: Request, reply_to: str, page: str = "") -> dict[str, An
         "submit": _plain("Deny"),
         "close": _plain("Back"),
         "blocks": [
+            block_kit.section(asked),
             _input(
                 ids.TESTUSERS_REASON,
                 "Reason",
@@ -114,10 +117,7 @@ def denial_form(request: Request, reply_to: str, page: str = "") -> dict[str, An
 
 def flow_options(found: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:
     """Return the options of the type-ahead from pairs of (shown, value)."""
-    return [
-        {"text": _plain(text.plain(shown, block_kit.OPTION_CHARACTERS)), "value": value}
-        for shown, value in found
-    ]
+    return [_option(shown, value) for shown, value in found]
 
 
 def _input(
@@ -139,11 +139,12 @@ def _input(
 
 
 def _identities_input(filled: Prefilled) -> dict[str, Any]:
-    element = _text_input(ids.TESTUSERS_IDENTITIES, block_kit.INPUT_CHARACTERS, is_multiline=True)
     lines = [*map(as_line, filled.identities), *filled.unsure]
     while len("\n".join(lines)) > block_kit.INPUT_CHARACTERS:
         lines.pop()
-    return _filled_in(element, "\n".join(lines))
+    return _text_input(
+        ids.TESTUSERS_IDENTITIES, block_kit.INPUT_CHARACTERS, "\n".join(lines), is_multiline=True
+    )
 
 
 def _flow_select(flow: Flow | None) -> dict[str, Any]:
@@ -153,12 +154,7 @@ def _flow_select(flow: Flow | None) -> dict[str, Any]:
         "min_query_length": 0,
         "placeholder": _plain("Which flow?"),
     }
-    chosen = flow_options([(flow.name, flow.name)]) if flow else []
-    return {**select, "initial_option": chosen[0]} if chosen else select
-
-
-def _filled_in(element: dict[str, Any], value: str) -> dict[str, Any]:
-    return {**element, "initial_value": value} if value else element
+    return {**select, "initial_option": _option(flow.name, flow.name)} if flow else select
 
 
 def _picker(action_id: str, at: datetime | None = None) -> dict[str, Any]:
@@ -167,25 +163,31 @@ def _picker(action_id: str, at: datetime | None = None) -> dict[str, Any]:
 
 
 def _change_select(presets: Sequence[str], kind: str) -> dict[str, Any]:
-    adding = [(f"Add @{name}", f"add@{name}") for name in presets[:PRESETS_SHOWN]]
-    options = flow_options([("Add", "add"), *adding, ("Remove", "remove")])
+    adding = [_option(f"Add @{name}", f"add@{name}") for name in presets[:PRESETS_SHOWN]]
+    options = [_option("Add", "add"), *adding, _option("Remove", "remove")]
+    chosen = next((option for option in options if option["value"] == kind), options[0])
     return {
         "type": "static_select",
         "action_id": ids.TESTUSERS_CHANGE,
         "options": options,
-        "initial_option": next(
-            (option for option in options if option["value"] == kind), options[0]
-        ),
+        "initial_option": chosen,
     }
 
 
-def _text_input(action_id: str, limit: int, *, is_multiline: bool = False) -> dict[str, Any]:
-    return {
+def _option(shown: str, value: str) -> dict[str, Any]:
+    return {"text": _plain(text.plain(shown, block_kit.OPTION_CHARACTERS)), "value": value}
+
+
+def _text_input(
+    action_id: str, limit: int, value: str = "", *, is_multiline: bool = False
+) -> dict[str, Any]:
+    element = {
         "type": "plain_text_input",
         "action_id": action_id,
         "multiline": is_multiline,
         "max_length": limit,
     }
+    return {**element, "initial_value": value} if value else element
 
 
 def _plain(words: str) -> dict[str, Any]:

@@ -1,19 +1,19 @@
-"""Notes about requests: answers to clicks, and messages to requesters."""
+"""Notes: answers to commands and clicks, and messages to requesters and in threads."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
 from bot.approvals.rules.approval import Act, Reason, State
-from bot.slack.messages import block_kit, ids, text
+from bot.slack.messages import block_kit, ids, replies, text
 from bot.slack.messages.message import TEXT_CHARACTERS, Message, SlackBlock
+from bot.slack.parse.words import escaped
 from bot.testusers.messages.buttons import (
     again_button,
-    decision_buttons,
+    cancel_button,
     extend_buttons,
     form_button,
 )
-from bot.testusers.messages.card import effect_of_change
 from bot.testusers.messages.phrases import (
     COMPLETES,
     after_all,
@@ -21,7 +21,11 @@ from bot.testusers.messages.phrases import (
     brief,
     change_of,
     decider,
+    effect_of_change,
     flow_name,
+    how_many,
+    in_full,
+    masked,
     mention,
     parts_of,
     quote,
@@ -29,15 +33,18 @@ from bot.testusers.messages.phrases import (
     what_failed,
     who,
 )
-from bot.testusers.parse.change import ChangeRequest
+from bot.testusers.parse.change import ChangeRequest, quoted
 from bot.testusers.parse.command import as_command
 from bot.testusers.rules.changes import Effect, Flow
+from bot.testusers.rules.presets import Preset
 from bot.testusers.rules.requests import Request
 
+PRESETS_SHOWN = 50
+PRESET_EXAMPLE = "/testusers preset save demo-team +15550100 +15550101"
 JUST_NOW = timedelta(minutes=1)
 # What a requester may want to ask for once more.
 ASKED_AGAIN = frozenset({State.DENIED, State.EXPIRED})
-UNDER_WAY = "Updating the list now. The card will show when it's done."
+UNDER_WAY = "The card shows the result."
 
 
 def asked(
@@ -89,8 +96,7 @@ def asked_before(
     asker = "You" if is_own else who(earlier.requester)
     line = f"{asker} already asked for this {when}: {change_of(earlier)}."
     button = block_kit.button("Ask anyway", ids.TESTUSERS_ASK_ANYWAY, value_of(command))
-    markup = f"{line} It's waiting {waits}."
-    return _with_steps(Message(markup, (block_kit.section(markup),)), card, button)
+    return _with_steps(_message([f"{line} It's waiting {waits}."]), card, button)
 
 
 def value_of(command: ChangeRequest) -> str:
@@ -130,9 +136,20 @@ def outcome(request: Request, payload: Mapping[str, Any], card: str | None = Non
     event = str(payload["event"])
     if event == "ended":
         identities = [str(identity) for identity in payload["identities"]]
-        return _with_steps(_ended(request, identities), card, _grant_again(request, identities))
-    if event == "failed":
-        return _with_steps(_message(_failed(request, str(payload["reason"]))), card)
+        seconds, flow = request.requested.duration_seconds, request.flow
+        lasted = f" after {text.duration(seconds)}" if seconds is not None else ""
+        line = f"Access to {flow_name(flow)} has ended{lasted}: {brief(identities)}"
+        again = form_button(flow, identities, "Give access again", seconds)
+        return _with_steps(_message([line]), card, again)
+    if event == State.FAILED:
+        about = f"your request to {change_of(request)}, {_granted(request)}"
+        step = after_all(request) or " An approver can press Retry on the card."
+        lines = [
+            f":x: *Failed*, {what_failed(request)}: {about}.",
+            *parts_of(request),
+            f"{text.sentence(str(payload['reason']), 500)}{step}",
+        ]
+        return _with_steps(_message(lines), card)
     again = again_button(request) if event in ASKED_AGAIN else None
     return _with_steps(_message(_outcome(event, request)), card, again)
 
@@ -180,27 +197,15 @@ def _granted(request: Request) -> str:
     return f"approved by {approvers(request) or decider(request)}"
 
 
-def _failed(request: Request, reason: str) -> list[str]:
-    about = f"your request to {change_of(request)}, {_granted(request)}"
-    step = after_all(request) or " An approver can press Retry on the card."
-    return [
-        f":x: *Failed*, {what_failed(request)}: {about}.",
-        *parts_of(request),
-        f"{text.sentence(reason, 500)}{step}",
-    ]
-
-
 def ending(request: Request, identities: list[str], at: datetime) -> Message:
     """Return the announcement that access ends soon, with `Extend`."""
     line = f"Access of {brief(identities)} to {flow_name(request.flow)} ends {text.time(at)}."
-    extend = extend_buttons(request.flow, identities)
-    return _with_steps(Message(line, (block_kit.section(line),)), None, *extend)
+    return _with_steps(_message([line]), None, *extend_buttons(request.flow, identities))
 
 
 def with_next_steps(message: Message, request: Request, card: str | None) -> Message:
     """Return the message with `Cancel` and a link to the card."""
-    (cancel,) = decision_buttons(request, decides=False)
-    return _with_steps(message, card, cancel)
+    return _with_steps(message, card, cancel_button(request))
 
 
 def failed_in_thread(request: Request) -> Message:
@@ -238,43 +243,67 @@ def service_accepts() -> Message:
     return _message([":white_check_mark: The flow service works again for Gatehouse."])
 
 
-def _ended(request: Request, identities: list[str]) -> Message:
-    seconds = request.requested.duration_seconds
-    lasted = f" after {text.duration(seconds)}" if seconds is not None else ""
-    return _message([f"Access to {flow_name(request.flow)} has ended{lasted}: {brief(identities)}"])
+def still_waiting(request: Request, escalate_to: Sequence[str] | None = None) -> Message:
+    """Return the reminder in the thread of a pending card; an escalation mentions people."""
+    is_reminder = escalate_to is None
+    waiting = "Still waiting for approval" if is_reminder else "Still waiting"
+    asked = f"{who(request.requester)} wants to {change_of(request)}"
+    line = f"{waiting}: {asked}. Expires {text.time(request.expires_at)}."
+    return _message([" ".join([*map(mention, escalate_to or ()), line])])
 
 
-def _grant_again(request: Request, identities: list[str]) -> SlackBlock | None:
-    seconds = request.requested.duration_seconds
-    return form_button(request.flow, identities, "Give access again", seconds)
-
-
-def reminder(request: Request) -> Message:
-    """Return the reminder in the thread of a pending card."""
-    until = text.time(request.expires_at)
-    asker = who(request.requester)
-    return _message(
-        [f"Still waiting for approval: {asker} wants to {change_of(request)}. Expires {until}."]
-    )
-
-
-def escalation(request: Request, escalate_to: Sequence[str]) -> Message:
-    """Return the escalation in the thread of a pending card; it mentions its recipients."""
-    until = text.time(request.expires_at)
-    asker = who(request.requester)
-    waiting = f"Still waiting: {asker} wants to {change_of(request)}. Expires {until}."
-    return _message([" ".join([*map(mention, escalate_to), waiting])])
-
-
-def no_longer_waiting(request: Request) -> Message:
+def no_longer_waiting(request: Request, *, is_escalation: bool = False) -> Message:
     """Return the text that replaces a reminder or an escalation once the request is decided."""
     became = {
         State.DENIED: f"{decider(request)} denied it",
         State.CANCELLED: f"{decider(request)} cancelled it",
         State.EXPIRED: "it expired",
     }.get(request.state, f"approved by {approvers(request) or decider(request)}")
-    asker = who(request.requester)
-    return _message([f"No longer waiting, {became}: {asker} wanted to {change_of(request)}."])
+    if is_escalation:
+        return _message([f"No need to step in anymore, {became}."])
+    asked = f"{who(request.requester)} wanted to {change_of(request)}"
+    return _message([f"No longer waiting, {became}: {asked}."])
+
+
+def presets(saved: Sequence[Preset], *, sees_identities: bool, flow: str = "") -> Message:
+    """Return all presets, with the first few people of each."""
+    if not saved:
+        return _message([f"There are no presets yet. Save one: {text.code(PRESET_EXAMPLE)}"])
+    show = in_full if sees_identities else masked
+    use = text.code(f"/testusers add {flow or 'welcome'} @{saved[0].name}")
+    lines = [f"*{text.count(len(saved), 'preset')}*. Use them like this: {use}"]
+    lines += [
+        f"• {_preset(preset.name)} ({how_many(len(preset.identities))}): "
+        f"{brief(preset.identities, show)}"
+        f" · saved by {who(preset.saved_by)} {text.time(preset.saved_at)}"
+        for preset in saved[:PRESETS_SHOWN]
+    ]
+    left = len(saved) - PRESETS_SHOWN
+    lines += [f"And {left} more."] if left > 0 else []
+    return Message("\n".join(lines), block_kit.sections(lines))
+
+
+def preset_saved(name: str, identities: Sequence[str], before: Preset | None) -> Message:
+    """Return the answer to saving a preset, with its previous people and `Undo`."""
+    replaced = f" It was {brief(before.identities)} before." if before else ""
+    line = f"Saved: {_preset(name)} stands for {brief(identities)}.{replaced}"
+    return _message([line]) if before is None else _with_undo(line, before)
+
+
+def preset_deleted(preset: Preset) -> Message:
+    """Return the answer to deleting a preset, with the people in it and `Undo`."""
+    line = f"Deleted {_preset(preset.name)}. It stood for {brief(preset.identities)}."
+    return _with_undo(line, preset)
+
+
+def _with_undo(line: str, before: Preset) -> Message:
+    people = " ".join(map(quoted, before.identities))
+    undo = escaped(f"/testusers preset save {before.name} {people}")
+    return replies.with_commands(_message([line]), [("Undo", undo)])
+
+
+def _preset(name: str) -> str:
+    return text.code(f"@{name}", 60)
 
 
 def _message(lines: list[str]) -> Message:

@@ -1,13 +1,23 @@
-"""`/testusers list`, `history` and `requests`, a page at a time."""
+"""`/testusers list`, `history`, `requests` and `mine`, a page at a time."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import Field, TypeAdapter, ValidationError
 
 from bot.approvals.rules.approval import State
 from bot.slack.messages import block_kit, ids, paging, text
 from bot.slack.messages.message import MESSAGE_CHARACTERS, Message, SlackBlock
-from bot.testusers.messages.buttons import change_button, decision_buttons, person_menu, undo_button
+from bot.testusers.messages.buttons import (
+    cancel_button,
+    change_button,
+    decision_buttons,
+    extend_buttons,
+    form_button,
+    person_menu,
+    undo_button,
+)
 from bot.testusers.messages.phrases import (
     Show,
     approvers,
@@ -28,10 +38,22 @@ from bot.testusers.messages.phrases import (
     state_of,
     who,
 )
-from bot.testusers.rules.pages import HistoryPage, ListPage, PendingPage, PendingRow
-from bot.testusers.rules.requests import Grant, RecordedChange, Request
+from bot.testusers.rules.pages import (
+    GrantGroup,
+    HistoryPage,
+    ListPage,
+    OwnPage,
+    PendingPage,
+    PendingRow,
+)
+from bot.testusers.rules.requests import Grant, Request
 
 EXACT_CHARACTERS = 900
+CANCELLABLE = frozenset({State.PENDING, State.SCHEDULED})
+REQUESTS_SHOWN = 10
+NO_REQUESTS = "You have no requests from the last 7 days."
+PEOPLE = "*People you requested access for*"
+NO_ACCESS = "You haven't requested access for anyone."
 LIST_BLOCK = "testusers.requests."
 
 
@@ -39,22 +61,24 @@ LIST_BLOCK = "testusers.requests."
 class FlowPage:
     """The page of a flow that a button turns to, and the text that filters it."""
 
-    flow: str = ""
-    page: int = 0
-    text: str = ""
+    flow: Annotated[str, Field(alias="f")] = ""
+    page: Annotated[int, Field(alias="p", ge=0, lt=1_000_000)] = 0
+    text: Annotated[str, Field(alias="t")] = ""
 
     def value(self) -> str:
         """Return the page as a button holds it."""
-        return json.dumps({"f": self.flow, "p": self.page, "t": self.text})
+        return _FLOW_PAGE.dump_json(self, by_alias=True).decode()
 
     @classmethod
     def of(cls, value: str) -> "FlowPage":
         """Return the page in a button; an unreadable button is the first page."""
         try:
-            data = json.loads(value)
-            return cls(str(data["f"]), paging.page_in(data), str(data.get("t", "")))
-        except (ValueError, KeyError, TypeError, RecursionError):
+            return _FLOW_PAGE.validate_json(value)
+        except ValidationError:
             return cls()
+
+
+_FLOW_PAGE = TypeAdapter(FlowPage)
 
 
 def listing(page: ListPage, *, sees_identities: bool, asks: bool = False) -> Message:
@@ -62,33 +86,33 @@ def listing(page: ListPage, *, sees_identities: bool, asks: bool = False) -> Mes
     show = in_full if sees_identities else masked
     matching = f" with {text.code(page.text, 60)} in them" if page.text else ""
     later = [f"Starts later: {change_of(request, show)}" for request in page.scheduled]
+    change = [block_kit.actions(change_button(page.flow))] if asks else []
     if not page.total:
         nobody = f"no test users{matching or ' yet'}"
-        return _message([f"{flow_name(page.flow)} has {nobody}.", *later], _change(page, asks=asks))
+        return _message([f"{flow_name(page.flow)} has {nobody}.", *later], change)
     title = f"{flow_name(page.flow)} has *{how_many(page.total)}*{matching}"
     granted = [identity for identity in page.identities if identity in page.grants]
     others = [identity for identity in page.identities if identity not in page.grants]
     known = [_listed(identity, page.grants[identity], show) for identity in granted]
     heading = [f"*Added outside Gatehouse* ({page.outside:,})"] if others else []
     wanted = FlowPage(page.flow.name, page.page, page.text)
-    below = [*_change(page, asks=asks), *_turning(ids.TESTUSERS_LIST_PAGE, wanted, page.pages)]
+    below = [*change, *_turning(ids.TESTUSERS_LIST_PAGE, wanted, page.pages)]
     message = _message([title, *known, *heading, *lines_of(others, show), *later], below)
     if not asks:
         return message
+    ends = {identity for identity, grant in page.grants.items() if grant.ends_at is not None}
+    menus = {
+        identity: person_menu(page.flow, identity, has_end=identity in ends)
+        for identity in page.identities
+    }
     rows = [
-        *((line, _menu(page, identity)) for line, identity in zip(known, granted, strict=True)),
+        *((line, menus[identity]) for line, identity in zip(known, granted, strict=True)),
         *((line, None) for line in heading),
-        *((f"• {show(identity)}", _menu(page, identity)) for identity in others),
+        *((f"• {show(identity)}", menus[identity]) for identity in others),
         *((line, None) for line in later),
     ]
     people = _with_menus(rows, MESSAGE_CHARACTERS - size_of(below) - len(title))
     return Message(message.text, (block_kit.section(title), *people, *below)) if people else message
-
-
-def _menu(page: ListPage, identity: str) -> SlackBlock | None:
-    grant = page.grants.get(identity)
-    has_end = grant is not None and grant.ends_at is not None
-    return person_menu(page.flow, identity, has_end=has_end)
 
 
 def _with_menus(rows: Sequence[tuple[str, SlackBlock | None]], room: int) -> list[SlackBlock]:
@@ -102,10 +126,6 @@ def _with_menus(rows: Sequence[tuple[str, SlackBlock | None]], room: int) -> lis
         people.append(block_kit.section(line, menu if size <= room else None))
         room -= size if size <= room else 0
     return people
-
-
-def _change(page: ListPage, *, asks: bool) -> list[SlackBlock]:
-    return [block_kit.actions(change_button(page.flow))] if asks else []
 
 
 def _listed(identity: str, grant: Grant, show: Show) -> str:
@@ -126,7 +146,10 @@ def history(page: HistoryPage, *, sees_identities: bool, asks: bool = False) -> 
         return _message([f"No requests for {flow_name(page.flow)} yet."], add)
     title = f"*{text.count(page.total, 'request')}* for {flow_name(page.flow)}, newest first"
     lines = [_remembered(request, show) for request in page.requests]
-    endings = [_ending(ended, show) for ended in page.endings]
+    endings = [
+        f"• {text.time(change.at)} · Access of {brief(change.ended, show)} ended"
+        for change in page.endings
+    ]
     turn = _turning(ids.TESTUSERS_HISTORY_PAGE, FlowPage(page.flow.name, page.page), page.pages)
     message = _message([title, *lines, *endings], turn)
     buttons = [undo_button(request) if asks else None for request in page.requests]
@@ -162,10 +185,6 @@ def _outcome(request: Request, show: Show) -> str:
     return f", approved by {approvers(request, 3) or decider(request)}"
 
 
-def _ending(change: RecordedChange, show: Show) -> str:
-    return f"• {text.time(change.at)} · Access of {brief(change.ended, show)} ended"
-
-
 def pending(page: PendingPage, channel_id: str, *, sees_identities: bool) -> Message:
     """Return the open requests, with the reader's buttons; the cards are in the channel."""
     show = in_full if sees_identities else masked
@@ -176,7 +195,7 @@ def pending(page: PendingPage, channel_id: str, *, sees_identities: bool) -> Mes
         shown = [block_kit.section(title), *(block for _, blocks in later for block in blocks)]
         return Message("\n".join(lines), tuple(shown))
     verb = "needs" if page.total == 1 else "need"
-    title = f"*{text.count(page.total, 'request')}* {verb} a decision, oldest first"
+    title = f"*{text.count(page.total, 'request')}* {verb} a decision"
     body: list[SlackBlock] = [block_kit.section(title)]
     lines = [title]
     for number, row in enumerate(page.rows):
@@ -226,15 +245,12 @@ def waiting(row: PendingRow, channel_id: str, show: Show) -> tuple[str, list[Sla
         change = change_of(row.request, show)
     line = _waiting(row.request, change, row.needed, show)
     if not is_exact:
-        line += f"\nToo long to show here. {_see_card(channel_id, decides=row.decides)}"
+        see = "Decide on" if row.decides else "See"
+        line += f"\nToo long to show here. {see} its card in <#{channel_id}>."
     # Nobody decides on what they do not see in full.
     decides = row.decides and is_exact
     buttons = decision_buttons(row.request, decides=decides, cancels=row.cancels)
     return line, [*block_kit.sections([line]), *([block_kit.actions(*buttons)] if buttons else [])]
-
-
-def _see_card(channel_id: str, *, decides: bool) -> str:
-    return f"{'Decide on' if decides else 'See'} its card in <#{channel_id}>."
 
 
 def _waiting(request: Request, change: str, needed: int, show: Show) -> str:
@@ -246,6 +262,57 @@ def _waiting(request: Request, change: str, needed: int, show: Show) -> str:
     expires = f"expires {text.time(request.expires_at)}"
     reason = quote(reason_of(request, request.requested.reason, show), 150)
     return "\n".join([f"{wanted}{count} · {expires}", *reason])
+
+
+def own(page: OwnPage, *, sees_identities: bool, asks: bool) -> Message:
+    """Return a person's own requests and grants, with buttons where they may ask for changes."""
+    show = in_full if sees_identities else masked
+    rows = [
+        *(_requests(page, show, asks=asks) if page.page == 0 else []),
+        (f"{PEOPLE} ({page.people:,})" if page.people else NO_ACCESS, None),
+    ]
+    body = [block_kit.section(line, button) for line, button in rows]
+    lines = [line for line, _ in rows]
+    for group in page.groups:
+        line, blocks = group_blocks(group, show, asks=asks)
+        lines.append(line)
+        body += blocks
+    if asks and not (page.requests or page.people):
+        change = block_kit.button("Change test users", ids.HOME_TESTUSERS, "mine", style="primary")
+        body.append(block_kit.actions(change))
+    turning = _turning(ids.TESTUSERS_MINE_PAGE, FlowPage("", page.page), page.pages)
+    return Message("\n".join(lines), (*body, *turning))
+
+
+def group_blocks(group: GrantGroup, show: Show, *, asks: bool) -> tuple[str, list[SlackBlock]]:
+    """Return people with the same access as a line, and as blocks with buttons to extend it."""
+    until = f"until {text.time(group.ends_at)}" if group.ends_at else "no end date"
+    many = len(group.identities) > 1
+    people = f"*{how_many(len(group.identities))}*" if many else show(group.identities[0])
+    names = f": {brief(group.identities, show)}" if many else ""
+    line = f"• {people} on {flow_name(group.flow)} · {until}{names}"
+    if group.ends_at:
+        buttons = extend_buttons(group.flow, group.identities)
+    else:
+        button = form_button(group.flow, group.identities, "Set an end date")
+        buttons = [button] if button else []
+    row = [block_kit.actions(*buttons)] if asks and buttons else []
+    return line, [block_kit.section(line), *row]
+
+
+def _requests(page: OwnPage, show: Show, *, asks: bool) -> list[tuple[str, SlackBlock | None]]:
+    if not page.requests:
+        return [(NO_REQUESTS, None)]
+    rows: list[tuple[str, SlackBlock | None]] = [
+        (f"*Your requests* ({len(page.requests):,})", None)
+    ]
+    for request in page.requests[:REQUESTS_SHOWN]:
+        asked_at = text.time(request.created_at)
+        line = f"• {change_of(request, show)} · *{state_of(request)}* · {asked_at}"
+        can_cancel = asks and request.state in CANCELLABLE
+        rows.append((line, cancel_button(request) if can_cancel else None))
+    left = len(page.requests) - REQUESTS_SHOWN
+    return [*rows, (f"And {left:,} more.", None)] if left > 0 else rows
 
 
 def _turning(action_id: str, wanted: FlowPage, pages: int) -> list[SlackBlock]:

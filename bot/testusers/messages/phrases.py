@@ -2,11 +2,11 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import Protocol
 
 from bot.approvals.rules.approval import State
-from bot.slack.messages import block_kit, text
-from bot.slack.messages.message import SlackBlock
+from bot.slack.messages import text
 from bot.testusers.rules.changes import Flow, mask, mask_in
 from bot.testusers.rules.requests import Request, Who
 from bot.testusers.rules.review import Effect, effects
@@ -18,6 +18,10 @@ IDENTITIES_A_LINE = 5
 LINE_CHARACTERS = 200
 
 IDENTITY_CHARACTERS = 300
+NAMED = 3
+NAME_CHARACTERS = 60
+JUST_NOW = timedelta(minutes=1)
+UNITS = ((timedelta(days=1), "d"), (timedelta(hours=1), "h"), (timedelta(minutes=1), "min"))
 
 # More approvals were needed when they were given.
 COMPLETES = "Any approver can press Approve to complete it, even if they already did."
@@ -65,12 +69,13 @@ def names(people: Sequence[Who]) -> str:
     A name that reads like several is in quotation marks.
     """
     shared = Counter(person.name for person in set(people))
-    return ", ".join(_full_name(person, is_shared=shared[person.name] > 1) for person in people)
-
-
-def _full_name(person: Who, *, is_shared: bool) -> str:
-    name = f"“{who(person)}”" if "," in person.name or " and " in person.name else who(person)
-    return f"{name} ({text.escape(person.slack_user_id)})" if is_shared else name
+    shown = []
+    for person in people:
+        is_like_two = "," in person.name or " and " in person.name
+        name = f"“{who(person)}”" if is_like_two else who(person)
+        has_namesake = shared[person.name] > 1
+        shown.append(f"{name} ({text.escape(person.slack_user_id)})" if has_namesake else name)
+    return ", ".join(shown)
 
 
 def rule_of(request: Request) -> str:
@@ -142,15 +147,23 @@ def change_of(
     def of(preposition: str) -> str:
         return f" {preposition} {flow}" if in_flow else ""
 
-    parts = (
+    changed = (
         added and f"add {name(added, show)}{of('to')}{start_of(request)}{term_of(request)}",
         requested.change.removals and f"remove {name(requested.change.removals, show)}{of('from')}",
-        *(
-            _end_change_of(request, effect, people, name(people, show), of)
-            for effect, people in end_changes_of(request).items()
-        ),
     )
-    return "; ".join(part for part in parts if part) or "nothing"
+    parts = [part for part in changed if part]
+    for effect, people in end_changes_of(request).items():
+        until, now = new_end_of(request, people), current_end_of(request, people)
+        names, start = name(people, show), start_of(request)
+        if effect is Effect.KEEP:
+            parts.append(f"keep {names}{of('on')} with no end date{now}")
+        elif effect is Effect.EXTEND:
+            parts.append(f"keep {names}{of('on')}{start} until {until}{now}")
+        else:
+            verb = "shorten" if effect is Effect.SHORTEN else "end"
+            ends = f"it ends {until}{now}"
+            parts.append(f"{verb} the access of {names}{of('to')}{start}: {ends}")
+    return "; ".join(parts) or "nothing"
 
 
 def end_changes_of(request: Request) -> Mapping[Effect, list[str]]:
@@ -163,18 +176,6 @@ def end_changes_of(request: Request) -> Mapping[Effect, list[str]]:
         if identity in by_person:
             found.setdefault(by_person[identity], []).append(identity)
     return found
-
-
-def _end_change_of(
-    request: Request, effect: Effect, people: Sequence[str], names: str, of: Callable[[str], str]
-) -> str:
-    until, now = new_end_of(request, people), current_end_of(request, people)
-    if effect is Effect.KEEP:
-        return f"keep {names}{of('on')} with no end date{now}"
-    if effect is Effect.EXTEND:
-        return f"keep {names}{of('on')}{start_of(request)} until {until}{now}"
-    verb = "shorten" if effect is Effect.SHORTEN else "end"
-    return f"{verb} the access of {names}{of('to')}{start_of(request)}: it ends {until}{now}"
 
 
 def new_end_of(request: Request, people: Iterable[str]) -> str:
@@ -216,6 +217,25 @@ def term_of(request: Request) -> str:
         return ""
     (end,) = ends
     return f" until {text.time(end)}" if end else " with no end date"
+
+
+def effect_of_change(request: Request) -> str:
+    """Return the effect of an applied change: `+1 can test welcome until 3:57 PM`."""
+    change, flow = request.requested.change, flow_name(request.flow)
+    people = change.identities
+    subject = in_full(people[0]) if len(people) == 1 else how_many(len(people))
+    if change.additions and change.removals:
+        added, removed = len(change.additions), len(change.removals)
+        return f"{flow} has changed: {added} added, {removed} removed"
+    if change.removals:
+        return f"{subject} can no longer test {flow}"
+    done = request.progress.done
+    known = done.ends_at if done else request.requested.ends
+    ends = {known.get(identity) for identity in change.additions}
+    end = ends.pop()
+    until = f" until {text.time(end)}" if end else " with no end date"
+    can = "could" if request.is_over else "can"
+    return f"{subject} {can} test {flow}{'' if ends else until}"
 
 
 def has_one_term(request: Request) -> bool:
@@ -285,20 +305,57 @@ def quote(reason: str, limit: int) -> list[str]:
     return [f"> {text.escape(reason, limit)}"] if reason else []
 
 
-def small_print(parts: Iterable[str]) -> list[SlackBlock]:
-    """Return facts on one line; nothing if there are no facts."""
-    line = " · ".join(part for part in parts if part)
-    return [block_kit.context(line)] if line else []
-
-
-def size_of(blocks: Iterable[SlackBlock]) -> int:
-    """Return the number of characters of markup in the blocks, as Slack counts a message."""
-    return sum(_characters(block) for block in blocks)
-
-
-def _characters(value: object) -> int:
+def size_of(value: object) -> int:
+    """Return the number of characters of markup in blocks, as Slack counts a message."""
     if isinstance(value, str):
         return len(value)
-    if isinstance(value, dict):
-        return sum(map(_characters, value.values()))
-    return sum(map(_characters, value)) if isinstance(value, list | tuple) else 0
+    if isinstance(value, Mapping):
+        return sum(map(size_of, value.values()))
+    return sum(map(size_of, value)) if isinstance(value, Iterable) else 0
+
+
+# Errors are plain text, which can't show times in the reader's zone, so they say how long ago.
+
+
+def state_sentence(request: Request, now: datetime) -> str:
+    """Return who decided on the request and how long ago, or that it waits."""
+    by, at = (
+        request.decided_by.name if request.decided_by else "Nobody",
+        ago(request.decided_at, now),
+    )
+    approved = (
+        "applied this without approval" if request.requested.without_approval else "approved this"
+    )
+    change = change_in_plain(request)
+    already = f"{by} already {approved} {at}: {change}."
+    failed = "failed in part" if request.has_failed_in_part else "failed"
+    return {
+        State.PENDING: f"This request is still waiting for approval: {change}.",
+        State.SCHEDULED: f"{already} It starts later.",
+        State.APPLYING: f"{already} Gatehouse is updating the list.",
+        State.APPLIED: f"{already} It has been applied.",
+        State.FAILED: f"{already} It {failed}; approvers can retry it.",
+        State.DENIED: f"{by} already denied this {at}: {change}.",
+        State.CANCELLED: f"{by} already cancelled this {at}: {change}.",
+        State.EXPIRED: f"This request expired {at}: {change}.",
+    }[request.state]
+
+
+def change_in_plain(request: Request) -> str:
+    """Return a request's change as plain text: `add +1, +2 to welcome`."""
+    change, flow = request.requested.change, request.flow.name
+    parts = (("add", change.additions, "to"), ("remove", change.removals, "from"))
+    shown = []
+    for verb, identities, preposition in parts:
+        names = ", ".join(identity[:NAME_CHARACTERS] for identity in identities[:NAMED])
+        more = f" and {len(identities) - NAMED} more" if len(identities) > NAMED else ""
+        shown += [f"{verb} {names}{more} {preposition} {flow}"] if identities else []
+    return " and ".join(shown)
+
+
+def ago(at: datetime | None, now: datetime) -> str:
+    """Return the time since then: `just now`, `5 min ago`."""
+    if at is None or now - at < JUST_NOW:
+        return "just now"
+    size, unit = next((size, unit) for size, unit in UNITS if now - at >= size)
+    return f"{(now - at) // size} {unit} ago"

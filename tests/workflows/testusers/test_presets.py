@@ -3,7 +3,7 @@
 import pytest
 
 from bot.errors import NotFound, Refused, UsageError
-from bot.testusers.messages import presets as ui
+from bot.testusers.messages import notes
 from bot.testusers.rules.changes import MAX_REQUEST_CHARS
 from tests.support.testusers import ADA, OTTO, VERA
 
@@ -41,7 +41,7 @@ async def test_a_viewer_looks_and_changes_nothing(world):
     for act in (world.presets.save(vera, "demo", ("+1",)), world.presets.delete(vera, "demo")):
         with pytest.raises(Refused):
             await act
-    shown = ui.listing(await world.presets.every(vera), sees_identities=False).text
+    shown = notes.presets(await world.presets.every(vera), sees_identities=False).text
     assert "`@demo` (1 test user): `…0100` · saved by Ada Approver" in shown
     assert "5550" not in shown
 

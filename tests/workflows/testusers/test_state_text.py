@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from bot.approvals.rules.approval import State
-from bot.testusers.messages.state_text import ago, change_in_plain, state_sentence
+from bot.testusers.messages.phrases import ago, change_in_plain, state_sentence
 from bot.testusers.rules.changes import Change, Flow
 from bot.testusers.rules.requests import Done, Progress, Request, RequestedChange, Who
 
