@@ -77,10 +77,10 @@ async def test_a_body_that_was_changed_is_refused(bot):
     assert await post(bot, COMMAND + b"&text=more", headers) == 401
 
 
-@pytest.mark.parametrize("age", [301, 86_400, -310])
-async def test_a_stale_request_is_refused(bot, age):
-    headers = signed(bot.slack.signing_secret, COMMAND, at=str(int(time.time()) - age))
-    assert await post(bot, COMMAND, headers) == 401
+async def test_a_stale_request_is_refused(bot):
+    for age in (301, 86_400, -310):
+        headers = signed(bot.slack.signing_secret, COMMAND, at=str(int(time.time()) - age))
+        assert await post(bot, COMMAND, headers) == 401
 
 
 @pytest.mark.parametrize("age", [0, 290, -50])
@@ -89,33 +89,33 @@ async def test_a_request_of_the_last_five_minutes_is_taken(bot, age):
     assert await post(bot, COMMAND, headers) == 200
 
 
-@pytest.mark.parametrize("missing", ["X-Slack-Signature", "X-Slack-Request-Timestamp"])
-async def test_an_unsigned_request_is_refused(bot, missing):
-    headers = signed(bot.slack.signing_secret, COMMAND)
-    del headers[missing]
-    assert await post(bot, COMMAND, headers) == 401
+async def test_an_unsigned_request_is_refused(bot):
+    for missing in ("X-Slack-Signature", "X-Slack-Request-Timestamp"):
+        headers = signed(bot.slack.signing_secret, COMMAND)
+        del headers[missing]
+        assert await post(bot, COMMAND, headers) == 401
 
 
-@pytest.mark.parametrize("name", ["X-Slack-Signature", "X-Slack-Request-Timestamp"])
-async def test_header_that_is_there_twice_is_refused(bot, name):
-    headers = CIMultiDict(signed(bot.slack.signing_secret, COMMAND))
-    # Whoever replays a request could let one be verified, and be known by the other.
-    headers.add(name, "v0=" + "0" * 64 if name.endswith("Signature") else "1")
-    assert await post(bot, COMMAND, headers) == 401
+async def test_header_that_is_there_twice_is_refused(bot):
+    for name in ("X-Slack-Signature", "X-Slack-Request-Timestamp"):
+        headers = CIMultiDict(signed(bot.slack.signing_secret, COMMAND))
+        # Whoever replays a request could let one be verified, and be known by the other.
+        headers.add(name, "v0=" + "0" * 64 if name.endswith("Signature") else "1")
+        assert await post(bot, COMMAND, headers) == 401
 
 
 TIMESTAMPS = ["", "x", "12.5", "-1", "1e9", " 1", "١٢٣", "0x10", "9" * 13, "9" * 5000, "nan"]
 
 
-@pytest.mark.parametrize("at", TIMESTAMPS, ids=lambda at: at[:13])
-async def test_a_timestamp_that_is_no_number_is_refused(bot, at):
-    assert await post(bot, COMMAND, signed(bot.slack.signing_secret, COMMAND, at=at)) == 401
+async def test_a_timestamp_that_is_no_number_is_refused(bot):
+    for at in TIMESTAMPS:
+        assert await post(bot, COMMAND, signed(bot.slack.signing_secret, COMMAND, at=at)) == 401
 
 
-@pytest.mark.parametrize("signature", ["", "v0=", "v1=00", "v0=é", "x" * 4000])
-async def test_a_signature_of_another_form_is_refused(bot, signature):
-    headers = {**signed(bot.slack.signing_secret, COMMAND), "X-Slack-Signature": signature}
-    assert await post(bot, COMMAND, headers) == 401
+async def test_a_signature_of_another_form_is_refused(bot):
+    for signature in ("", "v0=", "v1=00", "v0=é", "x" * 4000):
+        headers = {**signed(bot.slack.signing_secret, COMMAND), "X-Slack-Signature": signature}
+        assert await post(bot, COMMAND, headers) == 401
 
 
 BROKEN = [
@@ -145,9 +145,9 @@ BROKEN = [
 ]
 
 
-@pytest.mark.parametrize(("body", "kind"), BROKEN, ids=lambda part: str(part)[:40])
-async def test_a_signed_body_of_another_form_is_refused(bot, body, kind):
-    assert await post(bot, body, signed(bot.slack.signing_secret, body, kind=kind)) == 401
+async def test_a_signed_body_of_another_form_is_refused(bot):
+    for body, kind in BROKEN:
+        assert await post(bot, body, signed(bot.slack.signing_secret, body, kind=kind)) == 401
 
 
 UNHEARD = [
@@ -204,20 +204,20 @@ def odd_bodies():
         yield f'{{"type": "view_submission", {view}, "state": {odd}}}}}'
 
 
-@pytest.mark.parametrize("payload", list(odd_bodies()))
-async def test_odd_payload_is_no_fault_of_ours(bot, payload, caplog):
-    body = urlencode({"payload": payload}).encode()
-    assert await post(bot, body, signed(bot.slack.signing_secret, body)) in {200, 401, 404}
-    assert not [one for one in caplog.records if one.exc_info]
+async def test_odd_payload_is_no_fault_of_ours(bot, caplog):
+    for payload in list(odd_bodies()):
+        body = urlencode({"payload": payload}).encode()
+        assert await post(bot, body, signed(bot.slack.signing_secret, body)) in {200, 401, 404}
+        assert not [one for one in caplog.records if one.exc_info]
 
 
-@pytest.mark.parametrize("view", ['{"id": "V1"}', '{"type": "home", "blocks": []}', "null"])
-@pytest.mark.parametrize("kind", ["block_suggestion", "block_actions"])
-async def test_click_in_a_view_needs_no_name_of_the_view(bot, kind, view):
-    named = '"action_id": "nobody.listens", "value": ""'
-    payload = f'{{"type": "{kind}", {named}, "actions": [{{{named}}}], "view": {view}}}'
-    body = urlencode({"payload": payload}).encode()
-    assert await post(bot, body, signed(bot.slack.signing_secret, body)) != 401
+async def test_click_in_a_view_needs_no_name_of_the_view(bot):
+    for view in ('{"id": "V1"}', '{"type": "home", "blocks": []}', "null"):
+        for kind in ("block_suggestion", "block_actions"):
+            named = '"action_id": "nobody.listens", "value": ""'
+            payload = f'{{"type": "{kind}", {named}, "actions": [{{{named}}}], "view": {view}}}'
+            body = urlencode({"payload": payload}).encode()
+            assert await post(bot, body, signed(bot.slack.signing_secret, body)) != 401
 
 
 async def test_form_of_very_many_fields_is_refused(bot):

@@ -63,9 +63,8 @@ def status_of(answer: bytes) -> int:
     return int(answer.split(b" ", 2)[1])
 
 
-@pytest.mark.parametrize(
-    ("authorization", "query"),
-    [
+async def test_request_without_one_known_token_is_unauthorized(gateway):
+    for authorization, query in (
         (None, ""),
         ("Bearer ", ""),
         ("Bearer wrong", ""),
@@ -75,21 +74,18 @@ def status_of(answer: bytes) -> int:
         (f"Bearer {TOKEN}", "&authtoken=wrong"),
         (f"Bearer {TOKEN}", f"&authtoken={TOKENS['nightly']}"),
         (None, f"&AUTHTOKEN={TOKEN}"),
-    ],
-)
-async def test_request_without_one_known_token_is_unauthorized(gateway, authorization, query):
-    headers = {"Authorization": authorization} if authorization else {}
-    url = f"{gateway.url}{ITEMS}{query}"
-    async with gateway.session.get(url, headers=headers) as answer:
-        assert answer.status == 401
-        assert "token" in (await answer.json())["message"]
-        assert answer.headers["WWW-Authenticate"].startswith("Bearer")
-    assert gateway.upstream.got == []
+    ):
+        headers = {"Authorization": authorization} if authorization else {}
+        url = f"{gateway.url}{ITEMS}{query}"
+        async with gateway.session.get(url, headers=headers) as answer:
+            assert answer.status == 401
+            assert "token" in (await answer.json())["message"]
+            assert answer.headers["WWW-Authenticate"].startswith("Bearer")
+        assert gateway.upstream.got == []
 
 
-@pytest.mark.parametrize(
-    ("path", "method", "status"),
-    [
+async def test_client_reaches_nothing_but_its_own(gateway):
+    for path, method, status in (
         ("/eu/items?organization_id=999", "GET", 403),
         ("/com/items?organization_id=" + EU, "GET", 403),
         ("/eu/organizations/999?organization_id=" + EU, "GET", 403),
@@ -98,13 +94,11 @@ async def test_request_without_one_known_token_is_unauthorized(gateway, authoriz
         (ITEMS, "DELETE", 403),
         ("/in/items?organization_id=" + EU, "GET", 404),
         ("/nowhere", "GET", 404),
-    ],
-)
-async def test_client_reaches_nothing_but_its_own(gateway, path, method, status):
-    async with gateway.call(path, "nightly", method=method) as answer:
-        assert answer.status == status
-        assert (await answer.json())["message"]
-    assert gateway.upstream.got == []
+    ):
+        async with gateway.call(path, "nightly", method=method) as answer:
+            assert answer.status == status
+            assert (await answer.json())["message"]
+        assert gateway.upstream.got == []
 
 
 FORMS = [
@@ -122,28 +116,25 @@ FORMS = [
 ]
 
 
-@pytest.mark.parametrize("target", FORMS)
-async def test_forged_target_makes_no_call(gateway, target):
-    answer = await raw(gateway, request_of(target))
-    assert status_of(answer) in {400, 403, 404}
-    assert gateway.upstream.got == []
+async def test_forged_target_makes_no_call(gateway):
+    for target in FORMS:
+        answer = await raw(gateway, request_of(target))
+        assert status_of(answer) in {400, 403, 404}
+        assert gateway.upstream.got == []
 
 
-@pytest.mark.parametrize(
-    ("headers", "status"),
-    [
+async def test_smuggled_header_makes_no_call(gateway):
+    for headers, status in (
         ([("X-HTTP-Method-Override", "DELETE")], 403),
         ([("X-com-zoho-inventory-organizationid", "2")], 400),
         ([("X-Original-URL", "/admin")], 400),
         ([("Transfer-Encoding", "chunked")], 400),
         ([("Authorization", "Bearer other")], 401),
         ([("X-Bad", "a\x01b")], 400),
-    ],
-)
-async def test_smuggled_header_makes_no_call(gateway, headers, status):
-    answer = await raw(gateway, request_of(ITEMS, "POST", headers=headers, body=b"x"))
-    assert status_of(answer) == status
-    assert gateway.upstream.got == []
+    ):
+        answer = await raw(gateway, request_of(ITEMS, "POST", headers=headers, body=b"x"))
+        assert status_of(answer) == status
+        assert gateway.upstream.got == []
 
 
 async def test_host_of_the_client_goes_nowhere(gateway):

@@ -27,8 +27,8 @@ def publish_every(between, monkeypatch):
 
 
 @pytest.fixture
-async def world(haste, database_url):
-    async with running_world(database_url, inventory_watch="off") as world:
+async def world(haste, sqlite_url):
+    async with running_world(sqlite_url, inventory_watch="off") as world:
         world.services.state.flows[WELCOME].identities.clear()
         yield world
 

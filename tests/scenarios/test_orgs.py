@@ -43,9 +43,8 @@ async def test_a_viewer_sees_the_organizations_of_all_data_centers(world):
     assert len(called(world)) == 8
 
 
-@pytest.mark.parametrize(
-    ("typed", "names"),
-    [
+async def test_a_filter(world):
+    for typed, names in (
         ("wing", ["Wingtip Archive"]),
         ("10511902", ["Wingtip Archive"]),
         ("maria anders", ["Northwind Traders (default)"]),
@@ -55,14 +54,12 @@ async def test_a_viewer_sees_the_organizations_of_all_data_centers(world):
         ("cactus & co", ["🌵 Cactus & Co"]),
         ("<berlin>", ["Müller & Söhne \u2039Berlin\u203a (default)"]),
         ("help me", []),
-    ],
-)
-async def test_a_filter(world, typed, names):
-    answer = await world.ask("U0VIEWER", "/orgs", typed)
-    if names:
-        assert sorted(row[0] for row in rows(answer)) == sorted(names)
-    else:
-        assert "No organization matches `help me`. `/orgs` lists all 19" in answer.text
+    ):
+        answer = await world.ask("U0VIEWER", "/orgs", typed)
+        if names:
+            assert sorted(row[0] for row in rows(answer)) == sorted(names)
+        else:
+            assert "No organization matches `help me`. `/orgs` lists all 19" in answer.text
 
 
 async def test_every_field_of_one(world):

@@ -208,9 +208,8 @@ async def test_what_the_service_tells_of_its_day_is_in_force(world):
     assert "about 40 by other clients" in shown.all_text
 
 
-@pytest.mark.parametrize(
-    ("typed", "said"),
-    [
+async def test_what_is_not_understood_is_explained(world):
+    for typed, said in (
         ("check", "Which organization?"),
         ("plan 1 gold", "The last word must be a plan"),
         ("plan", "Which organization, and which plan"),
@@ -218,11 +217,9 @@ async def test_what_the_service_tells_of_its_day_is_in_force(world):
         ("chekc 10234695", "Example: `/ratelimits 10234695`"),
         ("check nobody", "Usage: `/ratelimits check &lt;org&gt;`"),
         ("plan nobody free", "Usage: `/ratelimits plan &lt;org&gt; &lt;plan&gt;`"),
-    ],
-)
-async def test_what_is_not_understood_is_explained(world, typed, said):
-    answer = await world.ask("U0ADMIN", "/ratelimits", typed)
-    assert said in answer.all_text
+    ):
+        answer = await world.ask("U0ADMIN", "/ratelimits", typed)
+        assert said in answer.all_text
 
 
 async def test_a_part_of_a_name_shows_one_and_acts_on_none(world):
