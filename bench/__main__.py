@@ -14,9 +14,7 @@ from bench.figures import Figure, table
 TOPICS = {
     "ack": "Acknowledgement",
     "guard": "Quota guard",
-    "reservation": "Reservation cost",
     "gateway": "Gateway",
-    "listing": "Listing",
 }
 RESULTS = Path(__file__).parent / "results"
 
