@@ -14,9 +14,8 @@ from bot.checks.health import Health
 from bot.checks.rules import Counted
 from bot.checks.status import Count, StatusReport
 from bot.configured import email_client, flow_client, inventory_access, quota_terms, redactor_of
-from bot.configured_gateway import gateway_of, shares_of
 from bot.emailkey import EmailKey
-from bot.gateway.forward import ForwardParts
+from bot.gateway.forward import GatewayParts
 from bot.gateway.server import Gateway
 from bot.gateway.turns import Turns
 from bot.home.publishing import Home, HomeSetup
@@ -146,8 +145,9 @@ class Gatehouse:
         if settings.gateway_port is not None:
             centers = settings.inventory_data_centers
             self.metrics.expect_gateway(settings.gateway_clients, centers)
-            shares = shares_of(settings)
-            parts = ForwardParts(
+            clients = [client.named(name) for name, client in settings.gateway_clients.items()]
+            shares = {client.name: client.share for client in clients}
+            parts = GatewayParts(
                 session=self.session,
                 access=access,
                 guard=guard,
@@ -157,7 +157,10 @@ class Gatehouse:
                 clock=clock,
                 tasks=self.tasks,
             )
-            self.gateway = gateway_of(settings, parts, self.directory, self.metrics.count_gateway)
+            # Scripts may keep sending everything they could send to the service directly.
+            schemes = ("Bearer", settings.inventory_auth_header.partition(" ")[0])
+            count = self.metrics.count_gateway
+            self.gateway = Gateway(parts, clients, schemes, self.directory, count)
         setup = QuotaSetup(
             database=database,
             clock=clock,

@@ -48,7 +48,7 @@ class Connections:
     """
 
     def __init__(self, most: int, count: Count) -> None:
-        self._most = most
+        self.most = most
         self.count = count
         self._open: dict[Connection, None] = {}
         self.unreadable: Callable[[int], web.Response] = _unreadable
@@ -56,7 +56,7 @@ class Connections:
 
     def opened(self, connection: "Connection") -> None:
         """Add a connection, closing an old one if there are too many."""
-        if len(self._open) >= self._most:
+        if len(self._open) >= self.most:
             self._victim().force_close()
         self._open[connection] = None
 

@@ -3,17 +3,16 @@
 import asyncio
 import zlib
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from http import HTTPStatus
 from urllib.parse import quote, quote_plus
 
 import aiohttp
-import structlog
 from aiohttp import HttpVersion11, web
 from yarl import URL
 
-from bot.errors import DatabaseUnavailable, GatehouseError
+from bot.errors import DatabaseUnavailable
 from bot.gateway.answers import message, whole_seconds
 from bot.gateway.bodies import (
     IN_MEMORY_BYTES,
@@ -32,9 +31,15 @@ from bot.organizations.client import DataCenterAccess
 from bot.organizations.rules import OrganizationKey
 from bot.quotas.guard import Guard
 from bot.quotas.rules.blocks import BlockCode, pause_seconds
-from bot.services.calls import Observed, Observer, ReportedLimits, ServiceCall
+from bot.services.calls import Observed, Observer, ServiceCall
 from bot.services.credentials import Signed
-from bot.services.errors import CredentialsRefused, RateLimited, ServiceError, ServiceUnreachable
+from bot.services.errors import (
+    CredentialsRefused,
+    RateLimited,
+    ResponseUnreadable,
+    ServiceError,
+    ServiceUnreachable,
+)
 from bot.services.failures import (
     HeldUpError,
     UnsendableError,
@@ -42,12 +47,17 @@ from bot.services.failures import (
     failure_of_status,
     too_large,
 )
-from bot.services.http import CONNECT_SECONDS, TOTAL_SECONDS, Permit, checked, send_once
+from bot.services.http import (
+    CONNECT_SECONDS,
+    TOTAL_SECONDS,
+    Permit,
+    checked,
+    note_headers,
+    send_once,
+)
 from bot.tasks import Tasks
 
-log = structlog.get_logger(__name__)
-
-# Minimum time between renewals of a refused access token, however many clients are affected.
+# Minimum time between renewals of an access token that the service has never accepted.
 RENEW_SECONDS = 60.0
 # Limit for reading the message of a 429, which is counted before.
 REFUSAL_SECONDS = 3.0
@@ -66,30 +76,23 @@ class GatewayCall:
     headers: Sequence[tuple[str, str]]
     wait_seconds: float
 
-    def as_service_call(self) -> ServiceCall:
-        """Return the call as errors and logs name it."""
-        center = self.key.data_center
-        return ServiceCall(
-            service="inventory",
-            label=f"the inventory service ({center})",
-            method="GET",
-            url=self.url,
-            data_center=center,
-        )
-
 
 @dataclass(slots=True)
 class Seen:
     """The progress of a request, for the log and the metrics."""
 
+    client: str = ""
+    data_center: str = ""
+    organization: str = ""
+    path: str = ""
     outcome: str = "cancelled"
     status: int | None = None
     waited: float = 0.0
 
 
 @dataclass(frozen=True)
-class ForwardParts:
-    """The dependencies of a forwarder; `observer` receives each call that was sent."""
+class GatewayParts:
+    """The dependencies of the gateway; `observer` receives each call that was sent."""
 
     session: aiohttp.ClientSession
     access: Mapping[str, DataCenterAccess]
@@ -104,9 +107,11 @@ class ForwardParts:
 class Forwarder:
     """Forwards clients' calls. Never sends a call twice or follows a redirect."""
 
-    def __init__(self, parts: ForwardParts) -> None:
+    def __init__(self, parts: GatewayParts) -> None:
         self._parts = parts
         self._renewed_at: dict[str, float] = {}
+        # The credential that the service last accepted, by data center.
+        self._accepted: dict[str, Signed] = {}
 
     async def forward(
         self, request: web.BaseRequest, call: GatewayCall, body: Spool, seen: Seen
@@ -118,36 +123,36 @@ class Forwarder:
             ClientGone, Stopping: Nobody waits for the answer anymore.
             ServiceError: The service gave no answer that can be passed on.
         """
+        center, clock = call.key.data_center, self._parts.clock
         # Before a turn is taken, because renewing the token may need a call of its own.
-        await self._parts.access[call.key.data_center].credential.sign()
-        async with self._granted(request, call, seen) as grant:
-            exchange = _Exchange(self._parts, request, call, grant, seen)
-            await exchange.run(body)
-        if exchange.unauthorized is not None:
-            self._renew(call.key.data_center, exchange.unauthorized)
-        return await exchange.deliver()
-
-    @asynccontextmanager
-    async def _granted(
-        self, request: web.BaseRequest, call: GatewayCall, seen: Seen
-    ) -> AsyncIterator[Permit]:
-        clock = self._parts.clock
+        await self._parts.access[center].credential.sign()
         wait = Wait(call.key, call.client, call.wait_seconds, lambda: is_gone(request))
         began = clock.monotonic()
-        async with self._parts.turns.call(wait) as grant:
+        async with self._parts.turns.call(wait) as permit:
             seen.waited = clock.monotonic() - began
-            yield grant
+            if is_gone(request):
+                raise ServiceUnreachable("inventory", "The client has gone.", sent=False)
+            exchange = _Exchange(self._parts, request, call, permit, seen)
+            signed, is_accepted = await exchange.run(body)
+        if is_accepted:
+            self._accepted[center] = signed
+        else:
+            self._renew(center, signed)
+        return await exchange.deliver()
 
-    def _renew(self, data_center: str, refused: Signed) -> None:
+    def _renew(self, center: str, refused: Signed) -> None:
         """Get a new access token for the next call if the service refused this one."""
         now = self._parts.clock.monotonic()
-        if now - self._renewed_at.get(data_center, -RENEW_SECONDS) >= RENEW_SECONDS:
-            self._renewed_at[data_center] = now
-            self._parts.tasks.start(self._try_to_renew(data_center, refused), "renew a token")
+        is_new = refused is not self._accepted.get(center)
+        if is_new and now - self._renewed_at.get(center, -RENEW_SECONDS) < RENEW_SECONDS:
+            return
+        self._renewed_at[center] = now
 
-    async def _try_to_renew(self, data_center: str, refused: Signed) -> None:
-        with suppress(ServiceError):
-            await self._parts.access[data_center].credential.renewed(refused)
+        async def renew() -> None:
+            with suppress(ServiceError):
+                await self._parts.access[center].credential.renewed(refused)
+
+        self._parts.tasks.start(renew(), "renew a token")
 
 
 class _Exchange:
@@ -155,53 +160,62 @@ class _Exchange:
 
     def __init__(
         self,
-        parts: ForwardParts,
+        parts: GatewayParts,
         request: web.BaseRequest,
         call: GatewayCall,
-        grant: Permit,
+        permit: Permit,
         seen: Seen,
     ) -> None:
         self._parts = parts
         self._request = request
         self._call = call
-        self._grant = grant
+        self._permit = permit
         self._seen = seen
-        self._service = call.as_service_call()
+        center = call.key.data_center
+        self._service = ServiceCall(
+            service="inventory",
+            label=f"the inventory service ({center})",
+            method="GET",
+            url=call.url,
+            data_center=center,
+        )
         self._delivery: Delivery | None = None
         self._refused: tuple[web.Response, RateLimited] | None = None
-        self.unauthorized: Signed | None = None
 
-    async def run(self, body: Spool) -> None:
-        """Send the call and read its answer, within the time of the grant."""
-        if is_gone(self._request):
-            raise ServiceUnreachable("inventory", "The client has gone.", sent=False)
-        began = self._parts.clock.monotonic()
+    async def run(self, body: Spool) -> tuple[Signed, bool]:
+        """Send the call and read its answer, within the time of the grant.
+
+        Returns:
+            The credential that was sent, and True if the service accepted it.
+        """
+        seen, began = self._seen, self._parts.clock.monotonic()
+        center = self._call.key.data_center
         try:
             async with asyncio.timeout(TOTAL_SECONDS):
-                failure = await self._run(body)
-            self._seen.outcome = "ok" if failure is None else failure.outcome
+                signed = await self._parts.access[center].credential.sign()
+                async with await self._send(signed, body) as response:
+                    seen.status = response.status
+                    await note_headers(self._permit, response.status, response.headers)
+                    await self._read(response, Mask(_secrets_in(signed)))
+                    failure = self._failure(response, b"")
+            seen.outcome = "ok" if failure is None else failure.outcome
         except (aiohttp.ClientError, OSError, HeldUpError, ServiceError) as accident:
-            self._hang_up()
-            error = self._failure_of(accident)
-            self._seen.outcome = error.outcome
+            if self._delivery is not None:
+                # An incomplete answer must not look complete.
+                self._delivery.abort()
+            error = accident
+            if not isinstance(error, ServiceError):
+                error = failure_of_accident(self._service, accident, TOTAL_SECONDS)
+            seen.outcome = error.outcome
             raise error from None
         finally:
-            self._report(self._parts.clock.monotonic() - began)
+            seconds = self._parts.clock.monotonic() - began
+            self._parts.observer(Observed("inventory", center, seen.outcome, seen.status, seconds))
+        return signed, not isinstance(failure, CredentialsRefused)
 
-    async def _run(self, body: Spool) -> GatehouseError | None:
-        access = self._parts.access[self._call.key.data_center]
-        signed = await access.credential.sign()
-        async with await self._send(signed, body) as response:
-            self._seen.status = response.status
-            await self._grant.responded()
-            await self._note_limits(response)
-            await self._read(response, signed)
-            failure = failure_of_status(
-                self._service, response.status, response.headers, b"", self._parts.redactor
-            )
-        if isinstance(failure, CredentialsRefused):
-            self.unauthorized = signed
-        return failure
+    def _failure(self, response: aiohttp.ClientResponse, body: bytes) -> ServiceError | None:
+        redactor = self._parts.redactor
+        return failure_of_status(self._service, response.status, response.headers, body, redactor)
 
     async def _send(self, signed: Signed, body: Spool) -> aiohttp.ClientResponse:
         call = self._call
@@ -218,7 +232,7 @@ class _Exchange:
                 allow_redirects=False,
                 auto_decompress=False,
                 timeout=aiohttp.ClientTimeout(total=None, connect=CONNECT_SECONDS),
-                middlewares=(send_once, checked(self._grant.may_send)),
+                middlewares=(send_once, checked(self._permit.may_send)),
             )
         except (UnsendableError, ValueError) as error:
             if isinstance(error, aiohttp.ClientError):
@@ -227,26 +241,36 @@ class _Exchange:
             sentence = "The request cannot be sent as it is."
             raise ServiceUnreachable("inventory", sentence, sent=False) from None
 
-    async def _note_limits(self, response: aiohttp.ClientResponse) -> None:
-        limits = ReportedLimits.from_headers(response.headers)
-        if limits is not None and response.status != HTTPStatus.TOO_MANY_REQUESTS:
-            await self._grant.reported(limits)
-
-    async def _read(self, response: aiohttp.ClientResponse, signed: Signed) -> None:
-        mask = Mask(_secrets_in(signed))
+    async def _read(self, response: aiohttp.ClientResponse, mask: Mask) -> None:
         if response.status == HTTPStatus.TOO_MANY_REQUESTS:
             await self._read_refusal(response, mask)
             return
-        if _has_body(self._call.method, response) and (response.content_length or 0) > MOST_BYTES:
+        if response.status < HTTPStatus.OK:
+            # What follows a 101 is not HTTP, and no client asked for it.
+            response.close()
+            sentence = f"{self._service.subject} wants another protocol."
+            raise ResponseUnreadable("inventory", sentence)
+        has_body = _has_body(self._call.method, response)
+        if has_body and (response.content_length or 0) > MOST_BYTES:
             response.close()
             raise too_large(self._service, MOST_BYTES)
-        if self._request.version < HttpVersion11 and response.content_length is None:
-            await self._pass_on_whole(response, mask)
+        # In HTTP/1.0, a lost connection looks like the end of an answer without a length.
+        is_read_first = self._request.version < HttpVersion11 and response.content_length is None
+        pieces = self._pieces(response, mask)
+        if is_read_first:
+            whole = Spool()
+            try:
+                async for piece in pieces:
+                    whole.write(piece)
+                delivery = await self._begin(response, mask, whole.size if has_body else None)
+                for piece in whole.pieces():
+                    await delivery.put(piece)
+            finally:
+                whole.close()
             return
         delivery = await self._begin(response, mask)
-        async for piece in self._pieces(response):
-            await delivery.put(mask.clean(piece))
-        await delivery.put(mask.rest())
+        async for piece in pieces:
+            await delivery.put(piece)
 
     async def _begin(
         self, response: aiohttp.ClientResponse, mask: Mask, length: int | None = None
@@ -260,36 +284,26 @@ class _Exchange:
         await self._delivery.begin()
         return self._delivery
 
-    async def _pass_on_whole(self, response: aiohttp.ClientResponse, mask: Mask) -> None:
-        """Give the answer a length: in HTTP/1.0, a lost connection looks like its end."""
-        whole = Spool()
-        try:
-            async for piece in self._pieces(response):
-                whole.write(mask.clean(piece))
-            whole.write(mask.rest())
-            has_body = _has_body(self._call.method, response)
-            delivery = await self._begin(response, mask, whole.size if has_body else None)
-            for piece in whole.pieces():
-                await delivery.put(piece)
-        finally:
-            whole.close()
-
-    async def _pieces(self, response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
-        """Yield the body as it arrives, up to the size limit."""
+    async def _pieces(
+        self, response: aiohttp.ClientResponse, mask: Mask | None
+    ) -> AsyncIterator[bytes]:
+        """Yield the body as it arrives, masked, up to the size limit."""
         passed = 0
         async for piece in response.content.iter_any():
             passed += len(piece)
             if passed > MOST_BYTES:
                 response.close()
                 raise too_large(self._service, MOST_BYTES)
-            yield piece
+            yield piece if mask is None else mask.clean(piece)
+        if mask is not None:
+            yield mask.rest()
 
     async def _read_refusal(self, response: aiohttp.ClientResponse, mask: Mask) -> None:
         """Count a 429 at once, then read which limit it names."""
         refusal = await self._refuse(response, b"")
         try:
             async with asyncio.timeout(REFUSAL_SECONDS):
-                body = b"".join([piece async for piece in self._pieces(response)])
+                body = b"".join([piece async for piece in self._pieces(response, None)])
         except (aiohttp.ClientError, OSError, ServiceError):
             response.close()
             answer = message(HTTPStatus.TOO_MANY_REQUESTS, refusal.sentence)
@@ -300,18 +314,20 @@ class _Exchange:
         self._refused = answer, refusal
 
     async def _refuse(self, response: aiohttp.ClientResponse, body: bytes) -> RateLimited:
-        refusal = failure_of_status(
-            self._service, response.status, response.headers, body, self._parts.redactor
-        )
+        refusal = self._failure(response, body)
         assert isinstance(refusal, RateLimited)  # noqa: S101 - a 429
-        await self._grant.refused(refusal)
+        await self._permit.refused(refusal)
         return refusal
 
     async def deliver(self) -> web.StreamResponse:
         """Send the client the rest of its answer, after the grant has ended."""
         if self._refused is not None:
             answer, refusal = self._refused
-            seconds = await self._blocked_for(BlockCode.known(refusal.code))
+            seconds = None
+            with suppress(DatabaseUnavailable):
+                seconds = await self._parts.guard.blocked_for(self._call.key)
+            if seconds is None:
+                seconds = pause_seconds(BlockCode.known(refusal.code), 0)
             answer.headers["Retry-After"] = whole_seconds(max(seconds, refusal.retry_after))
             return answer
         assert self._delivery is not None  # noqa: S101 - there was an answer
@@ -319,28 +335,6 @@ class _Exchange:
             self._seen.outcome = ClientGone.outcome
         await self._delivery.end()
         return self._delivery.answer
-
-    async def _blocked_for(self, code: BlockCode) -> float:
-        """Return how long the block lasts, or the usual time while the database is unavailable."""
-        try:
-            seconds = await self._parts.guard.blocked_for(self._call.key)
-        except DatabaseUnavailable:
-            seconds = None
-        return pause_seconds(code, 0) if seconds is None else seconds
-
-    def _failure_of(self, accident: Exception) -> ServiceError:
-        if isinstance(accident, ServiceError):
-            return accident
-        return failure_of_accident(self._service, accident, TOTAL_SECONDS)
-
-    def _hang_up(self) -> None:
-        """Close the connection, because an incomplete answer must not look complete."""
-        if self._delivery is not None:
-            self._delivery.abort()
-
-    def _report(self, seconds: float) -> None:
-        seen, center = self._seen, self._call.key.data_center
-        self._parts.observer(Observed("inventory", center, seen.outcome, seen.status, seconds))
 
 
 def is_gone(request: web.BaseRequest) -> bool:

@@ -2,10 +2,9 @@
 
 import asyncio
 from collections import Counter, defaultdict
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import asdict
 
 import structlog
 from aiohttp import web
@@ -15,7 +14,7 @@ from bot.connections import Connections, Site
 from bot.errors import GatehouseError
 from bot.gateway import answers
 from bot.gateway.bodies import MOST_BYTES, Spool, read_body, too_large
-from bot.gateway.forward import Forwarder, GatewayCall, Seen
+from bot.gateway.forward import Forwarder, GatewayCall, GatewayParts, Seen
 from bot.gateway.rules import (
     ORGANIZATION,
     GatewayClient,
@@ -29,8 +28,8 @@ from bot.gateway.rules import (
     tokens_of,
     unauthorized,
 )
-from bot.gateway.turns import Stopping, Turns
-from bot.ops.redaction import Redactor
+from bot.gateway.turns import Stopping
+from bot.organizations.directory import OrganizationDirectory
 from bot.organizations.rules import OrganizationKey
 from bot.store.engine import Transaction
 
@@ -39,6 +38,8 @@ log = structlog.get_logger(__name__)
 HEALTH = "/healthz"
 # Requests of one client in one process; more are declined before they are read.
 MOST_AT_ONCE = 200
+# All clients together use this part of the connections: those that wait are never closed for more.
+BUSY_SHARE = 0.9
 # Pace of the answers to a client that retries at once, after the first few. Each answer is delayed
 # by a second at most.
 BETWEEN_DECLINES_SECONDS, FREE_DECLINES, LONGEST_HOLD_SECONDS = 0.05, 10, 1.0
@@ -46,38 +47,36 @@ FAULT = "Gatehouse had an internal error."
 HANG_UP_SECONDS = 0.5
 
 
-class Observe(Protocol):
-    """Receives every request: client, data center, outcome, and seconds waited for a turn."""
-
-    def __call__(self, client: str, data_center: str, outcome: str, waited: float) -> None:
-        """Record a request; must not raise."""
-
-
-@dataclass(frozen=True)
-class GatewayParts:
-    """The dependencies of the gateway.
-
-    `roots` are the API roots by data center; `schemes` are the `Authorization` schemes that carry a
-    token; `representative` returns the organization that a call without one counts against;
-    `is_listed` returns True if a data center lists an organization.
-    """
-
-    clients: Sequence[GatewayClient]
-    roots: Mapping[str, URL]
-    schemes: Sequence[str]
-    representative: Callable[[str], Awaitable[str]]
-    is_listed: Callable[[OrganizationKey], Awaitable[bool]]
-    forwarder: Forwarder
-    turns: Turns
-    redactor: Redactor
-    observe: Observe
+Observe = Callable[[str, str, str, float], None]
+"""Receives every request: client, data center, outcome, and seconds waited; must not raise."""
 
 
 class Gateway:
-    """Answers the requests of the team's other programs."""
+    """Answers the requests of the team's other programs.
 
-    def __init__(self, parts: GatewayParts) -> None:
+    Args:
+        parts: Forward the calls.
+        clients: The configured clients.
+        schemes: The `Authorization` schemes that carry a token.
+        directory: Knows which organizations exist, and whom a call without one counts against.
+        observe: Counts requests.
+    """
+
+    def __init__(
+        self,
+        parts: GatewayParts,
+        clients: Sequence[GatewayClient],
+        schemes: Sequence[str],
+        directory: OrganizationDirectory,
+        observe: Observe,
+    ) -> None:
         self._parts = parts
+        self._forwarder = Forwarder(parts)
+        self._clients = clients
+        self._schemes = schemes
+        self._directory = directory
+        self._observe = observe
+        self._paths = {center: access.root.raw_path for center, access in parts.access.items()}
         self._running: Counter[str] = Counter()
         # The end of each client's paced answers.
         self._paced_until: defaultdict[str, float] = defaultdict(float)
@@ -86,6 +85,7 @@ class Gateway:
         self._idle.set()
         self._runner: web.ServerRunner | None = None
         self._is_stopping = False
+        self.most_at_once = MOST_AT_ONCE
         self.addresses: list[str] = []
 
     async def listen(self, host: str, port: int, connections: Connections) -> None:
@@ -95,9 +95,9 @@ class Gateway:
             OSError: The address is in use, or doesn't belong to this machine.
         """
         connections.unreadable = answers.unreadable
-        runner = web.ServerRunner(
-            web.Server(self.handle, access_log=None), shutdown_timeout=HANG_UP_SECONDS
-        )
+        self.most_at_once = int(connections.most * BUSY_SHARE)
+        server = web.Server(self.handle, access_log=None)
+        runner = web.ServerRunner(server, shutdown_timeout=HANG_UP_SECONDS)
         await runner.setup()
         try:
             await Site(runner, host, port, connections).start()
@@ -131,20 +131,64 @@ class Gateway:
         """Answer one request, never with a traceback or any part of a credential."""
         if request.raw_path.partition("?")[0] == HEALTH and request.method == "GET":
             return web.Response(text="ok", headers=answers.OWN)
-        note, began = _Note(), asyncio.get_running_loop().time()
+        seen, began = Seen(), asyncio.get_running_loop().time()
         try:
-            return await self._answer(request, note)
+            return await self._answer(request, seen, began)
         except GatehouseError as error:
-            note.seen.outcome = answers.word_of(error)
-            if answers.is_for_nothing(error):
-                await self._hold_back(note.client, began)
+            seen.outcome = answers.word_of(error)
             return self._short(request, answers.as_answer(error))
         except Exception:
-            note.seen.outcome = "broken"
+            seen.outcome = "broken"
             log.exception("gateway.broken")
             return self._short(request, answers.message(500, FAULT))
         finally:
-            self._tell(request, note)
+            self._observe(seen.client, seen.data_center, seen.outcome, seen.waited)
+            # Others are not logged, because anyone who reaches the port can cause any number; the
+            # metrics count them.
+            write = log.info if seen.client else log.debug
+            write("gateway request", method=request.method, **asdict(seen))
+
+    def _short(self, request: web.BaseRequest, answer: web.Response) -> web.Response:
+        """Return an answer of the gateway's own; unread body data ends the connection."""
+        is_unread = request.can_read_body and not request.content.is_eof()
+        if is_unread or self._is_stopping:
+            answer.force_close()
+        return answer
+
+    async def _answer(
+        self, request: web.BaseRequest, seen: Seen, began: float
+    ) -> web.StreamResponse:
+        if self._is_stopping:
+            raise Stopping("Gatehouse is being restarted. Nothing was sent.")
+        client = self._client(request)
+        seen.client = client.name
+        target = target_of(request.raw_path, self._paths)
+        seen.data_center, seen.path = target.data_center, target.path
+        headers = self._permitted(request, client, target)
+        if self._running[client.name] >= MOST_AT_ONCE or self._running.total() >= self.most_at_once:
+            sentence = "Too many requests are open already. Close some, or wait for their answers."
+            seen.outcome = "declined_concurrent"
+            return self._short(request, answers.declined("concurrent", 1070, sentence, 1))
+        self._running[client.name] += 1
+        self._idle.clear()
+        body = Spool()
+        try:
+            key = await self._key(client, target)
+            seen.organization = key.organization_id
+            url = _address(self._parts.access[key.data_center].root, target, key)
+            wait = seconds_to_wait(request.headers.getall("Prefer", []))
+            call = GatewayCall(client.name, key, request.method, url, headers, wait)
+            await read_body(request, body)
+            return await self._forwarder.forward(request, call, body, seen)
+        except GatehouseError as error:
+            if answers.is_for_nothing(error):
+                await self._hold_back(client.name, began)
+            raise
+        finally:
+            body.close()
+            self._running[client.name] -= 1
+            if not self._running.total():
+                self._idle.set()
 
     async def _hold_back(self, client: str, began: float) -> None:
         """Delay the answer to a client that retries at once, unless its request has waited."""
@@ -156,40 +200,10 @@ class Gateway:
         if held > 0 and not self._is_stopping:
             await asyncio.sleep(held)
 
-    def _short(self, request: web.BaseRequest, answer: web.Response) -> web.Response:
-        """Return an answer of the gateway's own; unread body data ends the connection."""
-        if request.can_read_body and not request.content.is_eof():
-            answer.force_close()
-        if self._is_stopping:
-            answer.force_close()
-        return answer
-
-    async def _answer(self, request: web.BaseRequest, note: "_Note") -> web.StreamResponse:
-        if self._is_stopping:
-            raise Stopping("Gatehouse is being restarted. Nothing was sent.")
-        client = self._client(request)
-        note.client = client.name
-        roots = {center: root.raw_path for center, root in self._parts.roots.items()}
-        target = target_of(request.raw_path, roots)
-        note.target = target
-        headers = self._permitted(request, client, target)
-        if self._running[client.name] >= MOST_AT_ONCE:
-            sentence = f"The client {client.name} has {MOST_AT_ONCE} requests open already."
-            note.seen.outcome = "declined_concurrent"
-            return self._short(request, answers.declined("concurrent", 1070, sentence, 1))
-        self._running[client.name] += 1
-        self._idle.clear()
-        try:
-            return await self._forward(request, client, target, headers, note)
-        finally:
-            self._running[client.name] -= 1
-            if not self._running.total():
-                self._idle.set()
-
     def _client(self, request: web.BaseRequest) -> GatewayClient:
         authorizations = request.headers.getall("Authorization", [])
-        tokens = tokens_of(authorizations, request.raw_path, self._parts.schemes)
-        client = client_of(self._parts.clients, tokens)
+        tokens = tokens_of(authorizations, request.raw_path, self._schemes)
+        client = client_of(self._clients, tokens)
         if client is None:
             raise unauthorized()
         if client.name not in self._hidden:
@@ -211,73 +225,19 @@ class Gateway:
             raise too_large()
         return headers_to_send(list(request.headers.items()))
 
-    async def _forward(
-        self,
-        request: web.BaseRequest,
-        client: GatewayClient,
-        target: Target,
-        headers: Sequence[tuple[str, str]],
-        note: "_Note",
-    ) -> web.StreamResponse:
-        key = await self._key(client, target)
-        note.key = key
-        call = GatewayCall(
-            client=client.name,
-            key=key,
-            method=request.method,
-            url=_address(self._parts.roots[target.data_center], target, key),
-            headers=headers,
-            wait_seconds=seconds_to_wait(request.headers.getall("Prefer", [])),
-        )
-        body = Spool()
-        try:
-            await read_body(request, body)
-            return await self._parts.forwarder.forward(request, call, body, note.seen)
-        finally:
-            body.close()
-
     async def _key(self, client: GatewayClient, target: Target) -> OrganizationKey:
         """Return the key that the call counts against; by default, that of the listings."""
         center = target.data_center
         if client.organizations is None:
             named = {target.organization_id, *filter(str.isdigit, target.path_organizations)}
             for organization_id in named - {None}:
-                if not await self._parts.is_listed(OrganizationKey(center, str(organization_id))):
+                if not await self._directory.lists(OrganizationKey(center, str(organization_id))):
                     raise forbidden(f"{center} does not list the organization {organization_id}.")
         if target.organization_id is not None:
             return OrganizationKey(center, target.organization_id)
-        key = OrganizationKey(center, await self._parts.representative(center))
+        key = OrganizationKey(center, await self._directory.representative(center))
         client.require_organization(key)
         return key
-
-    def _tell(self, request: web.BaseRequest, note: "_Note") -> None:
-        center = note.target.data_center if note.target else ""
-        seen = note.seen
-        self._parts.observe(note.client, center, seen.outcome, seen.waited)
-        # Not logged, because anyone who reaches the port can cause any number; the metrics count
-        # them.
-        write = log.info if note.client else log.debug
-        write(
-            "gateway request",
-            client=note.client,
-            data_center=center,
-            organization=note.key.organization_id if note.key else "",
-            method=request.method,
-            path=note.target.path if note.target else "",
-            status=seen.status,
-            outcome=seen.outcome,
-            waited=round(seen.waited, 3),
-        )
-
-
-class _Note:
-    """The facts known about a request so far."""
-
-    def __init__(self) -> None:
-        self.client = ""
-        self.target: Target | None = None
-        self.key: OrganizationKey | None = None
-        self.seen = Seen(outcome="cancelled")
 
 
 def _address(root: URL, target: Target, key: OrganizationKey) -> URL:

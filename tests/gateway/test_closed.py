@@ -18,7 +18,7 @@ from tests.gateway.conftest import EU, TOKENS
 ITEMS = f"/eu/items?organization_id={EU}"
 TOKEN = TOKENS["script"]
 INVENTORY_SECRETS = ("inventory-eu-secret", "inventory-com-secret")
-FORGED = 10_000
+FORGED = 3_000
 
 
 async def raw(gateway, *requests: bytes) -> bytes:

@@ -1,6 +1,7 @@
 """Database or service away, clients that go: nothing is counted twice, and nothing forgotten."""
 
 import asyncio
+import itertools
 import json
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 
@@ -11,6 +12,7 @@ from aiohttp import web
 from bot.errors import DatabaseUnavailable
 from tests.gateway.conftest import ITEMS, TOKENS, hold_all, running_gateway
 from tests.gateway.test_closed import raw, request_of, status_of
+from tests.gateway.upstream import running_upstream
 
 
 def break_down(gateway, monkeypatch) -> None:
@@ -91,6 +93,42 @@ async def test_service_that_takes_too_long_is_a_timeout(gateway, monkeypatch):
         assert response.status == 504
         assert "didn't respond" in (await response.json())["message"]
     assert await in_use(gateway) == (1, 1)
+
+
+async def test_service_that_wants_another_protocol_is_a_bad_gateway(gateway):
+    async def answer(request, _body):
+        head = b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n"
+        request.transport.write(head)
+        return web.Response()
+
+    gateway.upstream.answer = answer
+    async with gateway.call(ITEMS) as response:
+        assert (response.status, set(await response.json())) == (502, {"message"})
+    assert await in_use(gateway) == (1, 0)
+
+
+async def test_call_that_waits_is_not_hung_up_on_for_more_connections(sqlite_url, monkeypatch):
+    monkeypatch.setattr("bot.connections.MOST_CONNECTIONS", 20)
+    wait = {"Prefer": "wait=30"}
+    async with running_gateway(sqlite_url) as gateway:
+        go_on, calls = await hold_all(gateway)
+        names = itertools.cycle(["script", "nightly"])
+        calls += [
+            asyncio.create_task(gateway.status(ITEMS, next(names), headers=wait)) for _ in range(14)
+        ]
+        turns = gateway.world.bot.gateway._parts.turns
+
+        async def are_waiting() -> bool:
+            return turns.waiting.total() == 14
+
+        await until(are_waiting)
+        for _ in range(10):
+            more = asyncio.create_task(gateway.status(ITEMS, "quarter", headers=wait))
+            await asyncio.wait({more}, timeout=1)
+            assert more.done()
+            assert await more == 429
+        go_on.set()
+        assert await asyncio.gather(*calls) == [200] * 18
 
 
 async def test_service_that_hangs_up_is_a_bad_gateway(gateway):
@@ -355,7 +393,7 @@ async def test_refused_access_token_is_renewed_for_the_next_call(gateway, monkey
         async def renewed(self, refused):
             renewed.append(refused)
 
-    access = gateway.world.bot.gateway._parts.forwarder._parts.access["eu"]
+    access = gateway.world.bot.gateway._parts.access["eu"]
     signed = await access.credential.sign()
     monkeypatch.setattr(type(access), "credential", Credential(), raising=False)
 
@@ -366,6 +404,36 @@ async def test_refused_access_token_is_renewed_for_the_next_call(gateway, monkey
     assert [await gateway.status(ITEMS) for _ in range(3)] == [401] * 3
     assert renewed == [signed]
     assert len(gateway.upstream.got) == 3
+
+
+async def test_token_that_is_revoked_again_within_a_minute_is_renewed_again(sqlite_url):
+    given, revoked = [], set()
+
+    async def answer(request, _body):
+        if request.path == "/token":
+            given.append(f"token-{len(given)}")
+            # Milliseconds, as some providers state it.
+            return web.json_response({"access_token": given[-1], "expires_in": 3_600_000})
+        sent = request.headers["Authorization"].removeprefix("Bearer ")
+        return web.json_response({"code": 0}, status=401 if sent in revoked else 200)
+
+    async with running_upstream() as upstream:
+        upstream.answer = answer
+        oauth = {"client_id": "a", "client_secret": "secret-b", "refresh_token": "secret-c"}
+        oauth["token_url"] = f"{upstream.url}/token"
+        centers = {"eu": {"oauth": oauth, "base_url": f"{upstream.url}/v1"}}
+        async with running_gateway(
+            sqlite_url, inventory_data_centers=json.dumps(centers)
+        ) as caller:
+
+            async def is_good() -> bool:
+                return await caller.status(ITEMS) == 200
+
+            for number in range(1, 4):
+                await until(is_good)
+                assert len(given) == number
+                revoked.add(given[-1])
+                assert await caller.status(ITEMS) == 401
 
 
 async def test_stop_sends_away_who_waits_and_finishes_what_runs(gateway):

@@ -12,13 +12,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import aiohttp
-from aiohttp import web
+from aiohttp import HttpVersion11, web
 from pydantic import SecretStr
 from yarl import URL
 
 import bot.gateway.forward
 from bot.gateway.bodies import Delivery, Spool
-from bot.gateway.forward import Forwarder, ForwardParts, GatewayCall, Seen
+from bot.gateway.forward import Forwarder, GatewayCall, GatewayParts, Seen
 from bot.gateway.turns import Turns
 from bot.ops.clock import Clock
 from bot.ops.redaction import Redactor
@@ -231,7 +231,7 @@ class Client:
         self._inventory = inventory
         self._client = InventoryClient(http, guard.call, access)
         self._forwarder = Forwarder(
-            ForwardParts(session, access, guard, turns, redactor, observer, clock, Tasks())
+            GatewayParts(session, access, guard, turns, redactor, observer, clock, Tasks())
         )
 
     async def organizations(
@@ -254,7 +254,9 @@ class Client:
         """A call of another program's, in its turn, which it waits for so long."""
         SENT.set(Sent(CallCause(GATEWAY, background=True, client=client)))
         call = GatewayCall(client, KEY, "GET", ROOT, (), seconds)
-        request: Any = SimpleNamespace(transport=SimpleNamespace(is_closing=lambda: False))
+        request: Any = SimpleNamespace(
+            transport=SimpleNamespace(is_closing=lambda: False), version=HttpVersion11
+        )
         await self._forwarder.forward(request, call, Spool(), Seen())
 
 
