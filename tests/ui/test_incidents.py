@@ -101,11 +101,3 @@ def test_plan_that_may_be_too_large_is_named_beside_another_client():
     detail = {"is_foreign": True, "may_be_plan": True, "own": {**OWN, "concurrent": [6, 10]}}
     message = incidents.card(an_incident(detail=detail), "Acme")
     assert "*another client* used it up, or the organization's plan is smaller" in message.text
-
-
-@pytest.mark.parametrize("is_lowered", [False, True])
-def test_fewer_calls_at_once_are_told(is_lowered):
-    own = {**OWN, "concurrent": [8, 10]}
-    one = an_incident(BlockCode.CONCURRENT, detail={"is_lowered": is_lowered, "own": own})
-    told = "Gatehouse makes fewer calls at once for a day. Gatehouse tries again"
-    assert (told in incidents.card(one, "Acme").text) is is_lowered

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from bot.organizations.messages import OrgsPage, Pages, listing, problems
+from bot.organizations.messages import OrgsPage, listing, problems
 from bot.organizations.rules import DataCenterReport, Directory, Listing, Organization
 from bot.testusers.messages import pages
 
@@ -16,20 +16,6 @@ def a_directory(*names: str) -> Directory:
         Organization(organization_id=str(number), name=name) for number, name in enumerate(names)
     )
     return Directory((DataCenterReport("com", Listing("com", organizations, AT)),))
-
-
-def test_a_page_is_made_once_for_everybody_with_the_same_buttons():
-    pages, directory = Pages(), a_directory("Northwind")
-    first = pages.listing(directory, OrgsPage(), may_refresh=True)
-    assert pages.listing(directory, OrgsPage(), may_refresh=True) is first
-    assert pages.listing(directory, OrgsPage(), may_refresh=False) != first
-    assert first == listing(directory, OrgsPage(), may_refresh=True)
-
-
-def test_a_page_of_an_older_listing_is_forgotten():
-    pages = Pages()
-    pages.listing(a_directory("Northwind"), OrgsPage(), may_refresh=True)
-    assert "Tailspin" in pages.listing(a_directory("Tailspin"), OrgsPage(), may_refresh=True).text
 
 
 CENTERS = ("com", "eu", "in", "com.au", "jp", "ca", "com.cn", "sa")
@@ -87,13 +73,6 @@ def test_usage_under_no_match_is_what_the_person_may_type(may_refresh):
     shown = listing(a_directory("Northwind"), OrgsPage("zzz"), may_refresh=may_refresh).text
     assert "Usage: `/orgs &lt;text&gt; | show &lt;id or name&gt;" in shown
     assert ("refresh" in shown) is may_refresh
-
-
-def test_what_is_filtered_is_made_anew():
-    pages, directory = Pages(), a_directory("Northwind", "Tailspin")
-    pages.listing(directory, OrgsPage(), may_refresh=True)
-    found = pages.listing(directory, OrgsPage("tail"), may_refresh=True)
-    assert "Northwind" not in found.text
 
 
 PAGES = ["1e400", "Infinity", "1" + "0" * 30, "-1", "[]", '"x"', "[" * 9000]

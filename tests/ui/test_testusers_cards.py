@@ -1,6 +1,5 @@
 """Cards of requests say what is stored, within Slack's limits."""
 
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -10,7 +9,7 @@ from bot.approvals.rules.approval import Act, Reason, State
 from bot.slack.messages.message import Message
 from bot.testusers.messages import notes, pages
 from bot.testusers.messages.card import GIVEN_UP, card
-from bot.testusers.messages.phrases import in_full, names
+from bot.testusers.messages.phrases import in_full
 from bot.testusers.rules.changes import Change, identities_problem
 from bot.testusers.rules.pages import PendingPage, PendingRow
 from bot.testusers.rules.requests import (
@@ -170,34 +169,6 @@ def test_card_with_enough_approvals_says_what_completes_it(given, needed, count,
 
 
 @pytest.mark.parametrize(
-    ("given", "needed", "why", "told"),
-    [
-        (0, 1, "nobody approved it in time", "nobody approved it in time"),
-        (1, 2, "not enough approvals in time (1 of 2)", "its approval wasn't completed in time"),
-        (1, 1, "approved by Amy, but not completed in time", "wasn't completed in time"),
-        (2, 1, "approved by Amy, Abel, but not completed in time", "wasn't completed in time"),
-    ],
-)
-def test_expiry_says_how_far_the_approval_came(given, needed, why, told) -> None:
-    request = replace(approved_by(given), state=State.EXPIRED)
-    assert f"*Expired*: {why}." in card(request, (), needed).text
-    assert told in notes.outcome(request, {"event": "expired"}).text
-
-
-@pytest.mark.parametrize("is_undone", [False, True])
-def test_card_of_an_undone_change_names_nobody_as_replaced(is_undone) -> None:
-    requested = RequestedChange(Change(("+1",)), (), 0)
-    done = Done(NOW, Change(("+1",)), Change(), Change(), 0, 1)
-    undone_by = "2" if is_undone else None
-    progress = Progress(done=done, superseded=("+1",), is_undone=is_undone, undone_by=undone_by)
-    expires_at = NOW + timedelta(hours=24)
-    request = Request("1", FLOW, OTTO, requested, NOW, expires_at, State.APPLIED, progress, ADA)
-    shown = "\n".join(texts_of(card(request, (), 1)))
-    assert "could test" in shown
-    assert ("Replaced by a later request" in shown) is not is_undone
-
-
-@pytest.mark.parametrize(
     ("state", "buttons"),
     [
         (State.PENDING, ["Approve", "Deny", "Cancel"]),
@@ -252,18 +223,3 @@ def test_who_decides_reads_all_that_is_asked(words) -> None:
     request = Request("1", FLOW, OTTO, requested, NOW, NOW + timedelta(hours=24))
     blocks = card(request, ("U0ADA",), 1).slack_blocks
     assert words in "\n".join(texts_of(Message("x", blocks)))
-
-
-@pytest.mark.parametrize("name", ["Amy, Abel", "Amy and Abel"])
-def test_name_that_reads_like_two_is_one(name) -> None:
-    given = Progress(approvals=(Approval(Who("U0AMY", name), NOW),))
-    requested = RequestedChange(Change(("+1",)), (), 0)
-    request = Request("1", FLOW, OTTO, requested, NOW, NOW, State.PENDING, given)
-    said = "\n".join(texts_of(card(request, ("U0ADA",), 2)))
-    assert f"*1 of 2 approvals* (“{name}”). One more needed." in said
-
-
-def test_two_of_one_name_are_told_apart() -> None:
-    amy, also_amy, abel = Who("U1", "Amy"), Who("U2", "Amy"), Who("U3", "Abel")
-    assert names([amy, also_amy, abel]) == "Amy (U1), Amy (U2), Abel"
-    assert names([amy, amy, abel]) == "Amy, Amy, Abel"

@@ -11,7 +11,7 @@ from bot.testusers.messages import forms, notes
 from bot.testusers.messages.buttons import Prefilled
 from bot.testusers.messages.card import card
 from bot.testusers.messages.phrases import in_full
-from bot.testusers.rules.changes import Change, Effect
+from bot.testusers.rules.changes import Change
 from bot.testusers.rules.requests import Approval, Progress, Request, RequestedChange, Who
 from sandbox.slack.validation import check_view
 from tests.support.requests import ADA, FLOW, NOW, OTTO, texts_of
@@ -65,18 +65,6 @@ def test_who_asked_is_told_of_the_end_and_can_ask_again(identities, duration, sh
     assert Prefilled.of(button["value"]) == Prefilled(FLOW.sid, "add", tuple(identities), shown)
 
 
-def test_a_denial_is_told_with_who_and_why() -> None:
-    requested, progress = (
-        RequestedChange(Change(("+1",)), (), 0),
-        Progress(denial_reason="not <!here> now"),
-    )
-    abel = Who("U0ABEL", "Abel Approver")
-    request = Request("1", FLOW, OTTO, requested, NOW, NOW, State.DENIED, progress, abel, NOW)
-    outcome = notes.outcome(request, {"event": "denied"}).text
-    assert outcome.startswith(":no_entry: *Denied* by Abel Approver: your request to add `+1`")
-    assert outcome.endswith("\n> not &lt;!here&gt; now")
-
-
 @pytest.mark.parametrize("event", ["denied", "expired"])
 @pytest.mark.parametrize(
     ("change", "duration", "filled_in"),
@@ -97,17 +85,6 @@ def test_who_was_not_approved_can_ask_again(event, change, duration, filled_in) 
     assert found == ([("Ask again", filled_in)] if filled_in else [])
     undo = replace(request, requested=replace(requested, undo_of="0"))
     assert "Ask again" not in texts_of(notes.outcome(undo, {"event": event}))
-
-
-@pytest.mark.parametrize("is_all", [True, False])
-def test_what_is_true_already_is_named_to_who_asks(is_all) -> None:
-    requested = RequestedChange(Change(("+3",)), (), 0)
-    request = None if is_all else Request("1", FLOW, OTTO, requested, NOW, NOW)
-    dropped = Change(("+1",), ("+2",))
-    said = notes.asked(FLOW, Effect(Change(), dropped), request, "C0APPROVALS").text
-    assert "Already on the list: `+1`" in said
-    assert "Not on the list: `+2`" in said
-    assert ("I didn't ask anyone" in said) is is_all
 
 
 def test_the_modals_fit() -> None:

@@ -12,14 +12,12 @@ from bot.testusers.messages.buttons import Prefilled
 from bot.testusers.rules.changes import Change
 from bot.testusers.rules.pages import HistoryPage, ListPage, PendingPage, PendingRow
 from bot.testusers.rules.requests import (
-    Approval,
     Done,
     Ended,
     Grant,
     Progress,
     Request,
     RequestedChange,
-    Who,
 )
 from tests.support.requests import (
     ADA,
@@ -100,31 +98,11 @@ def test_every_row_of_a_list_has_a_menu_where_it_fits() -> None:
     assert menus_of(pages.listing(page, sees_identities=True)) == {}
 
 
-def test_full_page_of_phone_numbers_has_all_its_menus() -> None:
-    identities = tuple(f"whatsapp:+1555010{number:04}" for number in range(16))
-    grants = {
-        one: Grant(one, "1", Who("U1", "Otto Operator"), (Who("U2", "Ada Approver"),), NOW, NOW)
-        for one in identities
-    }
-    for known in (grants, {}):
-        page = ListPage(FLOW, identities, known, 1, 3, 60, outside=16)
-        message = pages.listing(page, sees_identities=True, asks=True)
-        assert len(menus_of(message)) == 16
-
-
 def test_a_viewer_sees_no_more_than_four_characters() -> None:
     page = ListPage(FLOW, ("+15550100",), {}, 0, 1, 1)
     text = pages.listing(page, sees_identities=False).text
     assert "`…0100`" in text
     assert "5550" not in text
-
-
-def test_viewer_sees_four_characters_of_a_long_identity() -> None:
-    requested = RequestedChange(Change(("x" * 56 + "MIDDLE" + "y" * 90 + "last",)), (), 0)
-    request = Request("1", FLOW, OTTO, requested, NOW, NOW)
-    page = HistoryPage(FLOW, (request,), (), 0, 1, 1)
-    said = pages.history(page, sees_identities=False).text
-    assert "add `…last` with no end date ·" in said
 
 
 def test_a_viewer_finds_no_identity_in_a_reason_either() -> None:
@@ -157,15 +135,6 @@ def test_empty_history_offers_who_may_ask_to_add_somebody(asks) -> None:
     rows = [block["elements"] for block in message.slack_blocks if block["type"] == "actions"]
     found = [(one["text"]["text"], Prefilled.of(one["value"])) for row in rows for one in row]
     assert found == ([("Add a test user", Prefilled(FLOW.sid))] if asks else [])
-
-
-def test_history_names_everybody_who_approved() -> None:
-    amy = Who("U0AMY", "Amy")
-    progress = Progress(approvals=(Approval(amy, NOW), Approval(Who("U0ABEL", "Abel"), NOW)))
-    requested = RequestedChange(Change(("+1",)), (), 0)
-    request = Request("1", FLOW, OTTO, requested, NOW, NOW, State.FAILED, progress, amy, NOW)
-    page = HistoryPage(FLOW, (request,), (), 0, 1, 1)
-    assert "approved by Amy, Abel" in pages.history(page, sees_identities=True).text
 
 
 @pytest.mark.parametrize("asks", [True, False])
