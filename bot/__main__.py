@@ -149,7 +149,7 @@ def _check(options: argparse.Namespace) -> int:
         problems = [Finding("settings", "setting_wrong", problem) for problem in error.problems]
         print(as_json(problems) if options.json else as_table(problems))
         return UNUSABLE
-    from bot.checks.run import examine
+    from bot.check import examine
     from bot.ops.loop import run
 
     redactor = redactor_of(settings)

@@ -36,8 +36,6 @@ from bot.services.seen import ServiceLog
 from bot.settings import Settings
 from bot.slack import received_events
 from bot.slack.client import SlackClient, slack_web_client
-from bot.slack.conversation import Conversation
-from bot.slack.deliveries import Deliveries
 from bot.slack.people import People
 from bot.slack.refusal_record import RefusalRecord
 from bot.slack.replies import Replies
@@ -129,8 +127,7 @@ class Gatehouse:
             PEOPLE_COUNTED, WINDOW_SECONDS, timer=clock.monotonic
         )
         self.pace = Pace(settings.commands_per_minute, counted)
-        self.deliveries = Deliveries(self.database)
-        self.conversation = Conversation(self.database, self.slack, clock)
+        self.received = received_events.ReceivedEvents(self.database)
 
     def _quotas(self) -> QuotaParts:
         settings, clock, database = self.settings, self.clock, self.database

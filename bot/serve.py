@@ -34,15 +34,16 @@ from bot.errors import (
 from bot.metrics import JOB_STATES
 from bot.ops.redaction import Redactor
 from bot.quotas.rules.quota import LimitKind
+from bot.server import make_server
 from bot.services.http import proxy_for
 from bot.settings import AUDIT_KEY_UNUSED, Settings, revealed
 from bot.single_flight import SingleFlight
-from bot.slack.server import SlackEndpoint, make_server
 from bot.store import jobs
 from bot.store.causes import WRONG_ENCODING, cause_of, technical_cause
 from bot.store.migrations import migrate, notice_newer
 from bot.store.sqlite import ProcessLock
 from handlers.bolt import GatehouseApp
+from handlers.endpoint import SlackEndpoint
 
 if TYPE_CHECKING:
     from slack_bolt.adapter.socket_mode.async_handler import AsyncSocketModeHandler
@@ -138,7 +139,7 @@ class Service:
         endpoint = (
             None
             if settings.slack_app_token
-            else SlackEndpoint(self.app, secret, bot.metrics, bot.clock)
+            else SlackEndpoint(self.app, secret, bot.metrics, bot.clock).handle
         )
         token = revealed(settings.metrics_token)
         server = make_server(endpoint, self.missing, self._scrape, token, self._bot.health.besides)

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import structlog
 from slack_bolt.async_app import AsyncAck
@@ -22,6 +22,7 @@ from bot.permissions import Permission, Person
 from bot.slack.messages import help as help_ui
 from bot.slack.messages import replies
 from bot.slack.messages.message import Message
+from bot.slack.replies import DirectReplies, Replies
 from bot.slack.rules.pace import Deed
 from handlers.interactions import Body, Context, Interaction, read
 from handlers.listeners import Check, Listener, Place, Surface, find, require
@@ -38,24 +39,6 @@ PATIENCE_SECONDS = 0.5
 # A stop waits for this too.
 STOPPED_SECONDS = 0.5
 DEEDS = {"command": Deed.COMMAND, "options": Deed.TYPING}
-
-
-class ReplyPort(Protocol):
-    """Answers by response_url."""
-
-    async def say(
-        self, response_url: str, message: Message, *, to: str, replace: bool = False
-    ) -> bool:
-        """Show the message to the person; return True if Slack accepted it."""
-        ...
-
-    async def say_once(self, response_url: str, message: Message, *, replace: bool = False) -> bool:
-        """Like `say`, without retries: for messages that are soon replaced."""
-        ...
-
-    async def take_back(self, response_url: str) -> bool:
-        """Delete the message that the URL belongs to."""
-        ...
 
 
 async def receive(
@@ -94,7 +77,7 @@ class Answering:
     bot: Gatehouse
     listener: Listener
     interaction: Interaction
-    replies: ReplyPort
+    replies: Replies | DirectReplies
 
     async def options(self) -> list[dict[str, Any]]:
         """Return a type-ahead's options; on errors none, as Slack shows no error there."""
@@ -129,10 +112,12 @@ class Answering:
             except Exception:
                 log.exception("answer.not_shown", name=name)
                 outcome = "broken"
-            if outcome != "ok" or self.listener.place is not Place.LATER:
-                self.bot.metrics.count_command(name, outcome)
+            is_later = self.listener.place is Place.LATER
+            if not is_later:
                 seconds = round(self.bot.clock.monotonic() - started, 3)
                 log.info("answered", name=name, outcome=outcome, seconds=seconds)
+            if outcome != "ok" or not is_later:
+                self.bot.metrics.count_command(name, outcome)
         return outcome
 
     async def _work_and_show(self, reference: str) -> str:

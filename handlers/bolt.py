@@ -45,9 +45,9 @@ class GatehouseApp(AsyncApp):
             # Bolt gives its own loggers the level of this one. Below an error it warns of tokens
             # that it was not meant to use, and shows forged requests with their bodies.
             logger=bolt_logger(),
-            # bot.slack.server verifies signatures: Bolt answers a malformed one with 500.
+            # handlers.endpoint verifies signatures: Bolt answers a malformed one with 500.
             request_verification_enabled=False,
-            signing_secret="verified by bot.slack.server",  # noqa: S106 - not a secret
+            signing_secret="verified by handlers.endpoint",  # noqa: S106 - not a secret
         )
         self._bot = bot
         for surface in get_args(Surface):

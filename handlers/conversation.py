@@ -6,7 +6,6 @@ from functools import partial
 from bot.app import Gatehouse
 from bot.commands import TESTUSERS
 from bot.errors import NotFound
-from bot.slack.conversation import WrittenMessage
 from bot.slack.messages import help as help_ui
 from bot.slack.messages.message import Message
 from bot.testusers.messages import conversation as ui
@@ -33,18 +32,17 @@ CHANGES = frozenset({"add", "remove"})
 async def written(context: Context) -> None:
     """Claim the message, then answer it like the command it contains."""
     bot, interaction = context.bot, context.interaction
-    if _is_for_us(interaction) and await bot.conversation.take(interaction.event_id):
+    if _is_for_us(interaction) and await bot.received.claim(interaction.event_id):
         bot.tasks.start(_respond(bot, interaction), "message")
 
 
 async def _respond(bot: Gatehouse, interaction: Interaction) -> None:
     command, answer = _command(bot, interaction)
-    message = WrittenMessage(
-        interaction.event_id, interaction.channel_id, interaction.event.get("thread_ts")
-    )
+    thread_ts, event_id = interaction.event.get("thread_ts"), interaction.event_id
+    port = bot.replies.to_message(interaction.channel_id, thread_ts, event_id)
     listener = Listener("command", command.name, None, answer, Place.NEW)
-    await Answering(bot, listener, command, bot.conversation.replies(message)).run()
-    await bot.conversation.answered(interaction.event_id)
+    await Answering(bot, listener, command, port).run()
+    await bot.received.answered(event_id)
 
 
 def _is_for_us(interaction: Interaction) -> bool:

@@ -147,7 +147,7 @@ async def require(context: Context, permission: Permission, *, acts: bool) -> No
         Replayed: The Slack request was handled before.
     """
     await context.bot.people.require(context.person, permission)
-    if acts and permission in ACTING and not await context.bot.deliveries.take():
+    if acts and permission in ACTING and not await context.bot.received.take():
         raise Replayed("This was done before.")
 
 

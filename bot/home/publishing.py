@@ -18,7 +18,7 @@ import structlog
 from bot.errors import SlackRateLimited, SlackRefused, SlackUnreachable, UnknownPerson
 from bot.home import messages as ui
 from bot.home.reading import HomeReading, Stored
-from bot.home.rules import BETWEEN, DECIDED_FOR, ENDING_WITHIN, OPEN_FOR, HomeContent
+from bot.home.rules import DECIDED_FOR, ENDING_WITHIN, HomeContent
 from bot.ops.clock import Clock
 from bot.organizations.directory import OrganizationDirectory
 from bot.permissions import Permission, Person
@@ -26,7 +26,7 @@ from bot.quotas.ratelimits import RateLimits
 from bot.slack.people import People
 from bot.store import home_views
 from bot.store.engine import Database, Transaction
-from bot.store.home_views import HomeView
+from bot.store.home_views import BETWEEN, OPEN_FOR, HomeView
 from bot.store.job_loop import Lease
 from bot.store.jobs import Job
 from bot.testusers.rules.pages import PendingRow, grouped

@@ -8,12 +8,6 @@ from bot.quotas.rules.use import OrganizationUse
 from bot.testusers.rules.pages import GrantGroup, PendingRow
 from bot.testusers.rules.requests import Request
 
-OPEN_FOR = timedelta(hours=24)
-"""A Home tab is kept up to date for this long after it was opened."""
-
-BETWEEN = timedelta(seconds=3)
-"""Contract, section 11: a tab is published at most once in three seconds."""
-
 DECIDED_FOR = timedelta(days=7)
 ENDING_WITHIN = timedelta(hours=24)
 

@@ -2,14 +2,10 @@
 
 import ipaddress
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 from yarl import URL
-
-if TYPE_CHECKING:
-    from bot.settings import Settings
 
 SHORTEST = 16
 # Examples from Slack's or our documentation: anyone who reads it could sign requests.
@@ -43,18 +39,19 @@ def secret_problem(value: str) -> str | None:
     return f"is too short: at least {SHORTEST} characters" if len(value) < SHORTEST else None
 
 
-def secret_problems(given: Mapping[str, str], settings: "Settings") -> Iterator[tuple[str, str]]:
-    """Yield each weak secret's setting with the problem.
+def secret_problems(
+    given: Mapping[str, str], slack_api_url: str, credentials: Iterable[str]
+) -> Iterator[tuple[str, str]]:
+    """Yield each weak secret's setting with the problem; `credentials` are the inventory's.
 
     With Slack on this machine (a stand-in), any secret is strong enough.
     """
-    is_real = not is_loopback(URL(settings.slack_api_url).host)
+    is_real = not is_loopback(URL(slack_api_url).host)
     for name in (*KEYS, *SENT):
         value = given.get(name, "")
         if is_real and value and name in KEYS and (problem := secret_problem(value)):
             yield name.upper(), problem
         elif is_real and name in SENT and SANDBOX.match(value):
             yield name.upper(), "is the sandbox's, which everybody knows"
-    centers = settings.inventory_data_centers.values()
-    if any(CONTROL.search(secret) for center in centers for secret in center.secrets()):
+    if any(map(CONTROL.search, credentials)):
         yield "INVENTORY_DATA_CENTERS", "has a control character in a credential"

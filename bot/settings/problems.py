@@ -146,9 +146,11 @@ def problems_between(
         problems += _alias_problems(settings)
     if {"slack_api_url", "inventory_data_centers"}.isdisjoint(wrong):
         told = {problem.partition(" ")[0] for problem in problems}
+        centers = settings.inventory_data_centers.values()
+        credentials = [secret for center in centers for secret in center.secrets()]
         weak = [
             weak_secret
-            for weak_secret in secret_problems(given, settings)
+            for weak_secret in secret_problems(given, settings.slack_api_url, credentials)
             if weak_secret[0] not in told
         ]
         problems += [problem_line(*weak_secret) for weak_secret in weak]

@@ -5,8 +5,8 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from bot.check import examine
 from bot.checks.findings import as_table
-from bot.checks.run import examine
 from bot.configured import redactor_of
 from bot.ops.logs import configure_logs
 from bot.ops.redaction import Redactor

@@ -29,6 +29,7 @@ PASSING = frozenset({"internal_error", "fatal_error", "service_unavailable", "re
 
 
 SlackObserver = Callable[[str, str | None, str | None], None]
+"""Receives a method, Slack's error name or None, and the channel, if any."""
 
 
 @dataclass(frozen=True)

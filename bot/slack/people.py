@@ -4,10 +4,11 @@ import asyncio
 import math
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from typing import Any, Protocol
+from typing import Any
 
 import structlog
 
+from bot.approvals.rules.policies import FlowRules
 from bot.errors import Refused, SlackError, SlackRateLimited, UnknownPerson
 from bot.ops.clock import Clock
 from bot.permissions import (
@@ -22,7 +23,9 @@ from bot.permissions import (
     Role,
     decide,
 )
-from bot.slack.members import Members, SlackPeople, SlackUserInfo
+from bot.slack.client import SlackClient, SlackUser
+from bot.slack.members import Members
+from bot.slack.refusal_record import RefusalRecord
 
 log = structlog.get_logger(__name__)
 
@@ -32,37 +35,25 @@ NOT_A_MEMBER = "You're from another workspace. Gatehouse only works for members 
 GROUPS_UNKNOWN = "I couldn't check your groups with Slack. Please try again in a moment."
 
 
-class Refusals(Protocol):
-    """Records refusals."""
-
-    async def add(self, person: Person, subject: str, detail: Mapping[str, Any]) -> None:
-        """Record a refusal."""
-        ...
-
-    async def flush(self) -> None:
-        """Write pending entries."""
-        ...
-
-
 class People:
     """Knows people and decides on permissions.
 
     Args:
         slack: Looks up people and groups.
         policy: The permissions in the settings.
-        refusals: Records refusals.
+        refusals: Records refusals; None to only look up rights.
         clock: For the age of cached entries.
     """
 
     def __init__(
         self,
-        slack: SlackPeople,
+        slack: SlackClient,
         policy: Policy,
-        refusals: Refusals,
+        refusals: RefusalRecord | None,
         clock: Clock,
     ) -> None:
         self._members = Members(slack, clock)
-        self._policy = policy
+        self.policy = policy
         self._refusals = refusals
         self.team_id: str | None = None
         self.bot_user_id: str | None = None
@@ -80,7 +71,8 @@ class People:
 
     async def write_down_refusals(self) -> None:
         """Record pending repeated refusals before the program stops."""
-        await self._refusals.flush()
+        if self._refusals is not None:
+            await self._refusals.flush()
 
     async def find(
         self, slack_user_id: str, team_ids: Iterable[str | None] = (), *, fresh: bool = False
@@ -104,7 +96,7 @@ class People:
         if stranger is not None:
             return Person(slack_user_id, user.name, stranger=stranger)
         groups, is_sure = await self._members.groups_of(
-            slack_user_id, self._policy.groups(), fresh=fresh
+            slack_user_id, self.policy.groups(), fresh=fresh
         )
         doubt = None if is_sure else GROUPS_UNKNOWN
         belongs = {*groups}
@@ -114,24 +106,9 @@ class People:
         if not (user.is_guest or user.is_bot):
             belongs.add(EVERY_FULL_MEMBER)
         roles = frozenset(
-            role for role, ids in self._policy.roles.items() if not belongs.isdisjoint(ids)
+            role for role, ids in self.policy.roles.items() if not belongs.isdisjoint(ids)
         )
         return Person(slack_user_id, user.name, roles, groups, doubt, time_zone=user.time_zone)
-
-    async def decide(
-        self,
-        person: Person,
-        permission: Permission,
-        *,
-        flow_sid: str | None = None,
-        requester: str | None = None,
-    ) -> Decision:
-        """Decide, and record a refusal; see `permissions.decide`."""
-        decision = self.judge(person, permission, flow_sid, requester)
-        if not decision.is_granted:
-            detail = {"reason": decision.reason, "roles": sorted(person.roles)}
-            await self._refusals.add(person, permission.name.lower(), detail)
-        return decision
 
     async def require(
         self,
@@ -146,20 +123,13 @@ class People:
         Raises:
             Refused: The person lacks the permission; the sentence says why and who has it.
         """
-        decision = await self.decide(person, permission, flow_sid=flow_sid, requester=requester)
+        decision = self.judge(person, permission, flow_sid, requester)
         if decision.is_granted:
             return
+        detail = {"reason": decision.reason, "roles": sorted(person.roles)}
+        await self._record(person, permission.name.lower(), detail)
         sentence = await self.explain(person, decision)
         raise UnknownPerson(sentence) if decision.reason is Reason.UNKNOWN else Refused(sentence)
-
-    def circumstances(self, flow_sid: str | None, requester: str | None) -> Circumstances:
-        """Return what the settings add to a decision about a flow and a request."""
-        allow_self = self._policy.allow_self_approval
-        if not flow_sid:
-            return Circumstances(None, requester, allow_self)
-        rules = self._policy.rules_of(flow_sid)
-        setting = rules.sources.get("approvers", "ROLES")
-        return Circumstances(rules.approvers, requester, allow_self, setting)
 
     def may(
         self,
@@ -179,66 +149,56 @@ class People:
         requester: str | None = None,
     ) -> Decision:
         """Return the decision without recording it."""
-        circumstances = self.circumstances(flow_sid, requester)
-        return decide(person, permission, self._policy.roles, circumstances)
-
-    @property
-    def policy(self) -> Policy:
-        """The permissions in the settings."""
-        return self._policy
+        rules = self.policy.rules_of(flow_sid) if flow_sid else FlowRules()
+        circumstances = Circumstances(
+            rules.approvers,
+            requester,
+            self.policy.allow_self_approval,
+            rules.sources.get("approvers", "ROLES"),
+        )
+        return decide(person, permission, self.policy.roles, circumstances)
 
     async def explain(self, person: Person, decision: Decision) -> str:
         """Return the sentences of a refusal: the missing permission and its holders."""
         if decision.reason is Reason.STRANGER:
             return person.stranger or NOT_A_MEMBER
-        if decision.reason is Reason.OWN_REQUEST:
-            holders = await self._who_else(person, decision)
-        elif decision.reason is Reason.NO_ROLE and EVERY_FULL_MEMBER not in decision.holders:
+        if decision.reason is Reason.NO_ROLE and EVERY_FULL_MEMBER not in decision.holders:
             holders = await self.access_contact(decision)
         else:
-            holders = await self._who(decision)
+            is_own = decision.reason is Reason.OWN_REQUEST
+            holders = await self._who(decision, person.slack_user_id if is_own else "")
         return f"{self._why(person, decision)} {holders}"
 
     async def lacks_access(self, person: Person) -> str | None:
         """Return the sentence for people who can only use the help; None for all others."""
         named = {person.slack_user_id, *person.groups}
-        if person.roles or any(named.intersection(ids) for ids in self._approvers_of_flows()):
+        if person.roles or any(named.intersection(ids) for ids in self.policy.approver_lists()):
             return None
         doubt = f" {person.doubt}" if person.doubt else ""
         return f"You don't have access to Gatehouse yet. {await self.access_contact()}{doubt}"
 
-    def _approvers_of_flows(self) -> Iterable[tuple[str, ...]]:
-        return self._policy.approver_lists()
-
     async def access_contact(self, decision: Decision | None = None) -> str:
         """Return the contact for people without a role: the configured one or the admins."""
-        contact = self._policy.access_contact
-        managers = (contact,) if contact else self._policy.roles.get(Role.ADMIN, ())
+        contact = self.policy.access_contact
+        managers = (contact,) if contact else self.policy.roles.get(Role.ADMIN, ())
         if managers and EVERY_FULL_MEMBER not in managers:
             verb = "manages" if len(managers) == 1 else "manage"
             return f"{await self._members.named(managers)} {verb} access."
         return await self._who(decision) if decision else "Whoever runs Gatehouse manages access."
 
-    async def _who(self, decision: Decision) -> str:
-        if EVERY_FULL_MEMBER in decision.holders:
-            return "Any full member of this workspace can; guests can't."
-        if not decision.holders:
-            return (
-                "Nobody has this permission yet. Whoever runs Gatehouse can assign it (setting"
-                f" {decision.setting})."
-            )
-        return f"People who can: {await self._members.named(decision.holders)}."
-
-    async def _who_else(self, person: Person, decision: Decision) -> str:
-        deciders = tuple(holder for holder in decision.holders if holder != person.slack_user_id)
-        if EVERY_FULL_MEMBER in deciders:
-            return "Any other full member of this workspace can; guests can't."
-        if not deciders:
-            return (
-                "Nobody else can yet. Whoever runs Gatehouse can add somebody (setting"
-                f" {decision.setting})."
-            )
-        return f"People who can: {await self._members.named(deciders)}."
+    async def _who(self, decision: Decision, besides: str = "") -> str:
+        """Name the people with the permission, besides the one who may not decide for themself."""
+        holders = tuple(holder for holder in decision.holders if holder != besides)
+        if EVERY_FULL_MEMBER in holders:
+            other = "other " if besides else ""
+            return f"Any {other}full member of this workspace can; guests can't."
+        if holders:
+            return f"People who can: {await self._members.named(holders)}."
+        if besides:
+            nobody, remedy = "Nobody else can yet.", "add somebody"
+        else:
+            nobody, remedy = "Nobody has this permission yet.", "assign it"
+        return f"{nobody} Whoever runs Gatehouse can {remedy} (setting {decision.setting})."
 
     def _why(self, person: Person, decision: Decision) -> str:
         if decision.reason is Reason.UNKNOWN:
@@ -268,18 +228,22 @@ class People:
         """Return the Slack name of each person among the actors, by id."""
         return await self._members.names(actors)
 
-    async def _user(self, slack_user_id: str, *, fresh: bool) -> SlackUserInfo:
+    async def _user(self, slack_user_id: str, *, fresh: bool) -> SlackUser:
         try:
             return await self._members.user(slack_user_id, fresh=fresh)
         except SlackError as error:
             log.warning("people.unknown", reason=error.sentence)
             nobody = Person(slack_user_id, slack_user_id)
-            await self._refusals.add(nobody, "anything", {"reason": Reason.UNKNOWN})
+            await self._record(nobody, "anything", {"reason": Reason.UNKNOWN})
             raise UnknownPerson(
                 f"I couldn't verify who you are with Slack, so I did nothing. {_again(error)}"
             ) from error
 
-    def _stranger(self, user: SlackUserInfo, team_ids: Iterable[str | None]) -> str | None:
+    async def _record(self, person: Person, subject: str, detail: Mapping[str, Any]) -> None:
+        if self._refusals is not None:
+            await self._refusals.add(person, subject, detail)
+
+    def _stranger(self, user: SlackUser, team_ids: Iterable[str | None]) -> str | None:
         if self.team_id is None:
             return "Gatehouse is still starting. Please try again in a moment."
         # The payload or `users.info` may omit the workspace, but not both.

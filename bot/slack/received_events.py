@@ -1,10 +1,17 @@
-"""Events and requests from Slack, recorded so that each is acted on once."""
+"""Events and requests from Slack, recorded so that each is acted on once.
 
+Someone who intercepts a signed request could resend it for minutes, to each process behind a
+balancer; and Slack delivers an event again that isn't acknowledged in time.
+"""
+
+from contextlib import suppress
 from datetime import datetime, timedelta
 
 from sqlalchemy import update
 
-from bot.store.engine import Transaction
+from bot.errors import DatabaseUnavailable
+from bot.ops import current_delivery
+from bot.store.engine import Database, Transaction
 from bot.store.statements import insert_into, remove_some
 from bot.store.tables import received_events
 
@@ -15,23 +22,61 @@ SIGNATURE = "signature:"
 SIGNED_KEPT = timedelta(days=1)
 
 
-async def claim(tx: Transaction, event_id: str) -> bool:
-    """Return True if the caller should answer: no process has answered or is answering."""
-    insert = insert_into(received_events, is_postgres=tx.is_postgres)
-    now = await tx.now()
-    is_given_up = received_events.c.answered_at.is_(None) & (
-        received_events.c.received_at <= now - ANSWER_WITHIN
-    )
-    result = await tx.connection.execute(
-        insert.values(event_id=event_id, received_at=now)
-        .on_conflict_do_update(
-            index_elements=[received_events.c.event_id],
-            set_={"received_at": now},
-            where=is_given_up,
-        )
-        .returning(received_events.c.event_id)
-    )
-    return result.first() is not None
+class ReceivedEvents:
+    """The record in the database that all processes share.
+
+    Every method but `answered` raises `DatabaseUnavailable` if it can't be kept.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def take(self) -> bool:
+        """Return True the first time the current Slack request is seen."""
+        delivery = current_delivery.current()
+        if delivery is None or not delivery.digest:
+            return True
+        if delivery.is_first is None:
+            async with self._database.transaction() as tx:
+                is_first = await take_in(tx)
+            delivery.is_first = is_first
+        return delivery.is_first
+
+    async def claim(self, event_id: str) -> bool:
+        """Return True if this process should answer: none has answered or is answering."""
+        async with self._database.transaction() as tx:
+            insert = insert_into(received_events, is_postgres=tx.is_postgres)
+            now = await tx.now()
+            is_given_up = received_events.c.answered_at.is_(None) & (
+                received_events.c.received_at <= now - ANSWER_WITHIN
+            )
+            result = await tx.connection.execute(
+                insert.values(event_id=event_id, received_at=now)
+                .on_conflict_do_update(
+                    index_elements=[received_events.c.event_id],
+                    set_={"received_at": now},
+                    where=is_given_up,
+                )
+                .returning(received_events.c.event_id)
+            )
+            return result.first() is not None
+
+    async def answered(self, event_id: str) -> None:
+        """Mark the event as answered. If that fails, a redelivery is answered again."""
+        is_event = received_events.c.event_id == event_id
+        with suppress(DatabaseUnavailable):
+            async with self._database.transaction() as tx:
+                await tx.connection.execute(
+                    update(received_events).where(is_event).values(answered_at=await tx.now())
+                )
+
+
+async def take_in(tx: Transaction) -> bool:
+    """Like `ReceivedEvents.take`, in the transaction that stores the request's effects."""
+    delivery = current_delivery.current()
+    if delivery is None or not delivery.digest:
+        return True
+    return await take_signed(tx, delivery.digest)
 
 
 async def take_signed(tx: Transaction, digest: str) -> bool:
@@ -41,14 +86,6 @@ async def take_signed(tx: Transaction, digest: str) -> bool:
     values = {"event_id": f"{SIGNATURE}{digest}", "received_at": now, "answered_at": now}
     taken = await tx.connection.execute(insert.values(values).on_conflict_do_nothing())
     return bool(taken.rowcount == 1)
-
-
-async def answered(tx: Transaction, event_id: str) -> None:
-    """Note that the event needs no further answer."""
-    is_event = received_events.c.event_id == event_id
-    await tx.connection.execute(
-        update(received_events).where(is_event).values(answered_at=await tx.now())
-    )
 
 
 async def forget(tx: Transaction, before: datetime) -> int:

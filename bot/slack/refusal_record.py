@@ -3,7 +3,6 @@
 Otherwise someone who keeps pressing a forbidden button could fill the audit.
 """
 
-import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -34,15 +33,13 @@ class _Repeated:
 
 
 class RefusalRecord:
-    """Writes refusals to the audit."""
+    """Writes refusals to the audit, and counts of repeats with a later refusal, or at the end."""
 
     def __init__(self, database: Database, audit: AuditStore, clock: Clock) -> None:
         self._database = database
         self._audit = audit
         self._clock = clock
         self._repeated: dict[_Key, _Repeated] = {}
-        self._ending: asyncio.TimerHandle | None = None
-        self._writing: set[asyncio.Task[None]] = set()
 
     async def add(self, person: Person, subject: str, detail: Mapping[str, Any]) -> None:
         """Record a refusal now, or add it to the entry of its minute."""
@@ -54,33 +51,17 @@ class RefusalRecord:
             repeated.detail = detail
             return
         count = repeated.count if repeated is not None else 0
+        self._repeated.pop(key, None)
+        await self.flush(now)
         if len(self._repeated) < KEPT_APART:
             self._repeated[key] = _Repeated(now + ENTRY_SECONDS, detail)
-            self._end_later()
         await self._write(key, detail, count + 1)
 
-    async def flush(self) -> None:
-        """Record pending repeated refusals before the program stops."""
-        await self._write_all(float("inf"))
-
-    def _end_later(self) -> None:
-        if self._ending is None:
-            loop = asyncio.get_running_loop()
-            self._ending = loop.call_later(ENTRY_SECONDS, self._end)
-
-    def _end(self) -> None:
-        self._ending = None
-        writing = asyncio.ensure_future(self._write_all(self._clock.monotonic()))
-        self._writing.add(writing)
-        writing.add_done_callback(self._writing.discard)
-
-    async def _write_all(self, now: float) -> None:
+    async def flush(self, now: float = float("inf")) -> None:
+        """Record repeated refusals whose minute is over: all of them before the program stops."""
         over = {key: repeated for key, repeated in self._repeated.items() if repeated.until <= now}
-        for key in over:
-            del self._repeated[key]
-        if self._repeated:
-            self._end_later()
         for key, repeated in over.items():
+            del self._repeated[key]
             if repeated.count:
                 await self._write(key, repeated.detail, repeated.count)
 

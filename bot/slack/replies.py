@@ -1,10 +1,10 @@
-"""Replies by response_url: the only way to answer, or edit, a message only one person sees."""
+"""Answers by response_url, the only way to edit what one person sees, or in direct messages."""
 
 import json
 import re
 import uuid
-from collections.abc import Awaitable
-from typing import Protocol
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
 
 import aiohttp
 import structlog
@@ -13,6 +13,7 @@ from yarl import URL
 from bot.errors import SlackError, SlackRateLimited, SlackRefused, SlackUnreachable
 from bot.ops.clock import Clock
 from bot.ops.secrets import is_loopback
+from bot.slack.client import SlackClient
 from bot.slack.messages.message import Message
 from bot.slack.posting import in_plain_if_need_be
 
@@ -31,17 +32,11 @@ FOREIGN_URL = "response_url_of_somebody_else"
 HOOKS = frozenset({"hooks.slack.com", "hooks.slack-gov.com"})
 JSON = {"Content-Type": "application/json"}
 DELETION = json.dumps({"delete_original": True})
+# Fixed, so that the answer to an event has the same client_msg_id in every process.
+ANSWERS = uuid.UUID("0b1de5c4-6cb9-4f6e-9d0c-6f4d6a0a7f3e")
 NAME = re.compile(r"[a-z_]{1,80}", re.ASCII)
 
-
-class DirectMessages(Protocol):
-    """Posts direct messages. Raises `SlackError`s."""
-
-    async def post(
-        self, channel_id: str, message: Message, *, thread_ts: str | None, client_msg_id: str
-    ) -> tuple[str, str]:
-        """Post to a person's direct messages; the person's id serves as the channel's."""
-        ...
+T = TypeVar("T")
 
 
 class Replies:
@@ -50,7 +45,7 @@ class Replies:
     Args:
         session: The HTTP session.
         clock: For pauses.
-        direct: Sends the answer once a URL no longer works.
+        slack: Sends the answer as a direct message once a URL no longer works.
         slack_api_url: Slack's address; response_urls elsewhere are refused.
     """
 
@@ -58,13 +53,17 @@ class Replies:
         self,
         session: aiohttp.ClientSession,
         clock: Clock,
-        direct: DirectMessages,
+        slack: SlackClient,
         slack_api_url: str,
     ) -> None:
-        self._slack = URL(slack_api_url)
+        self._slack_api = URL(slack_api_url)
         self._session = session
         self._clock = clock
-        self._direct = direct
+        self._slack = slack
+
+    def to_message(self, channel_id: str, thread_ts: str | None, event_id: str) -> "DirectReplies":
+        """Return the replies to a direct message, known by its event id."""
+        return DirectReplies(self._slack, self._clock, channel_id, thread_ts, event_id)
 
     async def say(
         self, response_url: str, message: Message, *, to: str, replace: bool = False
@@ -92,7 +91,7 @@ class Replies:
         return await _is_taken(
             in_plain_if_need_be(
                 message,
-                lambda version: self._direct.post(
+                lambda version: self._slack.post(
                     to, version, thread_ts=None, client_msg_id=str(uuid.uuid4())
                 ),
             )
@@ -119,19 +118,9 @@ class Replies:
     async def _send(self, response_url: str, body: str, tries: int) -> None:
         if not response_url:
             raise SlackRefused(NO_URL)
-        if not is_of_slack(response_url, self._slack):
+        if not is_of_slack(response_url, self._slack_api):
             raise SlackRefused(FOREIGN_URL)
-        for attempt in range(1, tries + 1):
-            try:
-                await self._post(response_url, body)
-            except (SlackUnreachable, SlackRateLimited) as error:
-                wait = getattr(error, "retry_after_seconds", 0.0)
-                # Respect Slack's wait; if it's longer than anyone waits, give up.
-                if attempt == tries or wait > LONGEST_WAIT_SECONDS:
-                    raise
-                await self._clock.sleep(wait or 2.0 ** (attempt - 1))
-            else:
-                return
+        await _retried(self._clock, lambda: self._post(response_url, body), tries)
 
     async def _post(self, response_url: str, body: str) -> None:
         timeout = aiohttp.ClientTimeout(total=TIMEOUT_SECONDS)
@@ -152,6 +141,68 @@ class Replies:
             raise SlackRefused(refusal)
 
 
+class DirectReplies:
+    """Answers one direct message; the answer replaces "Working on it"."""
+
+    def __init__(
+        self,
+        slack: SlackClient,
+        clock: Clock,
+        channel_id: str,
+        thread_ts: str | None,
+        event_id: str,
+    ) -> None:
+        self._slack = slack
+        self._clock = clock
+        self._channel_id = channel_id
+        self._thread_ts = thread_ts
+        self._event_id = event_id
+        self._posted: tuple[str, str] | None = None
+
+    async def say(
+        self, _response_url: str, message: Message, *, to: str, replace: bool = False
+    ) -> bool:
+        """Show the message; return True if Slack accepted it."""
+
+        async def show(version: Message) -> None:
+            if replace and self._posted is not None:
+                await self._slack.update(*self._posted, version)
+            else:
+                # One client_msg_id, so a post repeated after a lost answer doesn't appear twice.
+                await self._post(self._channel_id or to, version, "answer")
+
+        return await _is_taken(
+            in_plain_if_need_be(
+                message, lambda version: _retried(self._clock, lambda: show(version), TRIES)
+            )
+        )
+
+    async def say_once(
+        self,
+        _response_url: str,
+        message: Message,
+        *,
+        replace: bool = False,  # noqa: ARG002 - there is nothing to replace yet
+    ) -> bool:
+        """Like `say`, without retries: for messages that are soon replaced."""
+        try:
+            self._posted = await self._post(self._channel_id, message, "working")
+        except SlackError as error:
+            _log_refusal(error)
+            return False
+        return True
+
+    async def take_back(self, _response_url: str) -> bool:
+        """Replace "Working on it" by a sentence that says the work is done."""
+        return await self.say("", Message("Done."), to="", replace=True)
+
+    async def _post(self, place: str, message: Message, name: str) -> tuple[str, str]:
+        client_msg_id = str(uuid.uuid5(ANSWERS, f"{name}:{self._event_id}"))
+        return await self._slack.post(
+            place, message, thread_ts=self._thread_ts, client_msg_id=client_msg_id
+        )
+
+
 def is_of_slack(response_url: str, slack: URL) -> bool:
     """Return True if a response_url belongs to the configured Slack.
 
@@ -167,6 +218,20 @@ def is_of_slack(response_url: str, slack: URL) -> bool:
         return url.scheme in {"http", "https"}
     is_known = url.host in HOOKS and url.explicit_port in {None, 443}
     return url.scheme == "https" and (is_known or url.origin() == slack.origin())
+
+
+async def _retried(clock: Clock, attempt: Callable[[], Awaitable[T]], tries: int) -> T:
+    """Try again while Slack is away, and after the wait it asks for, if people wait that long."""
+    number = 1
+    while True:
+        try:
+            return await attempt()
+        except (SlackUnreachable, SlackRateLimited) as error:
+            wait = getattr(error, "retry_after_seconds", 0.0)
+            if number == tries or wait > LONGEST_WAIT_SECONDS:
+                raise
+            await clock.sleep(wait or 2.0 ** (number - 1))
+            number += 1
 
 
 async def _is_taken(sending: Awaitable[object]) -> bool:

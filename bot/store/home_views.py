@@ -1,11 +1,10 @@
 """Home tabs, and the jobs that update them."""
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from sqlalchemy import null, select, update
 
-from bot.home.rules import BETWEEN, OPEN_FOR
 from bot.store import jobs
 from bot.store.engine import Transaction
 from bot.store.jobs import Job
@@ -13,6 +12,10 @@ from bot.store.statements import insert_into, remove_some
 from bot.store.tables import home_views
 
 PUBLISH, SPREAD = "home", "homes"
+# Contract, section 11: a tab is kept up to date for a day after it was opened, and published at
+# most once in three seconds.
+OPEN_FOR = timedelta(hours=24)
+BETWEEN = timedelta(seconds=3)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,9 +16,9 @@ from bot.approvals.rules.approval import Act
 from bot.errors import DatabaseUnavailable, GatehouseError, Replayed, UnknownPerson
 from bot.ops.current_delivery import delivery_id, following_again, new_delivery_id
 from bot.permissions import Person
-from bot.slack.deliveries import take_in
 from bot.slack.messages import replies
 from bot.slack.messages.message import Message
+from bot.slack.received_events import take_in
 from bot.store import jobs, outbox
 from bot.store.job_loop import Again, Lease, Outcome
 from bot.store.jobs import Job

@@ -1,14 +1,10 @@
 """`python -m bot policy explain <flow> <user id>`: who decides on a flow's requests, and why."""
 
-from collections.abc import Mapping
-from typing import Any
-
 from slack_sdk.web.async_client import AsyncWebClient
 
 from bot.errors import SlackError, UnknownPerson
 from bot.ops.clock import SystemClock
 from bot.ops.terminal import on_one_line
-from bot.permissions import Person
 from bot.services.http import open_session
 from bot.settings import Settings
 from bot.slack.client import SlackClient
@@ -17,16 +13,6 @@ from bot.testusers.explaining import explain
 from bot.testusers.rules.changes import find_flow
 
 SLACK_SECONDS = 10
-
-
-class Unrecorded:
-    """An audit that records nothing, because looking something up is no refusal."""
-
-    async def add(self, person: Person, subject: str, detail: Mapping[str, Any]) -> None:
-        """Discard the entry."""
-
-    async def flush(self) -> None:
-        """Do nothing."""
 
 
 async def explain_policy(settings: Settings, typed_flow: str, slack_user_id: str) -> int:
@@ -45,7 +31,7 @@ async def explain_policy(settings: Settings, typed_flow: str, slack_user_id: str
         )
         clock = SystemClock()
         slack = SlackClient(web, clock)
-        people = People(slack, settings.policy, Unrecorded(), clock)
+        people = People(slack, settings.policy, None, clock)
         try:
             me = await slack.who_am_i()
             people.meet(me.team_id, me.slack_user_id)

@@ -14,7 +14,7 @@ from aiohttp.http_parser import HttpRequestParserPy
 
 from bot import connections
 from bot.connections import Connections, Site, connections_for
-from bot.slack.server import make_server
+from bot.server import make_server
 from tests.support.forks import ROOT
 
 BOMB = gzip.compress(b"\0" * (300 << 20), 9)

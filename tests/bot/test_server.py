@@ -14,8 +14,8 @@ from multidict import CIMultiDict
 
 from bot.metrics import Metrics
 from bot.ops.clock import SystemClock
+from bot.server import MOST_BYTES, _metrics_refusal, make_server
 from bot.slack.messages.message import Message
-from bot.slack.server import MOST_BYTES, _metrics_refusal, make_server
 from sandbox.slack.delivery import sign
 from tests.support.listening import small_bot
 
@@ -168,7 +168,7 @@ async def test_nothing_unsigned_gets_in_or_breaks_anything(body, signature, time
 
 
 def is_refused(body: bytes, headers: dict[str, str]) -> bool:
-    from bot.slack.server import SlackEndpoint
+    from handlers.endpoint import SlackEndpoint
 
     clock = SystemClock()
     endpoint = SlackEndpoint(None, "secret", Metrics(), clock)

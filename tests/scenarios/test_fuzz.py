@@ -246,7 +246,7 @@ async def test_who_never_finishes_a_request_is_hung_up_on(sqlite_url, monkeypatc
 
 
 async def test_a_body_that_never_ends_is_given_up(sqlite_url, monkeypatch) -> None:
-    monkeypatch.setattr("bot.slack.server.BODY_SECONDS", 0.2)
+    monkeypatch.setattr("handlers.endpoint.BODY_SECONDS", 0.2)
     async with running_world(sqlite_url) as world:
         url = URL(str(world.slack.bot_url))
         reader, writer = await asyncio.open_connection(url.host, url.port)

@@ -6,8 +6,8 @@ from datetime import timedelta
 import pytest
 
 from bot.home import publishing as workflow
-from bot.home.rules import BETWEEN
 from bot.store import home_views
+from bot.store.home_views import BETWEEN
 from tests.support.world import running_world
 
 WELCOME = "FW00000000000000000000000000000001"

@@ -69,7 +69,7 @@ async def ask_for_orgs(broken: Broken, _url: str) -> None:
 
 
 async def fast_clock(broken: Broken, _url: str) -> None:
-    for module in ("bot.ops.clock.time", "bot.slack.server.time"):
+    for module in ("bot.ops.clock.time", "handlers.endpoint.time"):
         pytest.MonkeyPatch().setattr(module, _Ahead(600))
     await broken.command("/orgs")
 
@@ -328,7 +328,7 @@ def haste(monkeypatch):
     monkeypatch.setattr("bot.checks.alerts.PATIENCE", timedelta(0))
     monkeypatch.setattr("bot.store.engine.CONNECT_SECONDS", 0.5)
     monkeypatch.setattr("bot.store.sqlite.BUSY_SECONDS", 0.2)
-    monkeypatch.setattr("bot.slack.server.time", time)
+    monkeypatch.setattr("handlers.endpoint.time", time)
     monkeypatch.setattr("bot.ops.clock.time", time)
 
 

@@ -27,11 +27,11 @@ from bot.settings.env_file import load_env_file
 from bot.settings.problems import SettingsError
 from bot.slack.messages import text
 from bot.slack.parse.words import read_words
-from bot.slack.server import _from_json, parse_qsl
 from bot.spelling import folded, skeleton, tidy_identity
 from bot.testusers.parse.command import parse_testusers
 from bot.testusers.parse.form import TypedForm, parse_form
 from bot.testusers.parse.identities import is_identity, mentioned_identities, phone_in
+from handlers.endpoint import _from_json, parse_qsl
 
 LENGTH, NOISE_SECONDS = 4096, 0.02
 # Four times the text takes a linear parser 4 times as long, and a quadratic one 16 times.

@@ -40,8 +40,7 @@ async def test_what_was_rolled_back_was_not_taken(database):
 
 async def test_signatures_and_events_are_forgotten_in_time(database, clock):
     await taken(database, "old")
-    async with database.transaction() as tx:
-        assert await received_events.claim(tx, "Ev1")
+    assert await received_events.ReceivedEvents(database).claim("Ev1")
     clock.advance(86_401)
     await taken(database, "new")
     for days, left in ((30, {"Ev1", "signature:new"}), (0.5, {"signature:new"})):

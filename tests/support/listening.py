@@ -17,15 +17,16 @@ from bot.errors import Refused, UnknownPerson
 from bot.metrics import Metrics
 from bot.ops.clock import SystemClock
 from bot.permissions import Permission, Person
+from bot.server import make_server
 from bot.services.http import open_session
 from bot.slack.client import SlackClient
 from bot.slack.messages import block_kit
 from bot.slack.messages.message import Message
 from bot.slack.replies import Replies
 from bot.slack.rules.pace import Pace
-from bot.slack.server import SlackEndpoint, make_server
 from bot.tasks import Tasks
 from handlers.bolt import GatehouseApp
+from handlers.endpoint import SlackEndpoint
 from handlers.interactions import Context
 from handlers.listeners import LISTENERS, Answer, command, listens
 from sandbox.slack.server import RunningSlack, running_slack
@@ -140,7 +141,7 @@ async def small_bot(commands_per_minute: int = 0) -> AsyncIterator[SmallBot]:
         web_client = AsyncWebClient("xoxb-sandbox", base_url=slack.api_url, session=session)
         parts = SimpleNamespace(
             people=people,
-            deliveries=deliveries,
+            received=deliveries,
             clock=clock,
             metrics=Metrics(),
             tasks=Tasks(),
@@ -150,7 +151,7 @@ async def small_bot(commands_per_minute: int = 0) -> AsyncIterator[SmallBot]:
             settings=SimpleNamespace(slack_bot_token=SecretStr("xoxb-sandbox")),
         )
         app = GatehouseApp(parts)
-        endpoint = SlackEndpoint(app, slack.signing_secret, parts.metrics, clock)
+        endpoint = SlackEndpoint(app, slack.signing_secret, parts.metrics, clock).handle
         runner = web.AppRunner(make_server(endpoint, _never, _nothing, None), shutdown_timeout=0.1)
         await runner.setup()
         connections = Connections(500, parts.metrics.count_http)

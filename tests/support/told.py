@@ -10,7 +10,7 @@ import aiohttp
 import structlog
 
 from bot.app import Gatehouse, gatehouse
-from bot.checks.run import examine
+from bot.check import examine
 from bot.serve import Service
 from bot.settings import read_settings
 from sandbox.services.running import RunningServices, running_services

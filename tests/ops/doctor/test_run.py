@@ -9,9 +9,9 @@ from types import SimpleNamespace
 import pytest
 from sqlalchemy import text
 
+from bot.check import examine
 from bot.checks.environment import examine_environment
 from bot.checks.findings import Finding, as_json, as_table
-from bot.checks.run import examine
 from bot.settings import read_settings
 from sandbox.services.faults import Fault as ServiceFault
 from sandbox.services.faults import FaultKind
