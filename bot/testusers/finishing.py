@@ -16,8 +16,12 @@ from bot.store.engine import Transaction
 from bot.testusers.rules.applying import Ending, ListChangePlan, Step, is_true
 from bot.testusers.rules.changes import NO_CHANGE, Change, Flow, apply_change, difference
 from bot.testusers.rules.requests import Done, Ended, Grant, Request
+from bot.testusers.rules.review import Review, reconsidered
+from bot.testusers.setup import THE_BOT
 from bot.testusers.store import flows, grants, requests
 from bot.testusers.transitions import (
+    apply_transition,
+    asked_again_entry,
     put_timer,
     put_timers_of,
     tell_requester,
@@ -42,6 +46,7 @@ class ChangeSet:
         self._requests: dict[str, Request] = {}
         self._changes: list[tuple[Change, Sequence[str], Sequence[str]]] = []
         self._entries: list[AuditEntry] = []
+        self._asking: list[tuple[Request, Request]] = []
         self._decided: dict[str, None] = {}
         self._over: dict[str, list[str]] = {}
         self._touched: set[str] = set()
@@ -65,6 +70,8 @@ class ChangeSet:
         tx = self._tx
         for request in self._requests.values():
             await requests.replace(tx, request)
+        for old, new in self._asking:
+            await apply_transition(tx, audit, old, new, asked_again_entry(BOT, new))
         for change in self._changes:
             await flows.record_change(tx, self._flow.key, *change)
         for entry in self._entries:
@@ -139,6 +146,13 @@ class ChangeSet:
             "requests": plan.request_ids,
         }
         self._entries.append(AuditEntry(BOT, "flow.change_not_found", self._flow.sid, detail))
+
+    async def ask_again(self, request_id: str, review: Review, request_hours: float) -> None:
+        """Have the request decided again, as its effect is not the one on its card."""
+        request = await self._request(request_id)
+        if request is not None and request.state is State.APPLYING:
+            again = reconsidered(request, review, self._at, request_hours, THE_BOT)
+            self._asking.append((request, again))
 
     async def note_try(self, request_id: str, tried: Callable[[Request], Request]) -> None:
         """Record a failed try: schedule the next one, or fail the request."""

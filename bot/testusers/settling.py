@@ -130,7 +130,10 @@ class Look:
             elif request.state is State.APPLYING:
                 left.append(request)
         await self._end_what_is_gone(changes, left)
-        plan = await self._plan(changes, left)
+        asking_again = [request for request in left if await self._asks_again(changes, request)]
+        plan = await self._plan(
+            changes, [request for request in left if request not in asking_again]
+        )
         if plan.changes_nothing:
             await changes.settle(plan, waiting.at, self.listed)
         await changes.write(self.setup.audit)
@@ -186,6 +189,20 @@ class Look:
                 await changes.end(Ending(identity, grant.request_id, was_gone=True))
             else:
                 self.gone.append(identity)
+
+    async def _asks_again(self, changes: ChangeSet, request: Request) -> bool:
+        """Ask again if the change does something else on this list than its card says.
+
+        Access that ended while an approved change waited for a retry makes no difference.
+        """
+        if request.requested.without_approval or request.progress.part is not None:
+            return False
+        for at in (request.decided_at, self.waiting.at):
+            review = await self.setup.review(self.tx, request, self.listed, at)
+            if not review.news or review.is_over:
+                return False
+        await changes.ask_again(request.id, review, self.setup.rules.request_hours)
+        return True
 
     async def _plan(self, changes: ChangeSet, left: Sequence[Request]) -> ListChangePlan:
         """Plan all that is due. A request has its last try alone: it may make the others fail."""

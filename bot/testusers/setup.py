@@ -3,7 +3,7 @@
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Protocol
 
 from bot.approvals.rules.policies import FlowRules
@@ -17,10 +17,10 @@ from bot.spelling import closest
 from bot.store.audit import AuditStore
 from bot.store.audit_entry import BOT
 from bot.store.engine import Database, Transaction
-from bot.testusers.rules.changes import Flow, find_flow
+from bot.testusers.rules.changes import Flow, apply_changes, find_flow
 from bot.testusers.rules.requests import Request, Who
 from bot.testusers.rules.review import Review, Situation, review
-from bot.testusers.store import grants
+from bot.testusers.store import flows, grants
 
 FLOWS_NAMED = 20
 FLOWS_MEANT = 3
@@ -93,12 +93,32 @@ class Setup:
         return Patience(timedelta(hours=self.rules.remind_hours), escalate_after)
 
     async def review(
-        self, tx: Transaction, request: Request, *, reads_settings: bool = True
+        self,
+        tx: Transaction,
+        request: Request,
+        listed: Sequence[str] | None = None,
+        at: datetime | None = None,
+        *,
+        reads_settings: bool = True,
     ) -> Review:
-        """Return the request's current effect, as far as grants and settings show."""
-        granted = await grants.of_flow(tx, request.flow.key)
-        ends = {identity: grant.ends_at for identity, grant in granted.items()}
-        situation = Situation(await tx.now(), request.flow, ends, approvals_needed=0)
+        """Return the request's effect, now or at an earlier time.
+
+        `listed` is the flow's list, if it was just read; otherwise the list is the one that the
+        request was last compared with, and the bot's own changes since.
+        """
+        key, requested = request.flow.key, request.requested
+        granted = await grants.of_flow(tx, key)
+        if listed is None:
+            own = await flows.changes_after(tx, key, requested.seen_change_id)
+            listed = apply_changes(requested.seen, own)
+        situation = Situation(
+            at or await tx.now(),
+            request.flow,
+            {identity: grant.ends_at for identity, grant in granted.items()},
+            listed,
+            await flows.latest_change_id(tx, key),
+            approvals_needed=0,
+        )
         if reads_settings:
             rules = self.flow_rules(request.flow.sid)
             situation = replace(

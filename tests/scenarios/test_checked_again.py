@@ -1,10 +1,12 @@
 """Approve, Retry and a scheduled start do what the card says, or nothing at all."""
 
 import json
+from datetime import timedelta
 
 import pytest
 
 from sandbox.services.faults import Fault, FaultKind
+from tests.support.steady import LaterClock
 from tests.support.world import running_world
 
 WELCOME = "FW00000000000000000000000000000001"
@@ -17,8 +19,13 @@ def flow(world):
 
 
 @pytest.fixture
-async def world(sqlite_url):
-    async with running_world(sqlite_url) as world:
+async def clock():
+    return LaterClock()
+
+
+@pytest.fixture
+async def world(sqlite_url, clock):
+    async with running_world(sqlite_url, clock=clock) as world:
         flow(world).identities.clear()
         yield world
 
@@ -71,6 +78,94 @@ async def test_extension_whose_old_end_has_passed_reads_as_an_addition(world):
     await click(world, ADA, message, "Approve")
     await shows(world, message, "*Applied*")
     assert flow(world).identities == ["+1"]
+
+
+@pytest.mark.parametrize(
+    ("before", "edited", "now"),
+    [
+        ("keep *1 test user*", [], "wants to add *1 test user* to *welcome* for 30 d"),
+        ("keep *1 test user*", ["+2"], "1 → 2 test users"),
+    ],
+)
+async def test_extension_of_somebody_removed_in_the_console_asks_again(
+    world, clock, before, edited, now
+):
+    await applied(world, "add welcome +1 for 2h")
+    clock.ahead = timedelta(seconds=61)
+    message = await asked(world, "add welcome +1 for 30d")
+    assert before in message.all_text
+    flow(world).identities[:] = edited
+    await click(world, ADA, message, "Approve")
+    await shows(world, message, "*Asks again*")
+    await shows(world, message, now)
+    assert "so this adds them" in message.all_text
+    assert (flow(world).identities, len(flow(world).history)) == (edited, 1)
+    clock.ahead = timedelta(seconds=200)
+    await click(world, ADA, message, "Approve")
+    await shows(world, message, "*Applied*")
+    assert flow(world).identities == [*edited, "+1"]
+
+
+async def test_addition_of_somebody_added_in_the_console_asks_again(world):
+    message = await asked(world, "add welcome +1 +2 for 2h")
+    flow(world).identities[:] = ["+1"]
+    await click(world, ADA, message, "Approve")
+    await shows(world, message, "on the list by now with no end date, so this gives them one")
+    assert "end the access of `+1` to *welcome*" in message.all_text
+    assert flow(world).history == []
+    await click(world, ADA, message, "Approve")
+    await shows(world, message, "*Applied*")
+    assert flow(world).identities == ["+1", "+2"]
+
+
+async def test_retry_reads_the_list_again(world):
+    world.services.state.faults.add(Fault(FaultKind.STATUS, "flow", method="POST", status=400))
+    message = await asked(world, "add welcome +1 for 2h")
+    await click(world, ADA, message, "Approve")
+    await shows(world, message, "Failed")
+    flow(world).identities[:] = ["+1"]
+    await click(world, ADA, message, "Retry")
+    await shows(world, message, "*Asks again*")
+    assert message.buttons == ["Approve", "Deny", "Cancel"]
+
+
+async def scheduled(sqlite_url, clock, text: str) -> None:
+    """Approve a change for tomorrow, and stop the bot."""
+    async with running_world(sqlite_url, clock=clock) as world:
+        flow(world).identities.clear()
+        message = await asked(world, text)
+        await click(world, ADA, message, "Approve")
+        await shows(world, message, "Starts <!date^")
+
+
+async def test_start_that_passed_while_the_bot_was_down_is_made_up_for(sqlite_url, clock):
+    await scheduled(sqlite_url, clock, "add welcome +1 for 7d from tomorrow 9:00")
+    clock.ahead = timedelta(days=3)
+    async with restarted(sqlite_url, clock=clock) as world:
+        flow(world).identities.clear()
+        message = await moved_card(world)
+        await shows(world, message, "*Applied*")
+        assert "until <!date^" in message.all_text
+        assert flow(world).identities == ["+1"]
+
+
+async def test_late_start_of_a_change_that_does_something_else_asks_again(sqlite_url, clock):
+    await scheduled(sqlite_url, clock, "add welcome +1 for 7d from tomorrow 9:00")
+    clock.ahead = timedelta(days=3)
+    async with restarted(sqlite_url, clock=clock) as world:
+        flow(world).identities[:] = ["+1"]
+        message = await moved_card(world)
+        await shows(world, message, "*Asks again*")
+        assert flow(world).history == []
+
+
+async def test_what_is_over_before_a_late_start_is_not_applied(sqlite_url, clock):
+    await scheduled(sqlite_url, clock, "add welcome +1 for 2h from tomorrow 9:00")
+    clock.ahead = timedelta(days=3)
+    async with restarted(sqlite_url, clock=clock) as world:
+        message = await moved_card(world)
+        await shows(world, message, "*Expired*")
+        assert flow(world).history == []
 
 
 async def test_extension_that_starts_after_the_old_end_is_an_addition(world):

@@ -8,17 +8,8 @@ from sandbox.services import flow as flow_service
 from sandbox.services.faults import Fault, FaultKind
 from sandbox.services.serve import json_answer
 from tests.scenarios.test_testusers import ADA, ADAM, OTTO, asked, click, flow, shows, told
-from tests.support.steady import SteadyClock
+from tests.support.steady import LaterClock
 from tests.support.world import running_world
-
-
-class LaterClock(SteadyClock):
-    """The machine's clock, set forward by a test."""
-
-    ahead = timedelta()
-
-    def now(self):
-        return super().now() + self.ahead
 
 
 @pytest.fixture

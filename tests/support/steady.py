@@ -117,3 +117,13 @@ class SteadyClock(SystemClock):
     def monotonic(self) -> float:
         """Return seconds that never go backwards."""
         return self._steady_time()
+
+
+class LaterClock(SteadyClock):
+    """The machine's clock, set forward by a test."""
+
+    ahead = timedelta()
+
+    def now(self) -> datetime:
+        """Return the wall-clock time, aware, in UTC."""
+        return super().now() + self.ahead

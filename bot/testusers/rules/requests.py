@@ -38,8 +38,8 @@ class RequestedChange:
     changes; `current_ends` are their current ends. `ends` are fixed ends; otherwise the end is
     `duration_seconds` after the start. `starts_at` is when an approved change is applied; None for
     at once. `shown_at` is when the request was last recalculated, None for when it was made. `seen`
-    is the list when the request was made, after the recorded change `seen_change_id`; it is dropped
-    once the request is over.
+    is the list at that time, after the recorded change `seen_change_id`; it is dropped once the
+    request is over.
     """
 
     change: Change
@@ -65,7 +65,8 @@ class RequestedChange:
 
     def is_shown_as(self, other: "RequestedChange") -> bool:
         """Return True if both look the same on a card."""
-        return replace(self, shown_at=other.shown_at) == other
+        seen, change_id = other.seen, other.seen_change_id
+        return replace(self, shown_at=other.shown_at, seen=seen, seen_change_id=change_id) == other
 
     @property
     def effect(self) -> tuple[object, ...]:

@@ -5,7 +5,7 @@ out again from current data; if it differs, nothing is applied and the card asks
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -40,15 +40,17 @@ class Situation:
         ends: The end of each grant of the flow by identity, None for no end.
         longest_seconds: The longest access that a request may ask for.
         approvals_needed: The number of approvals it takes.
-        listed: The list; None if it was not read, and the grants have to stand in for it.
+        listed: The list: as it was read last, with the bot's own changes since.
+        change_id: The last of those changes.
     """
 
     at: datetime
     flow: Flow
     ends: Mapping[str, datetime | None]
+    listed: Sequence[str]
+    change_id: int = 0
     longest_seconds: int | None = None
     approvals_needed: int = 1
-    listed: Collection[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +124,8 @@ def review(request: Request, situation: Situation) -> Review:
         change=Change(settled.additions + change.additions, settled.removals + change.removals),
         end_changes=end_changes,
         current_ends=ends,
-        seen=requested.seen if situation.listed is None else tuple(situation.listed),
+        seen=tuple(situation.listed),
+        seen_change_id=situation.change_id,
         shown_at=situation.at,
     )
     before = effects(requested, request.left, requested.shown_at or request.created_at)
@@ -193,7 +196,7 @@ def _change(
     additions, removals, end_changes = [], list(left.removals), []
     for identity in left.additions:
         end = requested.end_of(identity, begins_at)
-        is_there = _is_there(identity, requested, begins_at, situation)
+        is_there = identity in situation.listed and not _ends_by(identity, begins_at, situation)
         if end is not None and end <= begins_at:
             # An undo gives back an earlier end; when that has passed, nobody stays by it.
             removals += [identity] if requested.undo_of and is_there else []
@@ -205,17 +208,9 @@ def _change(
     return Change(tuple(additions), tuple(removals)), tuple(end_changes)
 
 
-def _is_there(
-    identity: str, requested: RequestedChange, begins_at: datetime, situation: Situation
-) -> bool:
-    """Return True for a person who will be on the list when the change begins."""
+def _ends_by(identity: str, at: datetime, situation: Situation) -> bool:
     end = situation.ends.get(identity)
-    if end is not None and end <= begins_at:
-        return False
-    if situation.listed is not None:
-        return identity in situation.listed
-    had_no_end = identity in requested.end_changes and identity not in requested.current_ends
-    return identity in situation.ends or had_no_end
+    return end is not None and end <= at
 
 
 def _alias_news(was: Flow, now: Flow) -> Iterable[str]:
