@@ -27,7 +27,7 @@ from bot.organizations.client import InventoryClient
 from bot.organizations.directory import OrganizationDirectory
 from bot.quotas.guard import Guard
 from bot.quotas.incidents import PROBE_JOB, Incidents
-from bot.quotas.parts import QuotaParts, QuotaSetup, quota_parts
+from bot.quotas.parts import QuotaParts
 from bot.quotas.store import incidents, quota_use
 from bot.services.calls import Observed
 from bot.services.http import ServiceHttp, open_session
@@ -69,7 +69,6 @@ PRUNES = (
     requests.forget,
     flows.forget,
     incidents.forget,
-    quota_use.forget,
     home_views.forget,
     received_events.forget,
     outbox.prune,
@@ -158,7 +157,7 @@ class Gatehouse:
             schemes = ("Bearer", settings.inventory_auth_header.partition(" ")[0])
             count = self.metrics.count_gateway
             self.gateway = Gateway(parts, clients, schemes, self.directory, count)
-        setup = QuotaSetup(
+        quotas = QuotaParts(
             database=database,
             clock=clock,
             audit=self.audit,
@@ -169,7 +168,6 @@ class Gatehouse:
             alerts_channel=settings.alerts_channel,
             is_watching=settings.inventory_watch,
         )
-        quotas = quota_parts(setup)
         self.ratelimits, self.alerts = quotas.ratelimits, quotas.alerts
         return quotas
 

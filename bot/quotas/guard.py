@@ -40,16 +40,10 @@ log = structlog.get_logger(__name__)
 PERSON_WAITS_SECONDS = 2.0
 # Poll, because other processes give permits back without notifying this one.
 LOOK_AGAIN_SECONDS = 0.1
-# A hold starts when the database is asked. A call that starts much later, because the database was
-# slow or this process was suspended, could outlast its hold. Half the grace period allows for that.
-LATEST_SECONDS = GRACE_SECONDS / 2
 # Lower bound of the real time per unit of this process's clock: a time service that corrects a
 # clock gradually can make it run up to a twelfth too fast.
 SURE_SHARE = 0.9
 WRITE_AGAIN_SECONDS = 1.0
-# A suspended process gets its answer at once on the second try; a slow database stays slow.
-ASKED_TIMES = 2
-TOO_LATE = "The database took too long to answer. Nothing was sent; please try again."
 
 # After these outcomes the service may still be working on the call.
 _UNFINISHED = (ServiceTimeout, ServiceUnreachable, ResponseTooLarge)
@@ -145,26 +139,12 @@ class Guard:
         # Refusals that aren't written yet could change the decision.
         await self._write_refusals(request.key)
         is_probe = request.call_class is CallClass.PROBE
-        # The probe job asks again when the running probe's hold is over.
-        for _ in range(1 if is_probe else ASKED_TIMES):
-            # Use a clock that includes sleep, as the database's clock does.
-            result, began, seconds = await self._reserve(request)
-            if isinstance(result, NotNow):
-                return result
-            if seconds <= LATEST_SECONDS:
-                return replace(result, asked_at=began)
-            # The slot would be free again while the call is still running.
-            await self.give_back(result)
-        raise DatabaseUnavailable(TOO_LATE)
-
-    async def _reserve(self, request: CallRequest) -> tuple[Reservation | NotNow, float, float]:
-        """Ask the ledger; also return the start (by `since_boot`) and duration of the query."""
-        is_probe = request.call_class is CallClass.PROBE
         opened = self._database.transaction() if is_probe else self._database.autocommit()
         async with opened as tx:
-            began = self._clock.since_boot()
+            # By a clock that includes sleep, as the database's clock does.
+            asked_at = self._clock.since_boot()
             result = await quotas.reserve(tx, request)
-        return result, began, self._clock.since_boot() - began
+        return replace(result, asked_at=asked_at) if isinstance(result, Reservation) else result
 
     async def give_back(self, unused: Reservation) -> None:
         """Give back an unused reservation; if the database is unavailable, it expires."""

@@ -89,8 +89,9 @@ class Incidents:
         named = None
         if code is BlockCode.DAY:
             named = limit_in_message(refusal.words, refusal.request.key.organization_id)
-        if named is not None:
-            await quotas.lower_day(tx, account, named)
+        lowered_day = account.day_ledger.lowered
+        if named is not None and (lowered_day is None or named < lowered_day):
+            await quotas.change(tx, account.id, lowered_day=named)
         own, is_lowered = await _own_use(tx, account, refusal), False
         if code is BlockCode.CONCURRENT:
             is_lowered = await _lower_concurrency(tx, account, refusal, own)
@@ -101,8 +102,9 @@ class Incidents:
             # A probe, or a call in flight when the block began, adds no information.
             is_lowered = True
             used = own[LimitKind.MINUTE].used
-            await quotas.lower_minute(
-                tx, account, lower_minute(account.lowered_minute, used=used, at=at)
+            lowered = lower_minute(account.lowered_minute, used=used, at=at)
+            await quotas.change(
+                tx, account.id, lowered_minute=lowered.limit, lowered_minute_until=lowered.until
             )
         return replace(detail, is_lowered=is_lowered, clients=clients)
 
@@ -190,7 +192,8 @@ async def _lower_concurrency(
         at=account.now - refusal.seconds_ago,
     )
     if lowered is not None:
-        await quotas.lower_concurrency(tx, account, lowered)
+        values = {"lowered_concurrent": lowered.limit, "lowered_until": lowered.until}
+        await quotas.change(tx, account.id, **values)
     return lowered is not None
 
 

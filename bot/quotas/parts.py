@@ -1,6 +1,5 @@
 """Builds the quota components for the workflows, the job loop, and the outbox."""
 
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from bot.ops.clock import Clock
@@ -14,13 +13,13 @@ from bot.quotas.watcher import WATCH_KIND, Watcher
 from bot.slack.people import People
 from bot.slack.sender import Renderer
 from bot.store.audit import AuditStore
-from bot.store.engine import Database, Transaction
+from bot.store.engine import Database
 from bot.store.job_loop import Runner
 
 
-@dataclass(frozen=True)
-class QuotaSetup:
-    """The dependencies of the quota components."""
+@dataclass
+class QuotaParts:
+    """The quota components, built of their dependencies; `plans` set the recurring jobs."""
 
     database: Database
     clock: Clock
@@ -32,45 +31,21 @@ class QuotaSetup:
     alerts_channel: str
     is_watching: bool
 
-
-@dataclass(frozen=True)
-class QuotaParts:
-    """The quota components; `card_kinds` render cards, and `plans` set the recurring jobs."""
-
-    ratelimits: RateLimits
-    alerts: Alerts
-    runners: Mapping[str, Runner]
-    renderers: Mapping[str, Renderer]
-    card_kinds: Collection[str]
-    plans: Sequence[Callable[[Transaction], Awaitable[None]]]
-
-
-def quota_parts(setup: QuotaSetup) -> QuotaParts:
-    """Build the components."""
-    database, inventory, directory = setup.database, setup.inventory, setup.directory
-    alerts = Alerts(database, setup.audit, directory, setup.alerts_channel)
-    watcher = Watcher(database, inventory, directory, setup.terms, is_on=setup.is_watching)
-    probes = Probes(inventory, directory, Incidents(setup.terms))
-    tidying = Tidying(database, setup.clock)
-    ratelimits = RateLimits(
-        database=database,
-        audit=setup.audit,
-        inventory=inventory,
-        directory=directory,
-        people=setup.people,
-        terms=setup.terms,
-        clock=setup.clock,
-    )
-    return QuotaParts(
-        ratelimits=ratelimits,
-        alerts=alerts,
-        runners={
+    def __post_init__(self) -> None:
+        database, inventory, directory = self.database, self.inventory, self.directory
+        watcher = Watcher(database, inventory, directory, self.terms, is_on=self.is_watching)
+        probes = Probes(inventory, directory, Incidents(self.terms))
+        tidying = Tidying(database, self.clock)
+        self.alerts = Alerts(database, self.audit, directory, self.alerts_channel)
+        self.ratelimits = RateLimits(
+            database, self.audit, inventory, directory, self.people, self.terms, self.clock
+        )
+        self.runners: dict[str, Runner] = {
             PROBE_JOB: probes.run,
-            ALERT_JOB: alerts.after_mute,
+            ALERT_JOB: self.alerts.after_mute,
             WATCH_KIND: watcher.run,
             TIDY_KIND: tidying.run,
-        },
-        renderers={CARD: alerts.card, NOTE: alerts.note},
-        card_kinds={CARD},
-        plans=(probes.plan, watcher.plan, tidying.plan),
-    )
+        }
+        self.renderers: dict[str, Renderer] = {CARD: self.alerts.card, NOTE: self.alerts.note}
+        self.card_kinds = {CARD}
+        self.plans = (probes.plan, watcher.plan, tidying.plan)

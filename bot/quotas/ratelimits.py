@@ -59,7 +59,6 @@ class RateLimits:
 
     def __init__(
         self,
-        *,
         database: Database,
         audit: AuditStore,
         inventory: InventoryListings,

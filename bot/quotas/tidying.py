@@ -1,4 +1,4 @@
-"""Sums old calls by hour, once an hour, in whichever process runs the job first."""
+"""Deletes old calls, once an hour, in whichever process runs the job first."""
 
 from datetime import datetime, timedelta
 
@@ -39,7 +39,7 @@ class Tidying:
                 log.warning("quota.clock_was_set", seconds=round(step, 3))
 
     async def run(self, _job: Job, _lease: Lease) -> datetime:
-        """Sum the calls, one organization per transaction; return the next run."""
+        """Delete calls, one organization per transaction; return the next run."""
         async with self._database.read_only() as tx:
             keys, now = await quota_use.keys_to_tidy(tx), await tx.now()
         for key in keys:

@@ -197,7 +197,7 @@ flow_changes = Table(
 )
 
 # An organization's limits, and the known state of its day and blocks. Its calls are numbered;
-# `summed` is the newest call that only `quota_hours` still counts.
+# `summed` is the newest call that has been deleted.
 quota_organizations = Table(
     "quota_organizations",
     metadata,
@@ -236,17 +236,6 @@ quota_calls = Table(
     Column("slack_user_id", String(64), nullable=False),
     Index(None, "organization", "slot_free_at"),
     Index(None, "organization", "reserved_at", "number"),
-)
-
-quota_hours = Table(
-    "quota_hours",
-    metadata,
-    Column("organization", BigInteger, primary_key=True, autoincrement=False),
-    Column("hour_at", EpochSeconds, primary_key=True),
-    Column("kind", String(32), primary_key=True),
-    Column("slack_user_id", String(64), primary_key=True),
-    Column("calls", Integer, nullable=False),
-    Index(None, "hour_at"),
 )
 
 # A series of 429s with one code; `detail` is the state when it opened.

@@ -219,7 +219,6 @@ async def test_all_that_is_old_goes_in_small_steps(database, clock, steps):
         tables.requests,
         tables.flow_changes,
         tables.incidents,
-        tables.quota_hours,
         tables.home_views,
         tables.received_events,
         tables.outbox_messages,

@@ -23,9 +23,7 @@ def told(limit=2500, remaining=2400, reset=10_000, number=100, unsure=0):
 
 
 def test_unreported_day_is_what_was_reserved_since_it_began():
-    assert day_use(DayLedger(made=340, made_before=300), 1000, NOW) == DayUse(
-        40, 1000, DaySource.PLAN
-    )
+    assert day_use(DayLedger(40), 1000, NOW) == DayUse(40, 1000, DaySource.PLAN)
 
 
 def test_day_begins_25_hours_ago_or_with_a_reset_since_then():
@@ -45,19 +43,19 @@ def test_call_leaves_the_day_after_25_hours():
 
 
 def test_what_the_service_tells_is_used_and_calls_since_are_added():
-    ledger = DayLedger(made=110, made_before=0, reported=told(number=100, unsure=2))
+    ledger = DayLedger(110, told(number=100, unsure=2), sent_since_report=10)
     assert day_use(ledger, 1000, NOW + 5) == DayUse(
         100 + 2 + 10, 2500, DaySource.REPORTED, NOW + 10_001
     )
 
 
 def test_after_a_reset_only_later_calls_count():
-    ledger = DayLedger(made=110, made_before=107, reported=told())
+    ledger = DayLedger(3, told(), sent_since_report=10)
     assert day_use(ledger, 1000, NOW + 10_001) == DayUse(3, 2500, DaySource.REPORTED)
 
 
 def test_a_day_after_the_told_reset_the_plan_is_in_force_again():
-    ledger = DayLedger(made=110, made_before=107, reported=told())
+    ledger = DayLedger(3, told(), sent_since_report=10)
     assert day_use(ledger, 1000, NOW + 10_001 + 24 * HOUR) == DayUse(3, 1000, DaySource.PLAN)
 
 
@@ -89,11 +87,11 @@ def test_whatever_can_be_is_used(limit, remaining, reset):
 
 
 def test_a_45_lowers_the_limit_and_never_raises_it():
-    assert day_use(DayLedger(7, 0, lowered=500), 1000, NOW) == DayUse(7, 500, DaySource.MESSAGE)
+    assert day_use(DayLedger(7, lowered=500), 1000, NOW) == DayUse(7, 500, DaySource.MESSAGE)
     for same_or_more in (1000, 5000):
-        ledger = DayLedger(7, 0, lowered=same_or_more)
+        ledger = DayLedger(7, lowered=same_or_more)
         assert day_use(ledger, 1000, NOW) == DayUse(7, 1000, DaySource.PLAN)
-    lowered = day_use(DayLedger(100, 0, reported=told(), lowered=1000), 1000, NOW)
+    lowered = day_use(DayLedger(100, reported=told(), lowered=1000), 1000, NOW)
     assert (lowered.limit, lowered.resets_at) == (1000, NOW + 10_001)
 
 

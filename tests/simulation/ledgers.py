@@ -90,7 +90,7 @@ class ModelLedger:
         made = len(self._reserved_at)
         while self._made_before < made and self._reserved_at[self._made_before] <= begins_at:
             self._made_before += 1
-        return DayLedger(made, self._made_before)
+        return DayLedger(made - self._made_before)
 
     def _with_time(self, full: Full, held: Holdings) -> Full:
         if full.kind is not LimitKind.DAY:

@@ -1,7 +1,5 @@
 """What was used, by everybody: by hour, person and kind; and what becomes of old calls."""
 
-from datetime import timedelta
-
 import pytest
 from sqlalchemy import func, select
 
@@ -15,7 +13,7 @@ from bot.quotas.store import ledger as quotas
 from bot.quotas.store.ledger import CallRequest, Reservation
 from bot.quotas.tidying import Tidying
 from bot.services.calls import CallCause, ReportedLimits
-from bot.store.tables import quota_calls, quota_hours
+from bot.store.tables import quota_calls
 from tests.support.clock import FakeClock
 
 KEY, OTHER = OrganizationKey("eu", "10"), OrganizationKey("com", "11")
@@ -90,7 +88,7 @@ async def test_organization_with_nothing_to_tell_is_not_read(database):
         assert [one.key for one in await accounts.load_all(tx, TERMS)] == [KEY]
 
 
-async def test_old_calls_are_summed_in_their_hours_and_the_day_is_as_before(database, clock):
+async def test_old_calls_are_deleted_and_the_day_is_as_before(database, clock):
     for _ in range(4):
         await call(database)
     await call(database, user="U2")
@@ -103,9 +101,6 @@ async def test_old_calls_are_summed_in_their_hours_and_the_day_is_as_before(data
     clock.advance(0.6 * HOUR)
     await tidy(database)
     assert await count(database, quota_calls) == 1
-    async with database.read_only() as tx:
-        rows = (await tx.connection.execute(select(quota_hours.c.calls))).scalars()
-        assert sorted(rows) == [1, 4]
     assert (await the_account(database)).day.used == before.used == 1
     assert (await call(database)).number == 7
 
@@ -118,24 +113,6 @@ async def test_numbers_go_on_when_no_single_call_is_left(database, clock):
     assert (await the_account(database)).day.used == 0
     assert (await call(database)).number == 2
     assert (await the_account(database)).day.used == 1
-
-
-async def test_an_hour_is_summed_once_however_often(database, clock):
-    await call(database)
-    clock.advance(28 * HOUR)
-    await tidy(database)
-    await tidy(database)
-    async with database.read_only() as tx:
-        assert await tx.connection.scalar(select(quota_hours.c.calls)) == 1
-
-
-async def test_sums_are_forgotten_in_time(database, clock):
-    await call(database)
-    clock.advance(28 * HOUR)
-    await tidy(database)
-    async with database.transaction() as tx:
-        assert await quota_use.forget(tx, clock.now() - timedelta(hours=29)) == 0
-        assert await quota_use.forget(tx, clock.now() - timedelta(hours=27)) == 1
 
 
 async def test_a_turn_of_the_watcher_is_taken_once(database, clock):

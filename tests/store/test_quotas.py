@@ -85,8 +85,8 @@ async def test_earlier_answer_does_not_undo_a_later_report(database, clock):
 
 async def test_a_lowered_day_holds_until_the_service_tells_or_a_plan_is_set(database):
     async with database.transaction() as tx:
-        await quotas.lower_day(tx, await accounts.load_locked(tx, KEY, TERMS), 3)
-        await quotas.lower_day(tx, await accounts.load_locked(tx, KEY, TERMS), 300)
+        account = await accounts.load_locked(tx, KEY, TERMS)
+        await quotas.change(tx, account.id, lowered_day=3)
     await use_up(database, 3)
     refused = await reserve(database)
     assert (refused.reason.kind, refused.reason.allowed) == (LimitKind.DAY, 3)

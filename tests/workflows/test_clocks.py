@@ -13,7 +13,7 @@ from bot.ops.clock import SystemClock, since_boot
 from bot.organizations.rules import OrganizationKey
 from bot.quotas.incidents import probe_job
 from bot.quotas.rules.blocks import BlockCode, Blocks
-from bot.quotas.rules.plans import CallClass, Lowered, Plan
+from bot.quotas.rules.plans import CallClass, Plan
 from bot.quotas.rules.quota import Terms
 from bot.quotas.store import accounts
 from bot.quotas.store import ledger as quotas
@@ -95,7 +95,7 @@ async def test_slots_and_leases_last_when_the_clock_is_followed(sqlite, machine)
         blocks = Blocks().refused(BlockCode.MINUTE, blocked.now, probe=False)
         await quotas.save_blocks(tx, blocked, blocks)
         await probe_job(tx, blocked.id, blocked.key, blocks, ensure=False)
-        await quotas.lower_concurrency(tx, blocked, Lowered(7, blocked.now + HOUR))
+        await quotas.change(tx, blocked.id, lowered_concurrent=7, lowered_until=blocked.now + HOUR)
         await jobs.put(tx, Job("apply:a", "apply", "a", await tx.now()))
         assert [job.key for job in await jobs.claim(tx, "me", 9)] == ["apply:a"]
     machine.off = 0.0

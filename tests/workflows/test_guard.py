@@ -217,27 +217,6 @@ async def test_without_a_database_nothing_is_granted(guard, database, monkeypatc
         await make(guard)
 
 
-@pytest.mark.parametrize("cause", [PERSON, BACKGROUND])
-async def test_a_grant_that_came_too_late_is_not_used(guard, database, monkeypatch, cause):
-    monkeypatch.setattr("bot.quotas.guard.LATEST_SECONDS", -1.0)
-    with pytest.raises(DatabaseUnavailable, match="took too long to answer"):
-        await make(guard, cause)
-    now = await standing(database)
-    assert (now.in_use.minute, now.in_use.concurrent) == (0, 0)
-
-
-@pytest.mark.parametrize("cause", [PERSON, BACKGROUND])
-async def test_a_process_that_stood_still_asks_again(guard, database, clock, monkeypatch, cause):
-    readings = iter([0.0, 3.7])
-    monkeypatch.setattr(clock, "since_boot", lambda: next(readings, 3.7))
-    async with guard.call(KEY, cause) as grant:
-        assert grant.may_send()
-        await grant.responded()
-    now = await standing(database)
-    # What was given back was never sent: it counts for nothing.
-    assert (now.in_use.minute, now.in_use.concurrent, now.day.used) == (1, 0, 1)
-
-
 async def test_a_call_passes_though_the_database_is_gone_at_its_end(guard, database, monkeypatch):
     async with guard.call(KEY, PERSON) as grant:
         await grant.responded()

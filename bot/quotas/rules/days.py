@@ -6,7 +6,7 @@ Times are seconds since the epoch by the database's clock.
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from bot.services.calls import MOST_DIGITS, ReportedLimits
@@ -62,35 +62,31 @@ class DayUse:
 class DayLedger:
     """The recorded calls of an organization, as far as its day needs them.
 
-    `made` is the number of the newest call, `made_before` of the newest call before the day. The
-    day begins 25 hours ago, or at a more recent reported reset, less the longest time that a call
-    can go unanswered, because the service may count it that much later. `lowered` is the limit
-    named in the message of a 45. `unsent` calls of the day and `unsent_since_report` have numbers
-    but never reached the service.
+    `sent` were sent in the day, which began 25 hours ago, or at a more recent reported reset, less
+    the longest time that a call can go unanswered, because the service may count it that much
+    later. `sent_since_report` were sent after the call that `reported`. `lowered` is the limit
+    named in the message of a 45.
     """
 
-    made: int
-    made_before: int
+    sent: int
     reported: ReportedDay | None = None
+    sent_since_report: int = 0
     lowered: int | None = None
-    unsent: int = 0
-    unsent_since_report: int = 0
-
-
-def sane(limits: ReportedLimits) -> bool:
-    """Return True if the reported numbers make sense: some deployments send zeros."""
-    return (
-        limits.limit > SMALLEST_DAY
-        and 0 <= limits.remaining <= limits.limit
-        and 0 < limits.reset_seconds <= _LONGEST_RESET_SECONDS
-    )
 
 
 def reported_day(
     limits: ReportedLimits, headers_at: float, number: int, unsure: int
 ) -> ReportedDay | None:
-    """Return the day that the headers of call `number` report, or None if they make no sense."""
-    if not sane(limits):
+    """Return the day that the headers of call `number` report.
+
+    None if the numbers make no sense: some deployments send zeros.
+    """
+    is_sane = (
+        limits.limit > SMALLEST_DAY
+        and 0 <= limits.remaining <= limits.limit
+        and 0 < limits.reset_seconds <= _LONGEST_RESET_SECONDS
+    )
+    if not is_sane:
         return None
     resets_at = headers_at + limits.reset_seconds + _ROUNDING_SECONDS
     return ReportedDay(limits.limit, limits.remaining, resets_at, number, unsure)
@@ -114,23 +110,17 @@ def leaves_day_at(reserved_at: float, hold_seconds: float) -> float:
 def day_use(ledger: DayLedger, plan_limit: int, now: float) -> DayUse:
     """Return the day in force: a recent report by the service, otherwise any 25 hours."""
     reported = ledger.reported
-    since = ledger.made - ledger.made_before - ledger.unsent
     if reported is None or now >= reported.resets_at + REPORTED_DAY_SECONDS:
-        return _lowered(DayUse(since, plan_limit, DaySource.PLAN), ledger.lowered)
-    if now >= reported.resets_at:
+        day = DayUse(ledger.sent, plan_limit, DaySource.PLAN)
+    elif now >= reported.resets_at:
         # A new day has begun, and the service hasn't reported on it yet.
-        return _lowered(DayUse(since, reported.limit, DaySource.REPORTED), ledger.lowered)
-    made_since = ledger.made - reported.number - ledger.unsent_since_report
-    used = reported.used + reported.unsure + made_since
-    return _lowered(
-        DayUse(used, reported.limit, DaySource.REPORTED, reported.resets_at), ledger.lowered
-    )
-
-
-def _lowered(day: DayUse, lowered: int | None) -> DayUse:
-    if lowered is None or lowered >= day.limit:
+        day = DayUse(ledger.sent, reported.limit, DaySource.REPORTED)
+    else:
+        used = reported.used + reported.unsure + ledger.sent_since_report
+        day = DayUse(used, reported.limit, DaySource.REPORTED, reported.resets_at)
+    if ledger.lowered is None or ledger.lowered >= day.limit:
         return day
-    return DayUse(day.used, lowered, DaySource.MESSAGE, day.resets_at)
+    return replace(day, limit=ledger.lowered, source=DaySource.MESSAGE)
 
 
 # Numbers may have thousands separators; with a unit of time or after "when", they are durations.
@@ -158,14 +148,9 @@ def limit_in_message(message: str, organization_id: str = "") -> int | None:
     named: list[int] = []
     unnamed: list[int] = []
     for match in _NUMBER.finditer(words):
-        number = _limit(match[0])
-        if number is not None and str(number) != organization_id:
+        digits = re.sub(r"\D", "", match[0])
+        number = int(digits)
+        may_be_limit = number > SMALLEST_DAY and len(digits) <= MOST_DIGITS
+        if may_be_limit and str(number) != organization_id:
             (named if _NAMED.search(words[: match.start()]) else unnamed).append(number)
     return max(named or unnamed, default=None)
-
-
-def _limit(written: str) -> int | None:
-    """Return the number, unless it is too large for a daily limit."""
-    digits = re.sub(r"\D", "", written)
-    number = int(digits)
-    return number if number > SMALLEST_DAY and len(digits) <= MOST_DIGITS else None

@@ -114,10 +114,6 @@ class Lowered:
     limit: int
     until: float
 
-    def binds(self, usual: int, now: float) -> bool:
-        """Return True if the limit is in force and below the usual limit."""
-        return now < self.until and self.limit < usual
-
 
 def lower_concurrency(
     known: Lowered | None, *, beside: int, used: int, at: float

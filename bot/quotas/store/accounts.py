@@ -1,6 +1,5 @@
 """An organization in the ledger of calls: its counts, day, plan, and blocks."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -31,7 +30,7 @@ from bot.quotas.rules.days import (
     day_use,
 )
 from bot.quotas.rules.plans import Limits, Lowered, Plan, Reserve, limits_of
-from bot.quotas.rules.quota import HeldCall, InUse, Terms
+from bot.quotas.rules.quota import InUse, Terms
 from bot.store.engine import Transaction
 from bot.store.statements import insert_into
 from bot.store.tables import quota_calls as calls
@@ -48,8 +47,7 @@ class Account:
 
     `made` is the number of its newest call, `made_before` of the newest call before its day.
     `lowered_concurrent` is set while the organization gets fewer concurrent calls than its plan
-    allows, `lowered_minute` while the background gets fewer a minute. `unsent` calls of its day and
-    `unsent_since_report` were never sent.
+    allows, `lowered_minute` while the background gets fewer a minute.
     """
 
     id: int
@@ -59,15 +57,12 @@ class Account:
     made_before: int
     in_use: InUse
     plan: Plan
-    lowered_day: int | None
+    day_ledger: DayLedger
     lowered_concurrent: Lowered | None
     lowered_minute: Lowered | None
     reserve: Reserve
-    reported: ReportedDay | None
     blocks: Blocks
     muted_until: float
-    unsent: int = 0
-    unsent_since_report: int = 0
 
     @property
     def limits(self) -> Limits:
@@ -86,21 +81,17 @@ class Account:
     def is_lowered(self) -> bool:
         """Return True if a 429 has lowered a limit below the plan's."""
         is_day_lowered = self.day.source is DaySource.MESSAGE
-        lowered = self.lowered_concurrent or self.lowered_minute
-        return is_day_lowered or lowered is not None
+        return is_day_lowered or (self.lowered_concurrent or self.lowered_minute) is not None
 
     @property
     def day(self) -> DayUse:
         """Return the day in force and its use."""
-        ledger = DayLedger(
-            self.made,
-            self.made_before,
-            self.reported,
-            self.lowered_day,
-            self.unsent,
-            self.unsent_since_report,
-        )
-        return day_use(ledger, self.limits.day, self.now)
+        return day_use(self.day_ledger, self.limits.day, self.now)
+
+    @property
+    def reported(self) -> ReportedDay | None:
+        """Return the day that the service reported last."""
+        return self.day_ledger.reported
 
     @property
     def day_began_at(self) -> float:
@@ -159,22 +150,7 @@ async def lock(tx: Transaction, key: OrganizationKey) -> int:
     return int(found)
 
 
-async def calls_held(tx: Transaction, account: Account) -> list[tuple[HeldCall, str | None]]:
-    """Return the calls that hold a slot of the organization, each with its caller, if any."""
-    its = {"its_organization": account.id, "its_now": account.now}
-    rows = await tx.connection.execute(_held(), its)
-    return [(HeldCall(row.slot_free_at, row.permit_until), row.slack_user_id) for row in rows]
-
-
-# Cached, because building the statement takes longer than executing it.
-@cache
-def _held() -> Select[Any]:
-    return select(calls.c.slot_free_at, calls.c.permit_until, calls.c.slack_user_id).where(
-        calls.c.organization == bindparam("its_organization"),
-        calls.c.slot_free_at > bindparam("its_now"),
-    )
-
-
+# Cached, because building a statement takes longer than executing it.
 @cache
 def _by_key(clock: ColumnElement[float]) -> Select[Any]:
     return _accounts(clock).where(
@@ -215,6 +191,8 @@ def _accounts(clock: ColumnElement[float]) -> Select[Any]:
     in_order = (calls.c.reserved_at.desc(), calls.c.number.desc())
     before = number.where(is_before).order_by(*in_order)
     unsent = select(func.count()).where(its, calls.c.slot_free_at == literal(UNSENT, EpochSeconds))
+    unsent = unsent.correlate(organizations)
+    unsent_since_report = unsent.where(calls.c.number > organizations.c.reported_number)
     # A call that holds a permit also holds a slot.
     minute = select(func.count()).where(its, calls.c.slot_free_at > clock).correlate(organizations)
     concurrent = minute.where(calls.c.permit_until > clock)
@@ -235,62 +213,61 @@ def _accounts(clock: ColumnElement[float]) -> Select[Any]:
         before.scalar_subquery().label("newest_before"),
         minute.scalar_subquery().label("minute"),
         concurrent.scalar_subquery().label("concurrent"),
-        _in_row(unsent.where(~is_before)).label("unsent"),
-        _in_row(unsent.where(calls.c.number > organizations.c.reported_number)).label(
-            "unsent_since_report"
-        ),
+        unsent.where(~is_before).scalar_subquery().label("unsent"),
+        unsent_since_report.scalar_subquery().label("unsent_since_report"),
         (sent_at > func.coalesce(answered_at, 0)).label("is_stalled"),
     )
-
-
-def _in_row(counted: Select[Any]) -> Any:  # noqa: ANN401 - an expression
-    return counted.correlate(organizations).scalar_subquery()
 
 
 def _account(row: Row[Any], terms: Terms) -> Account:
     key = OrganizationKey(row.data_center, row.organization_id)
     plan = Plan(row.plan) if row.plan else terms.plan_of(key)
+    limits, reported = limits_of(plan), _reported(row)
+    # Old calls are deleted, but their numbers still count.
+    made = row.summed if row.newest is None else row.newest
+    made_before = row.summed if row.newest_before is None else row.newest_before
+    ledger = DayLedger(made - made_before - row.unsent, reported, lowered=row.lowered_day)
+    if reported is not None:
+        sent_since = made - reported.number - row.unsent_since_report
+        ledger = replace(ledger, sent_since_report=sent_since)
     return Account(
         id=row.id,
         key=key,
         now=row.now,
-        # Old calls are deleted, but their numbers still count.
-        made=row.summed if row.newest is None else row.newest,
-        made_before=row.summed if row.newest_before is None else row.newest_before,
+        made=made,
+        made_before=made_before,
         in_use=InUse(row.minute, row.concurrent, bool(row.is_stalled)),
         plan=plan,
-        lowered_day=row.lowered_day,
+        day_ledger=ledger,
         lowered_concurrent=_lowered(
-            row, row.lowered_concurrent, row.lowered_until, limits_of(plan).concurrent
+            row.lowered_concurrent, row.lowered_until, limits.concurrent, row.now
         ),
         lowered_minute=_lowered(
-            row, row.lowered_minute, row.lowered_minute_until, limits_of(plan).minute
+            row.lowered_minute, row.lowered_minute_until, limits.minute, row.now
         ),
         reserve=terms.reserve_of(key),
-        reported=_reported(row),
         blocks=blocks_of(row),
         muted_until=row.muted_until,
-        unsent=row.unsent,
-        unsent_since_report=row.unsent_since_report,
     )
 
 
 def day_limit_of(row: Row[Any], usual: Plan, now: float) -> int:
     """Return the daily limit in force from a row of `quota_organizations`, without its counts."""
     plan = Plan(row.plan) if row.plan else usual
-    return day_use(DayLedger(0, 0, _reported(row), row.lowered_day), limits_of(plan).day, now).limit
+    ledger = DayLedger(0, _reported(row), lowered=row.lowered_day)
+    return day_use(ledger, limits_of(plan).day, now).limit
 
 
 def blocks_of(row: Row[Any]) -> Blocks:
     """Return the blocks in a row of `quota_organizations`."""
-    return Blocks(tuple(_block(stored) for stored in row.blocks), row.probing_until)
+    blocks = (Block(**{**stored, "code": BlockCode(stored["code"])}) for stored in row.blocks)
+    return Blocks(tuple(blocks), row.probing_until)
 
 
-def _lowered(row: Row[Any], limit: int | None, until: float | None, usual: int) -> Lowered | None:
-    if limit is None or until is None:
+def _lowered(limit: int | None, until: float | None, usual: int, now: float) -> Lowered | None:
+    if limit is None or until is None or until <= now or limit >= usual:
         return None
-    lowered = Lowered(limit, until)
-    return lowered if lowered.binds(usual, row.now) else None
+    return Lowered(limit, until)
 
 
 def _reported(row: Row[Any]) -> ReportedDay | None:
@@ -303,10 +280,6 @@ def _reported(row: Row[Any]) -> ReportedDay | None:
         row.reported_number,
         row.reported_unsure,
     )
-
-
-def _block(stored: Mapping[str, Any]) -> Block:
-    return Block(**{**stored, "code": BlockCode(stored["code"])})
 
 
 def _is(key: OrganizationKey) -> Any:  # noqa: ANN401 - a condition

@@ -5,9 +5,8 @@ are the difference of two numbers, however many there are. Each number can be ta
 another process takes the next number first, the caller has to count again.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cache
-from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
@@ -20,9 +19,9 @@ from sqlalchemy import (
 
 from bot.errors import DatabaseUnavailable
 from bot.organizations.rules import OrganizationKey
-from bot.quotas.rules.blocks import Block, Blocks
+from bot.quotas.rules.blocks import Blocks
 from bot.quotas.rules.days import ReportedDay, leaves_day_at
-from bot.quotas.rules.plans import CallClass, Limits, Lowered, Plan, limits_of
+from bot.quotas.rules.plans import CallClass, Limits, Plan, limits_of
 from bot.quotas.rules.quota import (
     Blocked,
     Decision,
@@ -35,7 +34,7 @@ from bot.quotas.rules.quota import (
     Terms,
     decide,
 )
-from bot.quotas.store.accounts import UNSENT, Account, calls_held, load_or_add, lock
+from bot.quotas.store.accounts import UNSENT, Account, load_or_add, lock
 from bot.services.calls import CallCause
 from bot.store.engine import Transaction
 from bot.store.statements import insert_into
@@ -145,9 +144,7 @@ async def _part_used_up(tx: Transaction, account: Account, request: CallRequest)
     scope = Scope.PERSON if request.cause.client is None else Scope.CLIENT
     if is_day and (full := await _day_used_up(tx, account, its, part.day, request.terms)):
         return replace(full, scope=scope)
-    query = select(calls.c.slot_free_at, calls.c.permit_until)
-    rows = await tx.connection.execute(query.where(its, calls.c.slot_free_at > account.now))
-    held = Holdings.of([HeldCall(*row) for row in rows], account.now)
+    held = await _holdings(tx, account, its)
     for kind, used, most in (
         (LimitKind.MINUTE, len(held.slots), part.minute),
         (LimitKind.CONCURRENT, len(held.permits), part.concurrent),
@@ -194,9 +191,12 @@ def _call_unless_there(is_postgres: bool) -> Insert:  # noqa: FBT001
     return insert.on_conflict_do_nothing()
 
 
-async def _holdings(tx: Transaction, account: Account) -> Holdings:
-    held = await calls_held(tx, account)
-    return Holdings.of([call for call, _ in held], account.now)
+async def _holdings(tx: Transaction, account: Account, *which: ColumnElement[bool]) -> Holdings:
+    query = select(calls.c.slot_free_at, calls.c.permit_until).where(
+        calls.c.organization == account.id, calls.c.slot_free_at > account.now, *which
+    )
+    rows = await tx.connection.execute(query)
+    return Holdings.of([HeldCall(*row) for row in rows], account.now)
 
 
 async def with_time(tx: Transaction, account: Account, full: Full, terms: Terms) -> Full:
@@ -204,21 +204,17 @@ async def with_time(tx: Transaction, account: Account, full: Full, terms: Terms)
     if full.kind is not LimitKind.DAY:
         held = await _holdings(tx, account)
         # If a call was given back since the count, there is room now.
-        free_at = held.free_at(full.kind, full.allowed) or account.now
-    elif account.day.resets_at is not None:
-        free_at = account.day.resets_at
-    else:
-        free_at = await _day_free_at(tx, account, full, terms)
-    return replace(full, free_at=free_at)
-
-
-async def _day_free_at(tx: Transaction, account: Account, full: Full, terms: Terms) -> float:
-    """Return when enough of the oldest calls have left a day of any 25 hours."""
-    its = (calls.c.organization == account.id) & (calls.c.number > account.made_before)
-    sent = select(calls.c.reserved_at).where(its, calls.c.slot_free_at != UNSENT)
+        return replace(full, free_at=held.free_at(full.kind, full.allowed) or account.now)
+    if account.day.resets_at is not None:
+        return replace(full, free_at=account.day.resets_at)
+    # Enough of the oldest calls have to leave a day of any 25 hours.
+    its = (calls.c.organization == account.id, calls.c.number > account.made_before)
+    sent = select(calls.c.reserved_at).where(*its, calls.c.slot_free_at != UNSENT)
     last_to_leave = sent.order_by(calls.c.number).offset(full.returning - 1).limit(1)
-    reserved_at = (await tx.connection.execute(last_to_leave)).scalar()
-    return account.now if reserved_at is None else leaves_day_at(reserved_at, terms.hold_seconds)
+    reserved_at = await tx.connection.scalar(last_to_leave)
+    if reserved_at is None:
+        return replace(full, free_at=account.now)
+    return replace(full, free_at=leaves_day_at(reserved_at, terms.hold_seconds))
 
 
 async def settle(tx: Transaction, reservation: Reservation, seconds_since_headers: float) -> None:
@@ -288,33 +284,14 @@ async def note_reported(tx: Transaction, reservation: Reservation, reported: Rep
 
 async def save_blocks(tx: Transaction, account: Account, blocks: Blocks) -> None:
     """Write the blocks of an organization whose row this transaction has locked."""
-    stored = [_stored(block) for block in blocks.blocks]
-    await _set(tx, account.id, blocks=stored, probing_until=blocks.probing_until)
+    stored = [{**asdict(block), "code": int(block.code)} for block in blocks.blocks]
+    await change(tx, account.id, blocks=stored, probing_until=blocks.probing_until)
 
 
-def _stored(block: Block) -> dict[str, Any]:
-    return {
-        "code": int(block.code),
-        "since": block.since,
-        "until": block.until,
-        "failed_tries": block.failed_tries,
-    }
-
-
-async def lower_day(tx: Transaction, account: Account, limit: int) -> None:
-    """Record the limit that the message of a 45 named; keep a lower one that is already known."""
-    if account.lowered_day is None or limit < account.lowered_day:
-        await _set(tx, account.id, lowered_day=limit)
-
-
-async def lower_concurrency(tx: Transaction, account: Account, to: Lowered) -> None:
-    """Record how many concurrent calls the service accepts, and until when that holds."""
-    await _set(tx, account.id, lowered_concurrent=to.limit, lowered_until=to.until)
-
-
-async def lower_minute(tx: Transaction, account: Account, to: Lowered) -> None:
-    """Record the background's lowered limit per minute, and until when it holds."""
-    await _set(tx, account.id, lowered_minute=to.limit, lowered_minute_until=to.until)
+async def change(tx: Transaction, organization: int, **values: object) -> None:
+    """Set columns of an organization's row."""
+    statement = update(organizations).where(organizations.c.id == organization)
+    await tx.connection.execute(statement.values(**values))
 
 
 async def set_plan(tx: Transaction, key: OrganizationKey, plan: Plan) -> None:
@@ -328,7 +305,7 @@ async def set_plan(tx: Transaction, key: OrganizationKey, plan: Plan) -> None:
     lowered: dict[str, None] = dict.fromkeys(
         ("lowered_day", "lowered_concurrent", "lowered_until", "lowered_minute")
     )
-    await _set(tx, organization, plan=plan.value, **lowered)
+    await change(tx, organization, plan=plan.value, **lowered)
     limit = limits_of(plan).day
     used = organizations.c.reported_limit - organizations.c.reported_remaining
     await tx.connection.execute(
@@ -344,7 +321,7 @@ async def mute(tx: Transaction, key: OrganizationKey, until: float, by: str | No
     `by` is the name of the person who muted it; None takes a mute back.
     """
     organization = await lock(tx, key)
-    await _set(tx, organization, muted_until=until, muted_by=by)
+    await change(tx, organization, muted_until=until, muted_by=by)
     return organization
 
 
@@ -364,9 +341,4 @@ async def take_turn(tx: Transaction, key: OrganizationKey, seen_at: float) -> bo
 
 async def postpone_turn(tx: Transaction, key: OrganizationKey, seen_at: float) -> None:
     """Undo a turn that came to nothing: record `seen_at` as the last one."""
-    await _set(tx, await lock(tx, key), watched_at=seen_at)
-
-
-async def _set(tx: Transaction, organization: int, **values: object) -> None:
-    statement = update(organizations).where(organizations.c.id == organization)
-    await tx.connection.execute(statement.values(**values))
+    await change(tx, await lock(tx, key), watched_at=seen_at)

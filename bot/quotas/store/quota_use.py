@@ -1,7 +1,6 @@
 """The use of each limit: now, by person, by kind, and by hour."""
 
 from collections import Counter
-from datetime import datetime
 from typing import Any
 
 from sqlalchemy import (
@@ -24,13 +23,11 @@ from bot.quotas.rules.use import HOUR_SECONDS, HourOfCalls
 from bot.quotas.store.accounts import UNSENT, Account, day_limit_of
 from bot.services.calls import caller_of, client_named
 from bot.store.engine import Transaction
-from bot.store.statements import insert_into, remove_some
 from bot.store.tables import quota_calls as calls
-from bot.store.tables import quota_hours as hours
 from bot.store.tables import quota_organizations as organizations
 from bot.store.types import EpochSeconds
 
-# Single calls are kept until their hour is older than this; then only the hour's sum is kept.
+# Calls are kept until their hour is older than this: a day of 25 hours, and a hold.
 KEEP_CALLS_SECONDS = 26 * HOUR_SECONDS
 _HOUR_MICROSECONDS = HOUR_SECONDS * 1_000_000
 _SENT = calls.c.slot_free_at != literal(UNSENT, EpochSeconds)
@@ -140,7 +137,7 @@ async def count_of_clients(tx: Transaction) -> int:
 
 
 async def keys_to_tidy(tx: Transaction) -> list[OrganizationKey]:
-    """Return the organizations with calls that are old enough to be summed."""
+    """Return the organizations with calls that are old enough to be deleted."""
     old = (
         select(literal(1))
         .where(calls.c.organization == organizations.c.id)
@@ -153,34 +150,16 @@ async def keys_to_tidy(tx: Transaction) -> list[OrganizationKey]:
 
 
 async def tidy(tx: Transaction, organization: int) -> None:
-    """Sum the old calls of an organization by hour; its row must be locked."""
+    """Delete the old calls of an organization, and keep their last number; its row is locked."""
     old = (calls.c.organization == organization) & (calls.c.reserved_at < await _oldest_kept(tx))
-    hour = _hour_of(calls.c.reserved_at)
-    key = (calls.c.organization, hour, calls.c.kind, calls.c.slack_user_id)
-    sums = select(*key, func.count().label("calls")).where(old, _SENT).group_by(*key)
-    insert = insert_into(hours, is_postgres=tx.is_postgres)
-    added = insert.from_select([column.name for column in hours.c], sums)
-    await tx.connection.execute(
-        added.on_conflict_do_update(
-            index_elements=list(hours.primary_key),
-            set_={"calls": hours.c.calls + added.excluded.calls},
-        )
-    )
-    newest = select(func.max(calls.c.number)).where(old).scalar_subquery()
-    await tx.connection.execute(
-        update(organizations)
-        .where(organizations.c.id == organization)
-        .values(summed=func.coalesce(newest, organizations.c.summed))
-    )
-    await tx.connection.execute(delete(calls).where(old))
-
-
-async def forget(tx: Transaction, before: datetime) -> int:
-    """Delete some of the hourly sums before a time; return the number deleted."""
-    return await remove_some(tx, hours, hours.c.hour_at < before.timestamp())
+    newest = await tx.connection.scalar(select(func.max(calls.c.number)).where(old))
+    if newest is not None:
+        its = update(organizations).where(organizations.c.id == organization)
+        await tx.connection.execute(its.values(summed=newest))
+        await tx.connection.execute(delete(calls).where(old))
 
 
 async def _oldest_kept(tx: Transaction) -> float:
-    """Return the start of the oldest hour whose single calls are kept."""
+    """Return the start of the oldest hour whose calls are kept."""
     whole_hours = ((await tx.now()).timestamp() - KEEP_CALLS_SECONDS) // HOUR_SECONDS
     return whole_hours * HOUR_SECONDS

@@ -16,7 +16,7 @@ from bot.home.publishing import Home, HomeSetup
 from bot.ops.watchdog import Watchdog
 from bot.organizations.directory import OrganizationDirectory
 from bot.quotas.incidents import Incidents
-from bot.quotas.parts import QuotaParts, QuotaSetup, quota_parts
+from bot.quotas.parts import QuotaParts
 from bot.services.lane import Lane
 from bot.slack.people import People
 from bot.slack.refusal_record import RefusalRecord
@@ -280,7 +280,7 @@ class Process:
         turns = Turns(guard, database, clock, CLIENTS, Tasks(), Watchdog())
         client = Client(self._outside.inventory, guard, turns, clock)
         directory = OrganizationDirectory(client, database, clock, 300, {})
-        setup = QuotaSetup(
+        quotas = QuotaParts(
             database=database,
             clock=clock,
             audit=audit,
@@ -291,7 +291,6 @@ class Process:
             alerts_channel=ALERTS,
             is_watching=True,
         )
-        quotas = quota_parts(setup)
         home = HomeSetup(
             database=database,
             clock=clock,

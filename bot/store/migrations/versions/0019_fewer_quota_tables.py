@@ -1,4 +1,4 @@
-"""The clock that dates calls in a SQLite file is kept with the hourly job."""
+"""A SQLite file's clock is kept with the hourly job; nobody reads the calls of past days."""
 
 from alembic import op
 
@@ -10,3 +10,4 @@ depends_on = None
 
 def upgrade() -> None:
     op.drop_table("machine_clocks")
+    op.drop_table("quota_hours")
