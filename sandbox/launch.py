@@ -16,12 +16,14 @@ from sandbox.manifest import read_manifest
 from sandbox.people import ROLES
 from sandbox.ports import free_port, port_near
 from sandbox.services.running import RunningServices, running_services, told_to_stop
-from sandbox.services.state import ServicesState
+from sandbox.services.state import SURVEY_FLOW, WELCOME_FLOW, Flow, ServicesState
 from sandbox.slack.server import RunningSlack, running_slack
 from sandbox.slack.workspace import Workspace
 from sandbox.web import Page
+from sandbox.week import FLOW_POLICIES, PRACTICE_FLOW
 
 SERVICE_SECONDS = 0.05
+ALIASES = {"welcome": WELCOME_FLOW, "survey": SURVEY_FLOW, "practice": PRACTICE_FLOW}
 
 
 def bot_settings(
@@ -37,6 +39,8 @@ def bot_settings(
         "GATEWAY_PORT": str(gateway_port),
         "GATEWAY_CLIENTS": json.dumps({CLIENT: client}),
         **services.bot_settings(),
+        "FLOW_ALIASES": json.dumps(ALIASES),
+        "FLOW_POLICIES": FLOW_POLICIES,
         "SLACK_BOT_TOKEN": slack.workspace.bot_token,
         "SLACK_SIGNING_SECRET": slack.signing_secret,
         "SLACK_API_URL": slack.api_url,
@@ -70,6 +74,7 @@ async def running_sandbox(port: int = 0, **overrides: str) -> AsyncIterator["San
             running_slack(workspace, port=port, add_routes=page.add_routes) as slack,
         ):
             database = Path(folder) / "gatehouse.db"
+            services.state.flows[PRACTICE_FLOW] = Flow(PRACTICE_FLOW, name="Practice")
             gateway_port = port_near(port + 1) if port else free_port()
             settings = bot_settings(slack, services, database, gateway_port) | overrides
             bot = BotProcess(settings, workspace.changed)

@@ -56,7 +56,7 @@ class Channel:
 
 ROLES: dict[str, list[str]] = {
     "viewer": ["U0VIEWER"],
-    "operator": ["U0OPERATOR"],
+    "operator": ["U0OPERATOR", "S0TESTERS"],
     "approver": ["U0APPROVER", "S0APPROVERS"],
     "admin": ["U0ADMIN"],
 }
@@ -79,8 +79,11 @@ def default_people() -> list[Person]:
 
 
 def default_groups() -> list[Group]:
-    """The user group through which Abel is an approver."""
-    return [Group("S0APPROVERS", "approvers", "Approvers", ["U0APPROVER2"])]
+    """The group through which Abel is an approver, and the one that a rule trusts."""
+    return [
+        Group("S0APPROVERS", "approvers", "Approvers", ["U0APPROVER2"]),
+        Group("S0TESTERS", "testers", "Testers", ["U0OPERATOR"]),
+    ]
 
 
 def default_channels() -> list[Channel]:

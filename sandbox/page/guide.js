@@ -40,6 +40,15 @@ const STEPS = [
     isDone: (since) => isAnswered(GENERAL, since),
   },
   {
+    title: "Skip the wait",
+    about: "The flow “practice” has a rule: up to 4 hours, five times a day, nobody needs to approve.",
+    tip: "Applied at once. The card in #approvals names the rule and how often Otto used it today, and has Undo.",
+    as: OTTO,
+    channel: GENERAL,
+    text: `/testusers add practice ${NUMBER} for 2h because trying the new draft`,
+    isDone: () => posts(APPROVALS).some((m) => /\bRule\b.*\bused today\b/.test(JSON.stringify(m.blocks))),
+  },
+  {
     title: "Block an organization",
     about: "Another program has used up its limit: an alert opens, and clears by itself.",
     tip: "The alert is in #alerts. Unblock it under Services, and the alert clears by itself.",

@@ -13,11 +13,9 @@ from datetime import timedelta
 
 from bot.__main__ import main
 from bot.serve import serve
-from bot.store import job_loop
-from bot.store import jobs as job_store
 from bot.testusers.interactions import StoredInteraction, StoredInteractions
 from bot.testusers.rules import applying
-from tests.support.launch import Steps, count_calls, count_commits
+from tests.support.launch import Steps, count_calls, count_commits, shorten_leases
 
 __all__ = ["serve"]  # imported before the fork, so that a restart takes a moment only
 
@@ -34,7 +32,7 @@ def patch(steps: Steps) -> None:
     count_commits(steps)
     count_calls(steps)
     # A run that is starved for longer than its lease is begun anew, and may never come to its end.
-    job_store.LEASE_SECONDS, job_loop.RENEW_SECONDS, job_loop.POLL_SECONDS = 2.0, 0.3, 0.1
+    shorten_leases()
     # A death right before a POST leaves the flow in doubt.
     applying.IN_DOUBT = timedelta(seconds=4)
 

@@ -1,6 +1,7 @@
 """Start the real program with something wrong under it: `python -m tests.support.launch …`.
 
 --clock FILE   the wall clock is off by as many seconds as the file says at the moment
+--short-leases  another process takes over after two seconds what a dead one has begun
 --silent-names DOMAIN   no name server answers for its hosts within 40 s
 --die-at N     `kill -9` to itself right after the N-th step that leaves a trace somewhere, counted
                from the first SIGUSR1: a commit, or a call of another program that changes something
@@ -25,6 +26,8 @@ import aiohttp
 import structlog
 
 from bot.__main__ import main
+from bot.store import job_loop
+from bot.store import jobs as job_store
 from bot.store.engine import Database, Transaction
 
 SILENCE_SECONDS = 40.0
@@ -119,17 +122,25 @@ def silence_names(domain: str) -> None:
     socket.getaddrinfo = silent
 
 
+def shorten_leases() -> None:
+    """Let what a dead process has begun be taken over after two seconds."""
+    job_store.LEASE_SECONDS, job_loop.RENEW_SECONDS, job_loop.POLL_SECONDS = 2.0, 0.3, 0.1
+
+
 def launch() -> int:
     """Read the arguments, break what they say, and serve."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--clock", type=Path)
     parser.add_argument("--die-at", type=int)
     parser.add_argument("--silent-names")
+    parser.add_argument("--short-leases", action="store_true")
     options = parser.parse_args()
     if options.clock:
         shift_clock(options.clock)
     if options.silent_names:
         silence_names(options.silent_names)
+    if options.short_leases:
+        shorten_leases()
     if options.die_at is not None:
         steps = Steps(options.die_at)
         signal.signal(signal.SIGUSR1, steps.arm)

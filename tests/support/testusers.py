@@ -59,7 +59,7 @@ class FakeSlackPeople:
     groups: dict[str, frozenset[str]] = field(default_factory=dict)
 
     async def user(self, slack_user_id: str) -> FakeUser:
-        return FakeUser(NAMES[slack_user_id])
+        return FakeUser(NAMES.get(slack_user_id, slack_user_id))
 
     async def members(self, group_id: str) -> frozenset[str]:
         return self.groups[group_id]
