@@ -1,7 +1,6 @@
 """What a 429 is told of, and what is counted, when things come late, twice or not at all."""
 
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from functools import partial
 
 import pytest
 
@@ -106,38 +105,6 @@ async def test_refusal_that_is_written_late_is_judged_by_its_own_time(
     assert incident.opened_at == refused_at
 
 
-async def test_calls_after_a_late_written_refusal_are_not_counted(
-    guard, database, clock, monkeypatch, tasks
-):
-    other = Guard(database, clock, TERMS, Incidents(TERMS), tasks)
-
-    async def go_away():
-        honest = database.transaction
-
-        @asynccontextmanager
-        async def away():
-            raise DatabaseUnavailable
-            yield
-
-        monkeypatch.setattr(database, "transaction", away)
-        clock.on_sleep = partial(come_back, honest, clock.monotonic())
-
-    async def come_back(honest, began, _seconds):
-        if clock.monotonic() - began > 180 and database.transaction is not honest:
-            # Another process is granted calls before this one has written what it knows.
-            monkeypatch.setattr(database, "transaction", honest)
-            for _ in range(80):
-                await call(other, SCRIPT)
-            for _ in range(19):
-                await call(other)
-
-    await refused(guard, 44, during=go_away)
-    await tasks.drain(10)
-    (incident,) = await all_incidents(database)
-    assert (incident.detail.own["minute"], incident.detail.is_foreign) == ([1, 100], True)
-    assert incident.detail.clients == {}
-
-
 async def test_own_use_of_a_told_day_is_of_that_day(guard, database, clock):
     for _ in range(40):
         await call(guard)
@@ -148,16 +115,6 @@ async def test_own_use_of_a_told_day_is_of_that_day(guard, database, clock):
     (incident,) = await all_incidents(database)
     assert incident.detail.own["day"] == [2, 1000]
     assert incident.detail.is_foreign is True
-
-
-async def test_own_use_of_a_day_that_began_with_a_reset_is_of_that_day(guard, database, clock):
-    for _ in range(40):
-        await call(guard)
-    await call(guard, reported=ReportedLimits(1000, 1, int(HOUR)))
-    clock.advance(1.5 * HOUR)
-    await refused(guard, 45)
-    (incident,) = await all_incidents(database)
-    assert incident.detail.own["day"] == [1, 1000]
 
 
 async def test_more_at_once_than_a_smaller_plan_allows_accuses_nobody(guard, database, monkeypatch):
@@ -242,14 +199,6 @@ async def test_other_clients_do_not_take_all_calls_at_once(guard, database, cloc
     assert (await the_account(database)).limits.concurrent == 5
 
 
-async def test_few_at_once_that_are_refused_lower_nothing(guard, database, clock, monkeypatch):
-    monkeypatch.setitem(plans, KEY, Plan.ENTERPRISE)
-    await burst(guard, 5, taken=4)
-    assert (await the_account(database)).limits.concurrent == 10
-    (incident,) = await all_incidents(database)
-    assert (incident.detail.is_foreign, incident.detail.is_lowered) == (True, False)
-
-
 async def test_larger_plan_ends_a_told_day_that_is_used_up(guard, database, clock):
     await call(guard, reported=ReportedLimits(1000, 0, int(20 * HOUR)))
     with pytest.raises(QuotaExhausted):
@@ -282,27 +231,3 @@ async def test_refusal_whose_commit_is_unknown_is_written_once(guard, database, 
     await tasks.drain(10)
     (incident,) = await all_incidents(database)
     assert (incident.refusals, len(broken)) == (1, 1)
-
-
-async def test_refusal_of_an_older_call_opens_no_second_incident(guard, database, clock):
-    async def refused_and_probed():
-        await refused(guard, 1070)
-        clock.advance(2)
-        await call(guard, CallCause(PROBE))
-        (incident,) = await all_incidents(database)
-        assert incident.closed_at is not None
-
-    await refused(guard, 1070, during=refused_and_probed)
-    (incident,) = await all_incidents(database)
-    assert (incident.closed_at, incident.refusals) == (None, 2)
-    clock.advance(60)
-    await call(guard, CallCause(PROBE))
-    clock.advance(599)
-    await refused(guard, 1070)
-    (incident,) = await all_incidents(database)
-    assert (incident.closed_at, incident.refusals) == (None, 3)
-    clock.advance(60)
-    await call(guard, CallCause(PROBE))
-    clock.advance(601)
-    await refused(guard, 1070)
-    assert len(await all_incidents(database)) == 2

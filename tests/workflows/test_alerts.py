@@ -1,6 +1,5 @@
 """The jobs behind an alert: the one call at the end of a pause, and what a mute holds back."""
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -8,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from bot.errors import DatabaseUnavailable, NotConfigured, NotFound, OrganizationBlocked
+from bot.errors import DatabaseUnavailable, NotConfigured, OrganizationBlocked
 from bot.organizations.rules import (
     DataCenterReport,
     Directory,
@@ -25,7 +24,7 @@ from bot.quotas.rules.plans import Plan
 from bot.quotas.rules.quota import Terms
 from bot.quotas.store import incidents
 from bot.services.calls import PROBE, CallCause
-from bot.services.errors import NotJson, RateLimited, ServiceRefused, ServiceTimeout
+from bot.services.errors import NotJson, RateLimited, ServiceRefused
 from bot.slack.sender import CardNow
 from bot.store import jobs, outbox
 from bot.store.audit import AuditStore
@@ -235,20 +234,6 @@ async def test_unreadable_probe_ends_nothing_and_waits_its_pause(
     assert await count_open(database) == 1
 
 
-async def test_probe_that_fails_before_its_grant_backs_off_too(
-    database, clock, inventory, directory
-):
-    await be_refused(inventory)
-    inventory.unsigned = ServiceTimeout("oauth", "The token address is late.")
-    for pause in (60, 120, 240):
-        clock.advance(pause)
-        before = await messages(database)
-        await probe_in_vain(database, inventory, directory, inventory.unsigned)
-        assert await next_try(database) == clock.now().timestamp() + min(900, 2 * pause)
-        assert await messages(database) == before + 1
-        assert not await is_due(database)
-
-
 async def test_a_passing_probe_that_the_database_did_not_take_is_made_again(
     database, clock, inventory, directory, monkeypatch
 ):
@@ -277,37 +262,6 @@ async def test_a_passing_probe_that_the_database_did_not_take_is_made_again(
     clock.advance(15)
     assert await probe(database, inventory, directory) is None
     assert await count_open(database) == 0
-
-
-async def test_a_call_refused_while_a_probe_passes_costs_no_second_probe(
-    database, clock, inventory, directory
-):
-    refused_late, go_on = asyncio.Event(), asyncio.Event()
-
-    async def hang():
-        refused_late.set()
-        await go_on.wait()
-
-    inventory.error = RateLimited("inventory", "Declined.", code=44, message="words")
-    inventory.during = hang
-    late = asyncio.create_task(inventory.organizations(KEY, CallCause("list", "U1")))
-    await refused_late.wait()
-    inventory.during = None
-    await be_refused(inventory)
-    clock.advance(60)
-
-    async def meanwhile():
-        inventory.during = None
-        inventory.error = RateLimited("inventory", "Declined.", code=44, message="words")
-        go_on.set()
-        await asyncio.gather(late, return_exceptions=True)
-        inventory.error = None
-
-    inventory.during = meanwhile
-    assert await probe(database, inventory, directory) is None
-    assert await count_open(database) == 0
-    clock.advance(3600)
-    assert not await is_due(database)
 
 
 async def posted(database, clock) -> None:
@@ -374,11 +328,3 @@ async def test_unmuting_tells_what_the_mute_held_back(
 
 def card_of(number: int) -> OutboxMessage:
     return OutboxMessage(f"incident:{number}", "incident_card", str(number))
-
-
-async def test_an_alert_that_is_not_known_says_so(alerts):
-    with pytest.raises(NotFound):
-        await alerts.mute(OTTO, 99)
-    with pytest.raises(NotFound):
-        await alerts.key_of(99)
-    assert await alerts.card(OutboxMessage("incident:99", "incident_card", "99")) is None

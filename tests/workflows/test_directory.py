@@ -73,17 +73,6 @@ async def test_a_listing_is_fresh_for_its_time(make, inventory, clock):
     assert len(inventory.calls) == 4
 
 
-async def test_fresh_listing_of_another_process_is_used(make, inventory, clock):
-    await make().directory(CAUSE)
-    clock.advance(200)
-    second = make()
-    assert len((await second.directory(CAUSE)).places) == 4
-    assert len(inventory.calls) == 2
-    clock.advance(100)
-    await second.directory(CAUSE)
-    assert len(inventory.calls) == 4
-
-
 class SkewedClock:
     """The clock of a process whose wall time is wrong."""
 
@@ -103,14 +92,6 @@ async def test_age_of_a_listing_is_told_by_the_database(database, clock, invento
         await directory.directory(CAUSE)
         clock.advance(30)
     assert len(inventory.calls) == 2 * 2
-
-
-async def test_listing_from_the_future_is_asked_for_again(make, inventory, database, clock):
-    await make().directory(CAUSE)
-    clock.advance(-3600)
-    directory = make()
-    await directory.directory(CAUSE)
-    assert len(inventory.calls) == 4
 
 
 async def test_refresh_of_one_process_is_seen_by_the_others(make, inventory, clock):
@@ -134,27 +115,6 @@ async def test_a_listing_names_the_organization_that_it_counts_against(make, inv
     clock.advance(300)
     await make(eu="4").directory(CAUSE)
     assert sorted(inventory.calls[4:]) == [("com", "2"), ("eu", "4")]
-
-
-@pytest.mark.parametrize("database_url", BOTH, indirect=True)
-async def test_the_last_good_listing_survives_a_restart(make, inventory, clock):
-    await make().directory(CAUSE)
-    clock.advance(4000)
-    refusal = QuotaExhausted("All 100 are used.", limit_kind="minute", free_at=clock.now())
-    inventory.errors = dict.fromkeys(("com", "eu"), refusal)
-    found = await make().directory(CAUSE)
-    assert len(found.places) == 4
-    assert [report.failure for report in found.failures] == ["All 100 are used."] * 2
-    assert len((await make().known()).places) == 4
-
-
-async def test_a_failure_is_not_kept(make, inventory):
-    directory = make()
-    inventory.errors["eu"] = ServiceFailed("inventory", "It is on fire.", status=500)
-    found = await directory.directory(CAUSE)
-    assert (names(found), found.failures[0].listing) == (["Alpha", "Beta"], None)
-    inventory.errors.clear()
-    assert (await directory.directory(CAUSE)).failures == []
 
 
 async def test_a_data_center_that_takes_too_long_is_not_waited_for(make, inventory, monkeypatch):
@@ -224,19 +184,6 @@ async def test_failure_is_known_until_a_listing_succeeds(make, inventory, clock)
     assert (await directory.known()).failures == (await directory.directory(CAUSE)).failures == []
 
 
-async def test_failure_is_over_when_another_process_lists(make, inventory, clock):
-    directory = make()
-    await directory.directory(CAUSE)
-    clock.advance(1)
-    inventory.errors["eu"] = ServiceFailed("inventory", "It is on fire.", status=500)
-    await directory.directory(ANEW, fresh=True)
-    assert len((await directory.known()).failures) == 1
-    clock.advance(1)
-    inventory.errors.clear()
-    await make().directory(ANEW, fresh=True)
-    assert (await directory.known()).failures == []
-
-
 async def test_block_is_no_failure_of_the_data_center(make, inventory):
     directory = make()
     await directory.directory(CAUSE)
@@ -265,15 +212,6 @@ async def test_buttons_call_no_data_center_that_has_just_failed(make, inventory,
     assert inventory.calls.count(("com", "")) == 2
 
 
-async def test_typed_listing_after_a_failure_is_tried_anew(make, inventory):
-    directory = make()
-    inventory.errors = {"com": ServiceFailed("inventory", "It broke.", status=500)}
-    await directory.directory(CAUSE)
-    inventory.errors.clear()
-    assert (await directory.directory(CAUSE)).failures == []
-    assert (await directory.directory(CAUSE, is_typed=False)).failures == []
-
-
 async def test_refresh_button_makes_one_call_in_five_seconds(make, inventory, clock):
     directory = make()
     for _ in range(120):
@@ -284,3 +222,15 @@ async def test_refresh_button_makes_one_call_in_five_seconds(make, inventory, cl
     clock.advance(5)
     await directory.directory(ANEW, fresh=True, is_typed=False)
     assert len(inventory.calls) == 6
+
+
+@pytest.mark.parametrize("database_url", BOTH, indirect=True)
+async def test_the_last_good_listing_survives_a_restart(make, inventory, clock):
+    await make().directory(CAUSE)
+    clock.advance(4000)
+    refusal = QuotaExhausted("All 100 are used.", limit_kind="minute", free_at=clock.now())
+    inventory.errors = dict.fromkeys(("com", "eu"), refusal)
+    found = await make().directory(CAUSE)
+    assert len(found.places) == 4
+    assert [report.failure for report in found.failures] == ["All 100 are used."] * 2
+    assert len((await make().known()).places) == 4

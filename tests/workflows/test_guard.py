@@ -14,7 +14,7 @@ from bot.quotas.incidents import Incidents
 from bot.quotas.rules.plans import Plan
 from bot.quotas.rules.quota import Terms
 from bot.quotas.store import accounts, incidents, quota_use
-from bot.services.calls import PROBE, CallCause, ReportedLimits
+from bot.services.calls import CallCause, ReportedLimits
 from bot.services.errors import (
     CredentialsRefused,
     RateLimited,
@@ -29,7 +29,6 @@ KEY = OrganizationKey("eu", "10")
 OTHER = OrganizationKey("com", "11")
 PERSON = CallCause("list", "U1")
 BACKGROUND = CallCause("watch", background=True)
-THE_PROBE = CallCause(PROBE)
 TERMS = Terms(lambda _key: Plan.FREE, timeout_seconds=10.0)
 
 
@@ -102,15 +101,6 @@ async def in_flight(guard, count):
 async def standing(database):
     async with database.read_only() as tx:
         return quota_use.standing(await accounts.load(tx, KEY, TERMS))
-
-
-async def test_a_person_is_told_at_once_when_the_minute_is_used_up(guard, clock):
-    await use_up(guard, 100)
-    with pytest.raises(QuotaExhausted, match="next slot is free in 1 min 1 s") as caught:
-        await make(guard)
-    assert caught.value.limit_kind == "minute"
-    assert (caught.value.free_at - clock.now()).total_seconds() == pytest.approx(60.05)
-    assert clock.slept == []
 
 
 async def test_a_person_waits_two_seconds_for_a_line_and_not_longer(guard, clock):
@@ -225,23 +215,6 @@ async def test_a_call_passes_though_the_database_is_gone_at_its_end(guard, datab
     assert (await standing(database)).in_use.concurrent == 1
 
 
-@pytest.mark.parametrize(("code", "pause"), [(44, 60), (45, 900), (1070, 2), (None, 60), (99, 60)])
-async def test_a_429_blocks_everybody_and_one_probe_is_set_for_the_end(
-    guard, database, clock, code, pause
-):
-    await be_refused(guard, code)
-    for cause in (PERSON, BACKGROUND, THE_PROBE):
-        with pytest.raises(OrganizationBlocked) as caught:
-            await make(guard, cause)
-    assert caught.value.code == (code if code in {45, 1070} else 44)
-    assert (caught.value.until - clock.now()).total_seconds() == pytest.approx(pause)
-    await make(guard, key=OTHER)
-    clock.advance(pause)
-    async with database.transaction() as tx:
-        [job, *messages] = await jobs.claim(tx, "me", 10)
-    assert {job.kind, *(message.kind for message in messages)} == {"probe", "send"}
-
-
 async def test_a_probe_is_planned_again_where_its_job_is_missing(guard, clock, database):
     await be_refused(guard)
     async with database.transaction() as tx:
@@ -310,24 +283,6 @@ async def test_many_refusals_are_one_incident_with_what_the_bot_itself_used(guar
     assert {message.kind for message in messages} == {"incident_card"}
 
 
-async def test_a_block_at_the_bots_own_limit_is_not_anothers(guard, database):
-    async with in_flight(guard, 4):
-        await be_refused(guard, 1070)
-    async with database.read_only() as tx:
-        [incident] = await incidents.all_open(tx)
-    assert incident.detail.own["concurrent"] == [5, 5]
-    assert incident.detail.is_foreign is False
-
-
-async def test_alert_tells_own_calls_and_the_named_limit(guard, database):
-    await make(guard, told=ReportedLimits(limit=500, remaining=1, reset_seconds=100))
-    await be_refused(guard, 45, message="exceeded the limit of 400 calls")
-    async with database.read_only() as tx:
-        [incident] = await incidents.all_open(tx)
-    assert incident.detail.own["day"] == [2, 400]
-    assert incident.detail.is_foreign is True
-
-
 async def test_the_45s_own_headers_do_not_undo_what_its_message_lowered(guard, database):
     told = ReportedLimits(limit=2000, remaining=0, reset_seconds=100)
     await be_refused(guard, 45, message="the limit is 1000", told=told)
@@ -355,14 +310,6 @@ async def test_one_person_leaves_half_of_the_minute_to_others(sharing_guard, clo
         await make(sharing_guard, cause=CallCause("list", "U3"))
     clock.advance(51)
     await make(sharing_guard)
-
-
-@pytest.mark.parametrize(("name", "whose"), [("Acme", r"Acme \(eu\)"), (None, "organization 10 ")])
-async def test_declined_call_names_the_organization_where_it_is_known(guard, name, whose):
-    guard.name_of = {KEY: name}.get
-    await be_refused(guard, 44)
-    with pytest.raises(OrganizationBlocked, match=f"blocked {whose}.*with code 44"):
-        await make(guard)
 
 
 async def test_share_of_one_person_does_not_bind_the_bot_itself(sharing_guard, database):

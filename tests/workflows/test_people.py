@@ -126,13 +126,6 @@ async def test_membership_is_looked_up_once_and_again_within_five_minutes(people
     assert (await people.find("U0MEMBER")).groups == frozenset()
 
 
-async def test_a_change_of_a_person_counts_within_five_minutes(people, slack, clock):
-    await people.find("U0X")
-    slack.users["U0X"] = User(is_guest=True)
-    clock.advance(FIVE_MINUTES)
-    assert (await people.find("U0X")).roles == frozenset()
-
-
 async def test_a_doubt_takes_nothing_that_is_certain(people, slack, database):
     slack.down.add("S0TEAM")
     person = await people.find("U0ADAM")
@@ -159,14 +152,6 @@ async def test_a_refusal_stands_when_it_cannot_be_recorded(people, database, mon
     printed = capsys.readouterr().out
     assert "refusal_not_recorded" in printed
     assert "Traceback" not in printed
-
-
-async def test_names_that_cannot_be_looked_up_are_ids(people, slack):
-    slack.down |= {"handles", "U0ADAM"}
-    viewer = Person("U0X", "X", frozenset({Role.VIEWER}))
-    decision = people.judge(viewer, Permission.REFRESH)
-    sentence = await people.explain(viewer, decision)
-    assert "People who can: the group S0TEAM, U0ADAM." in sentence
 
 
 @pytest.mark.parametrize(
@@ -232,13 +217,6 @@ async def test_who_only_approves_for_a_flow_does_not_lack_access(people):
     assert await people.lacks_access(await people.find("U0BOB")) is None
 
 
-@pytest.mark.parametrize(("role", "helps"), [(Role.VIEWER, False), (Role.OPERATOR, True)])
-async def test_who_may_not_do_without_approval_is_told_how_to_ask_for_it(people, role, helps):
-    with pytest.raises(Refused) as caught:
-        await people.require(Person("U0X", "X", frozenset({role})), Permission.OVERRIDE)
-    assert ("Leave out “now” to ask for approval." in caught.value.sentence) is helps
-
-
 async def test_person_who_asks_during_the_start_waits(database, slack, clock):
     people = People(
         slack,
@@ -265,14 +243,6 @@ async def test_who_asks_a_bot_that_cannot_learn_its_workspace_is_refused(
     )
     with pytest.raises(Refused, match="still starting"):
         await people.require(await people.find("U0X", [TEAM]), Permission.READ)
-
-
-async def test_a_long_list_of_holders_is_cut_short(database, slack, clock):
-    policy = Policy({Role.ADMIN: tuple(f"U{number}" for number in range(20))})
-    people = People(slack, policy, RefusalRecord(database, AuditStore(), clock), clock)
-    people.meet(TEAM, "U0BOT")
-    with pytest.raises(Refused, match="and 12 more"):
-        await people.require(await people.find("U0X"), Permission.READ)
 
 
 async def test_person_unknown_to_slack_is_asked_about_once_in_five_minutes(people, slack, clock):
@@ -352,14 +322,6 @@ async def test_refusals_of_a_person_are_one_entry_a_minute_with_a_count(people, 
     assert await counts() == [1, 600, 2]
     await people.write_down_refusals()
     assert await counts() == [1, 600, 2]
-
-
-async def test_each_person_and_permission_refused_has_an_entry(people, database):
-    for who in ("U0NOBODY", "U0OTHER"):
-        for permission in (Permission.READ, Permission.DECIDE):
-            with pytest.raises(Refused):
-                await people.require(Person(who, who), permission)
-    assert len(await refusals(database)) == 4
 
 
 async def test_stranger_of_a_shared_channel_is_refused(people, slack):

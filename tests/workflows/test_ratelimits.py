@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from bot.errors import Ambiguous, DatabaseUnavailable, NotFound, QuotaExhausted
+from bot.errors import Ambiguous, DatabaseUnavailable
 from bot.organizations.rules import (
     DataCenterReport,
     Directory,
@@ -19,9 +19,9 @@ from bot.quotas.guard import Guard
 from bot.quotas.incidents import Incidents
 from bot.quotas.ratelimits import RateLimits
 from bot.quotas.rules.plans import Plan
-from bot.quotas.rules.quota import LimitKind, Terms
+from bot.quotas.rules.quota import Terms
 from bot.services.calls import CallCause, ReportedLimits
-from bot.services.errors import RateLimited, ServiceTimeout
+from bot.services.errors import RateLimited
 from bot.store import jobs
 from bot.store.audit import AuditStore
 from bot.tasks import Tasks
@@ -141,43 +141,8 @@ async def test_the_names_that_are_shown_are_looked_up_at_once_and_no_others(
     assert len(people.asked) == 10
 
 
-async def test_what_is_used_up_says_when_it_is_free(ratelimits, inventory, clock):
-    began = clock.now()
-    for _ in range(10):
-        await call(inventory, 100)
-        clock.advance(61)
-    await call_in_vain(inventory, "day")
-    detail = await ratelimits.one(OTTO, "10")
-    day_free_at = (began + timedelta(hours=25, seconds=15)).timestamp()
-    assert detail.free_at == {LimitKind.DAY: pytest.approx(day_free_at, abs=0.1)}
-
-
-async def call_in_vain(inventory, limit_kind) -> None:
-    with pytest.raises(QuotaExhausted) as caught:
-        await call(inventory, 1)
-    assert caught.value.limit_kind == limit_kind
-
-
-async def test_calls_of_others_are_told_where_the_service_tells(ratelimits, inventory):
-    inventory.reported = ReportedLimits(limit=1000, remaining=900, reset_seconds=3600)
-    await call(inventory, 1)
-    detail = await ratelimits.one(OTTO, "10")
-    assert detail.others_used == 99
-    assert detail.standing.day.used == 100
-
-
 def a_429(service="inventory") -> RateLimited:
     return RateLimited(service, f"Declined by {service}.", code=44, message="words")
-
-
-async def test_a_check_of_what_is_blocked_asks_nobody_for_anything(ratelimits, inventory):
-    inventory.refusal = a_429()
-    checked = await ratelimits.check(OTTO, "10")
-    assert (checked.refusal, checked.seconds) == ("words", None)
-    inventory.unsigned = ServiceTimeout("oauth", "The token address is late.")
-    again = await ratelimits.check(OTTO, "10")
-    assert (again.refusal, again.seconds, again.until) == (None, None, checked.until)
-    assert inventory.asked == 1
 
 
 async def test_a_token_address_that_declines_is_not_a_refused_call(ratelimits, inventory):
@@ -240,15 +205,6 @@ async def test_a_whole_name_that_is_listed_since_is_no_part_of_an_old_one(rateli
     now = directory._known.reports[0].listing.fetched_at
     directory.newer = Directory((DataCenterReport("eu", Listing("eu", (two,), now)),))
     assert (await ratelimits.set_plan(OTTO, "two", Plan.PREMIUM)).name == "Two"
-
-
-@pytest.mark.parametrize("key", [OrganizationKey("eu", "99"), OrganizationKey("mars", "10")])
-async def test_an_organization_that_nobody_knows_costs_no_call(ratelimits, inventory, key):
-    """A button may be of another time, or forged."""
-    with pytest.raises(NotFound):
-        await ratelimits.check_at(OTTO, key)
-    with pytest.raises(NotFound):
-        await ratelimits.detail(key)
 
 
 async def test_what_was_called_is_known_though_no_longer_listed(ratelimits, inventory):

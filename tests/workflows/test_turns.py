@@ -5,7 +5,7 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from bot.errors import OrganizationBlocked, QuotaExhausted
+from bot.errors import QuotaExhausted
 from bot.gateway.turns import ClientGone, Stopping, Turns, Wait
 from bot.ops.watchdog import Watchdog
 from bot.organizations.rules import OrganizationKey
@@ -13,7 +13,7 @@ from bot.quotas.guard import Guard
 from bot.quotas.incidents import Incidents
 from bot.quotas.rules.plans import Plan
 from bot.quotas.rules.quota import Terms
-from bot.quotas.store import accounts, quota_use
+from bot.quotas.store import accounts
 from bot.services.calls import CallCause, ReportedLimits
 from bot.services.errors import RateLimited, ServiceTimeout
 from bot.tasks import Tasks
@@ -64,43 +64,6 @@ async def use_up(process, calls=80, client="a") -> None:
         await process.make(client)
 
 
-async def test_client_without_room_is_told_when_there_is_some(processes, clock):
-    await use_up(processes[0])
-    with pytest.raises(QuotaExhausted) as full:
-        await processes[1].make("b")
-    assert full.value.limit_kind == "minute"
-    assert full.value.seconds == pytest.approx(60.05, abs=0.1)
-
-
-async def test_client_that_waits_gets_the_slot_when_it_is_free(processes, clock, database):
-    await use_up(processes[0])
-    clock.advance(1)
-    await processes[1].make("b", 60.0)
-    await processes[1].make("b", 60.0)
-    assert clock.monotonic() == pytest.approx(60.05, abs=0.2)
-    assert not processes[1].turns.waiting
-
-
-async def test_client_that_waited_in_vain_is_told_the_same(processes, clock, database):
-    await use_up(processes[0])
-    with pytest.raises(QuotaExhausted) as full:
-        await processes[1].make("b", 10.0)
-    assert full.value.seconds == pytest.approx(50.05, abs=0.7)
-    assert 10 <= clock.monotonic() < 11
-    assert not processes[1].turns.waiting
-
-
-async def test_people_have_a_fifth_whatever_clients_want(processes):
-    await use_up(processes[0])
-    with pytest.raises(QuotaExhausted):
-        await processes[0].make()
-    for _ in range(20):
-        await check(processes[1])
-    with pytest.raises(QuotaExhausted) as full:
-        await check(processes[1])
-    assert full.value.limit_kind == "minute"
-
-
 async def check(process) -> None:
     async with process.guard.call(KEY, CallCause("check", "U1")) as grant:
         await grant.responded()
@@ -116,15 +79,6 @@ async def test_crowd_of_clients_leaves_connections_to_people(database_url, clock
     assert database.most_under_way == 1
     await process.tasks.drain(PATIENCE)
     await database.close()
-
-
-async def test_share_bounds_a_client_and_nobody_else(processes):
-    await use_up(processes[0], 20, "quarter")
-    with pytest.raises(QuotaExhausted) as full:
-        await processes[1].make("quarter")
-    assert full.value.limit_kind == "minute"
-    assert "its share of organization 10 (eu): 20 calls per minute" in full.value.sentence
-    await processes[1].make("other")
 
 
 async def test_share_of_the_day_is_whole_again_after_a_reset(processes, clock):
@@ -183,14 +137,6 @@ async def test_client_that_has_used_less_goes_first(processes, clock):
     assert sorted(log[2:4]) == ["modest", "modest"]
 
 
-async def test_block_by_the_service_stops_clients_too(processes, database):
-    with pytest.raises(RateLimited):
-        await refused(processes[0])
-    with pytest.raises(OrganizationBlocked) as blocked:
-        await processes[1].make("b", 5.0)
-    assert (blocked.value.code, blocked.value.seconds) == (44, pytest.approx(55, abs=1))
-
-
 async def refused(process) -> None:
     async with process.call("a") as grant:
         await grant.responded()
@@ -216,15 +162,6 @@ async def test_stop_sends_away_whoever_waits(database, clock):
     with pytest.raises(Stopping):
         await waiter
     await process.tasks.drain(PATIENCE)
-
-
-async def test_ledger_names_the_client(processes, database):
-    await use_up(processes[0], 3, "a")
-    await use_up(processes[0], 2, "b")
-    async with database.read_only() as tx:
-        account = await accounts.load(tx, KEY, TERMS)
-        use = await quota_use.use_by_client(tx, account, account.now)
-        assert use == {"a": [3, 3], "b": [2, 2]}
 
 
 async def test_call_that_leaves_while_the_ledger_is_asked_stops_nobody(
