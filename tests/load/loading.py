@@ -5,17 +5,14 @@ import os
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
 from bench.processes import Surroundings, surroundings
-from bench.sink import Sink, running_sink
 from bot.ops.clock import SystemClock
-from bot.organizations.rules import OrganizationKey
 from bot.store.engine import Database
-from bot.store.migrations import migrate
-from tests.load.filling import fill, fill_ledger
+from tests.load.filling import fill
 from tests.load.playing import COMMANDS, Command, Played, Player, percentile
 from tests.support.postgres import own_database, server_url
 
@@ -26,12 +23,7 @@ BARE = 1.25
 BARE_SECONDS = 10.0
 # Resident memory of the second half may be this share above the first's.
 GROWTH = 0.10
-# A command on a full database may take this many times as long as on an empty one: what is more
-# than the noise of a machine that does other things too.
-SLOWER = 1.5
 DRAIN_SECONDS = 30.0
-A_PAGE = 10
-FIRST_ID = 400_000_000
 
 
 @dataclass(frozen=True)
@@ -42,10 +34,9 @@ class Load:
     a_second: float = 200.0
     people: int = 500
     pending: int = 1_000
-    entries: int = 100_000
-    repeats: int = 25
+    entries: int = 20_000
     waits_seconds: float = 3.0
-    # Of the data center com, each with calls of the last day.
+    # Of the data center com.
     organizations: int = 2_000
 
 
@@ -71,59 +62,23 @@ async def new_database(kind: str) -> AsyncIterator[str]:
 
 
 async def run(kind: str, load: Load) -> list[Line]:
-    """Compare commands on a nearly empty and on a full database, then load the full one."""
-    async with (
-        surroundings(people=load.people, organizations=load.organizations) as around,
-        running_sink() as sink,
-        new_database(kind) as empty,
-        new_database(kind) as full,
-    ):
-        # With nothing to show, a page of requests would be quicker for what is not on it.
-        await _give_a_past(
-            around, sink, empty, replace(load, pending=A_PAGE, entries=0, organizations=0)
-        )
-        await _give_a_past(around, sink, full, load)
-        lines = await _compare(around, sink, empty, full, load)
-        lines += await _load(around, full, load)
-    return lines
+    """Load the bot on a database with a past, and the smallest Bolt app before and after."""
+    people = surroundings(people=load.people, organizations=load.organizations)
+    async with people as around, new_database(kind) as url:
+        await _give_a_past(around, url, load)
+        before = await _bare(around, load)
+        played, lines = await play(around, url, load)
+        return [*lines, *_quick(played, [before, await _bare(around, load)]), _memory(played)]
 
 
-async def _give_a_past(around: Surroundings, sink: Sink, url: str, load: Load) -> None:
+async def _give_a_past(around: Surroundings, url: str, load: Load) -> None:
     async with around.bot(url) as server:
-        await Player(around, server, load.people, sink.url).answer_seconds(sink, ASK, 1)
+        player = Player(around, server, load.people, around.sink)
+        await player.pace(1 / load.a_second, load.a_second, [ASK])
+        await player.all_answered(1, DRAIN_SECONDS)
     database = Database(url, SystemClock())
-    await migrate(database)
     await fill(database, load.pending, load.entries)
-    keys = [OrganizationKey("com", str(FIRST_ID + number)) for number in range(load.organizations)]
-    await fill_ledger(database, keys)
     await database.close()
-
-
-async def _compare(
-    around: Surroundings, sink: Sink, empty: str, full: str, load: Load
-) -> list[Line]:
-    """Type every command on both, in turn, and hold the times against each other."""
-    took: dict[Command, tuple[list[float], list[float]]] = {one: ([], []) for one in COMMANDS}
-    async with (
-        around.bot(empty, commands_per_minute="0") as bare,
-        around.bot(full, commands_per_minute="0") as laden,
-    ):
-        players = [Player(around, one, load.people, sink.url) for one in (bare, laden)]
-        for number in range(load.repeats + 1):
-            for one in COMMANDS:
-                for player, seconds in zip(players, took[one], strict=True):
-                    (answered,) = await player.answer_seconds(sink, one, 1)
-                    # The first of each fills the caches.
-                    seconds.extend([answered] if number else [])
-    return [_line_of(one, *seconds) for one, seconds in took.items()]
-
-
-def _line_of(one: Command, bare: list[float], laden: list[float]) -> Line:
-    """Compare the quicker quarter: what the other programs of this machine disturb least."""
-    on_bare, on_laden = percentile(bare, 0.25), percentile(laden, 0.25)
-    ratio = on_laden / on_bare
-    found = f"{on_laden * 1e3:.1f} ms, nearly empty {on_bare * 1e3:.1f} ms, x {ratio:.2f}"
-    return Line(f"answer to `{one}`, full database", found, f"x {SLOWER} at most", ratio <= SLOWER)
 
 
 async def play(around: Surroundings, url: str, load: Load) -> tuple[Played, list[Line]]:
@@ -144,12 +99,6 @@ async def play(around: Surroundings, url: str, load: Load) -> tuple[Played, list
         Line("processor time of the bot", f"{share:.0%} of one core", "", is_well=True),
         Line("load average of the machine", f"{os.getloadavg()[0]:.1f}", "", is_well=True),
     ]
-
-
-async def _load(around: Surroundings, url: str, load: Load) -> list[Line]:
-    before = await _bare(around, load)
-    played, lines = await play(around, url, load)
-    return [*lines, *_quick(played, [before, await _bare(around, load)]), _memory(played)]
 
 
 async def _bare(around: Surroundings, load: Load) -> Played:

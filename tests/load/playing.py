@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from bench.processes import Server, Surroundings
-from bench.sink import Sink
 from bench.wire import Connection, command_fields, signed
 
 # More than are ever busy while acknowledgements take less than a third of a second.
@@ -148,19 +147,6 @@ class Player:
             await asyncio.sleep(0.2)
             found = await self.outcomes()
         return found
-
-    async def answer_seconds(self, sink: Sink, one: Command, times: int) -> list[float]:
-        """Type it so often, one after the other; return the seconds to each answer at `sink`."""
-        connection, took = await Connection.open(self.server.url), []
-        for number in range(times):
-            before, began = sink.count, time.perf_counter()
-            status, _ = await connection.send(self.request(one, number))
-            assert status == 200, status
-            await sink.until(before + 1)
-            # Often before the acknowledgement, which Bolt looks for every ten milliseconds.
-            took.append(sink.arrived_at - began)
-        await connection.close()
-        return took
 
 
 def percentile(values: Sequence[float], share: float) -> float:
