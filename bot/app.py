@@ -49,7 +49,7 @@ from bot.store.retention import RETAIN_KIND, Retention
 from bot.tasks import Tasks
 from bot.testusers.card_links import CardLinks
 from bot.testusers.interactions import INTERACTION, UNDO
-from bot.testusers.parts import TestusersParts, testusers_parts
+from bot.testusers.parts import Testusers, testusers_parts
 from bot.testusers.setup import RequestRules, Setup
 from bot.testusers.store import flows, requests
 from bot.testusers.transitions import APPLY
@@ -171,7 +171,7 @@ class Gatehouse:
         self.ratelimits, self.alerts = quotas.ratelimits, quotas.alerts
         return quotas
 
-    def _testusers(self) -> TestusersParts:
+    def _testusers(self) -> Testusers:
         settings = self.settings
         rules = RequestRules(
             aliases=settings.flow_aliases,
@@ -185,9 +185,10 @@ class Gatehouse:
         flow, lane = flow_client(settings, self.http), Lane(self.clock)
         setup = Setup(self.database, self.audit, self.people, flow, rules, lane=lane)
         card_links = CardLinks(self.database, self.slack, self.clock)
-        parts = testusers_parts(setup, self.replies, self.metrics.count_command, card_links)
-        self.testusers = parts.workflows
-        return parts
+        self.testusers = testusers_parts(
+            setup, self.replies, self.metrics.count_command, card_links
+        )
+        return self.testusers
 
     def _show(self, quotas: QuotaParts) -> None:
         """Build what shows the state of the others."""
@@ -218,9 +219,7 @@ class Gatehouse:
             counts[Counted.GATEWAY_CALLS_WAITING] = self.gateway.count_waiting
         self.status = StatusReport(self, self.health, counts)
 
-    def _run(
-        self, runners: dict[str, Runner], quotas: QuotaParts, testusers: TestusersParts
-    ) -> None:
+    def _run(self, runners: dict[str, Runner], quotas: QuotaParts, testusers: Testusers) -> None:
         """Build what runs in the background, and have the job loop run it."""
         settings, database = self.settings, self.database
         witness = Witness(

@@ -8,6 +8,8 @@ from bot.commands import TESTUSERS
 from bot.errors import NotFound
 from bot.slack.messages import help as help_ui
 from bot.slack.messages.message import Message
+from bot.testusers.asking import require_asking
+from bot.testusers.extending import prefilled
 from bot.testusers.messages import conversation as ui
 from bot.testusers.parse.change import ChangeRequest
 from bot.testusers.parse.command import as_typed, parse_testusers
@@ -72,7 +74,7 @@ def _command(bot: Gatehouse, interaction: Interaction) -> tuple[Interaction, Ans
         return message, partial(helped, show=ui.greeting)
     testusers = replace(interaction, name=TESTUSERS.name, text=typed)
     if first in CHANGES:
-        text = as_typed(typed, bot.testusers.reading.aliases)
+        text = as_typed(typed, bot.testusers.setup.aliases)
         return replace(testusers, text=text), _offer_form
     if first in DECIDING or first in TESTUSERS.subcommands:
         text = "requests" if first in DECIDING else typed
@@ -82,10 +84,10 @@ def _command(bot: Gatehouse, interaction: Interaction) -> tuple[Interaction, Ans
 
 async def _offer_form(context: Context) -> Message:
     """Answer `add X to welcome` with a button that opens the filled-in form."""
-    testusers = context.bot.testusers
-    await testusers.asking.require(context.person)
-    typed = parse_testusers(context.text, testusers.reading.aliases)
+    setup = context.bot.testusers.setup
+    await require_asking(setup, context.person)
+    typed = parse_testusers(context.text, setup.aliases)
     if not isinstance(typed, ChangeRequest):
         raise NotFound(f"I can't read “{context.text[:80]}”.")
-    flow = testusers.asking.flow(typed.flow)
-    return ui.filled_form(flow, await testusers.extending.of_command(context.person, flow, typed))
+    flow = setup.flow(typed.flow)
+    return ui.filled_form(flow, await prefilled(setup, context.person, flow, typed))

@@ -2,6 +2,7 @@
 
 from bot.permissions import Permission
 from bot.slack.messages import ids
+from bot.testusers.asking import require_asking
 from bot.testusers.messages import forms
 from bot.testusers.messages.buttons import Prefilled
 from bot.testusers.parse.identities import mentioned_identities
@@ -23,7 +24,7 @@ async def opened(context: Context) -> None:
 @listens("shortcut", ids.ADD_AS_TEST_USERS, Permission.REQUEST, place=Place.FORM)
 async def add_mentioned(context: Context) -> None:
     """Answer `Add as test users` in the menu of a message."""
-    await context.bot.testusers.asking.require(context.person)
+    await require_asking(context.bot.testusers.setup, context.person)
     mentioned = Prefilled(unsure=mentioned_identities(context.text))
     form = forms.change_form(context.interaction.response_url, mentioned)
     await context.bot.slack.open_view(context.interaction.trigger_id, form)

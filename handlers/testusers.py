@@ -12,6 +12,7 @@ from bot.slack.messages import help as help_ui
 from bot.slack.messages import ids
 from bot.slack.messages.message import Message
 from bot.slack.parse.words import escaped
+from bot.testusers import asking, deciding, extending, presets, reading
 from bot.testusers.interactions import StoredInteraction
 from bot.testusers.messages import conversation, forms, notes, pages
 from bot.testusers.messages.buttons import NOTHING, Prefilled
@@ -41,7 +42,7 @@ INPUTS = {
 
 
 def _parse(context: Context) -> TestusersRequest:
-    return parse_testusers(context.text, context.bot.testusers.reading.aliases)
+    return parse_testusers(context.text, context.bot.testusers.setup.aliases)
 
 
 @command(TESTUSERS, _parse)
@@ -55,34 +56,39 @@ async def answer_testusers(context: Context, typed: TestusersRequest) -> Message
     if typed.form == FORM:
         return await _open_form(context)
     if typed.form == HELP:
-        aliases = context.bot.testusers.reading.aliases
+        aliases = context.bot.testusers.setup.aliases
         return await helped(context, partial(help_ui.of_testusers, aliases=aliases))
     return await _presets(context, typed)
 
 
 async def _listed(context: Context, wanted: pages.FlowPage) -> Message:
-    page = await context.bot.testusers.reading.listed(
-        context.person, wanted.flow, wanted.page, wanted.text, is_typed=context.is_typed
+    page = await reading.listed(
+        context.bot.testusers.setup,
+        context.person,
+        wanted.flow,
+        wanted.page,
+        wanted.text,
+        is_typed=context.is_typed,
     )
     return pages.listing(page, **_rights(context))
 
 
 async def _history(context: Context, wanted: pages.FlowPage) -> Message:
-    reading = context.bot.testusers.reading
-    page = await reading.history(context.person, wanted.flow, wanted.page)
+    setup = context.bot.testusers.setup
+    page = await reading.history(setup, context.person, wanted.flow, wanted.page)
     return pages.history(page, **_rights(context))
 
 
 async def _own(context: Context, wanted: pages.FlowPage) -> Message:
-    page = await context.bot.testusers.reading.own(context.person, wanted.page)
+    page = await reading.own(context.bot.testusers.setup, context.person, wanted.page)
     return pages.own(page, **_rights(context))
 
 
 async def _pending(context: Context, wanted: pages.FlowPage) -> Message:
-    testusers = context.bot.testusers
-    page = await testusers.reading.pending(context.person, wanted.page)
-    sees = testusers.reading.sees_identities(context.person)
-    return pages.pending(page, testusers.approvals_channel, sees_identities=sees)
+    setup = context.bot.testusers.setup
+    page = await reading.pending(setup, context.person, wanted.page)
+    sees = _rights(context)["sees_identities"]
+    return pages.pending(page, setup.rules.approvals_channel, sees_identities=sees)
 
 
 for _action_id, _page in {
@@ -99,37 +105,35 @@ for _action_id, _page in {
 
 
 def _rights(context: Context) -> dict[str, bool]:
-    return {
-        "sees_identities": context.bot.testusers.reading.sees_identities(context.person),
-        "asks": context.bot.people.may(context.person, Permission.REQUEST),
-    }
+    may = partial(context.bot.people.may, context.person)
+    return {"sees_identities": may(Permission.SEE_IDENTITIES), "asks": may(Permission.REQUEST)}
 
 
 async def _presets(context: Context, typed: Subcommand) -> Message:
-    saved, person = context.bot.testusers.presets, context.person
+    setup, person = context.bot.testusers.setup, context.person
     if typed.form == "save_preset":
-        before = await saved.save(person, typed.text, typed.identities)
+        before = await presets.save_preset(setup, person, typed.text, typed.identities)
         return notes.preset_saved(typed.text, typed.identities, before)
     if typed.form == "delete_preset":
-        return notes.preset_deleted(await saved.delete(person, typed.text))
-    reading = context.bot.testusers.reading
-    flow, sees = next(iter(reading.aliases), ""), reading.sees_identities(person)
-    return notes.presets(await saved.every(person), sees_identities=sees, flow=flow)
+        return notes.preset_deleted(await presets.delete_preset(setup, person, typed.text))
+    flow, sees = next(iter(setup.aliases), ""), _rights(context)["sees_identities"]
+    saved = await presets.every_preset(setup, person)
+    return notes.presets(saved, sees_identities=sees, flow=flow)
 
 
 async def _open_form(context: Context, known: Prefilled = NOTHING) -> Message | None:
     """Open the form; if Slack can't open one here, offer a button that does."""
-    testusers, interaction = context.bot.testusers, context.interaction
-    await testusers.asking.require(context.person)
+    setup, interaction = context.bot.testusers.setup, context.interaction
+    await asking.require_asking(setup, context.person)
     if not interaction.trigger_id:
         return conversation.form_button()
-    flow = testusers.asking.flow(known.flow) if known.flow else None
+    flow = setup.flow(known.flow) if known.flow else None
     form = forms.change_form(
         interaction.response_url,
-        await testusers.extending.filled(known),
+        await extending.with_current_end(setup, known),
         flow=flow,
-        presets=await testusers.presets.names(),
-        longest=testusers.asking.longest(flow) if flow else "",
+        presets=await presets.names(setup),
+        longest=asking.longest(setup, flow) if flow else "",
     )
     await context.bot.slack.open_view(interaction.trigger_id, form)
     return None
@@ -141,12 +145,12 @@ async def _open_form(context: Context, known: Prefilled = NOTHING) -> Message | 
 @listens("action", ids.TESTUSERS_MORE, Permission.REQUEST, is_prefix=True)
 async def fill_in(context: Context) -> Message | None:
     """Answer `Extend`, `Remove` and `Change…`: send the request, or open the filled-in form."""
-    testusers, known = context.bot.testusers, Prefilled.of(context.value)
-    await testusers.asking.require(context.person)
+    setup, known = context.bot.testusers.setup, Prefilled.of(context.value)
+    await asking.require_asking(setup, context.person)
     if not known.more_seconds:
         return await _open_form(context, known)
-    flow = testusers.asking.flow(known.flow)
-    until = await testusers.extending.until(flow, known.identities, known.more_seconds)
+    flow, more = setup.flow(known.flow), known.more_seconds
+    until = await extending.extended_end(setup, flow, known.identities, more)
     return await _request(context, ChangeRequest("add", known.flow, known.identities, until=until))
 
 
@@ -161,8 +165,9 @@ async def ask_anyway(context: Context) -> Message:
 
 async def _request(context: Context, typed: ChangeRequest, *, anyway: bool = False) -> Message:
     testusers, person = context.bot.testusers, context.person
-    channel = testusers.approvals_channel
-    asked = await testusers.asking.ask(
+    channel = testusers.setup.rules.approvals_channel
+    asked = await asking.ask(
+        testusers.setup,
         person,
         typed,
         context.interaction.delivery,
@@ -208,7 +213,8 @@ for _action_id, (_act, _permission) in ACTS.items():
 @listens("action", ids.TESTUSERS_DENY, Permission.DECIDE, place=Place.FORM, requires_itself=True)
 async def ask_why(context: Context) -> None:
     """Answer `Deny`: ask for the reason, if the person may deny and the request is open."""
-    request = await context.bot.testusers.deciding.look_to_deny(context.person, context.value)
+    setup = context.bot.testusers.setup
+    request = await deciding.look_to_deny(setup, context.person, context.value)
     page = pages.page_of_block(context.interaction.block_id)
     form = forms.denial_form(request, context.interaction.response_url, page)
     await context.bot.slack.open_view(context.interaction.trigger_id, form)
@@ -252,7 +258,8 @@ def _check_form(context: Context) -> Mapping[str, str]:
     if isinstance(parsed, dict):
         return {INPUTS[name]: problem for name, problem in parsed.items()}
     try:
-        problem = context.bot.testusers.asking.limit_problem(parsed, context.bot.clock.now())
+        setup = context.bot.testusers.setup
+        problem = asking.limit_problem(setup, parsed, context.bot.clock.now())
     except UsageError as error:
         return {ids.TESTUSERS_UNTIL if parsed.until else ids.TESTUSERS_FROM: error.sentence}
     except (NotFound, NotConfigured) as error:
@@ -283,4 +290,5 @@ async def request_of_form(context: Context) -> Message | None:
 @listens("options", ids.TESTUSERS_FLOW, Permission.REQUEST)
 async def suggest(context: Context) -> list[dict[str, Any]]:
     """Answer the type-ahead of flows."""
-    return forms.flow_options(context.bot.testusers.reading.suggestions(context.value))
+    setup = context.bot.testusers.setup
+    return forms.flow_options(reading.suggestions(setup, context.value))

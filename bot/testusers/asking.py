@@ -65,298 +65,228 @@ class Snapshot:
     grants: Mapping[str, Grant]
     listed: tuple[str, ...]
 
-
-class Asking:
-    """Makes requests, from commands, the form, and `Undo`."""
-
-    def __init__(self, setup: Setup) -> None:
-        self._setup = setup
-
-    async def require(self, person: Person, permission: Permission = Permission.REQUEST) -> None:
-        """Require that the person may ask and that the flow service is set up.
-
-        Raises:
-            Refused: The person lacks the permission.
-            NotConfigured: The flow service lacks settings.
-        """
-        await self._setup.people.require(person, permission)
-        self._setup.service()
-
-    def flow(self, typed: str) -> Flow:
-        """Return the flow with that alias or SID.
-
-        Raises:
-            NotConfigured: The flow service lacks settings.
-            NotFound: No flow has that alias or SID.
-        """
-        return self._setup.flow(typed)
-
-    async def ask(
-        self,
-        person: Person,
-        requested: ChangeRequest,
-        delivery: str = "",
-        *,
-        anyway: bool = True,
-    ) -> Asked:
-        """Make a request from a command or form, or apply it at once when it says `now`.
-
-        Args:
-            person: The requester.
-            requested: The change that was typed.
-            delivery: The id of Slack's delivery. Slack may deliver twice, for example when a
-                connection breaks; both deliveries make the same request.
-            anyway: Make the request even if an open one asks for the same change.
-
-        Raises:
-            Refused: The person may not ask, or not apply without approval.
-            NotFound: The flow or a preset does not exist.
-            NotConfigured, ServiceError: The list cannot be read.
-        """
-        await self.require(person, Permission.OVERRIDE if requested.now else Permission.REQUEST)
-        flow = self._setup.flow(requested.flow)
-        now = await self._setup.database.now()
-        term = term_of(person.time_zone, requested, now)
-        identities = await self._identities(requested)
-        snapshot = await self._snapshot(flow)
-        effect = _effect(requested, identities, snapshot, term.starts_at)
-        if effect.change.is_empty:
-            return Asked(flow, effect, None)
-        if effect.change.additions and (
-            problem := self._too_long(flow, term.seconds(requested, now))
-        ):
-            raise misuse("add", problem)
-        stored = self._requested(snapshot, effect)
-        stored = replace(
-            stored,
-            duration_seconds=requested.duration_seconds,
-            reason=requested.reason,
-            without_approval=requested.now,
-            starts_at=term.starts_at,
-            ends=dict.fromkeys(effect.change.additions, term.ends_at) if term.ends_at else {},
-        )
-        if not (anyway or requested.now):
-            earlier, age = await self._earlier(flow, stored, delivery)
-            if earlier is not None:
-                return Asked(flow, effect, None, earlier, age)
-        return Asked(flow, effect, await self._open_once(person, flow, stored, delivery))
-
-    async def _earlier(
-        self, flow: Flow, wanted: RequestedChange, delivery: str
-    ) -> tuple[Request | None, timedelta]:
-        """Return an open request for the same change and its age, unless this delivery made it."""
-        async with self._setup.database.read_only() as tx:
-            now = await tx.now()
-            waiting = await requests.waiting(tx, flow.key)
-        own = _id_of(delivery)
-        same = [
-            request
-            for request in waiting
-            if request.id != own and request.requested.effect == wanted.effect
-        ]
-        return (same[0], now - same[0].created_at) if same else (None, timedelta())
-
-    async def undo(self, person: Person, request_id: str) -> Asked:
-        """Make a request that undoes an earlier one.
-
-        While it waits, the same person gets the same request again.
-
-        Raises:
-            Refused: The person may not ask.
-            NotFound: The request does not exist.
-            Conflict: No part of it is applied, more of it may still be, its undo is already
-                requested, or the last undo was given up less than a minute ago.
-        """
-        await self._setup.people.require(person, Permission.REQUEST)
-        undone, done = await self._applied(request_id)
-        if undone.progress.undone_by is not None:
-            return await self._undo_before(person, undone.progress.undone_by)
-        _require_pause(undone, await self._setup.database.now())
-        snapshot = await self._snapshot(undone.flow, is_typed=False)
-        people, spellings = (
-            done.change.identities + done.already.identities,
-            Spellings(snapshot.listed),
-        )
-        done = done.respelled({identity: spellings.respelled(identity) for identity in people})
-        wanted, ends = inverse_of(done, set(snapshot.listed), await self._setup.database.now())
-        timed = grants.timed(snapshot.grants)
-        effect = effect_of(wanted, set(snapshot.listed), timed, timed=ends.keys())
-        if effect.change.is_empty:
-            return Asked(undone.flow, effect, None)
-        await self._require_new(undone, effect)
-        for identity in effect.change.additions:
-            end = ends.get(identity)
-            left = (end - await self._setup.database.now()).total_seconds() if end else None
-            if problem := self._too_long(undone.flow, left):
-                raise Conflict(f"This can't be undone with a button. {problem}")
-        stored = replace(
-            self._requested(snapshot, effect),
-            ends={
-                identity: end
-                for identity, end in ends.items()
-                if identity in effect.change.additions
-            },
-            undo_of=undone.id,
-            reason=f"Undo of the request of {undone.requester.name}",
-        )
-        return Asked(undone.flow, effect, await self._open(person, undone.flow, stored, undone))
-
-    async def _require_new(self, undone: Request, effect: Effect) -> None:
-        """Require that nobody has asked for the same undo.
-
-        Raises:
-            Conflict: A request for it is waiting; the sentence names the requester.
-        """
-        async with self._setup.database.read_only() as tx:
-            waiting = await requests.waiting(tx, undone.flow.key)
-        for other in waiting:
-            if other.requested.change == effect.change and effect.change.removals:
-                change = change_in_plain(other)
-                raise Conflict(f"{other.requester.name} has already asked to {change}. It waits.")
-
-    async def _applied(self, request_id: str) -> tuple[Request, Done]:
-        async with self._setup.database.read_only() as tx:
-            request = await requests.load(tx, request_id)
-        if request is None:
-            raise NotFound("That request no longer exists.")
-        if request.state not in _DONE or request.took_effect is None:
-            state = state_sentence(request, await self._setup.database.now())
-            raise Conflict(f"Only an applied change can be undone. {state}")
-        return request, request.took_effect
-
-    async def _undo_before(self, person: Person, request_id: str) -> Asked:
-        """Return the person's own earlier undo while it waits."""
-        async with self._setup.database.read_only() as tx:
-            undo = await requests.load(tx, request_id)
-        if (
-            undo is None
-            or undo.requester.slack_user_id != person.slack_user_id
-            or undo.state is not State.PENDING
-        ):
-            raise Conflict("Someone has already asked to undo this.")
-        return Asked(
-            undo.flow, Effect(undo.requested.change, Change(), undo.requested.end_changes), undo
-        )
-
-    def limit_problem(self, requested: ChangeRequest, now: datetime) -> str | None:
-        """Return the reason why the flow's policy refuses a form's request, or None.
-
-        Raises:
-            NotConfigured: The flow service lacks settings.
-            NotFound: The flow does not exist.
-            UsageError: A time has passed.
-        """
-        flow = self._setup.flow(requested.flow)
-        if requested.kind == "remove":
-            return None
-        return self._too_long(flow, term_of("UTC", requested, now).seconds(requested, now))
-
-    def longest(self, flow: Flow) -> str:
-        """Return the longest access that the flow's policy allows; "" for no limit."""
-        rules = self._setup.flow_rules(flow.sid)
-        return spell_duration(rules.longest_seconds) if rules.longest_seconds else ""
-
-    def _too_long(self, flow: Flow, duration_seconds: float | None) -> str | None:
-        """Return the reason why the flow's policy refuses this duration, or None."""
-        rules = self._setup.flow_rules(flow.sid)
-        return duration_problem(rules, duration_seconds, self.longest(flow))
-
-    async def _identities(self, requested: ChangeRequest) -> tuple[str, ...]:
-        """Return everybody who is named, including the current members of presets.
-
-        Raises:
-            NotFound: A preset does not exist.
-            UsageError: Together they are too many.
-        """
-        if not requested.presets:
-            return requested.identities
-        async with self._setup.database.read_only() as tx:
-            saved = await presets.load(tx, requested.presets)
-            missing = [name for name in requested.presets if name not in saved]
-            if missing:
-                quoted = f" If “@{missing[0]}” is a test user, put it in quotes."
-                raise unknown_preset(missing[0], await presets.names(tx), quoted)
-        named = [identity for name in requested.presets for identity in saved[name].identities]
-        identities = tuple(dict.fromkeys((*requested.identities, *named)))
-        if problem := identities_problem(identities):
-            raise misuse(requested.kind, problem, has_right_form=True)
-        return identities
-
-    async def _snapshot(self, flow: Flow, *, is_typed: bool = True) -> Snapshot:
-        """Read the bot's own changes before the list, so they never look like somebody else's."""
-        async with self._setup.database.read_only() as tx:
-            change_id = await flows.latest_change_id(tx, flow.key)
-            granted = await grants.of_flow(tx, flow.key)
-        listed = await self._setup.read(flow.sid, is_typed=is_typed)
-        return Snapshot(change_id, granted, tuple(listed))
-
-    def _requested(self, snapshot: Snapshot, effect: Effect) -> RequestedChange:
-        ends = grants.timed(snapshot.grants)
+    def requested(self, effect: Effect) -> RequestedChange:
+        """Return the change with what is known about its people now."""
+        ends = grants.timed(self.grants)
+        current = {identity: ends[identity] for identity in effect.end_changes if identity in ends}
         return RequestedChange(
-            effect.change,
-            snapshot.listed,
-            snapshot.change_id,
-            effect.end_changes,
-            current_ends={
-                identity: ends[identity] for identity in effect.end_changes if identity in ends
-            },
+            effect.change, self.listed, self.change_id, effect.end_changes, current_ends=current
         )
 
-    async def _open_once(
-        self, person: Person, flow: Flow, requested: RequestedChange, delivery: str
-    ) -> Request:
-        """Open a request, unless this delivery has one that still waits."""
-        request_id = _id_of(delivery)
-        while True:
-            request = await self._open(person, flow, requested, request_id=request_id)
-            if request is not None:
-                return request
-            async with self._setup.database.read_only() as tx:
-                there = await requests.load(tx, request_id or "")
-            if there is not None and (there.state in _WAITING or there.progress.rule):
-                return there
-            request_id = None
 
-    async def _open(
-        self,
-        person: Person,
-        flow: Flow,
-        requested: RequestedChange,
-        undone: Request | None = None,
-        request_id: str | None = None,
-    ) -> Request | None:
-        """Store a request with its audit entry and messages; None if its id is taken."""
-        async with self._setup.database.transaction() as tx:
-            new_id = request_id or self._setup.new_id()
-            request = self._request(new_id, person, flow, requested, await tx.now())
-            if not await requests.insert(tx, request):
-                return None
-            if undone is not None:
-                await _mark_undone(tx, undone, request.id)
-            await self._setup.audit.append(tx, _entry(request))
-            if undone is not None:
-                await write_card(tx, undone.id)
-            if approved := await approved_by_rule(self._setup, tx, person, request):
-                return approved
-            await _decline_too_many(tx, request)
-            if requested.without_approval:
-                await put_apply_job(tx, flow.key)
-            else:
-                await write_card(tx, request.id)
-                await write_related_cards(tx, request)
-                look_at = first_look(request, self._setup.patience(flow.sid))
-                await put_timer(tx, request.id, look_at or request.expires_at)
-        return request
+async def require_asking(
+    setup: Setup, person: Person, permission: Permission = Permission.REQUEST
+) -> None:
+    """Require that the person may ask and that the flow service is set up.
 
-    def _request(
-        self, request_id: str, person: Person, flow: Flow, requested: RequestedChange, at: datetime
-    ) -> Request:
-        expires_at = at + timedelta(hours=self._setup.rules.request_hours)
-        request = Request(request_id, flow, who(person), requested, at, expires_at)
-        if requested.without_approval:
-            progress = replace(request.progress, delivery_id=delivery_id())
-            return request.moved(State.APPLYING, who(person), at, progress)
-        return request
+    Raises:
+        Refused: The person lacks the permission.
+        NotConfigured: The flow service lacks settings.
+    """
+    await setup.people.require(person, permission)
+    setup.service()
+
+
+async def ask(
+    setup: Setup,
+    person: Person,
+    requested: ChangeRequest,
+    delivery: str = "",
+    *,
+    anyway: bool = True,
+) -> Asked:
+    """Make a request from a command or form, or apply it at once when it says `now`.
+
+    Args:
+        setup: The parts that all steps share.
+        person: The requester.
+        requested: The change that was typed.
+        delivery: The id of Slack's delivery. Slack may deliver twice, for example when a
+            connection breaks; both deliveries make the same request.
+        anyway: Make the request even if an open one asks for the same change.
+
+    Raises:
+        Refused: The person may not ask, or not apply without approval.
+        NotFound: The flow or a preset does not exist.
+        NotConfigured, ServiceError: The list cannot be read.
+    """
+    permission = Permission.OVERRIDE if requested.now else Permission.REQUEST
+    await require_asking(setup, person, permission)
+    flow = setup.flow(requested.flow)
+    now = await setup.database.now()
+    term = term_of(person.time_zone, requested, now)
+    identities = await _identities(setup, requested)
+    snapshot = await _snapshot(setup, flow)
+    effect = _effect(requested, identities, snapshot, term.starts_at)
+    if effect.change.is_empty:
+        return Asked(flow, effect, None)
+    too_long = _too_long(setup, flow, term.seconds(requested, now))
+    if effect.change.additions and too_long:
+        raise misuse("add", too_long)
+    stored = replace(
+        snapshot.requested(effect),
+        duration_seconds=requested.duration_seconds,
+        reason=requested.reason,
+        without_approval=requested.now,
+        starts_at=term.starts_at,
+        ends=dict.fromkeys(effect.change.additions, term.ends_at) if term.ends_at else {},
+    )
+    request_id = sha256(delivery.encode()).hexdigest()[:16] if delivery else None
+    if not (anyway or requested.now):
+        async with setup.database.read_only() as tx:
+            waiting = await requests.waiting(tx, flow.key)
+        for earlier in waiting:
+            if earlier.id != request_id and earlier.requested.effect == stored.effect:
+                return Asked(flow, effect, None, earlier, now - earlier.created_at)
+    return Asked(flow, effect, await _open_once(setup, person, flow, stored, request_id))
+
+
+async def undo(setup: Setup, person: Person, request_id: str) -> Asked:
+    """Make a request that undoes an earlier one.
+
+    While it waits, the same person gets the same request again.
+
+    Raises:
+        Refused: The person may not ask.
+        NotFound: The request does not exist.
+        Conflict: No part of it is applied, more of it may still be, its undo is already
+            requested, or the last undo was given up less than a minute ago.
+    """
+    await setup.people.require(person, Permission.REQUEST)
+    undone, done = await _applied(setup, request_id)
+    if undone.progress.undone_by is not None:
+        return await _undo_before(setup, person, undone.progress.undone_by)
+    now, flow = await setup.database.now(), undone.flow
+    _require_pause(undone, now)
+    snapshot = await _snapshot(setup, flow, is_typed=False)
+    people, spellings = (
+        (*done.change.identities, *done.already.identities),
+        Spellings(snapshot.listed),
+    )
+    done = done.respelled({identity: spellings.respelled(identity) for identity in people})
+    wanted, ends = inverse_of(done, set(snapshot.listed), now)
+    timed = grants.timed(snapshot.grants)
+    effect = effect_of(wanted, set(snapshot.listed), timed, timed=ends.keys())
+    if effect.change.is_empty:
+        return Asked(flow, effect, None)
+    if effect.change.removals:
+        await _require_new(setup, undone, effect)
+    for identity in effect.change.additions:
+        end = ends.get(identity)
+        if problem := _too_long(setup, flow, (end - now).total_seconds() if end else None):
+            raise Conflict(f"This can't be undone with a button. {problem}")
+    stored = replace(
+        snapshot.requested(effect),
+        ends={
+            identity: end for identity, end in ends.items() if identity in effect.change.additions
+        },
+        undo_of=undone.id,
+        reason=f"Undoes {undone.requester.name}'s request",
+    )
+    return Asked(flow, effect, await _open(setup, person, flow, stored, undone=undone))
+
+
+async def _applied(setup: Setup, request_id: str) -> tuple[Request, Done]:
+    async with setup.database.read_only() as tx:
+        request = await requests.load(tx, request_id)
+    if request is None:
+        raise NotFound("That request no longer exists.")
+    if request.state not in _DONE or request.took_effect is None:
+        state = state_sentence(request, await setup.database.now())
+        raise Conflict(f"Only an applied change can be undone. {state}")
+    return request, request.took_effect
+
+
+async def _undo_before(setup: Setup, person: Person, request_id: str) -> Asked:
+    """Return the person's own earlier undo while it waits."""
+    async with setup.database.read_only() as tx:
+        earlier = await requests.load(tx, request_id)
+    is_own = earlier and earlier.requester.slack_user_id == person.slack_user_id
+    if earlier is None or not is_own or earlier.state is not State.PENDING:
+        raise Conflict("Someone has already asked to undo this.")
+    requested = earlier.requested
+    effect = Effect(requested.change, Change(), requested.end_changes)
+    return Asked(earlier.flow, effect, earlier)
+
+
+def _require_pause(undone: Request, now: datetime) -> None:
+    given_up_at = undone.progress.undo_given_up_at
+    if given_up_at is not None and now < given_up_at + UNDO_PAUSE:
+        seconds = math.ceil((given_up_at + UNDO_PAUSE - now).total_seconds())
+        raise Conflict(
+            "The last request to undo this has only just ended."
+            f" You can ask again in {text.duration(seconds)}."
+        )
+
+
+async def _require_new(setup: Setup, undone: Request, effect: Effect) -> None:
+    """Require that nobody has asked to remove the same people.
+
+    Raises:
+        Conflict: A request for it is waiting; the sentence names the requester.
+    """
+    async with setup.database.read_only() as tx:
+        waiting = await requests.waiting(tx, undone.flow.key)
+    for other in waiting:
+        if other.requested.change == effect.change:
+            change = change_in_plain(other)
+            raise Conflict(f"{other.requester.name} has already asked to {change}. It waits.")
+
+
+def limit_problem(setup: Setup, requested: ChangeRequest, now: datetime) -> str | None:
+    """Return the reason why the flow's policy refuses a form's request, or None.
+
+    Raises:
+        NotConfigured: The flow service lacks settings.
+        NotFound: The flow does not exist.
+        UsageError: A time has passed.
+    """
+    flow = setup.flow(requested.flow)
+    if requested.kind == "remove":
+        return None
+    return _too_long(setup, flow, term_of("UTC", requested, now).seconds(requested, now))
+
+
+def longest(setup: Setup, flow: Flow) -> str:
+    """Return the longest access that the flow's policy allows; "" for no limit."""
+    rules = setup.flow_rules(flow.sid)
+    return spell_duration(rules.longest_seconds) if rules.longest_seconds else ""
+
+
+def _too_long(setup: Setup, flow: Flow, duration_seconds: float | None) -> str | None:
+    """Return the reason why the flow's policy refuses this duration, or None."""
+    return duration_problem(setup.flow_rules(flow.sid), duration_seconds, longest(setup, flow))
+
+
+async def _identities(setup: Setup, requested: ChangeRequest) -> tuple[str, ...]:
+    """Return everybody who is named, including the current members of presets.
+
+    Raises:
+        NotFound: A preset does not exist.
+        UsageError: Together they are too many.
+    """
+    if not requested.presets:
+        return requested.identities
+    async with setup.database.read_only() as tx:
+        saved = await presets.load(tx, requested.presets)
+        missing = [name for name in requested.presets if name not in saved]
+        if missing:
+            quoted = f" If “@{missing[0]}” is a test user, put it in quotes."
+            raise unknown_preset(missing[0], await presets.names(tx), quoted)
+    named = [identity for name in requested.presets for identity in saved[name].identities]
+    identities = tuple(dict.fromkeys((*requested.identities, *named)))
+    if problem := identities_problem(identities):
+        raise misuse(requested.kind, problem, has_right_form=True)
+    return identities
+
+
+async def _snapshot(setup: Setup, flow: Flow, *, is_typed: bool = True) -> Snapshot:
+    """Read the bot's own changes before the list, so they never look like somebody else's."""
+    async with setup.database.read_only() as tx:
+        change_id = await flows.latest_change_id(tx, flow.key)
+        granted = await grants.of_flow(tx, flow.key)
+    listed = await setup.read(flow.sid, is_typed=is_typed)
+    return Snapshot(change_id, granted, tuple(listed))
 
 
 def _effect(
@@ -384,33 +314,62 @@ def _effect(
     return replace(effect, respelled=respelled, kept=kept)
 
 
-async def _decline_too_many(tx: Transaction, request: Request) -> None:
-    """Keep one person's requests from filling the approvals channel.
-
-    They are counted while the audit is locked, so two at once can't both be the last.
-    """
-    if request.state is not State.PENDING:
-        return
-    if await requests.count_pending_of(tx, request.requester.slack_user_id) > MOST_PENDING:
-        raise Conflict(
-            f"{MOST_PENDING} requests of yours wait for a decision already. Cancel one of them,"
-            " or wait until some are decided: /testusers requests"
-        )
-
-
-def _id_of(delivery: str) -> str | None:
-    """Return the id of the request that a delivery opens: always the same for one delivery."""
-    return sha256(delivery.encode()).hexdigest()[:16] if delivery else None
+async def _open_once(
+    setup: Setup, person: Person, flow: Flow, requested: RequestedChange, request_id: str | None
+) -> Request:
+    """Open a request, unless this delivery has one that still waits."""
+    while True:
+        request = await _open(setup, person, flow, requested, request_id=request_id)
+        if request is not None:
+            return request
+        async with setup.database.read_only() as tx:
+            there = await requests.load(tx, request_id or "")
+        if there is not None and (there.state in _WAITING or there.progress.rule):
+            return there
+        request_id = None
 
 
-def _require_pause(undone: Request, now: datetime) -> None:
-    given_up_at = undone.progress.undo_given_up_at
-    if given_up_at is not None and now < given_up_at + UNDO_PAUSE:
-        seconds = math.ceil((given_up_at + UNDO_PAUSE - now).total_seconds())
-        raise Conflict(
-            "The last request to undo this has only just ended."
-            f" You can ask again in {text.duration(seconds)}."
-        )
+async def _open(
+    setup: Setup,
+    person: Person,
+    flow: Flow,
+    requested: RequestedChange,
+    *,
+    undone: Request | None = None,
+    request_id: str | None = None,
+) -> Request | None:
+    """Store a request with its audit entry and messages; None if its id is taken."""
+    async with setup.database.transaction() as tx:
+        at = await tx.now()
+        expires_at = at + timedelta(hours=setup.rules.request_hours)
+        new_id = request_id or setup.new_id()
+        request = Request(new_id, flow, who(person), requested, at, expires_at)
+        if requested.without_approval:
+            progress = replace(request.progress, delivery_id=delivery_id())
+            request = request.moved(State.APPLYING, who(person), at, progress)
+        if not await requests.insert(tx, request):
+            return None
+        if undone is not None:
+            await _mark_undone(tx, undone, request.id)
+        await setup.audit.append(tx, _entry(request))
+        if undone is not None:
+            await write_card(tx, undone.id)
+        if approved := await approved_by_rule(setup, tx, person, request):
+            return approved
+        if requested.without_approval:
+            await put_apply_job(tx, flow.key)
+            return request
+        # Counted while the audit is locked, so two at once can't both be the last.
+        if await requests.count_pending_of(tx, person.slack_user_id) > MOST_PENDING:
+            raise Conflict(
+                f"{MOST_PENDING} requests of yours wait for a decision already. Cancel one of them,"
+                " or wait until some are decided: /testusers requests"
+            )
+        await write_card(tx, request.id)
+        await write_related_cards(tx, request)
+        look_at = first_look(request, setup.patience(flow.sid))
+        await put_timer(tx, request.id, look_at or request.expires_at)
+    return request
 
 
 async def _mark_undone(tx: Transaction, undone: Request, request_id: str) -> None:

@@ -4,14 +4,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from bot.approvals.rules.approval import Act, Decision, Reason, State, decide
+from bot.approvals.rules.approval import Act, Decision, Reason, State
+from bot.approvals.rules.approval import decide as decide_by_state
 from bot.errors import Conflict, NotFound, Refused, SlackRefused, UnknownPerson
 from bot.ops.current_delivery import delivery_id
 from bot.permissions import Permission, Person
 from bot.store.audit_entry import AuditEntry
 from bot.store.engine import Transaction
 from bot.testusers.messages.phrases import state_sentence
-from bot.testusers.rules.requests import Approval, Progress, Request
+from bot.testusers.rules.requests import Approval, Request
 from bot.testusers.rules.review import Review, reconsidered
 from bot.testusers.setup import THE_BOT, Setup, who
 from bot.testusers.store import requests
@@ -59,189 +60,153 @@ class Decided:
     needed: int
 
 
-class Deciding:
-    """Carries out clicks on requests after checking permissions."""
+async def decide(
+    setup: Setup,
+    person: Person,
+    act: Act,
+    request_id: str,
+    denial_reason: str = "",
+    click: Click = Click(),
+) -> Decided:
+    """Do what a click says, if the person may and nobody was faster.
 
-    def __init__(self, setup: Setup) -> None:
-        self._setup = setup
+    Repeating a click returns the same result, so it is safe.
 
-    async def decide(
-        self,
-        person: Person,
-        act: Act,
-        request_id: str,
-        denial_reason: str = "",
-        click: Click = Click(),
-        known: Request | None = None,
-    ) -> Decided:
-        """Do what a click says, if the person may and nobody was faster.
+    Raises:
+        Refused: The person may not, or Slack can't confirm an earlier approver's permission.
+        NotFound: The request does not exist.
+        Conflict: Somebody has decided already; the sentence says who and when.
+    """
+    for _ in range(ROUNDS):
+        request = await _look(setup, person, act, request_id)
+        if _did_so_before(person, act, request, denial_reason, click):
+            if act is Act.APPROVE and request.state in GIVEN_UP:
+                raise _refusal(Reason.WRONG_STATE, request, await setup.database.now())
+            is_open = request.state is State.PENDING
+            reason = Reason.QUORUM_OPEN if is_open else Reason.ALLOWED
+            return Decided(act, reason, request, _needed(setup, request))
+        decided = await _try(setup, person, act, request, denial_reason, click)
+        if decided is not None:
+            return decided
+    raise Conflict("Someone else is deciding right now. Please try again.")
 
-        Repeating a click returns the same result, so it is safe. `known` is the request as read
-        before; it saves a read, and the write that follows fails if anybody has written since.
 
-        Raises:
-            Refused: The person may not, or Slack can't confirm an earlier approver's permission.
-            NotFound: The request does not exist.
-            Conflict: Somebody has decided already; the sentence says who and when.
-        """
-        if known is not None:
-            decided = await self._try_known(person, act, known, denial_reason, click)
-            if decided is not None:
-                return decided
-        for _ in range(ROUNDS):
-            request = await self.look(person, act, request_id)
-            if _did_so_before(person, act, request, denial_reason, click):
-                if act is Act.APPROVE and request.state in GIVEN_UP:
-                    raise _refusal(Reason.WRONG_STATE, request, await self._setup.database.now())
-                is_open = request.state is State.PENDING
-                reason = Reason.QUORUM_OPEN if is_open else Reason.ALLOWED
-                return self._decided(act, reason, request)
-            decided = await self._try(person, act, request, denial_reason, click)
-            if decided is not None:
-                return decided
-        raise Conflict("Someone else is deciding right now. Please try again.")
+async def look_to_deny(setup: Setup, person: Person, request_id: str) -> Request:
+    """Return the request if the person may deny it now, to ask them for a reason.
 
-    async def _try_known(
-        self, person: Person, act: Act, known: Request, denial_reason: str, click: Click
-    ) -> Decided | None:
-        await self._require(person, act, known)
-        if _did_so_before(person, act, known, denial_reason, click):
-            return None
-        return await self._try(person, act, known, denial_reason, click, is_old=True)
+    Raises:
+        Refused: The person lacks the permission.
+        NotFound: The request does not exist.
+        Conflict: Somebody has decided already; the sentence says who.
+    """
+    request = await _look(setup, person, Act.DENY, request_id)
+    if request.state not in {State.PENDING, State.SCHEDULED}:
+        raise Conflict(state_sentence(request, await setup.database.now()))
+    return request
 
-    async def look(self, person: Person, act: Act, request_id: str) -> Request:
-        """Return the request if the person may do this with it, in any state.
 
-        Raises:
-            Refused: The person lacks the permission.
-            NotFound: The request does not exist.
-        """
-        async with self._setup.database.read_only() as tx:
-            request = await requests.load(tx, request_id)
-        await self._require(person, act, request)
-        if request is None:
-            raise NotFound("That request no longer exists.")
-        return request
+async def _look(setup: Setup, person: Person, act: Act, request_id: str) -> Request:
+    """Return the request if the person may do this with it, in any state.
 
-    async def _require(self, person: Person, act: Act, request: Request | None) -> None:
-        people, sid = self._setup.people, request.flow.sid if request else None
-        if act is Act.CANCEL:
-            await people.require(person, Permission.REQUEST)
-            return
+    Raises:
+        Refused: The person lacks the permission.
+        NotFound: The request does not exist.
+    """
+    async with setup.database.read_only() as tx:
+        request = await requests.load(tx, request_id)
+    if act is Act.CANCEL:
+        await setup.people.require(person, Permission.REQUEST)
+    else:
+        sid = request.flow.sid if request else None
         requester = request.requester.slack_user_id if request and act is Act.APPROVE else None
-        await people.require(person, Permission.DECIDE, flow_sid=sid, requester=requester)
+        await setup.people.require(person, Permission.DECIDE, flow_sid=sid, requester=requester)
+    if request is None:
+        raise NotFound("That request no longer exists.")
+    return request
 
-    async def look_to_deny(self, person: Person, request_id: str) -> Request:
-        """Return the request if the person may deny it now, to ask them for a reason.
 
-        Raises:
-            Refused: The person lacks the permission.
-            NotFound: The request does not exist.
-            Conflict: Somebody has decided already; the sentence says who.
-        """
-        request = await self.look(person, Act.DENY, request_id)
-        if request.state not in {State.PENDING, State.SCHEDULED}:
-            async with self._setup.database.read_only() as tx:
-                raise Conflict(state_sentence(request, await tx.now()))
-        return request
+def _needed(setup: Setup, request: Request) -> int:
+    return setup.flow_rules(request.flow.sid).approvals_needed
 
-    async def _try(
-        self,
-        person: Person,
-        act: Act,
-        request: Request,
-        denial_reason: str,
-        click: Click,
-        *,
-        is_old: bool = False,
-    ) -> Decided | None:
-        """Try once; None if somebody wrote in between, or if `known` is outdated and says no."""
-        entitled = await self._entitled(request) if act is Act.APPROVE else ()
-        async with self._setup.database.transaction() as tx:
-            at = await tx.now()
-            decision = decide(
-                act,
-                request.facts,
-                person.slack_user_id,
-                approvals_needed=self._setup.flow_rules(request.flow.sid).approvals_needed,
-                entitled_ids=entitled,
-                at=at,
-            )
-            moved = _moved(
-                request, act, decision, Approval(who(person), at, click.id), denial_reason
-            )
-            news = None
-            if act in _ACTING and decision.is_followed:
-                _require_seen(request, click)
-                news = await self._news(tx, request, act)
-            if news is not None:
-                moved = self._reconsidered(request, news, at)
-            if moved is not None:
-                entry = _entry(person, act, request, moved, decision)
-                if not await apply_transition(tx, self._setup.audit, request, moved, entry):
-                    return None
-            elif is_old:
-                return None
-            else:
-                await self._audit_refusal(tx, person, act, request, decision)
+
+async def _try(
+    setup: Setup, person: Person, act: Act, request: Request, denial_reason: str, click: Click
+) -> Decided | None:
+    """Try once; None if somebody wrote in between."""
+    entitled = await _entitled(setup, request) if act is Act.APPROVE else ()
+    async with setup.database.transaction() as tx:
+        at = await tx.now()
+        decision = decide_by_state(
+            act,
+            request.facts,
+            person.slack_user_id,
+            approvals_needed=_needed(setup, request),
+            entitled_ids=entitled,
+            at=at,
+        )
+        given = Approval(who(person), at, click.id)
+        moved = _moved(request, act, decision, given, denial_reason)
+        news = None
+        if act in _ACTING and decision.is_followed:
+            _require_seen(request, click)
+            news = await _news(setup, tx, request, act)
         if news is not None:
-            raise Conflict(_nothing_applied(moved or request, news.news))
-        if not decision.is_followed:
-            raise _refusal(decision.reason, moved or request, at)
-        return self._decided(act, decision.reason, moved or request)
-
-    def _reconsidered(self, request: Request, review: Review, at: datetime) -> Request | None:
-        """Return the request as it asks again; None if a part of it has taken effect."""
-        hours = self._setup.rules.request_hours
-        part = request.progress.part
-        return None if part else reconsidered(request, review, at, hours, THE_BOT)
-
-    async def _news(self, tx: Transaction, request: Request, act: Act) -> Review | None:
-        """Return the request's current effect, if it differs from its card."""
-        review = await self._setup.review(tx, request)
-        if not review.news:
+            # Nothing to reconsider where a part has taken effect.
+            hours, has_part = setup.rules.request_hours, request.progress.part is not None
+            moved = None if has_part else reconsidered(request, news, at, hours, THE_BOT)
+        if moved is None:
+            detail = {"act": act, "reason": decision.reason, "state": request.state}
+            entry = AuditEntry(person.slack_user_id, "request.refused", request.id, detail)
+            await setup.audit.append(tx, entry)
+        elif not await apply_transition(
+            tx, setup.audit, request, moved, _entry(person, act, request, moved, decision)
+        ):
             return None
-        if act is Act.RETRY and await is_in_doubt(tx, request):
-            raise Conflict(
-                "I'm still checking whether this change went through. Please try again in a minute."
-            )
-        return review
+    now = moved or request
+    if news is not None:
+        raise Conflict(_nothing_applied(now, news.news))
+    if not decision.is_followed:
+        raise _refusal(decision.reason, now, at)
+    return Decided(act, decision.reason, now, _needed(setup, now))
 
-    def _decided(self, act: Act, reason: Reason, request: Request) -> Decided:
-        needed = self._setup.flow_rules(request.flow.sid).approvals_needed
-        return Decided(act, reason, request, needed)
 
-    async def _entitled(self, request: Request) -> frozenset[str]:
-        """Return the earlier approvers who may still approve.
+async def _news(setup: Setup, tx: Transaction, request: Request, act: Act) -> Review | None:
+    """Return the request's current effect, if it differs from its card."""
+    review = await setup.review(tx, request)
+    if not review.news:
+        return None
+    if act is Act.RETRY and await is_in_doubt(tx, request):
+        raise Conflict(
+            "I'm still checking whether this change went through. Please try again in a minute."
+        )
+    return review
 
-        Raises:
-            UnknownPerson: Slack can't say whether an approver's approval still counts.
-        """
-        ids = [approval.who.slack_user_id for approval in request.progress.approvals]
-        return frozenset([user_id for user_id in ids if await self._is_entitled(user_id, request)])
 
-    async def _is_entitled(self, slack_user_id: str, request: Request) -> bool:
-        people = self._setup.people
-        try:
-            # Only who is of this workspace could approve before.
-            person = await people.find(slack_user_id, (people.team_id,), fresh=True)
-        except UnknownPerson as error:
-            cause = error.__cause__
-            if isinstance(cause, SlackRefused) and cause.error in GONE_PEOPLE:
-                return False
-            raise UnknownPerson(_UNSURE) from error
-        requester = request.requester.slack_user_id
-        may = people.may(person, Permission.DECIDE, request.flow.sid, requester)
-        if person.doubt and not may:
-            raise UnknownPerson(_UNSURE)
-        return may
+async def _entitled(setup: Setup, request: Request) -> frozenset[str]:
+    """Return the earlier approvers who may still approve.
 
-    async def _audit_refusal(
-        self, tx: Transaction, person: Person, act: Act, request: Request, decision: Decision
-    ) -> None:
-        detail = {"act": act, "reason": decision.reason, "state": request.state}
-        entry = AuditEntry(person.slack_user_id, "request.refused", request.id, detail)
-        await self._setup.audit.append(tx, entry)
+    Raises:
+        UnknownPerson: Slack can't say whether an approver's approval still counts.
+    """
+    ids = [approval.who.slack_user_id for approval in request.progress.approvals]
+    return frozenset([user_id for user_id in ids if await _is_entitled(setup, user_id, request)])
+
+
+async def _is_entitled(setup: Setup, slack_user_id: str, request: Request) -> bool:
+    people = setup.people
+    try:
+        # Only people of this workspace could approve before.
+        person = await people.find(slack_user_id, (people.team_id,), fresh=True)
+    except UnknownPerson as error:
+        cause = error.__cause__
+        if isinstance(cause, SlackRefused) and cause.error in GONE_PEOPLE:
+            return False
+        raise UnknownPerson(_UNSURE) from error
+    requester = request.requester.slack_user_id
+    may = people.may(person, Permission.DECIDE, request.flow.sid, requester)
+    if person.doubt and not may:
+        raise UnknownPerson(_UNSURE)
+    return may
 
 
 _UNSURE = "I couldn't re-check an earlier approver with Slack. Please try again."
@@ -270,45 +235,37 @@ def _moved(
     request: Request, act: Act, decision: Decision, given: Approval, denial_reason: str
 ) -> Request | None:
     """Return the request after the decision, or None if its state stays the same."""
+    progress = request.progress
     if decision.next_state is State.EXPIRED:
-        return request.moved(State.EXPIRED, THE_BOT, given.at, request.progress)
+        return request.moved(State.EXPIRED, THE_BOT, given.at, progress)
     if not decision.is_followed:
         return None
-    progress = _progress(request.progress, act, decision, given, denial_reason)
     progress = replace(progress, delivery_id=delivery_id())
-    if decision.next_state is None:
-        return replace(request, progress=progress)
-    if act is Act.RETRY:  # the approval stands, and with it who gave it
-        return replace(request, state=decision.next_state, progress=progress)
-    return request.moved(decision.next_state, given.who, given.at, progress)
-
-
-def _progress(
-    progress: Progress, act: Act, decision: Decision, given: Approval, denial_reason: str
-) -> Progress:
     if act is Act.APPROVE:
-        standing = _standing(progress.approvals, decision.approver_ids)
-        is_new = given.who.slack_user_id not in {
-            approval.who.slack_user_id for approval in standing
+        counting = set(decision.approver_ids)
+        standing = {
+            approval.who.slack_user_id: approval
+            for approval in progress.approvals
+            if approval.who.slack_user_id in counting
         }
-        return replace(progress, approvals=(*standing, given) if is_new else standing)
-    if act is Act.RETRY:
-        retries = (*progress.retries, given.click_id) if given.click_id else progress.retries
-        return replace(
+        standing.setdefault(given.who.slack_user_id, given)
+        progress = replace(progress, approvals=tuple(standing.values()))
+    elif act is Act.RETRY:
+        progress = replace(
             progress,
             tries=0,
             retry_at=None,
             failure="",
             is_unsure=False,
-            retries=retries,
+            retries=(*progress.retries, *filter(None, [given.click_id])),
             retried_by=given.who,
         )
-    return replace(progress, denial_reason=denial_reason)
-
-
-def _standing(approvals: Iterable[Approval], ids: Iterable[str]) -> tuple[Approval, ...]:
-    counting = set(ids)
-    return tuple(approval for approval in approvals if approval.who.slack_user_id in counting)
+    else:
+        progress = replace(progress, denial_reason=denial_reason)
+    # The approval stands when it is retried, and with it who gave it.
+    if decision.next_state is None or act is Act.RETRY:
+        return replace(request, state=decision.next_state or request.state, progress=progress)
+    return request.moved(decision.next_state, given.who, given.at, progress)
 
 
 def _entry(

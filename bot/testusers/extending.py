@@ -18,70 +18,70 @@ from bot.testusers.term import term_of
 MINUTE = timedelta(minutes=1)
 
 
-class Extending:
-    """Looks up the current end of access."""
+async def with_current_end(setup: Setup, known: Prefilled) -> Prefilled:
+    """Return the values that the form opens with: the current end, and the last duration.
 
-    def __init__(self, setup: Setup) -> None:
-        self._setup = setup
+    Raises:
+        NotConfigured: The flow service lacks settings.
+        NotFound: The flow does not exist.
+    """
+    if known.kind != "add" or not (known.flow and known.identities):
+        return known
+    found, _ = await _grants(setup, setup.flow(known.flow), known.identities)
+    ends = [(grant.ends_at, grant.granted_at) for grant in found if grant.ends_at is not None]
+    if not ends:
+        return known
+    ends_at, granted_at = max(ends)
+    minutes = max(1, round((ends_at - granted_at) / MINUTE))
+    is_open = not (known.duration or known.until)
+    duration = spell_duration(minutes * 60) if is_open else known.duration
+    return replace(known, duration=duration, ends_at=ends_at)
 
-    async def filled(self, known: Prefilled) -> Prefilled:
-        """Return the values that the form opens with: the current end, and the last duration.
 
-        Raises:
-            NotConfigured: The flow service lacks settings.
-            NotFound: The flow does not exist.
-        """
-        if known.kind != "add" or not (known.flow and known.identities):
-            return known
-        found, _ = await self._grants(self._setup.flow(known.flow), known.identities)
-        timed = [grant for grant in found if grant.ends_at is not None]
-        if not timed:
-            return known
-        last = max(timed, key=lambda grant: grant.ends_at or grant.granted_at)
-        ends_at = last.ends_at or last.granted_at
-        minutes = max(1, round((ends_at - last.granted_at) / MINUTE))
-        is_open = not (known.duration or known.until)
-        duration = spell_duration(minutes * 60) if is_open else known.duration
-        return replace(known, duration=duration, ends_at=ends_at)
+async def prefilled(setup: Setup, person: Person, flow: Flow, command: ChangeRequest) -> Prefilled:
+    """Return the values that the form opens with after a complete command.
 
-    async def of_command(self, person: Person, flow: Flow, command: ChangeRequest) -> Prefilled:
-        """Return the values that the form opens with after a complete command.
+    Raises:
+        UsageError: A time has passed, or the zone is not known here.
+    """
+    term = term_of(person.time_zone, command, await setup.database.now())
+    preset = f"@{command.presets[0]}" if len(command.presets) == 1 else ""
+    seconds = command.duration_seconds
+    return Prefilled(
+        flow.sid,
+        f"{command.kind}{preset}",
+        command.identities,
+        spell_duration(seconds) if seconds else "",
+        term.starts_at,
+        term.ends_at,
+        command.reason,
+    )
 
-        Raises:
-            UsageError: A time has passed, or the zone is not known here.
-        """
-        term = term_of(person.time_zone, command, await self._setup.database.now())
-        preset = f"@{command.presets[0]}" if len(command.presets) == 1 else ""
-        seconds = command.duration_seconds
-        return Prefilled(
-            flow.sid,
-            f"{command.kind}{preset}",
-            command.identities,
-            spell_duration(seconds) if seconds else "",
-            term.starts_at,
-            term.ends_at,
-            command.reason,
-        )
 
-    async def until(self, flow: Flow, identities: Sequence[str], seconds: int) -> datetime:
-        """Return the end that is this many seconds after the current end, or after now.
+async def extended_end(
+    setup: Setup, flow: Flow, identities: Sequence[str], seconds: int
+) -> datetime:
+    """Return the end that is this many seconds after the current end, or after now.
 
-        Raises:
-            Conflict: Somebody's access has no end.
-        """
-        found, now = await self._grants(flow, identities)
-        endless = next((grant.identity for grant in found if grant.ends_at is None), None)
-        if endless is not None:
-            raise Conflict(
-                f"“{endless[:80]}” has access with no end date. There's no need to extend it."
-            )
-        ends = (grant.ends_at for grant in found if grant.ends_at is not None)
-        end = max((now, *ends)) + timedelta(seconds=seconds)
-        # A whole minute, as people type it; never less than was asked for.
-        return (end + MINUTE).replace(second=0, microsecond=0)
+    Raises:
+        Conflict: Somebody's access has no end.
+    """
+    found, now = await _grants(setup, flow, identities)
+    ends = [now]
+    for grant in found:
+        if grant.ends_at is None:
+            endless = f"“{grant.identity[:80]}” has access with no end date."
+            raise Conflict(f"{endless} There's no need to extend it.")
+        ends.append(grant.ends_at)
+    # A whole minute, as people type it; never less than was asked for.
+    end = max(ends) + timedelta(seconds=seconds) + MINUTE
+    return end.replace(second=0, microsecond=0)
 
-    async def _grants(self, flow: Flow, identities: Sequence[str]) -> tuple[list[Grant], datetime]:
-        async with self._setup.database.read_only() as tx:
-            granted = await grants.of_flow(tx, flow.key)
-            now = await tx.now()
-        return [granted[identity] for identity in identities if identity in granted], now
+
+async def _grants(
+    setup: Setup, flow: Flow, identities: Sequence[str]
+) -> tuple[list[Grant], datetime]:
+    async with setup.database.read_only() as tx:
+        granted = await grants.of_flow(tx, flow.key)
+        now = await tx.now()
+    return [granted[identity] for identity in identities if identity in granted], now

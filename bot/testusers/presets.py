@@ -13,59 +13,58 @@ from bot.testusers.store import presets
 NAMED = 10
 
 
-class Presets:
-    """Lists, saves and deletes presets."""
+async def every_preset(setup: Setup, person: Person) -> list[Preset]:
+    """Return all presets by name.
 
-    def __init__(self, setup: Setup) -> None:
-        self._setup = setup
+    Raises:
+        Refused: The person may not look.
+    """
+    await setup.people.require(person, Permission.READ)
+    async with setup.database.read_only() as tx:
+        return await presets.every(tx)
 
-    async def every(self, person: Person) -> list[Preset]:
-        """Return all presets by name.
 
-        Raises:
-            Refused: The person may not look.
-        """
-        await self._setup.people.require(person, Permission.READ)
-        async with self._setup.database.read_only() as tx:
-            return await presets.every(tx)
+async def names(setup: Setup) -> list[str]:
+    """Return the names of all presets."""
+    async with setup.database.read_only() as tx:
+        return await presets.names(tx)
 
-    async def names(self) -> list[str]:
-        """Return the names of all presets."""
-        async with self._setup.database.read_only() as tx:
-            return await presets.names(tx)
 
-    async def save(self, person: Person, name: str, identities: Sequence[str]) -> Preset | None:
-        """Save people under a name; return the people it had before.
+async def save_preset(
+    setup: Setup, person: Person, name: str, identities: Sequence[str]
+) -> Preset | None:
+    """Save people under a name; return the people it had before.
 
-        Raises:
-            Refused: The person may not ask for changes.
-        """
-        await self._setup.people.require(person, Permission.REQUEST)
-        async with self._setup.database.transaction() as tx:
-            before = (await presets.load(tx, [name])).get(name)
-            preset = Preset(name, tuple(identities), who(person), await tx.now())
-            await presets.put(tx, preset)
-            detail = {"before": before.identities if before else (), "after": preset.identities}
-            entry = AuditEntry(person.slack_user_id, "preset.saved", name, detail)
-            await self._setup.audit.append(tx, entry)
-        return before
+    Raises:
+        Refused: The person may not ask for changes.
+    """
+    await setup.people.require(person, Permission.REQUEST)
+    async with setup.database.transaction() as tx:
+        before = (await presets.load(tx, [name])).get(name)
+        preset = Preset(name, tuple(identities), who(person), await tx.now())
+        await presets.put(tx, preset)
+        detail = {"before": before.identities if before else (), "after": preset.identities}
+        entry = AuditEntry(person.slack_user_id, "preset.saved", name, detail)
+        await setup.audit.append(tx, entry)
+    return before
 
-    async def delete(self, person: Person, name: str) -> Preset:
-        """Delete a preset, and return it; requests that were made with it don't change.
 
-        Raises:
-            Refused: The person may not ask for changes.
-            NotFound: The preset does not exist.
-        """
-        await self._setup.people.require(person, Permission.REQUEST)
-        async with self._setup.database.transaction() as tx:
-            preset = (await presets.load(tx, [name])).get(name)
-            if preset is None or not await presets.drop(tx, name):
-                raise unknown_preset(name, await presets.names(tx))
-            detail = {"before": preset.identities}
-            entry = AuditEntry(person.slack_user_id, "preset.deleted", name, detail)
-            await self._setup.audit.append(tx, entry)
-        return preset
+async def delete_preset(setup: Setup, person: Person, name: str) -> Preset:
+    """Delete a preset, and return it; requests that were made with it don't change.
+
+    Raises:
+        Refused: The person may not ask for changes.
+        NotFound: The preset does not exist.
+    """
+    await setup.people.require(person, Permission.REQUEST)
+    async with setup.database.transaction() as tx:
+        preset = (await presets.load(tx, [name])).get(name)
+        if preset is None or not await presets.drop(tx, name):
+            raise unknown_preset(name, await presets.names(tx))
+        detail = {"before": preset.identities}
+        entry = AuditEntry(person.slack_user_id, "preset.deleted", name, detail)
+        await setup.audit.append(tx, entry)
+    return preset
 
 
 def unknown_preset(name: str, names: Sequence[str], hint: str = "") -> NotFound:

@@ -77,6 +77,16 @@ class Setup:
     new_id: Callable[[], str] = _new_id
     lane: Lane = field(default_factory=lambda: Lane(SystemClock()))
 
+    @property
+    def aliases(self) -> list[str]:
+        """The short names of flows, in order."""
+        return sorted(self.rules.aliases)
+
+    @property
+    def flow_names(self) -> dict[str, str]:
+        """The alias of each flow by its SID in capitals."""
+        return {sid.upper(): alias for alias, sid in self.rules.aliases.items()}
+
     def flow_rules(self, flow_sid: str) -> FlowRules:
         """Return the rules for a flow's requests."""
         return self.people.policy.rules_of(flow_sid, self.rules.approvals_needed)
@@ -158,10 +168,9 @@ class Setup:
         found = find_flow(typed, self.rules.aliases)
         if found is None:
             self.service()
-            aliases = sorted(self.rules.aliases)
-            near = closest(typed, aliases, FLOWS_MEANT)
+            near = closest(typed, self.aliases, FLOWS_MEANT)
             meant = (Meant(typed, alias) for alias in near)
-            raise NotFound(_unknown_flow(typed, aliases)).or_rather(*meant)
+            raise NotFound(_unknown_flow(typed, self.aliases)).or_rather(*meant)
         return found
 
 

@@ -11,6 +11,7 @@ import pytest
 from bot.approvals.rules.approval import State
 from bot.approvals.rules.policies import AutomaticRule, FlowPolicy
 from bot.store.engine import Database
+from bot.testusers import asking
 from bot.testusers.parse.command import parse_testusers
 from tests.support.fleet import running_fleet
 from tests.support.testusers import OTTO as FAKE_OTTO
@@ -105,7 +106,9 @@ async def test_day_is_counted_over_all_processes(database_url, clock):
     worlds = [World(one, clock, policy=policy, owner=str(one)) for one in databases]
     person = await worlds[0].person(FAKE_OTTO)
     asks = [
-        worlds[number % 3].asking.ask(person, parse_testusers(f"add welcome +{number} for 2h"))
+        asking.ask(
+            worlds[number % 3].setup, person, parse_testusers(f"add welcome +{number} for 2h")
+        )
         for number in range(15)
     ]
     asked = [one.request.state for one in await asyncio.gather(*asks)]

@@ -35,7 +35,7 @@ TOLD = {
 AT_HOME = {"pending": "Waiting for approval", "cancelled": "Cancelled", "applied": "Applied"}
 TRUE_SECONDS = 30.0
 IDENTITY = re.compile(r"person:\d{4,}")
-IS_UNDO = "Undo of the request"
+IS_UNDO = "Undoes "
 
 
 @dataclass

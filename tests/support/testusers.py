@@ -13,12 +13,10 @@ from bot.store.audit import AuditStore
 from bot.store.engine import Database
 from bot.store.job_loop import Lease, finish
 from bot.testusers.applying import Applying
-from bot.testusers.asking import Asking
-from bot.testusers.deciding import Deciding
+from bot.testusers.asking import ask
+from bot.testusers.deciding import decide
 from bot.testusers.parse.change import ChangeRequest
 from bot.testusers.parse.command import parse_testusers
-from bot.testusers.presets import Presets
-from bot.testusers.reading import Reading
 from bot.testusers.rules.requests import Request
 from bot.testusers.setup import RequestRules, Setup
 from bot.testusers.store import requests
@@ -173,10 +171,6 @@ class World:
         people.meet(TEAM, "U0BOT")
         self.setup = Setup(database, self.audit, people, self.service, rules or default_rules())
         self.people = people
-        self.asking = Asking(self.setup)
-        self.deciding = Deciding(self.setup)
-        self.presets = Presets(self.setup)
-        self.reading = Reading(self.setup)
         self.runners = {
             APPLY: Applying(self.setup).run,
             TIMER: Timers(self.setup).run,
@@ -191,12 +185,12 @@ class World:
         """Ask with the text of a command; it must become a request."""
         command = parse_testusers(text)
         assert isinstance(command, ChangeRequest)
-        asked = await self.asking.ask(await self.person(by), command)
+        asked = await ask(self.setup, await self.person(by), command)
         assert asked.request is not None
         return asked.request
 
     async def decide(self, act, request: Request, by: str = ADA, reason: str = ""):
-        return await self.deciding.decide(await self.person(by), act, request.id, reason)
+        return await decide(self.setup, await self.person(by), act, request.id, reason)
 
     async def stored(self, request: Request) -> Request:
         async with self.database.read_only() as tx:

@@ -19,6 +19,7 @@ from bot.errors import GatehouseError, QuotaError
 from bot.services.calls import CallCause
 from bot.services.errors import ServiceTimeout
 from bot.store.engine import Database
+from bot.testusers import asking, presets
 from bot.testusers.interactions import StoredInteraction
 from bot.testusers.parse.command import parse_testusers
 from tests.simulation.days import inline_sqlite
@@ -212,7 +213,7 @@ class Day:
     async def _deliver(self, process: Process, asker: str, text: str, delivery: str) -> None:
         assert process.parts is not None
         person, command = await process.people.find(asker), parse_testusers(text)
-        asked = await process.parts.workflows.asking.ask(person, command, delivery)
+        asked = await asking.ask(process.parts.setup, person, command, delivery)
         if asked.request is not None:
             first = self.asked.setdefault(delivery, asked.request.id)
             self.twice.append((first, asked.request.id))
@@ -227,8 +228,8 @@ class Day:
     async def _save_preset(self, process: Process) -> None:
         assert process.parts is not None
         people = self.random.sample(IDENTITIES, 2)
-        saved = process.parts.workflows.presets
-        await saved.save(await process.people.find(OTTO), PRESET, people)
+        otto = await process.people.find(OTTO)
+        await presets.save_preset(process.parts.setup, otto, PRESET, people)
 
     async def _click(self, process: Process) -> None:
         """Press a button; now and then twice, or all at once, wherever it is taken in."""
@@ -241,7 +242,7 @@ class Day:
             self.loop.trace(f"{one} {act} {request_id}")
             taken_by = self.random.choice(self._alive() or [process])
             assert taken_by.parts is not None
-            taken_by.run(_quietly(taken_by.parts.workflows.interactions.store(click)))
+            taken_by.run(_quietly(taken_by.parts.interactions.store(click)))
 
     async def _trouble(self) -> None:
         """Kill and freeze processes, in the midst of whatever they do."""

@@ -31,7 +31,7 @@ from bot.store.retention import RETAIN_KIND, Retention
 from bot.store.types import to_microseconds
 from bot.tasks import Tasks
 from bot.testusers.card_links import CardLinks
-from bot.testusers.parts import TestusersParts, testusers_parts
+from bot.testusers.parts import Testusers, testusers_parts
 from bot.testusers.setup import Setup
 from bot.testusers.store import flows, requests
 from tests.simulation.days import inline_sqlite
@@ -192,7 +192,7 @@ class Process:
         self._context.run(PROCESS.set, name)
         self._ids = 0
         self.people: People
-        self.parts: TestusersParts | None = None
+        self.parts: Testusers | None = None
         self.quotas: QuotaParts
         self.client: Client
         self.home: Home

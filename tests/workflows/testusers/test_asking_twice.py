@@ -5,6 +5,7 @@ from datetime import timedelta
 import pytest
 
 from bot.approvals.rules.approval import Act
+from bot.testusers import asking
 from bot.testusers.messages import notes
 from bot.testusers.parse.command import parse_testusers
 from tests.support.testusers import ADA
@@ -13,7 +14,7 @@ ASKED = "add welcome +1 +2 for 2h because a demo"
 
 
 async def ask(world, text: str, by: str = ADA, **options):
-    return await world.asking.ask(await world.person(by), parse_testusers(text), **options)
+    return await asking.ask(world.setup, await world.person(by), parse_testusers(text), **options)
 
 
 @pytest.mark.parametrize("again", [ASKED, "add welcome +2 +1 for 120m because another demo"])

@@ -6,7 +6,7 @@ import pytest
 
 from bot.approvals.rules.approval import Act, Reason, State
 from bot.errors import Conflict, NotFound, Refused, SlackRefused, SlackUnreachable, UnknownPerson
-from bot.services.errors import ServiceRefused
+from bot.testusers import deciding
 from tests.conftest import BOTH
 from tests.support.testusers import (
     ABEL,
@@ -53,7 +53,9 @@ async def test_one_may_approve_ones_own_request_where_that_is_set(database, cloc
 async def test_a_forged_button_finds_nothing(world):
     request = await world.ask("add welcome +1")
     with pytest.raises(NotFound):
-        await world.deciding.decide(await world.person(ADA), Act.APPROVE, request.id[:-1] + "x")
+        await deciding.decide(
+            world.setup, await world.person(ADA), Act.APPROVE, request.id[:-1] + "x"
+        )
 
 
 @pytest.mark.parametrize("database_url", BOTH, indirect=True)
@@ -105,7 +107,7 @@ async def test_an_approval_whose_right_cannot_be_looked_up_decides_nothing(two_n
 
     people.slack.user = unknown
     with pytest.raises(UnknownPerson, match="couldn't re-check"):
-        await people.deciding.decide(ada, Act.APPROVE, request.id)
+        await deciding.decide(people.setup, ada, Act.APPROVE, request.id)
     assert (await world.stored(request)).state is State.PENDING
 
 
@@ -132,26 +134,3 @@ async def test_approval_by_a_group_that_is_deleted_holds_up_no_other(database, c
     stored = await world.stored(request)
     assert stored.state is State.APPLYING
     assert [one.who.slack_user_id for one in stored.progress.approvals] == [ADA, ADAM]
-
-
-async def test_what_was_known_before_refuses_nobody(world):
-    waiting = await world.ask("add welcome +1")
-    ada, abel = await world.person(ADA), await world.person(ABEL)
-    decided = await world.deciding.decide(ada, Act.APPROVE, waiting.id, known=waiting)
-    assert decided.request.state is State.APPLYING
-    with pytest.raises(Conflict, match="Ada Approver"):
-        await world.deciding.decide(abel, Act.DENY, waiting.id, "no", known=waiting)
-    # By then it has failed: what was read before would say that there is nothing to retry.
-    world.service.refuses = lambda identities: ServiceRefused("flow", "No.", status=400)
-    for _ in range(4):
-        await world.pass_time(5)
-    again = await world.deciding.decide(abel, Act.RETRY, waiting.id, known=decided.request)
-    assert again.request.state is State.APPLYING
-    assert [action for _, action in await world.audited()].count("request.refused") == 1
-
-
-async def test_what_was_known_before_lets_in_nobody(world):
-    request = await world.ask("add welcome +1", ADA)
-    with pytest.raises(Refused, match="own request"):
-        await world.deciding.decide(await world.person(ADA), Act.APPROVE, request.id, known=request)
-    assert (await world.stored(request)).state is State.PENDING

@@ -1,6 +1,7 @@
 """The announcement that a grant ends: an hour before, once, and only while it is true."""
 
 from bot.approvals.rules.approval import Act
+from bot.testusers import asking
 from bot.testusers.rendering import RequestMessages
 from bot.testusers.transitions import ENDING
 from tests.support.testusers import OTTO, World
@@ -63,7 +64,7 @@ async def test_each_end_of_one_request_is_announced(world):
     await applied(world, "add welcome +1 for 5h")
     await applied(world, "add welcome +2 for 9h")
     removal = await applied(world, "remove welcome +1 +2")
-    undo = (await world.asking.undo(await world.person(OTTO), removal.id)).request
+    undo = (await asking.undo(world.setup, await world.person(OTTO), removal.id)).request
     await world.decide(Act.APPROVE, undo)
     await world.work()
     await world.pass_time(4 * HOUR)

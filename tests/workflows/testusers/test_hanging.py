@@ -96,7 +96,7 @@ class Scene:
 
     async def press(self, act: Act, request, by: str, name: str) -> None:
         click = StoredInteraction(act, request.id, by, (), name)
-        await self.parts.workflows.interactions.store(click)
+        await self.parts.interactions.store(click)
 
     async def asked(self, extra: str = "") -> list:
         """A change of each flow that will hang."""

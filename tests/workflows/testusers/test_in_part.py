@@ -8,6 +8,7 @@ import pytest
 from bot.approvals.rules.approval import Act, State
 from bot.errors import Conflict
 from bot.services.errors import ServiceFailed
+from bot.testusers import asking
 from bot.testusers.messages import notes
 from bot.testusers.messages.buttons import request_buttons
 from bot.testusers.messages.card import card
@@ -151,7 +152,7 @@ async def test_extension_of_who_got_in_holds(world):
 
 async def test_part_can_be_undone_and_then_not_be_retried(world):
     request = await failed_in_part(world)
-    undo = (await world.asking.undo(await world.person(OTTO), request.id)).request
+    undo = (await asking.undo(world.setup, await world.person(OTTO), request.id)).request
     assert undo.requested.change == Change(removals=("+1", "+2"))
     with pytest.raises(Conflict, match="Someone has asked to undo this"):
         await world.decide(Act.RETRY, request, ADA)
@@ -166,7 +167,7 @@ async def test_part_can_be_undone_and_then_not_be_retried(world):
 
 async def test_part_can_be_retried_once_its_undo_is_denied(world):
     request = await failed_in_part(world)
-    undo = (await world.asking.undo(await world.person(OTTO), request.id)).request
+    undo = (await asking.undo(world.setup, await world.person(OTTO), request.id)).request
     await world.decide(Act.DENY, undo, ADA, "no")
     await world.decide(Act.RETRY, request, ADA)
     await world.work()
@@ -178,4 +179,4 @@ async def test_failure_that_changed_nothing_has_no_undo(world):
     request = await approved(world, "add welcome +1")
     await look(world)
     with pytest.raises(Conflict, match="Only an applied change can be undone"):
-        await world.asking.undo(await world.person(OTTO), request.id)
+        await asking.undo(world.setup, await world.person(OTTO), request.id)

@@ -11,6 +11,7 @@ from bot.slack.messages.message import Message
 from bot.store import jobs
 from bot.store.job_loop import Again, Lease
 from bot.testusers.interactions import INTERACTION, StoredInteraction, StoredInteractions
+from bot.testusers.store import requests
 from tests.support.testusers import ABEL, ADA, World, default_rules
 
 
@@ -85,10 +86,10 @@ async def test_click_with_an_unexpected_error_is_answered_once(world, monkeypatc
     replies = FakeReplies()
     clicks = clicks_of(world, replies)
 
-    async def decide(*_):
+    async def broken_load(*_):
         raise KeyError("x")
 
-    monkeypatch.setattr(clicks._deciding, "decide", decide)
+    monkeypatch.setattr(requests, "load", broken_load)
     with capture_logs() as logs:
         assert await clicks.run(job, Lease(world.database, "one", job)) is None
     (broken,) = [line for line in logs if line["event"] == "click.broken"]

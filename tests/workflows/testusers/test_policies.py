@@ -9,6 +9,7 @@ from bot.approvals.rules.policies import AutomaticRule, FlowPolicy
 from bot.errors import Conflict, Refused, UsageError
 from bot.permissions import Role
 from bot.store.outbox import OutboxMessage
+from bot.testusers import asking, reading
 from bot.testusers.explaining import explain
 from bot.testusers.rendering import RequestMessages
 from bot.testusers.rules.changes import Flow
@@ -52,7 +53,7 @@ async def test_as_many_approve_as_the_policy_needs(database, clock):
     request = await world.ask("add welcome +1")
     await world.decide(Act.APPROVE, request, ADA)
     assert (await world.stored(request)).state is State.PENDING
-    (row,) = (await world.reading.pending(await world.person(ADA))).rows
+    (row,) = (await reading.pending(world.setup, await world.person(ADA))).rows
     assert row.needed == 2
     await world.decide(Act.APPROVE, request, ABEL)
     assert (await world.stored(request)).state is State.APPLYING
@@ -84,7 +85,7 @@ async def test_an_undo_gives_no_longer_access_than_the_policy_lets_it(database, 
     await world.decide(Act.APPROVE, request)
     await world.work()
     with pytest.raises(Conflict, match="needs an end"):
-        await world.asking.undo(await world.person(OTTO), request.id)
+        await asking.undo(world.setup, await world.person(OTTO), request.id)
 
 
 async def rendered(world: World, request, kind: str):

@@ -3,6 +3,7 @@
 import pytest
 
 from bot.errors import NotFound, Refused, UsageError
+from bot.testusers import presets
 from bot.testusers.messages import notes
 from bot.testusers.rules.changes import MAX_REQUEST_CHARS
 from tests.support.testusers import ADA, OTTO, VERA
@@ -10,44 +11,47 @@ from tests.support.testusers import ADA, OTTO, VERA
 
 async def test_a_preset_stands_for_its_people_when_it_is_asked_for(world):
     otto = await world.person(OTTO)
-    assert await world.presets.save(otto, "demo", ("+1", "+2")) is None
+    assert await presets.save_preset(world.setup, otto, "demo", ("+1", "+2")) is None
     request = await world.ask("add welcome @Demo +2 +3")
     assert request.requested.change.additions == ("+2", "+3", "+1")
-    before = await world.presets.save(otto, "demo", ("+9",))
+    before = await presets.save_preset(world.setup, otto, "demo", ("+9",))
     assert before.identities == ("+1", "+2")
     assert (await world.stored(request)).requested.change.additions == ("+2", "+3", "+1")
 
 
 async def test_a_preset_is_removed_by_its_name(world):
     world.service.lists["FW00000000000000000000000000000001"] = ["+1", "+2", "+3"]
-    await world.presets.save(await world.person(OTTO), "demo", ("+1", "+2"))
+    await presets.save_preset(world.setup, await world.person(OTTO), "demo", ("+1", "+2"))
     request = await world.ask("remove welcome @demo")
     assert request.requested.change.removals == ("+1", "+2")
 
 
 async def test_saving_and_deleting_are_audited_with_what_was(world):
     otto = await world.person(OTTO)
-    await world.presets.save(otto, "demo", ("+1",))
-    await world.presets.delete(otto, "demo")
+    await presets.save_preset(world.setup, otto, "demo", ("+1",))
+    await presets.delete_preset(world.setup, otto, "demo")
     with pytest.raises(NotFound, match="no preset “@demo”"):
-        await world.presets.delete(otto, "demo")
+        await presets.delete_preset(world.setup, otto, "demo")
     assert await world.audited() == [(OTTO, "preset.saved"), (OTTO, "preset.deleted")]
-    assert await world.presets.every(otto) == []
+    assert await presets.every_preset(world.setup, otto) == []
 
 
 async def test_a_viewer_looks_and_changes_nothing(world):
     vera = await world.person(VERA)
-    await world.presets.save(await world.person(ADA), "demo", ("+15550100",))
-    for act in (world.presets.save(vera, "demo", ("+1",)), world.presets.delete(vera, "demo")):
+    await presets.save_preset(world.setup, await world.person(ADA), "demo", ("+15550100",))
+    for act in (
+        presets.save_preset(world.setup, vera, "demo", ("+1",)),
+        presets.delete_preset(world.setup, vera, "demo"),
+    ):
         with pytest.raises(Refused):
             await act
-    shown = notes.presets(await world.presets.every(vera), sees_identities=False).text
+    shown = notes.presets(await presets.every_preset(world.setup, vera), sees_identities=False).text
     assert "`@demo` (1 test user): `…0100` · saved by Ada Approver" in shown
     assert "5550" not in shown
 
 
 async def test_an_unknown_preset_is_asked_about(world):
-    await world.presets.save(await world.person(OTTO), "demo-team", ("+1",))
+    await presets.save_preset(world.setup, await world.person(OTTO), "demo-team", ("+1",))
     with pytest.raises(NotFound, match="Did you mean “@demo-team”") as refusal:
         await world.ask("add welcome @demo-tem")
     assert "If “@demo-tem” is a test user, put it in quotes." in refusal.value.sentence
@@ -57,6 +61,6 @@ async def test_presets_that_are_too_many_together_are_refused(world):
     otto = await world.person(OTTO)
     for name in ("a", "b"):
         many = tuple(f"{name}{number:05}" for number in range(MAX_REQUEST_CHARS // 16))
-        await world.presets.save(otto, name, many)
+        await presets.save_preset(world.setup, otto, name, many)
     with pytest.raises(UsageError, match="too many people"):
         await world.ask("add welcome @a @b")
