@@ -4,14 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.commands import TESTUSERS
-from bot.errors import UsageError
 from bot.slack.parse.words import (
     asks_for_help,
     escaped,
     read_words,
     recover,
-    refuse_endless,
     rest_of_line,
 )
 
@@ -102,12 +99,6 @@ def test_an_unclosed_quotation_is_told() -> None:
     assert [word.opens_quote for word in words] == [False, False, True]
 
 
-def test_a_text_is_read_up_to_12000_characters() -> None:
-    refuse_endless("x" * 12_000, TESTUSERS)
-    with pytest.raises(UsageError, match="at most 12,000 characters"):
-        refuse_endless("x" * 12_001, TESTUSERS)
-
-
 @pytest.mark.parametrize(
     ("typed", "asks"),
     [("help", True), ("-h", True), ("?", True), ("", False), ("help me", False), ("add", False)],
@@ -120,10 +111,6 @@ def test_the_rest_of_the_line_is_as_typed() -> None:
     text = "x because it\u2019s &lt;b&gt;\n <@U1|ada>\u00a0asked"
     because = read_words(text)[1]
     assert rest_of_line(text, because.end) == "it\u2019s <b> @ada asked"
-
-
-def test_slack_escapes_three_characters() -> None:
-    assert escaped("<a> & 'b'") == "&lt;a&gt; &amp; 'b'"
 
 
 @given(st.text(max_size=300))

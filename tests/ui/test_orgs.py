@@ -1,4 +1,4 @@
-"""The pages of `/orgs` that are made once for everybody."""
+"""The pages of `/orgs`."""
 
 from datetime import UTC, datetime
 
@@ -61,11 +61,6 @@ def test_data_centers_with_the_same_problem_share_a_line():
         ":warning: *sa* couldn't be loaded.",
     ]
     assert lines[0].startswith(":warning: *com* is out of date (from <!date^")
-
-
-def test_no_angle_bracket_of_ours_is_left_to_slack_to_read():
-    (*_, footnote, _) = listing(a_directory("x"), OrgsPage(), may_refresh=True).slack_blocks
-    assert "`/orgs show &lt;id or name&gt;`" in footnote["elements"][0]["text"]
 
 
 @pytest.mark.parametrize("may_refresh", [False, True])

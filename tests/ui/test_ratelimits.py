@@ -66,14 +66,6 @@ def test_a_page_of_many_nasty_names_is_within_slacks_limits():
     assert "Page 134 of 134" in told(message)
 
 
-def test_an_empty_list_says_so_and_why():
-    report = DataCenterReport("eu", None, "It cannot be reached.")
-    message = ratelimits.overview(an_overview([], [report]))
-    check_valid(message)
-    assert "0 organizations" in message.text
-    assert "*eu* couldn't be loaded: It cannot be reached." in message.text
-
-
 def test_each_data_center_never_listed_is_named():
     centers = ("com", "eu", "in", "com.au", "jp", "ca", "com.cn", "sa")
     for why in ("It has not answered. " * 10, "&" * 300, NASTY):
@@ -84,11 +76,6 @@ def test_each_data_center_never_listed_is_named():
         shown = repr(message.slack_blocks)
         assert f"*{', '.join(centers)}* couldn't be loaded" in shown
         assert f"*{', '.join(centers)}* couldn't be loaded" in message.text
-
-
-def test_no_angle_bracket_of_ours_is_left_to_slack_to_read():
-    message = ratelimits.overview(an_overview([OrganizationUse("x", standing())]))
-    assert "`/ratelimits &lt;org&gt;`" in repr(message.slack_blocks)
 
 
 def test_states_are_counted_worst_first():

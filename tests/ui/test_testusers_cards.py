@@ -132,16 +132,6 @@ def test_a_card_says_how_many_grants_ended_and_who_can_approve() -> None:
     assert "Approvers: <@U0OTTO> and any full member\n" in f"{all_of_them}\n"
 
 
-def test_card_does_not_ask_those_who_have_approved() -> None:
-    requested = RequestedChange(Change(("+1",)), (), 0)
-    progress = Progress(approvals=(Approval(ADA, NOW),))
-    request = Request("1", FLOW, OTTO, requested, NOW, NOW, progress=progress)
-    shown = "\n".join(texts_of(card(request, ("U0ADA", "U0ABEL"), 2)))
-    assert "Approvers: <@U0ABEL>\n" in f"{shown}\n"
-    told = "\n".join(texts_of(card(request, ("U0ADA", "U0ABEL"), 2, approvers="Ada")))
-    assert "Only Ada can approve. Notified: <@U0ADA> <@U0ABEL>\n" in f"{told}\n"
-
-
 @pytest.mark.parametrize(
     ("given", "needed", "count", "asked"),
     [

@@ -98,13 +98,6 @@ def test_every_row_of_a_list_has_a_menu_where_it_fits() -> None:
     assert menus_of(pages.listing(page, sees_identities=True)) == {}
 
 
-def test_a_viewer_sees_no_more_than_four_characters() -> None:
-    page = ListPage(FLOW, ("+15550100",), {}, 0, 1, 1)
-    text = pages.listing(page, sees_identities=False).text
-    assert "`…0100`" in text
-    assert "5550" not in text
-
-
 def test_a_viewer_finds_no_identity_in_a_reason_either() -> None:
     requested = RequestedChange(
         Change(("+15550100", "b"), ("ada",)), (), 0, reason="+15550100 is a bad Ada"
