@@ -1,7 +1,8 @@
 """`/orgs`: the list, one organization, and data centers that couldn't be listed."""
 
 import json
-from collections.abc import Sequence
+from calendar import month_name
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from bot.commands import ORGS
@@ -16,6 +17,8 @@ FILTER_CHARACTERS = 200
 HEADINGS = ("Name", "ID", "State", "Data center", "Currency", "Zone")
 # A section holds 3,000 characters, which is enough for seven escaped fields.
 FIELD_CHARACTERS, FIELD_MARKUP = 350, 400
+CAUSE_CHARACTERS, CAUSE_MARKUP = 300, 340
+MONTHS = dict(enumerate(month_name[1:]))
 
 
 @dataclass(frozen=True)
@@ -46,14 +49,22 @@ def listing(directory: Directory, wanted: OrgsPage, *, may_refresh: bool) -> Mes
     page = min(wanted.page, pages - 1)
     shown = found[page * PAGE : (page + 1) * PAGE]
     summary = _summary(found, directory, wanted.words, may_refresh=may_refresh)
+    failed = problems(directory.failures)
+    rows = [_row(place) for place in shown]
+    lines = [" · ".join(text.escape(cell, 60) for cell in row if cell) for row in rows]
+    turning = f"Page {page + 1} of {pages:,} · " if pages > 1 else ""
+    times = [report.listing.fetched_at for report in directory.reports if report.listing]
+    as_of = f"Updated {text.time(min(times))}" if times else "Not loaded yet"
+    search, details = text.code("/orgs <text>"), text.code("/orgs show <id or name>")
+    controls = _controls(shown, OrgsPage(wanted.words, page), pages, may_refresh=may_refresh)
     return Message(
-        _fallback(summary, shown, directory.failures),
+        "\n".join([summary, *failed, *lines]),
         (
             block_kit.section(summary),
-            *map(block_kit.section, problems(directory.failures)),
-            *([block_kit.table([HEADINGS, *map(_row, shown)])] if shown else []),
-            block_kit.context(_where(page, pages, directory)),
-            *_controls(shown, OrgsPage(wanted.words, page), pages, may_refresh=may_refresh),
+            *map(block_kit.section, failed),
+            *([block_kit.table([HEADINGS, *rows])] if rows else []),
+            block_kit.context(f"{turning}{as_of} · {search} to search · {details} for details"),
+            *([block_kit.actions(*controls)] if controls else []),
         ),
     )
 
@@ -79,32 +90,19 @@ def _summary(found: Sequence[Place], directory: Directory, words: str, *, may_re
 
 def _row(place: Place) -> tuple[str, ...]:
     organization = place.organization
+    name = text.shorten(organization.name, 60)
     return (
-        _marked_name(place),
+        f"{name} (default)" if organization.is_default_org else name,
         organization.organization_id,
-        state(place),
+        _state(place),
         place.data_center,
         organization.currency_code or "",
         organization.time_zone or "",
     )
 
 
-def _marked_name(place: Place) -> str:
-    name = text.shorten(place.organization.name, 60)
-    return f"{name} (default)" if place.organization.is_default_org else name
-
-
-def state(place: Place) -> str:
-    """Return `active` or `inactive`."""
+def _state(place: Place) -> str:
     return "active" if place.organization.is_org_active else "inactive"
-
-
-def _where(page: int, pages: int, directory: Directory) -> str:
-    times = [report.listing.fetched_at for report in directory.reports if report.listing]
-    as_of = f"Updated {text.time(min(times))}" if times else "Not loaded yet"
-    turning = f"Page {page + 1} of {pages:,} · " if pages > 1 else ""
-    search, details = text.code("/orgs <text>"), text.code("/orgs show <id or name>")
-    return f"{turning}{as_of} · {search} to search · {details} for details"
 
 
 def _controls(
@@ -113,32 +111,24 @@ def _controls(
     elements: list[SlackBlock] = []
     if shown:
         # Keyed by value, because Slack refuses a menu with duplicates.
-        by_value = {_option_value(place): _option(place) for place in shown}
-        options = [(label, value) for value, label in by_value.items()]
-        elements.append(block_kit.select("Open an organization …", ids.ORGS_SHOW, options))
+        options = {
+            _option_value(
+                place
+            ): f"{text.shorten(place.organization.name, 50)} ({place.data_center})"
+            for place in shown
+        }
+        choices = [(label, value) for value, label in options.items()]
+        elements.append(block_kit.select("Open an organization …", ids.ORGS_SHOW, choices))
     elements += paging.turns(
         ids.ORGS_PAGE, wanted.page, pages, lambda to: OrgsPage(wanted.words, to).value()
     )
     if may_refresh:
         elements.append(block_kit.button("Refresh", ids.ORGS_REFRESH, wanted.value()))
-    return [block_kit.actions(*elements)] if elements else []
-
-
-def _option(place: Place) -> str:
-    return f"{text.shorten(place.organization.name, 50)} ({place.data_center})"
+    return elements
 
 
 def _option_value(place: Place) -> str:
-    path = f"{place.data_center}/{place.organization.organization_id}"
-    return path[: block_kit.OPTION_VALUE_CHARACTERS]
-
-
-def _fallback(summary: str, shown: Sequence[Place], failures: Sequence[DataCenterReport]) -> str:
-    lines = [summary, *problems(failures)]
-    for place in shown:
-        cells = (text.escape(cell, 60) for cell in _row(place) if cell)
-        lines.append(" · ".join(cells))
-    return "\n".join(lines)
+    return place.key.path[: block_kit.OPTION_VALUE_CHARACTERS]
 
 
 def one(place: Place, report: DataCenterReport, *, may_check: bool = False) -> Message:
@@ -147,15 +137,37 @@ def one(place: Place, report: DataCenterReport, *, may_check: bool = False) -> M
     `may_check` adds the button for a real call.
     """
     organization = place.organization
-    title = f"*{text.escape(organization.name, 400)}*"
-    main, rest = (_labelled(pairs) for pairs in (_main_fields(place), _other_fields(place)))
-    age = report.listing.fetched_at if report.listing else None
-    footnotes = [f"Updated {text.time(age)}"] if age else []
+    currency = (organization.currency_code, organization.currency_symbol)
+    precision, month = organization.price_precision, organization.fiscal_year_start_month
+    main = _labelled(
+        {
+            "ID": organization.organization_id,
+            "State": _state(place),
+            "Data center": place.data_center,
+            "Contact": organization.contact_name,
+            "Email": organization.email,
+            "Currency": " ".join(part for part in currency if part),
+            "Time zone": organization.time_zone,
+        }
+    )
+    rest = _labelled(
+        {
+            "Default organization": "yes" if organization.is_default_org else "no",
+            "Currency ID": organization.currency_id,
+            "Price format": organization.currency_format,
+            "Price decimals": None if precision is None else str(precision),
+            "Language": organization.language_code,
+            # The service counts months from 0, as the specification says of the first one.
+            "Fiscal year starts": None if month is None else MONTHS.get(month, str(month)),
+            "Created": organization.account_created_date,
+        }
+    )
+    footnotes = [f"Updated {text.time(report.listing.fetched_at)}"] if report.listing else []
     footnotes += problems([report]) if report.failure else []
     steps = [("Rate limits", ids.RATELIMITS_SHOW)]
     steps += [("Check now", ids.RATELIMITS_CHECK)] if may_check else []
     return Message(
-        "\n".join([title, *main, *rest]),
+        "\n".join([f"*{text.escape(organization.name, 400)}*", *main, *rest]),
         (
             block_kit.header(organization.name),
             block_kit.section("\n".join(main)),
@@ -166,87 +178,26 @@ def one(place: Place, report: DataCenterReport, *, may_check: bool = False) -> M
     )
 
 
-def _labelled(pairs: Sequence[tuple[str, str]]) -> list[str]:
+def _labelled(fields: Mapping[str, str | None]) -> list[str]:
     return [
-        f"{label}: {text.cut(text.escape(value, FIELD_CHARACTERS), FIELD_MARKUP)}"
-        for label, value in pairs
+        f"{label}: {text.cut(text.escape(value or '–', FIELD_CHARACTERS), FIELD_MARKUP)}"
+        for label, value in fields.items()
     ]
-
-
-def _main_fields(place: Place) -> list[tuple[str, str]]:
-    organization = place.organization
-    return [
-        ("ID", organization.organization_id),
-        ("State", state(place)),
-        ("Data center", place.data_center),
-        ("Contact", organization.contact_name or "–"),
-        ("Email", organization.email or "–"),
-        ("Currency", _currency(place)),
-        ("Time zone", organization.time_zone or "–"),
-    ]
-
-
-def _other_fields(place: Place) -> list[tuple[str, str]]:
-    organization = place.organization
-    precision, month = organization.price_precision, organization.fiscal_year_start_month
-    return [
-        ("Default organization", "yes" if organization.is_default_org else "no"),
-        ("Currency ID", organization.currency_id or "–"),
-        ("Price format", organization.currency_format or "–"),
-        ("Price decimals", "–" if precision is None else str(precision)),
-        ("Language", organization.language_code or "–"),
-        ("Fiscal year starts", "–" if month is None else _month(month)),
-        ("Created", organization.account_created_date or "–"),
-    ]
-
-
-def _currency(place: Place) -> str:
-    organization = place.organization
-    parts = (organization.currency_code, organization.currency_symbol)
-    return " ".join(part for part in parts if part) or "–"
-
-
-MONTHS = [
-    "January",
-    "February",
-    "March",
-    "April",
-    "May",
-    "June",
-    "July",
-    "August",
-    "September",
-    "October",
-    "November",
-    "December",
-]
-
-
-def _month(number: int) -> str:
-    """Name a month; the service counts from 0, as the specification says of the first month."""
-    return MONTHS[number] if 0 <= number < len(MONTHS) else str(number)
-
-
-CAUSE_CHARACTERS, CAUSE_MARKUP = 300, 340
 
 
 def problems(reports: Sequence[DataCenterReport]) -> list[str]:
     """Return a line for each cause, naming every data center that couldn't be loaded."""
     groups: dict[tuple[str, bool], list[DataCenterReport]] = {}
     for report in reports:
-        groups.setdefault((_cause(report), report.listing is None), []).append(report)
-    return [_line(cause, group) for (cause, _), group in groups.items()]
-
-
-def _cause(report: DataCenterReport) -> str:
-    """Return the cause in words that data centers with the same problem share."""
-    return (report.failure or "").replace(f" ({report.data_center})", "")
-
-
-def _line(cause: str, group: Sequence[DataCenterReport]) -> str:
-    names = ", ".join(report.data_center for report in group)
-    times = [report.listing.fetched_at for report in group if report.listing]
-    verb = "is" if len(group) == 1 else "are"
-    state = f"{verb} out of date (from {text.time(min(times))})" if times else "couldn't be loaded"
-    why = text.cut(text.sentence(cause, CAUSE_CHARACTERS), CAUSE_MARKUP)
-    return f":warning: *{names}* {state}{f': {why}' if cause else '.'}"
+        # Data centers with the same problem share its words.
+        cause = (report.failure or "").replace(f" ({report.data_center})", "")
+        groups.setdefault((cause, report.listing is None), []).append(report)
+    lines = []
+    for (cause, _), group in groups.items():
+        names, state = ", ".join(report.data_center for report in group), "couldn't be loaded"
+        if times := [report.listing.fetched_at for report in group if report.listing]:
+            verb = "is" if len(group) == 1 else "are"
+            state = f"{verb} out of date (from {text.time(min(times))})"
+        why = text.cut(text.sentence(cause, CAUSE_CHARACTERS), CAUSE_MARKUP)
+        lines.append(f":warning: *{names}* {state}{f': {why}' if cause else '.'}")
+    return lines
