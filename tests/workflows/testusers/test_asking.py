@@ -17,6 +17,7 @@ from tests.support.testusers import (
     ADA,
     ADAM,
     OTTO,
+    VERA,
     WELCOME,
     World,
     default_policy,
@@ -184,6 +185,12 @@ async def test_only_an_applied_change_is_undone(world):
     request = await world.ask("add welcome +1")
     with pytest.raises(Conflict, match="still waiting for approval"):
         await undo(world, request)
+
+
+async def test_who_may_not_ask_may_not_undo(world):
+    request = await applied(world, "add welcome +1")
+    with pytest.raises(Refused):
+        await undo(world, request, VERA)
 
 
 async def test_an_undo_that_finds_nothing_to_take_back_says_so(world):

@@ -6,7 +6,7 @@ from bot.approvals.rules.approval import Act, State
 from bot.errors import Conflict
 from bot.services.errors import PermissionMissing, RateLimited, ServiceFailed, ServiceRefused
 from bot.testusers.store import grants
-from tests.support.testusers import ADA, WELCOME, World
+from tests.support.testusers import ADA, OTTO, WELCOME, World
 
 HOUR = 3600
 
@@ -124,3 +124,26 @@ async def test_update_that_finds_no_flow_ends_no_grant(world):
     world.service.refuses = lambda identities: None
     await pass_hours(world, 0.5)
     assert (world.service.lists[WELCOME], await granted(world)) == ([], [])
+
+
+async def undone(world: World, request):
+    return (await world.asking.undo(await world.person(OTTO), request.id)).request
+
+
+async def test_undo_approved_after_the_end_it_restores_lets_nobody_in(world):
+    await applied(world, "add welcome +1 for 2h")
+    undo = await undone(world, await applied(world, "remove welcome +1"))
+    world.clock.advance(3 * HOUR)
+    with pytest.raises(Conflict, match="expired"):
+        await world.decide(Act.APPROVE, undo)
+    await world.work()
+    assert (world.service.lists[WELCOME], await granted(world)) == ([], [])
+
+
+async def test_undo_approved_late_removes_who_is_listed(world):
+    await applied(world, "add welcome +1 for 2h")
+    undo = await undone(world, await applied(world, "add welcome +1 for 9h"))
+    await world.pass_time(3 * HOUR)
+    await world.decide(Act.APPROVE, undo)
+    await world.work()
+    assert world.service.lists[WELCOME] == []
