@@ -107,27 +107,6 @@ async def test_many_who_ask_at_once_cost_one_renewal(bench: Bench, services: Fak
     assert renewals(services) == 2
 
 
-async def test_who_gives_up_waiting_takes_the_renewal_from_nobody(bench: Bench) -> None:
-    asked, go = asyncio.Event(), asyncio.Event()
-
-    async def answer(_):
-        asked.set()
-        await go.wait()
-        return web.json_response({"access_token": "one"})
-
-    async with web_server(answer) as url:
-        credential = a_credential(bench, url)
-        impatient = asyncio.create_task(credential.sign())
-        await asked.wait()
-        patient = asyncio.create_task(credential.sign())
-        impatient.cancel()
-        go.set()
-        assert (await patient).headers["Authorization"] == "Bearer one"
-        assert impatient.cancelled() or impatient.cancelling()
-        with pytest.raises(asyncio.CancelledError):
-            await impatient
-
-
 async def test_refused_token_is_renewed_once_with_another_grant(
     bench: Bench, services: FakeServices
 ) -> None:
@@ -211,13 +190,6 @@ async def test_each_way_to_fail_has_a_sentence_and_no_secret(
     )
 
 
-async def test_the_same_refresh_token_in_the_answer_is_no_rotation(
-    bench: Bench, services: FakeServices
-) -> None:
-    answers(services, "one", refresh_token="refresh-me")
-    assert await header(a_credential(bench)) == "Bearer one"
-
-
 async def test_a_failed_renewal_is_tried_again_by_the_next_who_asks(
     bench: Bench, services: FakeServices
 ) -> None:
@@ -230,38 +202,6 @@ async def test_a_failed_renewal_is_tried_again_by_the_next_who_asks(
     assert renewals(services) == 1
     bench.clock.elapsed += 1
     assert await header(credential) == "Bearer one"
-
-
-@pytest.mark.parametrize("status", [400, 429])
-async def test_declined_renewal_is_not_tried_again_at_once(
-    bench: Bench, services: FakeServices, status: int
-) -> None:
-    services.post(TOKEN_URL, status=status)
-    answers(services, "one")
-    credential = a_credential(bench)
-    for _ in range(5):
-        with pytest.raises(ServiceError):
-            await credential.sign()
-        bench.clock.elapsed += 1
-    assert renewals(services) == 1
-    bench.clock.elapsed += 10
-    assert await header(credential) == "Bearer one"
-
-
-async def test_good_token_is_used_while_the_token_address_says_429(
-    bench: Bench, services: FakeServices
-) -> None:
-    answers(services, "one", expires_in=3600)
-    services.post(TOKEN_URL, status=429)
-    answers(services, "two", expires_in=3600)
-    credential = a_credential(bench)
-    assert await header(credential) == "Bearer one"
-    bench.clock.elapsed = 3545
-    for _ in range(5):
-        assert await header(credential) == "Bearer one"
-    assert renewals(services) == 2
-    bench.clock.elapsed += 10
-    assert await header(credential) == "Bearer two"
 
 
 async def test_good_token_is_used_when_no_new_one_can_be_had(
@@ -300,17 +240,6 @@ async def test_a_token_that_has_ended_or_can_never_be_renewed_is_not_used(
     bench.clock.elapsed = 3600
     with pytest.raises(ServiceFailed):
         await credential.sign()
-
-
-async def test_tokens_that_ended_long_ago_are_not_looked_for_for_ever(
-    bench: Bench, services: FakeServices
-) -> None:
-    answers(services, "token-1", "token-2", "token-3", expires_in=60)
-    credential = a_credential(bench)
-    for _ in range(3):
-        await credential.sign()
-        bench.clock.elapsed += 100
-    assert bench.redactor.clean("token-1 token-2 token-3") == "token-1 [secret] [secret]"
 
 
 async def test_a_token_that_is_given_out_again_stays_hidden(

@@ -15,8 +15,6 @@ from bot.organizations.rules import (
 from bot.slack.messages import text
 
 LISTING = Listing("com", (), datetime(2026, 3, 2, 9, 0, tzinfo=UTC))
-LATER = Listing("com", (), datetime(2026, 3, 2, 9, 5, tzinfo=UTC))
-EUROPE = Listing("eu", (), datetime(2026, 3, 2, 9, 0, tzinfo=UTC))
 
 
 def a_listing(*named: str, center: str = "com") -> Listing:
@@ -30,10 +28,6 @@ def a_listing(*named: str, center: str = "com") -> Listing:
 
 def names_of(places) -> list[str]:
     return [one.organization.name for one in places]
-
-
-def test_a_listing_that_is_not_stored_takes_no_room():
-    assert (LISTING.digest, LISTING.size) == ("", 0)
 
 
 @pytest.mark.parametrize(
@@ -96,18 +90,6 @@ def test_a_name_copied_out_of_an_answer_is_found(listed):
         assert directory.find(typed).organization.name == listed
 
 
-@pytest.mark.parametrize("typed", ["", " ", "\u200b", "\u2060 \u00a0"])
-def test_nothing_that_is_seen_names_no_organization(typed):
-    with pytest.raises(NotFound):
-        a_directory("Acme").find(typed)
-
-
-def test_an_id_with_letters_is_found():
-    one = Organization(organization_id="Org-7A", name="Acme")
-    directory = Directory((DataCenterReport("eu", Listing("eu", (one,), LISTING.fetched_at)),))
-    assert directory.find("org\u20117a").organization == one
-
-
 def test_an_id_of_two_data_centers_is_told_apart_by_the_data_center():
     everywhere = Directory(
         a_directory("Acme").reports + a_directory("Acme Too", center="com.au").reports
@@ -119,12 +101,6 @@ def test_an_id_of_two_data_centers_is_told_apart_by_the_data_center():
     for look_up in (everywhere.find, everywhere.named):
         assert look_up("COM.AU/10000001").organization.name == "Acme Too"
         assert look_up("com/10000001").organization.name == "Acme"
-
-
-def test_one_that_is_listed_twice_is_still_one():
-    (report,) = a_directory("Acme").reports
-    twice = Listing("com", report.listing.organizations * 2, LISTING.fetched_at)
-    assert Directory((DataCenterReport("com", twice),)).find("acme").organization.name == "Acme"
 
 
 def test_what_acts_wants_an_id_or_a_whole_name():
@@ -165,23 +141,6 @@ def test_a_look_up_in_vain_says_how_to_go_on():
         a_directory("Acme").find(" chekc 7")
 
 
-def test_all_are_listed_by_name_and_their_keys_by_data_center():
-    everywhere = Directory(
-        a_directory("Beta", "acme", center="eu").reports + a_directory("Citrus", "Acme").reports
-    )
-    assert names_of(everywhere.places) == ["Acme", "acme", "Beta", "Citrus"]
-    assert [one.path for one in everywhere.keys] == [
-        *("com/10000001", "com/10000002", "eu/10000001", "eu/10000002"),
-    ]
-
-
-def test_what_matches_is_found_among_many():
-    many = [f"Shop {number:03}" for number in range(200)]
-    directory = a_directory(*many)
-    assert names_of(directory.matching("shop")) == many
-    assert [names_of(directory.matching(one)) for one in many] == [[one] for one in many]
-
-
 @pytest.mark.parametrize(
     ("key", "name"),
     [
@@ -195,12 +154,6 @@ def test_whom_a_call_counts_against_has_a_name(key, name):
     directory = Directory((*a_directory("Acme").reports, DataCenterReport("eu", None)))
     assert directory.name_of(key) == name
     assert directory.listed_name(key) == (name if name == "Acme" else None)
-
-
-def test_a_data_center_is_reported_on():
-    directory = Directory((DataCenterReport("com", LISTING), DataCenterReport("eu", EUROPE)))
-    assert directory.report_on("eu") == DataCenterReport("eu", EUROPE)
-    assert directory.report_on("in") == DataCenterReport("in", None)
 
 
 @pytest.mark.parametrize(
@@ -238,12 +191,6 @@ def test_of_many_that_match_the_first_ten_are_shown(count, shown, hint):
     assert caught.value.how_to_choose == "Use the ID."
 
 
-def test_a_part_of_one_name_matches_one_organization():
-    with pytest.raises(Ambiguous) as caught:
-        a_directory("Acme").named("acm")
-    assert caught.value.sentence == "“acm” is only part of a name. It matches 1 organization."
-
-
 @pytest.mark.parametrize(
     ("length", "candidate", "choice"),
     [
@@ -258,8 +205,3 @@ def test_a_long_name_is_shortened_where_it_is_chosen(length, candidate, choice):
         a_directory("a" * length).named("aa")
     assert caught.value.candidates == (f"{candidate} (10000001, com)",)
     assert caught.value.choices == {"com/10000001": f"{choice} (com/10000001)"}
-
-
-def test_a_label_is_forty_characters_of_the_name_and_where_it_is():
-    (place,) = a_directory("a" * 41).places
-    assert place.label == f"{'a' * 40} (com)"

@@ -10,20 +10,6 @@ from aiohttp.test_utils import unused_port
 from sandbox.launch import Sandbox, running_sandbox
 from sandbox.slack.messages import Message
 
-MODAL: dict[str, Any] = {
-    "type": "modal",
-    "title": {"type": "plain_text", "text": "Ask"},
-    "submit": {"type": "plain_text", "text": "Send"},
-    "blocks": [
-        {
-            "type": "input",
-            "block_id": "reason",
-            "label": {"type": "plain_text", "text": "Reason"},
-            "element": {"type": "plain_text_input", "action_id": "text"},
-        }
-    ],
-}
-
 
 @pytest.fixture
 async def sandbox() -> AsyncIterator[Sandbox]:
@@ -53,18 +39,6 @@ async def test_the_page_runs_no_script_but_its_own(browser: aiohttp.ClientSessio
     assert "https://" not in html
 
 
-@pytest.mark.parametrize(
-    ("name", "kind"),
-    [("main.js", "javascript"), ("frame.css", "css"), ("icon.svg", "svg+xml")],
-)
-async def test_the_pages_files_are_served(
-    browser: aiohttp.ClientSession, name: str, kind: str
-) -> None:
-    async with browser.get(f"/page/files/{name}") as answer:
-        # Python 3.11 says application/javascript, later ones text/javascript.
-        assert (answer.status, answer.content_type.split("/")[1]) == (200, kind)
-
-
 @pytest.mark.parametrize("name", ["..%2Fweb.py", "nothing.js"])
 async def test_nothing_else_is_served(browser: aiohttp.ClientSession, name: str) -> None:
     async with browser.get(f"/page/files/{name}") as answer:
@@ -78,14 +52,6 @@ async def test_no_other_site_can_act(
     body = {"as": "U0ADMIN", "channel": "C0GENERAL", "text": "hi"}
     async with browser.post("/page/say", json=body, headers=headers) as answer:
         assert answer.status == 403
-
-
-async def test_people_and_commands_come_from_the_manifest(browser: aiohttp.ClientSession) -> None:
-    async with browser.get("/page/welcome") as answer:
-        welcome = await answer.json()
-    roles = {person["name"]: person["role"] for person in welcome["people"]}
-    assert roles["Ada Approver"] == "approver"
-    assert "/testusers" in [command["name"] for command in welcome["commands"]]
 
 
 async def test_a_screen_has_only_what_its_person_may_see(
@@ -102,34 +68,6 @@ async def test_a_screen_has_only_what_its_person_may_see(
     assert [m["text"] for m in operator["messages"]] == ["private"]
     assert [m["text"] for m in guest["messages"]] == []
     assert [channel["id"] for channel in guest["channels"]] == ["C0GENERAL", "D0GUEST"]
-
-
-async def test_a_busy_channel_hides_no_message_of_another(
-    sandbox: Sandbox, browser: aiohttp.ClientSession
-) -> None:
-    sandbox.slack.say("U0ADMIN", "C0APPROVALS", "a request")
-    for number in range(400):
-        sandbox.slack.say("U0ADMIN", "C0GENERAL", f"noise {number}")
-    texts = [m["text"] for m in (await screen(browser, "U0OPERATOR"))["messages"]]
-    assert texts == ["a request", *(f"noise {number}" for number in range(100, 400))]
-
-
-async def test_empty_required_input_never_reaches_the_bot(
-    sandbox: Sandbox, browser: aiohttp.ClientSession
-) -> None:
-    view = sandbox.slack.workspace.open("U0ADMIN", MODAL)
-    body = {"as": "U0ADMIN", "view_id": view.id, "values": {"reason": ""}}
-    async with browser.post("/page/submit", json=body) as answer:
-        assert answer.status == 200
-    [modal] = (await screen(browser, "U0ADMIN"))["views"]
-    assert modal["errors"] == {"reason": "Please complete this required field."}
-
-
-async def test_what_is_gone_is_said_to_be_gone(browser: aiohttp.ClientSession) -> None:
-    body = {"as": "U0ADMIN", "channel": "C0GENERAL", "ts": "1.1", "block_id": "b", "action_id": "a"}
-    async with browser.post("/page/press", json=body) as answer:
-        assert answer.status == 409
-        assert "no longer exists" in (await answer.json())["error"]
 
 
 async def test_a_browser_hears_of_every_change(
@@ -157,17 +95,6 @@ async def test_the_services_are_disturbed_from_the_page(
     [eu] = [one for one in shown["data_centers"] if one["data_center"] == "eu"]
     assert eu["unnamed"]["block"]["code"] == 44
     assert shown["last_calls"] == []
-
-
-async def test_a_bot_that_is_not_there_shows_slacks_own_error(
-    sandbox: Sandbox, browser: aiohttp.ClientSession
-) -> None:
-    sandbox.slack.bot_url = f"http://127.0.0.1:{unused_port()}"
-    body = {"as": "U0VIEWER", "channel": "C0GENERAL", "text": "/orgs"}
-    async with browser.post("/page/say", json=body) as answer:
-        assert (await answer.json())["error"] == "dispatch_failed"
-    shown = await screen(browser, "U0VIEWER")
-    assert "dispatch_failed" in shown["messages"][0]["text"]
 
 
 async def test_a_command_that_the_manifest_does_not_name_is_not_delivered(

@@ -80,32 +80,6 @@ def test_the_day_ends_with_the_plan_and_names_its_limit(clock, plan):
     assert enter(limits) is None
 
 
-def test_a_fixed_window_forgets_all_at_its_edge(clock):
-    clock.advance(84.0)
-    limits = limits_at(clock, minute=Window("fixed", 60.0, phase_seconds=25.0))
-    for _ in range(100):
-        assert enter(limits) is None
-    assert enter(limits).code == 44
-
-    clock.advance(1.0)
-
-    assert [enter(limits) for _ in range(100)] == [None] * 100
-
-
-def test_a_sliding_window_forgets_each_call_after_a_minute(clock):
-    limits = limits_at(clock)
-    enter(limits)
-    clock.advance(30)
-    for _ in range(99):
-        enter(limits)
-    assert enter(limits).code == 44
-
-    clock.advance(30)
-
-    assert enter(limits) is None
-    assert enter(limits).code == 44
-
-
 @pytest.mark.parametrize("code", [44, 45, 1070])
 async def test_a_block_refuses_until_it_ends_or_is_lifted(services, http, clock, code):
     limits = services.state.limits
