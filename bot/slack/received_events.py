@@ -45,7 +45,7 @@ class ReceivedEvents:
     async def claim(self, event_id: str) -> bool:
         """Return True if this process should answer: none has answered or is answering."""
         async with self._database.transaction() as tx:
-            insert = insert_into(received_events, is_postgres=tx.is_postgres)
+            insert = insert_into(received_events)
             now = await tx.now()
             is_given_up = received_events.c.answered_at.is_(None) & (
                 received_events.c.received_at <= now - ANSWER_WITHIN
@@ -81,7 +81,7 @@ async def take_in(tx: Transaction) -> bool:
 
 async def take_signed(tx: Transaction, digest: str) -> bool:
     """Return True the first time a signature with this digest is seen."""
-    insert = insert_into(received_events, is_postgres=tx.is_postgres)
+    insert = insert_into(received_events)
     now = await tx.now()
     values = {"event_id": f"{SIGNATURE}{digest}", "received_at": now, "answered_at": now}
     taken = await tx.connection.execute(insert.values(values).on_conflict_do_nothing())

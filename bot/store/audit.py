@@ -10,7 +10,6 @@ import json
 import math
 from collections.abc import AsyncIterator
 from datetime import datetime
-from functools import cache
 from typing import Any
 
 from sqlalchemy import BigInteger, ColumnElement, Row, Select, select, type_coerce, update
@@ -38,6 +37,9 @@ UNREADABLE = "its content cannot be read"
 NO_TEXT = "Could not decode to UTF-8"
 
 
+_LOCKED_HEAD = select(audit_head).with_for_update()
+
+
 class AuditStore:
     """Appends to the chain and reads it."""
 
@@ -46,7 +48,7 @@ class AuditStore:
 
         Its detail gets a `request_id`: the id of the Slack request in the log.
         """
-        head = (await tx.connection.execute(_locked_head())).one()
+        head = (await tx.connection.execute(_LOCKED_HEAD)).one()
         recorded = self._recorded(entry, head, await tx.now())
         await tx.connection.execute(audit_entries.insert(), vars(recorded))
         end = {"position": recorded.position, "hash": recorded.hash}
@@ -68,7 +70,7 @@ class AuditStore:
         marker = await _newest_marker(tx)
         if marker is None or marker.action == CHAIN_BEGAN:
             return
-        await tx.connection.execute(_locked_head())
+        await tx.connection.execute(_LOCKED_HEAD)
         position, head = await self.head(tx)
         content = hashlib.sha256()
         async for row in self.all(tx):
@@ -154,12 +156,6 @@ class AuditStore:
             if len(rows) < size:
                 return
             position = rows[-1].position
-
-
-# Cached: building the statement takes longer than executing it.
-@cache
-def _locked_head() -> Select[Any]:
-    return select(audit_head).with_for_update()
 
 
 async def _newest_marker(tx: Transaction) -> Row[Any] | None:

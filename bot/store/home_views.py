@@ -45,7 +45,7 @@ async def opened(tx: Transaction, slack_user_id: str, *, is_empty: bool) -> date
     With `is_empty`, the tab no longer shows anything published before.
     """
     now = await tx.now()
-    insert = insert_into(home_views, is_postgres=tx.is_postgres)
+    insert = insert_into(home_views)
     statement = insert.values(slack_user_id=slack_user_id, opened_at=now, fingerprint="")
     kept = {"hash": home_views.c.hash, "fingerprint": home_views.c.fingerprint}
     await tx.connection.execute(

@@ -8,35 +8,18 @@ generation, so that finishing the old run doesn't remove the new work.
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from sqlalchemy import (
-    ColumnElement,
-    Delete,
-    Select,
-    Update,
-    bindparam,
-    delete,
-    func,
-    or_,
-    select,
-    update,
-)
-from sqlalchemy.sql.dml import ReturningUpdate
+from sqlalchemy import ColumnElement, bindparam, delete, func, or_, select, update
 
 from bot.store.engine import Transaction
 from bot.store.statements import insert_into
 from bot.store.tables import jobs
-
-if TYPE_CHECKING:
-    from sqlalchemy.dialects.postgresql import Insert
+from bot.store.types import UtcDateTime
 
 LEASE_SECONDS = 20
 # The pauses after this many consecutive failures add up to a minute.
 LATE_TRIES = 6
-# The columns reset when a job is put again, besides its generation.
-PUT_ANEW = ("kind", "subject", "payload", "due_at", "tries")
 
 
 @dataclass(frozen=True)
@@ -62,6 +45,52 @@ class Job:
     tries: int = 0
 
 
+# Made once: building a statement takes longer than executing it.
+_INSERT = insert_into(jobs)
+_AGAIN = {
+    name: _INSERT.excluded[name] for name in ("kind", "subject", "payload", "due_at", "tries")
+}
+_PUT = _INSERT.on_conflict_do_update(
+    index_elements=[jobs.c.key], set_={**_AGAIN, "generation": jobs.c.generation + 1}
+)
+_ENSURE = _INSERT.on_conflict_do_nothing(index_elements=[jobs.c.key])
+_NOW: ColumnElement[datetime] = bindparam("now", type_=UtcDateTime)
+_FREE = (jobs.c.due_at <= _NOW) & or_(jobs.c.leased_until.is_(None), jobs.c.leased_until <= _NOW)
+_ANY_DUE = select(jobs.c.key).where(_FREE).limit(1)
+_FULL = jobs.c.kind.in_(bindparam("exclude_kinds", expanding=True))
+_FULL_OF_RETRIED = jobs.c.kind.in_(bindparam("exclude_retried", expanding=True))
+_CHOSEN = (
+    select(jobs.c.key)
+    .where(_FREE, ~_FULL, (jobs.c.tries == 0) | ~_FULL_OF_RETRIED)
+    .order_by(jobs.c.due_at)
+    .limit(bindparam("most"))
+    .with_for_update(skip_locked=True)
+)
+_CLAIM = (
+    update(jobs)
+    .where(jobs.c.key.in_(_CHOSEN.scalar_subquery()))
+    .values(owner=bindparam("its_owner"), leased_until=bindparam("until"))
+    .returning(jobs)
+)
+_OWNED = jobs.c.owner == bindparam("its_owner")
+_HELD = (
+    jobs.c.key.in_(bindparam("its_keys", expanding=True)) & _OWNED & (jobs.c.leased_until > _NOW)
+)
+_RENEW = update(jobs).values(leased_until=bindparam("until")).returning(jobs.c.key)
+_UNLOCKED = select(jobs.c.key).where(_HELD).with_for_update(skip_locked=True)
+_RENEW_UNLOCKED = _RENEW.where(jobs.c.key.in_(_UNLOCKED.scalar_subquery()))
+_RENEW_ALL = _RENEW.where(_HELD)
+_MINE = (jobs.c.key == bindparam("its_key")) & _OWNED
+_UNCHANGED = _MINE & (jobs.c.generation == bindparam("its_generation"))
+_REMOVE = delete(jobs).where(_UNCHANGED)
+_RESCHEDULE = (
+    update(jobs)
+    .where(_UNCHANGED)
+    .values(due_at=bindparam("again_at"), tries=bindparam("again_tries"))
+)
+_RELEASE = update(jobs).where(_MINE).values(owner=None, leased_until=None)
+
+
 def _new_row(job: Job) -> dict[str, Any]:
     new = {"key": job.key, "due_at": job.due_at, "generation": 1, "tries": 0}
     return {**new, "kind": job.kind, "subject": job.subject, "payload": dict(job.payload)}
@@ -69,17 +98,8 @@ def _new_row(job: Job) -> dict[str, Any]:
 
 async def put(tx: Transaction, job: Job) -> None:
     """Add the job, or replace the job with its key: due time, payload, and no failed tries."""
-    await tx.connection.execute(_putting(tx.is_postgres), _new_row(job))
+    await tx.connection.execute(_PUT, _new_row(job))
     tx.note_job(job.due_at)
-
-
-# Cached: building the statement takes longer than executing it.
-@cache
-def _putting(is_postgres: bool) -> "Insert":  # noqa: FBT001
-    insert = insert_into(jobs, is_postgres=is_postgres)
-    new = {name: insert.excluded[name] for name in PUT_ANEW}
-    again = {**new, "generation": jobs.c.generation + 1}
-    return insert.on_conflict_do_update(index_elements=[jobs.c.key], set_=again)
 
 
 async def payload_of(tx: Transaction, key: str) -> Mapping[str, Any]:
@@ -95,9 +115,7 @@ async def remember(tx: Transaction, job: Job) -> None:
 
 async def ensure(tx: Transaction, job: Job) -> bool:
     """Add the job unless its key exists; return True if it was added."""
-    insert = insert_into(jobs, is_postgres=tx.is_postgres)
-    unless_there = insert.on_conflict_do_nothing(index_elements=[jobs.c.key])
-    added = await tx.connection.execute(unless_there, _new_row(job))
+    added = await tx.connection.execute(_ENSURE, _new_row(job))
     tx.note_job(job.due_at)
     return added.rowcount > 0
 
@@ -114,13 +132,8 @@ async def drop(tx: Transaction, key: str) -> None:
 
 async def is_any_due(tx: Transaction) -> bool:
     """Return True if a job is due and not running."""
-    found = await tx.connection.execute(_any_due(), {"now": await tx.now()})
+    found = await tx.connection.execute(_ANY_DUE, {"now": await tx.now()})
     return found.first() is not None
-
-
-@cache
-def _any_due() -> Select[Any]:
-    return select(jobs.c.key).where(_free(bindparam("now"))).limit(1)
 
 
 async def claim(
@@ -144,28 +157,8 @@ async def claim(
         "its_owner": owner,
         "until": now + timedelta(seconds=LEASE_SECONDS),
     }
-    rows = (await tx.connection.execute(_claiming(), parameters)).all()
+    rows = (await tx.connection.execute(_CLAIM, parameters)).all()
     return sorted((_job(row) for row in rows), key=lambda job: job.due_at)
-
-
-@cache
-def _claiming() -> ReturningUpdate[Any]:
-    is_excluded = jobs.c.kind.in_(bindparam("exclude_kinds", expanding=True))
-    is_retried = jobs.c.kind.in_(bindparam("exclude_retried", expanding=True))
-    chosen = (
-        select(jobs.c.key)
-        .where(_free(bindparam("now")), ~is_excluded)
-        .where((jobs.c.tries == 0) | ~is_retried)
-        .order_by(jobs.c.due_at)
-        .limit(bindparam("most"))
-        .with_for_update(skip_locked=True)
-    )
-    return (
-        update(jobs)
-        .where(jobs.c.key.in_(chosen.scalar_subquery()))
-        .values(owner=bindparam("its_owner"), leased_until=bindparam("until"))
-        .returning(jobs)
-    )
 
 
 async def renew(
@@ -178,21 +171,8 @@ async def renew(
     now = await tx.now()
     until = now + timedelta(seconds=LEASE_SECONDS)
     parameters = {"its_owner": owner, "its_keys": list(keys), "now": now, "until": until}
-    rows = await tx.connection.execute(_renewing(skip_locked), parameters)
+    rows = await tx.connection.execute(_RENEW_UNLOCKED if skip_locked else _RENEW_ALL, parameters)
     return {row.key for row in rows}
-
-
-@cache
-def _renewing(skip_locked: bool) -> ReturningUpdate[Any]:  # noqa: FBT001
-    is_owned = jobs.c.key.in_(bindparam("its_keys", expanding=True)) & _is_owners()
-    held = is_owned & (jobs.c.leased_until > bindparam("now"))
-    unlocked = select(jobs.c.key).where(held).with_for_update(skip_locked=True)
-    return (
-        update(jobs)
-        .where(jobs.c.key.in_(unlocked.scalar_subquery()) if skip_locked else held)
-        .values(leased_until=bindparam("until"))
-        .returning(jobs.c.key)
-    )
 
 
 async def finish(
@@ -202,43 +182,13 @@ async def finish(
     lease = {"its_key": job.key, "its_owner": owner}
     unchanged = {**lease, "its_generation": job.generation}
     if again_at is None:
-        removed = await tx.connection.execute(_removing(), unchanged)
+        removed = await tx.connection.execute(_REMOVE, unchanged)
         if removed.rowcount == 1:
             return
     else:
         again = {"again_at": again_at, "again_tries": tries}
-        await tx.connection.execute(_setting_again(), {**unchanged, **again})
-    await tx.connection.execute(_releasing(), lease)
-
-
-@cache
-def _removing() -> Delete:
-    return delete(jobs).where(_is_unchanged())
-
-
-@cache
-def _setting_again() -> Update:
-    again = update(jobs).where(_is_unchanged())
-    return again.values(due_at=bindparam("again_at"), tries=bindparam("again_tries"))
-
-
-@cache
-def _releasing() -> Update:
-    return update(jobs).where(_is_mine()).values(owner=None, leased_until=None)
-
-
-@cache
-def _is_mine() -> ColumnElement[bool]:
-    return (jobs.c.key == bindparam("its_key")) & _is_owners()
-
-
-def _is_owners() -> ColumnElement[bool]:
-    return jobs.c.owner == bindparam("its_owner")
-
-
-@cache
-def _is_unchanged() -> ColumnElement[bool]:
-    return _is_mine() & (jobs.c.generation == bindparam("its_generation"))
+        await tx.connection.execute(_RESCHEDULE, {**unchanged, **again})
+    await tx.connection.execute(_RELEASE, lease)
 
 
 async def fail(tx: Transaction, owner: str, job: Job, again_at: datetime, error: str) -> None:
@@ -246,8 +196,8 @@ async def fail(tx: Transaction, owner: str, job: Job, again_at: datetime, error:
     lease = {"its_key": job.key, "its_owner": owner}
     unchanged = {**lease, "its_generation": job.generation}
     values = {"due_at": again_at, "tries": job.tries + 1, "last_error": error}
-    await tx.connection.execute(update(jobs).where(_is_unchanged()).values(values), unchanged)
-    await tx.connection.execute(_releasing(), lease)
+    await tx.connection.execute(update(jobs).where(_UNCHANGED).values(values), unchanged)
+    await tx.connection.execute(_RELEASE, lease)
 
 
 async def release(tx: Transaction, owner: str, keys: Sequence[str]) -> None:
@@ -272,11 +222,6 @@ async def count(tx: Transaction) -> tuple[int, int, int]:
     ).select_from(jobs)
     total, due, overdue = (await tx.connection.execute(query)).one()
     return total, due, overdue
-
-
-def _free(now: ColumnElement[datetime]) -> ColumnElement[bool]:
-    lapsed = or_(jobs.c.leased_until.is_(None), jobs.c.leased_until <= now)
-    return (jobs.c.due_at <= now) & lapsed
 
 
 def _job(row: Any) -> Job:  # noqa: ANN401 - a row of a RETURNING clause

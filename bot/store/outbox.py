@@ -3,14 +3,11 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from functools import cache
 from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
-    Select,
     String,
-    Update,
     and_,
     bindparam,
     cast,
@@ -26,9 +23,9 @@ from bot.store.statements import insert_into, remove_some, upsert
 from bot.store.tables import cards, incidents, outbox_messages, requests
 
 SEND = "send"
-# The prefix of a card's key; the id of its object follows.
 # Separates a card's key from the message that is a copy of it.
 COPY = "/copy/"
+# The prefix of a card's key; the id of its object follows.
 REQUEST_CARD, INCIDENT_CARD = "request:", "incident:"
 # The fingerprint of a card with unknown contents.
 WHATEVER = ""
@@ -73,6 +70,28 @@ class BegunPost:
     is_repeated: bool
 
 
+# Made once: building a statement takes longer than executing it.
+_ITS_KEY = outbox_messages.c.key == bindparam("its_key")
+_WAITING = (
+    select(outbox_messages)
+    .where(_ITS_KEY, outbox_messages.c.sent_at.is_(None))
+    .order_by(outbox_messages.c.id)
+)
+_POSTS = select(func.min(outbox_messages.c.created_at), func.max(outbox_messages.c.tries)).where(
+    _ITS_KEY
+)
+_COUNT_POSTS = (
+    update(outbox_messages)
+    .where(outbox_messages.c.id == bindparam("its_id"))
+    .values(tries=outbox_messages.c.tries + bindparam("more"))
+)
+_MARK_SENT = update(outbox_messages).where(
+    outbox_messages.c.id.in_(bindparam("its_ids", expanding=True)),
+    outbox_messages.c.sent_at.is_(None),
+)
+_CARD = select(cards).where(cards.c.key == bindparam("its_key"))
+
+
 async def put(tx: Transaction, outbox_message: OutboxMessage) -> None:
     """Store the outbox messages, and a job that sends them."""
     now = await tx.now()
@@ -113,7 +132,7 @@ async def written(tx: Transaction, keys: Sequence[str]) -> list[str]:
 
 async def waiting(tx: Transaction, key: str) -> list[OutboxMessage]:
     """Return the unsent messages of a key, oldest first."""
-    rows = await tx.connection.execute(_waiting(), {"its_key": key})
+    rows = await tx.connection.execute(_WAITING, {"its_key": key})
     return [_message(row) for row in rows]
 
 
@@ -121,43 +140,20 @@ def _message(row: Any) -> OutboxMessage:  # noqa: ANN401 - a row of the table
     return OutboxMessage(row.key, row.kind, row.subject, row.payload, row.id, row.created_at)
 
 
-# Cached: building the statement takes longer than executing it.
-@cache
-def _waiting() -> Select[Any]:
-    its, is_unsent = _of_its_key(), outbox_messages.c.sent_at.is_(None)
-    return select(outbox_messages).where(its, is_unsent).order_by(outbox_messages.c.id)
-
-
-def _of_its_key() -> ColumnElement[bool]:
-    return outbox_messages.c.key == bindparam("its_key")
-
-
 async def begin_post(tx: Transaction, outbox_message: OutboxMessage) -> BegunPost:
     """Note that the message's card is about to be posted.
 
     The note survives a crash or a lost answer; Slack may then show outdated contents.
     """
-    posts = await tx.connection.execute(_posts(), {"its_key": outbox_message.key})
+    posts = await tx.connection.execute(_POSTS, {"its_key": outbox_message.key})
     first_at, tries = posts.one()
-    await tx.connection.execute(_counting_posts(1), {"its_id": outbox_message.id})
+    await tx.connection.execute(_COUNT_POSTS, {"its_id": outbox_message.id, "more": 1})
     return BegunPost(first_at, is_repeated=tries > 0)
-
-
-@cache
-def _posts() -> Select[Any]:
-    posts = select(func.min(outbox_messages.c.created_at), func.max(outbox_messages.c.tries))
-    return posts.where(_of_its_key())
-
-
-@cache
-def _counting_posts(more: int) -> Update:
-    its = outbox_messages.c.id == bindparam("its_id")
-    return update(outbox_messages).where(its).values(tries=outbox_messages.c.tries + more)
 
 
 async def end_post(tx: Transaction, outbox_message: OutboxMessage) -> None:
     """Withdraw the note of `begin_post`: Slack certainly hasn't accepted the card."""
-    await tx.connection.execute(_counting_posts(-1), {"its_id": outbox_message.id})
+    await tx.connection.execute(_COUNT_POSTS, {"its_id": outbox_message.id, "more": -1})
 
 
 async def mark_sent(tx: Transaction, ids: Sequence[int], failure: str | None = None) -> None:
@@ -166,13 +162,7 @@ async def mark_sent(tx: Transaction, ids: Sequence[int], failure: str | None = N
     The first time stays if another process marks them again.
     """
     sent = {"its_ids": list(ids), "sent_at": await tx.now(), "failure": failure}
-    await tx.connection.execute(_marking_sent(), sent)
-
-
-@cache
-def _marking_sent() -> Update:
-    is_listed = outbox_messages.c.id.in_(bindparam("its_ids", expanding=True))
-    return update(outbox_messages).where(is_listed, outbox_messages.c.sent_at.is_(None))
+    await tx.connection.execute(_MARK_SENT, sent)
 
 
 async def count_undelivered(tx: Transaction) -> int:
@@ -209,13 +199,8 @@ def _is_there(prefix: str, ids: ColumnElement[str]) -> ColumnElement[bool]:
 
 async def sent_card(tx: Transaction, key: str) -> SentCard | None:
     """Return the card's place, or None if it was never posted."""
-    row = (await tx.connection.execute(_card(), {"its_key": key})).first()
+    row = (await tx.connection.execute(_CARD, {"its_key": key})).first()
     return None if row is None else SentCard(**row._mapping)  # noqa: SLF001 - SQLAlchemy's documented name
-
-
-@cache
-def _card() -> Select[Any]:
-    return select(cards).where(cards.c.key == bindparam("its_key"))
 
 
 async def remember_copy(tx: Transaction, key: str, channel_id: str, message_ts: str) -> str | None:
@@ -250,7 +235,7 @@ async def replace_card(tx: Transaction, card: SentCard, read: SentCard | None) -
     Return True if it was stored.
     """
     if read is None:
-        insert = insert_into(cards, is_postgres=tx.is_postgres).values(**vars(card))
+        insert = insert_into(cards).values(**vars(card))
         noted = await tx.connection.execute(insert.on_conflict_do_nothing())
     else:
         is_as_read = and_(*(cards.c[name] == value for name, value in vars(read).items()))

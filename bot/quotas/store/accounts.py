@@ -289,7 +289,7 @@ def _is(key: OrganizationKey) -> Any:  # noqa: ANN401 - a condition
 
 
 async def _add(tx: Transaction, key: OrganizationKey) -> None:
-    insert = insert_into(organizations, is_postgres=tx.is_postgres)
+    insert = insert_into(organizations)
     statement = insert.values(
         data_center=key.data_center,
         organization_id=key.organization_id,

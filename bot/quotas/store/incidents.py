@@ -3,10 +3,9 @@
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, fields
 from datetime import UTC, datetime
-from functools import cache
 from typing import Any
 
-from sqlalchemy import Row, Select, func, select, update
+from sqlalchemy import Row, func, select, update
 
 from bot.organizations.rules import OrganizationKey
 from bot.quotas.rules.blocks import Incident, IncidentDetail
@@ -18,6 +17,15 @@ from bot.store.tables import quota_organizations as organizations
 
 # A new block within this time belongs to the previous incident and alert.
 REOPEN_SECONDS = 600.0
+
+
+# Made once: building a statement takes longer than executing it.
+_INCIDENTS = select(
+    organizations,
+    incidents.c.id.label("incident_id"),
+    *(column for column in incidents.c if column.name not in {"id", "organization"}),
+).join(organizations, organizations.c.id == incidents.c.organization)
+_ALL_OPEN = _INCIDENTS.where(incidents.c.closed_at.is_(None)).order_by(incidents.c.opened_at)
 
 
 async def count_one(
@@ -88,34 +96,20 @@ def _open_of(organization: int) -> Any:  # noqa: ANN401 - a condition
 
 async def load(tx: Transaction, incident_id: int) -> Incident | None:
     """Return the incident, or None."""
-    row = (await tx.connection.execute(_query().where(incidents.c.id == incident_id))).first()
+    row = (await tx.connection.execute(_INCIDENTS.where(incidents.c.id == incident_id))).first()
     return None if row is None else _incident(row, (await tx.now()).timestamp())
 
 
 async def all_open(tx: Transaction) -> list[Incident]:
     """Return every open incident, oldest first."""
     now = (await tx.now()).timestamp()
-    return [_incident(row, now) for row in await tx.connection.execute(_all_open())]
-
-
-# Cached, because building the statement takes longer than executing it.
-@cache
-def _all_open() -> Select[Any]:
-    return _query().where(incidents.c.closed_at.is_(None)).order_by(incidents.c.opened_at)
+    return [_incident(row, now) for row in await tx.connection.execute(_ALL_OPEN)]
 
 
 async def count_open(tx: Transaction) -> int:
     """Count the open incidents."""
     query = select(func.count()).select_from(incidents).where(incidents.c.closed_at.is_(None))
     return (await tx.connection.execute(query)).scalar_one()
-
-
-def _query() -> Select[Any]:
-    return select(
-        organizations,
-        incidents.c.id.label("incident_id"),
-        *(column for column in incidents.c if column.name not in {"id", "organization"}),
-    ).join(organizations, organizations.c.id == incidents.c.organization)
 
 
 def _incident(row: Row[Any], now: float) -> Incident:

@@ -10,7 +10,6 @@ from functools import cache
 
 from sqlalchemy import (
     ColumnElement,
-    Insert,
     Update,
     bindparam,
     select,
@@ -178,17 +177,14 @@ async def _take_number(tx: Transaction, account: Account, request: CallRequest) 
         "kind": request.cause.kind,
         "slack_user_id": request.cause.caller,
     }
-    taken = await tx.connection.execute(_call_unless_there(tx.is_postgres), values)
+    taken = await tx.connection.execute(_CALL_UNLESS_THERE, values)
     is_taken = taken.rowcount == 1
     if is_taken and request.call_class is CallClass.PROBE:
         await save_blocks(tx, account, account.blocks.probing(hold.permit_until))
     return is_taken
 
 
-@cache
-def _call_unless_there(is_postgres: bool) -> Insert:  # noqa: FBT001
-    insert = insert_into(calls, is_postgres=is_postgres)
-    return insert.on_conflict_do_nothing()
+_CALL_UNLESS_THERE = insert_into(calls).on_conflict_do_nothing()
 
 
 async def _holdings(tx: Transaction, account: Account, *which: ColumnElement[bool]) -> Holdings:

@@ -3,11 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache
 from typing import Any
 
 from pydantic import TypeAdapter
-from sqlalchemy import Select, bindparam, delete, func, select
+from sqlalchemy import bindparam, delete, func, select
 
 from bot.store.engine import Transaction
 from bot.store.statements import remove_some, upsert
@@ -32,6 +31,14 @@ class _Content:
 _CONTENT = TypeAdapter(_Content)
 
 
+# Made once: building a statement takes longer than executing it.
+_POSTS = (
+    select(flow_posts)
+    .where(flow_posts.c.flow_key == bindparam("its_flow"))
+    .order_by(flow_posts.c.sent_at, flow_posts.c.id)
+)
+
+
 async def put_post(tx: Transaction, flow_key: str, post: Post) -> None:
     """Store the POST that is about to be sent to a flow, or its current outcome."""
     content = _POST.dump_python(post, mode="json")
@@ -41,16 +48,9 @@ async def put_post(tx: Transaction, flow_key: str, post: Post) -> None:
 
 async def post(tx: Transaction, flow_key: str) -> Post | None:
     """Return the POST of a flow that is in doubt, if any."""
-    rows = (await tx.connection.execute(_posts(), {"its_flow": flow_key})).all()
+    rows = (await tx.connection.execute(_POSTS, {"its_flow": flow_key})).all()
     # An earlier version kept several: the last of them counts.
     return _POST.validate_python(rows[-1].content) if rows else None
-
-
-# Made once: to make a statement takes longer than to execute it.
-@cache
-def _posts() -> Select[Any]:
-    query = select(flow_posts).where(flow_posts.c.flow_key == bindparam("its_flow"))
-    return query.order_by(flow_posts.c.sent_at, flow_posts.c.id)
 
 
 async def keep_post(tx: Transaction, flow_key: str, post: Post | None) -> None:

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from datetime import datetime
-from functools import cache
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -18,6 +17,21 @@ from bot.testusers.rules.requests import Grant, Who
 OwnGrant = tuple[Flow, Grant]
 _WHO = TypeAdapter(Who)
 _WHOS = TypeAdapter(tuple[Who, ...])
+
+
+# Made once: building a statement takes longer than executing it.
+_OF_FLOW = select(grants).where(grants.c.flow_key == bindparam("its_flow"))
+_DUE = _OF_FLOW.where(grants.c.ends_at <= bindparam("now")).order_by(
+    grants.c.ends_at, grants.c.identity
+)
+_OF_REQUESTER = (
+    select(grants, requests.c.flow_alias)
+    .join(requests, requests.c.id == grants.c.request_id)
+    .where(requests.c.requester_id == bindparam("its_requester"))
+    .order_by(grants.c.ends_at.is_(None), grants.c.ends_at, grants.c.identity)
+    .limit(bindparam("most"))
+)
+_TIMED_OF_REQUESTER = _OF_REQUESTER.where(grants.c.ends_at.is_not(None))
 
 
 async def put(tx: Transaction, flow: Flow, grant: Grant) -> None:
@@ -43,24 +57,12 @@ async def drop(tx: Transaction, flow_key: str, identity: str) -> None:
 
 async def of_flow(tx: Transaction, flow_key: str) -> dict[str, Grant]:
     """Return the grants of a flow by identity."""
-    return {grant.identity: grant for grant in await _all(tx, _of_flow(), its_flow=flow_key)}
-
-
-# Made once: to make a statement takes longer than to execute it.
-@cache
-def _of_flow() -> Select[Any]:
-    return select(grants).where(grants.c.flow_key == bindparam("its_flow"))
+    return {grant.identity: grant for grant in await _all(tx, _OF_FLOW, its_flow=flow_key)}
 
 
 async def due(tx: Transaction, flow_key: str) -> list[Grant]:
     """Return the grants of a flow that are over, the earliest end first."""
-    return await _all(tx, _due(), its_flow=flow_key, now=await tx.now())
-
-
-@cache
-def _due() -> Select[Any]:
-    over = _of_flow().where(grants.c.ends_at <= bindparam("now"))
-    return over.order_by(grants.c.ends_at, grants.c.identity)
+    return await _all(tx, _DUE, its_flow=flow_key, now=await tx.now())
 
 
 async def next_end(tx: Transaction, flow_key: str) -> datetime | None:
@@ -78,20 +80,9 @@ async def of_requester(
 ) -> list[OwnGrant]:
     """Return the grants that a person requested, the next end first, those without an end last."""
     parameters = {"its_requester": slack_user_id, "most": limit}
-    rows = await tx.connection.execute(_of_requester(only_timed=only_timed), parameters)
+    query = _TIMED_OF_REQUESTER if only_timed else _OF_REQUESTER
+    rows = await tx.connection.execute(query, parameters)
     return [(Flow(row.flow_sid, row.flow_alias), _grant(row)) for row in rows]
-
-
-@cache
-def _of_requester(*, only_timed: bool) -> Select[Any]:
-    query = (
-        select(grants, requests.c.flow_alias)
-        .join(requests, requests.c.id == grants.c.request_id)
-        .where(requests.c.requester_id == bindparam("its_requester"))
-        .order_by(grants.c.ends_at.is_(None), grants.c.ends_at, grants.c.identity)
-        .limit(bindparam("most"))
-    )
-    return query.where(grants.c.ends_at.is_not(None)) if only_timed else query
 
 
 async def of_request(tx: Transaction, request_id: str) -> list[Grant]:

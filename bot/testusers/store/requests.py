@@ -3,11 +3,10 @@
 import dataclasses
 from collections.abc import Collection, Sequence
 from datetime import datetime
-from functools import cache
 from typing import Any
 
 from pydantic import TypeAdapter
-from sqlalchemy import Select, Update, bindparam, exists, func, select, update
+from sqlalchemy import Select, bindparam, exists, func, select, update
 
 from bot.approvals.rules.approval import OVER, State
 from bot.store.engine import Transaction
@@ -22,10 +21,39 @@ UNDER_WAY = (State.PENDING.value, State.SCHEDULED.value, State.APPLYING.value)
 DECIDED = (*map(str, OVER), State.FAILED.value)
 
 
+# Made once: building a statement takes longer than executing it.
+_BY_ID = select(requests).where(requests.c.id == bindparam("its_id"))
+_LOCKED = _BY_ID.with_for_update()
+_REPLACE = update(requests).where(
+    requests.c.id == bindparam("its_id"), requests.c.version == bindparam("its_version")
+)
+_APPLYING = (
+    select(requests)
+    .where(requests.c.state == State.APPLYING, requests.c.flow_key == bindparam("its_flow"))
+    .order_by(requests.c.decided_at, requests.c.created_at, requests.c.id)
+)
+_PENDING = (
+    select(requests)
+    .where(requests.c.state == State.PENDING)
+    .order_by(requests.c.created_at, requests.c.id)
+    .limit(bindparam("most"))
+    .offset(bindparam("first"))
+)
+_OF_REQUESTER = (
+    select(requests)
+    .where(
+        requests.c.requester_id == bindparam("its_requester"),
+        requests.c.state.in_(UNDER_WAY) | (requests.c.decided_at >= bindparam("since")),
+    )
+    .order_by(requests.c.created_at.desc(), requests.c.id)
+    .limit(bindparam("most"))
+)
+
+
 async def insert(tx: Transaction, request: Request) -> bool:
     """Store a new request; return False, and store nothing, if its id is taken."""
     values = _values(request)
-    statement = insert_into(requests, is_postgres=tx.is_postgres).on_conflict_do_nothing()
+    statement = insert_into(requests).on_conflict_do_nothing()
     result = await tx.connection.execute(statement, values)
     return bool(result.rowcount == 1)
 
@@ -38,57 +66,24 @@ async def replace(tx: Transaction, request: Request) -> bool:
     next_version = dataclasses.replace(request, version=request.version + 1)
     values = _values(next_version)
     unchanged = {"its_id": request.id, "its_version": request.version}
-    result = await tx.connection.execute(_replacing(), {**values, **unchanged})
+    result = await tx.connection.execute(_REPLACE, {**values, **unchanged})
     return bool(result.rowcount == 1)
-
-
-# Made once: to make a statement takes longer than to execute it.
-@cache
-def _replacing() -> Update:
-    is_unchanged = requests.c.version == bindparam("its_version")
-    return update(requests).where(requests.c.id == bindparam("its_id"), is_unchanged)
 
 
 async def load(tx: Transaction, request_id: str, *, lock: bool = False) -> Request | None:
     """Return the request; with `lock` nobody else writes it until this transaction ends."""
-    row = (await tx.connection.execute(_one(lock=lock), {"its_id": request_id})).first()
+    row = (await tx.connection.execute(_LOCKED if lock else _BY_ID, {"its_id": request_id})).first()
     return None if row is None else _request(row)
-
-
-@cache
-def _one(*, lock: bool) -> Select[Any]:
-    query = select(requests).where(requests.c.id == bindparam("its_id"))
-    return query.with_for_update() if lock else query
 
 
 async def applying(tx: Transaction, flow_key: str) -> list[Request]:
     """Return the approved requests of a flow that are not applied yet, oldest decision first."""
-    return await _all(tx, _applying(), its_flow=flow_key)
-
-
-@cache
-def _applying() -> Select[Any]:
-    return (
-        select(requests)
-        .where(requests.c.state == State.APPLYING, requests.c.flow_key == bindparam("its_flow"))
-        .order_by(requests.c.decided_at, requests.c.created_at, requests.c.id)
-    )
+    return await _all(tx, _APPLYING, its_flow=flow_key)
 
 
 async def pending(tx: Transaction, *, limit: int, offset: int = 0) -> list[Request]:
     """Return the requests that wait for a decision, oldest first."""
-    return await _all(tx, _pending(), most=limit, first=offset)
-
-
-@cache
-def _pending() -> Select[Any]:
-    return (
-        select(requests)
-        .where(requests.c.state == State.PENDING)
-        .order_by(requests.c.created_at, requests.c.id)
-        .limit(bindparam("most"))
-        .offset(bindparam("first"))
-    )
+    return await _all(tx, _PENDING, most=limit, first=offset)
 
 
 async def waiting(tx: Transaction, flow_key: str) -> list[Request]:
@@ -128,18 +123,7 @@ async def of_requester(
 ) -> list[Request]:
     """Return a person's requests that are open or were decided lately, newest first."""
     parameters = {"its_requester": slack_user_id, "since": decided_since, "most": limit}
-    return await _all(tx, _of_requester(), **parameters)
-
-
-@cache
-def _of_requester() -> Select[Any]:
-    is_recent = requests.c.state.in_(UNDER_WAY) | (requests.c.decided_at >= bindparam("since"))
-    return (
-        select(requests)
-        .where(requests.c.requester_id == bindparam("its_requester"), is_recent)
-        .order_by(requests.c.created_at.desc(), requests.c.id)
-        .limit(bindparam("most"))
-    )
+    return await _all(tx, _OF_REQUESTER, **parameters)
 
 
 async def ids_in(tx: Transaction, states: Collection[State]) -> list[str]:
