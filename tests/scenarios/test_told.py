@@ -146,6 +146,15 @@ async def list_users(broken: Broken, _url: str) -> None:
     await broken.command("/testusers", "list welcome")
 
 
+async def approve_for_somebody_gone(broken: Broken, _url: str) -> None:
+    """Approve a request whose requester no longer has an account."""
+    slack = broken.slack
+    await broken.command("/testusers", "add welcome +15550001111", "U0OPERATOR")
+    (card,) = await slack.until(lambda: slack.workspace.messages("C0APPROVALS"))
+    slack.workspace.faults.error("chat.postMessage", "user_disabled")
+    await slack.click("U0APPROVER", card, "Approve")
+
+
 async def check_key(broken: Broken, _url: str) -> None:
     await broken.command("/emailkey", "check")
 
@@ -264,6 +273,7 @@ CASES = (
     ),
     Case("the email key cannot read what somebody checks", after=check_resource),
     Case("another client has an organization blocked", after=block),
+    Case("a message cannot be delivered to a person", after=approve_for_somebody_gone),
     Case("a service is half set up", before=without_flow_token),
     Case("one person alone can approve", before=setting(ROLES=json.dumps({"admin": ["U0ADMIN"]}))),
     Case(

@@ -24,7 +24,7 @@ ALARMS = re.compile(
     r'|gatehouse_slack_refused_total\{cause="\w+"\} [1-9]'
     r'|gatehouse_service_calls_total\{service="\w+",status="(?:401|403|5\d\d)"\} [1-9]'
     r'|gatehouse_slack_calls_total\{method="auth\.test",outcome="(?!ok)\w+"\} [1-9]'
-    r'|gatehouse_waiting\{what="open_incidents"\} [1-9]'
+    r'|gatehouse_waiting\{what="(?:open_incidents|undelivered_messages)"\} [1-9]'
 )
 HEADLINE = re.compile(r"\*(.+?)\*")
 
