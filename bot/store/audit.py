@@ -118,15 +118,25 @@ class AuditStore:
         marker = await _newest_marker(tx)
         if marker is not None and marker.action != CHAIN_BEGAN:
             return Verdict(0, GENESIS, marker.position, WITH_KEY)
-        walk = _Walk(noted_head, marker.position if marker is not None else 0)
+        began_at = 0 if marker is None else marker.position
+        position, head, has_met_noted = 0, GENESIS, noted_head is None
+        reason, old_content = "", hashlib.sha256()
         try:
             async for row in self.all(tx):
-                if reason := walk.step(row):
-                    return walk.broken(walk.position + 1, reason)
-        except UnicodeError:
-            return walk.broken(walk.position + 1, UNREADABLE)
+                if reason := _fault(row, position, head, began_at, old_content):
+                    break
+                position, head = row.position, row.hash
+                has_met_noted |= position >= began_at and head == noted_head
+        except (TypeError, ValueError):
+            reason = UNREADABLE
+        if reason:
+            return Verdict(position, head, position + 1, reason)
         ends = [(row.position, row.hash) for row in await tx.connection.execute(select(audit_head))]
-        return walk.end(ends)
+        if not ends:
+            return Verdict(position, head, None, "the row that says where it ends is missing")
+        if ends != [(position, head)]:
+            return Verdict(position, head, position + 1, "the newest entries are missing")
+        return Verdict(position, head, None, "" if has_met_noted else _cut(position, began_at))
 
     async def all(self, tx: Transaction) -> AsyncIterator[Row[Any]]:
         """Yield the entries, with times as stored: an edited time may be invalid.
@@ -177,62 +187,32 @@ def _add_content(content: "hashlib._Hash", row: Row[Any]) -> None:
     content.update(text.encode("utf-8", "surrogatepass") + b"\n")
 
 
-class _Walk:
-    """A walk along the chain.
+def _fault(
+    row: Row[Any], position: int, head: str, began_at: int, old_content: "hashlib._Hash"
+) -> str:
+    """Return the problem of the entry after `position`, or "".
 
-    Args:
-        noted_head: A head hash to be met on the way, after `began_at`.
-        began_at: The position of `CHAIN_BEGAN`, which vouches for earlier entries; or 0.
+    `CHAIN_BEGAN`, at `began_at`, vouches for earlier entries by the digest of their content.
     """
-
-    def __init__(self, noted_head: str | None, began_at: int) -> None:
-        self.position, self.head = 0, GENESIS
-        self._began_at = began_at
-        self._noted_head = noted_head
-        self._has_seen_noted = noted_head is None
-        self._old_content = hashlib.sha256()
-
-    def broken(self, at: int | None, reason: str) -> Verdict:
-        return Verdict(self.position, self.head, at, reason)
-
-    def step(self, row: Row[Any]) -> str:
-        """Check an entry; return the problem, or ""."""
-        try:
-            reason = self._fault(row)
-            if not reason and row.position < self._began_at:
-                _add_content(self._old_content, row)
-        except (TypeError, ValueError):
-            reason = UNREADABLE
-        if not reason:
-            self.position, self.head = row.position, row.hash
-            if row.position >= self._began_at and row.hash == self._noted_head:
-                self._has_seen_noted = True
-        return reason
-
-    def _fault(self, row: Row[Any]) -> str:
-        if row.position != self.position + 1:
-            return "an entry is missing before this one"
-        if row.previous_hash != self.head:
-            return "it does not follow the entry before it"
-        if row.position < self._began_at:
-            return ""
-        words = (row.actor, row.action, row.subject, row.detail)
-        if row.hash != _digest(self.head, row.position, row.microseconds, *words):
-            return EDITED
-        if row.position == self._began_at:
-            digest = self._old_content.hexdigest()
-            return "" if json.loads(row.detail)["content"] == digest else OLD_CHAIN
+    if row.position != position + 1:
+        return "an entry is missing before this one"
+    if row.previous_hash != head:
+        return "it does not follow the entry before it"
+    if row.position < began_at:
+        _add_content(old_content, row)
         return ""
+    words = (row.actor, row.action, row.subject, row.detail)
+    if row.hash != _digest(head, row.position, row.microseconds, *words):
+        return EDITED
+    if row.position == began_at:
+        is_same = json.loads(row.detail)["content"] == old_content.hexdigest()
+        return "" if is_same else OLD_CHAIN
+    return ""
 
-    def end(self, ends: list[tuple[int, str]]) -> Verdict:
-        if not ends:
-            return self.broken(None, "the row that says where it ends is missing")
-        if ends != [(self.position, self.head)]:
-            return self.broken(self.position + 1, "the newest entries are missing")
-        if not self._has_seen_noted:
-            if self._began_at:
-                reason = f"its tail was cut, or the head is older than entry {self._began_at}"
-            else:
-                reason = "all of it was removed" if self.position == 0 else "its tail was cut"
-            return self.broken(None, f"the noted head is not in the chain: {reason}")
-        return Verdict(self.position, self.head)
+
+def _cut(position: int, began_at: int) -> str:
+    if began_at:
+        reason = f"its tail was cut, or the head is older than entry {began_at}"
+    else:
+        reason = "all of it was removed" if position == 0 else "its tail was cut"
+    return f"the noted head is not in the chain: {reason}"

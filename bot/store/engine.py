@@ -117,7 +117,8 @@ class Database:
         self.is_superseded = False
         """True once a newer program has migrated the database; nothing is written then."""
         self._writer = asyncio.Lock()
-        self._wake: Callable[[], None] = _nobody
+        # Without a job loop in this process, others find a due job within a second.
+        self._wake: Callable[[], None] = lambda: None
         self._cause_told_at = -math.inf
 
     def on_due_jobs(self, wake: Callable[[], None]) -> None:
@@ -314,10 +315,6 @@ class Database:
         self._cause_told_at = now
         cause = cause_of(error)
         log.warning("database.failed", cause=cause.code, error=technical_cause(error))
-
-
-def _nobody() -> None:
-    """Do nothing: without a job loop in this process, others find the job within a second."""
 
 
 def _is_bug(error: Exception) -> bool:

@@ -3,7 +3,7 @@
 import asyncio
 import itertools
 import math
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -247,21 +247,15 @@ class JobLoop:
         before = since_boot()
         async with self._database.transaction() as tx:
             while len(claimed) < room:
-                limit = _limit(self._crowds, [*self._jobs(), *claimed], room - len(claimed))
+                running = [*(lease.job for lease in self._running), *claimed]
+                count, full, full_of_retried = _limit(self._crowds, running, room - len(claimed))
                 batch = await jobs.claim(
-                    tx,
-                    owner,
-                    limit.count,
-                    exclude_kinds=limit.full,
-                    exclude_retried=limit.full_of_retried,
+                    tx, owner, count, exclude_kinds=full, exclude_retried=full_of_retried
                 )
                 claimed += batch
-                if len(batch) < limit.count:
+                if len(batch) < count:
                     break
         return [Lease(self._database, owner, job, since_boot, held_at=before) for job in claimed]
-
-    def _jobs(self) -> Iterable[Job]:
-        return [lease.job for lease in self._running]
 
     async def _run(self, lease: Lease) -> None:
         with structlog.contextvars.bound_contextvars(job=lease.job.key):
@@ -316,8 +310,9 @@ class JobLoop:
         Skipped leases are renewed a little later, long before they expire.
         """
         async with self._database.transaction() as tx:
-            for owner, leases in _by_owner(self._running).items():
-                await jobs.renew(tx, owner, [lease.job.key for lease in leases], skip_locked=True)
+            for owner in {lease.owner for lease in self._running}:
+                keys = [lease.job.key for lease in self._running if lease.owner == owner]
+                await jobs.renew(tx, owner, keys, skip_locked=True)
         broken_off = list(self._broken_off)
         async with self._database.autocommit() as tx:
             for lease in broken_off:
@@ -327,16 +322,10 @@ class JobLoop:
             self.wake()
 
 
-@dataclass(frozen=True)
-class _Limit:
-    """The number of jobs to claim, excluding `full` kinds and retries of `full_of_retried`."""
-
-    count: int
-    full: Collection[str]
-    full_of_retried: Collection[str]
-
-
-def _limit(crowds: Sequence[Crowd], running: Sequence[Job], room: int) -> _Limit:
+def _limit(
+    crowds: Sequence[Crowd], running: Sequence[Job], room: int
+) -> tuple[int, set[str], set[str]]:
+    """Return how many jobs to claim, the kinds to leave out, and those to leave retries out of."""
     count, full, full_of_retried = room, set[str](), set[str]()
     for crowd in crowds:
         crowded = [job for job in running if job.kind in crowd.kinds]
@@ -350,11 +339,4 @@ def _limit(crowds: Sequence[Crowd], running: Sequence[Job], room: int) -> _Limit
             full_of_retried |= crowd.kinds
         else:
             count = min(count, left_retried)
-    return _Limit(count, full, full_of_retried)
-
-
-def _by_owner(leases: Iterable[Lease]) -> dict[str, list[Lease]]:
-    grouped: dict[str, list[Lease]] = {}
-    for lease in leases:
-        grouped.setdefault(lease.owner, []).append(lease)
-    return grouped
+    return count, full, full_of_retried

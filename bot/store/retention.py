@@ -39,16 +39,13 @@ class Retention:
     async def run(self, _job: Job, _lease: Lease) -> datetime:
         """Delete old data in many small transactions; return the time of the next run."""
         for prune in self._prunes:
-            removed = await self._prune_all(prune)
-            if removed:
-                log.info("retention.removed", what=prune.__module__, rows=removed)
+            total = 0
+            while True:
+                async with self._database.transaction() as tx:
+                    removed = await prune(tx, await tx.now() - self._kept)
+                if not removed:
+                    break
+                total += removed
+            if total:
+                log.info("retention.removed", what=prune.__module__, rows=total)
         return await self._database.now() + EVERY
-
-    async def _prune_all(self, prune: Prune) -> int:
-        total = 0
-        while True:
-            async with self._database.transaction() as tx:
-                removed = await prune(tx, await tx.now() - self._kept)
-            total += removed
-            if not removed:
-                return total

@@ -119,7 +119,9 @@ class ProcessLock:
     def __init__(self, url: str) -> None:
         path = sqlite_url(url).database if is_sqlite(url) else None
         self._database = Path(path or "")
-        self._path = None if path in {None, ":memory:"} else _beside(self._database)
+        beside = self._database.resolve()
+        is_file = path not in {None, ":memory:"}
+        self._path = beside.with_name(f"{beside.name}.lock") if is_file else None
         self._file: int | None = None
 
     def acquire(self) -> None:
@@ -143,8 +145,3 @@ class ProcessLock:
             with suppress(OSError):
                 os.close(self._file)
             self._file = None
-
-
-def _beside(database: Path) -> Path:
-    database = database.resolve()
-    return database.with_name(f"{database.name}.lock")

@@ -172,32 +172,6 @@ async def test_a_job_that_fails_is_tried_again_with_growing_pauses(database, clo
     assert pauses == [1, 2, 4, 8, 16, 20, 20]
 
 
-async def test_an_expected_failure_is_one_line_without_a_traceback(database, clock, capsys, caplog):
-    work = Work(NotFound("It is gone."))
-    await put(database)
-    async with running(database, clock, work) as loop:
-        await until(loop, lambda found: found[0].tries == 1)
-    # Another test of the same process may have sent the log to the standard library.
-    printed = capsys.readouterr().out or caplog.text
-    assert printed.count("It is gone.") == 1
-    assert "Traceback" not in printed
-
-
-async def test_one_failing_job_holds_no_other_up(database, clock):
-    ran = []
-
-    async def work(job, lease):
-        ran.append(job.key)
-        if job.key == "failing":
-            raise KeyError(job.key)
-
-    await put(database, "good")
-    await put(database, "failing", after=-1)
-    async with running(database, clock, work) as loop:
-        await until(loop, lambda found: [(row.key, row.tries) for row in found] == [("failing", 1)])
-    assert ran == ["failing", "good"]
-
-
 async def test_a_job_put_again_while_it_runs_runs_again(database, clock):
     work = Work()
     work.go_on.clear()
@@ -268,20 +242,6 @@ async def test_who_lost_the_lease_changes_nothing(database, clock):
         work.go_on.set()
     (row,) = await rows(database)
     assert row.owner == "another"
-
-
-async def test_a_lease_that_lapsed_is_not_confirmed(database, clock):
-    work = Work()
-    work.go_on.clear()
-    await put(database)
-    async with running(database, clock, work):
-        await work.seen(1)
-        async with database.transaction() as tx:
-            lapsed = await tx.now() - timedelta(seconds=1)
-            await tx.connection.execute(jobs.jobs.update().values(leased_until=lapsed))
-        with pytest.raises(LeaseLost):
-            await work.leases[0].confirm()
-        work.go_on.set()
 
 
 async def test_run_that_slept_through_its_lease_has_lost_it(database, clock):
@@ -416,21 +376,6 @@ async def test_renewal_that_breaks_is_not_the_last(database, clock, monkeypatch)
             work.go_on.set()
 
 
-async def test_a_crowd_that_waits_leaves_room_for_what_else_is_due(database, clock):
-    work, crowd = Work(), Work()
-    crowd.go_on.clear()
-    for number in range(AT_ONCE + 1):
-        await put(database, f"send:{number}", kind="crowd")
-    clock.advance(1)
-    await put(database, "apply")
-    async with running(database, clock, work, crowd=crowd):
-        await crowd.seen(CROWD_AT_ONCE)
-        await work.seen(1)
-        assert len(crowd.runs) == CROWD_AT_ONCE
-        crowd.go_on.set()
-        await crowd.seen(AT_ONCE + 1)
-
-
 async def test_what_failed_before_leaves_room_for_what_is_new(database, clock):
     work, crowd = Work(), Work()
     crowd.go_on.clear()
@@ -451,8 +396,9 @@ async def test_what_failed_before_leaves_room_for_what_is_new(database, clock):
 async def test_jobs_that_hang_leave_room_for_clicks_cards_and_changes(database, clock, kind):
     hanging, others = Work(), Work()
     hanging.go_on.clear()
-    for number in range(2 * AT_ONCE):
-        await put(database, f"hangs:{number}", kind=kind)
+    async with database.transaction() as tx:
+        for number in range(2 * AT_ONCE):
+            await jobs.put(tx, Job(f"hangs:{number}", kind, "x", clock.now()))
     clock.advance(1)
     rest = [one for one in WAITING_KINDS if one != kind]
     for other in rest:

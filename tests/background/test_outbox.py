@@ -168,14 +168,6 @@ async def test_card_under_another_is_given_up_where_its_channel_is_gone(rig):
     assert await rig.due_in() is None
 
 
-async def test_changes_that_wait_are_one_message(rig):
-    for words in ("one", "two", "three"):
-        await rig.change(words)
-    await rig.work()
-    assert rig.texts() == ["three"]
-    assert (len(rig.posts()), rig.edits()) == (1, 0)
-
-
 async def test_a_card_that_says_the_same_is_not_edited(rig):
     await rig.change("open")
     await rig.work()
@@ -314,15 +306,6 @@ async def test_blocks_that_slack_refuses_give_way_to_the_text(rig):
     assert rig.texts() == ["and again"]
 
 
-async def test_another_refusal_leaves_it_waiting(rig):
-    rig.slack.workspace.faults.error("chat.postMessage", "is_archived", times=3)
-    await rig.change("open")
-    for _ in range(3):
-        assert len(await rig.work()) == 1
-    assert await rig.work() == []
-    assert rig.texts() == ["open"]
-
-
 async def test_a_person_who_cannot_be_written_to_holds_nothing_up(rig):
     rig.slack.workspace.faults.error("chat.postMessage", "user_disabled")
     await rig.say("for nobody", to="U0VIEWER")
@@ -342,12 +325,6 @@ async def test_a_direct_message_that_slack_refuses_is_given_up_after_a_day(rig):
         tries += 1
         assert tries < 60
     assert rig.clock.now() - START >= timedelta(days=1)
-
-
-async def test_a_message_to_a_person_goes_to_their_direct_messages(rig):
-    await rig.say("for you", to="U0VIEWER")
-    await rig.work()
-    assert [message.text for message in rig.slack.workspace.dm("U0VIEWER")] == ["for you"]
 
 
 async def test_nothing_is_sent_without_the_lease(rig):

@@ -153,13 +153,13 @@ async def test_a_removed_head_is_found(database, audit):
 
 async def test_many_refusals_hide_nothing_that_was_done(database, audit):
     await fill(database, audit, 8)
-    for number in range(300):
-        async with database.transaction() as tx:
+    async with database.transaction() as tx:
+        for number in range(120):
             await audit.append(tx, AuditEntry("U9", "permission.refused", f"p{number}"))
     async with database.read_only() as tx:
         newest = await audit.latest(tx, 10)
         assert [entry.action for entry in newest].count("request.approved") == 7
-        assert [entry.position for entry in newest[:3]] == [308, 307, 306]
+        assert [entry.position for entry in newest[:3]] == [128, 127, 126]
         assert len(await audit.latest(tx, 100)) == 100
 
 

@@ -28,7 +28,10 @@ async def migrate(database: Database) -> bool:
         if tx.is_postgres:
             lock = text("SELECT pg_advisory_xact_lock(:number)")
             await tx.connection.execute(lock, {"number": MIGRATION_LOCK})
-        return await tx.connection.run_sync(_upgrade)
+        if await tx.connection.run_sync(_is_current):
+            return False
+        await tx.connection.run_sync(upgrade_to, "head")
+        return True
 
 
 async def is_current(database: Database) -> bool:
@@ -87,13 +90,6 @@ def _is_current(connection: Connection) -> bool:
     if current is not None and current not in known:
         raise DatabaseTooOld if current < known[0] else DatabaseTooNew
     return current == known[-1]
-
-
-def _upgrade(connection: Connection) -> bool:
-    if _is_current(connection):
-        return False
-    upgrade_to(connection, "head")
-    return True
 
 
 def upgrade_to(connection: Connection, target: str) -> None:
