@@ -9,7 +9,8 @@ import json
 import os
 from collections import deque
 from collections.abc import Iterator
-from itertools import islice
+from itertools import groupby, islice
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -184,24 +185,19 @@ def _insert(connection: Connection, path: Path, revision: str) -> None:
     by_name = {table.name: table for table in _stored_tables(connection)}
     for table in by_name.values():
         connection.execute(table.delete())
-    rows = _rows(path)
-    while portion := list(islice(rows, PORTION)):
-        for name, table in by_name.items():
-            values = [row for of, row in portion if of == name]
-            if values:
-                connection.execute(table.insert(), values)
+    rows = (line for line in _lines(path) if isinstance(line, list))
+    for name, lines in groupby(rows, itemgetter(0)):
+        while values := [row for _, row in islice(lines, PORTION)]:
+            connection.execute(by_name[name].insert(), values)
     if connection.dialect.name == "postgresql":
+        # New rows are numbered after the restored ones.
         for table in by_name.values():
-            _continue_numbers(connection, table)
-
-
-def _continue_numbers(connection: Connection, table: Table) -> None:
-    """Make PostgreSQL number new rows after the restored ones."""
-    for column in table.primary_key:
-        if column.server_default is not None:
-            names = {"table": table.name, "column": column.name}
-            query = f'SELECT setval(pg_get_serial_sequence(:table, :column), max("{column.name}"))'
-            connection.execute(text(f'{query} FROM "{table.name}"'), names)
+            for column in table.primary_key:
+                if column.server_default is not None:
+                    names = {"table": table.name, "column": column.name}
+                    sequence = "pg_get_serial_sequence(:table, :column)"
+                    query = f'SELECT setval({sequence}, max("{column.name}"))'
+                    connection.execute(text(f'{query} FROM "{table.name}"'), names)
 
 
 def _drop_tables(connection: Connection) -> None:
@@ -238,10 +234,6 @@ def _examine(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
             " Restore it with that version."
         )
     return head, end
-
-
-def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    return (tuple(line) for line in _lines(path) if isinstance(line, list))
 
 
 def _lines(path: Path) -> Iterator[Any]:

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Awaitable, Callable
 
-from bot.audit.reading import AuditReading
 from bot.errors import DatabaseUnavailable
 from bot.ops.clock import SystemClock
 from bot.settings import Settings
@@ -19,7 +18,8 @@ async def verify_audit(settings: Settings, noted_head: str | None) -> int:
     """Print the result; return 0 if the audit is intact, 1 if not, 2 without an audit."""
 
     async def verify(database: Database, audit: AuditStore) -> int:
-        verdict = await AuditReading(database, audit).verify(noted_head)
+        async with database.read_only() as tx:
+            verdict = await audit.verify(tx, noted_head)
         print(verdict)
         if verdict.is_intact and noted_head is None:
             print("To find a cut or rewritten tail too, give a head noted earlier: --head HASH.")

@@ -1,12 +1,12 @@
 """Reads the audit."""
 
 from bot.store.audit import AuditStore
-from bot.store.audit_entry import RecordedEntry, Verdict
+from bot.store.audit_entry import RecordedEntry
 from bot.store.engine import Database
 
 
 class AuditReading:
-    """Reads the audit's latest entries, and verifies all of it."""
+    """Reads the audit's latest entries."""
 
     def __init__(self, database: Database, audit: AuditStore) -> None:
         self._database = database
@@ -17,8 +17,3 @@ class AuditReading:
         async with self._database.read_only() as tx:
             _, head = await self._audit.head(tx)
             return await self._audit.latest(tx, count), head
-
-    async def verify(self, noted_head: str | None) -> Verdict:
-        """Check the whole chain; see `AuditStore.verify`."""
-        async with self._database.read_only() as tx:
-            return await self._audit.verify(tx, noted_head)
