@@ -7,8 +7,7 @@ from contextlib import asynccontextmanager
 import aiohttp
 from cachetools import TTLCache
 
-from bot.audit.reading import AuditReading
-from bot.audit.witness import HEAD, WITNESS_KIND, Witness
+from bot.audit.reading import HEAD, WITNESS_KIND, AuditReading, Witness
 from bot.checks.alerts import HEALTH_CARD, HEALTH_JOB, HealthAlerts
 from bot.checks.health import Health
 from bot.checks.rules import Counted
