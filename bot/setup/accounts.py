@@ -5,23 +5,18 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
-import aiohttp
 from pydantic import BaseModel, ConfigDict, SecretStr
 from yarl import URL
 
+from bot.app import gatehouse
 from bot.checks.database import examine_database, prepare
-from bot.configured import inventory_access, quota_terms, redactor_of
-from bot.errors import GatehouseError
 from bot.ops.clock import SystemClock
 from bot.ops.redaction import Redactor
-from bot.organizations.client import InventoryClient
-from bot.organizations.rules import Organization, OrganizationKey
-from bot.quotas.guard import Guard
-from bot.quotas.incidents import Incidents
+from bot.organizations.rules import Organization
+from bot.quotas.rules.days import DaySource
 from bot.quotas.rules.plans import Plan, limits_of
-from bot.services.calls import Answer, CallCause, Observed, ReportedLimits, ServiceCall
+from bot.services.calls import Answer, CallCause, Observed, ServiceCall
 from bot.services.credentials import basic
 from bot.services.errors import (
     CredentialsRefused,
@@ -33,8 +28,6 @@ from bot.services.failures import json_of, model_of
 from bot.services.http import ServiceHttp, open_session
 from bot.settings import Settings
 from bot.setup.answers import DataCenterAnswer, SetupError
-from bot.store.engine import Database
-from bot.tasks import Tasks
 
 REFUSED_CODE = frozenset({"invalid_code", "invalid_grant"})
 REFUSED_CLIENT = frozenset({"invalid_client", "invalid_client_secret", "unauthorized_client"})
@@ -105,7 +98,7 @@ async def refresh_token_of(data_center: str, answer: DataCenterAnswer, token_url
         words_field="error",
     )
     try:
-        async with _http(Redactor([form["client_secret"], form["code"]])) as http:
+        async with _http(form["client_secret"], form["code"]) as http:
             tokens = await http.request(call, partial(_tokens_in, call))
     except (ServiceRefused, CredentialsRefused) as error:
         tokens = _Tokens(error=error.message or "no reason given")
@@ -144,26 +137,20 @@ def _token(data_center: str, tokens: _Tokens) -> str:
 
 async def listings(settings: Settings) -> dict[str, Listed]:
     """List the organizations of each data center; returns nothing without a database."""
-    clock, reported = SystemClock(), list[ReportedLimits]()
-    found: dict[str, Listed] = {}
-    database = Database(settings.database_url.get_secret_value(), clock)
-    try:
-        await prepare(database)
-        if not (await examine_database(database)).is_well:
+    async with gatehouse(settings) as bot:
+        await prepare(bot.database)
+        if not (await examine_database(bot.database)).is_well:
             return {}
-        async with _http(redactor_of(settings), reported) as http:
-            terms = quota_terms(settings)
-            guard = Guard(database, clock, terms, Incidents(terms), Tasks())
-            client = InventoryClient(http, guard.call, inventory_access(settings, http, clock))
-            for name in client.data_centers:
-                reported.clear()
-                try:
-                    rows = await client.organizations(OrganizationKey(name), CallCause("check"))
-                    found[name] = Listed(rows, reported[-1].limit if reported else None)
-                except GatehouseError as error:
-                    found[name] = Listed(problem=error.sentence)
-    finally:
-        await database.close()
+        directory = await bot.directory.directory(CallCause("check"), fresh=True)
+        limits = {
+            standing.key.data_center: standing.day.limit
+            for standing in await bot.ratelimits.standings()
+            if standing.day.source is DaySource.REPORTED
+        }
+    found = {}
+    for report in directory.reports:
+        name, rows = report.data_center, report.listing.organizations if report.listing else ()
+        found[name] = Listed(rows, limits.get(name), report.failure or "")
     return found
 
 
@@ -183,7 +170,7 @@ async def flows_of(base_url: str, account_sid: str, auth_token: str) -> dict[str
         advice={401: "Copy the account SID and the auth token from the console again."},
     )
     try:
-        async with _http(Redactor([auth_token])) as http:
+        async with _http(auth_token) as http:
             listed = await http.request(call, partial(_flows_in, call))
     except PermissionMissing:
         return {}
@@ -201,22 +188,9 @@ def _flows_in(call: ServiceCall, answer: Answer) -> _Flows:
 
 
 @asynccontextmanager
-async def _http(
-    redactor: Redactor, reported: list[ReportedLimits] | None = None
-) -> AsyncIterator[ServiceHttp]:
-    """Yield a client with its own session; `reported` collects the limits in response headers."""
-
-    async def listen(*event: Any) -> None:  # noqa: ANN401 - of three kinds
-        limits = ReportedLimits.from_headers(event[-1].response.headers)
-        if reported is not None and limits is not None:
-            reported.append(limits)
-
-    trace = aiohttp.TraceConfig()
-    trace.on_request_end.append(listen)
-    trace.freeze()
+async def _http(*secrets: str) -> AsyncIterator[ServiceHttp]:
     async with open_session() as session:
-        session.trace_configs.append(trace)
-        yield ServiceHttp(session, redactor, _unobserved, SystemClock())
+        yield ServiceHttp(session, Redactor(secrets), _unobserved, SystemClock())
 
 
 def _unobserved(observed: Observed) -> None:
