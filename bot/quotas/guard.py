@@ -76,7 +76,7 @@ class Guard:
         """Returns an organization's name, for the message of a declined call."""
         self._tasks = tasks
         # Refusals that the database hasn't accepted yet, oldest first.
-        self._unwritten: dict[OrganizationKey, deque[_Call]] = {}
+        self._unwritten: dict[OrganizationKey, deque[tuple[_Call, RateLimited]]] = {}
         self._writing = asyncio.Lock()
 
     @asynccontextmanager
@@ -167,7 +167,7 @@ class Guard:
     async def _end(self, call: "_Call", error: BaseException | None) -> None:
         key = call.request.key
         if call.refusal is not None:
-            self._unwritten.setdefault(key, deque()).append(call)
+            self._unwritten.setdefault(key, deque()).append((call, call.refusal))
             try:
                 await self._write_refusals(key)
             except BaseException:
@@ -211,18 +211,19 @@ class Guard:
         async with self._writing:
             calls = self._unwritten.get(key)
             while calls:
-                await self._write_refusal(calls[0])
+                await self._write_refusal(*calls[0])
                 calls.popleft()
             self._unwritten.pop(key, None)
 
-    async def _write_refusal(self, call: "_Call") -> None:
+    async def _write_refusal(self, call: "_Call", error: RateLimited) -> None:
         async with self._database.transaction() as tx:
             if await quotas.is_settled(tx, call.reservation, self._terms):
                 # The previous attempt was interrupted during the commit, which went through.
                 return
             await self._note_reported(tx, call)
             # Written before the call is settled, since the refused call itself counted as in use.
-            await self._incidents.refused(tx, call.as_refusal())
+            refusal = Refusal(call.request, call.reservation, error, call.seconds_since_headers())
+            await self._incidents.refused(tx, refusal)
             await self._settle(tx, call, None)
 
     async def _go_on_writing(self, key: OrganizationKey) -> None:
@@ -290,18 +291,6 @@ class _Call:
         """Return the seconds since the headers, by this process's clock."""
         now = self._clock.monotonic()
         return now - (self._headers_at if self._headers_at is not None else now)
-
-    def as_refusal(self) -> Refusal:
-        """Return the refusal as the incident records it."""
-        assert self.refusal is not None  # noqa: S101 - asked for refusals only
-        return Refusal(
-            self.request,
-            self.refusal.code,
-            self.refusal.message,
-            self.reservation,
-            self.seconds_since_headers(),
-            self.refusal.retry_after,
-        )
 
 
 def class_of(cause: CallCause) -> CallClass:

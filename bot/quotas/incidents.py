@@ -1,7 +1,6 @@
 """Handles a 429: the pause, the incident, its alert, and the single call that ends it."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from bot.organizations.rules import OrganizationKey
@@ -14,6 +13,7 @@ from bot.quotas.store import accounts, incidents, quota_use
 from bot.quotas.store import ledger as quotas
 from bot.quotas.store.accounts import Account
 from bot.quotas.store.ledger import CallRequest, Reservation
+from bot.services.errors import RateLimited
 from bot.store import jobs, outbox
 from bot.store.engine import Transaction
 from bot.store.jobs import Job
@@ -25,7 +25,8 @@ CARD, NOTE = "incident_card", "incident_note"
 MUTE_SECONDS = 3600.0
 # A slot that is free now may be taken a moment later.
 LEAST_PUT_OFF_SECONDS = 1.0
-
+# Another plan or another process may make room sooner than the ledger knows.
+MOST_PUT_OFF_SECONDS = 3600.0
 # For refusals recorded later than this, current usage says nothing about the time of the 429.
 LATE_SECONDS = 5.0
 
@@ -38,18 +39,12 @@ _LIMIT_OF = {
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A 429: the call, the code as the service sent it, and the service's message.
-
-    `seconds_ago` is the time since the 429; it grows while the database is unavailable.
-    `told_seconds` is the pause that the service asked for, 0 if none.
-    """
+    """A 429: the call, and how long ago it was; longer if the database was unavailable."""
 
     request: CallRequest
-    code: int | None
-    words: str
     reservation: Reservation
+    error: RateLimited
     seconds_ago: float = 0.0
-    told_seconds: float = 0.0
 
 
 class Incidents:
@@ -64,13 +59,13 @@ class Incidents:
 
     async def refused(self, tx: Transaction, refusal: Refusal) -> None:
         """Pause all calls for the organization, count the refusal, and set the probe."""
-        request, code = refusal.request, BlockCode.known(refusal.code)
+        request, error, code = refusal.request, refusal.error, BlockCode.known(refusal.error.code)
         account = await accounts.load_locked(tx, request.key, self._terms)
         is_probe = request.call_class is CallClass.PROBE
         at = account.now - refusal.seconds_ago
-        blocks = account.blocks.refused(code, at, probe=is_probe, told_seconds=refusal.told_seconds)
+        blocks = account.blocks.refused(code, at, probe=is_probe, told_seconds=error.retry_after)
         await quotas.save_blocks(tx, account, blocks)
-        detail = await self._learn(tx, account, refusal, code)
+        detail = await _learn(tx, account, refusal, code)
         incident_id, is_new = await incidents.count_one(
             tx, account.id, code, detail, at, refusal.reservation.at
         )
@@ -81,32 +76,6 @@ class Incidents:
             await mute_job(tx, incident_id, account.muted_until)
         else:
             await outbox.put(tx, card_message(incident_id))
-
-    async def _learn(
-        self, tx: Transaction, account: Account, refusal: Refusal, code: BlockCode
-    ) -> IncidentDetail:
-        """Lower the limit that a refusal reveals; return the details for the incident."""
-        named = None
-        if code is BlockCode.DAY:
-            named = limit_in_message(refusal.words, refusal.request.key.organization_id)
-        lowered_day = account.day_ledger.lowered
-        if named is not None and (lowered_day is None or named < lowered_day):
-            await quotas.change(tx, account.id, lowered_day=named)
-        own, is_lowered = await _own_use(tx, account, refusal), False
-        if code is BlockCode.CONCURRENT:
-            is_lowered = await _lower_concurrency(tx, account, refusal, own)
-        at = account.now - refusal.seconds_ago
-        clients = await quota_use.use_by_client(tx, account, at)
-        detail = _detail(own, refusal, code, named)
-        if code is BlockCode.MINUTE and detail.is_foreign and not account.blocks:
-            # A probe, or a call in flight when the block began, adds no information.
-            is_lowered = True
-            used = own[LimitKind.MINUTE].used
-            lowered = lower_minute(account.lowered_minute, used=used, at=at)
-            await quotas.change(
-                tx, account.id, lowered_minute=lowered.limit, lowered_minute_until=lowered.until
-            )
-        return replace(detail, is_lowered=is_lowered, clients=clients)
 
     async def next_try(self, tx: Transaction, key: OrganizationKey) -> float | None:
         """Return the time of the call at the end of the pause; None if nothing is blocked."""
@@ -137,7 +106,8 @@ class Incidents:
     async def postpone(self, tx: Transaction, key: OrganizationKey, until: datetime) -> None:
         """Postpone the probe, and update the next attempt wherever it is shown."""
         account = await accounts.load_locked(tx, key, self._terms)
-        later = max(until.timestamp(), account.now + LEAST_PUT_OFF_SECONDS)
+        seconds = max(until.timestamp() - account.now, LEAST_PUT_OFF_SECONDS)
+        later = account.now + min(seconds, MOST_PUT_OFF_SECONDS)
         await _pause(tx, account, account.blocks.postpone(later))
 
 
@@ -148,13 +118,6 @@ async def _close(tx: Transaction, account: Account) -> None:
     for incident_id in await incidents.close_all(tx, account.id):
         await outbox.put(tx, card_message(incident_id))
         await outbox.put(tx, OutboxMessage(_card_key(incident_id), NOTE, str(incident_id)))
-
-
-async def bring_forward(tx: Transaction, account: Account) -> None:
-    """Move a postponed probe back to its usual time, because the account's limits changed."""
-    sooner = account.blocks.bring_forward(account.now)
-    if sooner != account.blocks:
-        await _pause(tx, account, sooner)
 
 
 async def _pause(tx: Transaction, account: Account, blocks: Blocks) -> None:
@@ -181,56 +144,52 @@ def _probe_key(organization: int) -> str:
     return f"{PROBE_JOB}:{organization}"
 
 
-async def _lower_concurrency(
-    tx: Transaction, account: Account, refusal: Refusal, own: Mapping[LimitKind, Meter]
-) -> bool:
-    """Lower the concurrency limit if the refusal asks for that; return True if it did."""
-    lowered = lower_concurrency(
-        account.lowered_concurrent,
-        beside=refusal.reservation.granted.concurrent,
-        used=own[LimitKind.CONCURRENT].used,
-        at=account.now - refusal.seconds_ago,
-    )
-    if lowered is not None:
-        values = {"lowered_concurrent": lowered.limit, "lowered_until": lowered.until}
-        await quotas.change(tx, account.id, **values)
-    return lowered is not None
+async def _learn(
+    tx: Transaction, account: Account, refusal: Refusal, code: BlockCode
+) -> IncidentDetail:
+    """Lower the limit that a refusal reveals; return the details for the incident.
 
-
-async def _own_use(tx: Transaction, account: Account, refusal: Refusal) -> dict[LimitKind, Meter]:
-    """Return the bot's own use at the time of the refusal, including the refused call.
-
-    This is the use when the call was granted or, if greater and the refusal is recent, the use now.
-    The day counts only the bot's own calls, because the service's number includes other clients.
+    The bot's own use is that when the call was granted or, if greater and the refusal is recent,
+    that of now. The day counts only the bot's own calls, not those of other clients.
     """
-    standing = quota_use.standing(account)
-    granted, now = refusal.reservation.granted, standing.in_use
-    if refusal.seconds_ago > LATE_SECONDS:
-        now = InUse()
-    limits = standing.limits
+    error, granted = refusal.error, refusal.reservation.granted
+    now = account.in_use if refusal.seconds_ago <= LATE_SECONDS else InUse()
+    at = account.now - refusal.seconds_ago
+    day_limit, limits = account.day.limit, account.limits
+    if code is BlockCode.DAY:
+        named = limit_in_message(error.message, refusal.request.key.organization_id)
+        if named is not None and named < (account.day_ledger.lowered or named + 1):
+            await quotas.change(tx, account.id, lowered_day=named)
+        day_limit = min(day_limit, named or day_limit)
     day = await quota_use.own_day(tx, account, refusal.reservation.number, refusal.seconds_ago)
-    return {
+    meters = {
         LimitKind.MINUTE: Meter(max(granted.minute + 1, now.minute), limits.minute),
-        LimitKind.DAY: Meter(day, standing.day.limit),
+        LimitKind.DAY: Meter(day, day_limit),
         LimitKind.CONCURRENT: Meter(max(granted.concurrent + 1, now.concurrent), limits.concurrent),
     }
-
-
-def _detail(
-    meters: Mapping[LimitKind, Meter], refusal: Refusal, code: BlockCode, named: int | None
-) -> IncidentDetail:
-    """Return a first refusal's details; `named` is the daily limit that the service named."""
-    day = meters[LimitKind.DAY]
-    limit = day.limit if named is None else min(day.limit, named)
-    meters = {**meters, LimitKind.DAY: Meter(day.used, limit)}
     kind = _LIMIT_OF[code]
     own = meters[kind]
+    is_foreign, lowered = own.used < own.limit, None
+    if code is BlockCode.CONCURRENT:
+        lowered = lower_concurrency(
+            account.lowered_concurrent, beside=granted.concurrent, used=own.used, at=at
+        )
+        if lowered is not None:
+            values = {"lowered_concurrent": lowered.limit, "lowered_until": lowered.until}
+            await quotas.change(tx, account.id, **values)
+    elif code is BlockCode.MINUTE and is_foreign and not account.blocks:
+        # A probe, or a call in flight when the block began, adds no information.
+        lowered = lower_minute(account.lowered_minute, used=own.used, at=at)
+        values = {"lowered_minute": lowered.limit, "lowered_minute_until": lowered.until}
+        await quotas.change(tx, account.id, **values)
     return IncidentDetail(
         own={kind.value: [meter.used, meter.limit] for kind, meter in meters.items()},
-        words=refusal.words,
-        sent_code=refusal.code,
-        is_foreign=own.used < own.limit,
+        words=error.message,
+        sent_code=error.code,
+        is_foreign=is_foreign,
         may_be_plan=may_be_smaller_plan(kind, own),
+        is_lowered=lowered is not None,
+        clients=await quota_use.use_by_client(tx, account, at),
     )
 
 

@@ -10,7 +10,6 @@ from bot.organizations.directory import NO_LONGER_LISTED, InventoryListings, Org
 from bot.organizations.rules import Directory, OrganizationKey, Place
 from bot.paging import page_count
 from bot.permissions import Person
-from bot.quotas.incidents import bring_forward
 from bot.quotas.rules.days import DAY_SECONDS
 from bot.quotas.rules.plans import Plan
 from bot.quotas.rules.quota import Full, LimitKind, Terms
@@ -221,11 +220,9 @@ class RateLimits:
         async with self._database.transaction() as tx:
             before = await accounts.load_locked(tx, place.key, self._terms)
             await quotas.set_plan(tx, place.key, plan)
-            account = await accounts.load_or_add(tx, place.key, self._terms)
             detail = {"plan": plan.value, "before": before.plan.value}
             entry = AuditEntry(person.slack_user_id, "plan.set", str(place.key), detail)
             await self._audit.append(tx, entry)
-            await bring_forward(tx, account)
         return PlanSet(place.organization.name, before.plan, plan, before.is_lowered)
 
     async def _find(

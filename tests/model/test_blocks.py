@@ -100,13 +100,6 @@ def test_a_try_that_is_put_off_is_no_failed_one():
     assert later.in_the_way_of(CallClass.PROBE, NOW + 500) is None
 
 
-def test_what_was_put_off_is_put_forward_to_one_pause_at_most():
-    blocks = Blocks().refused(BlockCode.MINUTE, NOW, probe=False)
-    assert blocks.bring_forward(NOW + 1) == blocks
-    sooner = blocks.postpone(NOW + 9000).bring_forward(NOW + 1000)
-    assert sooner.longest.until == NOW + 1060
-
-
 def test_putting_off_never_makes_it_sooner():
     blocks = Blocks().refused(BlockCode.MINUTE, NOW, probe=False)
     assert blocks.postpone(NOW + 59) == blocks

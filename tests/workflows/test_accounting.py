@@ -7,7 +7,7 @@ import pytest
 from bot.errors import CommitUnknown, DatabaseUnavailable, QuotaExhausted
 from bot.organizations.rules import OrganizationKey
 from bot.quotas.guard import Guard
-from bot.quotas.incidents import LATE_SECONDS, Incidents, Refusal
+from bot.quotas.incidents import Incidents, Refusal
 from bot.quotas.rules.plans import CallClass, Plan
 from bot.quotas.rules.quota import Terms
 from bot.quotas.store import accounts, incidents
@@ -169,16 +169,18 @@ async def test_later_refusal_that_lowers_the_calls_at_once_is_told(database, clo
     monkeypatch.setitem(plans, KEY, Plan.ENTERPRISE)
     request = CallRequest(KEY, PERSON, CallClass.PERSON, TERMS)
     async with database.transaction() as tx:
-        first, *_, last = [await quotas.reserve(tx, request) for _ in range(8)]
+        first, *others, last = [await quotas.reserve(tx, request) for _ in range(8)]
+        for answered in others:
+            await quotas.settle(tx, answered, 0.0)
     told = []
-    for reservation, seconds_ago in ((first, LATE_SECONDS + 1), (last, 0.0)):
+    for reservation in (first, last):
         async with database.transaction() as tx:
-            refusal = Refusal(request, 1070, "too many", reservation, seconds_ago)
-            await Incidents(TERMS).refused(tx, refusal)
+            error = RateLimited("inventory", "Declined.", code=1070, message="too many")
+            await Incidents(TERMS).refused(tx, Refusal(request, reservation, error))
         (incident,) = await all_incidents(database)
         told.append((incident.refusals, incident.detail.is_lowered))
     assert told == [(1, False), (2, True)]
-    assert incident.detail.own["concurrent"] == [1, 10]
+    assert incident.detail.own["concurrent"] == [2, 10]
 
 
 async def test_another_plan_ends_what_was_lowered(guard, database, clock, monkeypatch):

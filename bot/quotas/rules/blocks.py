@@ -61,11 +61,6 @@ class Block:
     until: float
     failed_tries: int = 0
 
-    @property
-    def pause_seconds(self) -> float:
-        """The pause that now applies."""
-        return pause_seconds(self.code, self.failed_tries)
-
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
@@ -131,14 +126,6 @@ class Blocks:
             return self
         later = replace(longest, until=max(longest.until, until))
         return Blocks((*self._others(longest.code), later), self.probing_until)
-
-    def bring_forward(self, now: float) -> "Blocks":
-        """Return the blocks with a postponed probe due after at most one more pause."""
-        sooner = (
-            replace(block, until=min(block.until, now + block.pause_seconds))
-            for block in self.blocks
-        )
-        return replace(self, blocks=tuple(sooner))
 
     def _others(self, code: BlockCode) -> tuple[Block, ...]:
         return tuple(block for block in self.blocks if block.code is not code)
