@@ -17,7 +17,8 @@ from bot.emailkey import EmailKey
 from bot.gateway.forward import GatewayParts
 from bot.gateway.server import Gateway
 from bot.gateway.turns import Turns
-from bot.home.publishing import Home, HomeSetup
+from bot.home.drawing import HomeDrawing
+from bot.home.publishing import Home
 from bot.metrics import Metrics
 from bot.ops.clock import Clock, SystemClock
 from bot.ops.redaction import Redactor
@@ -195,19 +196,16 @@ class Gatehouse:
         email, missing = email_client(settings, self.http), settings.missing_for("email")
         self.emailkey = EmailKey(email, missing, Lane(clock))
         self.audit_log = AuditReading(database, self.audit)
-        self.home = Home(
-            HomeSetup(
-                database=database,
-                clock=clock,
-                people=self.people,
-                directory=self.directory,
-                ratelimits=quotas.ratelimits,
-                slack=self.slack,
-                approvals_needed=settings.approvals_needed,
-                approvals_channel=settings.approvals_channel,
-                wake=self.jobs.wake,
-            )
+        drawing = HomeDrawing(
+            database,
+            clock,
+            self.people,
+            self.directory,
+            quotas.ratelimits,
+            settings.approvals_needed,
+            settings.approvals_channel,
         )
+        self.home = Home(database, drawing, self.slack, self.jobs.wake)
         counts: dict[Counted, Count] = {
             Counted.OPEN_INCIDENTS: incidents.count_open,
             Counted.PENDING_REQUESTS: requests.count_pending,

@@ -1,6 +1,6 @@
 """Roles, permissions, and the one function that decides."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import chain
@@ -156,11 +156,26 @@ def decide(
     A flow's list of approvers replaces the role: only people on it may decide on that flow.
     """
     holders = who_may(permission, roles, circumstances)
-    role = LEAST_ROLE.get(permission)
-    reason = _reason(person, permission, holders, circumstances)
     by_flow = permission is Permission.DECIDE and circumstances.approvers is not None
-    setting = circumstances.setting if by_flow else "ROLES"
-    return Decision(reason, permission, holders, role, setting)
+    role = LEAST_ROLE.get(permission)
+    if by_flow:
+        holds = not ({person.slack_user_id} | person.groups).isdisjoint(holders)
+    else:
+        holds = role is None or any(RANK[held] >= RANK[role] for held in person.roles)
+    is_own = person.slack_user_id == circumstances.requester and not circumstances.allow_self
+    if person.stranger is not None:
+        reason = Reason.STRANGER
+    elif holds:
+        reason = Reason.OWN_REQUEST if is_own and role is not None else Reason.GRANTED
+    elif person.doubt is not None:
+        reason = Reason.UNKNOWN
+    elif by_flow:
+        reason = Reason.NOT_AN_APPROVER_OF_THIS_FLOW
+    else:
+        reason = Reason.ROLE_TOO_LOW if person.roles else Reason.NO_ROLE
+    return Decision(
+        reason, permission, holders, role, circumstances.setting if by_flow else "ROLES"
+    )
 
 
 def who_may(
@@ -176,37 +191,6 @@ def who_may(
         return (EVERY_FULL_MEMBER,)
     named = (roles.get(role, ()) for role in Role if RANK[role] >= RANK[least])
     return tuple(dict.fromkeys(chain.from_iterable(named)))
-
-
-def _reason(
-    person: Person, permission: Permission, holders: Iterable[str], circumstances: Circumstances
-) -> Reason:
-    if person.stranger is not None:
-        return Reason.STRANGER
-    if permission not in LEAST_ROLE:
-        return Reason.GRANTED
-    if not _holds(person, permission, holders, circumstances):
-        return _why_not(person, permission, circumstances)
-    if person.slack_user_id == circumstances.requester and not circumstances.allow_self:
-        return Reason.OWN_REQUEST
-    return Reason.GRANTED
-
-
-def _holds(
-    person: Person, permission: Permission, holders: Iterable[str], circumstances: Circumstances
-) -> bool:
-    if permission is Permission.DECIDE and circumstances.approvers is not None:
-        return not ({person.slack_user_id} | person.groups).isdisjoint(holders)
-    least = RANK[LEAST_ROLE[permission]]
-    return any(RANK[role] >= least for role in person.roles)
-
-
-def _why_not(person: Person, permission: Permission, circumstances: Circumstances) -> Reason:
-    if person.doubt is not None:
-        return Reason.UNKNOWN
-    if permission is Permission.DECIDE and circumstances.approvers is not None:
-        return Reason.NOT_AN_APPROVER_OF_THIS_FLOW
-    return Reason.ROLE_TOO_LOW if person.roles else Reason.NO_ROLE
 
 
 @dataclass(frozen=True)
@@ -229,25 +213,20 @@ class Policy:
 
     def groups(self) -> frozenset[str]:
         """Every user group that gives a right."""
-        named = [*self.roles.values(), *self.approver_lists(), *self.automatic_lists()]
-        return frozenset(holder for ids in named for holder in ids if holder.startswith("S"))
+        automatic = [
+            policy.auto.requesters for policy in self.flow_policies.values() if policy.auto
+        ]
+        named = chain(*self.roles.values(), *self.approver_lists(), *automatic)
+        return frozenset(holder for holder in named if holder.startswith("S"))
 
     def approver_lists(self) -> list[tuple[str, ...]]:
         """Every list of exclusive approvers."""
-        policies = [
-            flow_policy.approvers
-            for flow_policy in self.flow_policies.values()
-            if flow_policy.approvers
-        ]
-        return [*self.flow_approvers.values(), *policies]
+        by_policy = [policy.approvers for policy in self.flow_policies.values() if policy.approvers]
+        return [*self.flow_approvers.values(), *by_policy]
 
     def automatic_lists(self) -> list[tuple[str, ...]]:
-        """Return every list of people whose requests a policy approves automatically."""
-        return [
-            flow_policy.auto.requesters
-            for flow_policy in self.flow_policies.values()
-            if flow_policy.auto
-        ]
+        """Every list of people whose requests a policy approves automatically."""
+        return [policy.auto.requesters for policy in self.flow_policies.values() if policy.auto]
 
     def rules_of(self, flow_sid: str, approvals_needed: int = 1) -> FlowRules:
         """Return a flow's rules; `approvals_needed` is the general setting."""

@@ -19,6 +19,7 @@ from bot.testusers.rules.requests import Request
 WAITING, OWN, LIMITS = "Waiting for you", "Your requests", "Limits"
 ENDING_SHOWN = 10
 MORE_ACCESS = "`/testusers mine` shows everybody you requested access for."
+NO_ACCESS = "You don't have access to Gatehouse yet:"
 MORE_REQUESTS = "`/testusers requests` shows all of them."
 WORDS = {
     LimitKind.MINUTE: "this minute",
@@ -90,7 +91,7 @@ def _own(content: HomeContent, show: Show) -> list[SlackBlock]:
                 "You have no open requests, and none decided in the last 7 days.", ABOUT_TEST_USERS
             )
         ]
-    return [_request(request, show, cancels=content.cancels) for request in content.own]
+    return [_request(request, show, cancels=content.asks_changes) for request in content.own]
 
 
 def _request(request: Request, show: Show, *, cancels: bool) -> SlackBlock:

@@ -2,14 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from bot.quotas.rules.use import OrganizationUse
 from bot.testusers.rules.pages import GrantGroup, PendingRow
 from bot.testusers.rules.requests import Request
-
-DECIDED_FOR = timedelta(days=7)
-ENDING_WITHIN = timedelta(hours=24)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,18 +27,16 @@ class HomeContent:
         waiting: Requests that the person may decide on and has not approved yet, oldest first.
         waiting_total: The number of such requests; `waiting` has the first of them.
         own: The person's requests that are pending or were decided lately, newest first.
-        cancels: Whether the person may cancel their own requests.
         ending: People for whom they requested access that ends soon, the next end first.
         blocks: Organizations that are blocked now.
         closest: Organizations nearest to a limit, nearest first.
-        asks_changes: Whether the person may ask for changes.
-        sees_identities: Whether the person sees identities in full.
+        asks_changes: True if the person may ask for changes, and cancel their own requests.
+        sees_identities: True if the person sees identities in full.
     """
 
     waiting: Sequence[PendingRow]
     waiting_total: int
     own: Sequence[Request]
-    cancels: bool
     ending: Sequence[GrantGroup]
     blocks: Sequence[OpenBlock]
     closest: Sequence[OrganizationUse]

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import aiohttp
+from cachetools import LRUCache
 from slack_sdk.errors import SlackApiError, SlackClientError
 from slack_sdk.web.async_client import AsyncWebClient
 from slack_sdk.web.async_slack_response import AsyncSlackResponse
@@ -19,9 +20,11 @@ from bot.errors import (
 )
 from bot.ops.clock import Clock
 from bot.slack.messages.message import Message
+from bot.slack.posting import in_plain_if_need_be
 
 HTTP_TOO_MANY = 429
 LONGEST_WAIT_SECONDS = 3600.0
+LIMITS_REMEMBERED = 1_000
 HTTP_SERVER_ERROR = 500
 GONE = frozenset({"message_not_found", "cant_update_message", "edit_window_closed"})
 # Slack's own trouble: the same call may succeed a little later.
@@ -73,8 +76,8 @@ class SlackClient:
     ) -> None:
         self._web = web
         self._clock = clock
-        self._observe = observe or _unobserved
-        self._quiet_until: dict[tuple[str, str], float] = {}
+        self._observe = observe or (lambda *_: None)
+        self._quiet_until: LRUCache[tuple[str, str], float] = LRUCache(LIMITS_REMEMBERED)
 
     async def who_am_i(self) -> BotIdentity:
         """Return the identity that the token belongs to (`auth.test`)."""
@@ -135,21 +138,32 @@ class SlackClient:
         self, channel_id: str, message: Message, *, thread_ts: str | None, client_msg_id: str
     ) -> tuple[str, str]:
         """Post to a channel or a person's direct messages; return channel id and ts."""
-        answer = await self._call(
-            self._web.chat_postMessage,
-            channel=channel_id,
-            **message.payload(),
-            **({"thread_ts": thread_ts} if thread_ts else {}),
-            client_msg_id=client_msg_id,
-            unfurl_links=False,
-            unfurl_media=False,
+        thread = {"thread_ts": thread_ts} if thread_ts else {}
+        answer = await in_plain_if_need_be(
+            message,
+            lambda version: self._call(
+                self._web.chat_postMessage,
+                channel=channel_id,
+                **version.payload(),
+                **thread,
+                client_msg_id=client_msg_id,
+                unfurl_links=False,
+                unfurl_media=False,
+            ),
         )
         return str(answer.get("channel") or channel_id), str(answer.get("ts"))
 
     async def update(self, channel_id: str, message_ts: str, message: Message) -> None:
         """Edit one of the bot's messages; without blocks, the message loses those it had."""
-        payload = {"blocks": [], **message.payload()}
-        await self._call(self._web.chat_update, channel=channel_id, ts=message_ts, **payload)
+        await in_plain_if_need_be(
+            message,
+            lambda version: self._call(
+                self._web.chat_update,
+                channel=channel_id,
+                ts=message_ts,
+                **{"blocks": [], **version.payload()},
+            ),
+        )
 
     async def open_view(self, trigger_id: str, view: Mapping[str, Any]) -> str:
         """Open a modal and return its view id. A trigger expires after three seconds."""
@@ -189,7 +203,7 @@ class SlackClient:
         try:
             answer = await _called(method, **arguments)
         except SlackRateLimited as error:
-            self._be_quiet(limited, error.retry_after_seconds)
+            self._quiet_until[limited] = self._clock.monotonic() + error.retry_after_seconds
             self._observe(name, "ratelimited", channel_id)
             raise
         except SlackError as error:
@@ -198,16 +212,6 @@ class SlackClient:
             raise
         self._observe(name, None, channel_id)
         return answer
-
-    def _be_quiet(self, limited: tuple[str, str], seconds: float) -> None:
-        now = self._clock.monotonic()
-        over = [key for key, until in self._quiet_until.items() if until <= now]
-        for key in over:
-            del self._quiet_until[key]
-        self._quiet_until[limited] = now + seconds
-
-
-def _unobserved(_method: str, _error: str | None, _channel_id: str | None) -> None: ...
 
 
 def _name(user: Mapping[str, Any]) -> str:

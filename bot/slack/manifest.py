@@ -4,13 +4,12 @@ Slack's rules for it: docs.slack.dev/reference/app-manifest.
 """
 
 import ipaddress
-from dataclasses import dataclass
 from typing import Any
 
 import yaml
 from yarl import URL
 
-from bot.commands import COMMANDS, Command
+from bot.commands import COMMANDS
 from bot.slack.messages import ids
 
 EVENTS_PATH = "/slack/events"
@@ -30,30 +29,20 @@ SCOPES = {
 EVENTS = ("app_home_opened", "message.im")
 
 
-@dataclass(frozen=True, slots=True)
-class Shortcut:
-    """A shortcut; `kind` is `global`, or `message` for the menu of a message."""
-
-    name: str
-    kind: str
-    callback_id: str
-    description: str
-
-
-SHORTCUTS = (
-    Shortcut(
-        "Change test users",
-        "global",
-        ids.CHANGE_TEST_USERS,
-        "Ask to add or remove test users of a flow",
-    ),
-    Shortcut(
-        "Add as test users",
-        "message",
-        ids.ADD_AS_TEST_USERS,
-        "Ask to add the people in this message as test users",
-    ),
-)
+SHORTCUTS = [
+    {
+        "name": "Change test users",
+        "type": "global",
+        "callback_id": ids.CHANGE_TEST_USERS,
+        "description": "Ask to add or remove test users of a flow",
+    },
+    {
+        "name": "Add as test users",
+        "type": "message",
+        "callback_id": ids.ADD_AS_TEST_USERS,
+        "description": "Ask to add the people in this message as test users",
+    },
+]
 
 
 def app_manifest(url: str | None, *, socket: bool) -> dict[str, Any]:
@@ -62,7 +51,9 @@ def app_manifest(url: str | None, *, socket: bool) -> dict[str, Any]:
     Raises:
         ValueError: Slack can't call this address; the message is a sentence for people.
     """
-    endpoint = None if socket else _endpoint(url)
+    endpoint = "" if socket else _endpoint(url)
+    addressed = {"request_url": endpoint} if endpoint else {}
+    options = {"message_menu_options_url": endpoint} if endpoint else {}
     return {
         "_metadata": {"major_version": 2, "minor_version": 1},
         "display_information": {
@@ -80,13 +71,23 @@ def app_manifest(url: str | None, *, socket: bool) -> dict[str, Any]:
                 "messages_tab_read_only_enabled": False,
             },
             "bot_user": {"display_name": "gatehouse", "always_online": True},
-            "shortcuts": [_shortcut(shortcut) for shortcut in SHORTCUTS],
-            "slash_commands": [_command(command, endpoint) for command in COMMANDS],
+            "shortcuts": SHORTCUTS,
+            "slash_commands": [
+                {
+                    "command": command.name,
+                    **({"url": endpoint} if endpoint else {}),
+                    "description": command.description,
+                    "usage_hint": command.usage_hint,
+                    # Mentions arrive as ids, which can't be faked the way names can.
+                    "should_escape": True,
+                }
+                for command in COMMANDS
+            ],
         },
         "oauth_config": {"scopes": {"bot": list(SCOPES)}},
         "settings": {
-            "event_subscriptions": _events(endpoint),
-            "interactivity": _interactivity(endpoint),
+            "event_subscriptions": {**addressed, "bot_events": list(EVENTS)},
+            "interactivity": {"is_enabled": True, **addressed, **options},
             "org_deploy_enabled": True,
             "socket_mode_enabled": socket,
             "token_rotation_enabled": False,
@@ -129,37 +130,6 @@ def _parsed(url: str) -> URL | None:
     has_space = any(character.isspace() or not character.isprintable() for character in url)
     is_plain = not (address.user or address.query_string or address.fragment or has_space)
     return address if address.host and is_plain else None
-
-
-def _command(command: Command, endpoint: str | None) -> dict[str, Any]:
-    return {
-        "command": command.name,
-        **({"url": endpoint} if endpoint else {}),
-        "description": command.description,
-        "usage_hint": command.usage_hint,
-        # Mentions arrive as ids, which can't be faked the way names can.
-        "should_escape": True,
-    }
-
-
-def _shortcut(shortcut: Shortcut) -> dict[str, Any]:
-    return {
-        "name": shortcut.name,
-        "type": shortcut.kind,
-        "callback_id": shortcut.callback_id,
-        "description": shortcut.description,
-    }
-
-
-def _events(endpoint: str | None) -> dict[str, Any]:
-    address = {"request_url": endpoint} if endpoint else {}
-    return {**address, "bot_events": list(EVENTS)}
-
-
-def _interactivity(endpoint: str | None) -> dict[str, Any]:
-    if endpoint is None:
-        return {"is_enabled": True}
-    return {"is_enabled": True, "request_url": endpoint, "message_menu_options_url": endpoint}
 
 
 def missing_scopes(granted: frozenset[str]) -> str:

@@ -1,6 +1,6 @@
 """Posting to Slack with fallbacks: without charts and tables, then as plain text."""
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar
 
 import structlog
@@ -35,35 +35,28 @@ async def in_plain_if_need_be(message: Message, send: Callable[[Message], Awaita
     Raises:
         SlackError: Slack accepts none of them.
     """
-    for version in _versions(message):
+    try:
+        return await send(message)
+    except SlackRefused as error:
+        _require_bad_blocks(error, message)
+    kinds = {block["type"] for block in message.slack_blocks}
+    if not kinds.isdisjoint({CHART, *TABLES}):
+        shown = [
+            _as_text(block) if block["type"] in TABLES else block
+            for block in message.slack_blocks
+            if block["type"] != CHART
+        ]
         try:
-            return await send(version)
+            return await send(Message(message.text, shown))
         except SlackRefused as error:
-            if error.error not in BAD_BLOCKS or not message.slack_blocks:
-                raise
-            log.warning("slack.bad_blocks", error=error.sentence)
+            _require_bad_blocks(error, message)
     return await send(Message(message.text))
 
 
-def _versions(message: Message) -> Iterator[Message]:
-    """Yield ever simpler versions, each made on demand: a table has a hundred cells."""
-    yield message
-    plain = _without_charts_and_tables(message)
-    if plain is not None:
-        yield plain
-
-
-def _without_charts_and_tables(message: Message) -> Message | None:
-    """Return the message with tables as lines of text; None if nothing changes."""
-    kinds = {block["type"] for block in message.slack_blocks}
-    if kinds.isdisjoint({CHART, *TABLES}):
-        return None
-    shown = [
-        _as_text(block) if block["type"] in TABLES else block
-        for block in message.slack_blocks
-        if block["type"] != CHART
-    ]
-    return Message(message.text, shown)
+def _require_bad_blocks(error: SlackRefused, message: Message) -> None:
+    if error.error not in BAD_BLOCKS or not message.slack_blocks:
+        raise error
+    log.warning("slack.bad_blocks", error=error.sentence)
 
 
 def _as_text(table: SlackBlock) -> SlackBlock:

@@ -89,12 +89,7 @@ class Replies:
 
     async def _directly(self, to: str, message: Message) -> bool:
         return await _is_taken(
-            in_plain_if_need_be(
-                message,
-                lambda version: self._slack.post(
-                    to, version, thread_ts=None, client_msg_id=str(uuid.uuid4())
-                ),
-            )
+            self._slack.post(to, message, thread_ts=None, client_msg_id=str(uuid.uuid4()))
         )
 
     async def say_once(self, response_url: str, message: Message, *, replace: bool = False) -> bool:
@@ -164,18 +159,14 @@ class DirectReplies:
     ) -> bool:
         """Show the message; return True if Slack accepted it."""
 
-        async def show(version: Message) -> None:
+        async def show() -> None:
             if replace and self._posted is not None:
-                await self._slack.update(*self._posted, version)
+                await self._slack.update(*self._posted, message)
             else:
                 # One client_msg_id, so a post repeated after a lost answer doesn't appear twice.
-                await self._post(self._channel_id or to, version, "answer")
+                await self._post(self._channel_id or to, message, "answer")
 
-        return await _is_taken(
-            in_plain_if_need_be(
-                message, lambda version: _retried(self._clock, lambda: show(version), TRIES)
-            )
-        )
+        return await _is_taken(_retried(self._clock, show, TRIES))
 
     async def say_once(
         self,

@@ -7,13 +7,12 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import zip_longest
-from typing import Protocol
 
 import structlog
 
 from bot.errors import SlackError, SlackMessageGone, SlackRateLimited, SlackRefused
+from bot.slack.client import SlackClient
 from bot.slack.messages.message import Message
-from bot.slack.posting import in_plain_if_need_be
 from bot.store import outbox
 from bot.store.engine import Database
 from bot.store.job_loop import Lease
@@ -21,7 +20,7 @@ from bot.store.jobs import Job
 from bot.store.outbox import SEND as SEND_KIND
 from bot.store.outbox import OutboxMessage, SentCard
 
-__all__ = ["SEND_KIND", "CardNow", "Note", "Renderer", "Sender", "SlackMessages"]
+__all__ = ["SEND_KIND", "CardNow", "Note", "Renderer", "Sender"]
 
 log = structlog.get_logger(__name__)
 
@@ -42,20 +41,6 @@ MESSAGE_NAMESPACE = uuid.UUID("6f0f9a4e-3c2b-4a57-9c37-6d3f4f6e1c55")
 PLACE_GONE = frozenset(
     {"channel_not_found", "not_in_channel", "is_archived", "is_inactive", "thread_not_found"}
 )
-
-
-class SlackMessages(Protocol):
-    """The Slack calls needed here. Every method raises `SlackError`s."""
-
-    async def post(
-        self, channel_id: str, message: Message, *, thread_ts: str | None, client_msg_id: str
-    ) -> tuple[str, str]:
-        """Post a message; return the channel id and ts from Slack."""
-        ...
-
-    async def update(self, channel_id: str, message_ts: str, message: Message) -> None:
-        """Edit one of the bot's messages."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -106,7 +91,7 @@ class Sender:
     def __init__(
         self,
         database: Database,
-        slack: SlackMessages,
+        slack: SlackClient,
         renderers: Mapping[str, Renderer],
         card_kinds: Collection[str],
     ) -> None:
@@ -128,7 +113,7 @@ class Sender:
                 again_at = await self._send(outbox_message, lease)
             except SlackRateLimited as error:
                 log.info("slack.rate_limited", seconds=error.retry_after_seconds)
-                return await self._in(error.retry_after_seconds)
+                return await self._database.now() + timedelta(seconds=error.retry_after_seconds)
             if again_at is not None:
                 return again_at
         return None
@@ -165,15 +150,11 @@ class Sender:
             thread_ts, channel_id = sent.message_ts, sent.channel_id
         # Earlier versions used this name; keep it so their posts aren't repeated.
         name = f"letter:{outbox_message.id}:{outbox_message.created_at}"
-
-        def post(message: Message) -> Awaitable[tuple[str, str]]:
-            lease.check()
-            return self._slack.post(
-                channel_id, message, thread_ts=thread_ts, client_msg_id=_client_msg_id(name)
-            )
-
+        lease.check()
         try:
-            await in_plain_if_need_be(note.message, post)
+            await self._slack.post(
+                channel_id, note.message, thread_ts=thread_ts, client_msg_id=_client_msg_id(name)
+            )
         except SlackRefused as error:
             gone_for_good = UNREACHABLE_PEOPLE | (PLACE_GONE if thread_ts else frozenset())
             age = now - (outbox_message.created_at or now)
@@ -194,9 +175,6 @@ class Sender:
         async with self._database.transaction() as tx:
             await outbox.mark_sent(tx, ids, failure)
 
-    async def _in(self, seconds: float) -> datetime:
-        return await self._database.now() + timedelta(seconds=seconds)
-
 
 class _Showing:
     """Brings one card in Slack up to date.
@@ -208,7 +186,7 @@ class _Showing:
     def __init__(
         self,
         database: Database,
-        slack: SlackMessages,
+        slack: SlackClient,
         lease: Lease,
         outbox_message: OutboxMessage,
         card: CardNow,
@@ -283,14 +261,10 @@ class _Showing:
     async def _post(self, name: str, *, is_repeated: bool) -> None:
         """Post the card. Its place is stored before any edit, so a failed edit never reposts."""
         place, thread_ts = await self._place()
-
-        def post(message: Message) -> Awaitable[tuple[str, str]]:
-            self._lease.check()
-            return self._slack.post(
-                place, message, thread_ts=thread_ts, client_msg_id=_client_msg_id(name)
-            )
-
-        channel_id, message_ts = await in_plain_if_need_be(self._card.message, post)
+        self._lease.check()
+        channel_id, message_ts = await self._slack.post(
+            place, self._card.message, thread_ts=thread_ts, client_msg_id=_client_msg_id(name)
+        )
         shown = outbox.WHATEVER if is_repeated else self._fingerprint
         standing = await self._note(channel_id, message_ts, shown, is_done=not is_repeated)
         if is_repeated and standing is not None:
@@ -305,11 +279,8 @@ class _Showing:
         return (above.channel_id, above.message_ts) if above else (self._card.channel_id, None)
 
     async def _update(self, sent: SentCard) -> None:
-        def update(message: Message) -> Awaitable[None]:
-            self._lease.check()
-            return self._slack.update(sent.channel_id, sent.message_ts, message)
-
-        await in_plain_if_need_be(self._card.message, update)
+        self._lease.check()
+        await self._slack.update(sent.channel_id, sent.message_ts, self._card.message)
         await self._note(sent.channel_id, sent.message_ts, self._fingerprint, is_done=True)
 
     async def _note(

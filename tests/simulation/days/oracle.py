@@ -206,10 +206,8 @@ class Oracle:
         """Who has a Home tab open sees there what is stored of requests."""
         problems, home = [], self.process.home
         for user, (_, shown) in self.outside.homes.shown.items():
-            stored = await home._reading.of(user)
-            assert stored.view is not None
-            now = await home._shown(stored.view, stored)
-            if about_requests(shown) != about_requests(now.view):
+            drawn, _ = await home._drawing.draw(user, self.now, self.now)
+            if about_requests(shown) != about_requests(drawn):
                 problems.append(f"the Home tab of {user} shows {about_requests(shown)}")
         return problems
 

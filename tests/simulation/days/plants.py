@@ -218,8 +218,8 @@ def tab_published_once() -> None:
     """A Home tab shows what it showed first."""
     real = Home._publish
 
-    async def publish(self: Any, view: Any, shown: Any, lease: Any) -> Any:
-        return None if view.hash else await real(self, view, shown, lease)
+    async def publish(self: Any, view: Any, *drawn: Any) -> Any:
+        return None if view.hash else await real(self, view, *drawn)
 
     Home._publish = publish  # type: ignore[method-assign]
 

@@ -12,7 +12,8 @@ from typing import Any
 from bot.approvals.rules.policies import FlowPolicy
 from bot.errors import CommitUnknown, DatabaseUnavailable
 from bot.gateway.turns import Turns
-from bot.home.publishing import Home, HomeSetup
+from bot.home.drawing import HomeDrawing
+from bot.home.publishing import Home
 from bot.ops.watchdog import Watchdog
 from bot.organizations.directory import OrganizationDirectory
 from bot.quotas.incidents import Incidents
@@ -291,18 +292,16 @@ class Process:
             alerts_channel=ALERTS,
             is_watching=True,
         )
-        home = HomeSetup(
-            database=database,
-            clock=clock,
-            people=self.people,
-            directory=directory,
-            ratelimits=quotas.ratelimits,
-            slack=self._outside.homes,
-            approvals_needed=default_rules().approvals_needed,
-            approvals_channel=default_rules().approvals_channel,
-            wake=self._jobs.wake,
+        drawing = HomeDrawing(
+            database,
+            clock,
+            self.people,
+            directory,
+            quotas.ratelimits,
+            default_rules().approvals_needed,
+            default_rules().approvals_channel,
         )
-        return client, quotas, Home(home)
+        return client, quotas, Home(database, drawing, self._outside.homes, self._jobs.wake)
 
 
 def _as_run(runner: Runner) -> Runner:
