@@ -22,7 +22,7 @@ from bot.services.http import ServiceHttp
 from bot.services.lane import Lane
 from bot.slack.messages import block_kit, ids, paging, text
 from bot.slack.messages.message import Message, SlackBlock
-from bot.slack.parse.words import UNCLEAR, asks_for_help, read_words, refuse_endless
+from bot.slack.parse.words import asks_for_help, read_words, refuse_endless, unknown
 
 DEFAULT_RESOURCE = "templates"
 LONGEST_RESOURCE = 100
@@ -65,7 +65,7 @@ def parse_emailkey(typed: str) -> EmailKeyRequest:
         case ["check", *resources] if len(resources) <= MOST_RESOURCES:
             named = dict.fromkeys(_resource(word.text) for word in words[1:])
             return EmailKeyRequest("check", tuple(named))
-    raise EMAILKEY.misuse(UNCLEAR)
+    raise unknown(EMAILKEY, words)
 
 
 def _resource(typed: str) -> str:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from bot.commands import GATEHOUSE
-from bot.slack.parse.words import UNCLEAR, asks_for_help, read_words, refuse_endless
+from bot.slack.parse.words import asks_for_help, read_words, refuse_endless, unknown
 
 MOST_ENTRIES = 50
 FEW_ENTRIES = 10
@@ -42,4 +42,4 @@ def parse_gatehouse(text: str) -> GatehouseRequest:
         case ["audit", *_]:
             sentence = f"How many entries? Choose 1 to {MOST_ENTRIES}."
             raise GATEHOUSE.misuse(sentence, "audit")
-    raise GATEHOUSE.misuse(UNCLEAR)
+    raise unknown(GATEHOUSE, typed)

@@ -21,6 +21,7 @@ from bot.errors import Ambiguous, Meant, NotFound
 from bot.spelling import LIKENESS, folded
 
 UNNAMED = "(no name)"
+WITHOUT_ORGANIZATION = "Calls without an organization"
 # The specification says digits. Used in addresses and database keys, an ID must at least be short
 # and free of spaces and control characters. The length is checked separately: in the pattern it
 # would repeat every Unicode class 64 times.
@@ -264,8 +265,7 @@ class Directory:
 
     def name_of(self, key: OrganizationKey) -> str:
         """Return a display name for a key: the organization's name if known."""
-        unnamed = f"Data center {key.data_center} (no organization named)"
-        return self.listed_name(key) or key.organization_id or unnamed
+        return self.listed_name(key) or key.organization_id or WITHOUT_ORGANIZATION
 
     def listed_name(self, key: OrganizationKey) -> str | None:
         """Return the listed name, or None if the organization isn't listed."""

@@ -285,7 +285,7 @@ async def _snapshot(setup: Setup, flow: Flow, *, is_typed: bool = True) -> Snaps
     async with setup.database.read_only() as tx:
         change_id = await flows.latest_change_id(tx, flow.key)
         granted = await grants.of_flow(tx, flow.key)
-    listed = await setup.read(flow.sid, is_typed=is_typed)
+    listed = await setup.read(flow, is_typed=is_typed)
     return Snapshot(change_id, granted, tuple(listed))
 
 

@@ -25,6 +25,7 @@ from bot.store.job_loop import Again, Lease, Outcome
 from bot.store.jobs import Job
 from bot.store.outbox import OutboxMessage
 from bot.testusers.asking import undo
+from bot.testusers.card_links import CardLinks
 from bot.testusers.deciding import Click, decide
 from bot.testusers.messages import notes, pages
 from bot.testusers.reading import pending
@@ -86,9 +87,14 @@ class StoredInteractions:
     """Stores clicks, and carries them out; `count` takes a click's name and its outcome."""
 
     def __init__(
-        self, setup: Setup, reply_port: ReplyPort, count: Callable[[str, str], None]
+        self,
+        setup: Setup,
+        reply_port: ReplyPort,
+        count: Callable[[str, str], None],
+        links: CardLinks | None = None,
     ) -> None:
         self._setup = setup
+        self._links = links
         self._replies = reply_port
         self._count = count
         # Clicks whose people have heard that they wait: a response_url allows five posts only.
@@ -210,9 +216,10 @@ class StoredInteractions:
             asked = await undo(setup, person, request_id)
             channel = setup.rules.approvals_channel
             message = notes.asked(asked.flow, asked.effect, asked.request, channel)
-            if asked.request is None:
+            if asked.request is None or not asked.request.waits:
                 return message
-            return notes.with_next_steps(message, asked.request, None)
+            link = await self._links.link(asked.request.id) if self._links else None
+            return notes.with_next_steps(message, asked.request, link)
         click = Click(key, interaction.clicked_at)
         decided = await decide(
             setup, person, interaction.act, request_id, interaction.denial_reason, click

@@ -53,7 +53,8 @@ def testusers_parts(
     setup: Setup, replies: ReplyPort, count: Callable[[str, str], None], card_links: CardLinks
 ) -> Testusers:
     """Put the parts together; `count` takes a click's name and its outcome."""
-    interactions, timers = StoredInteractions(setup, replies, count), Timers(setup)
+    interactions = StoredInteractions(setup, replies, count, card_links)
+    timers = Timers(setup)
     messages = RequestMessages(setup, card_links)
     runners: dict[str, Runner] = {
         APPLY: Applying(setup).run,

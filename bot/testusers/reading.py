@@ -47,7 +47,7 @@ async def listed(
     await setup.people.require(person, Permission.READ)
     flow = setup.flow(typed)
     sees, wanted = setup.people.may(person, Permission.SEE_IDENTITIES), folded(text)
-    whole = await setup.read(flow.sid, is_typed=is_typed)
+    whole = await setup.read(flow, is_typed=is_typed)
     found = [
         identity for identity in whole if wanted in folded(identity if sees else mask(identity))
     ]

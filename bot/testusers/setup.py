@@ -4,6 +4,7 @@ import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from http import HTTPStatus
 from typing import Protocol
 
 from bot.approvals.rules.policies import FlowRules
@@ -11,6 +12,7 @@ from bot.approvals.rules.timers import Patience
 from bot.errors import Meant, NotConfigured, NotFound
 from bot.ops.clock import SystemClock
 from bot.permissions import Person
+from bot.services.errors import ServiceRefused
 from bot.services.lane import Lane
 from bot.slack.people import People
 from bot.spelling import closest
@@ -139,14 +141,22 @@ class Setup:
             )
         return review(request, situation)
 
-    async def read(self, flow_sid: str, *, is_typed: bool = True) -> Sequence[str]:
+    async def read(self, flow: Flow, *, is_typed: bool = True) -> Sequence[str]:
         """Return a flow's list for a person; jobs read it themselves. See `Lane`.
 
         Raises:
+            NotFound: The service has no such flow.
             NotConfigured, ServiceError: It cannot be read.
         """
         service = self.service()
-        return await self.lane.call(flow_sid, lambda: service.read(flow_sid), is_typed=is_typed)
+        try:
+            return await self.lane.call(flow.sid, lambda: service.read(flow.sid), is_typed=is_typed)
+        except ServiceRefused as error:
+            if error.status != HTTPStatus.NOT_FOUND:
+                raise
+            step = "Choose another, or ask whoever runs Gatehouse to check FLOW_ALIASES."
+            named = f"“{flow.name}” ({flow.sid})" if flow.alias else flow.sid
+            raise NotFound(f"The flow service has no flow {named}. {step}") from error
 
     def service(self) -> FlowService:
         """Return the flow service.

@@ -147,7 +147,7 @@ def test_a_look_up_in_vain_says_how_to_go_on():
         (OrganizationKey("com", "10000001"), "Acme"),
         (OrganizationKey("com", "10000009"), "10000009"),
         (OrganizationKey("eu", "10000001"), "10000001"),
-        (OrganizationKey("com"), "Data center com (no organization named)"),
+        (OrganizationKey("com"), "Calls without an organization"),
     ],
 )
 def test_whom_a_call_counts_against_has_a_name(key, name):

@@ -116,10 +116,10 @@ def test_audit_shows_one_to_fifty_entries(number):
         (parse_ratelimits, "plan 1 gold", "free, standard, professional, premium, enterprise"),
         (parse_ratelimits, "x" * 401, "more than 400"),
         (parse_ratelimits, "x" * 12_001, "at most 12,000 characters"),
-        (parse_emailkey, "chek", "didn't get that"),
-        (parse_emailkey, "templates 2", "didn't get that"),
-        (parse_gatehouse, "status now", "didn't get that"),
-        (parse_gatehouse, "“status”", "didn't get that"),
+        (parse_emailkey, "chek", "Unknown subcommand “chek”. Did you mean “check”"),
+        (parse_emailkey, "templates 2", "/emailkey templates takes no other words"),
+        (parse_gatehouse, "status now", "/gatehouse status takes no other words"),
+        (parse_gatehouse, "“status”", "Unknown subcommand “status”"),
     ],
 )
 def test_mistake_is_named(parse, typed, said):

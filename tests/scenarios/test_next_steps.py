@@ -268,3 +268,84 @@ async def test_who_mistypes_what_they_may_not_use_is_told_that(world, who, typed
     answer = await world.ask(who, "/testusers", typed)
     assert missing in answer.all_text
     assert "Usage:" not in answer.all_text
+
+
+@pytest.mark.parametrize(
+    ("command", "typed", "said"),
+    [
+        ("/testusers", "lst", "Unknown subcommand “lst”. Did you mean “list”?"),
+        ("/emailkey", "chek", "Unknown subcommand “chek”. Did you mean “check”?"),
+        ("/gatehouse", "statuss", "Unknown subcommand “statuss”. Did you mean “status”?"),
+        ("/gatehouse", "status now", "/gatehouse status takes no other words."),
+    ],
+)
+async def test_unknown_word_is_named_the_same_way_everywhere(world, command, typed, said):
+    assert said in (await world.ask(OTTO, command, typed)).all_text
+
+
+async def test_alias_of_a_flow_that_is_gone_is_named(world):
+    world.services.state.flows.pop(WELCOME)
+    for text in ("list welcome", "add welcome +15550100"):
+        answer = await world.ask(OTTO, "/testusers", text)
+        assert f"The flow service has no flow “welcome” ({WELCOME})" in answer.all_text
+        assert "check FLOW_ALIASES" in answer.all_text
+
+
+async def test_preset_that_was_replaced_or_deleted_comes_back(world):
+    await world.ask(OTTO, "/testusers", 'preset save demo +1 "Ben & Jerry"')
+    for text in ("preset save demo +2", "preset delete demo"):
+        answer = await world.ask(ADA, "/testusers", text)
+        await pressed(world, ADA, answer, "Undo", "stands for `+1`, `Ben &amp; Jerry`")
+
+
+def dialogs_of(message) -> dict[str, str]:
+    """The text of each button's confirmation dialog."""
+    rows = [block["elements"] for block in message.blocks if block["type"] == "actions"]
+    return {
+        button["text"]["text"]: button["confirm"]["text"]["text"]
+        for row in rows
+        for button in row
+        if "confirm" in button
+    }
+
+
+async def test_dialog_names_the_change_it_is_about(world):
+    change = "add +15550100 to welcome."
+    await world.ask(OTTO, "/testusers", "add welcome +15550100")
+    (card,) = world.slack.workspace.messages("C0APPROVALS")
+    assert dialogs_of(card) == {
+        "Cancel": f"It will be withdrawn and can't be approved anymore: {change}"
+    }
+    await world.slack.click(ADA, card, "Deny")
+    form = await world.slack.until(lambda: world.slack.workspace.open_view(ADA))
+    assert "wants to add `+15550100` to *welcome*" in str(form)
+    await world.slack.click(ADA, card, "Approve")
+    await world.slack.until(lambda: "Applied" in card.all_text)
+    assert dialogs_of(card) == {"Undo": f"An approver has to confirm that you undo: {change}"}
+
+
+async def test_undo_answers_with_a_link_to_its_card(world):
+    await world.ask(OTTO, "/testusers", "add welcome +15550100")
+    (card,) = world.slack.workspace.messages("C0APPROVALS")
+    await world.slack.click(ADA, card, "Approve")
+    await world.slack.until(lambda: "Undo" in card.buttons)
+    before = len(world.slack.workspace.ephemerals(OTTO))
+    await world.slack.click(OTTO, card, "Undo")
+    answer = await world.answer(OTTO, after=before)
+    assert "View the card" in answer.all_text
+    (_, undo) = world.slack.workspace.messages("C0APPROVALS")
+    assert "Undoes Otto Operator's request" in undo.all_text
+
+
+async def test_answer_says_that_slack_has_not_taken_the_card_yet(world):
+    world.slack.workspace.faults.ratelimit("chat.postMessage", retry_after=2)
+    answer = await world.ask(OTTO, "/testusers", "add welcome +15550100")
+    assert "Slack hasn't taken the card yet." in answer.all_text
+
+
+async def test_long_identity_of_a_list_has_a_way_into_the_form(world):
+    long = "chat:" + "x" * 150
+    world.services.state.flows[WELCOME].identities[:] = [long]
+    answer = await world.ask(OTTO, "/testusers", "list welcome")
+    (row,) = [block for block in answer.blocks if long in str(block.get("text"))]
+    assert row["accessory"]["text"]["text"] == "Change…"

@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bot.commands import Command
-from bot.spelling import DOUBLE_QUOTES, LONG_DASHES, SINGLE_QUOTES
+from bot.errors import UsageError
+from bot.spelling import DOUBLE_QUOTES, LONG_DASHES, SINGLE_QUOTES, closest
 
 MAX_CHARS = 12_000
 """No text above this many characters is read; Slack's own limit is not documented."""
-UNCLEAR = "Sorry, I didn't get that."
 _HELP = frozenset({"help", "h", "?"})
 
 _MARKUP = r"<(?:[@#!]|[A-Za-z][A-Za-z0-9+.-]*:)[^<>]*>"
@@ -67,6 +67,16 @@ def refuse_endless(text: str, command: Command, kind: str | None = None) -> None
 def asks_for_help(words: Sequence[Word]) -> bool:
     """Return True if the words are only `help`, `?`, `-h` or `--help`."""
     return len(words) == 1 and words[0].keyword in _HELP
+
+
+def unknown(command: Command, words: Sequence[Word]) -> UsageError:
+    """Return the error for words that are no form of the command, with the closest subcommand."""
+    first, known = words[0].keyword, command.subcommands
+    if first in known:
+        return command.misuse(f"{command.name} {first} takes no other words.")
+    close = closest(first, known)
+    guess = f" Did you mean “{close[0]}”?" if close else ""
+    return command.misuse(f"Unknown subcommand “{words[0].text[:80]}”.{guess}")
 
 
 def recover(text: str) -> str:

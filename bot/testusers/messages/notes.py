@@ -41,6 +41,7 @@ from bot.testusers.rules.requests import Request
 
 PRESETS_SHOWN = 50
 PRESET_EXAMPLE = "/testusers preset save demo-team +15550100 +15550101"
+NOT_POSTED = "Slack hasn't taken the card yet. It will appear as soon as Slack does."
 JUST_NOW = timedelta(minutes=1)
 # What a requester may want to ask for once more.
 ASKED_AGAIN = frozenset({State.DENIED, State.EXPIRED})
@@ -204,7 +205,11 @@ def ending(request: Request, identities: list[str], at: datetime) -> Message:
 
 
 def with_next_steps(message: Message, request: Request, card: str | None) -> Message:
-    """Return the message with `Cancel` and a link to the card."""
+    """Return the message with `Cancel` and a link to the card, once that is posted."""
+    if card is None:
+        message = Message(
+            f"{message.text}\n{NOT_POSTED}", (*message.slack_blocks, block_kit.context(NOT_POSTED))
+        )
     return _with_steps(message, card, cancel_button(request))
 
 

@@ -8,7 +8,14 @@ from bot.approvals.rules.durations import spell_duration
 from bot.approvals.rules.times import spell_when
 from bot.commands import FORM, HELP, TESTUSERS
 from bot.errors import Meant, UsageError
-from bot.slack.parse.words import Word, asks_for_help, escaped, read_words, refuse_endless
+from bot.slack.parse.words import (
+    Word,
+    asks_for_help,
+    escaped,
+    read_words,
+    refuse_endless,
+    unknown,
+)
 from bot.spelling import closest, folded, skeleton
 from bot.testusers.parse.change import (
     PRESET,
@@ -87,9 +94,7 @@ def _parse(text: str, aliases: Collection[str]) -> TestusersRequest:
             if rest:
                 raise misuse(action, f"/testusers {action} takes no other words.")
             return Subcommand(action)
-    close = closest(action, TESTUSERS.subcommands)
-    guess = f" Did you mean “{close[0]}”?" if close else ""
-    raise TESTUSERS.misuse(f"Unknown subcommand “{words[0].text[:80]}”.{guess}")
+    raise unknown(TESTUSERS, words)
 
 
 def as_typed(text: str, aliases: Collection[str]) -> str:
@@ -154,7 +159,6 @@ def _parse_preset(words: Sequence[Word], typed: Typed) -> Subcommand:
 def as_command(change: ChangeRequest) -> str:
     """Return the command that makes the same request; "" if no command can."""
     options = (
-        *(word if is_identity(word) else quoted(word) for word in change.identities),
         *(f"@{name}" for name in change.presets),
         f"for {spell_duration(change.duration_seconds)}" if change.duration_seconds else "",
         f"from {spell_when(change.start)}" if change.start else "",
@@ -162,8 +166,10 @@ def as_command(change: ChangeRequest) -> str:
         "now" if change.now else "",
         f"because {change.reason}" if change.reason else "",
     )
-    for flow in (change.flow, quoted(change.flow)):
-        text = " ".join(filter(None, (change.kind, flow, *options)))
+    plain = [word if is_identity(word) else quoted(word) for word in change.identities]
+    exact = [quoted(word) for word in change.identities]
+    for flow, named in ((change.flow, plain), (quoted(change.flow), plain), (change.flow, exact)):
+        text = " ".join(filter(None, (change.kind, flow, *named, *options)))
         try:
             if _parse(escaped(text), ()) == change:
                 return f"{TESTUSERS.name} {text}"
