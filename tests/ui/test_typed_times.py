@@ -1,0 +1,72 @@
+"""A start or an end comes back on the card as the local time that a person typed."""
+
+import re
+from datetime import UTC, date, datetime, time, timedelta
+from zoneinfo import ZoneInfo, available_timezones
+
+from hypothesis import assume, example, given
+from hypothesis import strategies as st
+
+from bot.testusers.messages.card import card
+from bot.testusers.parse.change import ChangeRequest
+from bot.testusers.parse.command import parse_testusers
+from bot.testusers.rules.changes import Change
+from bot.testusers.rules.requests import Request, RequestedChange
+from bot.testusers.term import term_of
+from tests.support.requests import FLOW, OTTO, texts_of
+
+NOW = datetime(2026, 3, 1, tzinfo=UTC)
+ZONES = sorted(available_timezones() - {"Factory", "localtime"})
+# Days on which clocks change, forward and back, at hours that differ.
+CHANGES = [
+    ("Europe/Berlin", date(2026, 3, 29)),
+    ("Europe/Berlin", date(2026, 10, 25)),
+    ("America/New_York", date(2026, 3, 8)),
+    ("America/New_York", date(2026, 11, 1)),
+    ("Australia/Lord_Howe", date(2026, 4, 5)),
+    ("Australia/Lord_Howe", date(2026, 10, 4)),
+    ("America/Santiago", date(2026, 9, 6)),
+    ("Africa/Cairo", date(2026, 4, 24)),
+]
+anywhere = st.tuples(
+    st.sampled_from(ZONES), st.dates(date(2026, 3, 3), date(2027, 2, 20))
+) | st.sampled_from(CHANGES)
+clock = st.times().map(lambda at: at.replace(second=0, microsecond=0))
+
+
+def exists(local: datetime, zone: ZoneInfo) -> bool:
+    """Return False for a time that the clocks skip."""
+    back = local.replace(tzinfo=zone).astimezone(UTC).astimezone(zone)
+    return back.replace(tzinfo=None) == local
+
+
+def shown_on_card(typed: str, zone_name: str) -> set[datetime]:
+    """The moments on the card of a command, as its readers in that zone see them."""
+    command = parse_testusers(f"add welcome +1 {typed}")
+    assert isinstance(command, ChangeRequest)
+    term = term_of(zone_name, command, NOW)
+    ends = {"+1": term.ends_at} if term.ends_at else {}
+    requested = RequestedChange(Change(("+1",)), (), 0, ends=ends, starts_at=term.starts_at)
+    request = Request("1", FLOW, OTTO, requested, NOW, NOW + timedelta(hours=24))
+    shown = "\n".join(texts_of(card(request, ("U0ADA",), 1)))
+    moments = {int(seconds) for seconds in re.findall(r"<!date\^(\d+)\^", shown)}
+    zone = ZoneInfo(zone_name)
+    return {datetime.fromtimestamp(at, zone).replace(tzinfo=None) for at in moments}
+
+
+@given(anywhere, clock, st.sampled_from(["from", "until"]))
+@example(("Europe/Berlin", date(2026, 10, 25)), time(2, 30), "until")
+@example(("America/New_York", date(2026, 11, 1)), time(1, 30), "from")
+def test_time_on_the_card_is_the_time_that_was_typed(place, at, keyword):
+    zone_name, day = place
+    local = datetime.combine(day, at)
+    assume(exists(local, ZoneInfo(zone_name)))
+    assert local in shown_on_card(f"{keyword} {local:%Y-%m-%d %H:%M}", zone_name)
+
+
+@given(anywhere)
+def test_whole_day_lasts_until_its_last_minute(place):
+    zone_name, day = place
+    last = datetime.combine(day, time(23, 59))
+    assume(exists(last, ZoneInfo(zone_name)))
+    assert last in shown_on_card(f"until {day:%Y-%m-%d}", zone_name)
