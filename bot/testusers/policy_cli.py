@@ -1,18 +1,33 @@
-"""`python -m bot policy explain <flow> <user id>`: who decides on a flow's requests, and why."""
+"""`python -m bot policy explain <flow> <user id>`: who decides on a flow's requests, and why.
+
+The verdict comes from `People.judge`, which decides on every click.
+"""
+
+from collections.abc import Sequence
 
 from slack_sdk.web.async_client import AsyncWebClient
 
+from bot.approvals.rules.durations import spell_duration
 from bot.errors import SlackError, UnknownPerson
 from bot.ops.clock import SystemClock
 from bot.ops.terminal import on_one_line
+from bot.permissions import Decision, Permission, Person, who_may
 from bot.services.http import open_session
 from bot.settings import Settings
 from bot.slack.client import SlackClient
 from bot.slack.people import People
-from bot.testusers.explaining import explain
-from bot.testusers.rules.changes import find_flow
+from bot.testusers.rules.changes import Flow, find_flow
 
 SLACK_SECONDS = 10
+# The keys of a policy, in the order of the lines.
+KEYS = (
+    "approvers",
+    "approvals_needed",
+    "notify",
+    "longest_seconds",
+    "escalate_after_seconds",
+    "auto",
+)
 
 
 async def explain_policy(settings: Settings, typed_flow: str, slack_user_id: str) -> int:
@@ -44,3 +59,63 @@ async def explain_policy(settings: Settings, typed_flow: str, slack_user_id: str
             return 1
     print("\n".join(map(on_one_line, lines)))
     return 0
+
+
+async def explain(
+    people: People, flow: Flow, slack_user_id: str, approvals_needed: int
+) -> list[str]:
+    """Return the flow's rules as lines, and whether the person may approve its requests.
+
+    Args:
+        people: Knows the people, and decides.
+        flow: The flow.
+        slack_user_id: The person.
+        approvals_needed: The general setting.
+
+    Raises:
+        UnknownPerson: Slack doesn't say who the person is.
+    """
+    policy, rules = people.policy, people.policy.rules_of(flow.sid, approvals_needed)
+    person = await people.find(slack_user_id, (people.team_id,))
+    decision = people.judge(person, Permission.DECIDE, flow.sid)
+    who = f"{person.name} ({person.slack_user_id})"
+    if decision.is_granted:
+        own = people.judge(person, Permission.DECIDE, flow.sid, slack_user_id)
+        allowed = "can" if own.is_granted else "can't"
+        verdict = [
+            f"{who} can approve: {_why(person, decision)}.",
+            f"They {allowed} approve their own requests [ALLOW_SELF_APPROVAL]",
+        ]
+    else:
+        reason = await people.explain(person, decision)
+        verdict = [f"{who} can't approve and would read: {reason}"]
+    longest, after, auto = rules.longest_seconds, rules.escalate_after_seconds, rules.auto
+    changes = "additions and removals" if rules.auto_remove else "additions"
+    values = {
+        "Approvers": _ids(rules.approvers or who_may(Permission.DECIDE, policy.roles)),
+        "Approvals needed": str(rules.approvals_needed),
+        "Card mentions": _ids(policy.mentioned(flow.sid, "")),
+        "Longest access": longest and spell_duration(longest),
+        "Escalation": after and f"after {spell_duration(after)}, to {_ids(rules.escalate_to)}",
+        "Automatic approval": auto
+        and f"{changes} asked for by {_ids(auto.requesters)},"
+        f" at most {spell_duration(auto.longest_seconds)}, {auto.a_day} a person and day",
+    }
+    lines = []
+    for (name, value), key in zip(values.items(), KEYS, strict=True):
+        source = rules.sources.get(key, "ROLES" if key == "approvers" else "")
+        lines.append(f"{name}: {value or 'not set'}{f' [{source}]' if source else ''}")
+    return [f"Flow {flow.name} ({flow.sid})", *lines, *verdict]
+
+
+def _why(person: Person, decision: Decision) -> str:
+    if decision.setting == "ROLES":
+        return f"has the role {person.role} [ROLES]"
+    if person.slack_user_id in decision.holders:
+        return f"named in {decision.setting}"
+    groups = sorted(person.groups.intersection(decision.holders))
+    return f"in {_ids(groups)}, which {decision.setting} names"
+
+
+def _ids(ids: Sequence[str]) -> str:
+    return ", ".join(ids) or "nobody"

@@ -1,6 +1,5 @@
 """Messages about requests, rendered from the stored state when the outbox sends them."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -38,12 +37,15 @@ class RequestMessages:
         """Redraw open cards with the current settings: approvers, quorum, channel."""
         for request_id in await requests.ids_in(tx, OPEN_STATES):
             request = await requests.load(tx, request_id)
-            if request is not None and _has_card(request):
+            # A change without approval has a card once it is decided.
+            if request and not (
+                request.state is State.APPLYING and request.requested.without_approval
+            ):
                 await write_card(tx, request_id)
 
     async def card(self, outbox_message: OutboxMessage) -> CardNow | None:
         """Return the card of a request in its current state."""
-        rules = self._setup.rules
+        channel = self._setup.rules.approvals_channel
         request = await self._request(outbox_message)
         if request is None:
             return None
@@ -62,9 +64,8 @@ class RequestMessages:
             related=related,
         )
         if outbox.COPY in outbox_message.key:
-            return CardNow(rules.approvals_channel, message, is_copy=True)
-        is_open = request.state in OPEN_STATES
-        return CardNow(rules.approvals_channel, message, follows=is_open)
+            return CardNow(channel, message, is_copy=True)
+        return CardNow(channel, message, follows=request.state in OPEN_STATES)
 
     async def _approvers(self, request: Request) -> str:
         """Return the names of the people who can approve, where the card mentions others."""
@@ -82,15 +83,10 @@ class RequestMessages:
     async def failure(self, outbox_message: OutboxMessage) -> CardNow | None:
         """Return the failure in the card's thread, edited once the change is applied."""
         request, above = await self._request(outbox_message), card_key(outbox_message.subject)
-        # An earlier version stored failures under the key of the card.
-        if request is None or outbox_message.key == above:
+        shown = {State.FAILED: notes.failed_in_thread, State.APPLIED: notes.cured_in_thread}
+        if request is None or request.state not in shown:
             return None
-        if request.state is State.FAILED:
-            message = notes.failed_in_thread(request)
-        elif request.state is State.APPLIED:
-            message = notes.cured_in_thread(request)
-        else:
-            return None
+        message = shown[request.state](request)
         return CardNow(self._setup.rules.approvals_channel, message, under=above)
 
     async def escalation(self, outbox_message: OutboxMessage) -> CardNow | None:
@@ -119,8 +115,7 @@ class RequestMessages:
         async with self._setup.database.read_only() as tx:
             # Before the card is there it has nothing to add; once it is decided, only to correct.
             needed = await outbox.sent_card(tx, above if is_waiting else outbox_message.key)
-        # Version 0.1.0 stored reminders under the key of the card.
-        if needed is None or outbox_message.key == above:
+        if needed is None:
             return None
         if not is_waiting:
             message = notes.no_longer_waiting(request, is_escalation=is_escalation)
@@ -137,23 +132,16 @@ class RequestMessages:
         payload = dict(outbox_message.payload)
         if payload["event"] == "ended":
             # It may be sent hours later, when Slack is there again.
-            payload["identities"] = await self._still_out(request, payload["identities"])
-            if not payload["identities"]:
+            async with self._setup.database.read_only() as tx:
+                granted = await grants.of_flow(tx, request.flow.key)
+            # People whom no later request has added again.
+            out = [identity for identity in payload["identities"] if identity not in granted]
+            if not out:
                 return None
+            payload["identities"] = out
         link = await self._links.link(request.id, tries=1) if self._links else None
         return Note(request.requester.slack_user_id, notes.outcome(request, payload, link))
-
-    async def _still_out(self, request: Request, identities: Sequence[str]) -> list[str]:
-        """Return the people whom no later request has added again."""
-        async with self._setup.database.read_only() as tx:
-            granted = await grants.of_flow(tx, request.flow.key)
-        return [identity for identity in identities if identity not in granted]
 
     async def _request(self, outbox_message: OutboxMessage) -> Request | None:
         async with self._setup.database.read_only() as tx:
             return await requests.load(tx, outbox_message.subject)
-
-
-def _has_card(request: Request) -> bool:
-    """Return False for a change without approval until it is decided: then its card appears."""
-    return request.state is not State.APPLYING or not request.requested.without_approval

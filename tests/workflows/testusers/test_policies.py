@@ -10,7 +10,7 @@ from bot.errors import Conflict, Refused, UsageError
 from bot.permissions import Role
 from bot.store.outbox import OutboxMessage
 from bot.testusers import asking, reading
-from bot.testusers.explaining import explain
+from bot.testusers.policy_cli import explain
 from bot.testusers.rendering import RequestMessages
 from bot.testusers.rules.changes import Flow
 from tests.support.testusers import (
