@@ -10,10 +10,9 @@ from bot.errors import Conflict, NotFound, Refused, SlackRefused, UnknownPerson
 from bot.ops.current_delivery import delivery_id
 from bot.permissions import Permission, Person
 from bot.store.audit_entry import AuditEntry
-from bot.store.engine import Transaction
 from bot.testusers.messages.phrases import state_sentence
 from bot.testusers.rules.requests import Approval, Request
-from bot.testusers.rules.review import Review, reconsidered
+from bot.testusers.rules.review import reconsidered
 from bot.testusers.setup import THE_BOT, Setup, who
 from bot.testusers.store import requests
 from bot.testusers.transitions import (
@@ -24,6 +23,10 @@ from bot.testusers.transitions import (
 )
 
 ROUNDS = 10
+STILL_CHECKING = (
+    "I'm still checking whether this change went through. Please try again in a minute."
+)
+UNSURE = "I couldn't re-check an earlier approver with Slack. Please try again."
 _ACTION = {
     Act.APPROVE: "request.approved",
     Act.DENY: "request.denied",
@@ -133,7 +136,9 @@ async def _try(
     setup: Setup, person: Person, act: Act, request: Request, denial_reason: str, click: Click
 ) -> Decided | None:
     """Try once; None if somebody wrote in between."""
-    entitled = await _entitled(setup, request) if act is Act.APPROVE else ()
+    given_by = [approval.who.slack_user_id for approval in request.progress.approvals]
+    checked = given_by if act is Act.APPROVE else ()
+    entitled = [user_id for user_id in checked if await _is_entitled(setup, user_id, request)]
     async with setup.database.transaction() as tx:
         at = await tx.now()
         decision = decide_by_state(
@@ -148,9 +153,14 @@ async def _try(
         moved = _moved(request, act, decision, given, denial_reason)
         news = None
         if act in _ACTING and decision.is_followed:
-            _require_seen(request, click)
-            news = await _news(setup, tx, request, act)
+            shown_at, known = request.requested.shown_at, request.progress.news
+            if known and shown_at and click.at and click.at < shown_at:
+                raise Conflict(_nothing_applied(request, known))
+            review = await setup.review(tx, request)
+            news = review if review.news else None
         if news is not None:
+            if act is Act.RETRY and await is_in_doubt(tx, request):
+                raise Conflict(STILL_CHECKING)
             # Nothing to reconsider where a part has taken effect.
             hours, has_part = setup.rules.request_hours, request.progress.part is not None
             moved = None if has_part else reconsidered(request, news, at, hours, THE_BOT)
@@ -170,29 +180,12 @@ async def _try(
     return Decided(act, decision.reason, now, _needed(setup, now))
 
 
-async def _news(setup: Setup, tx: Transaction, request: Request, act: Act) -> Review | None:
-    """Return the request's current effect, if it differs from its card."""
-    review = await setup.review(tx, request)
-    if not review.news:
-        return None
-    if act is Act.RETRY and await is_in_doubt(tx, request):
-        raise Conflict(
-            "I'm still checking whether this change went through. Please try again in a minute."
-        )
-    return review
-
-
-async def _entitled(setup: Setup, request: Request) -> frozenset[str]:
-    """Return the earlier approvers who may still approve.
+async def _is_entitled(setup: Setup, slack_user_id: str, request: Request) -> bool:
+    """Return True if an earlier approver may still approve.
 
     Raises:
-        UnknownPerson: Slack can't say whether an approver's approval still counts.
+        UnknownPerson: Slack can't say whether the approval still counts.
     """
-    ids = [approval.who.slack_user_id for approval in request.progress.approvals]
-    return frozenset([user_id for user_id in ids if await _is_entitled(setup, user_id, request)])
-
-
-async def _is_entitled(setup: Setup, slack_user_id: str, request: Request) -> bool:
     people = setup.people
     try:
         # Only people of this workspace could approve before.
@@ -201,15 +194,12 @@ async def _is_entitled(setup: Setup, slack_user_id: str, request: Request) -> bo
         cause = error.__cause__
         if isinstance(cause, SlackRefused) and cause.error in GONE_PEOPLE:
             return False
-        raise UnknownPerson(_UNSURE) from error
+        raise UnknownPerson(UNSURE) from error
     requester = request.requester.slack_user_id
     may = people.may(person, Permission.DECIDE, request.flow.sid, requester)
     if person.doubt and not may:
-        raise UnknownPerson(_UNSURE)
+        raise UnknownPerson(UNSURE)
     return may
-
-
-_UNSURE = "I couldn't re-check an earlier approver with Slack. Please try again."
 
 
 def _did_so_before(
@@ -286,17 +276,6 @@ def _entry(
         "reason": moved.progress.denial_reason,
     }
     return AuditEntry(person.slack_user_id, _ACTION[act], request.id, detail)
-
-
-def _require_seen(request: Request, click: Click) -> None:
-    """Require that the card has not changed since it was clicked.
-
-    Raises:
-        Conflict: The card has been redrawn.
-    """
-    shown_at = request.requested.shown_at
-    if request.progress.news and shown_at and click.at and click.at < shown_at:
-        raise Conflict(_nothing_applied(request, request.progress.news))
 
 
 def _nothing_applied(request: Request, news: Iterable[str]) -> str:

@@ -4,6 +4,7 @@ import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from functools import partial
 from http import HTTPStatus
 from typing import Protocol
 
@@ -24,6 +25,7 @@ from bot.testusers.rules.requests import Request, Who
 from bot.testusers.rules.review import Review, Situation, review
 from bot.testusers.store import flows, grants
 
+NEW_ID = partial(secrets.token_hex, 8)
 FLOWS_NAMED = 20
 FLOWS_MEANT = 3
 FLOW_SETTINGS = ("FLOW_BASE_URL", "FLOW_ACCOUNT_SID", "FLOW_AUTH_TOKEN")
@@ -63,10 +65,6 @@ class RequestRules:
     missing: Sequence[str] = FLOW_SETTINGS
 
 
-def _new_id() -> str:
-    return secrets.token_hex(8)
-
-
 @dataclass(frozen=True)
 class Setup:
     """The parts that the steps share."""
@@ -76,7 +74,7 @@ class Setup:
     people: People
     flow_service: FlowService | None
     rules: RequestRules
-    new_id: Callable[[], str] = _new_id
+    new_id: Callable[[], str] = NEW_ID
     lane: Lane = field(default_factory=lambda: Lane(SystemClock()))
 
     @property

@@ -46,7 +46,7 @@ from bot.testusers.rules.pages import (
     PendingPage,
     PendingRow,
 )
-from bot.testusers.rules.requests import Grant, Request
+from bot.testusers.rules.requests import Request
 
 EXACT_CHARACTERS = 900
 CANCELLABLE = frozenset({State.PENDING, State.SCHEDULED})
@@ -93,7 +93,13 @@ def listing(page: ListPage, *, sees_identities: bool, asks: bool = False) -> Mes
     title = f"{flow_name(page.flow)} has *{how_many(page.total)}*{matching}"
     granted = [identity for identity in page.identities if identity in page.grants]
     others = [identity for identity in page.identities if identity not in page.grants]
-    known = [_listed(identity, page.grants[identity], show) for identity in granted]
+    known = []
+    for grant in (page.grants[identity] for identity in granted):
+        approved = names(grant.approved_by)
+        by = f"approved by {approved}" if approved else "applied without approval"
+        until = f"until {text.time(grant.ends_at)}" if grant.ends_at else "no end date"
+        about = f"{until} · requested by {who(grant.granted_by)}, {by}"
+        known.append(f"• {show(grant.identity)} {about}")
     heading = [f"*Added outside Gatehouse* ({page.outside:,})"] if others else []
     wanted = FlowPage(page.flow.name, page.page, page.text)
     below = [*change, *_turning(ids.TESTUSERS_LIST_PAGE, wanted, page.pages)]
@@ -126,13 +132,6 @@ def _with_menus(rows: Sequence[tuple[str, SlackBlock | None]], room: int) -> lis
         people.append(block_kit.section(line, menu if size <= room else None))
         room -= size if size <= room else 0
     return people
-
-
-def _listed(identity: str, grant: Grant, show: Show) -> str:
-    approved = names(grant.approved_by)
-    by = f"approved by {approved}" if approved else "applied without approval"
-    until = f"until {text.time(grant.ends_at)}" if grant.ends_at else "no end date"
-    return f"• {show(identity)} {until} · requested by {who(grant.granted_by)}, {by}"
 
 
 def history(page: HistoryPage, *, sees_identities: bool, asks: bool = False) -> Message:
@@ -201,18 +200,13 @@ def pending(page: PendingPage, channel_id: str, *, sees_identities: bool) -> Mes
     for number, row in enumerate(page.rows):
         line, shown = waiting(row, channel_id, show)
         lines.append(line)
-        body += [_in_list(block, number, page.page) for block in shown]
+        # The buttons are named, so that a click can refresh the list.
+        name = {"block_id": f"{LIST_BLOCK}{page.page}.{number}"}
+        body += [{**block, **(name if block["type"] == "actions" else {})} for block in shown]
     lines += [line for line, _ in later]
     body += [block for _, blocks in later for block in blocks]
     turn = _turning(ids.TESTUSERS_REQUESTS_PAGE, FlowPage("", page.page), page.pages)
     return Message("\n".join(lines), (*body, *turn))
-
-
-def _in_list(block: SlackBlock, number: int, page: int) -> SlackBlock:
-    """Name the buttons of the list, so that a click can refresh it."""
-    if block["type"] != "actions":
-        return block
-    return {**block, "block_id": f"{LIST_BLOCK}{page}.{number}"}
 
 
 def page_of_block(block_id: str) -> str:
