@@ -105,7 +105,7 @@ def duration_problem(
     if rules.longest_seconds is None:
         return None
     if duration_seconds is None:
-        ends = f"Access to this flow must end within {spelled_longest}."
+        ends = f"Access to this flow must end, after at most {spelled_longest}."
         return f"{ends} Add, for example, “for {spelled_longest}”."
     if duration_seconds > rules.longest_seconds:
         return f"That's too long: access to this flow lasts at most {spelled_longest}."
