@@ -12,7 +12,14 @@ from bot.checks.alerts import HEALTH_CARD, HEALTH_JOB, HealthAlerts
 from bot.checks.health import Health
 from bot.checks.rules import Counted
 from bot.checks.status import Count, StatusReport
-from bot.configured import email_client, flow_client, inventory_access, quota_terms, redactor_of
+from bot.configured import (
+    email_client,
+    flow_client,
+    gateway_clients,
+    inventory_access,
+    quota_terms,
+    redactor_of,
+)
 from bot.emailkey import EmailKey
 from bot.gateway.forward import GatewayParts
 from bot.gateway.server import Gateway
@@ -141,7 +148,7 @@ class Gatehouse:
         if settings.gateway_port is not None:
             centers = settings.inventory_data_centers
             self.metrics.expect_gateway(settings.gateway_clients, centers)
-            clients = [client.named(name) for name, client in settings.gateway_clients.items()]
+            clients = gateway_clients(settings)
             shares = {client.name: client.share for client in clients}
             parts = GatewayParts(
                 session=self.session,

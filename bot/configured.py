@@ -3,6 +3,7 @@
 from yarl import URL
 
 from bot.emailkey import BASIC_USER, EmailClient
+from bot.gateway.rules import GatewayClient
 from bot.ops.clock import Clock
 from bot.ops.redaction import Redactor
 from bot.organizations.client import DataCenterAccess
@@ -80,6 +81,22 @@ def _credential(
     if settings.inventory_auth == "query":
         return query_token(center.authtoken)
     return header_token(center.authtoken, template)
+
+
+def gateway_clients(settings: Settings) -> list[GatewayClient]:
+    """Return the programs that may call through the gateway."""
+    return [
+        GatewayClient(
+            name,
+            client.token_sha256,
+            None
+            if client.organizations == "*"
+            else frozenset(map(OrganizationKey.of_path, client.organizations)),
+            frozenset(client.methods),
+            client.share,
+        )
+        for name, client in settings.gateway_clients.items()
+    ]
 
 
 def flow_client(settings: Settings, http: ServiceHttp) -> FlowClient | None:

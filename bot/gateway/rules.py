@@ -17,8 +17,6 @@ from urllib.parse import unquote, unquote_plus
 from bot.errors import GatehouseError
 from bot.organizations.rules import OrganizationKey
 
-METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
-
 
 class GatewayRefusal(GatehouseError):
     """A request that is answered without a call: the status, and a label for metrics."""

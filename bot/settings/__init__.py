@@ -21,6 +21,7 @@ from bot.approvals.rules.policies import EVERY_FLOW, AutomaticRule, FlowPolicy
 from bot.ops.secrets import is_loopback
 from bot.permissions import EVERY_FULL_MEMBER, Policy, Role
 from bot.settings.gateway import ClientName, ClientSettings, ReservePath, ReserveSettings
+from bot.settings.names import DATA_CENTERS
 from bot.settings.problems import (
     EXAMPLES,
     SettingsError,
@@ -32,7 +33,6 @@ from bot.store.database_url import connection_parameters
 
 __all__ = ["DATA_CENTERS", "EXAMPLES", "Settings", "SettingsError", "read_settings", "revealed"]
 
-DATA_CENTERS = ("com", "eu", "in", "com.au", "jp", "ca", "com.cn", "sa")
 LONGEST_CACHE_SECONDS = 7 * 24 * 3600
 LONGEST_RETAIN_DAYS = 100 * 365
 # The same limit as for listed organizations.

@@ -1,18 +1,18 @@
 """`GATEWAY_CLIENTS` and `INVENTORY_RESERVE`: their fields and checks."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, field_validator
 
-from bot.gateway.rules import METHODS, GatewayClient
-from bot.organizations.rules import DATA_CENTERS, OrganizationKey
+from bot.settings.names import DATA_CENTERS
 
 if TYPE_CHECKING:
     from bot.settings import Settings
 
 EVERY = "*"
+METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 ClientName = Annotated[str, Field(pattern=r"^[a-z0-9-]{1,40}$")]
 
 
@@ -72,40 +72,21 @@ class ClientSettings(BaseModel):
             raise ValueError(f"must be a list of {', '.join(METHODS)}")
         return value
 
-    def named(self, name: str) -> GatewayClient:
-        """Return the client with this name."""
-        keys = None
-        if self.organizations != EVERY:
-            keys = frozenset(
-                OrganizationKey.of_path(organization) for organization in self.organizations
-            )
-        return GatewayClient(name, self.token_sha256, keys, frozenset(self.methods), self.share)
 
-
-def gateway_problems(given: Mapping[str, str], settings: "Settings") -> list[tuple[str, str]]:
-    """Return problems between the gateway's and other settings, as (setting, problem)."""
+def gateway_problems(given: Mapping[str, str], settings: "Settings") -> Iterator[tuple[str, str]]:
+    """Yield problems between the gateway's and other settings: a setting, and what is wrong."""
     clients, port = settings.gateway_clients, settings.gateway_port
+    if port and port == settings.port:
+        yield "GATEWAY_PORT", "must differ from PORT"
     hashes = Counter(client.token_sha256 for client in clients.values())
     same = [name for name, client in clients.items() if hashes[client.token_sha256] > 1]
-    problems = []
     if same:
-        problems.append(f"gives the same token to {' and '.join(same)}")
-    if given.get("inventory_data_centers"):
-        configured = set(map(str, settings.inventory_data_centers))
-        for name, client in clients.items():
-            problems += _unconfigured(name, client, configured)
-    if port and port == settings.port:
-        return [
-            ("GATEWAY_PORT", "must differ from PORT"),
-            *(("GATEWAY_CLIENTS", problem) for problem in problems),
-        ]
-    return [("GATEWAY_CLIENTS", problem) for problem in problems]
-
-
-def _unconfigured(name: str, client: ClientSettings, configured: set[str]) -> list[str]:
-    paths = () if client.organizations == EVERY else client.organizations
-    centers = sorted({path.partition("/")[0] for path in paths} - configured)
-    return [
-        f"{name}: names the data center {center}, which INVENTORY_DATA_CENTERS does not have"
-        for center in centers
-    ]
+        yield "GATEWAY_CLIENTS", f"gives the same token to {' and '.join(same)}"
+    if not given.get("inventory_data_centers"):
+        return
+    for name, client in clients.items():
+        paths = () if client.organizations == EVERY else client.organizations
+        centers = {path.partition("/")[0] for path in paths}
+        for center in sorted(centers - set(map(str, settings.inventory_data_centers))):
+            problem = f"names the data center {center}, which INVENTORY_DATA_CENTERS does not have"
+            yield "GATEWAY_CLIENTS", f"{name}: {problem}"

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 
 from rapidfuzz.distance import OSA
 
+DATA_CENTERS = ("com", "eu", "in", "com.au", "jp", "ca", "com.cn", "sa")
 PREFIXES = re.compile(
     r"^(GATEHOUSE|GATEWAY|INVENTORY|FLOW|EMAIL|SLACK|APPROVALS?|AUDIT|METRICS?|REQUEST|REMIND|ROLES)_"
 )

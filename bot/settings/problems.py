@@ -1,7 +1,8 @@
 """Error lines for wrong settings: name, problem, example; never the value."""
 
 import re
-from collections.abc import Collection, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from yarl import URL
@@ -97,6 +98,7 @@ WORDS = {
     "extra_forbidden": "is not known here",
 }
 
+QUOTES = ("'", '"')
 CHANNELS = frozenset({"ALERTS_CHANNEL", "APPROVALS_CHANNEL"})
 
 
@@ -136,34 +138,26 @@ def problems_between(
         settings: The valid settings, and defaults for the others.
         wrong: The names of invalid settings, which already have their lines.
     """
-    problems = _slack_problems(given) + _database_problems(given) + _character_problems(given)
+    problems = [*_alone(given, settings), *_version_problems(settings)]
     if {"inventory_data_centers", "inventory_base_url"}.isdisjoint(wrong):
         problems += _inventory_problems(settings)
-    if "{token}" not in settings.inventory_auth_header:
-        problems.append(problem_line("INVENTORY_AUTH_HEADER", "must have {token} in it"))
-    problems += _version_problems(settings)
     if "flow_aliases" not in wrong:
-        problems += _alias_problems(settings)
+        problems += _alias_problems(settings.flow_aliases)
     if {"slack_api_url", "inventory_data_centers"}.isdisjoint(wrong):
-        told = {problem.partition(" ")[0] for problem in problems}
+        told = {name for name, _ in problems}
         centers = settings.inventory_data_centers.values()
         credentials = [secret for center in centers for secret in center.secrets()]
-        weak = [
-            weak_secret
-            for weak_secret in secret_problems(given, settings.slack_api_url, credentials)
-            if weak_secret[0] not in told
-        ]
-        problems += [problem_line(*weak_secret) for weak_secret in weak]
+        weak = secret_problems(given, settings.slack_api_url, credentials)
+        problems += [(name, problem) for name, problem in weak if name not in told]
     if {"flow_aliases", "flow_approvers"}.isdisjoint(wrong):
         problems += _flow_problems("FLOW_APPROVERS", settings.flow_approvers, settings)
     if {"flow_aliases", "flow_policies"}.isdisjoint(wrong):
         named = [name for name in settings.flow_policies if name != EVERY_FLOW]
-        problems += _flow_problems("FLOW_POLICIES", named, settings) + _policy_problems(settings)
+        problems += _flow_problems("FLOW_POLICIES", named, settings)
+        problems += _policy_problems(settings)
     if {"gateway_clients", "gateway_port", "port", "inventory_data_centers"}.isdisjoint(wrong):
-        problems += [
-            problem_line(*gateway_problem) for gateway_problem in gateway_problems(given, settings)
-        ]
-    return problems
+        problems += gateway_problems(given, settings)
+    return [problem_line(*problem) for problem in problems]
 
 
 def mistyped_problems(environment: Mapping[str, str]) -> list[str]:
@@ -181,136 +175,115 @@ JSON_SETTINGS = frozenset(
         *("flow_policies", "gateway_clients", "inventory_reserve"),
     }
 )
+# A setting, and what is wrong with it.
+Problems = Iterator[tuple[str, str]]
 
 
-def _character_problems(given: Mapping[str, str]) -> list[str]:
-    return [
-        problem_line(name.upper(), "has a line break or another character that cannot be seen")
-        for name, value in given.items()
-        if name not in JSON_SETTINGS and not value.isprintable()
-    ]
-
-
-def _version_problems(settings: "Settings") -> list[str]:
-    addresses = {
-        "FLOW_BASE_URL": (settings.flow_base_url, "/v2"),
-        "EMAIL_BASE_URL": (settings.email_base_url, "/v3"),
-    }
-    return [
-        problem_line(name, f"must be without {version}")
-        for name, (address, version) in addresses.items()
-        if address and URL(address).path.rstrip("/").endswith(version)
-    ]
-
-
-def _alias_problems(settings: "Settings") -> list[str]:
-    aliases = settings.flow_aliases
-    problems = [
-        problem_line("FLOW_ALIASES", f"has the alias “{alias}”, which is another flow's SID")
-        for alias, sid in aliases.items()
-        if re.fullmatch(FLOW_SID, alias) and alias.upper() != sid.upper()
-    ]
-    by_name: dict[str, set[str]] = {}
-    for alias, sid in aliases.items():
-        by_name.setdefault(alias.casefold(), set()).add(sid.upper())
-    both = [alias for alias in aliases if len(by_name[alias.casefold()]) > 1]
-    if both:
-        named = " and ".join(f"“{alias}”" for alias in both)
-        problem = f"has {named}, which only case tells apart, for different flows"
-        problems.append(problem_line("FLOW_ALIASES", problem))
-    return problems
-
-
-def _slack_problems(given: Mapping[str, str]) -> list[str]:
-    problems = []
+def _alone(given: Mapping[str, str], settings: "Settings") -> Problems:
+    """Yield problems of single values that pydantic's types don't express."""
     if not given.get("slack_signing_secret") and not given.get("slack_app_token"):
-        problems.append(
-            problem_line("SLACK_SIGNING_SECRET", "is required unless SLACK_APP_TOKEN is set")
-        )
+        yield "SLACK_SIGNING_SECRET", "is required unless SLACK_APP_TOKEN is set"
     secret = given.get("slack_signing_secret", "")
     if secret.startswith(("xox", "xapp-")) or " " in secret:
-        problems.append(
-            problem_line("SLACK_SIGNING_SECRET", "is no signing secret: see Basic Information")
-        )
+        yield "SLACK_SIGNING_SECRET", "is no signing secret: see Basic Information"
     for name, prefix in (("slack_bot_token", "xoxb-"), ("slack_app_token", "xapp-")):
-        if given.get(name, prefix).startswith(('"', "'")):
-            problem = f"must start with {prefix}, and starts with a quote: take the quotes away"
-            problems.append(problem_line(name.upper(), problem))
-        elif not given.get(name, prefix).startswith(prefix):
-            problems.append(problem_line(name.upper(), f"must start with {prefix}"))
-    return problems
+        token = given.get(name, prefix)
+        if not token.startswith(prefix):
+            quote = ", and starts with a quote: take the quotes away"
+            yield name.upper(), f"must start with {prefix}{quote if token[0] in QUOTES else ''}"
+    problem = _database_problem(given.get("database_url", "sqlite:///gatehouse.db"))
+    if problem:
+        yield "DATABASE_URL", problem
+    for name, value in given.items():
+        if name not in JSON_SETTINGS and not value.isprintable():
+            yield name.upper(), "has a line break or another character that cannot be seen"
+    if "{token}" not in settings.inventory_auth_header:
+        yield "INVENTORY_AUTH_HEADER", "must have {token} in it"
 
 
-def _database_problems(given: Mapping[str, str]) -> list[str]:
-    url = given.get("database_url", "sqlite:///gatehouse.db")
-    problem = _database_problem(url)
-    return [problem_line("DATABASE_URL", problem)] if problem else []
+def _version_problems(settings: "Settings") -> Problems:
+    versions = (
+        ("FLOW_BASE_URL", settings.flow_base_url, "/v2"),
+        ("EMAIL_BASE_URL", settings.email_base_url, "/v3"),
+    )
+    for name, address, version in versions:
+        if address and URL(address).path.rstrip("/").endswith(version):
+            yield name, f"must be without {version}"
 
 
 def _database_problem(url: str) -> str | None:
     scheme, separator, rest = url.partition("://")
     if separator and scheme.lower() in SCHEMES:
-        return _server_problem(url)
+        try:
+            connection_parameters(url)
+        except AddressError as error:
+            return str(error)
+        return None
     if scheme != "sqlite" or not rest.startswith("/") or rest == "/" or ":memory:" in rest:
         return "must start with postgresql:// or be sqlite:///<file>"
-    if "?" in rest:
-        return "has parameters, which a SQLite file has not"
-    return None
+    return "has parameters, which a SQLite file has not" if "?" in rest else None
 
 
-def _server_problem(url: str) -> str | None:
-    try:
-        connection_parameters(url)
-    except AddressError as error:
-        return str(error)
-    return None
-
-
-def _inventory_problems(settings: "Settings") -> list[str]:
+def _inventory_problems(settings: "Settings") -> Problems:
     centers = settings.inventory_data_centers
     dependent: list[str] = [name for name, center in centers.items() if center.base_url is None]
-    return _base_url_problems(settings.inventory_base_url, dependent) if dependent else []
+    if not dependent:
+        return
+    if settings.inventory_base_url is None:
+        yield "INVENTORY_BASE_URL", "is required unless every data center has its own base_url"
+        return
+    host = URL(settings.inventory_base_url).host or ""
+    if not host.endswith(".com") and dependent != ["com"]:
+        problem = "must be on the com host, so that its suffix can be replaced"
+        yield "INVENTORY_BASE_URL", problem
 
 
-def _base_url_problems(base_url: str | None, dependent: list[str]) -> list[str]:
-    name = "INVENTORY_BASE_URL"
-    if base_url is None:
-        needed = "is required unless every data center has its own base_url"
-        return [problem_line(name, needed)]
-    host = URL(base_url).host or ""
-    if host.endswith(".com") or dependent == ["com"]:
-        return []
-    return [problem_line(name, "must be on the com host, so that its suffix can be replaced")]
+def _alias_problems(aliases: Mapping[str, str]) -> Problems:
+    by_name: dict[str, set[str]] = {}
+    for alias, sid in aliases.items():
+        by_name.setdefault(alias.casefold(), set()).add(sid.upper())
+        if re.fullmatch(FLOW_SID, alias) and alias.upper() != sid.upper():
+            yield "FLOW_ALIASES", f"has the alias “{alias}”, which is another flow's SID"
+    both = [f"“{alias}”" for alias in aliases if len(by_name[alias.casefold()]) > 1]
+    if both:
+        problem = f"has {' and '.join(both)}, which only case tells apart, for different flows"
+        yield "FLOW_ALIASES", problem
 
 
-def _flow_problems(setting: str, names: Collection[str], settings: "Settings") -> list[str]:
+def _flow_problems(setting: str, names: Collection[str], settings: "Settings") -> Problems:
     sids = [settings.flow_aliases.get(name, name) for name in names]
-    unknown = [
-        problem_line(setting, f"names “{sid}”, which is neither an alias nor a flow SID")
-        for sid in sids
-        if not re.fullmatch(FLOW_SID, sid)
-    ]
+    for sid in sids:
+        if not re.fullmatch(FLOW_SID, sid):
+            yield setting, f"names “{sid}”, which is neither an alias nor a flow SID"
     # SIDs ignore case.
-    same = [sid.upper() for sid in sids]
-    twice = dict.fromkeys(sid for sid in sids if same.count(sid.upper()) > 1)
-    return unknown + [
-        problem_line(setting, f"names the flow {sid} twice, by alias and SID") for sid in twice
-    ]
+    same = Counter(sid.upper() for sid in sids)
+    for sid in dict.fromkeys(sids):
+        if same[sid.upper()] > 1:
+            yield setting, f"names the flow {sid} twice, by alias and SID"
 
 
-def _policy_problems(settings: "Settings") -> list[str]:
-    policy, problems = settings.policy, []
+def _policy_problems(settings: "Settings") -> Problems:
+    policy = settings.policy
     for name in settings.flow_policies:
         sid = name if name == EVERY_FLOW else settings.flow_aliases.get(name, name)
         rules = policy.rules_of(sid, settings.approvals_needed)
-        if rules.escalate_after_seconds is not None and not rules.escalate_to:
-            problems.append(f"{name}: escalate_after needs escalate_to")
-        if rules.escalate_to and rules.escalate_after_seconds is None:
-            problems.append(f"{name}: escalate_to needs escalate_after")
-        if rules.auto_remove and rules.auto is None:
-            problems.append(f"{name}: auto_remove needs auto")
         approvers = rules.approvers or ()
         are_people = approvers and not any(approver.startswith("S") for approver in approvers)
-        if are_people and len(set(approvers)) < rules.approvals_needed:
-            problems.append(f"{name}: needs more approvals than it has approvers")
-    return [problem_line("FLOW_POLICIES", problem) for problem in problems]
+        checks = (
+            (
+                rules.escalate_after_seconds is not None and not rules.escalate_to,
+                "escalate_after needs escalate_to",
+            ),
+            (
+                rules.escalate_to and rules.escalate_after_seconds is None,
+                "escalate_to needs escalate_after",
+            ),
+            (rules.auto_remove and rules.auto is None, "auto_remove needs auto"),
+            (
+                are_people and len(set(approvers)) < rules.approvals_needed,
+                "needs more approvals than it has approvers",
+            ),
+        )
+        for is_wrong, problem in checks:
+            if is_wrong:
+                yield "FLOW_POLICIES", f"{name}: {problem}"

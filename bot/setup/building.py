@@ -9,7 +9,7 @@ from yarl import URL
 
 from bot.setup.accounts import Listed
 from bot.setup.answers import Answers, FlowAnswer, InventoryAnswer
-from bot.setup.names import EVERYBODY, Workspace, together
+from bot.setup.names import Workspace, together
 from bot.setup.vendors import DATA_CENTER, EMAIL, FLOW, INVENTORY
 
 ROLES = {"viewer": "viewers", "operator": "operators", "approver": "approvers", "admin": "admins"}
@@ -40,12 +40,6 @@ def slack_settings(answers: Answers, workspace: Workspace) -> dict[str, str]:
         "APPROVALS_CHANNEL": str(approvals),
         "ROLES": json.dumps(roles),
     }
-
-
-def people_in(answers: Answers) -> list[str]:
-    """Return everybody named in the answers, once."""
-    named = [name for key in ROLES.values() for name in getattr(answers, key)]
-    return [name for name in dict.fromkeys(named) if name != EVERYBODY]
 
 
 def inventory_settings(answer: InventoryAnswer, tokens: Mapping[str, str]) -> dict[str, str]:

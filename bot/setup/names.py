@@ -92,14 +92,6 @@ def together(steps: Iterable[tuple[str, Callable[[], Found]]]) -> list[Found]:
     return results
 
 
-def is_lookup_needed(people: Iterable[str], channels: Iterable[str]) -> tuple[bool, bool]:
-    """Return two flags: people are given by name, and channels are given by name."""
-    return (
-        any(name != EVERYBODY and not PERSON_ID.fullmatch(name) for name in people),
-        any(not CHANNEL_ID.fullmatch(name) for name in channels),
-    )
-
-
 async def team_of(token: str, api_url: str) -> str:
     """Return the name of the token's workspace.
 

@@ -8,14 +8,14 @@ from bot.settings import Settings, SettingsError, read_settings
 from bot.setup.accounts import Listed, listings, refresh_token_of
 from bot.setup.answers import Answers, InventoryAnswer, SetupError
 from bot.setup.building import (
+    ROLES,
     inventory_settings,
-    people_in,
     service_settings,
     slack_settings,
     token_url_of,
     with_organizations,
 )
-from bot.setup.names import Workspace, is_lookup_needed, workspace_names
+from bot.setup.names import CHANNEL_ID, EVERYBODY, PERSON_ID, Workspace, workspace_names
 
 SLACK_API_URL = "https://slack.com/api/"
 
@@ -81,12 +81,14 @@ def check_settings(environment: Mapping[str, str]) -> Settings:
 
 
 def _names(answers: Answers, rest: Mapping[str, str]) -> Workspace:
+    named = [name for key in ROLES.values() for name in getattr(answers, key)]
     channels = (answers.alerts_channel, answers.approvals_channel)
-    people, named_channels = is_lookup_needed(people_in(answers), channels)
-    if not people and not named_channels:
+    has_people = any(name != EVERYBODY and not PERSON_ID.fullmatch(name) for name in named)
+    has_channels = any(not CHANNEL_ID.fullmatch(name) for name in channels)
+    if not has_people and not has_channels:
         return Workspace()
     api_url = rest.get("SLACK_API_URL") or SLACK_API_URL
     looking = workspace_names(
-        answers.slack_bot_token, api_url, people=people, channels=named_channels
+        answers.slack_bot_token, api_url, people=has_people, channels=has_channels
     )
     return asyncio.run(looking)

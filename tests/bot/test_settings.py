@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from bot.configured import gateway_clients
 from bot.permissions import Role
 from bot.settings import EXAMPLES, SettingsError, read_settings
 
@@ -259,8 +260,7 @@ def clients(**entry: object) -> str:
 
 
 def test_gateway_client_may_read_everything_of_its_organizations():
-    taken = read_settings({**LEAST, "GATEWAY_CLIENTS": clients()}).gateway_clients["nightly"]
-    client = taken.named("nightly")
+    (client,) = gateway_clients(read_settings({**LEAST, "GATEWAY_CLIENTS": clients()}))
     assert (client.organizations, client.methods, client.share) == (None, frozenset({"GET"}), 1.0)
 
 
