@@ -6,8 +6,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 from sandbox.slack.messages import Message
+from tests.support.databases import Kind
 from tests.support.fleet import Fleet, is_silence
-from tests.support.kinds import Kind
 from tests.support.loop_time import seconds_now
 from tests.support.story import APPROVER, Story
 

@@ -3,16 +3,19 @@
 import asyncio
 import shutil
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from queue import Queue
+from typing import Literal
 
 from bot.ops.clock import SystemClock
 from bot.store.engine import Database
 from bot.store.migrations import migrate
-from tests.support.postgres import own_database
+from tests.support.postgres import own_database, server_url
 from tests.support.steady import run_steadily
+
+Kind = Literal["sqlite", "postgres"]
 
 
 async def migrated(url: str) -> None:
@@ -65,3 +68,13 @@ def migrated_file(path: Path) -> Path:
     worker.start()
     worker.join()
     return path
+
+
+@asynccontextmanager
+async def database_of(kind: Kind, folder: str) -> AsyncIterator[str]:
+    """Yield the address of a new, empty database; SQLite's lies in the folder."""
+    if kind == "sqlite":
+        yield f"sqlite:///{folder}/gatehouse.db"
+        return
+    async with own_database(server_url()) as url:
+        yield url

@@ -16,8 +16,8 @@ from bot.store.engine import Database
 from sandbox.ports import free_port
 from sandbox.services.faults import Fault, FaultKind
 from tests.faults.drill import Drill, Notes
+from tests.support.databases import database_of
 from tests.support.fleet import running_fleet
-from tests.support.kinds import database_of
 from tests.support.story import REQUESTER
 
 ORGANIZATION = OrganizationKey("eu", "20077314")

@@ -12,8 +12,8 @@ from pathlib import Path
 from sandbox.slack.messages import Message
 from tests.faults.drill import Drill, Notes
 from tests.faults.drills import acts
+from tests.support.databases import database_of
 from tests.support.fleet import Fleet, running_fleet
-from tests.support.kinds import database_of
 from tests.support.processes import BotProcess
 from tests.support.story import Story
 

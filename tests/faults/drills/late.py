@@ -7,8 +7,8 @@ import psycopg
 
 from sandbox.services.faults import Fault, FaultKind
 from tests.faults.drill import Drill, Notes, lasts
+from tests.support.databases import database_of
 from tests.support.fleet import Fleet, running_fleet
-from tests.support.kinds import database_of
 from tests.support.loop_time import seconds_now
 from tests.support.postgres import connect
 from tests.support.processes import BotProcess

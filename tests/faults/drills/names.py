@@ -3,8 +3,8 @@
 import json
 
 from tests.faults.drill import Drill, Notes
+from tests.support.databases import database_of
 from tests.support.fleet import Fleet, running_fleet
-from tests.support.kinds import database_of
 from tests.support.loop_time import seconds_now
 from tests.support.story import REQUESTER
 

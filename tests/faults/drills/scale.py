@@ -4,8 +4,8 @@ import asyncio
 
 from sandbox.services.faults import Fault, FaultKind
 from tests.faults.drill import Drill, Notes
+from tests.support.databases import database_of
 from tests.support.fleet import Fleet, running_fleet
-from tests.support.kinds import database_of
 from tests.support.processes import BotProcess, NotReadyError
 from tests.support.story import ALERTS, APPROVER, REQUESTER, SECOND, Story
 

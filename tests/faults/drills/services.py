@@ -7,8 +7,8 @@ from sandbox.services.faults import Fault, FaultKind
 from sandbox.services.limits import TOO_MANY_AT_ONCE
 from sandbox.slack.messages import Message
 from tests.faults.drill import RECOVERY_SECONDS, Drill, Notes, lasts
+from tests.support.databases import database_of
 from tests.support.fleet import Fleet, running_fleet
-from tests.support.kinds import database_of
 from tests.support.loop_time import seconds_now
 from tests.support.story import ADMIN, ALERTS, APPROVALS, APPROVER, MARKS, REQUESTER, Story
 

@@ -6,8 +6,8 @@ from functools import partial
 from sandbox.services.limits import TOO_MANY_AT_ONCE
 from sandbox.slack.faults import Faults
 from tests.faults.drill import Drill, Notes, lasts
+from tests.support.databases import database_of
 from tests.support.fleet import running_fleet
-from tests.support.kinds import database_of
 from tests.support.loop_time import seconds_now
 from tests.support.story import APPROVER, REQUESTER, ExpectedRequest, Story
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from sandbox.services.faults import Fault, FaultKind
 from tests.faults.drill import Drill, Notes, lasts
+from tests.support.databases import database_of
 from tests.support.fleet import running_fleet
-from tests.support.kinds import database_of
 from tests.support.loop_time import seconds_now
 from tests.support.story import APPROVER, REQUESTER, Story
 
