@@ -1,4 +1,4 @@
-"""The clients that the settings configure, for the bot and its doctor."""
+"""The clients that the settings configure, for the bot and its checks."""
 
 from yarl import URL
 

@@ -1,1 +1,1 @@
-"""Health, readiness, status and the doctor."""
+"""Checks of everything around the bot: `gatehouse check`, health, readiness, status."""

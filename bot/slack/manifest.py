@@ -1,4 +1,4 @@
-"""The app manifest, made from the same lists that startup and the doctor check.
+"""The app manifest, made from the same lists that the start and `gatehouse check` use.
 
 Slack's rules for it: docs.slack.dev/reference/app-manifest.
 """

@@ -46,7 +46,7 @@ from aiohttp import web
 from sandbox.patience import LOOK_SECONDS, PATIENCE_SECONDS
 from sandbox.people import Person
 from sandbox.slack.api import WebApi
-from sandbox.slack.control import add_control, add_people
+from sandbox.slack.control import add_control
 from sandbox.slack.delivery import (
     Deliverer,
     Delivery,
@@ -360,8 +360,6 @@ async def running_slack(
     sockets = Sockets(workspace.changed)
     api, responses = WebApi(workspace, sockets), ResponseUrls(workspace)
     app = make_slack_app(workspace, api, responses, sockets)
-    people: list[RunningSlack] = []
-    add_people(app, lambda: people[0])
     if add_routes:
         add_routes(app)
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=1)
@@ -372,8 +370,7 @@ async def running_slack(
         async with aiohttp.ClientSession() as session:
             deliverer = Deliverer(session, signing_secret, sockets.send)
             deliverer.bot_url = bot_url
-            people.append(RunningSlack(workspace, deliverer, sockets, address))
-            yield people[0]
+            yield RunningSlack(workspace, deliverer, sockets, address)
     finally:
         api.close()
         responses.close()

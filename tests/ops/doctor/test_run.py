@@ -1,4 +1,4 @@
-"""The doctor: every mistake an operator can make, by name."""
+"""`gatehouse check`: every mistake an operator can make, by name."""
 
 import json
 import time
