@@ -108,7 +108,9 @@ class Gatehouse:
         self.metrics = Metrics()
         self.tasks = Tasks()
         self.audit = AuditStore()
-        self.services = ServiceLog(clock.now, _configured_services(settings))
+        centers = [f"inventory ({name})" for name in settings.inventory_data_centers]
+        services = [name for name in ("flow", "email") if not settings.missing_for(name)]
+        self.services = ServiceLog(clock.now, [*centers, *services])
         self.watchdog = Watchdog(self.metrics.standstills.inc)
         self.http = ServiceHttp(session, redactor, self._observe_call, clock)
         self._connect_slack()
@@ -289,9 +291,3 @@ async def gatehouse(
             yield Gatehouse(settings, redactor, clock, database, session)
         finally:
             await database.close()
-
-
-def _configured_services(settings: Settings) -> list[str]:
-    centers = [f"inventory ({name})" for name in settings.inventory_data_centers]
-    services = [name for name in ("flow", "email") if not settings.missing_for(name)]
-    return [*centers, *services]

@@ -180,17 +180,15 @@ def _payload(request: web.Request, body: str) -> dict[str, Any] | None:
     """Parse the payload, form-encoded or JSON; None if it is neither or lacks a part."""
     try:
         if request.content_type == "application/json":
-            return _whole(_from_json(body))
-        form = dict(parse_qsl(body, keep_blank_values=True, max_num_fields=MOST_FIELDS))
-        if "payload" in form:
-            return _whole(_from_json(form["payload"]))
+            payload = _from_json(body)
+        else:
+            form = dict(parse_qsl(body, keep_blank_values=True, max_num_fields=MOST_FIELDS))
+            if "payload" not in form:
+                return form if "command" in form or "ssl_check" in form else None
+            payload = _from_json(form["payload"])
     except (ValueError, RecursionError):
         return None
-    return form if "command" in form or "ssl_check" in form else None
-
-
-def _whole(payload: Any) -> dict[str, Any] | None:  # noqa: ANN401 - whatever JSON says
-    return payload if _is_whole(payload) else None
+    return payload if isinstance(payload, dict) and _is_whole(payload) else None
 
 
 def _from_json(text: str) -> object:
@@ -202,33 +200,22 @@ def _no_constant(name: str) -> object:
     raise ValueError(name)
 
 
-def _is_whole(payload: object) -> bool:
+def _is_whole(payload: Mapping[str, Any]) -> bool:
     """Return True if the payload has the fields that Bolt reads without checking."""
-    if not isinstance(payload, dict) or not isinstance(payload.get("type"), str):
-        return False
-    view = payload.get("view") or {}
+    view, event, actions = payload.get("view") or {}, payload.get("event"), payload.get("actions")
     if not isinstance(view, dict) or not isinstance(view.get("state"), dict | None):
         return False
-    if not all(isinstance(payload.get(name, ""), str) for name in LOOKED_UP):
-        return False
-    needed = {
-        "block_actions": _has_named_action(payload.get("actions")),
-        "view_submission": _is_named(view),
-        "view_closed": _is_named(view),
-        "block_suggestion": isinstance(payload.get("action_id"), str),
-        "event_callback": isinstance(payload.get("event"), dict)
-        and isinstance(payload["event"].get("type", ""), str),
-        "shortcut": isinstance(payload.get("callback_id"), str),
-        "message_action": isinstance(payload.get("callback_id"), str),
-    }
-    return needed.get(payload["type"], True)
-
-
-def _has_named_action(actions: object) -> bool:
-    if not isinstance(actions, list) or not actions or not isinstance(actions[0], dict):
-        return False
-    return isinstance(actions[0].get("action_id"), str)
-
-
-def _is_named(view: Mapping[str, Any]) -> bool:
-    return isinstance(view.get("type"), str) and isinstance(view.get("callback_id"), str)
+    action = actions[0] if isinstance(actions, list) and actions else None
+    form = view.get("callback_id") if isinstance(view.get("type"), str) else None
+    kind = payload.get("type")
+    name = {
+        "block_actions": action.get("action_id") if isinstance(action, dict) else None,
+        "view_submission": form,
+        "view_closed": form,
+        "block_suggestion": payload.get("action_id"),
+        "event_callback": event.get("type", "") if isinstance(event, dict) else None,
+        "shortcut": payload.get("callback_id"),
+        "message_action": payload.get("callback_id"),
+    }.get(str(kind), "")
+    looked_up = (kind, name, *(payload.get(field, "") for field in LOOKED_UP))
+    return all(isinstance(value, str) for value in looked_up)

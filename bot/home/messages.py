@@ -98,7 +98,8 @@ def _request(request: Request, show: Show, *, cancels: bool) -> SlackBlock:
     in_part = " in part" if request.has_failed_in_part else ""
     state = f"{STATES[request.state]}{in_part}{_by(request)}{_why(request, show)}"
     asked = f"asked {text.time(request.created_at)}"
-    markup = f"{state}\n{_capital(change_of(request, show))} · {asked}"
+    change = change_of(request, show)
+    markup = f"{state}\n{change[:1].upper()}{change[1:]} · {asked}"
     if request.state not in {State.PENDING, State.SCHEDULED} or not cancels:
         return block_kit.section(markup)
     (cancel,) = decision_buttons(request, decides=False)
@@ -121,10 +122,6 @@ def _why(request: Request, show: Show) -> str:
         State.FAILED: request.progress.failure,
     }.get(request.state, "")
     return f": {text.escape(reason_of(request, words, show), 200)}" if words else ""
-
-
-def _capital(words: str) -> str:
-    return words[:1].upper() + words[1:]
 
 
 def _ending(content: HomeContent, show: Show) -> list[SlackBlock]:

@@ -37,7 +37,7 @@ class OrgsPage:
         """Parse a button's value; an unreadable value gives the first page of everything."""
         try:
             data = json.loads(value)
-            return cls(str(data["q"])[:FILTER_CHARACTERS], paging.page_in(data))
+            return cls(str(data["q"])[:FILTER_CHARACTERS], paging.page_of(str(data["p"])))
         except (ValueError, KeyError, TypeError, RecursionError):
             return cls()
 

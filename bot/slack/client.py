@@ -201,15 +201,19 @@ class SlackClient:
         if left > 0:
             raise SlackRateLimited(math.ceil(left))
         try:
-            answer = await _called(method, **arguments)
-        except SlackRateLimited as error:
-            self._quiet_until[limited] = self._clock.monotonic() + error.retry_after_seconds
-            self._observe(name, "ratelimited", channel_id)
-            raise
-        except SlackError as error:
+            answer = await method(**arguments)
+        # Slack's client fails like the last two on an answer that isn't a JSON object.
+        except (
+            *(SlackClientError, aiohttp.ClientError, OSError, ValueError),
+            *(AttributeError, RecursionError),
+        ) as cause:
+            error = _translated(cause)
             why = error.error if isinstance(error, SlackRefused) else error.outcome
+            if isinstance(error, SlackRateLimited):
+                self._quiet_until[limited] = self._clock.monotonic() + error.retry_after_seconds
+                why = "ratelimited"
             self._observe(name, why, channel_id)
-            raise
+            raise error from cause
         self._observe(name, None, channel_id)
         return answer
 
@@ -221,22 +225,9 @@ def _name(user: Mapping[str, Any]) -> str:
     return next((str(name) for name in (*names, user.get("name")) if name), "")
 
 
-async def _called(
-    method: Callable[..., Awaitable[AsyncSlackResponse]],
-    **arguments: Any,  # noqa: ANN401 - as the method takes them
-) -> AsyncSlackResponse:
-    try:
-        return await method(**arguments)
-    except SlackApiError as error:
-        raise _translated(error) from error
-    except (SlackClientError, aiohttp.ClientError, OSError, ValueError) as error:
-        raise SlackUnreachable from error
-    except (AttributeError, RecursionError) as error:
-        # Slack's client fails like this on an answer that isn't a JSON object, as from a proxy.
-        raise SlackUnreachable from error
-
-
-def _translated(error: SlackApiError) -> SlackError:
+def _translated(error: Exception) -> SlackError:
+    if not isinstance(error, SlackApiError):
+        return SlackUnreachable()
     response = error.response
     status = getattr(response, "status_code", HTTP_SERVER_ERROR)
     body = response.data if isinstance(getattr(response, "data", None), dict) else {}

@@ -42,11 +42,6 @@ def test_outcomes_are_short_stable_words_and_no_two_are_the_same() -> None:
     assert all(re.fullmatch(r"[a-z_]{4,24}", outcome) for outcome in outcomes)
 
 
-def test_the_sentence_is_what_the_error_prints() -> None:
-    error = errors.Refused("You may not.")
-    assert (str(error), error.sentence) == ("You may not.", "You may not.")
-
-
 def test_missing_settings_are_named_in_a_sentence() -> None:
     error = errors.NotConfigured("the flow service", ["FLOW_BASE_URL", "FLOW_AUTH_TOKEN"])
     assert error.sentence == (

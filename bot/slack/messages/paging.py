@@ -1,7 +1,6 @@
 """Pages: the page number in a button's value, and the buttons that turn pages."""
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
 from bot.slack.messages import block_kit
 from bot.slack.messages.message import SlackBlock
@@ -10,11 +9,6 @@ from bot.slack.messages.message import SlackBlock
 def page_of(value: str) -> int:
     """Read the page number from a button's value; 1 if unreadable."""
     return int(value) if value.isascii() and value.isdigit() and len(value) < len("1000000") else 0
-
-
-def page_in(data: Mapping[str, Any]) -> int:
-    """Read the page, `p`, from a button's value that holds more; see `page_of`."""
-    return page_of(str(data["p"]))
 
 
 def turns(

@@ -138,11 +138,8 @@ def _typed(match: re.Match[str]) -> str:
     if markup in _ENTITIES:
         return _ENTITIES[markup]
     target, _, label = markup[1:-1].partition("|")
-    return _without_entities(_typed_markup(markup, target, label))
-
-
-def _without_entities(text: str) -> str:
-    return re.sub(r"&(?:amp|lt|gt);", lambda entity: _ENTITIES[entity.group()], text)
+    typed = _typed_markup(markup, target, label)
+    return re.sub(r"&(?:amp|lt|gt);", lambda entity: _ENTITIES[entity.group()], typed)
 
 
 def _typed_markup(markup: str, target: str, label: str) -> str:
