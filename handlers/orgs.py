@@ -7,7 +7,6 @@ from bot.errors import Ambiguous, NotFound
 from bot.organizations import messages as orgs
 from bot.organizations.directory import REFRESH
 from bot.organizations.parse import OrgsRequest, parse_orgs
-from bot.organizations.rules import Directory
 from bot.permissions import Permission
 from bot.services.calls import CallCause
 from bot.slack.messages import help as help_ui
@@ -59,21 +58,13 @@ async def _listed(context: Context, wanted: orgs.OrgsPage) -> Message:
     message = orgs.listing(directory, wanted, may_refresh=_may_refresh(context))
     if not wanted.words or directory.matching(wanted.words):
         return message
-    return replies.with_commands(message, _meant(directory, wanted.words))
-
-
-def _meant(directory: Directory, words: str) -> list[tuple[str, str]]:
-    """Return likely corrections of a filter without matches, as (label, command)."""
-    first, _, rest = words.partition(" ")
-    close = help_ui.meant_subcommand("/orgs", first)
-    commands = [(f"/orgs {close} {rest}".strip(), f"/orgs {close} {rest}".strip())] if close else []
-    return [
-        *commands,
-        *(
-            (organization.label, f"/orgs show {organization.words}")
-            for organization in directory.meant(words)
-        ),
-    ]
+    first, _, rest = wanted.words.partition(" ")
+    meant = []
+    if close := help_ui.meant_subcommand("/orgs", first):
+        command_line = f"/orgs {close} {rest}".strip()
+        meant.append((command_line, command_line))
+    meant += [(near.label, f"/orgs show {near.words}") for near in directory.meant(wanted.words)]
+    return replies.with_commands(message, meant)
 
 
 async def _refreshed(context: Context, wanted: orgs.OrgsPage) -> Message:

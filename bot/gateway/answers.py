@@ -30,15 +30,20 @@ _CODES = {
 def as_answer(error: GatehouseError) -> web.Response:
     """Return the answer to a request that failed."""
     if isinstance(error, GatewayRefusal):
-        return refusal(error)
+        answer = message(error.status, error.sentence)
+        if error.status == HTTPStatus.UNAUTHORIZED:
+            answer.headers["WWW-Authenticate"] = 'Bearer realm="gatehouse"'
+        return answer
     if isinstance(error, QuotaExhausted):
         return declined(error.limit_kind, _CODES[error.limit_kind], error.sentence, error.seconds)
     if isinstance(error, OrganizationBlocked):
         return declined(BLOCKED, error.code, error.sentence, error.seconds)
-    if isinstance(error, DatabaseUnavailable):
-        return _later(error.sentence, DATABASE_RETRY_SECONDS)
-    if isinstance(error, Stopping):
-        return _later(error.sentence, STOPPING_RETRY_SECONDS)
+    if isinstance(error, DatabaseUnavailable | Stopping):
+        answer = message(HTTPStatus.SERVICE_UNAVAILABLE, error.sentence)
+        is_stopping = isinstance(error, Stopping)
+        seconds = STOPPING_RETRY_SECONDS if is_stopping else DATABASE_RETRY_SECONDS
+        answer.headers["Retry-After"] = str(seconds)
+        return answer
     is_late = isinstance(error, ServiceTimeout)
     status = HTTPStatus.GATEWAY_TIMEOUT if is_late else HTTPStatus.BAD_GATEWAY
     return message(status, error.sentence)
@@ -59,14 +64,6 @@ def is_for_nothing(error: GatehouseError) -> bool:
     """Return True if the call was never sent, so a client could retry without pause."""
     declined = isinstance(error, QuotaExhausted | OrganizationBlocked)
     return declined or (isinstance(error, ServiceUnreachable) and not error.sent)
-
-
-def refusal(error: GatewayRefusal) -> web.Response:
-    """Return the answer to a request that isn't allowed or is ambiguous."""
-    answer = message(error.status, error.sentence)
-    if error.status == HTTPStatus.UNAUTHORIZED:
-        answer.headers["WWW-Authenticate"] = 'Bearer realm="gatehouse"'
-    return answer
 
 
 def declined(kind: str, code: int, sentence: str, seconds: float) -> web.Response:
@@ -100,12 +97,6 @@ def unreadable(status: int) -> web.Response:
 def whole_seconds(seconds: float) -> str:
     """Format seconds for `Retry-After`: rounded up, and at least one."""
     return str(max(1, math.ceil(seconds)))
-
-
-def _later(sentence: str, seconds: int) -> web.Response:
-    answer = message(HTTPStatus.SERVICE_UNAVAILABLE, sentence)
-    answer.headers["Retry-After"] = str(seconds)
-    return answer
 
 
 def _dumps(value: object) -> str:

@@ -63,31 +63,21 @@ def too_large() -> GatewayRefusal:
     )
 
 
-async def ask_for_body(request: web.BaseRequest) -> None:
-    """Ask a client that sent `Expect: 100-continue` for its body.
-
-    Raises:
-        GatewayRefusal: The client expects something else.
-    """
-    expected = request.headers.get("Expect")
-    if expected is None:
-        return
-    if expected.strip().casefold() != "100-continue":
-        sentence = "Only Expect: 100-continue is understood."
-        raise GatewayRefusal(HTTPStatus.EXPECTATION_FAILED, "malformed", sentence)
-    with suppress(ConnectionError, ClientError):
-        await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-        # Not part of the answer, which hasn't started.
-        request.writer.output_size = 0
-
-
 async def read_body(request: web.BaseRequest, spool: Spool) -> None:
-    """Read the whole body into a spool.
+    """Read the whole body into a spool; first ask a client for it that expects this.
 
     Raises:
         GatewayRefusal: The body is too large, or doesn't arrive in time.
     """
-    await ask_for_body(request)
+    expected = request.headers.get("Expect", "").strip().casefold()
+    if expected not in {"", "100-continue"}:
+        sentence = "Only Expect: 100-continue is understood."
+        raise GatewayRefusal(HTTPStatus.EXPECTATION_FAILED, "malformed", sentence)
+    if expected:
+        with suppress(ConnectionError, ClientError):
+            await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+            # Not part of the answer, which hasn't started.
+            request.writer.output_size = 0
     try:
         async with asyncio.timeout(BODY_SECONDS):
             async for piece in request.content.iter_any():
@@ -193,7 +183,6 @@ class Delivery:
             self.forget()
 
     async def _written(self, piece: bytes, seconds: float) -> bool:
-        """Return True if the client took the piece in time; False if it is slow or gone."""
         if self.is_gone:
             return True
         try:

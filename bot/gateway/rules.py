@@ -137,7 +137,7 @@ class Target:
 
 def tokens_of(authorizations: Sequence[str], raw_target: str, schemes: Iterable[str]) -> set[str]:
     """Return every token of a request: from the header, and from `authtoken` in the query."""
-    tokens = {value for name, value in _parts(_split(raw_target)[1]) if name == TOKEN}
+    tokens = {value for name, value in _parts(raw_target.partition("?")[2]) if name == TOKEN}
     tokens = {unquote_plus(value) for value in tokens}
     for authorization in authorizations:
         scheme, _, token = authorization.strip().partition(" ")
@@ -156,7 +156,7 @@ def target_of(raw_target: str, roots: Mapping[str, str]) -> Target:
     Raises:
         GatewayRefusal: The data center is unknown, or the rest is ambiguous.
     """
-    path, query = _split(raw_target)
+    path, _, query = raw_target.partition("?")
     if not path.startswith("/") or not _VISIBLE.fullmatch(raw_target) or "#" in raw_target:
         raise malformed("The address is not a path of visible characters.")
     data_center, _, rest = path[1:].partition("/")
@@ -166,10 +166,20 @@ def target_of(raw_target: str, roots: Mapping[str, str]) -> Target:
             "not_found",
             "The path begins with a data center, and this one is not configured here.",
         )
-    segments = _segments(rest)
+    segments = [_segment(segment) for segment in rest.split("/")]
+    if not segments[-1]:
+        segments.pop()
+    if not all(segments):
+        raise malformed("The path has an empty part: two slashes stand side by side.")
     if not segments:
         raise malformed(f"The path ends at the data center: /{data_center}/… goes on.")
-    kept, organization_id = _query(query)
+    _require_plain_names(query)
+    kept = "&".join(part for part in query.split("&") if part.partition("=")[0] != TOKEN)
+    organization_id = dict(_parts(query)).get(ORGANIZATION)
+    if organization_id is not None:
+        organization_id = unquote_plus(organization_id)
+        if not _ORGANIZATION_ID.fullmatch(organization_id):
+            raise malformed("organization_id is not an id: digits, and no zero in front.")
     named = (after for word, after in pairwise(segments) if _squashed(word) == "organizations")
     path = _on_host(roots[data_center], data_center, segments[0], rest)
     return Target(data_center, path, kept, organization_id, tuple(named))
@@ -187,21 +197,6 @@ def _on_host(root: str, data_center: str, first: str, rest: str) -> str:
     return "/".join(["", *(outside if is_whole else parts), rest])
 
 
-def _split(raw_target: str) -> tuple[str, str]:
-    path, _, query = raw_target.partition("?")
-    return path, query
-
-
-def _segments(path: str) -> list[str]:
-    """Return the path's segments as a server reads them; refuse those that might leave the root."""
-    segments = [_segment(segment) for segment in path.split("/")]
-    if not segments[-1]:
-        segments.pop()
-    if not all(segments):
-        raise malformed("The path has an empty part: two slashes stand side by side.")
-    return segments
-
-
 def _segment(raw: str) -> str:
     if _ESCAPE.search(raw):
         raise malformed("The path has a % that begins no escape.")
@@ -217,14 +212,6 @@ def _segment(raw: str) -> str:
 def _parts(query: str) -> list[tuple[str, str]]:
     pairs = (part.partition("=") for part in query.split("&") if part)
     return [(name, value) for name, _, value in pairs]
-
-
-def _query(query: str) -> tuple[str, str | None]:
-    """Return the query without the token, and the organization that it names."""
-    _require_plain_names(query)
-    named = dict(_parts(query)).get(ORGANIZATION)
-    kept = [part for part in query.split("&") if part.partition("=")[0] != TOKEN]
-    return "&".join(kept), None if named is None else _organization_id(named)
 
 
 def _require_plain_names(query: str) -> None:
@@ -248,13 +235,6 @@ def _squashed(name: str) -> str:
     return re.sub(r"[^a-z0-9]", "", before_brackets.casefold())
 
 
-def _organization_id(raw: str) -> str:
-    decoded = unquote_plus(raw)
-    if not _ORGANIZATION_ID.fullmatch(decoded):
-        raise malformed("organization_id is not an id: digits, and no zero in front.")
-    return decoded
-
-
 def headers_to_send(headers: Headers) -> list[tuple[str, str]]:
     """Return the headers to forward to the service.
 
@@ -262,21 +242,18 @@ def headers_to_send(headers: Headers) -> list[tuple[str, str]]:
         GatewayRefusal: A header would change the organization, method, or address, or can't be
         sent.
     """
-    for name, value in headers:
-        _require_plain_header(_squashed(name), value)
+    for raw_name, value in headers:
+        name = _squashed(raw_name)
+        if name in _REPLACES_METHOD:
+            raise forbidden("A header would replace the method. Use the method itself.")
+        if name in _REPLACES_ADDRESS:
+            raise malformed("A header would replace the address.")
+        if _squashed(ORGANIZATION) in name:
+            raise malformed("A header names an organization. Use organization_id in the query.")
+        if _NOT_SENT.search(value):
+            raise malformed("A header has characters that cannot be sent on.")
     # A compressed answer could hide the credential.
     return [*passed_headers(headers), ("Accept-Encoding", "identity")]
-
-
-def _require_plain_header(name: str, value: str) -> None:
-    if name in _REPLACES_METHOD:
-        raise forbidden("A header would replace the method. Use the method itself.")
-    if name in _REPLACES_ADDRESS:
-        raise malformed("A header would replace the address.")
-    if _squashed(ORGANIZATION) in name:
-        raise malformed("A header names an organization. Use organization_id in the query.")
-    if _NOT_SENT.search(value):
-        raise malformed("A header has characters that cannot be sent on.")
 
 
 def passed_headers(headers: Headers) -> list[tuple[str, str]]:

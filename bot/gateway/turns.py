@@ -82,8 +82,9 @@ class _Decline:
     @property
     def ends_with_a_call(self) -> bool:
         reason = self.answer.reason
-        is_concurrent = isinstance(reason, Full) and reason.kind is LimitKind.CONCURRENT
-        return is_concurrent or (isinstance(reason, Full) and reason.scope is Scope.CLIENT)
+        if not isinstance(reason, Full):
+            return False
+        return reason.kind is LimitKind.CONCURRENT or reason.scope is Scope.CLIENT
 
     def error(self, key: OrganizationKey, now: float) -> GatehouseError:
         return as_error(replace(self.answer, now=self.answer.now + now - self.at), key)
@@ -180,7 +181,12 @@ class Turns:
         if decline is not None and (wait.seconds <= 0 or decline.is_for_the_day):
             raise decline.error(wait.key, now)
         granted: asyncio.Future[Reservation] = asyncio.get_running_loop().create_future()
-        self._line_of(wait.key, _Waiter(wait, now + wait.seconds, granted))
+        line = self._lines.get(wait.key)
+        if line is None:
+            line = self._lines[wait.key] = _Line(wait.key)
+            self._tasks.start(self._serve(line), f"turns {wait.key}")
+        line.waiters.append(_Waiter(wait, now + wait.seconds, granted))
+        line.changed.set()
         try:
             return await granted
         except asyncio.CancelledError:
@@ -188,14 +194,6 @@ class Turns:
             if not granted.cancelled() and granted.exception() is None:
                 self._tasks.start(self._guard.give_back(granted.result()), "give back")
             raise
-
-    def _line_of(self, key: OrganizationKey, waiter: _Waiter) -> None:
-        line = self._lines.get(key)
-        if line is None:
-            line = self._lines[key] = _Line(key)
-            self._tasks.start(self._serve(line), f"turns {key}")
-        line.waiters.append(waiter)
-        line.changed.set()
 
     async def _serve(self, line: _Line) -> None:
         with self._watchdog.watch(f"gateway line {line.key}", LONGEST_STANDSTILL_SECONDS) as move:
@@ -206,10 +204,12 @@ class Turns:
                     await self._grant(line)
                     now = self._clock.monotonic()
                     for waiter in line.waiters:
-                        self._decline_late(waiter, now)
+                        decline = waiter.decline
+                        if decline and (waiter.deadline <= now or decline.is_for_the_day):
+                            waiter.fail(decline.error(line.key, now))
                     self._tidy(line)
                     if line.waiters:
-                        await self._until_changed(line, self._pause(line, now))
+                        await self._until_changed(line, now)
             except Exception as error:
                 if not isinstance(error, GatehouseError):
                     log.exception("turns.broken", key=str(line.key))
@@ -224,7 +224,8 @@ class Turns:
         used: Counter[str] | None = None
         while waiter := self._next(line, used or Counter()):
             if used is None and len({waiter.wait.client for waiter in line.waiters}) > 1:
-                used = await self._used(line.key)
+                async with self._asking, self._database.read_only() as tx:
+                    used = await quota_use.minute_by_client(tx, line.key)
                 continue
             wait = waiter.wait
             async with self._asking:
@@ -256,21 +257,19 @@ class Turns:
                 waiter.fail(ClientGone("The client closed its connection."))
         line.waiters = [waiter for waiter in line.waiters if not waiter.granted.done()]
 
-    async def _used(self, key: OrganizationKey) -> Counter[str]:
-        async with self._asking, self._database.read_only() as tx:
-            return await quota_use.minute_by_client(tx, key)
-
-    def _decline_late(self, waiter: _Waiter, now: float) -> None:
-        decline = waiter.decline
-        if decline is not None and (waiter.deadline <= now or decline.is_for_the_day):
-            waiter.fail(decline.error(waiter.wait.key, now))
-
     def _remember(self, wait: Wait, answer: NotNow) -> None:
+        """Believe a decline until the time that it named."""
         reason, now = answer.reason, self._clock.monotonic()
+        if isinstance(reason, Blocked):
+            seconds = max(reason.until - answer.now, BUSY_SECONDS)
+        elif reason.kind is LimitKind.CONCURRENT:
+            seconds = BUSY_SECONDS
+        else:
+            free_at = reason.free_at or answer.now
+            seconds = max(free_at - answer.now, 0.0) + AFTER_FREE_SECONDS
         is_share = isinstance(reason, Full) and reason.scope is Scope.CLIENT
-        self._declines[wait.key, wait.client if is_share else None] = _Decline(
-            answer, now, now + _seconds_believed(answer)
-        )
+        decline = _Decline(answer, now, now + min(BELIEVED_SECONDS, seconds))
+        self._declines[wait.key, wait.client if is_share else None] = decline
 
     def _declined(self, wait: Wait) -> _Decline | None:
         now = self._clock.monotonic()
@@ -286,20 +285,18 @@ class Turns:
         if wait.key in self._lines:
             self._lines[wait.key].changed.set()
 
-    def _pause(self, line: _Line, now: float) -> float:
+    async def _until_changed(self, line: _Line, now: float) -> None:
+        """Wait for a change, a deadline, or the end of a decline."""
         times = [waiter.deadline for waiter in line.waiters]
         times += [waiter.decline.until for waiter in line.waiters if waiter.decline]
-        return min(LOOK_SECONDS, max(0.0, min(times) - now))
-
-    async def _until_changed(self, line: _Line, seconds: float) -> None:
-        changed = asyncio.ensure_future(line.changed.wait())
-        pause = asyncio.ensure_future(self._clock.sleep(seconds))
+        pause = self._clock.sleep(min(LOOK_SECONDS, max(0.0, min(times) - now)))
+        waits = [asyncio.ensure_future(line.changed.wait()), asyncio.ensure_future(pause)]
         try:
-            await asyncio.wait({changed, pause}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            changed.cancel()
-            pause.cancel()
-            await asyncio.gather(changed, pause, return_exceptions=True)
+            for task in waits:
+                task.cancel()
+            await asyncio.gather(*waits, return_exceptions=True)
 
     def _send_away(self, line: _Line) -> None:
         for waiter in line.waiters:
@@ -309,13 +306,3 @@ class Turns:
 
 def _cause(client: str) -> CallCause:
     return CallCause(GATEWAY, background=True, client=client)
-
-
-def _seconds_believed(answer: NotNow) -> float:
-    reason = answer.reason
-    if isinstance(reason, Blocked):
-        return min(BELIEVED_SECONDS, max(reason.until - answer.now, BUSY_SECONDS))
-    if reason.kind is LimitKind.CONCURRENT:
-        return BUSY_SECONDS
-    free_in = (reason.free_at or answer.now) - answer.now
-    return min(BELIEVED_SECONDS, max(free_in, 0.0) + AFTER_FREE_SECONDS)

@@ -164,15 +164,9 @@ class Listing:
 
     def representative(self) -> str:
         """Return the ID for the next listing: the default organization, else the first active."""
-        for organization in self.organizations:
-            if organization.is_default_org:
-                return organization.organization_id
-        active = (
-            organization.organization_id
-            for organization in self.organizations
-            if organization.is_org_active
-        )
-        return next(active, "")
+        default = [listed for listed in self.organizations if listed.is_default_org]
+        active = [listed for listed in self.organizations if listed.is_org_active]
+        return next((listed.organization_id for listed in [*default, *active]), "")
 
 
 @dataclass(frozen=True)
@@ -211,11 +205,6 @@ class Place:
     def folded_id(self) -> str:
         """Return the ID, folded for searches."""
         return folded(self.organization.organization_id)
-
-    @cached_property
-    def folded_path(self) -> str:
-        """Return `<data center>/<id>`, folded: an ID may exist in several data centers."""
-        return f"{self.data_center}/{self.folded_id}"
 
     @cached_property
     def searchable(self) -> str:
@@ -302,7 +291,12 @@ class Directory:
         wanted = folded(text)
         if not wanted:
             return []
-        with_id = [place for place in self.places if wanted in (place.folded_id, place.folded_path)]
+        # An ID may exist in several data centers.
+        with_id = [
+            place
+            for place in self.places
+            if wanted in (place.folded_id, f"{place.data_center}/{place.folded_id}")
+        ]
         named = [place for place in self.places if place.folded_name == wanted]
         exactly = [place for place in named if place.organization.name == text.strip()]
         return _each_once(with_id or exactly or named)
@@ -315,7 +309,12 @@ class Directory:
 
     def _only(self, found: Sequence[Place], text: str) -> Place:
         if not found:
-            raise NotFound(self._nobody(text)).or_rather(*self.meant(text))
+            unlisted = ", ".join(report.data_center for report in self.failures)
+            hint = f" Some data centers couldn't be loaded: {unlisted}." if unlisted else ""
+            raise NotFound(
+                f"No organization is called “{_shortened(text)}”.{hint} /orgs <text> searches by a"
+                " part of it."
+            ).or_rather(*self.meant(text))
         if len(found) > 1:
             raise _ambiguous(found, f"“{_shortened(text)}” matches")
         return found[0]
@@ -334,12 +333,6 @@ class Directory:
         found = _each_once([self.places[at % len(names)] for _, _, at in near])[:MEANT]
         return [Meant(text, place.key.path, place.label) for place in found]
 
-    def _nobody(self, text: str) -> str:
-        wanted = _shortened(text)
-        unlisted = ", ".join(report.data_center for report in self.failures)
-        hint = f" Some data centers couldn't be loaded: {unlisted}." if unlisted else ""
-        return f"No organization is called “{wanted}”.{hint} /orgs <text> searches by a part of it."
-
 
 def _by_name(place: Place) -> tuple[str, str, str]:
     return place.folded_name, place.data_center, place.organization.organization_id
@@ -356,25 +349,16 @@ def _ambiguous(found: Sequence[Place], beginning: str) -> Ambiguous:
     key = "ID" if is_id_enough else f"data center and ID, as in {shown[0].key.path}"
     many = f"{len(found):,} organization{'' if len(found) == 1 else 's'}"
     narrower = " These are the first ten; type more of the name." if len(found) > len(shown) else ""
+    candidates, choices = [], {}
+    for place in shown:
+        organization, path = place.organization, place.key.path
+        # The complete ID, which people type next.
+        where = f"{organization.organization_id}, {place.data_center}" if is_id_enough else path
+        candidates.append(f"{_shortened(organization.name)} ({where})")
+        choices[path] = f"{_shortened(organization.name, CHOICE_CHARACTERS)} ({path})"
     return Ambiguous(
-        f"{beginning} {many}.{narrower}",
-        [_candidate(place, is_id_enough=is_id_enough) for place in shown],
-        {place.key.path: _choice(place) for place in shown},
-        how_to_choose=f"Use the {key}.",
+        f"{beginning} {many}.{narrower}", candidates, choices, how_to_choose=f"Use the {key}."
     )
-
-
-def _candidate(place: Place, *, is_id_enough: bool) -> str:
-    """Return the shortened name with the complete ID, which people type next."""
-    organization = place.organization
-    where = (
-        f"{organization.organization_id}, {place.data_center}" if is_id_enough else place.key.path
-    )
-    return f"{_shortened(organization.name)} ({where})"
-
-
-def _choice(place: Place) -> str:
-    return f"{_shortened(place.organization.name, CHOICE_CHARACTERS)} ({place.key.path})"
 
 
 def _shortened(words: str, limit: int = CANDIDATE_CHARACTERS) -> str:

@@ -1,6 +1,5 @@
 """The ways to put a credential into a request, and access tokens that renew themselves."""
 
-import asyncio
 import base64
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -20,6 +19,7 @@ from bot.services.errors import (
 )
 from bot.services.failures import json_of, plain_words, wrong_form
 from bot.services.http import ServiceHttp
+from bot.single_flight import SingleFlight
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +146,7 @@ class OAuthCredential:
         self._grant = grant
         self._template = template
         self._access: _Access | None = None
-        self._renewal: asyncio.Task[_Access] | None = None
+        self._renewals: SingleFlight[str, _Access] = SingleFlight({})
         self._hidden: list[str] = []
         # The last renewal's failure, and the time before which nobody tries again.
         self._failure: tuple[ServiceError, float] | None = None
@@ -191,18 +191,9 @@ class OAuthCredential:
     async def _renew_once(self) -> _Access:
         if self._failure is not None and self._clock.monotonic() < self._failure[1]:
             raise self._failure[0]
-        if self._renewal is None:
-            self._renewal = asyncio.create_task(self._renew())
-            self._renewal.add_done_callback(self._forget)
-        # Shielded: a caller that gives up doesn't cancel it for the others.
-        return await asyncio.shield(self._renewal)
+        return await self._renewals.get("", self._renew, fresh=True)
 
-    def _forget(self, renewal: asyncio.Task[_Access]) -> None:
-        self._renewal = None
-        if not renewal.cancelled():
-            renewal.exception()  # retrieved, even if everybody has given up waiting
-
-    async def _renew(self) -> _Access:
+    async def _renew(self, _: str) -> _Access:
         asked_at = self._clock.monotonic()
         try:
             renewal = await self._ask()
@@ -212,7 +203,11 @@ class OAuthCredential:
             raise
         self._failure = None
         token = renewal.access_token.get_secret_value()
-        self._hide(token)
+        # Redact the tokens in use; a replaced token may still be on its way.
+        self._http.redactor.add(token)
+        self._hidden = [*(hidden for hidden in self._hidden if hidden != token), token]
+        if len(self._hidden) > TOKENS_IN_USE:
+            self._http.redactor.forget(self._hidden.pop(0))
         signed = Signed(headers=authorization(self._template, token))
         stated = renewal.expires_in or 0
         if stated <= 0:
@@ -222,13 +217,6 @@ class OAuthCredential:
             renew_at = asked_at + life - min(MARGIN_SECONDS, life / 2)
             self._access = _Access(signed, renew_at, asked_at + life if stated == life else None)
         return self._access
-
-    def _hide(self, token: str) -> None:
-        """Redact the tokens in use; a replaced token may still be on its way."""
-        self._http.redactor.add(token)
-        self._hidden = [*(hidden for hidden in self._hidden if hidden != token), token]
-        if len(self._hidden) > TOKENS_IN_USE:
-            self._http.redactor.forget(self._hidden.pop(0))
 
     async def _ask(self) -> _Renewal:
         grant = self._grant

@@ -113,8 +113,8 @@ async def test_many_silent_connections_leave_room_for_others():
 
 
 def test_bound_leaves_files_to_the_rest_of_the_process():
-    assert connections_for(200, print)._most == 100
-    assert connections_for(1_000_000, print)._most == 500
+    assert connections_for(200, print).most == 100
+    assert connections_for(1_000_000, print).most == 500
 
 
 MALFORMED = [

@@ -73,7 +73,7 @@ async def test_database_that_breaks_meanwhile_costs_nobody_an_answer(gateway, mo
 
 async def test_call_of_a_process_that_stood_still_is_not_sent(gateway, monkeypatch):
     # As if it was frozen between its grant and the first byte: the slot may be somebody else's.
-    readings = iter([0.0, 0.0])
+    readings = iter([0.0])
     monkeypatch.setattr(gateway.world.bot.clock, "since_boot", lambda: next(readings, 61.0))
     async with gateway.call(ITEMS) as answer:
         assert answer.status == 502
