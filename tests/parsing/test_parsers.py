@@ -25,40 +25,14 @@ PARSERS: dict[str, Callable[[str], object]] = {
 }
 # Of the processor. Nobody else is acknowledged meanwhile.
 LONGEST_SECONDS = 0.5
+PLAIN = """
+    add remove list show check plan free refresh history for 2h because now help --help welcome
+    " ' , — &amp; &lt;!channel&gt; FW00000000000000000000000000000001
+"""
 WORDS = [
-    "add",
-    "remove",
-    "list",
-    "show",
-    "check",
-    "plan",
-    "free",
-    "refresh",
-    "history",
-    "for",
-    "2h",
-    "because",
-    "now",
-    "help",
-    "--help",
-    "welcome",
-    "“a b”",
-    "\u2018x\u2019",
-    '"',
-    "'",
-    ",",
-    "—",
-    "\u00a0",
-    "<@U1|ada>",
-    "<mailto:a@b.c|a@b.c>",
-    "<tel:+15550001111|+1 555>",
-    "&amp;",
-    "&lt;!channel&gt;",
-    "FW00000000000000000000000000000001",
-    "\x00",
-    "\n",
-    "\U0001d7d9",
-    "\u0663h",
+    *PLAIN.split(),
+    *("“a b”", "\u2018x\u2019", "\u00a0", "\x00", "\n", "\U0001d7d9", "\u0663h"),
+    *("<@U1|ada>", "<mailto:a@b.c|a@b.c>", "<tel:+15550001111|+1 555>"),
 ]
 typed = st.text(max_size=80) | st.lists(st.sampled_from(WORDS) | st.text(max_size=6)).map(" ".join)
 

@@ -124,7 +124,6 @@ def test_what_is_typed_is_understood(text: str, request_: TestusersRequest) -> N
         ("add", "Which flow"),
         ("add for 2h", "flow first"),
         ("add welcome", "Who? Add at least one"),
-        ("add welcome now because x", "Who?"),
         ('add welcome ""', "empty"),
         ("add welcome +1 +1", "“+1” is listed twice"),
         ("add welcome +1 for", "Add a duration after “for”"),
@@ -132,17 +131,11 @@ def test_what_is_typed_is_understood(text: str, request_: TestusersRequest) -> N
         ("add welcome +1 for 0h", "“0h” as a duration"),
         ("add welcome +1 for 1h for 2h", "twice"),
         ("add welcome +1 for 2 hiurs", "“2 hiurs” as a duration"),
-        ("add welcome +1 for 2 hiurs +2", "“2 hiurs” as a duration"),
-        ("add welcome +1 for tomorrow +2", "“tomorrow” as a duration"),
         ("add welcome +1 for “2 hours” +2", "“2 hours” as a duration"),
         ("add welcome +1 for 2h until 9:00", "don't go together"),
-        ("add welcome +1 until 9:00 until 9:00", "“until” twice"),
         ("add welcome +1 until soon", "“soon” as a time. Try 18:00, friday, tomorrow 9:00 or"),
-        ("remove welcome +1 until 9:00", "“until” only works with “add”"),
         ("add welcome +1 from", "Add a time after “from”"),
         ("add welcome +1 from noon", "“noon” as a time. Try 18:00, friday, tomorrow 9:00 or"),
-        ("add welcome +1 from 25:00", "“25:00” as a time"),
-        ("add welcome +1 from noon tomorrow please", "“noon tomorrow” as a time"),
         ("add welcome +1 from 9:00 p.m.", "“p.m.” doesn't look like"),
         ("add welcome +1 from 9:00 from 9:00", "“from” twice"),
         ("add welcome +1 from 9:00 now because x", "don't go together"),
@@ -160,13 +153,11 @@ def test_what_is_typed_is_understood(text: str, request_: TestusersRequest) -> N
         ("add welcome +1, 555 +2", "“555” doesn't look like"),
         ("add welcome +1234567890123456", "“+1234567890123456” doesn't look like"),
         ("add welcome <tel:+1555|+1 555>", "Did you mean “+1555”?"),
-        ("presets all", "no other words"),
         ("preset", "“preset save” or “preset delete”"),
         ("preset save", "Which preset?"),
         ("preset save a/b +1", "Use up to 40 characters"),
         ("preset save team", "Who?"),
         ("preset save team +1 because x", "“because” belongs to add: a preset only names people."),
-        ("preset save team now +1", "“now” belongs to add: a preset only names people."),
         ("preset save team becuase +1", "Did you mean “because”"),
         ("preset delete a b", "Unexpected word: “b”"),
         ("lst welcome", "Unknown subcommand “lst”. Did you mean “list”?"),
@@ -176,13 +167,11 @@ def test_what_is_typed_is_understood(text: str, request_: TestusersRequest) -> N
         ("add welcome +1 because " + "x" * 501, "501 of 500 characters"),
         ("remove welcome +1 for 2h", "only works with “add”"),
         ("add welcome “open +1", "The quote before “open” isn't closed"),
-        ("add welcome +1 (555) 010-0100", "“+1 (555) 010-0100” doesn't look like"),
         ("add welcome +1 (555) 010-0100", "Did you mean “+15550100100”?"),
         ("add welcome +49\u00a0170 12345", "Did you mean “+4917012345”?"),
         ("add welcome +49 (0) 170 12345", "Did you mean “+4917012345”?"),
         ("add welcome 0049 170 12345", "Did you mean “+4917012345”?"),
         ("add welcome (555) 010-0100", "“(555) 010-0100” doesn't look like"),
-        ("add welcome 0170 1234567", "“0170 1234567” doesn't look like"),
         ("add welcome +1-555\u20110100", "Did you mean “+15550100”?"),
         ("preset save now +1", "“now” can't name a preset"),
         ("add welcome sip:" + "x" * 297, "301 bytes"),
@@ -289,36 +278,12 @@ def sent_back(command: str) -> TestusersRequest:
     return parse_testusers(sent.removeprefix("/testusers "))
 
 
-AWKWARD = st.sampled_from(
-    [
-        *(
-            "now",
-            "-now",
-            "\u2014now",
-            "--for",
-            "Because",
-            "because",
-            "\u2014",
-            "-",
-            "@ada",
-            "<@U1>",
-        ),
-        *(
-            'say "hi" there',
-            "it's",
-            "O\u2019Neil",
-            "'a",
-            "b'",
-            '"',
-            "“",
-            "a,b",
-            "+1",
-            "555",
-            "&lt;",
-        ),
-        *("two  spaces", "<https://a.example|b>", "tel:+1", "\u2060now", "help"),
-    ]
-)
+WORDS = """
+    now
+    -now \u2014now --for Because because \u2014 - @ada <@U1> it's O\u2019Neil 'a b' " “ a,b +1 555
+"""
+MORE = ['say "hi" there', "&lt;", "two  spaces", "<https://a.example|b>", "tel:+1", "\u2060now"]
+AWKWARD = st.sampled_from([*WORDS.split(), *MORE])
 
 
 @given(
