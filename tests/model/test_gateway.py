@@ -5,11 +5,7 @@ import pytest
 from bot.gateway.rules import (
     GatewayClient,
     GatewayRefusal,
-    client_of,
-    forbidden,
-    malformed,
     token_hash,
-    unauthorized,
 )
 from bot.organizations.rules import OrganizationKey
 from bot.quotas.rules.plans import Limits
@@ -20,21 +16,6 @@ TEN = OrganizationKey("eu", "10")
 
 def a_client(name="nightly", token="secret", organizations=frozenset({TEN})):
     return GatewayClient(name, token_hash(token), organizations, frozenset({"GET"}), share=1.0)
-
-
-CLIENTS = [a_client(), a_client("weekly", "other", None)]
-
-
-def test_token_names_its_client():
-    assert client_of(CLIENTS, {"secret"}).name == "nightly"
-    assert client_of(CLIENTS, {"other"}).name == "weekly"
-
-
-@pytest.mark.parametrize(
-    "tokens", [set(), {""}, {"Secret"}, {"secret "}, {"secret", "other"}, {"\udcff"}]
-)
-def test_no_other_token_names_anybody(tokens):
-    assert client_of(CLIENTS, tokens) is None
 
 
 def test_token_hash_is_not_printed():
@@ -68,26 +49,6 @@ def test_client_is_told_whom_it_may_not_call_for(key, sentence):
     with pytest.raises(GatewayRefusal) as refusal:
         a_client().require_organization(key)
     assert refusal.value.sentence == sentence
-
-
-@pytest.mark.parametrize(
-    ("refusal", "status", "word"),
-    [
-        (unauthorized(), 401, "unauthorized"),
-        (forbidden("No."), 403, "forbidden"),
-        (malformed("No."), 400, "malformed"),
-    ],
-)
-def test_refusal_has_a_status_a_word_and_a_sentence(refusal, status, word):
-    assert (refusal.status, refusal.word) == (status, word)
-    assert str(refusal) == refusal.sentence != ""
-
-
-@pytest.mark.parametrize(("method", "data_center"), [("POST", "eu"), ("GET", "com")])
-def test_client_may_not_use_another_method_or_data_center(method, data_center):
-    with pytest.raises(GatewayRefusal) as refusal:
-        a_client().require(method, data_center)
-    assert refusal.value.status == 403
 
 
 def test_client_of_everything_may_call_for_everybody():
