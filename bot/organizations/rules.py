@@ -87,9 +87,10 @@ class Organization(BaseModel):
     def _null_is_nothing(
         cls, value: object, read: ValidatorFunctionWrapHandler, info: ValidationInfo
     ) -> object:
-        if value is not None:
-            return read(value)
-        return UNNAMED if info.field_name == "name" else info.field_name == "is_org_active"
+        if value is None:
+            return UNNAMED if info.field_name == "name" else info.field_name == "is_org_active"
+        found = read(value)
+        return UNNAMED if isinstance(found, str) and not found.strip() else found
 
 
 # "Regional hosts" in the specification of the inventory service.

@@ -95,6 +95,11 @@ def test_a_key_is_read_back_from_its_path(key: OrganizationKey, path: str) -> No
     assert OrganizationKey.of_path(path) == key
 
 
+@pytest.mark.parametrize("name", ["", "  "])
+def test_empty_name_is_shown_as_none(name: str) -> None:
+    assert Organization.model_validate({**SENT, "name": name}).name == UNNAMED
+
+
 def test_null_hides_no_other_organization() -> None:
     nulls = {"name": None, "is_default_org": None, "is_org_active": None, "email": None}
     both = [Organization.model_validate(one) for one in ({**SENT, **nulls}, SENT)]

@@ -20,7 +20,7 @@ from bot.quotas.rules.quota import Terms
 from bot.services.calls import CallCause
 from bot.tasks import Tasks
 from tests.simulation.services import Service, SlidingLog
-from tests.simulation.world import Network
+from tests.simulation.world import Network, count_calls
 from tests.support.clock import FakeClock
 from tests.support.virtual import CountedDatabase, virtual_time
 
@@ -47,6 +47,7 @@ class Sim:
     """Clients that always want more, and the service that they call."""
 
     clock: FakeClock
+    database: CountedDatabase
     processes: list[Process]
     service: Service = field(default_factory=lambda: Service([SlidingLog(100)], concurrent=10))
     dice: random.Random = field(default_factory=lambda: random.Random(17))
@@ -102,7 +103,7 @@ class Sim:
 async def sim(sqlite_url, clock):
     database = CountedDatabase(sqlite_url, clock, own_clock=False)
     async with virtual_time(clock, database):
-        sim = Sim(clock, [Process(database, clock) for _ in range(3)])
+        sim = Sim(clock, database, [Process(database, clock) for _ in range(3)])
         yield sim
         for process in sim.processes:
             process.turns.stop()
@@ -127,6 +128,8 @@ async def test_twelve_clients_that_wait_get_equal_parts(sim):
     assert sim.service.refused == 0
     assert min(parts(sim.made)) >= 0.9
     assert max(parts(sim.made)) <= 1.1
+    counted, in_doubt = await count_calls(sim.database)
+    assert counted - in_doubt <= len(sim.service.arrivals) <= counted
     # 80 a minute are used in all, and people never wait for it.
     assert sum(sim.made.values()) >= 0.98 * 80 * 2
     assert max(waited) <= 2.0

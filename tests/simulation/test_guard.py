@@ -15,7 +15,7 @@ from bot.services.calls import CallCause
 from bot.tasks import Tasks
 from tests.simulation.ledgers import Ticket
 from tests.simulation.services import FixedWindow, Service, SlidingLog
-from tests.simulation.world import TIMEOUT_SECONDS, Caller, Network, Process, World
+from tests.simulation.world import TIMEOUT_SECONDS, Caller, Network, Process, World, count_calls
 from tests.support.clock import FakeClock
 
 KEY = OrganizationKey("eu", "10")
@@ -74,7 +74,7 @@ def ledger(database, clock, monkeypatch) -> GuardLedger:
     ],
     indirect=["database_url"],
 )
-async def test_the_guard_provokes_no_refusal_and_uses_the_minute(ledger, kind):
+async def test_the_guard_provokes_no_refusal_and_uses_the_minute(ledger, database, kind):
     phase = random.Random(kind).uniform(0, 60)
     rule = FixedWindow(100, phase) if kind == "fixed window" else SlidingLog(100)
     service = Service([rule], concurrent=10)
@@ -89,6 +89,9 @@ async def test_the_guard_provokes_no_refusal_and_uses_the_minute(ledger, kind):
     assert service.peak <= 10
     # Each of the first two minutes to the full, but for what stragglers and restarts hold.
     assert len(service.arrivals) >= 260
+    # What is counted is what the service saw, and calls in doubt.
+    counted, in_doubt = await count_calls(database)
+    assert counted - in_doubt <= len(service.arrivals) <= counted
 
 
 @pytest.mark.slow

@@ -8,12 +8,24 @@ from dataclasses import dataclass, field
 from itertools import count
 
 from bot.quotas.rules.plans import CallClass
-from bot.quotas.rules.quota import Full, Granted, LimitKind
+from bot.quotas.rules.quota import GRACE_SECONDS, Full, Granted, LimitKind
+from bot.quotas.store.accounts import UNSENT
+from bot.store.tables import quota_calls
 from tests.simulation.ledgers import Ledger
 from tests.simulation.services import Service
 
 TIMEOUT_SECONDS = 10.0
 RESTART_SECONDS = 2.0
+
+
+async def count_calls(database) -> tuple[int, int]:
+    """The calls that the ledger counts as sent, and how many of them were never settled."""
+    async with database.read_only() as tx:
+        rows = (await tx.connection.execute(quota_calls.select())).all()
+    counted = [row for row in rows if row.slot_free_at != UNSENT]
+    hold = TIMEOUT_SECONDS + GRACE_SECONDS - 0.001
+    in_doubt = [row for row in counted if row.permit_until - row.reserved_at > hold]
+    return len(counted), len(in_doubt)
 
 
 @dataclass(frozen=True)
