@@ -11,7 +11,6 @@ from bot.organizations.rules import Listing, Organization
 from bot.store.engine import Transaction
 from bot.store.statements import upsert
 from bot.store.tables import listings
-from bot.store.types import JsonText
 
 ORGANIZATIONS = TypeAdapter(tuple[Organization, ...])
 
@@ -31,7 +30,7 @@ async def save(tx: Transaction, listing: Listing) -> None:
         "data_center": listing.data_center,
         "fetched_at": listing.fetched_at,
         "digest": listing.digest,
-        "organizations": JsonText(ORGANIZATIONS.dump_json(listing.organizations).decode()),
+        "organizations": ORGANIZATIONS.dump_python(listing.organizations, mode="json"),
     }
     await upsert(tx, listings, values)
 

@@ -110,18 +110,6 @@ Outcome = datetime | Again | None
 Runner = Callable[[Job, Lease], Awaitable[Outcome]]
 
 
-async def finish(lease: Lease, outcome: Outcome) -> None:
-    """End a run with its runner's outcome: done, or to run again.
-
-    Raises:
-        DatabaseUnavailable: The lease will expire, and the job run again.
-    """
-    again = Again(outcome) if isinstance(outcome, datetime) else outcome
-    at, tries = (again.at, again.tries) if again else (None, 0)
-    async with lease.database.transaction() as tx:
-        await jobs.finish(tx, lease.owner, lease.job, at, tries)
-
-
 @dataclass(frozen=True)
 class Crowd:
     """Kinds with any number of jobs, each of which may wait long for a service.
@@ -283,13 +271,18 @@ class JobLoop:
             log.exception("job.broken", tries=job.tries)
             await self._failed(lease, type(error).__name__)
         else:
-            await finish(lease, outcome)
+            again = Again(outcome) if isinstance(outcome, datetime) else outcome
+            at, tries = (again.at, again.tries) if again else (None, 0)
+            async with self._database.transaction() as tx:
+                await jobs.finish(tx, lease.owner, job, at, tries)
 
     async def _failed(self, lease: Lease, reason: str) -> None:
         pause = min(2.0 ** min(lease.job.tries, 10), LONGEST_PAUSE_SECONDS)
         async with self._database.transaction() as tx:
             again_at = await tx.now() + timedelta(seconds=pause)
-            await jobs.fail(tx, lease.owner, lease.job, again_at, reason)
+            await jobs.finish(
+                tx, lease.owner, lease.job, again_at, lease.job.tries + 1, error=reason
+            )
 
     async def _renew_for_ever(self) -> None:
         while True:

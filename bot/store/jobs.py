@@ -86,7 +86,11 @@ _REMOVE = delete(jobs).where(_UNCHANGED)
 _RESCHEDULE = (
     update(jobs)
     .where(_UNCHANGED)
-    .values(due_at=bindparam("again_at"), tries=bindparam("again_tries"))
+    .values(
+        due_at=bindparam("again_at"),
+        tries=bindparam("again_tries"),
+        last_error=bindparam("error"),
+    )
 )
 _RELEASE = update(jobs).where(_MINE).values(owner=None, leased_until=None)
 
@@ -176,7 +180,12 @@ async def renew(
 
 
 async def finish(
-    tx: Transaction, owner: str, job: Job, again_at: datetime | None, tries: int = 0
+    tx: Transaction,
+    owner: str,
+    job: Job,
+    again_at: datetime | None,
+    tries: int = 0,
+    error: str | None = None,
 ) -> None:
     """End a run: remove the job or reschedule it; a job put meanwhile stays as it is."""
     lease = {"its_key": job.key, "its_owner": owner}
@@ -186,17 +195,8 @@ async def finish(
         if removed.rowcount == 1:
             return
     else:
-        again = {"again_at": again_at, "again_tries": tries}
+        again = {"again_at": again_at, "again_tries": tries, "error": error}
         await tx.connection.execute(_RESCHEDULE, {**unchanged, **again})
-    await tx.connection.execute(_RELEASE, lease)
-
-
-async def fail(tx: Transaction, owner: str, job: Job, again_at: datetime, error: str) -> None:
-    """End a failed run and reschedule the job at `again_at`."""
-    lease = {"its_key": job.key, "its_owner": owner}
-    unchanged = {**lease, "its_generation": job.generation}
-    values = {"due_at": again_at, "tries": job.tries + 1, "last_error": error}
-    await tx.connection.execute(update(jobs).where(_UNCHANGED).values(values), unchanged)
     await tx.connection.execute(_RELEASE, lease)
 
 

@@ -312,10 +312,14 @@ async def test_a_database_that_is_away_for_a_moment_ends_nothing(database, clock
 
 
 async def test_run_broken_off_by_the_database_starts_again_at_once(database, clock, monkeypatch):
-    async def fail(*_) -> None:
-        raise DatabaseUnavailable
+    finish = jobs.finish
 
-    monkeypatch.setattr(jobs, "fail", fail)
+    async def finish_unless_failed(*run, error=None) -> None:
+        if error:
+            raise DatabaseUnavailable
+        await finish(*run)
+
+    monkeypatch.setattr(jobs, "finish", finish_unless_failed)
     work = Work(DatabaseUnavailable(), None)
     await put(database)
     async with running(database, clock, work) as loop:

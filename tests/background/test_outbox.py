@@ -79,7 +79,7 @@ class Rig:
             except SlackError as error:
                 raised.append(error)
                 async with self.database.transaction() as tx:
-                    await jobs.fail(tx, "me", job, await tx.now(), "x")
+                    await jobs.finish(tx, "me", job, await tx.now(), job.tries + 1)
             else:
                 async with self.database.transaction() as tx:
                     await jobs.finish(tx, "me", job, again_at)

@@ -148,3 +148,23 @@ async def test_processes_of_an_older_version_leave_clicks_to_the_newer_one(pair,
     await approve(pair, 1, ADA, card)
     await pair.slack.until(lambda: "Applied" in card.all_text)
     assert flow(pair).history == [["+1"]]
+
+
+@pytest.mark.postgres
+async def test_process_of_an_older_version_leaves_clicks_of_its_socket(postgres_url):
+    settings = {"slack_app_token": "xapp-sandbox", "commands_per_minute": "0"}
+    async with running_fleet(postgres_url, **settings) as fleet:
+        flow(fleet).identities.clear()
+        (process,) = fleet.processes
+        (card,) = await asked(fleet, "+1")
+        assert fleet.slack.sockets == 1
+        ours = await set_revision(postgres_url, "9999")
+        assert await process.readiness() == (503, "schema")
+        await fleet.slack.click(ADA, card, "Approve")
+        await fleet.slack.until(lambda: "again in a moment" in said(fleet, ADA))
+        await set_revision(postgres_url, ours)
+        await process.ready()
+        assert flow(fleet).history == []
+        await fleet.slack.click(ADA, card, "Approve")
+        await fleet.slack.until(lambda: "Applied" in card.all_text)
+        assert fleet.tracebacks == []

@@ -133,7 +133,7 @@ async def probe_in_vain(database, inventory, directory, error) -> None:
     with pytest.raises(type(error)):
         await Probes(inventory, directory, INCIDENTS).run(job, FakeLease(database))
     async with database.transaction() as tx:
-        await jobs.fail(tx, "me", job, await tx.now(), "reason")
+        await jobs.finish(tx, "me", job, await tx.now(), job.tries + 1)
 
 
 async def is_due(database) -> bool:
