@@ -1,17 +1,24 @@
 """The second day: upgrade, roll back, restore, and a rolling upgrade, from one checkout.
 
 The old program is the previous commit's, the new one is this commit's with a migration more.
+PostgreSQL has the role of the page; SQLite's file belongs to a user without other rights, who
+runs the service and the commands.
 """
 
 import asyncio
+import contextlib
 import os
+import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 import pytest
@@ -20,7 +27,10 @@ from bot.store.migrations import known_revisions
 from sandbox.services.running import running_services
 from sandbox.slack.messages import Message
 from sandbox.slack.server import running_slack
+from tests.conftest import BOTH
+from tests.install.page import choice
 from tests.support.fleet import Fleet
+from tests.support.needs import PYTHON_FOR_ALL, ROOT_USER, lacks
 from tests.support.processes import BotProcess
 from tests.support.world import environment_for
 
@@ -46,20 +56,35 @@ def run(*command: str | Path, cwd: Path) -> str:
     return subprocess.run(words, cwd=cwd, check=True, capture_output=True, text=True).stdout
 
 
+# One of those that systemd gives to a service with `DynamicUser`.
+SERVICE_USER = 61184
+
+
 @dataclass(frozen=True)
 class Wheels:
     old: Path
     new: Path
     libraries: Path
+    compiled: Path
+    python: Path
 
 
 @pytest.fixture(scope="session")
-def wheels(installed, tmp_path_factory) -> Wheels:
+def shared(tmp_path_factory) -> Iterator[Path]:
+    """A folder that every user can reach, on the disk of pytest's, which only we can."""
+    beside = tmp_path_factory.getbasetemp().parents[1]
+    with tempfile.TemporaryDirectory(prefix="day-two-", dir=beside) as name:
+        Path(name).chmod(0o755)
+        yield Path(name)
+
+
+@pytest.fixture(scope="session")
+def wheels(installed, shared, tmp_path_factory) -> Wheels:
     """Both wheels, built in clean folders as the page says."""
     folder = tmp_path_factory.mktemp("wheels")
     run("git", "clone", "--quiet", ROOT, folder / "checkout", cwd=folder)
-    made = {}
-    for name, revision in (("old", "HEAD~1"), ("new", "HEAD")):
+
+    def build(name: str, revision: str) -> Path:
         clean = folder / name
         clean.mkdir()
         archive = f"git archive {revision} | tar --extract --directory {clean}"
@@ -69,24 +94,73 @@ def wheels(installed, tmp_path_factory) -> Wheels:
             (versions / "9999_next.py").write_text(NEXT.format(last=known_revisions()[-1]), "utf-8")
         pip = (installed / "python", "-m", "pip", "wheel", "--quiet", "--no-deps")
         run(*pip, "--wheel-dir", folder / f"{name}-wheel", clean, cwd=folder)
-        (made[name],) = (folder / f"{name}-wheel").glob("*.whl")
+        (wheel,) = (folder / f"{name}-wheel").glob("*.whl")
+        return wheel
+
+    with ThreadPoolExecutor() as builders:
+        old, new = builders.map(build, ("old", "new"), ("HEAD~1", "HEAD"))
     said = run(installed / "python", "-c", "import aiohttp; print(aiohttp.__file__)", cwd=folder)
-    return Wheels(made["old"], made["new"], Path(said.strip()).parents[1])
+    ours = shutil.ignore_patterns("bot", "handlers", "sandbox", "gatehouse*", "__pycache__")
+    libraries = shared / "libraries"
+    packages = Path(said.strip()).parents[1]
+    shutil.copytree(packages, libraries, ignore=ours, copy_function=os.link)
+    # Whoever starts the program first compiles the libraries for all.
+    compiled = shared / "compiled"
+    compiled.mkdir()
+    compiled.chmod(0o777)
+    return Wheels(old, new, libraries, compiled, installed / "python")
+
+
+@pytest.fixture
+def folder(shared) -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(dir=shared) as name:
+        Path(name).chmod(0o755)
+        yield Path(name)
+
+
+def python_for(user: int | None) -> str:
+    """Return a Python of this version that the user can start: ours may be in root's home."""
+    if user is None:
+        return sys.executable
+    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    for python in (sys.executable, f"/usr/bin/{version}", f"/usr/local/bin/{version}"):
+        with contextlib.suppress(OSError):
+            subprocess.run([python, "--version"], user=user, group=user, check=True)
+            return python
+    return lacks(PYTHON_FOR_ALL)
 
 
 class Environment:
     """An environment of its own, with the libraries of the installation beside the program."""
 
-    def __init__(self, folder: Path, wheels: Wheels) -> None:
+    def __init__(self, folder: Path, wheels: Wheels, user: int | None = None) -> None:
         self._folder = folder
-        run(sys.executable, "-m", "venv", folder, cwd=folder.parent)
-        (packages,) = folder.glob("lib/python*/site-packages")
-        (packages / "libraries.pth").write_text(f"{wheels.libraries}\n", "utf-8")
-        self._packages = packages
+        self.user = user
+        run(python_for(user), "-m", "venv", "--without-pip", folder, cwd=folder.parent)
+        (self._packages,) = folder.glob("lib/python*/site-packages")
+        (self._packages / "libraries.pth").write_text(f"{wheels.libraries}\n", "utf-8")
+        self._pip = (wheels.python, "-m", "pip", "--python", folder / "bin/python")
+        self._compiled = wheels.compiled
 
     def install(self, wheel: Path) -> None:
         again = ("--quiet", "--no-deps", "--force-reinstall")
-        run(self._folder / "bin/python", "-m", "pip", "install", *again, wheel, cwd=self._folder)
+        run(*self._pip, "install", *again, wheel, cwd=self._folder)
+
+    def started(self, settings: dict[str, str]) -> dict[str, Any]:
+        """Return how its processes are started."""
+        environment = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(self._folder),
+            "PYTHONPYCACHEPREFIX": str(self._compiled),
+        }
+        alone: dict[str, Any] = {}
+        if self.user is not None:
+            alone = {"user": self.user, "group": self.user, "extra_groups": []}
+        return {"cwd": self._folder, "env": {**environment, **settings}, **alone}
+
+    @property
+    def program(self) -> Path:
+        return self._folder / "bin/gatehouse"
 
     def modules(self) -> set[str]:
         found = {
@@ -96,9 +170,8 @@ class Environment:
 
     def run(self, settings: dict[str, str], *words: str | Path) -> tuple[int, str]:
         done = subprocess.run(
-            [self._folder / "bin/gatehouse", *map(str, words)],
-            cwd=self._folder,
-            env={"PATH": os.environ["PATH"], **settings},
+            [self.program, *map(str, words)],
+            **self.started(settings),
             capture_output=True,
             text=True,
             check=False,
@@ -107,7 +180,7 @@ class Environment:
         return done.returncode, done.stdout + done.stderr
 
     def process(self, fleet: Fleet) -> "Installed":
-        process = Installed(fleet.environment, fleet.session, self._folder)
+        process = Installed(fleet.environment, fleet.session, self)
         fleet.processes.append(process)
         return process
 
@@ -115,15 +188,14 @@ class Environment:
 class Installed(BotProcess):
     """`gatehouse` of an environment, in a folder that is no checkout."""
 
-    def __init__(self, environment, session, folder: Path) -> None:
-        super().__init__(environment, session)
-        self._folder = folder
+    def __init__(self, settings, session, environment: Environment) -> None:
+        super().__init__(settings, session)
+        self._installed = environment
 
     async def _spawn(self) -> None:
         self._process = await asyncio.create_subprocess_exec(
-            self._folder / "bin/gatehouse",
-            cwd=self._folder,
-            env={"PATH": os.environ["PATH"], **self._environment},
+            self._installed.program,
+            **self._installed.started(self._environment),
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
             limit=2**22,
@@ -175,11 +247,33 @@ async def approve(fleet: Fleet, card: Message) -> None:
     await fleet.slack.until(lambda: "Applied" in card.all_text)
 
 
-async def test_second_day(empty_database_url, wheels, tmp_path):
-    environment, saved = Environment(tmp_path / "program", wheels), tmp_path / "saved"
+def state_of_service(folder: Path) -> Path:
+    """Make the folder that systemd makes for the service; nobody else but root can read it."""
+    if os.geteuid():
+        lacks(ROOT_USER)
+    state = folder / "state"
+    state.mkdir(mode=0o700)
+    os.chown(state, SERVICE_USER, SERVICE_USER)
+    return state
+
+
+@pytest.mark.parametrize("kind", BOTH)
+async def test_second_day(kind, machine, wheels, folder):
+    state = state_of_service(folder)
+    environment = Environment(folder / "program", wheels, SERVICE_USER)
+    saved = state / "saved"
     environment.install(wheels.old)
     modules = environment.modules()
-    async with surroundings(empty_database_url) as fleet:
+    async with choice(machine, kind) as chosen:
+        url = chosen.get("DATABASE_URL", f"sqlite:///{state}/gatehouse.db")
+        await live_two_days(environment, wheels, url, saved)
+    assert {path.stat().st_uid for path in state.iterdir()} == {SERVICE_USER}
+    assert {path.stat().st_mode & 0o777 for path in state.iterdir()} == {0o600}
+    assert environment.modules() == modules
+
+
+async def live_two_days(environment: Environment, wheels: Wheels, url: str, saved: Path) -> None:
+    async with surroundings(url) as fleet:
         process = await serving(environment, fleet)
         await approve(fleet, await ask(fleet, "+15551001"))
         waiting = await ask(fleet, "+15551002")
@@ -196,7 +290,6 @@ async def test_second_day(empty_database_url, wheels, tmp_path):
         assert environment.run(fleet.environment, "audit", "verify")[0] == 0
 
         environment.install(wheels.old)
-        assert environment.modules() == modules
         status, said = environment.run(fleet.environment)
         assert (status, "newer version of Gatehouse" in said) == (2, True), said
         status, said = environment.run(fleet.environment, "restore", saved)
@@ -208,8 +301,8 @@ async def test_second_day(empty_database_url, wheels, tmp_path):
 
 
 @pytest.mark.postgres
-async def test_no_click_is_lost_in_a_rolling_upgrade(empty_postgres_url, wheels, tmp_path):
-    old, new = (Environment(tmp_path / name, wheels) for name in ("old", "new"))
+async def test_no_click_is_lost_in_a_rolling_upgrade(empty_postgres_url, wheels, folder):
+    old, new = (Environment(folder / name, wheels) for name in ("old", "new"))
     old.install(wheels.old)
     new.install(wheels.new)
     async with surroundings(empty_postgres_url) as fleet:

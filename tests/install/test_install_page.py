@@ -4,12 +4,10 @@ import asyncio
 import json
 import re
 import shutil
-import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import pytest
 import yaml
@@ -20,9 +18,8 @@ from sandbox.ports import free_port
 from sandbox.services.running import running_services
 from sandbox.slack.server import SIGNING_SECRET, RunningSlack, running_slack
 from tests.conftest import BOTH
-from tests.install.page import LISTENS, ROOT, Machine, blocks, settings_of
+from tests.install.page import LISTENS, ROOT, Machine, blocks, choice, settings_of
 from tests.support.needs import needs
-from tests.support.postgres import connect, server_url
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -96,43 +93,6 @@ def required(slack: RunningSlack) -> dict[str, str]:
         "ROLES": json.dumps(
             {"viewer": ["*"], **{k: ROLES[k] for k in ("operator", "approver", "admin")}}
         ),
-    }
-
-
-@asynccontextmanager
-async def choice(machine: Machine, kind: str) -> AsyncIterator[dict[str, str]]:
-    """Do what step 4 says for one of the databases, and yield the settings for it."""
-    if kind == "sqlite":
-        yield {}
-        return
-    [block], [told] = blocks("4"), settings_of("4")
-    needs("psql")
-    admin = await connect(server_url())
-    # Others use the server as well: a name of our own.
-    name = f"gatehouse_page_{uuid.uuid4().hex[:12]}"
-    try:
-        machine.follow(
-            replace(block, text=block.text.replace("gatehouse", name)),
-            postgres_environment(server_url()),
-        )
-        address = urlsplit(server_url()).netloc.rpartition("@")[2]
-        url = told["DATABASE_URL"].replace("gatehouse", name)
-        yield {"DATABASE_URL": url.replace("127.0.0.1:5432", address)}
-    finally:
-        await admin.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
-        await admin.execute(f'DROP ROLE IF EXISTS "{name}"')
-        await admin.close()
-
-
-def postgres_environment(server: str) -> dict[str, str]:
-    """What makes `psql` speak to the server of the tests."""
-    parts = urlsplit(server)
-    return {
-        "PGHOST": parts.hostname or "",
-        "PGPORT": str(parts.port or 5432),
-        "PGUSER": parts.username or "",
-        "PGPASSWORD": parts.password or "",
-        "PGDATABASE": parts.path.strip("/"),
     }
 
 

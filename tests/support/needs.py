@@ -11,10 +11,12 @@ from typing import NoReturn
 import pytest
 
 POSTGRESQL, PACKAGE_INDEX, ROOT_USER = "PostgreSQL", "a package index", "root"
+PYTHON_FOR_ALL = "a Python outside root's home"
 HOW = {
     POSTGRESQL: "apt-get install postgresql, or set TEST_DATABASE_URL to a server for tests",
     PACKAGE_INDEX: "connect to the network that `make setup` used",
-    ROOT_USER: "run as root, to mount a small disk",
+    PYTHON_FOR_ALL: "apt-get install python3",
+    ROOT_USER: "run as root, to mount a small disk or to be another user",
     "bash": "apt-get install bash",
     "caddy": "apt-get install caddy",
     "chromium": "apt-get install chromium",
