@@ -101,7 +101,11 @@ async def person_at(browser: Browser, url: str, **options: Any) -> AsyncIterator
     """A person with a browser window of their own; `options` are Playwright's for a context."""
     shape = {"viewport": {"width": 1280, "height": 860}, "reduced_motion": "reduce"}
     context = await browser.new_context(**{**shape, **options})
-    person = Person(await context.new_page())
-    await person.open(url)
-    yield person
-    await context.close()
+    try:
+        person = Person(await context.new_page())
+        await person.open(url)
+        # A window that another test left behind may have the focus.
+        await person.page.bring_to_front()
+        yield person
+    finally:
+        await context.close()
