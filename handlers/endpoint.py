@@ -188,7 +188,11 @@ def _payload(request: web.Request, body: str) -> dict[str, Any] | None:
             payload = _from_json(form["payload"])
     except (ValueError, RecursionError):
         return None
-    return payload if isinstance(payload, dict) and _is_whole(payload) else None
+    if not isinstance(payload, dict):
+        return None
+    # Bolt looks into each field that is there, and null is nothing to look into.
+    given = {name: value for name, value in payload.items() if value is not None}
+    return given if _is_whole(given) else None
 
 
 def _from_json(text: str) -> object:
@@ -202,7 +206,7 @@ def _no_constant(name: str) -> object:
 
 def _is_whole(payload: Mapping[str, Any]) -> bool:
     """Return True if the payload has the fields that Bolt reads without checking."""
-    view, event, actions = payload.get("view") or {}, payload.get("event"), payload.get("actions")
+    view, event, actions = payload.get("view", {}), payload.get("event"), payload.get("actions")
     if not isinstance(view, dict) or not isinstance(view.get("state"), dict | None):
         return False
     action = actions[0] if isinstance(actions, list) and actions else None

@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 
 import aiohttp
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from yarl import URL
 
@@ -23,6 +23,7 @@ FUZZ = settings(
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
+FORM = "application/x-www-form-urlencoded"
 COMMANDS = ["/orgs", "/ratelimits", "/testusers", "/emailkey", "/gatehouse", "/nothing"]
 HOSTILE = [
     "<!channel>",
@@ -182,18 +183,20 @@ def events() -> st.SearchStrategy[object]:
 
 
 def bodies() -> st.SearchStrategy[tuple[bytes, str]]:
-    form, data = "application/x-www-form-urlencoded", "application/json"
+    data = "application/json"
     return st.one_of(
-        st.tuples(st.binary(max_size=200), st.sampled_from([form, data, "text/plain", "?", ""])),
-        command_fields().map(lambda fields: (urlencode(fields).encode(), form)),
-        payloads().map(lambda one: (urlencode({"payload": json.dumps(one)}).encode(), form)),
+        st.tuples(st.binary(max_size=200), st.sampled_from([FORM, data, "text/plain", "?", ""])),
+        command_fields().map(lambda fields: (urlencode(fields).encode(), FORM)),
+        payloads().map(lambda one: (urlencode({"payload": json.dumps(one)}).encode(), FORM)),
         events().map(lambda one: (json.dumps(one).encode(), data)),
-        events().map(lambda one: (json.dumps(one).encode(), form)),
+        events().map(lambda one: (json.dumps(one).encode(), FORM)),
     )
 
 
 @FUZZ
 @given(sent=bodies())
+@example(sent=(urlencode({"payload": '{"type": "", "view": null}'}).encode(), FORM))
+@example(sent=(urlencode({"payload": '{"type": "", "view": []}'}).encode(), FORM))
 async def test_nothing_signed_is_a_500_or_stays_unanswered(world: World, sent) -> None:
     status = await post(world, *sent)
     assert status in {200, 400, 401, 404}
