@@ -19,10 +19,11 @@ from bot.services.errors import (
     ResponseUnreadable,
     ServiceError,
 )
+from bot.store import outbox
 from bot.store.engine import Transaction
 from bot.store.job_loop import Again, Lease
 from bot.store.jobs import Job
-from bot.testusers import refusals
+from bot.store.outbox import OutboxMessage
 from bot.testusers.finishing import ChangeSet
 from bot.testusers.rules import tries
 from bot.testusers.rules.applying import ListChangePlan, Outcome
@@ -30,6 +31,7 @@ from bot.testusers.rules.changes import Flow, is_sendable, same_people
 from bot.testusers.settling import Look, Waiting
 from bot.testusers.setup import Setup
 from bot.testusers.store import flows, grants, requests
+from bot.testusers.transitions import REFUSED
 
 log = structlog.get_logger(__name__)
 
@@ -136,7 +138,7 @@ class Applying:
             await changes.settle(plan, await tx.now(), answered)
             await changes.write(self._setup.audit)
             await flows.keep_post(tx, flow.key, post and post.after(Outcome.CONFIRMED))
-            await refusals.tell_of_end(tx, flow)
+            await _tell_of_end(tx, flow)
             await lease.hold(tx)
 
     async def _note(
@@ -167,7 +169,7 @@ class Applying:
                     await changes.say_overdue(request_id, tries.reason_of(error))
             await changes.write(self._setup.audit)
             if isinstance(error, (CredentialsRefused, PermissionMissing)):
-                await refusals.tell(tx, flow, error)
+                await _tell_of_refusal(tx, flow, error)
             await lease.hold(tx)
 
     async def _next(self, job: Job, failures: int) -> Again | None:
@@ -207,3 +209,27 @@ async def _remember(tx: Transaction, lease: Lease, gone: Sequence[str]) -> None:
     payload = {GONE: list(gone)} if gone else {}
     if payload != lease.job.payload:
         await lease.remember(tx, payload)
+
+
+async def _tell_of_refusal(tx: Transaction, flow: Flow, error: ServiceError) -> None:
+    """Alert about a refused credential once, and about a missing right once per flow."""
+    key = _alert_key(None if isinstance(error, CredentialsRefused) else flow)
+    if not await _is_told(tx, key):
+        payload = {"sentence": error.sentence, "alias": flow.alias}
+        await outbox.put(tx, OutboxMessage(key, REFUSED, flow.sid, payload))
+
+
+async def _tell_of_end(tx: Transaction, flow: Flow) -> None:
+    """Announce that the service accepts the credential again."""
+    for key in await outbox.written(tx, [_alert_key(None), _alert_key(flow)]):
+        if await _is_told(tx, key):
+            await outbox.put(tx, OutboxMessage(key, REFUSED, flow.sid))
+
+
+def _alert_key(flow: Flow | None) -> str:
+    return f"{REFUSED}:{flow.key if flow else ''}"
+
+
+async def _is_told(tx: Transaction, key: str) -> bool:
+    told = await outbox.of_kind(tx, key, REFUSED)
+    return bool(told and told[-1].payload)

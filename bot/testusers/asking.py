@@ -9,16 +9,15 @@ from hashlib import sha256
 from bot.approvals.rules.approval import State
 from bot.approvals.rules.durations import spell_duration
 from bot.approvals.rules.policies import duration_problem
-from bot.approvals.rules.timers import first_look
 from bot.errors import Conflict, NotFound
 from bot.ops.current_delivery import delivery_id
 from bot.permissions import Permission, Person
 from bot.slack.messages import text
 from bot.store.audit_entry import AuditEntry
 from bot.store.engine import Transaction
-from bot.testusers.by_rule import approved_by_rule
+from bot.testusers.deciding import approved_by_rule
 from bot.testusers.messages.phrases import change_in_plain, state_sentence
-from bot.testusers.parse.change import ChangeRequest, misuse
+from bot.testusers.parse.change import ChangeRequest, misuse, term_of
 from bot.testusers.presets import unknown_preset
 from bot.testusers.rules.applying import inverse_of
 from bot.testusers.rules.changes import Change, Effect, Flow, effect_of, identities_problem
@@ -26,7 +25,7 @@ from bot.testusers.rules.requests import Done, Grant, Request, RequestedChange
 from bot.testusers.rules.spellings import Spellings
 from bot.testusers.setup import Setup, who
 from bot.testusers.store import flows, grants, presets, requests
-from bot.testusers.term import term_of
+from bot.testusers.timers import first_look
 from bot.testusers.transitions import (
     is_in_doubt,
     put_apply_job,
@@ -367,8 +366,8 @@ async def _open(
             )
         await write_card(tx, request.id)
         await write_related_cards(tx, request)
-        look_at = first_look(request, setup.patience(flow.sid))
-        await put_timer(tx, request.id, look_at or request.expires_at)
+        look_at = first_look(request, setup)
+        await put_timer(tx, request.id, look_at)
     return request
 
 

@@ -8,12 +8,11 @@ from bot.approvals.rules.durations import spell_duration
 from bot.errors import Conflict
 from bot.permissions import Person
 from bot.testusers.messages.buttons import Prefilled
-from bot.testusers.parse.change import ChangeRequest
+from bot.testusers.parse.change import ChangeRequest, term_of
 from bot.testusers.rules.changes import Flow
 from bot.testusers.rules.requests import Grant
 from bot.testusers.setup import Setup
 from bot.testusers.store import grants
-from bot.testusers.term import term_of
 
 MINUTE = timedelta(minutes=1)
 

@@ -10,12 +10,12 @@ is tried first: if the service checks the form before the flow, that is enough.
 If a service accepts such an update anyway, the check sends the list back as it was.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from http import HTTPStatus
-from typing import Protocol
 
 from bot.services.errors import PermissionMissing, ServiceError, ServiceRefused
+from bot.testusers.client import FlowClient
 
 FIELDS = ("testUsers", "TestUsers")
 NO_SUCH_FIELD = "GatehouseCheck"
@@ -26,19 +26,7 @@ TOO_LONG = "x" * 301
 Reply = tuple[int, object]
 
 
-class FlowLists(Protocol):
-    """The lists of test users, updated through one form field."""
-
-    async def read(self, flow_sid: str) -> list[str]:
-        """Return the test users of a flow."""
-        ...
-
-    async def replace(self, flow_sid: str, identities: Sequence[str]) -> list[str]:
-        """Send a whole list and return the list that is stored now."""
-        ...
-
-
-Through = Callable[[str], FlowLists]
+Through = Callable[[str], FlowClient]
 
 
 async def taken_form_field(through: Through, configured: str, flow_sid: str | None) -> str | None:

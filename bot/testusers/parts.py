@@ -9,7 +9,6 @@ from bot.store.job_loop import Runner
 from bot.testusers.applying import Applying
 from bot.testusers.card_links import CardLinks
 from bot.testusers.interactions import INTERACTION, UNDO, ReplyPort, StoredInteractions
-from bot.testusers.refusals import REFUSED, Refusals
 from bot.testusers.rendering import RequestMessages
 from bot.testusers.setup import Setup
 from bot.testusers.timers import Timers
@@ -20,6 +19,7 @@ from bot.testusers.transitions import (
     ESCALATION,
     FAILURE,
     OUTCOME,
+    REFUSED,
     REMINDER,
     TIMER,
 )
@@ -69,7 +69,7 @@ def testusers_parts(
         FAILURE: messages.failure,
         OUTCOME: messages.outcome,
         ENDING: messages.ending,
-        REFUSED: Refusals(setup).message,
+        REFUSED: messages.refused,
     }
     plans = (messages.plan, timers.plan)
     return Testusers(setup, interactions, card_links, runners, renderers, plans)

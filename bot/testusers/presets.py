@@ -6,7 +6,7 @@ from bot.errors import Meant, NotFound
 from bot.permissions import Permission, Person
 from bot.spelling import closest
 from bot.store.audit_entry import AuditEntry
-from bot.testusers.rules.presets import Preset
+from bot.testusers.rules.requests import Preset
 from bot.testusers.setup import Setup, who
 from bot.testusers.store import presets
 

@@ -12,6 +12,7 @@ from bot.store.outbox import OutboxMessage
 from bot.testusers.card_links import CardLinks
 from bot.testusers.messages import notes
 from bot.testusers.messages.card import card
+from bot.testusers.rules.changes import Flow
 from bot.testusers.rules.requests import Request
 from bot.testusers.setup import Setup
 from bot.testusers.store import grants, requests
@@ -141,6 +142,14 @@ class RequestMessages:
             payload["identities"] = out
         link = await self._links.link(request.id, tries=1) if self._links else None
         return Note(request.requester.slack_user_id, notes.outcome(request, payload, link))
+
+    async def refused(self, outbox_message: OutboxMessage) -> Note:
+        """Return the alert that the service refuses the credential, or that this is over."""
+        payload, channel = outbox_message.payload, self._setup.rules.alerts_channel
+        if not payload:
+            return Note(channel, notes.service_accepts())
+        flow = Flow(outbox_message.subject, payload["alias"])
+        return Note(channel, notes.service_refuses(payload["sentence"], flow))
 
     async def _request(self, outbox_message: OutboxMessage) -> Request | None:
         async with self._setup.database.read_only() as tx:

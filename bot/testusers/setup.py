@@ -3,13 +3,11 @@
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import partial
 from http import HTTPStatus
-from typing import Protocol
 
 from bot.approvals.rules.policies import FlowRules
-from bot.approvals.rules.timers import Patience
 from bot.errors import Meant, NotConfigured, NotFound
 from bot.ops.clock import SystemClock
 from bot.permissions import Person
@@ -20,6 +18,7 @@ from bot.spelling import closest
 from bot.store.audit import AuditStore
 from bot.store.audit_entry import BOT
 from bot.store.engine import Database, Transaction
+from bot.testusers.client import FlowClient
 from bot.testusers.rules.changes import Flow, apply_changes, find_flow
 from bot.testusers.rules.requests import Request, Who
 from bot.testusers.rules.review import Review, Situation, review
@@ -29,24 +28,6 @@ NEW_ID = partial(secrets.token_hex, 8)
 FLOWS_NAMED = 20
 FLOWS_MEANT = 3
 FLOW_SETTINGS = ("FLOW_BASE_URL", "FLOW_ACCOUNT_SID", "FLOW_AUTH_TOKEN")
-
-
-class FlowService(Protocol):
-    """The test-user resource of flows. Both methods raise `ServiceError`s."""
-
-    async def read(self, flow_sid: str) -> Sequence[str]:
-        """Return the identities on the list."""
-        ...
-
-    async def replace(
-        self, flow_sid: str, identities: Sequence[str], may_send: Callable[[], bool]
-    ) -> Sequence[str]:
-        """Send the whole list once; return the list in the answer.
-
-        `may_send` is checked right before the list is written; if it returns False, nothing is
-        sent.
-        """
-        ...
 
 
 @dataclass(frozen=True)
@@ -72,7 +53,7 @@ class Setup:
     database: Database
     audit: AuditStore
     people: People
-    flow_service: FlowService | None
+    flow_service: FlowClient | None
     rules: RequestRules
     new_id: Callable[[], str] = NEW_ID
     lane: Lane = field(default_factory=lambda: Lane(SystemClock()))
@@ -95,12 +76,6 @@ class Setup:
         """Return the flow with its current alias."""
         names = [name for name, sid in self.rules.aliases.items() if sid.upper() == flow.key]
         return Flow(flow.sid, flow.alias if flow.alias in names else next(iter(names), None))
-
-    def patience(self, flow_sid: str) -> Patience:
-        """Return how long a flow's requests wait before people are reminded."""
-        seconds = self.flow_rules(flow_sid).escalate_after_seconds
-        escalate_after = None if seconds is None else timedelta(seconds=seconds)
-        return Patience(timedelta(hours=self.rules.remind_hours), escalate_after)
 
     async def review(
         self,
@@ -156,7 +131,7 @@ class Setup:
             named = f"“{flow.name}” ({flow.sid})" if flow.alias else flow.sid
             raise NotFound(f"The flow service has no flow {named}. {step}") from error
 
-    def service(self) -> FlowService:
+    def service(self) -> FlowClient:
         """Return the flow service.
 
         Raises:

@@ -1,11 +1,15 @@
-"""The timers of requests: one job for each request rings the next one."""
+"""The timers of requests: one job for each request rings the next one.
+
+The job asks a table for the request's next timer, so nothing has to be cancelled when the request
+is decided.
+"""
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from operator import itemgetter
 
 from bot.approvals.rules.approval import State
-from bot.approvals.rules.timers import next_ring
 from bot.store import jobs, outbox
 from bot.store.audit_entry import BOT, AuditEntry
 from bot.store.engine import Transaction
@@ -33,7 +37,74 @@ from bot.testusers.transitions import (
 
 # How often what has to be said in a card's thread looks for the card.
 LOOK_FOR_CARD = timedelta(seconds=5)
+UNPOSTED_AFTER = timedelta(minutes=1)
+ANNOUNCED_BEFORE = timedelta(hours=1)
 Bell = Callable[[Transaction, Request, datetime], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Timer:
+    """A timer that rings once, in these states.
+
+    `of_posted` is whether the card must be in Slack; None where the card doesn't matter.
+    """
+
+    name: str
+    states: frozenset[State]
+    at: Callable[[Request, Setup], datetime | None]
+    of_posted: bool | None = None
+
+
+def _unposted(request: Request, _: Setup) -> datetime | None:
+    return request.shown_since and request.shown_since + UNPOSTED_AFTER
+
+
+def _remind(request: Request, setup: Setup) -> datetime | None:
+    at = request.created_at + timedelta(hours=setup.rules.remind_hours)
+    return at if at < request.expires_at else None
+
+
+def _escalate(request: Request, setup: Setup) -> datetime | None:
+    seconds = setup.flow_rules(request.flow.sid).escalate_after_seconds
+    return request.created_at + timedelta(seconds=seconds) if seconds else None
+
+
+def _announce_end(request: Request, _: Setup) -> datetime | None:
+    return request.next_end and request.next_end - ANNOUNCED_BEFORE
+
+
+_PENDING = frozenset({State.PENDING})
+_OPEN = frozenset({State.PENDING, State.SCHEDULED, State.APPLIED, State.FAILED})
+TIMERS = (
+    Timer("unposted", _OPEN, _unposted, of_posted=False),
+    Timer("remind", _PENDING, _remind, of_posted=True),
+    Timer("escalate", _PENDING, _escalate, of_posted=True),
+    Timer("expire", _PENDING, lambda request, _: request.expires_at),
+    Timer("start", frozenset({State.SCHEDULED}), lambda request, _: request.requested.starts_at),
+    Timer("announce_end", frozenset({State.APPLIED, State.FAILED}), _announce_end),
+)
+
+
+def first_look(request: Request, setup: Setup) -> datetime:
+    """Return the time to check a new request's timers first."""
+    rings = [next_ring(request, setup, is_posted=is_posted) for is_posted in (False, True)]
+    return min((ring[0] for ring in rings if ring), default=request.expires_at)
+
+
+def next_ring(request: Request, setup: Setup, *, is_posted: bool) -> tuple[datetime, str] | None:
+    """Return the time and name of the first timer of the request's state that has not rung yet.
+
+    `is_posted` is whether its card is in Slack: messages in the card's thread wait for it.
+    """
+    rings = [
+        (at, timer.name)
+        for timer in TIMERS
+        if request.state in timer.states
+        and timer.name not in request.progress.rung
+        and timer.of_posted in (None, is_posted)
+        and (at := timer.at(request, setup)) is not None
+    ]
+    return min(rings, key=itemgetter(0), default=None)
 
 
 class Timers:
@@ -67,17 +138,16 @@ class Timers:
             now = await tx.now()
             if await self._is_redrawn(tx, request, now):
                 return now
-            patience = self._setup.patience(request.flow.sid)
             is_posted = await outbox.sent_card(tx, card_key(request.id)) is not None
-            ring = next_ring(request, patience, is_posted=is_posted)
-            if ring is not None and ring.at <= now:
-                await self._bells[ring.name](tx, request, now)
+            ring = next_ring(request, self._setup, is_posted=is_posted)
+            if ring is not None and ring[0] <= now:
+                await self._bells[ring[1]](tx, request, now)
                 return now
-            in_thread = next_ring(request, patience, is_posted=True)
+            times = [ring[0]] if ring else []
+            in_thread = next_ring(request, self._setup, is_posted=True)
             if in_thread is not None and in_thread != ring:
-                look_at = max(in_thread.at, now + LOOK_FOR_CARD)
-                return min(look_at, ring.at) if ring else look_at
-            return ring.at if ring else None
+                times.append(max(in_thread[0], now + LOOK_FOR_CARD))
+            return min(times, default=None)
 
     async def _is_redrawn(self, tx: Transaction, request: Request, now: datetime) -> bool:
         """Redraw a pending card if grants have changed its effect.

@@ -19,6 +19,7 @@ from bot.testusers.store import flows, requests
 APPLY, TIMER = "testusers.apply", "testusers.timer"
 ESCALATION, FAILURE, ENDING = "testusers.escalation", "testusers.failure", "testusers.ending"
 CARD, OUTCOME, REMINDER = "testusers.card", "testusers.outcome", "testusers.reminder"
+REFUSED = "testusers.refused"
 _GIVEN_UP = frozenset({State.DENIED, State.CANCELLED, State.EXPIRED})
 OUTCOME_STATES = frozenset(
     {State.SCHEDULED, State.APPLIED, State.FAILED, State.DENIED, State.EXPIRED}
@@ -149,7 +150,7 @@ async def _follow(tx: Transaction, old: Request, new: Request) -> None:
         for key in await outbox.written(tx, list(in_thread)):
             await write_in_thread(tx, in_thread[key], new.id)
     if new.state is State.SCHEDULED:
-        await put_timer(tx, new.id, new.starts_at or await tx.now())
+        await put_timer(tx, new.id, new.requested.starts_at or await tx.now())
     if new.state is State.PENDING:
         await put_timer(tx, new.id, await tx.now())
         await tell_requester(tx, new, "asked_again")

@@ -9,8 +9,7 @@ from bot.audit import messages as audit
 from bot.quotas.messages import incidents
 from bot.store.audit_entry import RecordedEntry
 from bot.testusers.messages import notes
-from bot.testusers.rules.presets import Preset
-from bot.testusers.rules.requests import Who
+from bot.testusers.rules.requests import Preset, Who
 from tests.support.requests import texts_of
 from tests.ui.test_incidents import OWN, an_incident
 

@@ -8,11 +8,10 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from bot.testusers.messages.card import card
-from bot.testusers.parse.change import ChangeRequest
+from bot.testusers.parse.change import ChangeRequest, term_of
 from bot.testusers.parse.command import parse_testusers
 from bot.testusers.rules.changes import Change
 from bot.testusers.rules.requests import Request, RequestedChange
-from bot.testusers.term import term_of
 from tests.support.requests import FLOW, OTTO, texts_of
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)

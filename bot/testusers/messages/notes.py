@@ -36,8 +36,7 @@ from bot.testusers.messages.phrases import (
 from bot.testusers.parse.change import ChangeRequest, quoted
 from bot.testusers.parse.command import as_command
 from bot.testusers.rules.changes import Effect, Flow
-from bot.testusers.rules.presets import Preset
-from bot.testusers.rules.requests import Request
+from bot.testusers.rules.requests import Preset, Request
 
 PRESETS_SHOWN = 50
 PRESET_EXAMPLE = "/testusers preset save demo-team +15550100 +15550101"

@@ -210,16 +210,6 @@ class Request:
         return not self.requested.without_approval and self.progress.rule is None
 
     @property
-    def starts_at(self) -> datetime | None:
-        """The time to apply an approved change; None for at once."""
-        return self.requested.starts_at
-
-    @property
-    def rung(self) -> tuple[str, ...]:
-        """The timers that rang."""
-        return self.progress.rung
-
-    @property
     def shown_since(self) -> datetime | None:
         """The time its card was due in the channel: without approval, once it is decided."""
         if not self.requested.without_approval:
@@ -320,3 +310,13 @@ class RecordedChange:
     change: Change
     request_ids: tuple[str, ...]
     ended: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Preset:
+    """People under one name, without its `@`, and the person who saved them last."""
+
+    name: str
+    identities: tuple[str, ...]
+    saved_by: Who
+    saved_at: datetime

@@ -9,8 +9,7 @@ from sqlalchemy import delete, select
 from bot.store.engine import Transaction
 from bot.store.statements import upsert
 from bot.store.tables import presets
-from bot.testusers.rules.presets import Preset
-from bot.testusers.rules.requests import Who
+from bot.testusers.rules.requests import Preset, Who
 
 _WHO = TypeAdapter(Who)
 
