@@ -11,7 +11,7 @@ from bot.slack.refusal_record import RefusalRecord
 from bot.store import jobs, outbox
 from bot.store.audit import AuditStore
 from bot.store.engine import Database
-from bot.store.job_loop import Lease, finish
+from bot.store.job_loop import Again, Lease
 from bot.testusers.applying import Applying
 from bot.testusers.asking import ask
 from bot.testusers.deciding import decide
@@ -211,7 +211,11 @@ class World:
     async def run(self, job: jobs.Job) -> None:
         runner = self._deliver if job.kind == outbox.SEND else self.runners[job.kind]
         lease = Lease(self.database, self.owner, job, self.clock.since_boot)
-        await finish(lease, await runner(job, lease))
+        outcome = await runner(job, lease)
+        again = Again(outcome) if isinstance(outcome, datetime) else outcome
+        at, tries = (again.at, again.tries) if again else (None, 0)
+        async with self.database.transaction() as tx:
+            await jobs.finish(tx, lease.owner, job, at, tries)
 
     async def _deliver(self, job: jobs.Job, lease: Lease) -> datetime | None:
         async with self.database.transaction() as tx:
