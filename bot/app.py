@@ -200,7 +200,6 @@ class Gatehouse:
         return self.testusers
 
     def _show(self, quotas: QuotaParts) -> None:
-        """Build what shows the state of the others."""
         settings, database, clock = self.settings, self.database, self.clock
         email, missing = email_client(settings, self.http), settings.missing_for("email")
         self.emailkey = EmailKey(email, missing, Lane(clock))
@@ -226,7 +225,6 @@ class Gatehouse:
         self.status = StatusReport(self, self.health, counts)
 
     def _run(self, runners: dict[str, Runner], quotas: QuotaParts, testusers: Testusers) -> None:
-        """Build what runs in the background, and have the job loop run it."""
         settings, database = self.settings, self.database
         witness = Witness(
             database, self.audit, settings.alerts_channel, is_wanted=settings.audit_witness

@@ -201,7 +201,6 @@ def _insert(connection: Connection, path: Path, revision: str) -> None:
 
 
 def _drop_tables(connection: Connection) -> None:
-    """Drop all tables of the role, including those of newer versions."""
     names = set(connection.scalars(OWN_TABLES))
     present = MetaData()
     present.reflect(connection, only=lambda name, _: name in names)

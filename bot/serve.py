@@ -260,7 +260,6 @@ class Service:
         await health.run(self._is_socket_connected)
 
     async def _is_socket_connected(self) -> bool | None:
-        """Return True if Socket Mode is connected; None if it isn't used."""
         if self._bot.settings.slack_app_token is None:
             return None
         return self._socket is not None and await self._socket.client.is_connected()
@@ -315,7 +314,6 @@ class Service:
 
 @contextlib.contextmanager
 def _ending_where_refused() -> Iterator[None]:
-    """Exit if Slack refuses a token."""
     try:
         yield
     except SlackRefused as error:

@@ -170,7 +170,6 @@ class Answering:
         await self._say(message, replace=stands or (is_clicked and outcome == "ok"))
 
     async def _outcome(self, reference: str) -> tuple[Message | None, str]:
-        """Return the message and a word for the outcome."""
         try:
             return await self._work(), "ok"
         except TooManyCommands as error:
@@ -210,7 +209,6 @@ class Answering:
         self.bot.pace.require(self.interaction.slack_user_id, self.bot.clock.monotonic(), deed)
 
     def _sorry(self, error: GatehouseError) -> Message:
-        """Show the error; for a command with likely corrections, or the same command again."""
         message, interaction = replies.sorry(error), self.interaction
         if self.listener.typed is not None:
             command = self.listener.typed(self._context())

@@ -83,7 +83,6 @@ def _command(bot: Gatehouse, interaction: Interaction) -> tuple[Interaction, Ans
 
 
 async def _offer_form(context: Context) -> Message:
-    """Answer `add X to welcome` with a button that opens the filled-in form."""
     setup = context.bot.testusers.setup
     await require_asking(setup, context.person)
     typed = parse_testusers(context.text, setup.aliases)

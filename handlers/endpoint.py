@@ -141,10 +141,6 @@ class SlackEndpoint:
 
 
 def _only(request: web.Request, name: str) -> str:
-    """Return a header; "" if it is missing or repeated.
-
-    With two signatures, one could be verified while replays are tracked by the other.
-    """
     values = request.headers.getall(name, [])
     return values[0] if len(values) == 1 else ""
 

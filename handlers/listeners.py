@@ -152,11 +152,6 @@ async def require(context: Context, permission: Permission, *, acts: bool) -> No
 
 
 async def _usage_for(context: Context, described: Command, error: UsageError) -> UsageError:
-    """Return the error with the forms available to the person.
-
-    Raises:
-        Refused: The mistyped form isn't available to the person.
-    """
     people, person = context.bot.people, context.person
     if error.kind is not None:
         await people.require(person, described.permission(error.kind))

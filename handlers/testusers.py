@@ -122,7 +122,6 @@ async def _presets(context: Context, typed: Subcommand) -> Message:
 
 
 async def _open_form(context: Context, known: Prefilled = NOTHING) -> Message | None:
-    """Open the form; if Slack can't open one here, offer a button that does."""
     setup, interaction = context.bot.testusers.setup, context.interaction
     await asking.require_asking(setup, context.person)
     if not interaction.trigger_id:

@@ -86,7 +86,6 @@ def _line(entry: RecordedEntry, names: Names) -> str:
 
 
 def _sentence(entry: RecordedEntry, names: Names) -> str:
-    """Return an entry as a sentence; an entry in an unknown format is shown as stored."""
     try:
         return _known(entry, json.loads(entry.detail), names) or _as_it_stands(entry, names)
     except (ValueError, ArithmeticError, KeyError, TypeError, AttributeError, RecursionError):

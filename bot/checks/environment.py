@@ -33,7 +33,6 @@ def examine_environment(settings: Settings, environment: Mapping[str, str]) -> l
 
 
 def _secrets(settings: Settings) -> Iterator[Finding]:
-    """Warn about secrets that may be meant, but are weak; see `bot.settings.secrets`."""
     for name, value in _named_secrets(settings).items():
         if value == EXAMPLES.get(name) or UNFINISHED.search(value):
             yield Finding(name, "example_secret", "is the example, or not filled in. Replace it.")

@@ -50,7 +50,6 @@ class _RolesCheck:
         return answer
 
     async def _look_up(self, slack_id: str, subject: str) -> Finding | None:
-        """Return what is wrong with an id; remember the people it stands for."""
         try:
             if slack_id.startswith("S"):
                 self._people[slack_id] = await in_time(self._slack.members(slack_id))

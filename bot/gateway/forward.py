@@ -141,7 +141,6 @@ class Forwarder:
         return await exchange.deliver()
 
     def _renew(self, center: str, refused: Signed) -> None:
-        """Get a new access token for the next call if the service refused this one."""
         now = self._parts.clock.monotonic()
         is_new = refused is not self._accepted.get(center)
         if is_new and now - self._renewed_at.get(center, -RENEW_SECONDS) < RENEW_SECONDS:
@@ -343,7 +342,6 @@ def is_gone(request: web.BaseRequest) -> bool:
 
 
 def _with_params(url: URL, params: Mapping[str, str]) -> URL:
-    """Append the credential to the address, which otherwise stays as sent."""
     added = "&".join(f"{quote_plus(name)}={quote_plus(value)}" for name, value in params.items())
     query = "&".join(part for part in (url.raw_query_string, added) if part)
     return URL(f"{url.with_query(None)}{'?' if query else ''}{query}", encoded=True)
@@ -366,7 +364,6 @@ def _secrets_in(signed: Signed) -> list[str]:
 
 
 def _headers(response: aiohttp.ClientResponse, mask: Mask) -> "list[tuple[str, str]]":
-    """Return the answer's headers to pass on; a body's length is kept."""
     headers = passed_headers(list(response.headers.items()))
     length = response.headers.get("Content-Length")
     if length is not None and response.status != HTTPStatus.TOO_MANY_REQUESTS:
@@ -375,7 +372,6 @@ def _headers(response: aiohttp.ClientResponse, mask: Mask) -> "list[tuple[str, s
 
 
 def _has_body(method: str, response: aiohttp.ClientResponse) -> bool:
-    """Return True if `Content-Length` is that of a body in this answer."""
     without = {HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED}
     return method != "HEAD" and response.status not in without
 

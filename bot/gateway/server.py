@@ -215,7 +215,6 @@ class Gateway:
     def _permitted(
         self, request: web.BaseRequest, client: GatewayClient, target: Target
     ) -> list[tuple[str, str]]:
-        """Return the headers to send; raise if the client may not make the request."""
         client.require(request.method, target.data_center)
         for organization_id in (target.organization_id, *target.path_organizations):
             if organization_id is not None:
@@ -226,7 +225,6 @@ class Gateway:
         return headers_to_send(list(request.headers.items()))
 
     async def _key(self, client: GatewayClient, target: Target) -> OrganizationKey:
-        """Return the key that the call counts against; by default, that of the listings."""
         center = target.data_center
         if client.organizations is None:
             named = {target.organization_id, *filter(str.isdigit, target.path_organizations)}

@@ -68,8 +68,6 @@ class Wait:
 
 @dataclass(frozen=True)
 class _Decline:
-    """A decline by the ledger and its expiry, by this process's clock."""
-
     answer: NotNow
     at: float
     until: float
@@ -242,7 +240,6 @@ class Turns:
                     used[wait.client] += 1
 
     def _next(self, line: _Line, used: Counter[str]) -> _Waiter | None:
-        """Return the next call, or None if all remaining calls are declined."""
         self._tidy(line)
         first: dict[str, _Waiter] = {}
         for waiter in line.waiters:
@@ -258,7 +255,6 @@ class Turns:
         line.waiters = [waiter for waiter in line.waiters if not waiter.granted.done()]
 
     def _remember(self, wait: Wait, answer: NotNow) -> None:
-        """Believe a decline until the time that it named."""
         reason, now = answer.reason, self._clock.monotonic()
         if isinstance(reason, Blocked):
             seconds = max(reason.until - answer.now, BUSY_SECONDS)

@@ -149,7 +149,6 @@ class HomeDrawing:
         return rules.approvals_needed
 
     def _waits(self, person: Person, request: Request) -> bool:
-        """Return True if the person may decide and their approval is still missing."""
         approved = {approval.who.slack_user_id for approval in request.progress.approvals}
         has_enough = request.has_enough_approvals(self._needed(request))
         return (has_enough or person.slack_user_id not in approved) and self.people.may(

@@ -146,10 +146,6 @@ class Home:
         view_hash: str | None = None,
         unsure_for: timedelta | None = None,
     ) -> datetime:
-        """Store the result of a publish; return the time.
-
-        An unsure publish may still arrive for `unsure_for`.
-        """
         async with self._database.transaction() as tx:
             now = await tx.now()
             unsure_until = now + unsure_for if unsure_for else view.unsure_until

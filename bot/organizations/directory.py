@@ -52,8 +52,6 @@ class InventoryListings(Protocol):
 
 @dataclass(frozen=True)
 class _Failure:
-    """A call that failed at `at`, by this process's clock, while `listing` was the last one."""
-
     error: ServiceError
     at: float
     listing: Listing | None
@@ -276,10 +274,6 @@ class OrganizationDirectory:
         return listing
 
     def _age(self, center: str) -> float | None:
-        """Return the age of the last listing by the database's clock, in seconds.
-
-        It is negative for a date in the future, left by a clock that was set back.
-        """
         last = self._last.get(center)
         return None if last is None else (self._now() - last.fetched_at).total_seconds()
 
@@ -290,7 +284,6 @@ class OrganizationDirectory:
         return self._database_clock + timedelta(seconds=self._clock.monotonic())
 
     async def _look(self) -> None:
-        """Load the listings that other processes stored."""
         await self._looks.get("", self._load_newer, fresh=True)
 
     async def _load_newer(self, _: str) -> None:

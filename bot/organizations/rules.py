@@ -340,7 +340,6 @@ def _by_name(place: Place) -> tuple[str, str, str]:
 
 
 def _each_once(found: Sequence[Place]) -> list[Place]:
-    """Remove duplicates: a data center may list an organization twice."""
     return list({place.key: place for place in found}.values())
 
 

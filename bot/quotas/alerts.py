@@ -92,7 +92,6 @@ class Probes:
         return None
 
     async def _is_gone(self, key: OrganizationKey) -> bool:
-        """Return True if the data center's last good listing no longer has the organization."""
         listing = (await self._directory.known()).report_on(key.data_center).listing
         is_listed = listing is None or listing.place_of(key.organization_id) is not None
         return bool(key.organization_id) and not is_listed

@@ -201,11 +201,6 @@ class Guard:
             await quotas.note_reported(tx, call.reservation, reported)
 
     async def _write_refusals(self, key: OrganizationKey) -> None:
-        """Write the organization's refusals.
-
-        Raises:
-            DatabaseUnavailable: Some are still unwritten.
-        """
         if key not in self._unwritten:
             return
         async with self._writing:

@@ -202,7 +202,6 @@ class RateLimits:
             ) from away
 
     async def _known_name(self, key: OrganizationKey) -> str:
-        """Return the name of an organization that a button, possibly an old one, refers to."""
         directory = await self._directory.known()
         if directory.listed_name(key) is None:
             async with self._database.read_only() as tx:

@@ -119,8 +119,6 @@ class _Renewal(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class _Access:
-    """A token; `renew_at` is before `ends_at`, which is None without a stated lifetime."""
-
     signed: Signed
     renew_at: float
     ends_at: float | None = None

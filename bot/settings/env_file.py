@@ -68,7 +68,6 @@ def _settings(path: str, lines: list[str]) -> dict[str, str]:
 
 
 def _value(text: str) -> str | None:
-    """Return the value after a `=`, or None if it is ambiguous."""
     start = text.lstrip(" \t")
     if not start.startswith(("'", '"')):
         return COMMENT.split(text, maxsplit=1)[0].strip()

@@ -97,7 +97,6 @@ class _Questions:
         advice: str = "",
         is_secret: bool = False,
     ) -> Taken:
-        """Ask until the answer is valid; print each mistake."""
         self._number += 1
         if advice:
             print(textwrap.fill(advice, 100))
@@ -260,7 +259,6 @@ class _Questions:
         )
 
     def _take_flow(self, text: str) -> dict[str, str] | None:
-        """Test the account and return its flows; None without an account."""
         if not text:
             return None
         vendor, words = _vendor(text, FLOW, "twilio")
@@ -303,7 +301,6 @@ class _Questions:
 def _vendor(
     text: str, vendors: Mapping[str, object], usual: str
 ) -> tuple[dict[str, str], list[str]]:
-    """Return the vendor for the given addresses, and the other words."""
     words = text.split()
     addresses = [word for word in words if word.startswith(("http://", "https://"))]
     named = next((word for word in words if word in vendors), "other" if addresses else usual)

@@ -246,10 +246,6 @@ async def _words(response: aiohttp.ClientResponse) -> bytes:
 
 
 def _refusal(status: int, words: bytes) -> str:
-    """Return Slack's error name, from JSON or plain text; "" on success.
-
-    A 2xx is a success unless its JSON says otherwise.
-    """
     said = words.decode("utf-8", "replace").strip()
     try:
         body = json.loads(said)

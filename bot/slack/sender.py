@@ -144,7 +144,6 @@ class Sender:
         sent: SentCard | None,
         now: datetime,
     ) -> datetime | None:
-        """Post a note; return when to retry if Slack refuses it for now."""
         thread_ts, channel_id = None, note.channel_id
         if note.in_thread and sent is not None:
             thread_ts, channel_id = sent.message_ts, sent.channel_id
@@ -177,12 +176,6 @@ class Sender:
 
 
 class _Showing:
-    """Brings one card in Slack up to date.
-
-    Nothing is sent on a stale lease, and results are stored only if no other process has shown the
-    card since it was read: this process may have been suspended.
-    """
-
     def __init__(
         self,
         database: Database,
@@ -245,7 +238,6 @@ class _Showing:
             await self._post_anew(sent)
 
     async def _move(self, sent: SentCard) -> None:
-        """Post the card in its new channel and remove the old card's buttons."""
         await self._post_anew(sent)
         moved = Message(f"This request is now in <#{self._card.channel_id}>.")
         try:
@@ -286,7 +278,6 @@ class _Showing:
     async def _note(
         self, channel_id: str, message_ts: str, shown: str, *, is_done: bool
     ) -> SentCard | None:
-        """Store the card's place and contents; if another process did meanwhile, redraw it."""
         message = self._outbox_message
         async with self._database.transaction() as tx:
             card = SentCard(message.key, channel_id, message_ts, shown, await tx.now())

@@ -190,10 +190,6 @@ def _add_content(content: "hashlib._Hash", row: Row[Any]) -> None:
 def _fault(
     row: Row[Any], position: int, head: str, began_at: int, old_content: "hashlib._Hash"
 ) -> str:
-    """Return the problem of the entry after `position`, or "".
-
-    `CHAIN_BEGAN`, at `began_at`, vouches for earlier entries by the digest of their content.
-    """
     if row.position != position + 1:
         return "an entry is missing before this one"
     if row.previous_hash != head:

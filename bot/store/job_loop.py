@@ -218,11 +218,6 @@ class JobLoop:
         return len(claimed) == room
 
     async def _claim_some(self, room: int) -> list[Lease]:
-        """Claim jobs under a new owner name.
-
-        A run that slept through its lease then can't mistake a later run's lease, in the same
-        process, for its own.
-        """
         is_put, self._is_put = self._is_put, False
         if not is_put:
             # A query is cheaper than a vain claim, and doesn't queue with the writers.

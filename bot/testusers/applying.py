@@ -110,12 +110,6 @@ class Applying:
         return plan
 
     async def _send(self, flow: Flow, lease: Lease, plan: ListChangePlan) -> Sequence[str]:
-        """Send the list, and return the answered one.
-
-        Raises:
-            ServiceError: The service refused the list, or the POST is in doubt: then it stays
-                stored, and the next run settles it from the list.
-        """
         lease.check()
         # Asked again once there is a connection: to make one takes up to 5 s.
         service, may_send = self._setup.service(), lambda: lease.is_fresh
@@ -220,7 +214,6 @@ async def _tell_of_refusal(tx: Transaction, flow: Flow, error: ServiceError) -> 
 
 
 async def _tell_of_end(tx: Transaction, flow: Flow) -> None:
-    """Announce that the service accepts the credential again."""
     for key in await outbox.written(tx, [_alert_key(None), _alert_key(flow)]):
         if await _is_told(tx, key):
             await outbox.put(tx, OutboxMessage(key, REFUSED, flow.sid))

@@ -197,7 +197,6 @@ async def _applied(setup: Setup, request_id: str) -> tuple[Request, Done]:
 
 
 async def _undo_before(setup: Setup, person: Person, request_id: str) -> Asked:
-    """Return the person's own earlier undo while it waits."""
     async with setup.database.read_only() as tx:
         earlier = await requests.load(tx, request_id)
     is_own = earlier and earlier.requester.slack_user_id == person.slack_user_id
@@ -219,11 +218,6 @@ def _require_pause(undone: Request, now: datetime) -> None:
 
 
 async def _require_new(setup: Setup, undone: Request, effect: Effect) -> None:
-    """Require that nobody has asked to remove the same people.
-
-    Raises:
-        Conflict: A request for it is waiting; the sentence names the requester.
-    """
     async with setup.database.read_only() as tx:
         waiting = await requests.waiting(tx, undone.flow.key)
     for other in waiting:
@@ -253,7 +247,6 @@ def longest(setup: Setup, flow: Flow) -> str:
 
 
 def _too_long(setup: Setup, flow: Flow, duration_seconds: float | None) -> str | None:
-    """Return the reason why the flow's policy refuses this duration, or None."""
     return duration_problem(setup.flow_rules(flow.sid), duration_seconds, longest(setup, flow))
 
 
@@ -337,7 +330,6 @@ async def _open(
     undone: Request | None = None,
     request_id: str | None = None,
 ) -> Request | None:
-    """Store a request with its audit entry and messages; None if its id is taken."""
     async with setup.database.transaction() as tx:
         at = await tx.now()
         expires_at = at + timedelta(hours=setup.rules.request_hours)

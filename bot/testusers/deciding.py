@@ -190,11 +190,6 @@ async def _try(
 
 
 async def _is_entitled(setup: Setup, slack_user_id: str, request: Request) -> bool:
-    """Return True if an earlier approver may still approve.
-
-    Raises:
-        UnknownPerson: Slack can't say whether the approval still counts.
-    """
     people = setup.people
     try:
         # Only people of this workspace could approve before.
@@ -233,7 +228,6 @@ def _did_so_before(
 def _moved(
     request: Request, act: Act, decision: Decision, given: Approval, denial_reason: str
 ) -> Request | None:
-    """Return the request after the decision, or None if its state stays the same."""
     progress = request.progress
     if decision.next_state is State.EXPIRED:
         return request.moved(State.EXPIRED, THE_BOT, given.at, progress)
@@ -349,7 +343,6 @@ def _candidate(person: Person, request: Request) -> Candidate:
 
 
 def _midnight(person: Person, now: datetime) -> datetime:
-    """Return the start of the person's day, in their Slack time zone."""
     try:
         zone: tzinfo = ZoneInfo(person.time_zone)
     except (ZoneInfoNotFoundError, ValueError):

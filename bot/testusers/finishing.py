@@ -290,7 +290,6 @@ class ChangeSet:
         await grants.drop(self._tx, self._flow.key, identity)
 
     def _overdue(self, request: Request) -> str:
-        """Return the reason why a grant that is over still stands, if there is one."""
         ends = [grant.ends_at for grant in self.granted.values() if grant.request_id == request.id]
         is_overdue = any(end is not None and end <= self._at for end in ends)
         return request.progress.overdue if is_overdue else ""
@@ -300,7 +299,6 @@ class ChangeSet:
         return known or await requests.load(self._tx, request_id, lock=True)
 
     async def _put(self, request_id: str, **progress: Any) -> None:  # noqa: ANN401 - its fields
-        """Change the progress of a request, and redraw its card."""
         request = await self._request(request_id)
         if request is not None:
             changed = replace(request.progress, **progress)

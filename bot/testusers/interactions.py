@@ -178,11 +178,6 @@ class StoredInteractions:
     async def _outcome(
         self, interaction: StoredInteraction, key: str, name: str
     ) -> tuple[Message, str]:
-        """Carry out the click; return the answer and a word for its outcome.
-
-        Raises:
-            DatabaseUnavailable: The click has to be carried out again.
-        """
         try:
             return await self._process(interaction, key), "ok"
         except DatabaseUnavailable:

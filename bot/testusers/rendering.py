@@ -69,7 +69,6 @@ class RequestMessages:
         return CardNow(channel, message, follows=request.state in OPEN_STATES)
 
     async def _approvers(self, request: Request) -> str:
-        """Return the names of the people who can approve, where the card mentions others."""
         policy = self._setup.people.policy
         ids = policy.approvers_of(request.flow.sid)
         if EVERY_FULL_MEMBER in ids:

@@ -178,7 +178,6 @@ class Timers:
         await apply_transition(tx, self._setup.audit, request, moved, entry)
 
     async def _unposted(self, tx: Transaction, request: Request, _now: datetime) -> None:
-        """Tell the requester that the card isn't in the channel yet."""
         await _rung(tx, request, "unposted")
         await tell_requester(tx, request, "unposted")
 
@@ -187,7 +186,6 @@ class Timers:
         await write_in_thread(tx, REMINDER, request.id)
 
     async def _escalate(self, tx: Transaction, request: Request, _now: datetime) -> None:
-        """Mention the people whom the flow's policy names in the card's thread."""
         await _rung(tx, request, "escalate")
         detail = {
             "flow": request.flow.sid,
@@ -203,7 +201,6 @@ class Timers:
         await apply_transition(tx, self._setup.audit, request, expired, entry)
 
     async def _start(self, tx: Transaction, request: Request, now: datetime) -> None:
-        """Start a scheduled change, if its effect is still the approved one."""
         review = await self._setup.review(tx, request)
         if review.news:
             await self._reconsider(tx, request, review, now)
@@ -213,7 +210,6 @@ class Timers:
         await apply_transition(tx, self._setup.audit, request, started, entry)
 
     async def _announce_end(self, tx: Transaction, request: Request, now: datetime) -> None:
-        """Tell the requester that access ends soon; one message for each end."""
         end = request.next_end
         await _rung(tx, request, "", announced_until=end)
         if end is not None and now < end:
@@ -225,7 +221,6 @@ class Timers:
 async def _rung(
     tx: Transaction, request: Request, name: str, announced_until: datetime | None = None
 ) -> None:
-    """Record that a timer has rung, in the transaction of its effects."""
     progress = request.progress
     rung = (*progress.rung, name) if name else progress.rung
     announced_until = announced_until or progress.announced_until

@@ -78,7 +78,6 @@ def _headline(incident: Incident, name: str) -> str:
 
 
 def _limit(incident: Incident) -> tuple[int, int, str]:
-    """Return Gatehouse's use of the limit that was hit, the limit, and its unit."""
     kind, unit = _LIMITS[BlockCode(incident.code)]
     used, limit = incident.detail.own[kind]
     return used, limit, unit
@@ -151,7 +150,6 @@ def _own_use(detail: IncidentDetail) -> str:
 
 
 def _number(stored: object) -> str:
-    """Format a number; return any other stored value as it is."""
     return f"{stored:,}" if isinstance(stored, int) else str(stored)
 
 

@@ -160,6 +160,5 @@ async def tidy(tx: Transaction, organization: int) -> None:
 
 
 async def _oldest_kept(tx: Transaction) -> float:
-    """Return the start of the oldest hour whose calls are kept."""
     whole_hours = ((await tx.now()).timestamp() - KEEP_CALLS_SECONDS) // HOUR_SECONDS
     return whole_hours * HOUR_SECONDS

@@ -44,7 +44,6 @@ def with_next_steps(message: Message, error: GatehouseError, command: str) -> Me
 
 
 def _rather(meant: Meant, command: str) -> tuple[str, str] | None:
-    """Return the corrected command. Only whole words after the command's name are replaced."""
     name, _, typed = command.partition(" ")
     place = re.search(rf"(?<!\w){re.escape(meant.typed)}(?!\w)", typed, re.IGNORECASE)
     if place is None:

@@ -169,7 +169,6 @@ def _with_steps(message: Message, card: str | None, *steps: SlackBlock | None) -
 
 
 def _outcome(event: str, request: Request) -> list[str]:
-    """Return the outcome, then who decided, then the change."""
     asked_for = f"your request to {change_of(request)}"
     if event == State.DENIED:
         reason = quote(request.progress.denial_reason, 500)

@@ -225,7 +225,6 @@ def renewed(decided: Message, pending_now: Message) -> Message:
 
 
 def _later(row: PendingRow, show: Show) -> tuple[str, list[SlackBlock]]:
-    """Return an approved request that starts later, with the button to cancel it."""
     line = f":calendar: Approved, starts later: {change_of(row.request, show)}"
     buttons = decision_buttons(row.request, decides=False, cancels=row.cancels)
     return line, [*block_kit.sections([line]), *([block_kit.actions(*buttons)] if buttons else [])]
