@@ -70,8 +70,8 @@ async def _compare(
             f"/orgs, {at_once} at a time: {what}",
             unit,
             peer,
-            [getattr(one, what) for one in rounds[ours.url]],
-            [getattr(one, what) for one in rounds[server.url]],
+            [getattr(item, what) for item in rounds[ours.url]],
+            [getattr(item, what) for item in rounds[server.url]],
             PROMISED.get((at_once, what)) if peer == PEER else None,
         )
         for peer, server in peers.items()
@@ -88,7 +88,7 @@ async def play(
     fields = [
         command_fields("U0OPERATOR", around.team, "/orgs", "", sink.url) for _ in range(commands)
     ]
-    requests = [signed(url, around.signing_secret, one) for one in fields]
+    requests = [signed(url, around.signing_secret, field) for field in fields]
     connections = [await Connection.open(url) for _ in range(at_once)]
     due, took = iter(requests), []
 
@@ -101,7 +101,7 @@ async def play(
                 raise RuntimeError(f"{url} answered {status}")
 
     worked, before, began = server.running.cpu_seconds(), sink.count, time.perf_counter()
-    await asyncio.gather(*(send(one) for one in connections))
+    await asyncio.gather(*(send(item) for item in connections))
     acknowledged = time.perf_counter() - began
     await sink.until(before + commands)
     answered = time.perf_counter() - began

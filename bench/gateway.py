@@ -71,7 +71,7 @@ def _figures(ours: list[Round], theirs: list[Round]) -> list[Figure]:
 
 
 def _all(rounds: list[Round], what: str) -> list[float]:
-    return [getattr(one, what) for one in rounds]
+    return [getattr(item, what) for item in rounds]
 
 
 async def _round(session: aiohttp.ClientSession, way: Way, numbers: "count[int]") -> Round:

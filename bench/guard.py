@@ -119,14 +119,14 @@ def measure_all() -> list[Figure]:
 
 
 def _refusals(name: str, kind: Callable[[float], Window]) -> list[Figure]:
-    ours = [float(one.refused) for one in _play(OURS, kind, COLD_SECONDS, COLD_SEEDS)]
+    ours = [float(item.refused) for item in _play(OURS, kind, COLD_SECONDS, COLD_SEEDS)]
     return [
         Figure(
             f"{name}: refusals in the first 10 min",
             "",
             peer,
             ours,
-            [float(one.refused) for one in _play(make, kind, COLD_SECONDS, COLD_SEEDS)],
+            [float(item.refused) for item in _play(make, kind, COLD_SECONDS, COLD_SEEDS)],
             0,
             mean,
         )
@@ -148,7 +148,7 @@ def _steady(name: str, kind: Callable[[float], Window]) -> list[Figure]:
 
 
 def _percent(outcomes: list[Outcome]) -> list[float]:
-    return [100 * one.steady_share() for one in outcomes]
+    return [100 * outcome.steady_share() for outcome in outcomes]
 
 
 async def measure() -> list[Figure]:

@@ -48,10 +48,10 @@ def read_manifest() -> Manifest:
     text: dict[str, Any] = yaml.safe_load(printed.stdout)
     listed = text["features"]["slash_commands"]
     commands = tuple(
-        Command(one["command"], one["description"], one.get("usage_hint", "")) for one in listed
+        Command(item["command"], item["description"], item.get("usage_hint", "")) for item in listed
     )
-    shortcuts = tuple(Shortcut(**one) for one in text["features"].get("shortcuts", []))
+    shortcuts = tuple(Shortcut(**item) for item in text["features"].get("shortcuts", []))
     scopes = tuple(text["oauth_config"]["scopes"]["bot"])
     return Manifest(
-        commands, shortcuts, scopes, all(one.get("should_escape", False) for one in listed)
+        commands, shortcuts, scopes, all(item.get("should_escape", False) for item in listed)
     )

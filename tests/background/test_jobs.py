@@ -404,7 +404,7 @@ async def test_jobs_that_hang_leave_room_for_clicks_cards_and_changes(database, 
         for number in range(2 * AT_ONCE):
             await jobs.put(tx, Job(f"hangs:{number}", kind, "x", clock.now()))
     clock.advance(1)
-    rest = [one for one in WAITING_KINDS if one != kind]
+    rest = [item for item in WAITING_KINDS if item != kind]
     for other in rest:
         await put(database, other, kind=other)
     runners = {kind: hanging, **dict.fromkeys(rest, others)}

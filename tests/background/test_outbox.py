@@ -139,7 +139,7 @@ async def in_thread(rig, words: str) -> list[str]:
     await rig.change(words, "reminder:1", under=KEY)
     assert await rig.work() == []
     card = rig.slack.workspace.messages(CHANNEL)[0]
-    return [one.text for one in rig.slack.workspace.thread(CHANNEL, card.ts)]
+    return [item.text for item in rig.slack.workspace.thread(CHANNEL, card.ts)]
 
 
 async def test_card_under_another_stands_in_its_thread_and_is_edited_there(rig):

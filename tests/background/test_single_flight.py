@@ -79,7 +79,7 @@ async def test_a_failure_reaches_everybody_who_waits_and_is_not_kept(lookups, lo
     tasks = await ask(lookups, load, 3)
     load.go_on.set()
     results = await asyncio.gather(*tasks, return_exceptions=True)
-    assert [type(one) for one in results] == [KeyError] * 3
+    assert [type(result) for result in results] == [KeyError] * 3
     load.error = None
     assert await lookups.get("a", load) == "a2"
 

@@ -132,7 +132,7 @@ async def test_malformed_http_is_counted_and_not_repeated(sent, caplog):
         async with listening() as (port, counted), asyncio.timeout(30):
             answer = await exchange(port, sent)
     assert b"secret-words" not in answer
-    assert [one for one in caplog.records if one.levelno > logging.DEBUG] == []
+    assert [record for record in caplog.records if record.levelno > logging.DEBUG] == []
     assert counted in (["malformed"], ["malformed", "malformed"])
 
 
@@ -148,7 +148,7 @@ async def test_malformed_rest_of_a_body_is_counted_and_not_repeated(monkeypatch,
             writer.write(b"zz secret-words\r\n")
             assert await reader.read() == b""
             writer.close()
-    assert [one for one in caplog.records if one.levelno > logging.DEBUG] == []
+    assert [record for record in caplog.records if record.levelno > logging.DEBUG] == []
     assert counted == ["malformed"]
 
 

@@ -31,13 +31,13 @@ def test_every_error_is_in_the_drawing_under_its_parent(module: ModuleType) -> N
         pairs.add((name, parents[depth - 1] if depth else None))
         parents[depth:] = [name]
     root, *others = _classes(module)
-    real = {(one.__name__, one.__mro__[1].__name__) for one in others}
+    real = {(other.__name__, other.__mro__[1].__name__) for other in others}
     elsewhere = {("ServiceError", "GatehouseError")} if module is errors else set()
     assert pairs == real | elsewhere | {(root.__name__, None)}
 
 
 def test_outcomes_are_short_stable_words_and_no_two_are_the_same() -> None:
-    outcomes = [one.outcome for one in _classes(errors, service_errors)]
+    outcomes = [item.outcome for item in _classes(errors, service_errors)]
     assert len(set(outcomes)) == len(outcomes)
     assert all(re.fullmatch(r"[a-z_]{4,24}", outcome) for outcome in outcomes)
 

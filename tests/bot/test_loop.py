@@ -70,7 +70,7 @@ def test_unknown_name_is_told_to_everybody_who_asks(asked):
         answers = await asyncio.gather(
             *(look("nobody.example") for _ in range(3)), return_exceptions=True
         )
-        assert {type(one) for one in answers} == {socket.gaierror}
+        assert {type(answer) for answer in answers} == {socket.gaierror}
         assert await look(QUICK) == FOUND
 
     run(program())

@@ -41,7 +41,7 @@ def test_texts_keep_to_slacks_limits() -> None:
 def test_home_shortcuts_and_direct_messages_are_announced() -> None:
     manifest = app_manifest(PLACEHOLDER_URL, socket=False)
     assert manifest["features"]["app_home"]["home_tab_enabled"]
-    shortcuts = {one["callback_id"]: one["type"] for one in manifest["features"]["shortcuts"]}
+    shortcuts = {item["callback_id"]: item["type"] for item in manifest["features"]["shortcuts"]}
     assert shortcuts == {"change_test_users": "global", "add_as_test_users": "message"}
     events = manifest["settings"]["event_subscriptions"]["bot_events"]
     assert events == ["app_home_opened", "message.im"]
@@ -84,7 +84,7 @@ def test_there_is_a_scope_for_every_method_the_bot_calls_and_no_other() -> None:
 def test_the_readme_tells_of_every_command_and_no_other() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     told = set(re.findall(r"^\| `(/[a-z]+)` \|", readme, re.MULTILINE))
-    assert told == {one.name for one in COMMANDS}
+    assert told == {command.name for command in COMMANDS}
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,7 @@ def test_a_stranger_may_nothing_whatever_their_roles(permission, roles):
     assert decide(person(*roles, stranger="no"), permission, ROLES).reason is Reason.STRANGER
 
 
-@pytest.mark.parametrize("permission", [one for one in Permission if one != "ask for help"])
+@pytest.mark.parametrize("permission", [item for item in Permission if item != "ask for help"])
 @given(roles=roles_of_people)
 def test_a_doubt_grants_nothing_and_is_the_reason(permission, roles):
     decision = decide(person(*roles, doubt="unknown"), permission, ROLES)

@@ -97,8 +97,8 @@ async def test_start_says_what_starts_and_warns_of_nothing(fleet):
     process = await started(fleet)
     await process.stop()
     events = [json.loads(line) for line in process.lines if line.startswith("{")]
-    assert [one for one in events if one["level"] != "info"] == []
-    (first,) = [one for one in events if one["event"] == "starting"]
+    assert [event for event in events if event["level"] != "info"] == []
+    (first,) = [event for event in events if event["event"] == "starting"]
     assert first["version"] == __version__
     assert first["database"] in {"SQLite", "PostgreSQL"}
     assert first["services"] == ["inventory", "flow", "email"]
@@ -186,7 +186,7 @@ async def test_who_waits_for_what_hangs_is_told_when_it_stops(fleet):
     before = loop.time()
     assert await process.stop() == 0
     assert loop.time() - before < MOST_STOPPING_SECONDS
-    assert [one.text for one in seen("U0OPERATOR")] == [STOPPED.text]
+    assert [item.text for item in seen("U0OPERATOR")] == [STOPPED.text]
     assert process.tracebacks == []
 
 
@@ -308,7 +308,7 @@ async def test_stray_variables_of_slack_change_nothing(fleet):
 def rights_of(path: Path) -> set[str]:
     """The rights of a SQLite file and of its log."""
     files = [path, path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-shm")]
-    return {oct(one.stat().st_mode & 0o777) for one in files if one.exists()}
+    return {oct(file.stat().st_mode & 0o777) for file in files if file.exists()}
 
 
 async def test_new_database_is_the_bots_alone(fleet, tmp_path):

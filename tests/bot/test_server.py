@@ -65,7 +65,7 @@ async def test_how_long_an_acknowledgement_took_is_measured(bot):
     await post(bot, COMMAND, signed(bot.slack.signing_secret, COMMAND))
     await post(bot, COMMAND, signed("another-secret", COMMAND))
     (family,) = bot.parts.metrics.ack_seconds.collect()
-    assert [one.value for one in family.samples if one.name.endswith("_count")] == [1.0]
+    assert [sample.value for sample in family.samples if sample.name.endswith("_count")] == [1.0]
 
 
 async def test_a_forged_signature_is_refused(bot):
@@ -208,7 +208,7 @@ async def test_odd_payload_is_no_fault_of_ours(bot, caplog):
     for payload in list(odd_bodies()):
         body = urlencode({"payload": payload}).encode()
         assert await post(bot, body, signed(bot.slack.signing_secret, body)) in {200, 401, 404}
-        assert not [one for one in caplog.records if one.exc_info]
+        assert not [record for record in caplog.records if record.exc_info]
 
 
 async def test_click_in_a_view_needs_no_name_of_the_view(bot):

@@ -283,8 +283,8 @@ def test_gateway_client_may_read_everything_of_its_organizations():
 def test_wrong_gateway_client_is_named(entry, what):
     centers = '{"eu": {"authtoken": "xyz", "base_url": "https://inventory.example.eu/v1"}}'
     found = problems(GATEWAY_CLIENTS=clients(**entry), INVENTORY_DATA_CENTERS=centers)
-    assert [one for one in found if what in one]
-    assert all(one.startswith("GATEWAY_CLIENTS nightly") and HASH not in one for one in found)
+    assert [item for item in found if what in item]
+    assert all(item.startswith("GATEWAY_CLIENTS nightly") and HASH not in item for item in found)
 
 
 def test_two_gateway_clients_have_two_tokens():

@@ -9,8 +9,8 @@ async def violations(person: Person) -> list[str]:
     """The rules of accessibility that the page breaks now, with the places."""
     found = await Axe().run(person.page)
     return [
-        f"{one['id']}: {[node['html'][:160] for node in one['nodes'][:3]]}"
-        for one in found.response["violations"]
+        f"{item['id']}: {[node['html'][:160] for node in item['nodes'][:3]]}"
+        for item in found.response["violations"]
     ]
 
 

@@ -72,7 +72,7 @@ class Person:
         """Choose whom to act as, by the beginning of the name."""
         select = self.page.get_by_label("Acting as")
         labels = await select.locator("option").all_text_contents()
-        await select.select_option(label=next(one for one in labels if one.startswith(name)))
+        await select.select_option(label=next(label for label in labels if label.startswith(name)))
 
     async def go_to(self, channel: str) -> None:
         """Open a channel or the direct messages with the bot (`Gatehouse`)."""

@@ -73,7 +73,8 @@ async def one_above_the_other(browser: Browser, *pictures: bytes) -> None:
     """Put the two pictures of the approval into one."""
     page = await browser.new_page(viewport={"width": 920, "height": 400}, device_scale_factor=1.5)
     images = [
-        f'<img src="data:image/png;base64,{base64.b64encode(one).decode()}">' for one in pictures
+        f'<img src="data:image/png;base64,{base64.b64encode(picture).decode()}">'
+        for picture in pictures
     ]
     style = (
         "body{margin:0;padding:14px;background:#e9e9f2}"
@@ -133,4 +134,4 @@ async def shoot(person: Person, name: str) -> None:
 
 if __name__ == "__main__":
     asyncio.run(take_all())
-    sys.stdout.write("\n".join(sorted(str(one) for one in PICTURES.glob("*.png"))) + "\n")
+    sys.stdout.write("\n".join(sorted(str(path) for path in PICTURES.glob("*.png"))) + "\n")

@@ -184,7 +184,7 @@ async def test_endless_answer_is_given_up_and_not_asked_for_again(
         with pytest.raises(ServiceTimeout, match=r"within 0\.15 seconds") as caught:
             await bench.request(a_call(url))
     assert caught.value.retryable
-    assert [one.outcome for one in bench.observed] == ["timeout"]
+    assert [item.outcome for item in bench.observed] == ["timeout"]
 
 
 async def test_a_failing_status_counts_even_when_its_body_never_ends() -> None:
@@ -222,7 +222,7 @@ async def test_a_read_is_tried_three_times_each_with_a_grant_of_its_own(
 async def test_a_read_that_passes_the_second_time_is_an_answer(bench: Bench) -> None:
     async with RawServer(None, OK).running() as server:
         assert (await bench.request(a_call(server.url))).body == b"{}"
-    assert [one.outcome for one in bench.observed] == ["unreachable", "ok"]
+    assert [item.outcome for item in bench.observed] == ["unreachable", "ok"]
 
 
 @pytest.mark.parametrize("answer", [None, b"HTTP/1.1 500 X\r\nContent-Length: 0\r\n\r\n"])
@@ -286,7 +286,7 @@ async def test_broken_ledger_is_not_called_the_services_fault(
     async with RawServer(OK).running() as server:
         with pytest.raises(DatabaseUnavailable):
             await bench.request(a_call(server.url), FakeAttempts(broken=True))
-    assert [one.outcome for one in bench.observed] == ["database"]
+    assert [item.outcome for item in bench.observed] == ["database"]
 
 
 async def test_an_answer_that_cannot_be_read_is_no_success(bench: Bench) -> None:
@@ -300,7 +300,7 @@ async def test_an_answer_that_cannot_be_read_is_no_success(bench: Bench) -> None
         with capture_logs() as lines, pytest.raises(NotJson):
             await bench.http.request(a_call(server.url), read, attempts)
     assert attempts.events == ["open", "responded", NotJson]
-    assert [(one.outcome, one.status) for one in bench.observed] == [("not_json", 200)]
+    assert [(item.outcome, item.status) for item in bench.observed] == [("not_json", 200)]
     assert [line["log_level"] for line in lines] == ["warning"]
 
 
@@ -389,7 +389,7 @@ async def test_a_cancelled_call_is_observed_as_that(bench: Bench) -> None:
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-    assert [one.outcome for one in bench.observed] == ["cancelled"]
+    assert [item.outcome for item in bench.observed] == ["cancelled"]
 
 
 def test_a_call_prints_no_credential() -> None:

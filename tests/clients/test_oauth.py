@@ -103,7 +103,7 @@ async def test_many_who_ask_at_once_cost_one_renewal(bench: Bench, services: Fak
     credential = a_credential(bench)
     signed = await asyncio.gather(*(credential.sign() for _ in range(50)))
     assert renewals(services) == 1
-    await asyncio.gather(*(credential.renewed(one) for one in signed))
+    await asyncio.gather(*(credential.renewed(item) for item in signed))
     assert renewals(services) == 2
 
 
@@ -122,7 +122,9 @@ async def test_refused_token_is_renewed_once_with_another_grant(
         )
         == ()
     )
-    sent = [one.kwargs["headers"]["Authorization"] for one in services.requests["GET", address]]
+    sent = [
+        request.kwargs["headers"]["Authorization"] for request in services.requests["GET", address]
+    ]
     assert sent == ["Bearer old", "Bearer new"]
     assert guard.events == [EU, "responded", EU, "responded", "passed"]
 

@@ -31,7 +31,7 @@ async def test_what_slack_takes_is_taken_though_its_words_break_off():
     async with TestServer(app) as server, aiohttp.ClientSession() as session:
         replies = Replies(session, FakeClock(), NoDirectMessages(), "http://127.0.0.1:1/api/")
         assert await replies.say(str(server.make_url("/")), Message("done"), to="U0VIEWER")
-    assert [one["text"] for one in posts] == ["done"]
+    assert [post["text"] for post in posts] == ["done"]
 
 
 REAL, STAND_IN = "https://slack.com/api/", "http://127.0.0.1:9000/api/"

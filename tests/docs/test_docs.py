@@ -83,9 +83,9 @@ def test_every_secret_is_marked_as_one_and_has_a_way_to_be_rotated() -> None:
 
 def test_the_readme_has_every_form_of_every_command() -> None:
     told = named("README.md")
-    help_forms = {one.usage(form.kind) for one in COMMANDS for form in one.forms}
+    help_forms = {item.usage(form.kind) for item in COMMANDS for form in item.forms}
     first_words = {form.split()[0] for form in told if form.startswith("/")}
-    assert first_words == {one.name for one in COMMANDS}
+    assert first_words == {item.name for item in COMMANDS}
     verbs = {tuple(form.split()[:2]) for form in help_forms if "<" not in form.split()[1:2]}
     for command, *rest in verbs:
         verb = rest[0] if rest else ""
@@ -96,12 +96,12 @@ def test_the_readme_has_every_form_of_every_command() -> None:
 def test_the_manifest_and_the_listeners_have_the_same_commands() -> None:
     listening = {word for entry in ENTRY_POINTS for word in re.findall(r"^/[a-z]+", entry.name)}
     # "/gone" stands for a command that an older manifest still has.
-    assert listening - {"/gone"} == {one.name for one in COMMANDS}
+    assert listening - {"/gone"} == {command.name for command in COMMANDS}
 
 
 def test_the_manifest_and_the_listeners_have_the_same_events() -> None:
     heard = {name for surface, name in LISTENERS if surface == "event"}
-    assert {"message.im" if one == "message" else one for one in heard} == set(EVENTS)
+    assert {"message.im" if item == "message" else item for item in heard} == set(EVENTS)
 
 
 def test_every_metric_is_in_the_page_and_no_other() -> None:
@@ -168,9 +168,9 @@ def _codes_of_check() -> set[str]:
         errors.SlackRefused,
     )
     outcomes = {
-        one.outcome
-        for one in (vars(errors) | vars(service_errors)).values()
-        if isinstance(one, type) and issubclass(one, kinds)
+        var.outcome
+        for var in (vars(errors) | vars(service_errors)).values()
+        if isinstance(var, type) and issubclass(var, kinds)
     }
     named = {"not_configured", "not_tried", "token_refused", "user_unknown", "group_unknown"}
     return (literal | outcomes | CODES | named) - {"service_error", "quota"}
@@ -232,7 +232,7 @@ def test_the_commands_to_copy_exist() -> None:
 def test_every_dependency_is_defended() -> None:
     project = tomllib.loads(read("pyproject.toml"))
     groups = [project["project"]["dependencies"], *project["dependency-groups"].values()]
-    names = {re.split(r"[\[><=]", one)[0] for group in groups for one in group}
+    names = {re.split(r"[\[><=]", item)[0] for group in groups for item in group}
     told = set(re.findall(r"\*\*([a-z-]+)\*\*", read("docs/decisions/0002-dependencies.md")))
     assert told == names
 
@@ -241,9 +241,9 @@ def _imported(*folders: str) -> set[str]:
     """The dotted names of everything that the sources in these folders import."""
     sources = [path.read_text("utf-8") for name in folders for path in (ROOT / name).rglob("*.py")]
     nodes = [node for source in sources for node in ast.walk(ast.parse(source))]
-    modules = {one.name for node in nodes if isinstance(node, ast.Import) for one in node.names}
+    modules = {item.name for node in nodes if isinstance(node, ast.Import) for item in node.names}
     froms = [(node.module, node.names) for node in nodes if isinstance(node, ast.ImportFrom)]
-    return modules | {f"{module}.{one.name}" for module, names in froms for one in names}
+    return modules | {f"{module}.{item.name}" for module, names in froms for item in names}
 
 
 def _packages(*folders: str) -> set[str]:
@@ -256,7 +256,7 @@ def _packages(*folders: str) -> set[str]:
 
 def test_what_is_imported_is_declared_and_no_more() -> None:
     declared = tomllib.loads(read("pyproject.toml"))["project"]["dependencies"]
-    names = {re.split(r"[\[><=]", one)[0] for one in declared}
+    names = {re.split(r"[\[><=]", item)[0] for item in declared}
     # SQLAlchemy loads its driver of SQLite by name, `zoneinfo` its data.
     assert names == _packages("bot", "handlers") | {"aiosqlite", "tzdata"}
 
@@ -277,7 +277,7 @@ def test_anchors_are_headings(page: Path) -> None:
             continue
         there = text if not target else (page.parent / target).read_text(encoding="utf-8")
         headings = re.findall(r"^#+ (.*)$", there, re.MULTILINE)
-        slugs = {re.sub(r"[^\w -]", "", one.lower()).replace(" ", "-") for one in headings}
+        slugs = {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
         assert anchor in slugs
 
 

@@ -41,7 +41,7 @@ def test_scrape_example_names_the_job_of_the_rules(tmp_path) -> None:
     (tmp_path / "gatehouse.token").write_text("x", encoding="utf-8")
     example = tmp_path / "prometheus.example.yml"
     assert "1 rule files found" in promtool("check", "config", str(example))
-    jobs = [one["job_name"] for one in yaml.safe_load(example.read_text())["scrape_configs"]]
+    jobs = [item["job_name"] for item in yaml.safe_load(example.read_text())["scrape_configs"]]
     assert jobs == ["gatehouse"]
 
 

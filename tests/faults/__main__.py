@@ -11,7 +11,7 @@ from tests.faults.running import FULL_SECONDS, Result, brief, run_drill, table
 
 async def run(words: list[str], databases: list[str], seconds: float, at_once: int) -> int:
     """Run them, some side by side, and print the table; return the exit status."""
-    chosen = [one for one in ALL if not words or any(word in one.name for word in words)]
+    chosen = [item for item in ALL if not words or any(word in item.name for word in words)]
     pairs = [(drill, kind) for drill in chosen for kind in drill.databases if kind in databases]
     turns = asyncio.Semaphore(at_once)
     results: dict[tuple[Drill, str], Result] = {}

@@ -33,7 +33,7 @@ def server(request, database) -> None:
     ],
 )
 async def test_drill(name, database, server):
-    (drill,) = (one for one in ALL if one.name == name)
+    (drill,) = (item for item in ALL if item.name == name)
     result = await run_drill(drill, database, FAULT_SECONDS)
     assert result.verdict == "passed"
 

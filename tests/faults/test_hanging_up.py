@@ -19,4 +19,4 @@ async def test_a_caller_who_hangs_up_is_no_error(sqlite_url, caplog):
         await writer.drain()
         writer.transport.abort()
         await world.ask("U0VIEWER", "/orgs")
-    assert [one.getMessage() for one in caplog.records if one.exc_info] == []
+    assert [record.getMessage() for record in caplog.records if record.exc_info] == []

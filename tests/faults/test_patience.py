@@ -34,7 +34,7 @@ async def test_writers_behind_a_locked_file_all_give_up_in_time(sqlite_url, cloc
         async with asyncio.timeout(5):
             writers = (write(database) for _ in range(30))
             outcomes = await asyncio.gather(*writers, return_exceptions=True)
-    assert {type(one) for one in outcomes} == {DatabaseUnavailable}
+    assert {type(outcome) for outcome in outcomes} == {DatabaseUnavailable}
     await write(database)
     await database.close()
 

@@ -101,7 +101,8 @@ async def note_listed(world, ids=(EU,)) -> None:
     """Let both data centers list some organizations, as an earlier call has found."""
     for center in ("eu", "com"):
         found = tuple(
-            Organization(organization_id=one, name=f"No. {one}", is_org_active=False) for one in ids
+            Organization(organization_id=item, name=f"No. {item}", is_org_active=False)
+            for item in ids
         )
         await world.bot.directory.accept(OrganizationKey(center), found)
 

@@ -81,13 +81,13 @@ def settings_of(**changed):
 
 
 def codes(settings, listings=None) -> dict[str, str]:
-    return {one.subject: one.code for one in examine_gateway(settings, listings or {})}
+    return {item.subject: item.code for item in examine_gateway(settings, listings or {})}
 
 
 def test_check_says_what_each_client_may_do():
     findings = examine_gateway(settings_of(), {})
-    assert {one.code for one in findings} == {"ok"}
-    assert [one.subject for one in findings] == [
+    assert {finding.code for finding in findings} == {"ok"}
+    assert [finding.subject for finding in findings] == [
         *("gateway", "gateway script", "gateway nightly", "gateway quarter"),
     ]
     assert "may use GET for 1 organization, with a share of 1." in findings[2].sentence

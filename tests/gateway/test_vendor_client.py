@@ -55,7 +55,7 @@ class InventoryApi:
 async def test_vendor_client_works_with_another_address_and_token(gateway):
     api = InventoryApi(f"{gateway.url}/eu", TOKENS["script"])
     answers = [await asyncio.to_thread(api.items, EU) for _ in range(3)]
-    assert [one["code"] for one in answers] == [0, 0, 0]
+    assert [answer["code"] for answer in answers] == [0, 0, 0]
     assert api.slept == []
 
 
@@ -69,11 +69,11 @@ async def test_vendor_client_comes_again_when_it_is_told_to(gateway):
 
     gateway.upstream.answer = answer
     clients = [InventoryApi(f"{gateway.url}/eu", TOKENS["script"]) for _ in range(6)]
-    calls = [asyncio.create_task(asyncio.to_thread(one.items, EU)) for one in clients]
-    while sum(bool(one.slept) for one in clients) < 2:
+    calls = [asyncio.create_task(asyncio.to_thread(client.items, EU)) for client in clients]
+    while sum(bool(client.slept) for client in clients) < 2:
         await asyncio.wait(calls, timeout=0.05)
     go_on.set()
-    assert [one["code"] for one in await asyncio.gather(*calls)] == [0] * 6
+    assert [call["code"] for call in await asyncio.gather(*calls)] == [0] * 6
     assert gateway.upstream.most_running == 4
 
 

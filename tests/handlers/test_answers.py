@@ -50,7 +50,7 @@ async def test_an_address_that_is_used_up_makes_it_a_direct_message(bot):
     await bot.slack.command(USER, CHANNEL, "/x")
     await bot.parts.tasks.drain(5)
     assert seen(bot) == []
-    assert [one.text for one in bot.slack.workspace.dm(USER)] == ["done"]
+    assert [item.text for item in bot.slack.workspace.dm(USER)] == ["done"]
     assert bot.waits.slept == []
 
 

@@ -186,7 +186,7 @@ async def test_commands_over_the_limit_are_declined_kindly():
         refused = [text for text in seen(bot) if text != "done"]
         assert all("Try again in" in text for text in refused)
         admins = await bot.slack.until(lambda: bot.slack.workspace.ephemerals("U0ADMIN"))
-        assert [one.text for one in admins] == ["done"]
+        assert [admin.text for admin in admins] == ["done"]
         assert (await bot.outcomes())[("/x", "too_many_commands")] == 2
 
 
@@ -301,7 +301,7 @@ async def options(bot, suggest):
     payload = payload_of(bot.slack, USER, asked, "typed")
     delivery = await bot.slack._deliverer.interaction(payload)
     assert delivery.status == 200
-    return [one["value"] for one in delivery.json["options"]]
+    return [item["value"] for item in delivery.json["options"]]
 
 
 async def test_a_type_ahead_gets_options(bot):

@@ -95,7 +95,7 @@ async def test_the_role_decides(world: World, who: str, entry: EntryPoint) -> No
     else:
         # A stranger is refused before what they typed is read; a stored click is followed later.
         missing = {entry.permission} | ({Permission.ASK_FOR_HELP} if who in NOBODY else set())
-        assert new in [[(user, one.name.lower())] for one in missing]
+        assert new in [[(user, item.name.lower())] for item in missing]
         assert isinstance(answer, View) is False
         assert is_seen_by_one(answer, user)
         assert len(world.services.state.calls) == calls
@@ -119,7 +119,7 @@ async def test_direct_message_is_answered_as_the_command(
         assert "You need" not in answer.all_text
     else:
         missing = {entry.permission} | ({Permission.ASK_FOR_HELP} if who in NOBODY else set())
-        assert new in [[(user, one.name.lower())] for one in missing]
+        assert new in [[(user, item.name.lower())] for item in missing]
         assert len(world.services.state.calls) == calls
 
 
@@ -138,8 +138,10 @@ async def test_every_listener_is_in_the_table() -> None:
 
 
 async def test_every_form_of_a_command_is_in_the_table() -> None:
-    described = {(one.name, form.kind, form.permission) for one in COMMANDS for form in one.forms}
-    rows = {(one.name, one.form, one.permission) for one in ENTRY_POINTS if one.form}
+    described = {
+        (command.name, form.kind, form.permission) for command in COMMANDS for form in command.forms
+    }
+    rows = {(point.name, point.form, point.permission) for point in ENTRY_POINTS if point.form}
     assert described == rows
 
 

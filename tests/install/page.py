@@ -70,13 +70,13 @@ class Machine:
         self.filled = {
             ADDRESS: f"{program}/repository/gatehouse",
             PROGRAM: f"{program}{PROGRAM}",
-            **{one: f"{folder}{one}" for one in FOLDERS},
+            **{item: f"{folder}{item}" for item in FOLDERS},
         }
         self.systemctl_log = folder / "systemctl.log"
         self.edited = folder / "edited"
         self._here = program / "work"
         self._programs = folder / "programs"
-        for place in (self._here, self._programs, *(folder / one[1:] for one in FOLDERS)):
+        for place in (self._here, self._programs, *(folder / item[1:] for item in FOLDERS)):
             place.mkdir(parents=True, exist_ok=True)
         if (self._here / "gatehouse").exists():
             self._here /= "gatehouse"

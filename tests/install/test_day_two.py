@@ -220,7 +220,7 @@ async def surroundings(url: str) -> AsyncIterator[Fleet]:
         try:
             yield fleet
         finally:
-            await asyncio.gather(*(one.kill() for one in fleet.processes))
+            await asyncio.gather(*(process.kill() for process in fleet.processes))
 
 
 async def serving(environment: Environment, fleet: Fleet) -> Installed:
@@ -237,7 +237,7 @@ async def ask(fleet: Fleet, identity: str) -> Message:
 
     def card() -> Message | None:
         posted = fleet.slack.workspace.messages("C0APPROVALS")
-        return next((one for one in posted if identity in one.all_text), None)
+        return next((item for item in posted if identity in item.all_text), None)
 
     return await fleet.slack.until(card)
 
@@ -329,8 +329,8 @@ async def press_until_it_counts(fleet: Fleet, card: Message, upgraded: str) -> N
     def answer() -> str:
         if "Applied" in card.all_text:
             return "applied"
-        new = [one.all_text for one in fleet.seen_by("U0APPROVER")[told:]]
-        return "again" if any("again" in one for one in new) else ""
+        new = [item.all_text for item in fleet.seen_by("U0APPROVER")[told:]]
+        return "again" if any("again" in item for item in new) else ""
 
     if await fleet.slack.until(answer, timeout=30) == "again":
         fleet.slack.bot_url = upgraded

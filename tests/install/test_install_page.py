@@ -44,7 +44,7 @@ def test_first_step_installs_nothing_for_development(installed):
 
 
 def test_manifests_of_the_page_are_manifests(machine):
-    by_http, by_socket = (yaml.safe_load(machine.follow(one)) for one in blocks("3"))
+    by_http, by_socket = (yaml.safe_load(machine.follow(block)) for block in blocks("3"))
     assert by_http["settings"]["socket_mode_enabled"] is False
     assert by_socket["settings"]["socket_mode_enabled"] is True
 
@@ -55,7 +55,7 @@ async def test_page_leads_to_a_bot_that_is_ready(machine, slack, kind):
     async with choice(machine, kind) as chosen, running_services() as services:
         filled = {**chosen, **required(slack), **services.bot_settings()}
         # Nothing that the page tells to set is left as it stands, and nothing else is set.
-        told = {name for one in settings_of("5") for name in one}
+        told = {name for setting in settings_of("5") for name in setting}
         assert set(filled) - set(chosen) | {"INVENTORY_BASE_URL"} == told
         port = free_port()
         around = {"SLACK_API_URL": slack.api_url, "PORT": str(port)}

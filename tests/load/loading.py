@@ -118,7 +118,9 @@ def _acknowledged(played: Played, load: Load) -> Line:
 
 def _quick(played: Played, bare: list[Played]) -> list[Line]:
     p50, p99 = percentile(played.acks, 0.5), percentile(played.acks, 0.99)
-    bare_p50, bare_p99 = (max(percentile(one.acks, share) for one in bare) for share in (0.5, 0.99))
+    bare_p50, bare_p99 = (
+        max(percentile(item.acks, share) for item in bare) for share in (0.5, 0.99)
+    )
     is_quick = p99 <= max(ACK_SECONDS, BARE * bare_p99)
     wanted = f"100 ms, or {BARE} x the bare app's"
     return [

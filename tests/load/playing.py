@@ -89,7 +89,7 @@ class Player:
         The time of each runs from when it was due: a bot that stands still cannot hide it.
         """
         dice, played = random.Random(1), Played()
-        weights = [one.weight for one in commands]
+        weights = [command.weight for command in commands]
         free: asyncio.Queue[Connection] = asyncio.Queue()
         for _ in range(CONNECTIONS):
             free.put_nowait(await Connection.open(self.server.url))

@@ -34,8 +34,8 @@ def dones(draw: st.DrawFn) -> Done:
         tuple(one for one, mine in zip(some, kinds, strict=True) if mine == kind)
         for kind in range(4)
     )
-    before = {one: draw(ends) for one in (*went, *there) if draw(st.booleans())}
-    after = {one: end for one in (*came, *there) if (end := draw(ends)) is not None}
+    before = {item: draw(ends) for item in (*went, *there) if draw(st.booleans())}
+    after = {item: end for item in (*came, *there) if (end := draw(ends)) is not None}
     already = Change(there, gone)
     return Done(NOW, Change(came, went), already, Change(), 1, 1, after, before)
 
@@ -90,8 +90,8 @@ def test_a_step_is_what_is_not_true_yet() -> None:
 def test_a_later_step_finds_what_an_earlier_one_leaves() -> None:
     plan = plan_of("x", asked(Change(("a",), ("x",)), "1"), asked(Change(("a", "b")), "2"))
     assert plan.after == ("a", "b")
-    assert [one.change for one in plan.steps] == [Change(("a",), ("x",)), Change(("b",))]
-    assert [(one.size_before, one.size_after) for one in plan.steps] == [(1, 1), (1, 2)]
+    assert [step.change for step in plan.steps] == [Change(("a",), ("x",)), Change(("b",))]
+    assert [(step.size_before, step.size_after) for step in plan.steps] == [(1, 1), (1, 2)]
 
 
 def test_edits_of_others_are_told_without_those_of_the_bot() -> None:
@@ -134,7 +134,7 @@ def test_grants_that_are_over_end_and_who_was_gone_is_told() -> None:
     plan = plan_of("ax", asked(Change(("d",))), over=due)
     assert plan.after == ("x",)
     gone = {"a": False, "b": True, "c": True, "d": False}
-    assert plan.endings == tuple(Ending(one, "earlier", gone[one]) for one in "abcd")
+    assert plan.endings == tuple(Ending(item, "earlier", gone[item]) for item in "abcd")
 
 
 def test_who_goes_and_comes_back_keeps_their_place() -> None:
@@ -151,10 +151,10 @@ def test_a_plan_leaves_what_its_requests_ask_for_in_their_order(
     requests = [asked(change, str(number)) for number, change in enumerate(changes)]
     plan = plan_of("".join(listed), *requests)
     assert set(plan.after) == set(apply_changes(listed, changes))
-    stayed = [one for one in listed if one in plan.after]
+    stayed = [item for item in listed if item in plan.after]
     assert list(plan.after[: len(stayed)]) == stayed
     assert plan.steps == () or plan.steps[-1].size_after == len(plan.after)
-    assert set(apply_changes(listed, [one.change for one in plan.steps])) == set(plan.after)
+    assert set(apply_changes(listed, [step.change for step in plan.steps])) == set(plan.after)
 
 
 def test_what_is_done_has_the_ends_that_begin_and_those_that_were() -> None:

@@ -38,18 +38,20 @@ def test_applied_without_a_click_exactly_where_the_rule_says_so() -> None:
         policies = {key: one for key, one in ((FLOW, own), ("*", every)) if chance.random() < 0.7}
         rules = flow_rules(FLOW, policies, {}, 1)
         layers = [policies[key] for key in (FLOW, "*") if key in policies]
-        rule = next((one.auto for one in layers if one.auto), None)
-        removes = next((one.auto_remove for one in layers if one.auto_remove is not None), False)
-        longest = next((one.longest_seconds for one in layers if one.longest_seconds), 10**9)
+        rule = next((layer.auto for layer in layers if layer.auto), None)
+        removes = next(
+            (layer.auto_remove for layer in layers if layer.auto_remove is not None), False
+        )
+        longest = next((layer.longest_seconds for layer in layers if layer.longest_seconds), 10**9)
         asked, used = candidate(chance), chance.randint(0, 3)
         expected = (
             rule is not None
-            and any(one in rule.requesters for one in asked.requester_ids)
+            and any(item in rule.requesters for item in asked.requester_ids)
             and used < rule.a_day
             and not asked.starts_later
             and (removes or not asked.takes_away)
             and None not in asked.lasts_seconds
-            and all(one <= min(rule.longest_seconds, longest) for one in asked.lasts_seconds)
+            and all(second <= min(rule.longest_seconds, longest) for second in asked.lasts_seconds)
         )
         assert is_automatic(rules, asked, used) is expected
         approved += expected

@@ -27,7 +27,7 @@ def a_listing(*named: str, center: str = "com") -> Listing:
 
 
 def names_of(places) -> list[str]:
-    return [one.organization.name for one in places]
+    return [place.organization.name for place in places]
 
 
 @pytest.mark.parametrize(

@@ -137,7 +137,7 @@ def test_name_that_stands_twice_is_told_from_one_in_another_spelling():
 
 def test_name_is_known_under_three_escapes():
     escaped = ["".join(("authtoke%", "25" * deep, "6e=a")) for deep in range(4)]
-    assert [refused(f"/eu/items?{one}") for one in escaped[:3]] == [400] * 3
+    assert [refused(f"/eu/items?{item}") for item in escaped[:3]] == [400] * 3
     assert target_of(f"/eu/items?{escaped[3]}", ROOTS).query == escaped[3]
 
 
@@ -154,7 +154,7 @@ def test_what_is_taken_stays_under_the_root(pieces):
     except GatewayRefusal:
         return
     segments = unquote(target.path).strip("/").split("/")
-    assert all(one and one.split(";")[0] not in {".", ".."} for one in segments)
+    assert all(segment and segment.split(";")[0] not in {".", ".."} for segment in segments)
     assert segments[0] == "inventory"
     names = [re.split("=", part)[0] for part in re.split("[&;]", target.query)]
     assert names.count("organization_id") <= 1

@@ -102,6 +102,6 @@ def test_empty_name_is_shown_as_none(name: str) -> None:
 
 def test_null_hides_no_other_organization() -> None:
     nulls = {"name": None, "is_default_org": None, "is_org_active": None, "email": None}
-    both = [Organization.model_validate(one) for one in ({**SENT, **nulls}, SENT)]
+    both = [Organization.model_validate(item) for item in ({**SENT, **nulls}, SENT)]
     assert (both[0].name, both[0].is_default_org, both[0].is_org_active) == (UNNAMED, False, True)
     assert both[1].name == SENT["name"]

@@ -41,7 +41,7 @@ def test_each_key_holds_alone_and_its_absence_leaves_the_next_layer(name) -> Non
     assert with_own.sources[name] == "FLOW_POLICIES (this flow)"
     assert without.sources[name] == "FLOW_POLICIES (every flow)"
     others = FlowPolicy.__dataclass_fields__.keys() - {name}
-    assert all(getattr(with_own, one) == getattr(everywhere, one) for one in others)
+    assert all(getattr(with_own, other) == getattr(everywhere, other) for other in others)
     assert general.approvers == ("S0Y",)
     assert (general.approvals_needed, general.longest_seconds) == (1, None)
     assert general.sources == {
@@ -85,7 +85,7 @@ def random_policy(chance: random.Random) -> Policy:
 
 def random_person(chance: random.Random, policy: Policy) -> Person:
     slack_user_id = chance.choice(("U0A", "U0B", "U0Z"))
-    groups = frozenset(one for one in ("S0X", "S0Y") if chance.random() < 0.4)
+    groups = frozenset(item for item in ("S0X", "S0Y") if chance.random() < 0.4)
     belongs = {slack_user_id, *groups, EVERY_FULL_MEMBER}
     roles = frozenset(role for role, ids in policy.roles.items() if belongs.intersection(ids))
     return Person(slack_user_id, "Somebody", roles, groups)

@@ -127,9 +127,9 @@ def test_a_probe_that_is_under_way_is_when_it_is_tried_at_the_latest():
 def test_at_the_time_named_a_slot_is_free_and_not_before(frees, allowed):
     free = sorted(frees)
     at = next_free_at(free, allowed)
-    assert sum(one > at for one in free) < allowed
+    assert sum(item > at for item in free) < allowed
     if len(free) >= allowed:
-        assert sum(one >= at for one in free) >= allowed
+        assert sum(item >= at for item in free) >= allowed
 
 
 def test_full_is_a_value_with_its_reason():

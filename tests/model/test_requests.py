@@ -99,7 +99,7 @@ def test_part_that_took_effect_is_not_left_to_be_done() -> None:
     assert (IN_PART.took_effect, IN_PART.left) == (PART, Change(("a",)))
     retried = replace(IN_PART, state=State.APPLYING)
     nothing = replace(IN_PART, progress=Progress())
-    assert [one.has_failed_in_part for one in (IN_PART, retried, nothing)] == [True, False, False]
+    assert [item.has_failed_in_part for item in (IN_PART, retried, nothing)] == [True, False, False]
     ends = replace(ASKED, ends={"a": SOON, "b": SOON}, undo_of="0")
     assert replace(IN_PART, requested=ends).change_at(SOON) == Change((), ("a",))
     done = replace(PART, at=LATER)
@@ -120,7 +120,7 @@ def test_what_is_done_follows_people_to_their_spelling_of_now() -> None:
     change, already = Change(("a", "b"), ("c",)), Change(("d",), ("e",))
     ends = {"a": SOON, "d": LATER}
     done = Done(NOW, change, already, NO_CHANGE, 1, 2, ends, {"c": SOON, "d": None})
-    now = done.respelled({one: one.upper() for one in "acde"})
+    now = done.respelled({item: item.upper() for item in "acde"})
     assert (now.change, now.already) == (Change(("A", "b"), ("C",)), Change(("D",), ("E",)))
     assert now.ends_at == {"A": SOON, "D": LATER}
     assert now.previous_ends == {"C": SOON, "D": None}

@@ -45,7 +45,7 @@ DISTINCT = [c for c in EVERY if ord(c) < 0x3400 or ord(c) % 16 == 0]
 def test_every_unicode_character_can_be_told_apart():
     shown = {exactly(f"chat:a{character}da") for character in DISTINCT}
     assert len(shown) == len(DISTINCT)
-    assert all(re.fullmatch(r"(?:[ -_a-~]|⟨U\+[0-9A-F]{4,6}⟩)+", one) for one in shown)
+    assert all(re.fullmatch(r"(?:[ -_a-~]|⟨U\+[0-9A-F]{4,6}⟩)+", item) for item in shown)
 
 
 def test_unseen_character_is_shown_wherever_it_stands():

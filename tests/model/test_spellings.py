@@ -19,14 +19,14 @@ lists = st.lists(spelled, unique=True)
 def test_nobody_is_meant_who_is_neither_listed_nor_named(listed, named) -> None:
     typed = list(dict.fromkeys(map(tidy_identity, named)))
     spellings = Spellings(listed)
-    for one in typed:
-        meant = spellings.meant([one])
-        assert {tidy_identity(each) for each in meant} == {one}
-        if one in listed:
-            assert meant == (one,)
+    for item in typed:
+        meant = spellings.meant([item])
+        assert {tidy_identity(each) for each in meant} == {item}
+        if item in listed:
+            assert meant == (item,)
         else:
-            as_read = [each for each in listed if tidy_identity(each) == one]
-            assert list(meant) == (as_read or [one])
+            as_read = [each for each in listed if tidy_identity(each) == item]
+            assert list(meant) == (as_read or [item])
     everybody = spellings.meant(typed)
     assert len(set(everybody)) == len(everybody)
 
@@ -35,10 +35,12 @@ def test_nobody_is_meant_who_is_neither_listed_nor_named(listed, named) -> None:
 def test_all_others_stay_as_they_are_spelled(listed, named) -> None:
     meant = Spellings(listed).meant(list(map(tidy_identity, named)))
     left = apply_change(listed, Change(removals=meant))
-    assert list(left) == [one for one in listed if one not in meant]
+    assert list(left) == [item for item in listed if item not in meant]
     added = apply_change(listed, Change(meant))
     assert list(added[: len(listed)]) == listed
-    assert not {tidy_identity(one) for one in added[len(listed) :]} & set(map(tidy_identity, left))
+    assert not {tidy_identity(item) for item in added[len(listed) :]} & set(
+        map(tidy_identity, left)
+    )
 
 
 def test_very_identity_comes_before_its_other_spellings() -> None:

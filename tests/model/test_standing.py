@@ -81,4 +81,4 @@ def test_the_worst_is_first_and_equal_ones_are_in_order():
         standing("2"),
     ]
     shuffled = random.Random(1).sample(in_order, len(in_order))
-    assert sorted(shuffled, key=lambda one: one.rank) == in_order
+    assert sorted(shuffled, key=lambda item: item.rank) == in_order

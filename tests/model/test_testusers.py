@@ -158,8 +158,8 @@ def test_after_a_change_it_is_true_and_the_others_stand_as_they_stood(
     after = apply_change(listed, change)
     assert set(change.additions) <= set(after)
     assert not set(change.removals) & set(after)
-    others = [one for one in listed if one not in change.identities]
-    assert [one for one in after if one not in change.identities] == others
+    others = [item for item in listed if item not in change.identities]
+    assert [item for item in after if item not in change.identities] == others
     assert apply_change(after, change) == after
 
 

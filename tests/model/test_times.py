@@ -137,9 +137,9 @@ NEW_YEAR = datetime(2026, 1, 1, tzinfo=UTC)
 @given(
     zone=st.sampled_from(ZONES).map(ZoneInfo),
     # From a winter to the next one: both changes of the clocks, of both hemispheres.
-    now=st.integers(0, 366 * 1440).map(lambda one: NEW_YEAR + timedelta(minutes=one)),
+    now=st.integers(0, 366 * 1440).map(lambda item: NEW_YEAR + timedelta(minutes=item)),
     days=st.integers(0, 300),
-    at=st.times().map(lambda one: one.replace(second=0, microsecond=0)),
+    at=st.times().map(lambda item: item.replace(second=0, microsecond=0)),
     ends=st.booleans(),
     is_dated=st.booleans(),
 )

@@ -29,7 +29,7 @@ def standing(blocks=Blocks()):  # noqa: B008 - it cannot be changed
 
 
 def detail(*calls, at=THIS_HOUR):
-    hours = [HourOfCalls(*one) for one in calls]
+    hours = [HourOfCalls(*call) for call in calls]
     return Detail("Acme", standing(), {}, hours, {}, Forecast(0, None), None, at)
 
 

@@ -61,4 +61,4 @@ def test_message_is_read_up_to_its_40000th_character() -> None:
 def test_whatever_is_found_can_be_asked_for(text: str) -> None:
     found = mentioned_identities(text)
     assert len(set(found)) == len(found)
-    assert all(is_sendable(one) and " " not in one for one in found)
+    assert all(is_sendable(item) and " " not in item for item in found)

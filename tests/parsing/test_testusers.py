@@ -254,9 +254,10 @@ quotable = st.text(min_size=1, max_size=40).filter(
 @given(st.lists(quotable, min_size=1, max_size=5, unique=True))
 def test_quoted_identities_stay_what_they_are(identities: list[str]) -> None:
     escaped = [
-        one.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;") for one in identities
+        identity.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+        for identity in identities
     ]
-    parsed = parse_testusers("add welcome " + ", ".join(f"“{one}”" for one in escaped))
+    parsed = parse_testusers("add welcome " + ", ".join(f"“{item}”" for item in escaped))
     assert parsed == ChangeRequest("add", "welcome", tuple(identities))
 
 
@@ -348,7 +349,7 @@ def test_a_word_to_type_again_is_quoted_where_it_needs_to_be(identity: str, show
 def test_what_was_meant_and_what_was_typed_are_offered(typed: str, meant: list[str]) -> None:
     with pytest.raises(UsageError) as question:
         parse_testusers(typed, ("welcome", "survey"))
-    assert [one.words for one in question.value.meant] == meant
+    assert [item.words for item in question.value.meant] == meant
 
 
 @given(st.text(min_size=1, max_size=12).filter(lambda word: not set(word) & set(" ,\"'")))
@@ -359,8 +360,8 @@ def test_a_word_is_an_identity_by_its_looks_or_asked_about(word: str) -> None:
         return
     if isinstance(parsed, ChangeRequest):
         assert all(
-            re.match(r"\+\d{1,15}$|[a-z][\w+.-]*:.|.+@.+\..", one, re.IGNORECASE)
-            for one in parsed.identities
+            re.match(r"\+\d{1,15}$|[a-z][\w+.-]*:.|.+@.+\..", identity, re.IGNORECASE)
+            for identity in parsed.identities
         )
 
 

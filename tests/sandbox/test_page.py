@@ -92,7 +92,7 @@ async def test_the_services_are_disturbed_from_the_page(
         assert answer.status == 400
     async with browser.get("/page/services") as answer:
         shown = await answer.json()
-    [eu] = [one for one in shown["data_centers"] if one["data_center"] == "eu"]
+    [eu] = [item for item in shown["data_centers"] if item["data_center"] == "eu"]
     assert eu["unnamed"]["block"]["code"] == 44
     assert shown["last_calls"] == []
 

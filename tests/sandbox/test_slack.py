@@ -96,7 +96,7 @@ async def test_messages_are_posted_once_and_changed_by_their_author(slack, clien
     assert await refused(missing) == "message_not_found"
     assert await refused(foreign) == "cant_update_message"
     await client.chat_update(channel="C0ALERTS", ts=posted[0]["ts"], text="new")
-    assert [one.text for one in slack.workspace.messages("C0ALERTS")] == ["new", "mine"]
+    assert [message.text for message in slack.workspace.messages("C0ALERTS")] == ["new", "mine"]
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ async def test_a_response_url_is_good_five_times_for_thirty_minutes(slack, clock
     answers = [await post(first, {"text": "done", "replace_original": True}) for _ in range(5)]
     assert [status for status, _ in answers] == [200] * 4 + [404]
     assert "used_url" in answers[-1][1]
-    assert [one.text for one in slack.workspace.ephemerals(USER)] == ["done"]
+    assert [ephemeral.text for ephemeral in slack.workspace.ephemerals(USER)] == ["done"]
     clock.advance(30 * 60 + 1)
     status, said = await post(second, {"text": "late"})
     assert (status, "expired_url" in said) == (404, True)

@@ -35,7 +35,7 @@ async def test_audit_of_a_change_is_intact_and_can_be_exported(world, capsys):
     await approve_a_change(world)
     assert await verified(world) == 0
     assert await export_audit(read_settings(world.environment), 0) == 0
-    lines = [one for one in capsys.readouterr().out.splitlines() if one.startswith("{")]
+    lines = [item for item in capsys.readouterr().out.splitlines() if item.startswith("{")]
     actions = [json.loads(line)["action"] for line in lines]
     assert actions[:2] == ["request.created", "request.approved"]
 

@@ -103,7 +103,7 @@ async def test_day_is_counted_over_all_processes(database_url, clock):
     rule = FlowPolicy(auto=AutomaticRule((FAKE_OTTO,), 14_400, 5))
     policy = default_policy(flow_policies={"*": rule})
     databases = [Database(database_url, clock) for _ in range(3)]
-    worlds = [World(one, clock, policy=policy, owner=str(one)) for one in databases]
+    worlds = [World(database, clock, policy=policy, owner=str(database)) for database in databases]
     person = await worlds[0].person(FAKE_OTTO)
     asks = [
         asking.ask(
@@ -111,7 +111,7 @@ async def test_day_is_counted_over_all_processes(database_url, clock):
         )
         for number in range(15)
     ]
-    asked = [one.request.state for one in await asyncio.gather(*asks)]
+    asked = [item.request.state for item in await asyncio.gather(*asks)]
     assert (asked.count(State.APPLYING), asked.count(State.PENDING)) == (5, 10)
     for one in databases:
         await one.close()

@@ -18,7 +18,7 @@ async def world(sqlite_url):
 
 def answers(world, user: str) -> list[str]:
     said = world.slack.workspace.dm(user)
-    return [one.all_text for one in said if one.user != user and "Working" not in one.text]
+    return [item.all_text for item in said if item.user != user and "Working" not in item.text]
 
 
 async def answer(world, user: str, text: str) -> str:
@@ -164,7 +164,7 @@ async def test_slow_answer_says_so_and_replaces_that(world):
     hold = world.slack.workspace.faults.hold("users.info")
     await world.slack.direct_message(VERA, "orgs")
     said = await world.slack.until(
-        lambda: [one for one in world.slack.workspace.dm(VERA) if one.user != VERA]
+        lambda: [item for item in world.slack.workspace.dm(VERA) if item.user != VERA]
     )
     assert "Working on it" in said[0].text
     hold.release()

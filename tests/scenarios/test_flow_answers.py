@@ -44,7 +44,7 @@ def posts(world) -> list[list[str]]:
 
 
 def alerts(world) -> list[str]:
-    return [one.all_text for one in world.slack.workspace.messages("C0ALERTS")]
+    return [message.all_text for message in world.slack.workspace.messages("C0ALERTS")]
 
 
 async def test_list_from_before_a_confirmed_change_is_never_written_back(world):
@@ -253,5 +253,5 @@ async def test_every_end_of_a_request_is_announced(world, clock):
     for hours, identity in ((4, "+1"), (8, "+2")):
         clock.ahead = timedelta(hours=hours, minutes=1)
         await told(world, OTTO, f"Access of `{identity}` to *welcome* ends")
-    announced = [one for one in world.slack.workspace.dm(OTTO) if "Access of" in one.all_text]
+    announced = [item for item in world.slack.workspace.dm(OTTO) if "Access of" in item.all_text]
     assert len(announced) == 2

@@ -95,8 +95,8 @@ def markup_in(answer: Message) -> list[str]:
                 yield part["text"]
             part = list(part.values())
         if isinstance(part, list):
-            for one in part:
-                yield from walk(one)
+            for item in part:
+                yield from walk(item)
 
     return [answer.text, *walk(answer.blocks)]
 
@@ -187,9 +187,9 @@ def bodies() -> st.SearchStrategy[tuple[bytes, str]]:
     return st.one_of(
         st.tuples(st.binary(max_size=200), st.sampled_from([FORM, data, "text/plain", "?", ""])),
         command_fields().map(lambda fields: (urlencode(fields).encode(), FORM)),
-        payloads().map(lambda one: (urlencode({"payload": json.dumps(one)}).encode(), FORM)),
-        events().map(lambda one: (json.dumps(one).encode(), data)),
-        events().map(lambda one: (json.dumps(one).encode(), FORM)),
+        payloads().map(lambda item: (urlencode({"payload": json.dumps(item)}).encode(), FORM)),
+        events().map(lambda item: (json.dumps(item).encode(), data)),
+        events().map(lambda item: (json.dumps(item).encode(), FORM)),
     )
 
 
@@ -207,22 +207,24 @@ async def test_nothing_signed_is_a_500_or_stays_unanswered(world: World, sent) -
 async def test_every_command_is_acknowledged_and_answered(world: World, fields, text) -> None:
     text = text.encode("utf-8", "replace").decode()
     workspace = world.slack.workspace
-    seen = {one.ts for one in workspace.ephemerals("U0ADMIN")}
+    seen = {ephemeral.ts for ephemeral in workspace.ephemerals("U0ADMIN")}
     delivery = await world.slack.command(
         "U0ADMIN", "C0GENERAL", fields["command"], text, as_typed=False
     )
     assert delivery.status == 200
 
     def come() -> View | Message | None:
-        new = [one for one in workspace.ephemerals("U0ADMIN") if one.ts not in seen]
-        answers = [one for one in new if "Working on it" not in one.all_text]
+        new = [
+            ephemeral for ephemeral in workspace.ephemerals("U0ADMIN") if ephemeral.ts not in seen
+        ]
+        answers = [item for item in new if "Working on it" not in item.all_text]
         return workspace.open_view("U0ADMIN") or next(iter(answers), None)
 
     answer = await world.slack.until(come)
     if isinstance(answer, View):
         workspace.close(answer, everything=True)
     else:
-        assert not [one for one in markup_in(answer) if LIVE.search(one)]
+        assert not [item for item in markup_in(answer) if LIVE.search(item)]
 
 
 @pytest.mark.parametrize("depth", [1_000, 100_000])

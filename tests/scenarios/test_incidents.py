@@ -150,8 +150,8 @@ async def test_muting_keeps_new_alerts_of_the_organization_away(world):
     await world.slack.click("U0OPERATOR", message, "Mute 1 h")
     await world.slack.until(
         lambda: any(
-            "no new alerts about" in one.text
-            for one in world.slack.workspace.ephemerals("U0OPERATOR")
+            "no new alerts about" in ephemeral.text
+            for ephemeral in world.slack.workspace.ephemerals("U0OPERATOR")
         )
     )
     await the_alert(world, "*Cleared* after")
@@ -210,7 +210,7 @@ async def test_a_block_met_five_times_by_four_processes_is_one_message(postgres_
         state.limits.block(at, 1070)
         await asyncio.gather(*asking)
         await fleet.slack.until(
-            lambda: sum("was blocked" in one.text for one in fleet.seen_by("U0OPERATOR")) == 5,
+            lambda: sum("was blocked" in item.text for item in fleet.seen_by("U0OPERATOR")) == 5,
         )
         await fleet.slack.until(lambda: fleet.slack.workspace.messages("C0ALERTS"))
         for process in fleet.processes[:2]:
@@ -229,7 +229,7 @@ async def test_a_block_met_five_times_by_four_processes_is_one_message(postgres_
         # A process that was killed between Slack's yes and its own record has its post repeated
         # under the same id, which Slack shows once.
         posted = fleet.slack.workspace.calls_of("chat.postMessage")
-        assert len({one.args["client_msg_id"] for one in posted}) == 2
+        assert len({item.args["client_msg_id"] for item in posted}) == 2
         assert fleet.tracebacks == []
 
 
@@ -267,8 +267,8 @@ async def test_the_watcher_notices_a_block_with_nobody_asking(sqlite_url):
         await world.ask("U0VIEWER", "/orgs")
         state, before = world.services.state, len(world.services.state.calls)
         for name, center in state.data_centers.items():
-            for one in center.organizations:
-                state.limits.block((name, one.organization_id), 44)
+            for organization in center.organizations:
+                state.limits.block((name, organization.organization_id), 44)
         async with world.bot.database.transaction() as tx:
             await jobs.put(tx, Job(WATCH_KIND, WATCH_KIND, WATCH_KIND, await tx.now()))
         world.bot.jobs.wake()

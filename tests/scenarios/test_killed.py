@@ -86,13 +86,13 @@ async def one_approval(world: Mortal, number: int) -> bool:
     await world.slack.until(lambda: "Applied" in card.all_text)
 
     def told():
-        return [one for one in world.slack.workspace.dm(OTTO) if f"`+{number}`" in one.all_text]
+        return [item for item in world.slack.workspace.dm(OTTO) if f"`+{number}`" in item.all_text]
 
     await world.slack.until(told)
     assert world.flow.identities == ["old", *(f"+{n}" for n in range(1, number + 1))]
     assert len(told()) == 1
     cards = world.slack.workspace.messages("C0APPROVALS")
-    assert [f"`+{number}`" in one.all_text for one in cards].count(True) == 1
+    assert [f"`+{number}`" in item.all_text for item in cards].count(True) == 1
     if world.deaths == deaths:
         await asyncio.sleep(1)  # what follows the last message has its steps too
     return world.deaths > deaths

@@ -141,7 +141,7 @@ async def test_denied_request_can_be_asked_again_from_its_message(world):
     form = await world.slack.until(lambda: world.slack.workspace.open_view(ADA))
     await world.slack.submit(ADA, form, {"Reason": "Too long"})
     said = await world.slack.until(
-        lambda: [one for one in world.slack.workspace.dm(OTTO) if "Denied" in one.text]
+        lambda: [item for item in world.slack.workspace.dm(OTTO) if "Denied" in item.text]
     )
     assert said[0].buttons == ["Ask again"]
     assert f"/archives/C0APPROVALS/p{posted.ts.replace('.', '')}" in said[0].all_text

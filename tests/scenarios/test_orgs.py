@@ -215,7 +215,7 @@ async def test_fifty_people_at_once_cost_one_call_a_data_center(world):
         return [message.text for messages in seen for message in messages]
 
     await world.slack.until(
-        lambda: len(answers()) == 50 and all("in 8 data centers" in one for one in answers()),
+        lambda: len(answers()) == 50 and all("in 8 data centers" in answer for answer in answers()),
     )
     assert called(world) == sorted(set(called(world)))
     assert len(called(world)) == 8

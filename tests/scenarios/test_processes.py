@@ -44,7 +44,7 @@ async def approve(pair, process: int, user: str, card) -> None:
 
 
 def said(pair, user: str) -> str:
-    return json.dumps([one.text for one in pair.seen_by(user)])
+    return json.dumps([item.text for item in pair.seen_by(user)])
 
 
 @pytest.mark.postgres
@@ -88,17 +88,17 @@ async def test_home_shows_what_was_decided_in_another_process(pair):
 @pytest.mark.postgres
 async def test_decision_elsewhere_is_seen_by_fifty_who_have_home_open(postgres_url):
     crowd = [Person(f"U0CROWD{n}", f"crowd{n}", f"Crowd {n}", "approver") for n in range(50)]
-    approvers = {"approver": [*ROLES["approver"], *(one.id for one in crowd)]}
+    approvers = {"approver": [*ROLES["approver"], *(item.id for item in crowd)]}
     settings = {"commands_per_minute": "0", "roles": json.dumps(ROLES | approvers)}
     async with running_fleet(postgres_url, 2, **settings) as fleet:
         workspace = fleet.slack.workspace
-        workspace.people.update({one.id: one for one in crowd})
+        workspace.people.update({item.id: item for item in crowd})
         for number, one in enumerate(crowd):
             fleet.slack.bot_url = fleet.processes[number % 2].address
             await fleet.slack.open_home(one.id)
 
         def are_shown(words: str) -> bool:
-            homes = [workspace.homes.get(one.id) for one in crowd]
+            homes = [workspace.homes.get(item.id) for item in crowd]
             return all(home is not None and words in home.all_text for home in homes)
 
         await fleet.slack.until(lambda: are_shown("Nothing is waiting for you"))

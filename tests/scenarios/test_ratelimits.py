@@ -39,7 +39,11 @@ async def check_at_once(world, organization_id, times, user="U0OPERATOR"):
     )
 
     def answers():
-        found = [one for one in ephemerals(user)[before:] if "Working on it" not in one.all_text]
+        found = [
+            ephemeral
+            for ephemeral in ephemerals(user)[before:]
+            if "Working on it" not in ephemeral.all_text
+        ]
         return found if len(found) == times else None
 
     return await world.slack.until(answers)

@@ -38,7 +38,7 @@ async def replay_everywhere(fleet: Fleet, sent: list) -> None:
     if len(fleet.processes) == 1:
         await fleet.processes[0].stop()
         await fleet.add()
-    for process in (one for one in fleet.processes if one.is_running):
+    for process in (item for item in fleet.processes if item.is_running):
         for body, headers in sent:
             url = f"{process.address}/slack/events"
             async with fleet.session.post(url, data=body, headers=headers) as answer:
@@ -74,7 +74,7 @@ async def until_answered_everywhere(fleet: Fleet, outcome: str, times: int) -> N
     """Wait until so many replays were noticed: then no other one is on its way."""
 
     def noticed() -> bool:
-        lines = [line for one in fleet.processes for line in one.lines]
+        lines = [line for process in fleet.processes for line in process.lines]
         return sum(f'"{outcome}"' in line for line in lines) >= times
 
     await fleet.slack.until(noticed)
@@ -87,12 +87,12 @@ async def test_replayed_now_acts_once_over_all_processes(attacked):
     await fleet.slack.until(lambda: WHO in flow.identities)
     await until_done(url, "testusers.apply")
     now = list(sent)
-    others = [one for one in flow.identities if one != WHO]
+    others = [identity for identity in flow.identities if identity != WHO]
     fleet.services.state.edit_flow(WELCOME_FLOW, others)
     await replay_everywhere(fleet, now)
     await until_answered_everywhere(fleet, "replayed", 1)
     # Whoever stops finishes what runs: the job of the first delivery, which has nothing left to do.
-    await asyncio.gather(*(one.stop() for one in fleet.processes if one.is_running))
+    await asyncio.gather(*(process.stop() for process in fleet.processes if process.is_running))
     stored, waiting = await rows(
         url, select(requests.c.id), select(jobs.c.key).where(jobs.c.kind == "testusers.apply")
     )
@@ -121,7 +121,7 @@ async def test_replayed_click_is_stored_once(attacked):
     await until_done(url, "testusers.interaction")
 
     def cancelled() -> int:
-        lines = [line for one in fleet.processes for line in one.lines]
+        lines = [line for process in fleet.processes for line in process.lines]
         return sum("testusers.cancel" in line and "replayed" not in line for line in lines)
 
     await fleet.slack.until(cancelled)
@@ -131,7 +131,10 @@ async def test_replayed_click_is_stored_once(attacked):
         select(received_events.c.event_id),
         select(jobs.c.key).where(jobs.c.kind == "testusers.interaction"),
     )
-    assert (len([one for one in known if one.event_id.startswith("signature:")]), clicks) == (2, [])
+    assert (len([item for item in known if item.event_id.startswith("signature:")]), clicks) == (
+        2,
+        [],
+    )
     assert cancelled() == 1
 
 
@@ -146,13 +149,13 @@ async def test_one_id_leads_from_the_click_to_the_post_and_the_audit(sqlite_url)
         process = fleet.processes[0]
         await process.says(lambda: any('"POST"' in line for line in process.lines))
         lines = [json.loads(line) for line in process.lines if line.startswith("{")]
-    click = next(one for one in lines if one.get("name") == "testusers.approve")
-    by_id = [one for one in lines if one.get("request_id") == click["request_id"]]
-    calls = [one["method"] for one in by_id if one["event"] == "service call"]
+    click = next(item for item in lines if item.get("name") == "testusers.approve")
+    by_id = [item for item in lines if item.get("request_id") == click["request_id"]]
+    calls = [item["method"] for item in by_id if item["event"] == "service call"]
     assert calls == ["GET", "POST"]
     [entries] = await rows(sqlite_url, select(audit_entries.c.action, audit_entries.c.detail))
-    ids = {one.action: json.loads(one.detail).get("request_id") for one in entries}
-    asked = next(one for one in lines if one.get("name") == "/testusers")
+    ids = {entry.action: json.loads(entry.detail).get("request_id") for entry in entries}
+    asked = next(item for item in lines if item.get("name") == "/testusers")
     assert ids["request.created"] == asked["request_id"] != click["request_id"]
     assert ids["request.approved"] == ids["request.applied"] == click["request_id"]
     assert ids["flow.changed"] == click["request_id"]

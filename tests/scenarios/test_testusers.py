@@ -206,7 +206,7 @@ async def test_change_is_undone_from_the_history_where_its_channel_is_gone(sqlit
         assert "Sent to <#C0ALERTS>" in (await click(world, OTTO, history, "Undo")).all_text
         cards = world.slack.workspace.messages
         (inverse,) = await world.slack.until(
-            lambda: [one for one in cards("C0ALERTS") if "Approve" in one.buttons]
+            lambda: [item for item in cards("C0ALERTS") if "Approve" in item.buttons]
         )
         await click(world, ADA, inverse, "Approve")
         await shows(world, inverse, "Applied")
@@ -307,7 +307,7 @@ async def test_a_pasted_sid_is_offered_and_a_viewer_gets_no_form(world):
     view = await world.slack.until(lambda: world.slack.workspace.open_view(OTTO))
     pasted = "FW" + "ab" * 16
     offered = await world.slack.suggest(OTTO, view, "Flow", pasted)
-    assert [one["value"] for one in offered] == [pasted]
+    assert [item["value"] for item in offered] == [pasted]
     answer = await world.ask(VERA, "/testusers")
     assert "You need the operator role" in answer.all_text
 

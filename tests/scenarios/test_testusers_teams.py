@@ -108,8 +108,8 @@ async def opened_form(world):
 def shown_times(message, zone: str) -> list[str]:
     """The times of a message as Slack shows them to somebody in a zone."""
     found = re.findall(r"<!date\^(\d+)\^", message.all_text)
-    local = (datetime.fromtimestamp(int(one), ZoneInfo(zone)) for one in found)
-    return [f"{one:%Y-%m-%d %H:%M}" for one in local]
+    local = (datetime.fromtimestamp(int(item), ZoneInfo(zone)) for item in found)
+    return [f"{item:%Y-%m-%d %H:%M}" for item in local]
 
 
 async def test_a_word_is_asked_about_and_taken_as_typed_with_a_click(world):
@@ -160,7 +160,7 @@ async def test_a_time_comes_back_in_the_zone_of_the_requester(world, typed, at):
     await world.slack.click(ADA, message, "Approve")
     await world.slack.until(lambda: "Approved" in message.all_text or "Applied" in message.all_text)
     for shown in (answer, message):
-        assert at in [one[-5:] for one in shown_times(shown, "Europe/Berlin")]
+        assert at in [item[-5:] for item in shown_times(shown, "Europe/Berlin")]
 
 
 async def test_the_dates_of_the_form_are_those_of_the_card(world):
@@ -204,7 +204,7 @@ async def test_access_is_extended_with_one_click(world, button, more):
 
 
 def shown_ends(message) -> list[int]:
-    return [int(one) for one in re.findall(r"until <!date\^(\d+)\^", message.all_text)]
+    return [int(found) for found in re.findall(r"until <!date\^(\d+)\^", message.all_text)]
 
 
 async def test_mine_counts_everybody_and_groups_them_by_request(world):

@@ -77,7 +77,7 @@ async def fast_clock(broken: Broken, _url: str) -> None:
 def without_scope(scope: str) -> Act:
     async def act(broken: Broken, _url: str) -> None:
         workspace = broken.slack.workspace
-        workspace.scopes = tuple(one for one in workspace.scopes if one != scope)
+        workspace.scopes = tuple(item for item in workspace.scopes if item != scope)
 
     return act
 

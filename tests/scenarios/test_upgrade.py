@@ -83,12 +83,12 @@ async def check_messages(world: World, cards: dict[str, Message]) -> None:
     old = {message.ts for message in cards.values()}
 
     def posted() -> list[str]:
-        new = [one for one in workspace.messages("C0APPROVALS") if one.ts not in old]
-        return [one.all_text for one in new if one.thread_ts is None]
+        new = [message for message in workspace.messages("C0APPROVALS") if message.ts not in old]
+        return [item.all_text for item in new if item.thread_ts is None]
 
     await slack.until(lambda: len(posted()) == 2)
-    assert sorted(UNPOSTED in one for one in posted()) == [False, True]
-    assert sorted(APPROVED in one for one in posted()) == [False, True]
+    assert sorted(UNPOSTED in item for item in posted()) == [False, True]
+    assert sorted(APPROVED in item for item in posted()) == [False, True]
     async with world.bot.database.read_only() as tx:
         waiting = await tx.connection.scalars(text("SELECT state FROM requests ORDER BY state"))
         assert waiting.all() == ["applied"] * 6 + ["pending", "scheduled"]

@@ -52,7 +52,7 @@ class Attack:
 async def unsigned(attack: Attack) -> None:
     """Somebody who reaches the port, and has no secret."""
     silent: list[asyncio.StreamWriter] = []
-    deeds = (_forge, _bomb, _nonsense, _metrics, _probe, lambda one: _stay_silent(one, silent))
+    deeds = (_forge, _bomb, _nonsense, _metrics, _probe, lambda item: _stay_silent(item, silent))
     async with aiohttp.ClientSession() as session:
         attack.session = session
         while attack.goes_on:

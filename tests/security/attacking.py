@@ -76,14 +76,14 @@ def _p99(seconds: list[float]) -> float:
 def _spread(seconds: list[float]) -> str:
     """Median, 99 % and worst of acknowledgements, in milliseconds."""
     shown = (statistics.median(seconds), _p99(seconds), max(seconds))
-    return f"{len(seconds)}: " + ", ".join(f"{one * 1e3:.0f} ms" for one in shown)
+    return f"{len(seconds)}: " + ", ".join(f"{item * 1e3:.0f} ms" for item in shown)
 
 
 async def _request_ids(database_url: str) -> list[str]:
     database = Database(database_url, SystemClock())
     try:
         async with database.read_only() as tx:
-            return [str(one) for one in await tx.connection.scalars(select(requests.c.id))]
+            return [str(item) for item in await tx.connection.scalars(select(requests.c.id))]
     finally:
         await database.close()
 

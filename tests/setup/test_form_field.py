@@ -42,7 +42,7 @@ class FlowService:
         if field not in self.fields:
             missing = f"Missing {self.fields[0]}" if self.names_field else f"unknown {field}"
             return None if "missing" in self.lenient else (400, missing)
-        too_long = any(len(one.encode()) > MOST_BYTES for one in identities)
+        too_long = any(len(identity.encode()) > MOST_BYTES for identity in identities)
         return (400, "too long") if too_long and "length" not in self.lenient else None
 
 

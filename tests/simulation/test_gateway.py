@@ -89,7 +89,7 @@ class Sim:
         self.minutes[client, int(self.clock.monotonic() // 60)] += 1
 
     async def run(self, seconds: float, *callers) -> None:
-        tasks = [asyncio.create_task(one) for one in callers]
+        tasks = [asyncio.create_task(caller) for caller in callers]
         end = asyncio.create_task(self.clock.sleep(seconds))
         await asyncio.wait([end, *tasks], return_when=asyncio.FIRST_COMPLETED)
         for task in tasks:

@@ -307,7 +307,9 @@ async def killer(soak: Soak) -> None:
     """Kill one of the processes at random, and start another in its place."""
     while soak.is_on:
         await soak.pause(soak.pace.kill_every)
-        victim = soak.dice.choice([one for one in soak.fleet.processes if one.is_running])
+        victim = soak.dice.choice(
+            [process for process in soak.fleet.processes if process.is_running]
+        )
         await victim.kill()
         soak.counts["kills -9"] += 1
         await soak.pause(2.0)

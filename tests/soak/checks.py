@@ -48,12 +48,12 @@ async def cleared(soak: Soak) -> None:
     """Every incident is one message, and is over."""
     workspace = soak.fleet.slack.workspace
     await soak.fleet.slack.until(
-        lambda: all("Cleared" in one.text for one in workspace.messages(ALERTS)),
+        lambda: all("Cleared" in message.text for message in workspace.messages(ALERTS)),
         timeout=CLEARED_SECONDS,
     )
     for at in BLOCKED:
         blocks = sum(block[0] == at for block in soak.blocks)
-        alerts = sum(at[1] in one.all_text for one in workspace.messages(ALERTS))
+        alerts = sum(at[1] in message.all_text for message in workspace.messages(ALERTS))
         assert alerts <= blocks, f"{at}: {blocks} blocks, {alerts} messages"
 
 

@@ -79,13 +79,15 @@ class Crowd:
 async def crowd(database_url: str, latency: float = 0.0) -> AsyncIterator[Crowd]:
     state = ServicesState(latency_seconds=latency)
     state.set_organizations(CENTER, many_organizations(CENTER, ORGANIZATIONS))
-    ids = [one.organization_id for one in state.data_centers[CENTER].organizations]
+    ids = [
+        organization.organization_id for organization in state.data_centers[CENTER].organizations
+    ]
     for one in ids:
         state.limits.plans[CENTER, one] = "enterprise"
     clients = {
         name: {
             "token_sha256": hashlib.sha256(token_of(name).encode()).hexdigest(),
-            "organizations": [f"{CENTER}/{one}" for one in ids],
+            "organizations": [f"{CENTER}/{item}" for item in ids],
         }
         for name in ("flood", "polite")
     }

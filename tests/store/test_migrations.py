@@ -35,7 +35,7 @@ async def test_the_migrations_make_the_tables(database):
 
 def test_files_of_migrations_are_one_chain_in_their_order():
     chain = ScriptDirectory.from_config(_config()).walk_revisions()
-    assert [one.revision for one in chain] == known_revisions()[::-1]
+    assert [item.revision for item in chain] == known_revisions()[::-1]
 
 
 async def test_a_second_migration_changes_nothing(database):
@@ -75,7 +75,7 @@ async def test_schema_before_the_firstknown_revisions_one_is_refused(database, r
 @pytest.mark.postgres
 async def test_four_processes_migrate_once(empty_postgres_url, clock):
     databases = [Database(empty_postgres_url, clock) for _ in range(4)]
-    await asyncio.gather(*(migrate(one) for one in databases))
+    await asyncio.gather(*(migrate(item) for item in databases))
     assert await is_current(databases[0])
     for one in databases:
         await one.close()

@@ -72,7 +72,9 @@ async def test_every_organization_stands_as_one_alone_does(database, clock):
     await call(database)
     await call(database, OTHER)
     async with database.read_only() as tx:
-        standings = {one.key: quota_use.standing(one) for one in await accounts.load_all(tx, TERMS)}
+        standings = {
+            item.key: quota_use.standing(item) for item in await accounts.load_all(tx, TERMS)
+        }
         for key in (KEY, OTHER):
             account = await accounts.load(tx, key, TERMS)
             assert standings[key] == quota_use.standing(account)
@@ -85,7 +87,7 @@ async def test_organization_with_nothing_to_tell_is_not_read(database):
         assert await quotas.take_turn(tx, OTHER, 0.0)
     await call(database)
     async with database.read_only() as tx:
-        assert [one.key for one in await accounts.load_all(tx, TERMS)] == [KEY]
+        assert [item.key for item in await accounts.load_all(tx, TERMS)] == [KEY]
 
 
 async def test_old_calls_are_deleted_and_the_day_is_as_before(database, clock):

@@ -40,7 +40,7 @@ async def write(world: World, user: str, text: str) -> Message:
     assert (delivery.status, delivery.error) == (200, None)
 
     def answer() -> Message | None:
-        new = [one for one in world.slack.workspace.dm(user)[before:] if one.user != user]
+        new = [item for item in world.slack.workspace.dm(user)[before:] if item.user != user]
         return new[-1] if new and "Working on it" not in new[-1].all_text else None
 
     return await world.slack.until(answer)
@@ -50,7 +50,7 @@ def _seen(world: World, user: str) -> list[Message]:
     """What only this person sees, in channels and in their direct messages."""
     workspace = world.slack.workspace
     seen = [*workspace.ephemerals(user), *workspace.dm(user)]
-    return sorted(seen, key=lambda one: one.number)
+    return sorted(seen, key=lambda item: item.number)
 
 
 async def _home(world: World, user: str) -> View:

@@ -49,7 +49,9 @@ class Fleet:
 
     def alive(self) -> list[str]:
         """Where the balancer sends what comes."""
-        return [one.address for one in self.processes if one.is_running and one.address]
+        return [
+            process.address for process in self.processes if process.is_running and process.address
+        ]
 
     async def add(
         self, launcher: Sequence[str] = ("-m", "bot"), *, wait: bool = True, **settings: str
@@ -85,7 +87,7 @@ class Fleet:
         """
 
         def found() -> Message | None:
-            new = [one for one in self.seen_by(user)[after:] if WORKING not in one.all_text]
+            new = [item for item in self.seen_by(user)[after:] if WORKING not in item.all_text]
             return next((m for m in reversed(new) if channel in ("", m.channel)), None)
 
         try:
@@ -122,7 +124,7 @@ class Fleet:
     @property
     def tracebacks(self) -> list[str]:
         """Every traceback that any process logged."""
-        return [line for one in self.processes for line in one.tracebacks]
+        return [line for process in self.processes for line in process.tracebacks]
 
 
 def is_silence(message: Message) -> bool:
@@ -163,4 +165,4 @@ async def running_fleet(
                 await asyncio.gather(*(fleet.add() for _ in range(count)))
                 yield fleet
             finally:
-                await asyncio.gather(*(one.kill() for one in fleet.processes))
+                await asyncio.gather(*(process.kill() for process in fleet.processes))

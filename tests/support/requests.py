@@ -47,10 +47,12 @@ def requests(draw: st.DrawFn) -> Request:
         denial_reason=reason,
         failure=reason,
         done=done,
-        ended=tuple(Ended(one, NOW, was_gone=False) for one in draw(few)),
+        ended=tuple(Ended(item, NOW, was_gone=False) for item in draw(few)),
         superseded=draw(few),
     )
-    ends = {one: NOW + timedelta(hours=draw(st.integers(0, 99))) for one in change.additions}
+    ends = {
+        addition: NOW + timedelta(hours=draw(st.integers(0, 99))) for addition in change.additions
+    }
     requested = RequestedChange(
         change,
         ("old",),
@@ -87,19 +89,21 @@ def hold(message, *, may_mention: bool = False) -> None:
 
 
 def everybody(request: Request) -> list[str]:
-    ended = [one.identity for one in request.progress.ended]
+    ended = [item.identity for item in request.progress.ended]
     return [*request.requested.change.additions, *request.requested.change.removals, *ended]
 
 
 def shown_in_full(identities, message) -> list[str]:
     """Who can be read there although four characters are all that a viewer sees."""
     everything = "\n".join(texts_of(message))
-    return [one for one in identities if len(one) > 4 and in_full(one) in everything]
+    return [
+        identity for identity in identities if len(identity) > 4 and in_full(identity) in everything
+    ]
 
 
 def approved_by(number: int) -> Request:
     """A request with so many approvals."""
     people = (Who("U0AMY", "Amy"), Who("U0ABEL", "Abel"))[:number]
-    progress = Progress(approvals=tuple(Approval(one, NOW) for one in people))
+    progress = Progress(approvals=tuple(Approval(person, NOW) for person in people))
     requested = RequestedChange(Change(("+1",)), (), 0)
     return Request("1", FLOW, OTTO, requested, NOW, NOW, progress=progress)

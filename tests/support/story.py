@@ -104,30 +104,30 @@ class Story:
 
     def cards(self, identity: str) -> list[Message]:
         """Every card that stands for a request, without that of its undo."""
-        return [one for one in self._cards_by_identity().get(identity, []) if not is_undo(one)]
+        return [item for item in self._cards_by_identity().get(identity, []) if not is_undo(item)]
 
     async def undo_card(self, identity: str, seconds: float = TRUE_SECONDS) -> Message:
         """Return the card of the request to undo another one, once it is there."""
 
         def found() -> list[Message]:
-            return [one for one in self._cards_by_identity().get(identity, []) if is_undo(one)]
+            return [item for item in self._cards_by_identity().get(identity, []) if is_undo(item)]
 
         return (await self.fleet.slack.until(found, timeout=seconds))[0]
 
     def _cards_by_identity(self) -> dict[str, list[Message]]:
         found: dict[str, list[Message]] = {}
-        for one in self.fleet.slack.workspace.messages(APPROVALS):
-            for identity in set(IDENTITY.findall(one.text)):
-                found.setdefault(identity, []).append(one)
+        for message in self.fleet.slack.workspace.messages(APPROVALS):
+            for identity in set(IDENTITY.findall(message.text)):
+                found.setdefault(identity, []).append(message)
         return found
 
     def _told_by_identity(self) -> dict[str, list[str]]:
         found: dict[str, list[str]] = {}
         for user in {expected.requester for expected in self.expected_requests.values()}:
-            for one in self.fleet.slack.workspace.dm(user):
-                for identity in set(IDENTITY.findall(one.text)):
+            for item in self.fleet.slack.workspace.dm(user):
+                for identity in set(IDENTITY.findall(item.text)):
                     if user == self.expected_requests[identity].requester:
-                        found.setdefault(identity, []).append(one.text)
+                        found.setdefault(identity, []).append(item.text)
         return found
 
     async def press(self, user: str, card: Message, button: str, becomes: str = "") -> Message:
@@ -200,8 +200,8 @@ class Story:
         alerts = workspace.messages(ALERTS)
         problems = []
         for organization_id in self.cleared_alerts:
-            mine = [one for one in alerts if organization_id in one.all_text]
-            notes = [note for one in mine for note in workspace.thread(ALERTS, one.ts)]
+            mine = [alert for alert in alerts if organization_id in alert.all_text]
+            notes = [note for item in mine for note in workspace.thread(ALERTS, item.ts)]
             if [len(mine), len(notes)] != [1, 1] or "Cleared" not in mine[0].text:
                 problems.append(f"{organization_id}: {len(mine)} alerts, {len(notes)} notes")
         return problems
@@ -243,14 +243,14 @@ def is_undo(card: Message) -> bool:
 
 def card_problems(expected: ExpectedRequest, cards: list[Message]) -> list[str]:
     """What is wrong with the cards of a request, and of its undo."""
-    undoing = [one for one in cards if is_undo(one)]
-    asked = [one for one in cards if not is_undo(one)]
+    undoing = [card for card in cards if is_undo(card)]
+    asked = [card for card in cards if not is_undo(card)]
     if [len(asked), len(undoing)] != [1, int(bool(expected.undo))]:
         return [f"{expected.identity}: {len(asked)} cards, {len(undoing)} of undoing"]
     problems = one_card_problems(expected.identity, expected.state, asked[0])
     if expected.says not in asked[0].all_text:
         problems.append(f"{expected.identity}: the card does not say {expected.says!r}")
-    return [*problems, *(p for one in undoing for p in undo_problems(expected, one, asked[0]))]
+    return [*problems, *(p for item in undoing for p in undo_problems(expected, item, asked[0]))]
 
 
 def one_card_problems(identity: str, state: str, card: Message) -> list[str]:

@@ -96,7 +96,7 @@ class FakeFlowService:
 
     def store_without(self, lost: str) -> None:
         """Let each update of a list drop an identity, and the answer say so."""
-        self._store_as(lambda identities: [one for one in identities if one != lost])
+        self._store_as(lambda identities: [identity for identity in identities if identity != lost])
 
     def store_with(self, kept: str) -> None:
         """Let each update of a list keep an identity, and the answer say so."""
@@ -243,7 +243,11 @@ class World:
 
     def reported(self) -> list[str]:
         """Return what requesters were told, oldest first."""
-        return [one.payload["event"] for one in self.messages if one.kind == "testusers.outcome"]
+        return [
+            message.payload["event"]
+            for message in self.messages
+            if message.kind == "testusers.outcome"
+        ]
 
 
 def default_policy(**changes) -> Policy:

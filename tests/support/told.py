@@ -67,7 +67,7 @@ class Broken:
         status = await self.bot.status.status()
         findings = await examine(read_settings(self.environment))
         page = await self._get("/metrics")
-        codes = dict.fromkeys(f"`{one.code}`" for one in findings if one.is_problem)
+        codes = dict.fromkeys(f"`{finding.code}`" for finding in findings if finding.is_problem)
         return [
             f"`{await self._get('/readyz')}`",
             ", ".join(status.troubles) or "working",
@@ -79,7 +79,7 @@ class Broken:
     def logged(self) -> set[str]:
         """The events that were logged as warnings or errors."""
         levels = {"warning", "error"}
-        return {str(one["event"]) for one in self.events if one["log_level"] in levels}
+        return {str(event["event"]) for event in self.events if event["log_level"] in levels}
 
     def _headlines(self) -> list[str]:
         workspace = self.slack.workspace

@@ -14,7 +14,7 @@ def test_every_verdict_has_words_of_its_own() -> None:
         for verdict in KeyVerdict
     }
     assert len(shown) == len(KeyVerdict)
-    assert all("Do this." in one and "GET /v3/templates" in one for one in shown)
+    assert all("Do this." in item and "GET /v3/templates" in item for item in shown)
 
 
 @pytest.mark.parametrize(

@@ -119,7 +119,7 @@ def test_every_organization_is_on_exactly_one_page():
         (table,) = [block for block in message.slack_blocks if block["type"] == "table"]
         shown += [row[0]["text"] for row in table["rows"][1:]]
         actions = message.slack_blocks[-1]["elements"]
-        following = [one for one in actions if one["action_id"].endswith(".next")]
+        following = [action for action in actions if action["action_id"].endswith(".next")]
         if not following:
             break
         view = orgs.OrgsPage.of(following[0]["value"])
@@ -220,7 +220,7 @@ def test_whoami_and_status(words):
         me = gatehouse.whoami(person, lambda _, may=may: may)
         check(me)
         assert f"You are *{text.person(words, 'U0ADA')}*" in me.text
-    services = [ServiceSeen(f"inventory ({one})", AT, AT, words) for one in CENTERS]
+    services = [ServiceSeen(f"inventory ({center})", AT, AT, words) for center in CENTERS]
     status = Status(
         "1", 1e7, "SQLite", True, services, JobCount(9, 9, 9), {Counted.OPEN_INCIDENTS: 3}
     )
@@ -254,11 +254,11 @@ def test_status_says_what_needs_a_look(jobs, incidents, thing):
 
 
 def _kinds(kind):
-    return [kind, *(one for child in kind.__subclasses__() for one in _kinds(child))]
+    return [kind, *(item for child in kind.__subclasses__() for item in _kinds(child))]
 
 
 def test_every_failure_of_a_service_has_its_words():
-    assert {one.outcome for one in _kinds(ServiceError)} == set(gatehouse.FAILURES)
+    assert {kind.outcome for kind in _kinds(ServiceError)} == set(gatehouse.FAILURES)
 
 
 def recorded(action, subject="bf98ce60cf6ef7ea", actor="U0ADA", **detail):
@@ -313,7 +313,7 @@ CHANGE = {"flow": WELCOME, "additions": ["+1", "+2", "+3", "+4"], "removals": []
         (recorded("alert.muted", "eu/7", seconds=3600), "*Ada* muted alerts about eu/7 for 1 h"),
         (recorded("thing.happened", "eu/7", a=1), '*Ada*: thing.happened eu/7 `{"a": 1}`'),
     ],
-    ids=lambda one: getattr(one, "action", ""),
+    ids=lambda item: getattr(item, "action", ""),
 )
 def test_an_entry_of_the_audit_is_one_sentence(entry, sentence):
     message = audit.audit([entry], "f", NAMES)

@@ -31,13 +31,13 @@ def test_each_data_center_that_fails_is_named_even_if_all_do(was_listed):
     message = listing(Directory(tuple(reports)), OrgsPage(), may_refresh=True)
     shown = [block["text"]["text"] for block in message.slack_blocks if block["type"] == "section"]
     named = f":warning: *{', '.join(CENTERS)}* {'are out of date' if was_listed else 'could'}"
-    assert [named in one for one in shown] == [False, True]
+    assert [named in item for item in shown] == [False, True]
     assert named in message.text
 
 
 @pytest.mark.parametrize("words", ["", "EUR"])
 def test_nothing_that_could_be_loaded_is_not_nothing_that_matches(words):
-    reports = tuple(DataCenterReport(one, None, "The database is away.") for one in CENTERS)
+    reports = tuple(DataCenterReport(center, None, "The database is away.") for center in CENTERS)
     message = listing(Directory(reports), OrgsPage(words), may_refresh=True)
     assert message.text.startswith("*No organizations could be loaded.*\n:warning: *com")
     assert "match" not in message.text

@@ -69,7 +69,7 @@ def test_the_largest_request_names_everybody_in_every_state(state, people, ends,
         tries=2,
         part=done if state is State.FAILED else None,
         done=done if state is State.APPLIED else None,
-        ended=tuple(Ended(one, NOW, was_gone=True) for one in people),
+        ended=tuple(Ended(person, NOW, was_gone=True) for person in people),
         superseded=people,
         overdue=words,
         undone_by="2",
@@ -85,11 +85,11 @@ def test_the_largest_request_names_everybody_in_every_state(state, people, ends,
     everything = "\n".join(texts_of(message))
     if state in GIVEN_UP:
         return
-    assert all(in_full(one) in everything for one in people)
+    assert all(in_full(person) in everything for person in people)
     if ends == 1 and state not in {State.APPLIED, State.FAILED}:
         assert "*Already on the list; access ends <!date^" in everything
     if state is State.PENDING:
-        assert all(f"<@{one}>" in everything for one in approvers)
+        assert all(f"<@{approver}>" in everything for approver in approvers)
 
 
 @pytest.mark.parametrize(
@@ -186,11 +186,11 @@ def test_buttons_go_with_the_first_transition(state, buttons) -> None:
         decided_at=NOW,
     )
     blocks = card(request, ("U0ADA",), 1).slack_blocks
-    shown = [one for block in blocks if block["type"] == "actions" for one in block["elements"]]
-    assert [one["text"]["text"] for one in shown] == buttons
-    assert all(one["value"] == "1" for one in shown)
-    asks = [one["text"]["text"] for one in shown if "confirm" in one]
-    assert asks == [one for one in buttons if one in {"Cancel", "Undo", "Retry"}]
+    shown = [item for block in blocks if block["type"] == "actions" for item in block["elements"]]
+    assert [item["text"]["text"] for item in shown] == buttons
+    assert all(item["value"] == "1" for item in shown)
+    asks = [item["text"]["text"] for item in shown if "confirm" in item]
+    assert asks == [button for button in buttons if button in {"Cancel", "Undo", "Retry"}]
 
 
 @pytest.mark.parametrize(

@@ -81,7 +81,7 @@ def test_who_was_not_approved_can_ask_again(event, change, duration, filled_in) 
     request = Request("1", FLOW, OTTO, requested, NOW, NOW, State.DENIED, Progress(), ADA, NOW)
     message = notes.outcome(request, {"event": event})
     rows = [block["elements"] for block in message.slack_blocks if block["type"] == "actions"]
-    found = [(one["text"]["text"], Prefilled.of(one["value"])) for row in rows for one in row]
+    found = [(item["text"]["text"], Prefilled.of(item["value"])) for row in rows for item in row]
     assert found == ([("Ask again", filled_in)] if filled_in else [])
     undo = replace(request, requested=replace(requested, undo_of="0"))
     assert "Ask again" not in texts_of(notes.outcome(undo, {"event": event}))

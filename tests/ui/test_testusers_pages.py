@@ -36,11 +36,11 @@ from tests.support.requests import (
 @settings(max_examples=30, deadline=None)
 @given(st.lists(requests(), max_size=5))
 def test_every_page_and_note_fits(some) -> None:
-    identities = [one for request in some for one in everybody(request)]
+    identities = [item for request in some for item in everybody(request)]
     for sees in (True, False):
         page = HistoryPage(FLOW, tuple(some), (), 0, 2, 9)
         history = pages.history(page, sees_identities=sees, asks=sees)
-        rows = tuple(PendingRow(one, decides=True, cancels=True) for one in some)
+        rows = tuple(PendingRow(item, decides=True, cancels=True) for item in some)
         pending = pages.pending(PendingPage(rows, 0, 2, len(rows)), "C0A", sees_identities=sees)
         for message in (history, pending):
             hold(message)
@@ -60,7 +60,8 @@ def test_every_page_and_note_fits(some) -> None:
 @given(st.lists(anything | hardest, max_size=20, unique=True))
 def test_every_list_fits(identities) -> None:
     grants = {
-        one: Grant(one, "1", OTTO, (ADA,) * 3, NOW, NOW + timedelta(hours=1)) for one in identities
+        identity: Grant(identity, "1", OTTO, (ADA,) * 3, NOW, NOW + timedelta(hours=1))
+        for identity in identities
     }
     for known in (grants, {}):
         page = ListPage(FLOW, tuple(identities), known, 0, 3, len(identities))
@@ -75,7 +76,7 @@ def menus_of(message) -> dict[str, list[str]]:
     """The options that stand beside the rows, by the first identity of each row."""
     rows = [block for block in message.slack_blocks if block["type"] == "section"]
     return {
-        row["text"]["text"].split("`")[1]: [one["text"]["text"] for one in options]
+        row["text"]["text"].split("`")[1]: [option["text"]["text"] for option in options]
         for row in rows
         if (options := row.get("accessory", {}).get("options"))
     }
@@ -126,7 +127,7 @@ def test_empty_history_offers_who_may_ask_to_add_somebody(asks) -> None:
     message = pages.history(HistoryPage(FLOW, (), (), 0, 1, 0), sees_identities=True, asks=asks)
     assert message.text == "No requests for *welcome* yet."
     rows = [block["elements"] for block in message.slack_blocks if block["type"] == "actions"]
-    found = [(one["text"]["text"], Prefilled.of(one["value"])) for row in rows for one in row]
+    found = [(item["text"]["text"], Prefilled.of(item["value"])) for row in rows for item in row]
     assert found == ([("Add a test user", Prefilled(FLOW.sid))] if asks else [])
 
 
@@ -149,9 +150,9 @@ def test_history_offers_to_undo_what_can_be_undone(asks) -> None:
     page = HistoryPage(FLOW, some, (), 0, 1, len(some))
     message = pages.history(page, sees_identities=True, asks=asks)
     hold(message)
-    shown = [one["accessory"] for one in message.slack_blocks if "accessory" in one]
-    assert [one["value"] for one in shown] == (["applied", "failed in part"] if asks else [])
-    assert {(one["text"]["text"], "confirm" in one) for one in shown} <= {("Undo", True)}
+    shown = [block["accessory"] for block in message.slack_blocks if "accessory" in block]
+    assert [item["value"] for item in shown] == (["applied", "failed in part"] if asks else [])
+    assert {(item["text"]["text"], "confirm" in item) for item in shown} <= {("Undo", True)}
 
 
 def test_list_offers_no_decision_on_what_it_shows_in_part() -> None:

@@ -69,7 +69,9 @@ def test_escaped_text_has_no_markup_and_no_other_entity(value):
 @given(TEXTS)
 def test_escaped_text_is_one_line_without_control_characters(value):
     for markup in every_way(value):
-        assert not [one for one in markup if unicodedata.category(one) in {"Cc", "Cs", "Zl", "Zp"}]
+        assert not [
+            item for item in markup if unicodedata.category(item) in {"Cc", "Cs", "Zl", "Zp"}
+        ]
         assert len(markup.splitlines()) <= 1
 
 
@@ -129,7 +131,7 @@ def test_plain_text_is_no_emoji_and_nothing_in_it_is_decoded(value, shown):
 @given(st.lists(TEXTS, max_size=6), st.integers(10, 200))
 def test_a_cut_leaves_nothing_half_open(values, limit):
     moment = text.time(datetime(2026, 3, 2, tzinfo=UTC))
-    parts = [f"{text.escape(one)} {text.code(one)} {moment}" for one in values]
+    parts = [f"{text.escape(value)} {text.code(value)} {moment}" for value in values]
     markup = text.cut("\n".join(parts), limit)
     assert len(markup) <= limit
     assert not ENTITY.search(markup)

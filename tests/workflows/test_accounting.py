@@ -70,7 +70,7 @@ async def the_account(database):
 async def all_incidents(database):
     async with database.read_only() as tx:
         found = [await incidents.load(tx, number) for number in range(1, 9)]
-    return [one for one in found if one is not None]
+    return [item for item in found if item is not None]
 
 
 async def test_refusal_that_is_written_late_is_judged_by_its_own_time(

@@ -115,7 +115,7 @@ async def be_refused(inventory, code=44) -> None:
 
 async def the_job(database, key="probe:1") -> Job:
     async with database.transaction() as tx:
-        [job] = [one for one in await jobs.claim(tx, "me", 50) if one.key == key]
+        [job] = [item for item in await jobs.claim(tx, "me", 50) if item.key == key]
     return job
 
 
@@ -305,7 +305,7 @@ async def test_during_a_mute_a_new_alert_is_held_back_until_its_end(
     job = await the_job(database, "alert:2")
     await alerts.after_mute(job, FakeLease(database))
     async with database.read_only() as tx:
-        assert [one.subject for one in await outbox.waiting(tx, "incident:2")] == ["2"]
+        assert [item.subject for item in await outbox.waiting(tx, "incident:2")] == ["2"]
     assert await alerts.card(OutboxMessage("incident:2", "incident_card", "2")) is not None
 
 
@@ -321,10 +321,10 @@ async def test_unmuting_tells_what_the_mute_held_back(
     await be_refused(inventory, 45)
     assert await alerts.card(card_of(2)) is None
     async with database.transaction() as tx:
-        await outbox.mark_sent(tx, [one.id for one in await outbox.waiting(tx, "incident:2")])
+        await outbox.mark_sent(tx, [item.id for item in await outbox.waiting(tx, "incident:2")])
     assert await alerts.unmute(OTTO, 1) == "10"
     async with database.read_only() as tx:
-        assert [one.subject for one in await outbox.waiting(tx, "incident:2")] == ["2"]
+        assert [item.subject for item in await outbox.waiting(tx, "incident:2")] == ["2"]
         [entry] = await AuditStore().latest(tx, 1)
     assert (entry.actor, entry.action, entry.subject) == ("U0OPERATOR", "alert.unmuted", "eu/10")
     assert "muted" not in (await alerts.card(card_of(1))).message.text

@@ -205,7 +205,7 @@ async def test_buttons_call_no_data_center_that_has_just_failed(make, inventory,
     inventory.errors = {"com": broken}
     for _ in range(60):
         found = await directory.directory(CAUSE, is_typed=False)
-        assert [one.data_center for one in found.failures] == ["com"]
+        assert [failure.data_center for failure in found.failures] == ["com"]
     assert inventory.calls.count(("com", "")) == 1
     clock.advance(5)
     await directory.directory(CAUSE, is_typed=False)

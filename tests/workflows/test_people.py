@@ -83,7 +83,7 @@ def people(slack, database, clock):
 async def refusals(database):
     async with database.read_only() as tx:
         entries = await AuditStore().latest(tx, 50)
-    return [(one.actor, one.action, one.subject) for one in entries]
+    return [(entry.actor, entry.action, entry.subject) for entry in entries]
 
 
 async def test_roles_come_by_name_by_group_and_by_star(people):

@@ -75,7 +75,7 @@ async def test_crowd_of_clients_leaves_connections_to_people(database_url, clock
     await use_up(process)
     crowd = [process.make(f"client-{number % 12}") for number in range(60)]
     results = await asyncio.gather(*crowd, return_exceptions=True)
-    assert {type(one) for one in results} == {QuotaExhausted}
+    assert {type(result) for result in results} == {QuotaExhausted}
     assert database.most_under_way == 1
     await process.tasks.drain(PATIENCE)
     await database.close()

@@ -165,7 +165,7 @@ async def disturbed(
         await notes.until(lambda: is_answered(fleet))
         await story.press(APPROVER, waiting, "Approve", "applied")
         await story.comes_true()
-    await asyncio.gather(*(one.ready() for one in fleet.processes))
+    await asyncio.gather(*(process.ready() for process in fleet.processes))
     await notes.all_holds(story)
 
 

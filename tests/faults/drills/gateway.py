@@ -47,7 +47,7 @@ async def killed(notes: Notes) -> None:
             await fleet.add(gateway_port=str(port))
             assert await call(port) == "200"
         assert await held(url) == (2, 2, 1), await held(url)
-        calls = [one for one in fleet.services.state.calls if one.service == "inventory"]
+        calls = [item for item in fleet.services.state.calls if item.service == "inventory"]
         assert len(calls) == 2, calls
         notes.holds("two calls made and two counted")
         await notes.people_see(fleet, REQUESTER, "/ratelimits", str(ORGANIZATION), "script")

@@ -54,7 +54,7 @@ async def every_step(notes: Notes, scene: Scene) -> None:
     results = await asyncio.gather(
         *(die(step) for step in range(1, count + 1)), return_exceptions=True
     )
-    failures = [one for one in results if one is not None]
+    failures = [result for result in results if result is not None]
     if failures:
         raise failures[0]
     notes.holds(f"after each of {count} steps")
@@ -107,7 +107,7 @@ async def replace(fleet: Fleet, first: BotProcess) -> None:
 def steps_of(process: BotProcess) -> tuple[int, list[str]]:
     """What the process counted."""
     steps = [json.loads(line) for line in process.lines if line.startswith('{"step"')]
-    return len(steps), [f"{one['job'] or 'answer'}:{one['what']}" for one in steps]
+    return len(steps), [f"{step['job'] or 'answer'}:{step['what']}" for step in steps]
 
 
 SCENES = (

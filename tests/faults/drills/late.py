@@ -62,7 +62,7 @@ async def freeze_inside_a_transaction(fleet: Fleet, process: BotProcess, url: st
     watcher = await connect(url)
     try:
         for number in range(300):
-            texts = [f"preset save p{number}-{one} +{one}" for one in range(4)]
+            texts = [f"preset save p{number}-{item} +{item}" for item in range(4)]
             asking = [
                 asyncio.create_task(fleet.slack.command(REQUESTER, OLD_CHANNEL, "/testusers", text))
                 for text in texts

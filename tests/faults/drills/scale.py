@@ -59,7 +59,7 @@ async def one_alert(notes: Notes, fleet: Fleet) -> None:
     for _ in range(2 * PROCESSES):
         await fleet.ask(REQUESTER, "/ratelimits", f"check {ORGANIZATION[1]}")
     alerts = await fleet.slack.until(lambda: fleet.slack.workspace.messages(ALERTS))
-    assert len(alerts) == 1, [one.text for one in alerts]
+    assert len(alerts) == 1, [alert.text for alert in alerts]
     notes.seen.append(alerts[0].text.splitlines()[0])
     notes.holds("one alert")
 

@@ -49,7 +49,9 @@ async def settled(story: Story, ts: str) -> None:
     """Wait until the card says applied or failed."""
 
     def is_settled() -> bool:
-        (card,) = (one for one in story.fleet.slack.workspace.all_messages if one.ts == ts)
+        (card,) = (
+            message for message in story.fleet.slack.workspace.all_messages if message.ts == ts
+        )
         return MARKS["applied"] in card.text or MARKS["failed"] in card.text
 
     await story.fleet.slack.until(is_settled, timeout=30)
@@ -128,7 +130,7 @@ async def many_flows(notes: Notes, hang: Hang, *, are_ends: bool = False) -> Non
 
 def listed(fleet: Fleet) -> list[str]:
     """Everybody who is on the list of one of the many flows."""
-    return [one for sid in SIDS for one in fleet.services.state.flows[sid].identities]
+    return [identity for sid in SIDS for identity in fleet.services.state.flows[sid].identities]
 
 
 async def changing_hangs(fleet: Fleet) -> list[Fault]:
@@ -147,7 +149,9 @@ async def reading_hangs(fleet: Fleet) -> list[Fault]:
     # The first ends are due.
     await fleet.slack.until(lambda: any(fault.struck for fault in faults), timeout=60)
     can_be_undone = [
-        one for one in fleet.slack.workspace.messages(APPROVALS) if "Undo" in one.buttons
+        message
+        for message in fleet.slack.workspace.messages(APPROVALS)
+        if "Undo" in message.buttons
     ]
     for card in can_be_undone[:UNDOS]:
         await fleet.slack.click(ADMIN, card, "Undo")
@@ -170,7 +174,7 @@ def faults_of(method: str, fleet: Fleet) -> list[Fault]:
 
 def applying(fleet: Fleet) -> list[Message]:
     """The answers to those who asked for a change without approval."""
-    return [one for one in fleet.seen_by(ADMIN) if "Applying now" in one.all_text]
+    return [item for item in fleet.seen_by(ADMIN) if "Applying now" in item.all_text]
 
 
 async def seconds_of_click(story: Story, card: Message) -> float:

@@ -46,7 +46,7 @@ async def test_a_mistake_is_exit_status_1_and_no_secret_is_printed(environment) 
     assert status == 1
     report = json.loads(out)
     assert report["ok"] is False
-    assert [one["code"] for one in report["checks"] if not one["ok"]] == ["credentials_refused"]
+    assert [item["code"] for item in report["checks"] if not item["ok"]] == ["credentials_refused"]
     secrets = ["an-old-flow-token", environment["SLACK_BOT_TOKEN"], "demo-eu", "SG.demo-key"]
     assert not any(secret in out for secret in secrets)
 
@@ -58,7 +58,7 @@ async def test_wrong_settings_are_exit_status_2(environment) -> None:
     assert "account passwords ended in Q4 2020" in out
     status, out = await run(environment, "check", "--json")
     assert status == 2
-    assert [one["code"] for one in json.loads(out)["checks"]] == ["setting_wrong"]
+    assert [load["code"] for load in json.loads(out)["checks"]] == ["setting_wrong"]
 
 
 async def test_the_manifest_needs_no_settings() -> None:

@@ -48,11 +48,11 @@ class Site:
     async def codes(self) -> dict[str, str]:
         """What is not well: subject → code."""
         findings = await examine(read_settings(self.environment))
-        return {one.subject: one.code for one in findings if not one.is_well}
+        return {finding.subject: finding.code for finding in findings if not finding.is_well}
 
     async def sentence(self, code: str) -> str:
         findings = await examine(read_settings(self.environment))
-        (found,) = [one.sentence for one in findings if one.code == code]
+        (found,) = [finding.sentence for finding in findings if finding.code == code]
         return found
 
     def roles(self, **changed: list[str]) -> None:
@@ -74,7 +74,7 @@ async def site(sqlite_url) -> AsyncIterator[Site]:
 
 async def test_a_good_configuration_is_well_in_every_line(site: Site) -> None:
     findings = await examine(read_settings(site.environment))
-    assert {one.subject: one.code for one in findings} == dict.fromkeys(
+    assert {finding.subject: finding.code for finding in findings} == dict.fromkeys(
         (
             "slack token",
             "slack scopes",
@@ -96,7 +96,7 @@ async def test_a_good_configuration_is_well_in_every_line(site: Site) -> None:
 async def test_it_works_beside_a_running_bot(sqlite_url) -> None:
     async with running_world(sqlite_url) as world:
         findings = await examine(read_settings(world.environment))
-        assert [one for one in findings if not one.is_well] == []
+        assert [finding for finding in findings if not finding.is_well] == []
 
 
 async def test_after_a_refused_token_other_slack_checks_are_not_tried(
@@ -119,7 +119,7 @@ async def test_every_missing_scope_is_named(site: Site) -> None:
     site.slack.workspace.scopes = ("commands", "chat:write", "channels:read", "groups:read")
     assert await site.codes() == {"slack scopes": "scope_missing", "roles": "scope_missing"}
     findings = await examine(read_settings(site.environment))
-    (scopes,) = [one.sentence for one in findings if one.subject == "slack scopes"]
+    (scopes,) = [finding.sentence for finding in findings if finding.subject == "slack scopes"]
     assert "users:read" in scopes
     assert "usergroups:read" in scopes
     assert "chat:write" not in scopes
@@ -136,7 +136,7 @@ async def test_a_clock_off_by_more_than_a_minute_is_named(
 ) -> None:
     monkeypatch.setattr("bot.ops.clock.time", ahead(offset))
     findings = await examine(read_settings(site.environment))
-    (clock,) = [one for one in findings if one.subject == "clock"]
+    (clock,) = [finding for finding in findings if finding.subject == "clock"]
     assert clock.code == "clock_off"
     assert ("ahead of" if offset > 0 else "behind") in clock.sentence
 
@@ -186,7 +186,7 @@ async def test_nobody_can_approve(site: Site) -> None:
 async def test_nobody_can_approve_for_one_flow(site: Site) -> None:
     site.environment["FLOW_APPROVERS"] = json.dumps({"welcome": ["U0NOBODY"]})
     findings = await examine(read_settings(site.environment))
-    codes = [one.code for one in findings if not one.is_well]
+    codes = [finding.code for finding in findings if not finding.is_well]
     assert codes == ["user_unknown", "nobody_can_approve"]
 
 
@@ -221,7 +221,7 @@ async def test_contact_that_does_not_exist_is_named(site: Site, contact: str, co
 async def test_contact_that_exists_is_well(site: Site, contact: str) -> None:
     site.environment["ACCESS_CONTACT"] = contact
     findings = await examine(read_settings(site.environment))
-    assert [one.code for one in findings if one.subject == "ACCESS_CONTACT"] == ["ok"]
+    assert [finding.code for finding in findings if finding.subject == "ACCESS_CONTACT"] == ["ok"]
 
 
 @pytest.mark.parametrize(
@@ -230,7 +230,7 @@ async def test_contact_that_exists_is_well(site: Site, contact: str) -> None:
 )
 def test_metrics_without_a_token_are_warned_of(host, token, is_warned) -> None:
     environment = {**LEAST, "HOST": host, **({"METRICS_TOKEN": token} if token else {})}
-    codes = [one.code for one in examine_environment(read_settings(environment), environment)]
+    codes = [item.code for item in examine_environment(read_settings(environment), environment)]
     assert codes == (["metrics_without_token"] if is_warned else [])
 
 
@@ -265,15 +265,15 @@ async def test_clock_of_the_database_that_differs_is_named(
     site.environment["DATABASE_URL"] = postgres_url
     monkeypatch.setattr("bot.ops.clock.time", ahead(20))
     findings = await examine(read_settings(site.environment))
-    assert "database_clock_off" in {one.code for one in findings}
+    assert "database_clock_off" in {finding.code for finding in findings}
 
 
 async def test_names_that_mean_nothing_are_warned_of(site: Site) -> None:
     environment = {**site.environment, "FLOW_COLOUR": "red", "SLACK_WEBHOOK": "x", "EDITOR": "vi"}
     findings = await examine(read_settings(environment), environment)
-    warned = [one.subject for one in findings if one.code == "setting_unknown"]
+    warned = [finding.subject for finding in findings if finding.code == "setting_unknown"]
     assert warned == ["FLOW_COLOUR", "SLACK_WEBHOOK"]
-    assert all(one.is_well for one in findings)
+    assert all(finding.is_well for finding in findings)
 
 
 @pytest.mark.parametrize(
@@ -360,7 +360,7 @@ async def test_listing_counts_against_the_organization_it_names(
     async with running_world(sqlite_url, inventory_watch="off") as world:
         await world.ask("U0VIEWER", "/orgs")
         before = len(world.services.state.calls)
-        assert all(one.is_well for one in await examine(read_settings(world.environment)))
+        assert all(item.is_well for item in await examine(read_settings(world.environment)))
         named = {
             call.data_center: call.organization_id
             for call in world.services.state.calls[before:]
@@ -376,7 +376,7 @@ async def test_an_organization_that_is_gone_does_not_hide_the_listing(sqlite_url
         await world.ask("U0VIEWER", "/orgs")
         organizations = world.services.state.data_centers["eu"].organizations
         world.services.state.set_organizations("eu", organizations[1:])
-        assert all(one.is_well for one in await examine(read_settings(world.environment)))
+        assert all(item.is_well for item in await examine(read_settings(world.environment)))
 
 
 async def test_refused_flow_credentials_are_named_once(site: Site) -> None:
@@ -438,8 +438,8 @@ async def test_services_that_are_not_configured_are_not_mistakes(site: Site) -> 
     }
     site.environment = kept
     findings = await examine(read_settings(kept))
-    assert all(one.is_well for one in findings)
-    assert sum("not configured" in one.sentence for one in findings) == 3
+    assert all(finding.is_well for finding in findings)
+    assert sum("not configured" in finding.sentence for finding in findings) == 3
 
 
 async def test_a_database_that_is_away_is_named_and_no_call_goes_without_it(site: Site) -> None:

@@ -68,7 +68,7 @@ class Days:
 
 
 def _end_of_one(running: set[int]) -> dict[str, Any]:
-    reading = next(one for one in wait(running) if isinstance(one, int))
+    reading = next(item for item in wait(running) if isinstance(item, int))
     running.remove(reading)
     with os.fdopen(reading) as pipe:
         told: dict[str, Any] = json.load(pipe)

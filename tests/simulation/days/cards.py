@@ -35,8 +35,8 @@ def _texts(value: object) -> Iterator[str]:
     elif isinstance(value, Mapping):
         yield from _texts(list(value.values()))
     elif isinstance(value, list | tuple):
-        for one in value:
-            yield from _texts(one)
+        for item in value:
+            yield from _texts(item)
 
 
 def wrong_card(
@@ -49,14 +49,14 @@ def wrong_card(
         yield f"it is {request.state}"
     if NONE_MISSING.search(said):
         yield "none is missing"
-    mine = [one for one in granted if one.request_id == request.id]
-    yield from _wrong_people(said, request, {one.identity for one in mine})
+    mine = [item for item in granted if item.request_id == request.id]
+    yield from _wrong_people(said, request, {item.identity for item in mine})
     yield from (
-        f"{one.identity} goes at {one.ends_at}"
-        for one in mine
-        if one.ends_at and text.time(one.ends_at) not in said
+        f"{item.identity} goes at {item.ends_at}"
+        for item in mine
+        if item.ends_at and text.time(item.ends_at) not in said
     )
-    if OVERDUE in said and not any(one.ends_at and one.ends_at <= at for one in mine):
+    if OVERDUE in said and not any(item.ends_at and item.ends_at <= at for item in mine):
         yield "nobody's time is over"
     for button, state in BUTTONS.items():
         is_offered = request.state is state and not request.progress.undone_by
@@ -83,6 +83,8 @@ def _let_in(request: Request) -> set[str]:
     """Whom a request has let in, whatever came after."""
     if request.state is State.APPLIED:
         respelled = request.progress.respelled
-        return {respelled.get(one, one) for one in request.requested.change.additions}
+        return {
+            respelled.get(addition, addition) for addition in request.requested.change.additions
+        }
     part = request.progress.part
     return set(part.change.additions) if part else set()

@@ -113,7 +113,7 @@ class Day:
         for _ in range(PROCESSES):
             self._start()
         people = [self.loop.create_task(self._person()) for _ in range(6)]
-        people += [self.loop.create_task(self._look_at_home(one)) for one in self.at_home]
+        people += [self.loop.create_task(self._look_at_home(item)) for item in self.at_home]
         people += [self.loop.create_task(self._program(client)) for client in CLIENTS]
         trouble = [self.loop.create_task(work) for work in (self._trouble(), self._weather())]
         await asyncio.sleep(DAY_SECONDS)
@@ -144,7 +144,9 @@ class Day:
         bot.store.job_loop.POLL_SECONDS = POLL_AT_REST_SECONDS
         for name in sorted(self.loop.frozen):
             self.loop.wake(name)
-        for _ in range(PROCESSES - len([one for one in self.processes if not one.is_dead])):
+        for _ in range(
+            PROCESSES - len([process for process in self.processes if not process.is_dead])
+        ):
             self._start()
         await asyncio.sleep(5)
 
@@ -237,9 +239,9 @@ class Day:
         who = list(DECIDERS) if self.random.random() < 0.2 else [self.random.choice(DECIDERS)]
         if self.random.random() < 0.2:
             who.append(who[0])
-        for one in who:
-            click = StoredInteraction(act, request_id, one, (), "https://reply.example", "no")
-            self.loop.trace(f"{one} {act} {request_id}")
+        for item in who:
+            click = StoredInteraction(act, request_id, item, (), "https://reply.example", "no")
+            self.loop.trace(f"{item} {act} {request_id}")
             taken_by = self.random.choice(self._alive() or [process])
             assert taken_by.parts is not None
             taken_by.run(_quietly(taken_by.parts.interactions.store(click)))
@@ -279,7 +281,7 @@ class Day:
     async def _judge(self) -> Result:
         database = Database(self.outside.url, VirtualClock(self.loop))
         database._writer = self.outside.writer  # type: ignore[assignment]
-        stuck = [problem for one in self._alive() if (problem := await self._call_of(one))]
+        stuck = [problem for item in self._alive() if (problem := await self._call_of(item))]
         (process, *_) = self._alive()
         oracle = await Oracle.look(database, self.outside, process)
         problems = stuck + await oracle.problems(self.twice)

@@ -49,7 +49,7 @@ CLIENTS = {"reports": 1.0, "nightly": 0.4}
 CLIENTS_AT_ONCE = LIMITS.share(1.0).concurrent
 # Named by its id, which an alert shows as long as the name is not known.
 LISTED = (Organization(organization_id=KEY.organization_id, name=KEY.organization_id),)
-LISTING = {"code": 0, "organizations": [one.model_dump() for one in LISTED]}
+LISTING = {"code": 0, "organizations": [item.model_dump() for item in LISTED]}
 ROOT = URL("https://inventory.example")
 GRANT = OAuthGrant(
     "client", SecretStr("client-secret"), SecretStr("refresh"), URL("https://accounts.example")
@@ -97,7 +97,7 @@ class Inventory:
         """No call is granted from when a pause is known until a probe has ended it."""
         query = "SELECT blocks FROM quota_organizations WHERE organization_id = ?"
         (blocks,) = reader.execute(query, (KEY.organization_id,)).fetchone() or ("[]",)
-        for since in (one["since"] for one in json.loads(blocks)):
+        for since in (load["since"] for load in json.loads(blocks)):
             seen_at = self.pauses.setdefault(since, self.loop.time())
             if granted_at - START.timestamp() > seen_at:
                 self.problems.append("a call is granted in a pause")
@@ -179,7 +179,7 @@ class Inventory:
         """What a client takes is within its share, and of all clients within what is theirs."""
         for whose, share in (({client}, CLIENTS[client]), (set(CLIENTS), 1.0)):
             of_a_minute = sum(one in whose for _, one in self.arrivals)
-            at_once = sum(one in whose for one in self.at_work)
+            at_once = sum(item in whose for item in self.at_work)
             if of_a_minute > LIMITS.share(share).minute or at_once > CLIENTS_AT_ONCE:
                 self.problems.append(f"{whose}: {of_a_minute} a minute, {at_once} at once")
 

@@ -74,21 +74,23 @@ class Oracle:
                 for row in rows
             ]
             ids = (await tx.connection.execute(select(requests.requests.c.id))).scalars().all()
-            stored = [request for one in ids if (request := await requests.load(tx, one))]
+            stored = [request for item in ids if (request := await requests.load(tx, item))]
             return cls(database, outside, process, entries, stored, await tx.now())
 
     @property
     def created(self) -> dict[str, Entry]:
         """How each request came to be."""
-        return {one.subject: one for one in self.entries if one.action in CREATED}
+        return {entry.subject: entry for entry in self.entries if entry.action in CREATED}
 
     @property
     def ends(self) -> Counter[str]:
         """How many requests ended in which way."""
-        return Counter(self._moves(one)[-1].action.split(".")[1] for one in self.created)
+        return Counter(self._moves(item)[-1].action.split(".")[1] for item in self.created)
 
     def _moves(self, request_id: str) -> list[Entry]:
-        return [one for one in self.entries if one.subject == request_id and one.action in MOVES]
+        return [
+            entry for entry in self.entries if entry.subject == request_id and entry.action in MOVES
+        ]
 
     async def problems(self, twice: Sequence[tuple[str, str]]) -> list[str]:
         """Everything that should not be; `twice` are the requests that came of one delivery."""
@@ -99,7 +101,7 @@ class Oracle:
             *self.outside.inventory.tokens.problems,
             *self.outside.homes.problems,
             *self._wrong_lists(),
-            *(problem for one in self.created for problem in self._wrong_decisions(one)),
+            *(problem for item in self.created for problem in self._wrong_decisions(item)),
             *self._made_twice(twice),
             *await self._wrong_cards(),
             *await self._wrong_homes(),
@@ -112,15 +114,15 @@ class Oracle:
     def _wrong_lists(self) -> Iterator[str]:
         """Each person is on a list, or not, as the last thing says that happened to them."""
         expected: dict[tuple[str, str], tuple[bool, str]] = {}
-        for one in self.entries:
-            detail, flow_sid = one.detail, one.detail.get("flow", "")
-            if one.action in EFFECTS:
+        for entry in self.entries:
+            detail, flow_sid = entry.detail, entry.detail.get("flow", "")
+            if entry.action in EFFECTS:
                 for identity in (*detail["additions"], *detail.get("already_there", ())):
-                    expected[flow_sid, identity] = True, one.subject
+                    expected[flow_sid, identity] = True, entry.subject
                 for identity in (*detail["removals"], *detail.get("already_gone", ())):
-                    expected[flow_sid, identity] = False, one.subject
-            elif one.action == "grant.ended":
-                expected[flow_sid, detail["identity"]] = False, f"the end of {one.subject}"
+                    expected[flow_sid, identity] = False, entry.subject
+            elif entry.action == "grant.ended":
+                expected[flow_sid, detail["identity"]] = False, f"the end of {entry.subject}"
         for flow_sid, listed in self.outside.flows.lists.items():
             for identity in map(self.outside.flows.stored_as, IDENTITIES):
                 is_there, why = expected.get((flow_sid, identity), (False, "nothing"))
@@ -133,31 +135,33 @@ class Oracle:
         created, moves = self.created[request_id], self._moves(request_id)
         if moves[-1].action not in ENDS:
             yield f"{request_id}: {moves[-1].action} is the last of it"
-        asked_again = [one for one in moves if one.action == AGAIN]
+        asked_again = [move for move in moves if move.action == AGAIN]
         asked_at = asked_again[-1].at if asked_again else created.at
-        approvals = [one for one in moves if one.action == "request.approved"]
-        if any(one.actor == created.actor for one in approvals):
+        approvals = [move for move in moves if move.action == "request.approved"]
+        if any(approval.actor == created.actor for approval in approvals):
             yield f"{request_id}: approved by who asked"
         hours = timedelta(hours=self.outside.rules["request_hours"])
-        if any(one.at >= asked_at + hours for one in approvals):
+        if any(approval.at >= asked_at + hours for approval in approvals):
             yield f"{request_id}: approved when it was over"
         if not asked_again and any(
-            one.action == "request.expired"
-            and not one.detail.get("is_over")
-            and one.at < created.at + hours
-            for one in moves
+            move.action == "request.expired"
+            and not move.detail.get("is_over")
+            and move.at < created.at + hours
+            for move in moves
         ):
             yield f"{request_id}: over before its time"
         applied = [
-            one for one in self.entries if one.subject == request_id and one.action in EFFECTS
+            entry
+            for entry in self.entries
+            if entry.subject == request_id and entry.action in EFFECTS
         ]
         if created.action == CREATED[1]:
             if created.actor != ADAM:
                 yield f"{request_id}: applied without approval"
-        elif applied and len({one.actor for one in approvals}) < self._needed(applied[0]):
+        elif applied and len({approval.actor for approval in approvals}) < self._needed(applied[0]):
             yield f"{request_id}: applied with {len(approvals)} approvals"
         starts_at = created.detail["starts_at"]
-        if starts_at and any(one.at < datetime.fromisoformat(starts_at) for one in applied):
+        if starts_at and any(item.at < datetime.fromisoformat(starts_at) for item in applied):
             yield f"{request_id}: applied before {starts_at}"
 
     def _needed(self, applied: Entry) -> int:
@@ -168,7 +172,7 @@ class Oracle:
         for first, second in twice:
             if first == second or first not in self.created or second not in self.created:
                 continue
-            decided = [one.at for one in self._moves(first) if one.action in ENDS]
+            decided = [move.at for move in self._moves(first) if move.action in ENDS]
             if not decided or self.created[second].at < decided[0]:
                 yield f"{first} and {second} are of one delivery"
 
@@ -214,7 +218,7 @@ class Oracle:
     async def _wrong_alerts(self) -> list[str]:
         """Each incident is over, has one message that says so, and one word in its thread."""
         problems, known = [], await self._rows(incidents)
-        notes = [one for one in await self._rows(outbox_messages) if one.kind == NOTE]
+        notes = [row for row in await self._rows(outbox_messages) if row.kind == NOTE]
         for incident in known:
             key = f"{outbox.INCIDENT_CARD}{incident.id}"
             async with self.database.read_only() as tx:
@@ -252,34 +256,34 @@ class Oracle:
         """Whether it was to tell of an end that was over when Slack was there again."""
         if row.payload.get("event") != "ended":
             return False
-        applied = [one for one in self.entries if one.action in EFFECTS]
-        flow_sids = {one.detail["flow"] for one in applied if one.subject == row.subject}
+        applied = [entry for entry in self.entries if entry.action in EFFECTS]
+        flow_sids = {item.detail["flow"] for item in applied if item.subject == row.subject}
         let_in = {
             identity
-            for one in applied
-            if one.detail["flow"] in flow_sids and row.created_at <= one.at <= row.sent_at
-            for identity in (*one.detail["additions"], *one.detail.get("already_there", ()))
+            for item in applied
+            if item.detail["flow"] in flow_sids and row.created_at <= item.at <= row.sent_at
+            for identity in (*item.detail["additions"], *item.detail.get("already_there", ()))
         }
         return let_in.issuperset(row.payload["identities"])
 
     async def _left_over(self) -> list[str]:
         """Every job ends, every message is sent, and nobody stays longer than granted."""
         return [
-            *(f"late: {one.key}" for one in await self._rows(jobs) if self._is_past(one.due_at)),
+            *(f"late: {row.key}" for row in await self._rows(jobs) if self._is_past(row.due_at)),
             *(
-                f"not sent: {one.kind} {one.subject}"
-                for one in await self._rows(outbox_messages)
-                if one.sent_at is None
+                f"not sent: {row.kind} {row.subject}"
+                for row in await self._rows(outbox_messages)
+                if row.sent_at is None
             ),
             *(
-                f"{one.identity} is there though it was over at {one.ends_at}"
-                for one in await self._rows(grants)
-                if one.ends_at and self._is_past(one.ends_at)
+                f"{row.identity} is there though it was over at {row.ends_at}"
+                for row in await self._rows(grants)
+                if row.ends_at and self._is_past(row.ends_at)
             ),
             *(
-                f"a POST of {one.sent_at} is in doubt still"
-                for one in await self._rows(flow_posts)
-                if self._is_past(one.sent_at + SLACKNESS)
+                f"a POST of {row.sent_at} is in doubt still"
+                for row in await self._rows(flow_posts)
+                if self._is_past(row.sent_at + SLACKNESS)
             ),
         ]
 
@@ -295,7 +299,7 @@ class Oracle:
         """The chain holds, and has once what happens once."""
         async with self.database.read_only() as tx:
             verdict = await AuditStore().verify(tx)
-        times = Counter((one.subject, one.action) for one in self.entries)
+        times = Counter((entry.subject, entry.action) for entry in self.entries)
         return [
             *([] if verdict.is_intact else [f"the audit: {verdict}"]),
             *(

@@ -80,7 +80,7 @@ class Flows:
     ) -> list[str]:
         """Store the list: now, late, or never; two at once are a fault of the bot's."""
         process = PROCESS.get()
-        others = {one for one in self.posting.get(flow_sid, ()) if one not in self.loop.dead}
+        others = {item for item in self.posting.get(flow_sid, ()) if item not in self.loop.dead}
         if others - self.loop.frozen - {process}:
             self.problems.append(f"{process} and {others} post to {flow_sid} at once")
         if not self.holds():

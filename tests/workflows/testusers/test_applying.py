@@ -188,7 +188,9 @@ async def test_one_bad_identity_does_not_fail_the_others(world):
 async def test_a_lost_lease_never_sends(world):
     await approved(world, "add welcome +1")
     async with world.database.transaction() as tx:
-        (job,) = [one for one in await jobs.claim(tx, "slow", 9) if one.kind == "testusers.apply"]
+        (job,) = [
+            item for item in await jobs.claim(tx, "slow", 9) if item.kind == "testusers.apply"
+        ]
     world.clock.advance(jobs.LEASE_SECONDS + 1)
     with pytest.raises(LeaseLost):
         await Applying(world.setup).run(job, Lease(world.database, "slow", job))
@@ -224,7 +226,7 @@ async def test_the_audit_has_the_list_before_and_after_every_change(world):
     await world.work()
     async with world.database.read_only() as tx:
         entries = await world.audit.latest(tx, 9)
-    (changed,) = [one for one in entries if one.action == "flow.changed"]
+    (changed,) = [entry for entry in entries if entry.action == "flow.changed"]
     detail = json.loads(changed.detail)
     assert (detail["before"], detail["after"]) == (["old"], ["old", "+1"])
     assert (changed.at, detail["requests"]) == (at, [request.id])

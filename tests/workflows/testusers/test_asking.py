@@ -220,7 +220,7 @@ async def test_one_person_has_twenty_requests_waiting_at_most(world):
     with pytest.raises(Conflict, match="20 requests of yours wait"):
         await asked(world, "add welcome +2")
     await world.ask("add welcome +2", by=ADA)
-    mine = next(one for one in await pending(world) if one.requester.slack_user_id == OTTO)
+    mine = next(item for item in await pending(world) if item.requester.slack_user_id == OTTO)
     await world.decide(Act.CANCEL, mine, by=OTTO)
     await world.ask("add welcome +2")
 
@@ -231,4 +231,4 @@ async def test_twenty_at_once_beside_nineteen_are_one_more(world):
         await world.ask(f"add welcome +1{number:03}")
     at_once = [asked(world, f"add welcome +2{number:03}") for number in range(20)]
     results = await asyncio.gather(*at_once, return_exceptions=True)
-    assert sum(isinstance(one, Conflict) for one in results) == 19
+    assert sum(isinstance(result, Conflict) for result in results) == 19

@@ -108,7 +108,7 @@ async def test_card_of_a_permanent_grant_says_that_it_is_replaced(world, later):
     await applied(world, later)
     stored = await world.stored(first)
     assert (stored.progress.superseded, stored.is_over) == (("+1",), True)
-    assert outbox.REQUEST_CARD + first.id in [one.key for one in world.messages[-3:]]
+    assert outbox.REQUEST_CARD + first.id in [message.key for message in world.messages[-3:]]
 
 
 async def test_an_end_of_somebody_who_is_gone_sends_nothing(world):
@@ -117,7 +117,7 @@ async def test_an_end_of_somebody_who_is_gone_sends_nothing(world):
     posts = len(world.service.posts)
     await world.pass_time(2 * HOUR)
     assert len(world.service.posts) == posts
-    assert [one.was_gone for one in (await world.stored(request)).progress.ended] == [True]
+    assert [item.was_gone for item in (await world.stored(request)).progress.ended] == [True]
 
 
 async def test_an_end_waits_for_the_service_and_the_card_says_so(world):

@@ -76,7 +76,7 @@ async def test_an_approval_whose_right_was_lost_in_between_does_not_count(two_ne
     again = await world.decide(Act.APPROVE, request, ADA)
     assert again.reason is Reason.QUORUM_OPEN
     stored = await world.stored(request)
-    assert [one.who.slack_user_id for one in stored.progress.approvals] == [ADA]
+    assert [approval.who.slack_user_id for approval in stored.progress.approvals] == [ADA]
     await world.decide(Act.APPROVE, request, ADAM)
     assert (await world.stored(request)).state is State.APPLYING
 
@@ -90,7 +90,7 @@ async def test_ones_own_approval_does_not_count_once_that_is_no_longer_set(datab
     after = World(database, clock, rules=rules)
     assert (await after.decide(Act.APPROVE, request, ABEL)).reason is Reason.QUORUM_OPEN
     stored = await after.stored(request)
-    assert [one.who.slack_user_id for one in stored.progress.approvals] == [ABEL]
+    assert [approval.who.slack_user_id for approval in stored.progress.approvals] == [ABEL]
     await after.decide(Act.APPROVE, request, ADAM)
     assert (await after.stored(request)).state is State.APPLYING
 
@@ -133,4 +133,4 @@ async def test_approval_by_a_group_that_is_deleted_holds_up_no_other(database, c
     await world.decide(Act.APPROVE, request, ADAM)
     stored = await world.stored(request)
     assert stored.state is State.APPLYING
-    assert [one.who.slack_user_id for one in stored.progress.approvals] == [ADA, ADAM]
+    assert [approval.who.slack_user_id for approval in stored.progress.approvals] == [ADA, ADAM]

@@ -51,7 +51,7 @@ async def test_flow_waits_for_a_post_and_plans_again_after_a_minute(world):
     world.service.in_the_air.clear()
     await look(world, 10)
     assert [sorted(sent) for sent in world.service.posts] == [["+1", "+2"]]
-    assert [await state(world, one) for one in (first, second)] == [State.APPLIED] * 2
+    assert [await state(world, item) for item in (first, second)] == [State.APPLIED] * 2
     assert not await is_in_doubt(world)
     assert "flow.change_not_found" in [action for _, action in await world.audited()]
 
@@ -147,7 +147,7 @@ async def test_service_that_fails_for_one_fails_only_its_request(world):
     for one in some:
         await world.decide(Act.APPROVE, one)
     await look(world, 30)
-    states = [await state(world, one) for one in some]
+    states = [await state(world, item) for item in some]
     assert states == [State.APPLIED, State.FAILED, State.APPLIED]
     assert world.service.lists[WELCOME] == ["+1"]
 

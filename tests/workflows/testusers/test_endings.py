@@ -17,7 +17,7 @@ async def applied(world: World, text: str):
 
 
 def announced(world: World) -> list[str]:
-    return [one.subject for one in world.messages if one.kind == ENDING]
+    return [message.subject for message in world.messages if message.kind == ENDING]
 
 
 async def test_grant_is_announced_an_hour_before_its_end(world):
@@ -26,7 +26,7 @@ async def test_grant_is_announced_an_hour_before_its_end(world):
     assert announced(world) == []
     await world.pass_time(1)
     assert announced(world) == [request.id]
-    (message,) = [one for one in world.messages if one.kind == ENDING]
+    (message,) = [item for item in world.messages if item.kind == ENDING]
     note = await RequestMessages(world.setup).ending(message)
     assert note.channel_id == OTTO
     assert "`+1`, `+2`" in note.message.text
@@ -54,7 +54,7 @@ async def test_grant_that_was_extended_is_announced_at_its_new_end(world):
 async def test_announcement_that_is_not_true_any_more_is_not_sent(world):
     await applied(world, "add welcome +1 for 4h")
     await world.pass_time(3 * HOUR)
-    (message,) = [one for one in world.messages if one.kind == ENDING]
+    (message,) = [item for item in world.messages if item.kind == ENDING]
     await applied(world, "remove welcome +1")
     assert await RequestMessages(world.setup).ending(message) is None
 

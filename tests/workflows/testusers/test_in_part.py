@@ -57,16 +57,20 @@ def hours(world: World, at) -> float:
 async def parts_audited(world: World) -> list[tuple[list[str], list[str]]]:
     async with world.database.read_only() as tx:
         entries = await world.audit.latest(tx, 1000)
-    details = [json.loads(one.detail) for one in entries if one.action == "request.applied_in_part"]
-    return [(one["additions"], one["removals"]) for one in details]
+    details = [
+        json.loads(entry.detail) for entry in entries if entry.action == "request.applied_in_part"
+    ]
+    return [(detail["additions"], detail["removals"]) for detail in details]
 
 
 def shown(request) -> str:
-    return json.dumps([dict(one) for one in card(request, (), 1).slack_blocks], ensure_ascii=False)
+    return json.dumps(
+        [dict(block) for block in card(request, (), 1).slack_blocks], ensure_ascii=False
+    )
 
 
 def buttons(request) -> list[dict]:
-    return [one for block in request_buttons(request) for one in block["elements"]]
+    return [item for block in request_buttons(request) for item in block["elements"]]
 
 
 async def test_part_that_got_in_ends_though_nobody_retries(world):
@@ -74,9 +78,9 @@ async def test_part_that_got_in_ends_though_nobody_retries(world):
     assert await ends(world) == {"+1": 2.0, "+2": 2.0}
     assert await parts_audited(world) == [(["+1", "+2"], [])]
     await world.pass_time(2 * HOUR)
-    assert [one["text"]["text"] for one in buttons(await world.stored(request))] == ["Retry"]
+    assert [button["text"]["text"] for button in buttons(await world.stored(request))] == ["Retry"]
     assert world.service.lists[WELCOME] == []
-    assert [one.identity for one in (await world.stored(request)).progress.ended] == ["+1", "+2"]
+    assert [item.identity for item in (await world.stored(request)).progress.ended] == ["+1", "+2"]
     assert world.reported() == ["failed", "ended"]
 
 
@@ -87,7 +91,7 @@ async def test_card_and_messages_name_who_got_in_and_who_did_not(world):
     assert "*Added until <!date^" in text
     assert "(2):*\\n`+1`  `+2`" in text
     assert "*Not added (1):*\\n`+3`" in text
-    assert [one["text"]["text"] for one in buttons(request)] == ["Retry", "Undo"]
+    assert [button["text"]["text"] for button in buttons(request)] == ["Retry", "Undo"]
     told = notes.outcome(request, {"event": "failed", "reason": "x"}).text
     for said in (told, notes.failed_in_thread(request).text):
         assert "nly 2 of 3 changes went through" in said

@@ -65,7 +65,7 @@ async def test_click_whose_answer_slack_refuses_is_decided_once(database, clock)
     replies = FakeReplies(takes=False)
     assert await clicks_of(world, replies).run(job, Lease(database, "one", job)) is None
     assert (len(replies.said), replies.direct) == (1, [])
-    assert [one for one in await world.audited() if one[0] == ADA] == [(ADA, "request.approved")]
+    assert [item for item in await world.audited() if item[0] == ADA] == [(ADA, "request.approved")]
 
 
 async def test_approval_followed_again_once_applied_says_the_same(world):

@@ -109,7 +109,7 @@ def escalating(database, clock, **more) -> World:
 
 
 def escalations(world: World) -> int:
-    return [one.kind for one in world.messages].count("testusers.escalation")
+    return [message.kind for message in world.messages].count("testusers.escalation")
 
 
 async def test_a_request_that_waits_is_escalated_once_and_on_time(database, clock):
@@ -205,7 +205,7 @@ async def test_explaining_names_every_rule_with_its_setting(database, clock):
         f"{abel} can approve: in S0APPROVERS, which FLOW_POLICIES (this flow) names.",
         "They can't approve their own requests [ALLOW_SELF_APPROVAL]",
     ]
-    (verdict,) = [one for one in await explain(world.people, flow, ADAM, 1) if "U0ADAM)" in one]
+    (verdict,) = [item for item in await explain(world.people, flow, ADAM, 1) if "U0ADAM)" in item]
     assert verdict.startswith("Adam Admin (U0ADAM) can't approve and would read: You can't approve")
     by_role = await explain(world.people, Flow(SURVEY), ADA, 1)
     assert "Ada Approver (U0ADA) can approve: has the role approver [ROLES]." in by_role

@@ -28,7 +28,7 @@ async def test_start_shows_open_cards_anew_and_no_others(world: World) -> None:
     async with world.database.transaction() as tx:
         await RequestMessages(world.setup).plan(tx)
     await world.work()
-    assert {one.subject for one in world.messages} == {pending.id, failed.id}
+    assert {message.subject for message in world.messages} == {pending.id, failed.id}
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ async def test_start_shows_open_cards_anew_and_no_others(world: World) -> None:
 async def test_reminder_is_corrected_once_the_request_is_decided(world: World, act, by, words):
     request = await world.ask("add welcome +1")
     await world.pass_time(4 * 3600)
-    reminder = [one for one in world.messages if one.kind == "testusers.reminder"][-1]
+    reminder = [message for message in world.messages if message.kind == "testusers.reminder"][-1]
     messages = RequestMessages(world.setup)
     shown = await messages.reminder(reminder)
     assert "Still waiting for approval" in shown.message.text
@@ -50,7 +50,7 @@ async def test_reminder_is_corrected_once_the_request_is_decided(world: World, a
     world.messages.clear()
     await world.decide(act, request, by, "no")
     await world.work()
-    (again,) = [one for one in world.messages if one.kind == "testusers.reminder"]
+    (again,) = [message for message in world.messages if message.kind == "testusers.reminder"]
     assert words in (await messages.reminder(again)).message.text
 
 
@@ -76,7 +76,7 @@ async def test_outcome_links_to_the_card_where_it_is_known(
     request = await world.ask("add welcome +1")
     await world.decide(Act.DENY, request, ADA, "no")
     await world.work()
-    (message,) = [one for one in world.messages if one.kind == "testusers.outcome"]
+    (message,) = [item for item in world.messages if item.kind == "testusers.outcome"]
     links = CardLinks(world.database, FakeLinks(error), world.clock)
     note = await RequestMessages(world.setup, links).outcome(message)
     assert "Denied" in note.message.text
@@ -100,7 +100,7 @@ async def test_end_that_is_told_late_names_nobody_who_is_let_in_again(world: Wor
     await world.decide(Act.APPROVE, await world.ask("add welcome +1 +2 for 1h"))
     await world.work()
     await world.pass_time(3600)
-    (message,) = [one for one in world.messages if one.payload.get("event") == "ended"]
+    (message,) = [item for item in world.messages if item.payload.get("event") == "ended"]
     messages = RequestMessages(world.setup)
     assert "+1" in (await messages.outcome(message)).message.text
     await world.decide(Act.APPROVE, await world.ask("add welcome +1"))

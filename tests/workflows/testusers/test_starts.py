@@ -68,7 +68,7 @@ async def test_the_card_says_when_it_starts(world):
         ":calendar: *Approved by Ada Approver.* Starts <!date^"
         in approved.slack_blocks[0]["text"]["text"]
     )
-    buttons = [one["text"]["text"] for one in approved.slack_blocks[-1]["elements"]]
+    buttons = [block["text"]["text"] for block in approved.slack_blocks[-1]["elements"]]
     assert buttons == ["Deny", "Cancel"]
     told = notes.outcome(await world.stored(request), {"event": "scheduled"}).text
     assert told.startswith(":calendar: *Starts later*, approved by Ada Approver: your")
