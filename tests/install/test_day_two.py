@@ -10,6 +10,7 @@ import contextlib
 import os
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import tempfile
@@ -71,8 +72,9 @@ class Wheels:
 
 @pytest.fixture(scope="session")
 def shared(tmp_path_factory) -> Iterator[Path]:
-    """A folder that every user can reach, on the disk of pytest's, which only we can."""
-    beside = tmp_path_factory.getbasetemp().parents[1]
+    """A folder that every user can reach, on the same disk as pytest's, which only we can."""
+    above = tmp_path_factory.getbasetemp().parents
+    beside = next(folder for folder in above if folder.stat().st_mode & stat.S_IXOTH)
     with tempfile.TemporaryDirectory(prefix="day-two-", dir=beside) as name:
         Path(name).chmod(0o755)
         yield Path(name)
