@@ -153,8 +153,8 @@ def settings_not_read_again() -> None:
     """What was asked for is applied, whatever the policy says by now."""
     real = Setup.review
 
-    async def review(self: Any, tx: Any, request: Any, **_: Any) -> Any:
-        return await real(self, tx, request, reads_settings=False)
+    async def review(self: Any, *given: Any, **options: Any) -> Any:
+        return await real(self, *given, **{**options, "reads_settings": False})
 
     Setup.review = review  # type: ignore[method-assign]
 
@@ -164,6 +164,12 @@ def posts_never_in_doubt() -> None:
     """A POST without an answer is forgotten."""
 
     flows.post = _nothing
+
+
+@_plant
+def old_list_believed() -> None:
+    """A list that lacks what was just confirmed is taken as it is."""
+    settling.is_before = lambda *_: False  # type: ignore[attr-defined]
 
 
 @_plant
