@@ -1,5 +1,6 @@
 """Faults to plant into the bot, to see that the days find them: `--plant NAME`."""
 
+import hashlib
 import uuid
 from collections.abc import Callable
 from typing import Any
@@ -18,6 +19,7 @@ from bot.quotas.guard import _Call
 from bot.quotas.rules.blocks import Blocks
 from bot.quotas.store import incidents, ledger
 from bot.services.credentials import OAuthCredential
+from bot.single_flight import SingleFlight
 from bot.slack.sender import Sender
 from bot.store import jobs
 from bot.store.job_loop import Lease
@@ -87,7 +89,7 @@ def message_lost_with_slack() -> None:
 @_plant
 def delivery_not_recognised() -> None:
     """What Slack delivers a second time is asked for a second time."""
-    asking._id_of = lambda _: None
+    asking.sha256 = lambda _: hashlib.sha256(uuid.uuid4().bytes)  # type: ignore[attr-defined]
 
 
 @_plant
@@ -236,7 +238,7 @@ def renewals_overlap() -> None:
     real = OAuthCredential._renew_once
 
     async def renew_once(self: Any) -> Any:
-        self._renewal = None
+        self._renewals = SingleFlight({})
         return await real(self)
 
     OAuthCredential._renew_once = renew_once  # type: ignore[method-assign]
