@@ -247,7 +247,7 @@ CASES = (
         after=ask_for_orgs,
     ),
     Case("the machine's clock is ten minutes off", after=fast_clock),
-    Case("the machine's clock was set after the start", after=set_clock),
+    Case("the machine's clock was changed after the start", after=set_clock),
     Case("the bot token was revoked", after=revoke),
     Case("the token lacks a scope", before=without_scope("users:read")),
     Case("the token has lost a scope", after=without_scope("channels:read")),
@@ -255,7 +255,7 @@ CASES = (
     Case("the approvals channel was archived", after=archive),
     Case("the bot was removed from the alerts channel", after=remove_from("C0ALERTS")),
     Case(
-        "Socket Mode is deaf: the app token was revoked",
+        "Socket Mode is disconnected: the app token was revoked",
         before=setting(SLACK_APP_TOKEN="xapp-sandbox"),
         after=deafen,
     ),
@@ -271,18 +271,18 @@ CASES = (
     Case(
         "the email key was revoked", before=setting(EMAIL_API_KEY="SG.an-old-key"), after=check_key
     ),
-    Case("the email key cannot read what somebody checks", after=check_resource),
-    Case("another client has an organization blocked", after=block),
+    Case("the email key can't read a resource that somebody checks", after=check_resource),
+    Case("another client has caused a block", after=block),
     Case("a message cannot be delivered to a person", after=approve_for_somebody_gone),
-    Case("a service is half set up", before=without_flow_token),
-    Case("one person alone can approve", before=setting(ROLES=json.dumps({"admin": ["U0ADMIN"]}))),
+    Case("a service is only partly set up", before=without_flow_token),
+    Case("only one person can approve", before=setting(ROLES=json.dumps({"admin": ["U0ADMIN"]}))),
     Case(
         "PostgreSQL is not running",
         before=address(lambda _: "postgresql://gatehouse@127.0.0.1:9/gatehouse"),
         becomes_ready=False,
     ),
     Case(
-        "there is no such database",
+        "the database does not exist",
         before=address(lambda url: f"{url}_gone"),
         database="postgres",
         becomes_ready=False,
@@ -299,13 +299,13 @@ CASES = (
         becomes_ready=False,
     ),
     Case(
-        "PostgreSQL has no TLS, and it is wanted",
+        "PostgreSQL has no TLS, but the settings require it",
         before=address(lambda url: f"{url}?sslmode=require"),
         database="postgres",
         becomes_ready=False,
     ),
     Case(
-        "PostgreSQL has no connection left",
+        "PostgreSQL has no connections left",
         before=no_connection_left,
         database="postgres",
         becomes_ready=False,
