@@ -43,6 +43,14 @@ def test_first_step_installs_nothing_for_development(installed):
     assert not packages & {"playwright", "mypy", "pytest", "ruff", "uv"}
 
 
+def test_upgrade_installs_the_libraries_too():
+    page = (ROOT / "docs/operations.md").read_text(encoding="utf-8")
+    (count,) = re.findall(r"run the last (\w+) commands of \[step 1\]", page)
+    [first] = blocks("1")
+    last = first.text.splitlines()[-{"three": 3, "four": 4}[count] :]
+    assert sum(" pip install " in line for line in last) == 2
+
+
 def test_manifests_of_the_page_are_manifests(machine):
     by_http, by_socket = (yaml.safe_load(machine.follow(block)) for block in blocks("3"))
     assert by_http["settings"]["socket_mode_enabled"] is False

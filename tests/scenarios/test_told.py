@@ -24,6 +24,7 @@ from bot.checks import health
 from sandbox.patience import PATIENCE_SECONDS
 from sandbox.services.faults import Fault, FaultKind
 from tests.faults.drills.database import small_disk
+from tests.support.forks import run_forked
 from tests.support.postgres import connect
 from tests.support.proxy import TcpProxy
 from tests.support.told import Broken, surroundings
@@ -389,5 +390,21 @@ async def said(broken: Broken, cells: list[str], events: set[str]) -> tuple[list
     return now, events & broken.logged()
 
 
+UNREADABLE = "a line of the settings file cannot be read"
+
+
+async def test_unreadable_line_ends_the_start_as_the_page_says(tmp_path) -> None:
+    file = tmp_path / "env"
+    file.write_text("SLACK_BOT_TOKEN='xoxb-1'\nAPPROVALS_NEEDED='2'x\n", encoding="utf-8")
+    environment = {"PATH": os.environ["PATH"], "GATEHOUSE_ENV_FILE": str(file)}
+    status, printed = await run_forked((), environment)
+    assert "line 2: cannot be read" in printed
+    checked_status, checked = await run_forked(("check", "--json"), environment)
+    assert status == checked_status
+    (found,) = json.loads(checked)["checks"]
+    cells = [f"exit status {status}", "–", f"`{found['code']}`", "–", "names the line", "–"]
+    assert rows()[UNREADABLE] == cells
+
+
 def test_page_has_a_row_for_each_case_and_no_other() -> None:
-    assert list(rows()) == [case.name for case in CASES]
+    assert set(rows()) == {UNREADABLE, *(case.name for case in CASES)}
