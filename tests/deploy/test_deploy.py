@@ -50,6 +50,12 @@ def test_unit_is_hardened():
     assert exposure <= 2.5
 
 
+def test_unit_leaves_readable_what_process_metrics_are_read_from():
+    text = (DEPLOY / "systemd/gatehouse.service").read_text(encoding="utf-8")
+    # With `pid`, /proc/stat is hidden.
+    assert re.findall(r"(?m)^ProcSubset=(.*)$", text) == ["all"]
+
+
 def test_caddy_takes_its_file():
     caddyfile = DEPLOY / "caddy/Caddyfile"
     said = run(needs("caddy"), "validate", "--adapter", "caddyfile", "--config", caddyfile)

@@ -13,6 +13,7 @@ from bot.checks.rules import Part
 from bot.checks.slack import channels, slack_token
 from bot.errors import SlackRateLimited, SlackRefused, SlackUnreachable
 from bot.metrics import Metrics
+from bot.slack.manifest import SCOPES
 from bot.store import jobs, outbox
 from bot.store.job_loop import Lease
 from bot.store.jobs import Job
@@ -25,6 +26,7 @@ class FakeSlack:
 
     def __init__(self) -> None:
         self.error = None
+        self.scopes = frozenset(SCOPES)
         self.channels = {
             name: {"is_member": True, "is_private": True} for name in (APPROVALS, ALERTS)
         }
@@ -32,7 +34,7 @@ class FakeSlack:
     async def who_am_i(self) -> SimpleNamespace:
         if self.error:
             raise self.error
-        return SimpleNamespace(team_id="T1", team_name="T", answered_at="", scopes=frozenset())
+        return SimpleNamespace(team_id="T1", team_name="T", answered_at="", scopes=self.scopes)
 
     async def channel(self, channel_id: str):
         if channel_id not in self.channels:
@@ -95,6 +97,21 @@ async def test_channels_that_cannot_be_posted_to_leave_the_bot_ready(shared, hea
     shared.slack.channels = FakeSlack().channels
     await health.look(channels)
     assert parts(health) == []
+
+
+@pytest.mark.parametrize("scope", SCOPES)
+async def test_scope_that_is_missing_is_named_and_leaves_the_bot_ready(
+    shared, health, alerts, database, clock, scope
+):
+    shared.slack.scopes -= {scope}
+    await health.look(slack_token)
+    assert (parts(health), health.missing()) == ([Part.SLACK_SCOPES], None)
+    assert f"lacks {scope} (" in health.troubles()[0].sentence
+    assert 'part="slack_scopes"} 0.0' in shared.metrics.page().decode()
+    clock.advance(60)
+    await alerts.tell(health.troubles())
+    (message,) = await cards(database)
+    assert f"lacks {scope} (" in (await alerts.card(message)).message.text
 
 
 def test_socket_is_deaf_after_a_minute_without_a_connection(health, clock):
