@@ -1,4 +1,4 @@
-"""The program's own commands: `gatehouse [serve | check | …]`, or `python -m bot …`."""
+"""Command-line interface: `gatehouse [serve | check | …]`, or `python -m bot …`."""
 
 import argparse
 import asyncio
@@ -39,7 +39,7 @@ def main(arguments: list[str] | None = None) -> int:
         status = UNUSABLE
     except BrokenPipeError:
         status = BROKEN
-    # The bot runs on even if nobody reads its log.
+    # The bot keeps running even if nobody reads its log.
     return status if _is_all_written() or options.run is _serve else BROKEN
 
 
@@ -62,10 +62,10 @@ def _parser() -> argparse.ArgumentParser:
     commands.add_parser("help", help="show this help").set_defaults(run=_help)
     commands.add_parser("serve", help="serve (the default)").set_defaults(run=_serve)
     commands.add_parser("sandbox", help="try it in a browser, without any account")
-    check = commands.add_parser("check", help="try every credential, and name each mistake")
+    check = commands.add_parser("check", help="test every credential, and report each problem")
     check.add_argument("--json", action="store_true", help="for machines")
     check.set_defaults(run=_check)
-    setup = commands.add_parser("setup", help="ask what is needed, write the settings, check them")
+    setup = commands.add_parser("setup", help="ask for the settings, write them and check them")
     setup.add_argument("--answers", type=Path, metavar="FILE", help="JSON, instead of questions")
     setup.add_argument("--out", type=Path, default=Path("gatehouse.env"), metavar="FILE")
     setup.set_defaults(run=_setup)
@@ -75,10 +75,10 @@ def _parser() -> argparse.ArgumentParser:
     manifest.set_defaults(run=_manifest)
     token = commands.add_parser("gateway-token", help="print a new token for a gateway client")
     token.set_defaults(run=_gateway_token)
-    backup = commands.add_parser("backup", help="write everything in the database to a new file")
+    backup = commands.add_parser("backup", help="write the whole database to a new file")
     backup.add_argument("file", type=Path, metavar="FILE")
     backup.set_defaults(run=_backup)
-    restore = commands.add_parser("restore", help="replace everything in the database by a backup")
+    restore = commands.add_parser("restore", help="replace the whole database with a backup")
     restore.add_argument("file", type=Path, metavar="FILE")
     restore.set_defaults(run=_restore)
     policy = commands.add_parser("policy", help="who decides").add_subparsers(required=True)
@@ -87,10 +87,10 @@ def _parser() -> argparse.ArgumentParser:
     explain.add_argument("user", metavar="user-id", help="a Slack user ID, such as U0ADA")
     explain.set_defaults(run=_explain_policy)
     audit = commands.add_parser("audit", help="the audit").add_subparsers(required=True)
-    verify = audit.add_parser("verify", help="check the whole chain")
-    verify.add_argument("--head", metavar="HASH", help="a head noted earlier: finds a cut tail")
+    verify = audit.add_parser("verify", help="verify the whole chain")
+    verify.add_argument("--head", metavar="HASH", help="an earlier head, to detect a truncated log")
     verify.set_defaults(run=_verify_audit)
-    export = audit.add_parser("export", help="print every entry as a line of JSON")
+    export = audit.add_parser("export", help="print the entries as JSON lines")
     export.add_argument("--since", type=int, default=0, metavar="N", help="only after entry N")
     export.set_defaults(run=_export_audit)
     return parser
@@ -108,7 +108,7 @@ def _sandbox(arguments: list[str]) -> int:
 
 
 def _settings() -> Settings:
-    # Into the environment itself, where libraries read HTTPS_PROXY and SSL_CERT_FILE.
+    # Set in the environment, because libraries read HTTPS_PROXY and SSL_CERT_FILE from it.
     load_env_file(os.environ)
     return read_settings(os.environ)
 
@@ -120,7 +120,7 @@ def _serve(_options: argparse.Namespace) -> int:
     try:
         return _serve_until_stopped(settings, redactor)
     except MemoryError:
-        # A traceback would need memory too.
+        # A traceback would also need memory.
         log.error("crashed", reason="There is not enough memory.")  # noqa: TRY400
     except Exception:
         # Python's own traceback could contain secrets.
@@ -153,7 +153,7 @@ def _check(options: argparse.Namespace) -> int:
     from bot.ops.loop import run
 
     redactor = redactor_of(settings)
-    # The report has its own lines for what fails.
+    # The report has separate lines for failures.
     configure_logs("CRITICAL", settings.log_format, redactor)
     findings = run(examine(settings, os.environ))
     print(redactor.clean(as_json(findings) if options.json else as_table(findings)))
@@ -189,7 +189,7 @@ def _explain_policy(options: argparse.Namespace) -> int:
     settings = _settings()
     from bot.testusers.policy_cli import explain_policy
 
-    # What cannot be looked up has its own line.
+    # Failed look-ups have their own line.
     configure_logs("CRITICAL", settings.log_format, redactor_of(settings))
     return asyncio.run(explain_policy(settings, options.flow, options.user))
 

@@ -1,4 +1,4 @@
-"""The composition root: `Gatehouse` holds every part of the bot, and builds them in order."""
+"""The composition root: `Gatehouse` builds and holds all parts of the bot."""
 
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -62,7 +62,7 @@ from bot.testusers.store import flows, requests
 from bot.testusers.transitions import APPLY
 
 PEOPLE_COUNTED = 10_000
-# Jobs that may wait long for a service; hanging ones don't take the others' room.
+# Jobs that may wait long for a service; hanging jobs don't use other jobs' slots.
 CROWDS = (
     Crowd(frozenset({SEND_KIND}), 24),
     Crowd(frozenset({INTERACTION}), 24),
@@ -83,12 +83,12 @@ PRUNES = (
 
 
 class Gatehouse:
-    """Every part of the bot; nothing is called or connected yet.
+    """All parts of the bot; constructing it makes no calls or connections.
 
     Args:
-        settings: As read from the environment.
-        redactor: Removes secrets from what is shown.
-        clock: The machine's, except in tests.
+        settings: The settings from the environment.
+        redactor: Removes secrets from output.
+        clock: The machine's clock, except in tests.
         database: Closed by the caller.
         session: For all HTTP calls; closed by the caller.
     """
@@ -162,7 +162,7 @@ class Gatehouse:
                 clock=clock,
                 tasks=self.tasks,
             )
-            # Scripts may keep sending everything they could send to the service directly.
+            # Scripts may send everything that they could send to the service directly.
             schemes = ("Bearer", settings.inventory_auth_header.partition(" ")[0])
             count = self.metrics.count_gateway
             self.gateway = Gateway(parts, clients, schemes, self.directory, count)
@@ -273,13 +273,13 @@ async def gatehouse(
     *,
     own_clock: bool = True,
 ) -> AsyncIterator[Gatehouse]:
-    """Yield the bot for these settings; nothing is called or connected yet.
+    """Yield the bot for these settings, without making calls or connections.
 
     Args:
-        settings: As read from the environment.
+        settings: The settings from the environment.
         redactor: Shared with the logs, so that later access tokens are redacted too.
-        clock: The machine's, except in tests.
-        own_clock: True if PostgreSQL tells the time; see `Database`.
+        clock: The machine's clock, except in tests.
+        own_clock: True to take the time from PostgreSQL; see `Database`.
     """
     clock, redactor = clock or SystemClock(), redactor or redactor_of(settings)
     url = settings.database_url.get_secret_value()

@@ -1,7 +1,7 @@
-"""`gatehouse backup FILE` and `gatehouse restore FILE`: all rows of either database in a file.
+"""`gatehouse backup FILE` and `gatehouse restore FILE`: all rows of a database in a file.
 
-The file is gzipped JSON, one object per line: a head, each row with its table, and an end that
-counts the rows and names the audit's head. It can be restored to SQLite and to PostgreSQL.
+The file is gzipped JSON, one object per line: a header, each row with its table, and a trailer with
+the number of rows and the audit log's head. It can be restored to SQLite or PostgreSQL.
 """
 
 import gzip
@@ -46,7 +46,7 @@ OWN_TABLES = text(
 
 
 class BackupError(Exception):
-    """A sentence that says why a backup or restore failed."""
+    """A backup or restore failed; the message says why."""
 
 
 async def back_up(url: str, path: Path) -> int:
@@ -65,13 +65,13 @@ async def _back_up(database: Database, path: Path) -> int:
     if database.is_absent:
         raise BackupError(f"There is no database file {database.file}. Check DATABASE_URL.")
     if path.exists():
-        raise BackupError(f"{path} exists. Name a file that does not.")
+        raise BackupError(f"{path} already exists. Choose a new file name.")
     part = path.with_name(f"{path.name}.part")
     try:
         async with database.read_only() as tx:
             revision = await tx.connection.run_sync(migrations.revision_of)
             if revision is None:
-                raise BackupError("This database has no tables of Gatehouse.")
+                raise BackupError("This database doesn't contain Gatehouse's tables.")
             head = {"gatehouse_backup": FORM, "version": __version__, "revision": revision}
             head["at"] = (await tx.now()).isoformat()
             verdict = await AuditStore().verify(tx)
@@ -101,7 +101,7 @@ def _write(connection: Connection, path: Path, head: dict[str, Any], end: dict[s
 
 
 async def restore(url: str, path: Path) -> int:
-    """Replace the database's contents with those of the file; return the exit status."""
+    """Replace the database's contents with the file's contents; return the exit status."""
     lock = ProcessLock(url)
     try:
         head, end = _examine(path)
@@ -117,8 +117,8 @@ async def restore(url: str, path: Path) -> int:
     except (BackupError, DatabaseInUse, DatabaseUnavailable, OSError) as error:
         print(_reason(error))
         return UNUSABLE
-    print(f"Restored {end['rows']} rows of {head['at']} from {path}. {verdict}")
-    print("Start Gatehouse after a minute, which is what the limit of calls a minute looks back.")
+    print(f"Restored {end['rows']} rows backed up at {head['at']} from {path}. {verdict}")
+    print("Wait a minute before you start Gatehouse, so that the limit per minute is kept.")
     return 0 if verdict.is_intact else BROKEN
 
 
@@ -136,7 +136,7 @@ async def _restore_file(
             verdict = await _fill(tx, path, head, end)
         await database.close()
         new.chmod(0o600)
-        # The lock file may have been made just now.
+        # The lock file may have just been created.
         for made in (new, file.with_name(f"{file.name}.lock")):
             os.chown(made, owner.st_uid, owner.st_gid)
         for ending in ("", "-wal", "-shm"):
@@ -153,15 +153,15 @@ async def _restore_file(
 async def _restore_server(
     url: str, path: Path, head: dict[str, Any], end: dict[str, Any]
 ) -> Verdict:
-    """Replace the tables in one transaction, as the role that owns them."""
+    """Replace the tables in one transaction, as the role that owns the tables."""
     database = Database(url, SystemClock())
     try:
         async with database.migrating() as tx:
             count = int(await tx.connection.scalar(OTHERS) or 0)
             if count:
                 raise BackupError(
-                    f"{count} other connections of this user to the database are open. Stop every"
-                    " process of Gatehouse (and a pooler, if there is one between), and try again."
+                    f"This user has {count} other open connections to the database. Stop all"
+                    " Gatehouse processes (and the connection pooler, if any), and try again."
                 )
             role = (await tx.connection.scalar(OWNER)).replace('"', '""')
             await tx.connection.exec_driver_sql(f'SET LOCAL ROLE "{role}"')
@@ -172,11 +172,11 @@ async def _restore_server(
 
 
 async def _fill(tx: Transaction, path: Path, head: dict[str, Any], end: dict[str, Any]) -> Verdict:
-    """Create the tables of the file's revision, insert its rows and verify the audit."""
+    """Create the tables for the file's revision, insert its rows and verify the audit log."""
     await tx.connection.run_sync(_insert, path, str(head["revision"]))
     verdict = await AuditStore().verify(tx)
     if verdict.is_intact != end["is_intact"] or verdict.head != end["head"]:
-        raise BackupError(f"Nothing was restored: the file was changed. {verdict}")
+        raise BackupError(f"Nothing was restored, because the file was changed. {verdict}")
     return verdict
 
 
@@ -190,7 +190,7 @@ def _insert(connection: Connection, path: Path, revision: str) -> None:
         while values := [row for _, row in islice(lines, PORTION)]:
             connection.execute(by_name[name].insert(), values)
     if connection.dialect.name == "postgresql":
-        # New rows are numbered after the restored ones.
+        # New rows get numbers above the restored ones.
         for table in by_name.values():
             for column in table.primary_key:
                 if column.server_default is not None:
@@ -219,14 +219,14 @@ def _stored_tables(connection: Connection) -> list[Table]:
 
 
 def _examine(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Read the whole file before touching the database; return its head and its end."""
+    """Read the whole file before touching the database; return its header and trailer."""
     lines = _lines(path)
     head, last = next(lines, None), deque(enumerate(lines), maxlen=1)
     rows, end = last[0] if last else (0, None)
     if not isinstance(head, dict) or head.get("gatehouse_backup") != FORM:
-        raise BackupError(f"{path} is not a backup of Gatehouse.")
+        raise BackupError(f"{path} is not a Gatehouse backup.")
     if not isinstance(end, dict) or end.get("rows") != rows:
-        raise BackupError(f"{path} is damaged: its end is missing.")
+        raise BackupError(f"{path} is damaged: the end of the file is missing.")
     if head["revision"] not in migrations.known_revisions():
         raise BackupError(
             f"{path} was made by another version of Gatehouse ({head['version']})."
@@ -240,7 +240,7 @@ def _lines(path: Path) -> Iterator[Any]:
         with gzip.open(path, "rt", encoding="ascii") as file:
             yield from map(json.loads, file)
     except (gzip.BadGzipFile, EOFError, ValueError) as error:
-        raise BackupError(f"{path} is damaged, or not a backup of Gatehouse.") from error
+        raise BackupError(f"{path} is damaged, or is not a Gatehouse backup.") from error
 
 
 def _reason(error: Exception) -> str:

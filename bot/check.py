@@ -1,4 +1,4 @@
-"""`gatehouse check`: tries everything that is configured, beside a running bot or before it."""
+"""`gatehouse check`: tests the whole configuration, before the first start or at any later time."""
 
 from collections.abc import Mapping
 
@@ -21,7 +21,7 @@ async def examine(
 ) -> list[Finding]:
     """Return a finding for each line of the report.
 
-    `environment` is the source of the settings; its other names may be misspelled settings.
+    `environment` holds the settings; its other variables may be misspelled settings.
     """
     async with gatehouse(settings) as bot:
         return [*examine_environment(settings, environment or {}), *await _everything(bot)]
@@ -49,4 +49,4 @@ async def _everything(parts: Parts) -> list[Finding]:
 
 
 def _not_known(subject: str) -> Finding:
-    return Finding(subject, NOT_TRIED, "Not tried: Slack has to take the token first.")
+    return Finding(subject, NOT_TRIED, "Not checked: Slack has to accept the token first.")

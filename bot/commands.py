@@ -1,4 +1,4 @@
-"""Every form of every slash command, described once.
+"""The forms of all slash commands, each described once.
 
 The help, the usage in errors, Slack's usage hints in the manifest, and the permission required
 before a command is answered all come from here.
@@ -11,7 +11,7 @@ from bot.errors import UsageError
 from bot.permissions import Permission
 
 HELP = "help"
-# Arguments that fill in a form: nothing happens until it is submitted.
+# Arguments that fill in a form; they have no effect until it is submitted.
 FORM = "form"
 
 
@@ -20,12 +20,12 @@ class Form:
     """One way to type a command.
 
     Attributes:
-        kind: The parser's name for it.
+        kind: The parser's name for the form.
         arguments: The arguments in the usage: `show <id or name>`.
-        does: Its effect in the help: a verb first, no full stop.
+        does: The effect, as shown in the help: starts with a verb, no full stop.
         permission: The permission that the listener requires.
-        example: Arguments that work as they are.
-        hint: The form in Slack's usage hint, if it isn't `arguments`; "" leaves it out.
+        example: Valid example arguments.
+        hint: The form in Slack's usage hint, if it differs from `arguments`; "" to omit it.
     """
 
     kind: str
@@ -46,7 +46,7 @@ class Command:
 
     @property
     def usage_hint(self) -> str:
-        """All forms in one line, shown by Slack during typing."""
+        """All forms on one line, which Slack shows while people type."""
         hints = [form.arguments if form.hint is None else form.hint for form in self.forms]
         return f"[{' | '.join([*filter(None, hints), HELP])}]"
 
@@ -57,13 +57,13 @@ class Command:
         return [*dict.fromkeys(word for words in first for word in words if word.isalpha()), HELP]
 
     def usage(self, kind: str | None = None) -> str:
-        """Return the usage of a form, or of all forms without a kind."""
+        """Return the usage of one form, or of all forms if no kind is given."""
         if kind is None:
             return f"{self.name} {self.usage_hint[1:-1]}"
         return f"{self.name} {self._form(kind).arguments}".rstrip()
 
     def example(self, kind: str | None = None) -> str:
-        """Return a working line, of this form or of the first form with an example."""
+        """Return an example of this form, or of the first form that has one."""
         known = [self._form(kind)] if kind else [form for form in self.forms if form.example]
         return f"{self.name} {known[0].example}".rstrip()
 
@@ -71,19 +71,19 @@ class Command:
         """Return the permission that this form requires.
 
         Raises:
-            KeyError: There is no such form. An undescribed form isn't granted.
+            KeyError: The form doesn't exist. Forms without a description are never allowed.
         """
         return Permission.ASK_FOR_HELP if kind == HELP else self._form(kind).permission
 
     def misuse(
         self, sentence: str, kind: str | None = None, *, has_right_form: bool = False
     ) -> UsageError:
-        """Return an error with the problem, and the form and an example if they help."""
+        """Return an error that states the problem and, if they help, the form and an example."""
         usage, example = self.usage(kind), self.example(kind)
         return UsageError(sentence, usage, example, kind, has_right_form=has_right_form)
 
     def only(self, may: Callable[[Permission], bool]) -> "Command":
-        """Return the command with the forms available to the person, or all if there are none."""
+        """Return the command with the forms available to the person, or with all if none is."""
         forms = tuple(form for form in self.forms if may(form.permission))
         return replace(self, forms=forms or self.forms)
 
@@ -156,7 +156,7 @@ TESTUSERS = Command(
         Form(
             "list",
             "list <flow> [<text>]",
-            "who can test it, who approved them, until when",
+            "who can test it, who approved them, and until when",
             Permission.READ,
             example="list welcome",
             hint="list <flow>",
@@ -195,7 +195,9 @@ TESTUSERS = Command(
             hint="history …",
         ),
         Form("requests", "requests", "requests waiting for approval", Permission.READ, "requests"),
-        Form("mine", "mine", "your requests, and whom you gave access", Permission.READ, "mine"),
+        Form(
+            "mine", "mine", "your requests, and the access you requested", Permission.READ, "mine"
+        ),
         Form(
             "presets",
             "presets",

@@ -1,4 +1,4 @@
-"""The clients that the settings configure, for the bot and its checks."""
+"""The clients defined by the settings, for the bot and its checks."""
 
 from yarl import URL
 
@@ -23,7 +23,7 @@ from bot.testusers.client import FlowClient
 
 
 def redactor_of(settings: Settings) -> Redactor:
-    """Return a redactor of every configured secret, alone and in HTTP Basic."""
+    """Return a redactor for every configured secret, on its own and in HTTP Basic form."""
     redactor = Redactor(settings.secrets())
     if settings.flow_account_sid and settings.flow_auth_token:
         token = settings.flow_auth_token.get_secret_value()
@@ -36,7 +36,7 @@ def redactor_of(settings: Settings) -> Redactor:
 def inventory_access(
     settings: Settings, http: ServiceHttp, clock: Clock
 ) -> dict[str, DataCenterAccess]:
-    """Return the access to each configured data center, in the setting's order."""
+    """Return the access to each configured data center, in the order of the setting."""
     return {
         name: DataCenterAccess(
             URL(center.base_url or root_of(settings.inventory_base_url or "", name)),
@@ -48,7 +48,7 @@ def inventory_access(
 
 
 def quota_terms(settings: Settings) -> Terms:
-    """Return the configured plans, and the time limit of a call."""
+    """Return the configured plans, and the time limit for a call."""
 
     def plan_of(key: OrganizationKey) -> Plan:
         plans = settings.inventory_plans
@@ -59,7 +59,7 @@ def quota_terms(settings: Settings) -> Terms:
         told = reserves.get(str(key)) or reserves.get("*")
         return NO_RESERVE if told is None else Reserve(told.minute, told.day)
 
-    # A smaller share must not hold up people allowed to send that many commands.
+    # A smaller share would hold up people who may send that many commands.
     paced = settings.commands_per_minute
     share = max(MINUTE_OF_ONE_PERSON, paced) if paced else None
     return Terms(plan_of, TOTAL_SECONDS, share, reserve_of)

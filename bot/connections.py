@@ -1,7 +1,7 @@
-"""Limits on connections: their number, their silence, and what is logged of them.
+"""Limits on the number of connections, their idle time, and the logging of their errors.
 
-aiohttp limits none of this. Anyone who can reach the port could exhaust the process's files, or
-fill the disk with tracebacks of requests that aren't HTTP.
+aiohttp has no such limits. Anyone who can reach the port could exhaust the process's file
+descriptors, or fill the disk with tracebacks for requests that aren't HTTP.
 """
 
 import asyncio
@@ -16,11 +16,11 @@ from aiohttp.web_protocol import _ErrInfo
 
 log = structlog.get_logger(__name__)
 
-# From the first byte to a whole request line with headers.
+# From the first byte to the complete request line and headers.
 FIRST_REQUEST_SECONDS = 10.0
 # Between two requests on a connection. Load balancers keep theirs for 60 s.
 IDLE_SECONDS = 75.0
-# The rest of an unwanted body is read for this long, and not decompressed.
+# The rest of an unwanted body is read for this long, without decompressing it.
 DRAIN_SECONDS = 1.0
 MOST_CONNECTIONS = 500
 # Files reserved for the database, the services and Slack.
@@ -52,7 +52,7 @@ class Connections:
         self.count = count
         self._open: dict[Connection, None] = {}
         self.unreadable: Callable[[int], web.Response] = _unreadable
-        """Makes the answer to what is no proper HTTP, of a status."""
+        """Creates the response with a status to a request that isn't valid HTTP."""
 
     def opened(self, connection: "Connection") -> None:
         """Add a connection, closing an old one if there are too many."""
@@ -65,7 +65,7 @@ class Connections:
         self._open.pop(connection, None)
 
     def _victim(self) -> "Connection":
-        """Prefer a connection without any request, then an idle one, then the oldest."""
+        """Return a connection without any request, or else an idle one, or else the oldest."""
         silent = (connection for connection in self._open if not connection.has_asked)
         idle = (connection for connection in self._open if not connection.is_busy)
         victim = next(silent, None) or next(idle, None) or next(iter(self._open))
@@ -74,7 +74,7 @@ class Connections:
 
 
 class Connection(web.RequestHandler):
-    """One connection; a client's errors get a short 400 and a line of log at DEBUG only."""
+    """One connection; a client error gets a short 400, and is logged at DEBUG only."""
 
     def __init__(self, server: web.Server, connections: Connections) -> None:
         super().__init__(
@@ -89,12 +89,12 @@ class Connection(web.RequestHandler):
 
     @property
     def has_asked(self) -> bool:
-        """True once a whole request has arrived."""
+        """True once a complete request has arrived."""
         return self._request_count > 0
 
     @property
     def is_busy(self) -> bool:
-        """True while a request is being answered."""
+        """True while a request is being handled."""
         return self._request_in_progress
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -105,7 +105,7 @@ class Connection(web.RequestHandler):
         self._first_deadline = loop.call_later(FIRST_REQUEST_SECONDS, self._hang_up_on_the_silent)
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        """Release the connection and everything received on it."""
+        """Release the connection and the data received on it."""
         self._first_deadline.cancel()
         self._connections.closed(self)
         super().connection_lost(exc)
@@ -118,14 +118,14 @@ class Connection(web.RequestHandler):
     async def finish_response(
         self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None
     ) -> tuple[web.StreamResponse, bool]:
-        """Send the answer; parse data that followed an upgrade request here."""
+        """Send the response; parse the data that followed an upgrade request."""
         try:
             return await super().finish_response(request, resp, start_time)
         finally:
             self._forget_tracebacks()
 
     def _forget_tracebacks(self) -> None:
-        """Free malformed data with its connection, not at the next garbage collection.
+        """Free malformed data when its connection closes, not at the next garbage collection.
 
         aiohttp queues the parser's error. Its traceback refers to the frame with the received
         bytes and the queue: a cycle of up to 256 KiB per connection.
@@ -145,12 +145,12 @@ class Connection(web.RequestHandler):
         exc: BaseException | None = None,
         message: str | None = None,
     ) -> web.StreamResponse:
-        """Answer a request that isn't HTTP without repeating any of it."""
+        """Respond to a request that isn't HTTP, without repeating any of its data."""
         if status >= FAULT:
             return super().handle_error(request, status, exc, message)
         self._malformed(exc)
         if request.writer.output_size > 0:
-            raise ConnectionError("an answer is on its way already")
+            raise ConnectionError("a response has already been started")
         is_long = isinstance(exc, LineTooLong)
         answer = self._connections.unreadable(TOO_LONG if is_long else status)
         answer.headers["Server"] = "Gatehouse"
@@ -158,7 +158,7 @@ class Connection(web.RequestHandler):
         return answer
 
     def log_exception(self, *args: Any, **kw: Any) -> None:  # noqa: ANN401 - as aiohttp has it
-        """Log our own faults; clients' faults are counted."""
+        """Log our own errors; client errors are only counted."""
         error = kw.get("exc_info")
         if isinstance(error, HttpProcessingError | web.RequestPayloadError | ConnectionError):
             self._malformed(error)
@@ -186,15 +186,15 @@ class Site(web.BaseSite):
         return f"http://{self._host}:{self._port}"
 
     async def start(self) -> None:
-        """Begin to listen.
+        """Start listening.
 
         Raises:
-            OSError: The address is taken, or isn't on this machine.
+            OSError: The address is in use, or doesn't belong to this machine.
         """
         await super().start()
         server = self._runner.server
         if server is None:
-            raise RuntimeError("the runner is not set up")
+            raise RuntimeError("the runner has not been set up")
         self._server = await asyncio.get_running_loop().create_server(
             lambda: Connection(server, self._connections),
             self._host,
@@ -204,7 +204,7 @@ class Site(web.BaseSite):
 
 
 def connections_for(files: int, count: Count) -> Connections:
-    """Return the limits for a process that may open this many files."""
+    """Return the connection limits for a process that may open this many files."""
     return Connections(max(16, min(MOST_CONNECTIONS, files - RESERVED_FILES)), count)
 
 
@@ -224,7 +224,7 @@ def raise_file_limit() -> int:
 
 
 def tell_of_no_files_once_in_a_while(loop: asyncio.AbstractEventLoop) -> None:
-    """Log once a minute that no file is left: asyncio would do so in a tight loop."""
+    """Log once a minute that no file descriptor is left; asyncio would log it in a tight loop."""
     next_at = 0.0
 
     def handle(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
@@ -236,7 +236,7 @@ def tell_of_no_files_once_in_a_while(loop: asyncio.AbstractEventLoop) -> None:
             next_at = loop.time() + NO_FILES_PAUSE_SECONDS
             log.error(
                 "http.no_files_left",
-                reason="The limit of open files is reached: new connections wait.",
+                reason="The open file limit has been reached: new connections have to wait.",
             )
 
     loop.set_exception_handler(handle)

@@ -31,7 +31,7 @@ MOST_RESOURCES = 10
 RESOURCE = re.compile(r"[A-Za-z0-9_-]+(?:[./][A-Za-z0-9_-]+)*")
 # "username is always the literal apikey" (specification, area A, authentication, 3).
 BASIC_USER = "apikey"
-# SendGrid lists legacy templates only, unless told otherwise; other services ignore the parameter.
+# SendGrid lists only legacy templates without this parameter; other services ignore it.
 GENERATIONS = {"generations": "legacy,dynamic"}
 PAGE = 20
 
@@ -77,7 +77,7 @@ def _resource(typed: str) -> str:
 
 
 class KeyVerdict(Enum):
-    """The result of a request with the key: its heading, and its words in a table."""
+    """The result of a request with the key: its heading, and its text in a table."""
 
     GOOD = (":white_check_mark: *The email key works.*", "works")
     REFUSED = (":x: *The email key was rejected.*", "key rejected")
@@ -90,9 +90,9 @@ class KeyVerdict(Enum):
 
 @dataclass(frozen=True, slots=True)
 class KeyCheck:
-    """A request with the key: how the key was sent, the resource, and the result.
+    """A request with the key: the authentication method, the resource, and the result.
 
-    `advice` is a sentence for people, empty if the key works.
+    `advice` is a sentence for people; it is empty if the key works.
     """
 
     mode: str
@@ -103,7 +103,7 @@ class KeyCheck:
 
 @dataclass(frozen=True, slots=True)
 class EmailTemplate:
-    """A template's name and ID, as far as the service returns them."""
+    """A template's name and ID, if the service returns them."""
 
     template_id: str | None
     name: str | None
@@ -111,14 +111,14 @@ class EmailTemplate:
 
 @dataclass(frozen=True, slots=True)
 class EmailTemplates:
-    """`templates` are those with a name or an ID; `count` includes all others, None if unknown."""
+    """The templates with a name or an ID; `count` includes the others, None if it is unknown."""
 
     templates: tuple[EmailTemplate, ...]
     count: int | None
 
 
 def templates_in(body: object) -> EmailTemplates:
-    """Find the listing in a body whose format is not specified.
+    """Find the listing in a response body; the format is not specified.
 
     Looks for objects under `templates`, then under `result`; a bare list works too.
     """
@@ -144,7 +144,7 @@ def _text_of(value: object) -> str | None:
 
 
 class EmailClient:
-    """Calls the email service, whose authentication alone is specified: a request tests the key."""
+    """Calls the email service: only authentication is specified, so any request tests the key."""
 
     def __init__(
         self, http: ServiceHttp, base_url: URL, api_key: SecretStr, auth: EmailAuth = "bearer"
@@ -157,8 +157,8 @@ class EmailClient:
     async def get(self, resource: str) -> object:
         """Return the body of `/v3/<resource>` as JSON, None without a body.
 
-        Raises CredentialsRefused (wrong or deleted), PermissionMissing (lacks this permission), or
-        another ServiceError.
+        Raises CredentialsRefused (the key is wrong or deleted), PermissionMissing (it lacks this
+        permission), or another ServiceError.
         """
         call = ServiceCall(
             service="email",
@@ -213,7 +213,7 @@ class EmailKey:
         """Try the key on each resource; failures are results, not errors.
 
         Raises:
-            NotConfigured: The service lacks settings.
+            NotConfigured: The email service lacks settings.
         """
         mode = MODES[self._configured().auth]
         checks = []
@@ -230,10 +230,10 @@ class EmailKey:
         return checks
 
     async def templates(self, *, is_typed: bool = True) -> EmailTemplates:
-        """Return the templates; unless a person typed the command, not right after a failure.
+        """Return the templates; right after a failure, call the service only for a typed command.
 
         Raises:
-            NotConfigured: The service lacks settings.
+            NotConfigured: The email service lacks settings.
             ServiceError: The request failed.
         """
         return templates_in(await self._get("templates", is_typed=is_typed))
@@ -249,7 +249,7 @@ class EmailKey:
 
 
 def verdicts(checks: Sequence[KeyCheck]) -> Message:
-    """Show the result for each resource, and each piece of advice once."""
+    """Show the result for each resource, and each distinct piece of advice."""
     if len(checks) == 1:
         return _only_verdict(checks[0])
     good = sum(check.verdict is KeyVerdict.GOOD for check in checks)

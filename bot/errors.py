@@ -1,33 +1,33 @@
-"""Every expected error, each with a sentence for people.
+"""All expected errors, each with a sentence for people.
 
     GatehouseError
-    ├── UsageError              the command is not understood; has the usage and an example
+    ├── UsageError              the command can't be parsed; has the usage and an example
     ├── Refused                 the person lacks the permission
-    │   └── UnknownPerson       their identity or workspace could not be established
+    │   └── UnknownPerson       their identity or workspace could not be determined
     ├── NotConfigured           a service lacks settings, which are named
     ├── NotFound                no such organization, flow, request ...
     ├── Ambiguous               several things have that name; has the candidates
     ├── TooManyCommands         the person's limit per minute; has the seconds to wait
     ├── DatabaseUnavailable     nothing can be looked up or recorded
     │   ├── DatabaseInUse       another process uses the same SQLite file
-    │   ├── DatabaseTooNew      the schema is of a newer program
-    │   ├── Superseded          the same, while this process runs
-    │   ├── DatabaseTooOld      the schema is of a version that cannot be taken over
-    │   └── CommitUnknown       the connection dropped during the commit: done or not is unknown
-    ├── Conflict                somebody else was first: the state has already changed
+    │   ├── DatabaseTooNew      the schema is from a newer version
+    │   ├── Superseded          the same, while this process is running
+    │   ├── DatabaseTooOld      the schema is from a version too old to upgrade
+    │   └── CommitUnknown       the connection dropped during the commit: the outcome is unknown
+    ├── Conflict                somebody else acted first: the state has already changed
     ├── Replayed                Slack's request was handled before; nothing is done
     ├── QuotaError              the bot itself declines to call the inventory service
-    │   ├── QuotaExhausted      a limit is used up; has the limit and the time it is free again
+    │   ├── QuotaExhausted      a limit is used up; has the limit and the time of the next call
     │   └── OrganizationBlocked the service blocks the organization; has the code and the end
-    ├── SlackError              Slack did not take what we sent
-    │   ├── SlackUnreachable    no answer, or one that is not Slack's
+    ├── SlackError              Slack did not accept a call
+    │   ├── SlackUnreachable    no response, or a response that isn't from Slack
     │   ├── SlackRateLimited    429; has the seconds to wait
     │   ├── SlackMessageGone    the message to edit no longer exists
-    │   └── SlackRefused        anything else; has Slack's name for it
+    │   └── SlackRefused        any other error; has Slack's error name
     └── ServiceError            a call to a service failed: see `bot.services.errors`
 
-The sentence is plain text: escape it before Slack reads it as markup. It never holds a credential,
-nor a body. `outcome` is a short stable word for metrics and logs.
+The sentence is plain text: escape it for Slack markup. It never contains a credential or a response
+body. `outcome` is a short stable word for metrics and logs.
 """
 
 import math
@@ -39,7 +39,7 @@ from typing import ClassVar, Self
 
 @dataclass(frozen=True, slots=True)
 class Meant:
-    """A suggestion: `words` instead of `typed`; `label` is its name."""
+    """A suggested correction: `words` instead of `typed`; `label` is its name."""
 
     typed: str
     words: str
@@ -49,8 +49,7 @@ class Meant:
 class GatehouseError(Exception):
     """The base class: catch it to answer with `sentence`.
 
-    `is_passing` is True if a retry may work a little later and nothing was done; `meant` has
-    suggestions.
+    `is_passing` is True if nothing was done and a retry may soon work; `meant` has suggestions.
     """
 
     outcome: ClassVar[str] = "error"
@@ -68,11 +67,11 @@ class GatehouseError(Exception):
 
 
 class UsageError(GatehouseError):
-    """The command is not understood.
+    """The command could not be parsed.
 
-    `usage` is the form (`/orgs show <id or name>`), `example` a working line; `kind` names the
-    form, None if it may be any of the command's. With `has_right_form` only a value is wrong, such
-    as too many people, so usage and example wouldn't help.
+    `usage` is the form (`/orgs show <id or name>`) and `example` a valid command; `kind` names the
+    form, None if it is unknown. With `has_right_form`, only a value is wrong, such as too many
+    people, so the usage and example wouldn't help.
     """
 
     outcome = "usage"
@@ -94,13 +93,13 @@ class UsageError(GatehouseError):
 
 
 class Refused(GatehouseError):
-    """The person lacks a permission; the sentence names it and its holders."""
+    """The person lacks a permission; the sentence names it and the people who have it."""
 
     outcome = "refused"
 
 
 class UnknownPerson(Refused):
-    """The person's identity or workspace could not be established, so they are refused."""
+    """The person's identity or workspace could not be determined, so they are refused."""
 
     outcome = "unknown_person"
 
@@ -121,7 +120,7 @@ class NotConfigured(GatehouseError):
 
 
 class NotFound(GatehouseError):
-    """There is no such thing."""
+    """The requested item does not exist."""
 
     outcome = "not_found"
 
@@ -129,8 +128,8 @@ class NotFound(GatehouseError):
 class Ambiguous(GatehouseError):
     """Several things match the text; `candidates` are their names.
 
-    `choices` are the same for a menu: a value, and a short label. `how_to_choose` says what to type
-    where there's no menu.
+    `choices` are the candidates for a menu: a value and a short label each. `how_to_choose` says
+    what to type if there's no menu.
     """
 
     outcome = "ambiguous"
@@ -149,9 +148,9 @@ class Ambiguous(GatehouseError):
 
 
 class TooManyCommands(GatehouseError):
-    """The person's commands or clicks for this minute are used up.
+    """The person has used up their commands or clicks for this minute.
 
-    `is_told` is True if the person was told so a moment ago.
+    `is_told` is True if the person was already asked to wait a moment ago.
     """
 
     outcome = "too_many_commands"
@@ -166,7 +165,7 @@ class TooManyCommands(GatehouseError):
 
 
 class Replayed(GatehouseError):
-    """The same Slack request was handled before; nobody gets an answer."""
+    """The same Slack request was handled before; it gets no answer."""
 
     outcome = "replayed"
 
@@ -199,7 +198,7 @@ class DatabaseInUse(DatabaseUnavailable):
 
 
 class DatabaseTooNew(DatabaseUnavailable):
-    """The schema was made by a newer program than this one."""
+    """The schema was created by a newer version of Gatehouse."""
 
     outcome = "database_too_new"
 
@@ -211,18 +210,18 @@ class DatabaseTooNew(DatabaseUnavailable):
 
 
 class Superseded(DatabaseUnavailable):
-    """A newer program has migrated the database while this process ran."""
+    """A newer version of Gatehouse has migrated the database while this process was running."""
 
     outcome = "superseded"
 
     def __init__(self) -> None:
         super().__init__(
-            "Gatehouse is being upgraded, so nothing was done. Press or type it again in a moment."
+            "Gatehouse is being upgraded, so nothing was done. Please try again in a moment."
         )
 
 
 class DatabaseTooOld(DatabaseUnavailable):
-    """The schema was made by a version from which this one cannot upgrade."""
+    """The schema was created by a version that is too old to upgrade from."""
 
     outcome = "database_too_old"
 
@@ -247,7 +246,7 @@ class CommitUnknown(DatabaseUnavailable):
 
 
 class Conflict(GatehouseError):
-    """Someone else was first; the sentence says who and when."""
+    """Someone else acted first; the sentence says who and when."""
 
     outcome = "conflict"
 
@@ -261,7 +260,7 @@ class QuotaError(GatehouseError):
 class QuotaExhausted(QuotaError):
     """A limit is used up. `limit_kind` is `minute`, `day` or `concurrent`.
 
-    There is room again at `free_at`, `seconds` after the decision by the database's clock.
+    Calls are possible again at `free_at`, `seconds` after the decision by the database's clock.
     """
 
     outcome = "quota_exhausted"
@@ -279,7 +278,7 @@ class QuotaExhausted(QuotaError):
 class OrganizationBlocked(QuotaError):
     """The service blocks the organization until `until`. `code` is 44, 45 or 1070.
 
-    `seconds` is the time left at the decision, by the database's clock.
+    `seconds` is the remaining time, by the database's clock.
     """
 
     outcome = "organization_blocked"
@@ -298,7 +297,7 @@ class SlackError(GatehouseError):
 
 
 class SlackUnreachable(SlackError):
-    """No answer in time, or not from Slack; the call may have arrived."""
+    """No response in time, or not from Slack; the call may have arrived."""
 
     outcome = "slack_unreachable"
     is_passing = True

@@ -1,4 +1,4 @@
-"""The numbers in `/metrics`, by name and outcome; no secrets, identities or people."""
+"""The metrics in `/metrics`, without secrets, identities or people."""
 
 from collections.abc import Collection, Iterable
 from enum import StrEnum
@@ -31,7 +31,7 @@ ACK_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 3)
 
 
 class Refusal(StrEnum):
-    """Why a request to `/slack/events` was refused; the values are labels."""
+    """The reason for refusing a request to `/slack/events`; the values are labels."""
 
     UNSIGNED = "unsigned"
     STALE = "stale"
@@ -57,22 +57,22 @@ class Metrics:
         )
         self.service_calls = counter(
             "gatehouse_service_calls",
-            "Calls to the services by service and status (a number, or what went wrong)",
+            "Calls to the services by service and status (a number, or the error)",
             ["service", "status"],
         )
         self.http_rejected = counter(
             "gatehouse_http_rejected",
-            "Requests over HTTP that were none, or of a kind that Slack never sends",
+            "Malformed HTTP requests, or requests of a form that Slack never sends",
             ["reason"],
         )
         self.refused = counter(
             "gatehouse_slack_refused",
-            "Requests to /slack/events that were not Slack's, or not seen to be, by cause",
+            "Requests to /slack/events without valid proof that Slack sent them, by cause",
             ["cause"],
         )
         self.slack_calls = counter(
             "gatehouse_slack_calls",
-            "Calls of Slack's Web API by method and outcome: ok, or what went wrong",
+            "Slack Web API calls by method and outcome: ok, or the error",
             ["method", "outcome"],
         )
         self.working = gauge(
@@ -86,31 +86,31 @@ class Metrics:
         self.build = gauge("gatehouse_build_info", "Always 1", ["version"])
         self.jobs = gauge(
             "gatehouse_jobs",
-            "Jobs: all that wait, those due, those due or failing for more than a minute",
+            "Jobs: all waiting, due, and due or failing for more than a minute",
             ["state"],
         )
         self.waiting = gauge(
             "gatehouse_waiting",
-            "What waits for people or services: pending requests, open incidents",
+            "Work that waits for people or services: pending requests, open incidents",
             ["what"],
         )
         self.standstills = counter(
-            "gatehouse_standstills", "Loops and jobs that had work and did not move"
+            "gatehouse_standstills", "Loops and jobs that have work but make no progress"
         )
         self.database_up = gauge("gatehouse_database_up", "1 while the database answers")
         limit_labels = ["data_center", "organization", "limit"]
         self.quota_used = gauge(
-            "gatehouse_quota_used", "Calls that count against a limit now", limit_labels
+            "gatehouse_quota_used", "Calls that currently count against a limit", limit_labels
         )
-        self.quota_limit = gauge("gatehouse_quota_limit", "The limit in force", limit_labels)
+        self.quota_limit = gauge("gatehouse_quota_limit", "The current limit", limit_labels)
         self.gateway_requests = counter(
             "gatehouse_gateway_requests",
-            "Requests to the gateway by client, data center and outcome",
+            "Gateway requests by client, data center and outcome",
             ["client", "data_center", "outcome"],
         )
         self.gateway_wait_seconds = histogram(
             "gatehouse_gateway_wait_seconds",
-            "Time that granted requests to the gateway have waited for their turn",
+            "Time that granted gateway requests waited for their turn",
             ["client"],
             buckets=GATEWAY_BUCKETS,
         )
@@ -130,12 +130,12 @@ class Metrics:
             self.jobs.labels(state)
 
     def expect_commands(self, names: Iterable[str]) -> None:
-        """Create the fault counters of these commands, buttons and forms."""
+        """Create the error counters for these commands, buttons and forms."""
         for name in names:
             self.commands.labels(name, "broken")
 
     def expect_gateway(self, clients: Collection[str], data_centers: Collection[str]) -> None:
-        """Create the gateway's counters used in alerts."""
+        """Create the gateway's counters that are used in alerts."""
         self.gateway_requests.labels("", "", "unauthorized")
         for client, data_center in product((*clients, ""), ("", *data_centers)):
             self.gateway_requests.labels(client, data_center, "broken")
@@ -158,10 +158,10 @@ class Metrics:
         self.commands.labels(name, outcome).inc()
 
     def count_http(self, reason: str) -> None:
-        """Count a request that isn't HTTP, or that Slack never sends."""
+        """Count a request that isn't HTTP, or whose form Slack never sends."""
         self.http_rejected.labels(reason).inc()
 
     def page(self, *, is_openmetrics: bool = False) -> bytes:
-        """Return the page for Prometheus, in its own format or in OpenMetrics."""
+        """Return the page in the Prometheus or OpenMetrics format."""
         generate = openmetrics.generate_latest if is_openmetrics else generate_latest
         return generate(self.registry)

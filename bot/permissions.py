@@ -1,4 +1,4 @@
-"""Roles, permissions, and the one function that decides."""
+"""Roles, permissions, and the function that makes every permission decision."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ EVERY_FULL_MEMBER = "*"
 
 
 class Role(StrEnum):
-    """The roles; each includes the permissions of the one before."""
+    """The roles; each includes the permissions of the previous role."""
 
     VIEWER = "viewer"
     OPERATOR = "operator"
@@ -20,7 +20,7 @@ class Role(StrEnum):
 
 
 class Permission(StrEnum):
-    """An action that a role allows; the value completes "You need the … role to …"."""
+    """A permission, granted by roles; its value completes "You need the … role to …"."""
 
     ASK_FOR_HELP = "ask for help"
     READ = "see organizations, limits, lists and the email key"
@@ -61,17 +61,18 @@ Roles = Mapping[Role, tuple[str, ...]]
 
 @dataclass(frozen=True)
 class Person:
-    """A person, as far as Slack could identify them.
+    """A person, as identified by Slack.
 
     Attributes:
         slack_user_id: `U…` or `W…`.
         name: The name in Slack; set by people, so it must be escaped.
-        roles: Their roles, given directly, by a group, or by `"*"`.
-        groups: Their user groups among those in `ROLES` and `FLOW_APPROVERS`.
-        doubt: A sentence if a group could not be looked up: unknown rights are not granted.
-        stranger: A sentence if they are not of this workspace.
-        came_by: The entry point: the command as typed, the button, the form.
-        time_zone: Their zone in Slack, such as `Europe/Berlin`.
+        roles: The person's roles, granted directly, through a group, or by `"*"`.
+        groups: The person's user groups that appear in `ROLES` or `FLOW_APPROVERS`.
+        doubt: A sentence if a group couldn't be looked up; permissions that depend on it are not
+            granted.
+        stranger: A sentence if the person is not a member of this workspace.
+        came_by: The entry point: the typed command, the button or the form.
+        time_zone: The person's time zone in Slack, such as `Europe/Berlin`.
     """
 
     slack_user_id: str
@@ -85,7 +86,7 @@ class Person:
 
     @property
     def role(self) -> Role | None:
-        """The highest role, or None."""
+        """The person's highest role, or None."""
         return max(self.roles, key=RANK.__getitem__, default=None)
 
 
@@ -108,9 +109,9 @@ class Decision:
     Attributes:
         reason: `GRANTED`, or the reason for refusing.
         permission: The required permission.
-        holders: User ids, group ids or `"*"` that have the permission.
-        role: The lowest role that has it, if a role decides.
-        setting: The setting that gives the right.
+        holders: The user ids, group ids or `"*"` that have the permission.
+        role: The lowest role with the permission, if roles decide.
+        setting: The setting that grants the permission.
     """
 
     reason: Reason
@@ -130,7 +131,7 @@ class Circumstances:
     """The other inputs of a decision.
 
     Attributes:
-        approvers: The only ids that may decide on this flow; None without such a list.
+        approvers: The only ids that may decide for this flow; None if the flow has no such list.
         requester: The author of the request, for decisions on requests.
         allow_self: `ALLOW_SELF_APPROVAL`.
         setting: The setting that lists the approvers.
@@ -151,9 +152,9 @@ def decide(
     roles: Roles,
     circumstances: Circumstances = NO_CIRCUMSTANCES,
 ) -> Decision:
-    """Decide if the person has the permission: for every command, button, modal and job.
+    """Decide whether the person has the permission, for all commands, buttons, modals and jobs.
 
-    A flow's list of approvers replaces the role: only people on it may decide on that flow.
+    A flow's approver list replaces the role: only people on the list may decide for the flow.
     """
     holders = who_may(permission, roles, circumstances)
     by_flow = permission is Permission.DECIDE and circumstances.approvers is not None
@@ -195,7 +196,7 @@ def who_may(
 
 @dataclass(frozen=True)
 class Policy:
-    """The permissions in the settings.
+    """The permissions defined in the settings.
 
     Attributes:
         roles: User ids, group ids and `"*"` by role.
@@ -212,7 +213,7 @@ class Policy:
     flow_policies: Mapping[str, FlowPolicy] = field(default_factory=dict)
 
     def groups(self) -> frozenset[str]:
-        """Every user group that gives a right."""
+        """All user groups that grant a role or permission."""
         automatic = [
             policy.auto.requesters for policy in self.flow_policies.values() if policy.auto
         ]
@@ -220,12 +221,12 @@ class Policy:
         return frozenset(holder for holder in named if holder.startswith("S"))
 
     def approver_lists(self) -> list[tuple[str, ...]]:
-        """Every list of exclusive approvers."""
+        """All lists of exclusive approvers."""
         by_policy = [policy.approvers for policy in self.flow_policies.values() if policy.approvers]
         return [*self.flow_approvers.values(), *by_policy]
 
     def automatic_lists(self) -> list[tuple[str, ...]]:
-        """Every list of people whose requests a policy approves automatically."""
+        """All lists of people whose requests a policy approves automatically."""
         return [policy.auto.requesters for policy in self.flow_policies.values() if policy.auto]
 
     def rules_of(self, flow_sid: str, approvals_needed: int = 1) -> FlowRules:
@@ -240,7 +241,7 @@ class Policy:
     def mentioned(self, flow_sid: str, requester: str) -> tuple[str, ...]:
         """Return the people mentioned on a request's card: `notify`, or the approvers.
 
-        Admins without another role that approves are only mentioned if nobody else can approve.
+        Admins who have no other approving role are mentioned only if nobody else can approve.
         """
         rules = self.rules_of(flow_sid)
         if rules.notify is not None:

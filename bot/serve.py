@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger(__name__)
 
-# Contract, section 2: ten seconds in all.
+# Contract, section 2: ten seconds in total.
 # Connections to a hanging database take two more seconds to close.
 FINISH_SECONDS = 6.5
 HANG_UP_SECONDS = 0.5
@@ -58,26 +58,26 @@ FIRST_PAUSE_SECONDS = 0.5
 LONGEST_PAUSE_SECONDS = 5.0
 PING_SECONDS = 2.0
 COUNT_SECONDS = 1.5
-# The least time between two checks of the database, shared by all callers: a check takes the
-# writers' lock, and anyone who reaches the port may ask without end.
+# The minimum time between two database checks, shared by all callers: a check takes the write lock,
+# and anyone who can reach the port may request checks without limit.
 READY_SECONDS = 0.1
 WRITABLE = "writable"
 # Slack's host for sockets; for NO_PROXY.
 SOCKET_HOST = "wss-primary.slack.com"
-# The start waits this long for Slack's data about the channels.
+# Startup waits this long for Slack's data about the channels.
 FIRST_LOOK_SECONDS = 5.0
 
 
 class CannotStartError(Exception):
-    """A sentence that says why the program exits with status 2."""
+    """The program exits with status 2; the message says why."""
 
 
 class Service:
-    """One process of the bot, from start to end.
+    """One bot process, from start to stop.
 
     Args:
         bot: The assembled bot.
-        files: The most files the process may open.
+        files: The maximum number of files that the process may open.
     """
 
     def __init__(self, bot: Gatehouse, files: int = MOST_FILES) -> None:
@@ -92,9 +92,9 @@ class Service:
         self.addresses: list[str] = []
 
     async def missing(self) -> str | None:
-        """Return what readiness lacks: `database`, `schema`, `slack`, or nothing.
+        """Return the part that is not ready, `database`, `schema` or `slack`, or None.
 
-        Queries the database; the others are as last seen.
+        Queries the database; the other states come from the last check.
         """
         if not self._migrated.is_set():
             return "database"
@@ -118,7 +118,7 @@ class Service:
         """Serve until `stopping` is set, then finish work in progress.
 
         Raises:
-            CannotStartError: Slack refuses a token, or the database is of a newer program.
+            CannotStartError: Slack refuses a token, or a newer version has migrated the database.
         """
         if self._bot.settings.audit_key is not None:
             log.warning("setting.unused", reason=f"AUDIT_KEY {AUDIT_KEY_UNUSED}")
@@ -176,7 +176,7 @@ class Service:
             await self._bot.gateway.stop(seconds)
 
     async def _scrape(self, *, is_openmetrics: bool) -> bytes:
-        """Return the metrics within 2 s, with old numbers if the database is slow."""
+        """Return the metrics within 2 s, with earlier values if the database is slow."""
         if self._counting is None or self._counting.done():
             self._counting = self._bot.tasks.start(self._count(), "metrics")
         await asyncio.wait({self._counting}, timeout=COUNT_SECONDS)
@@ -205,7 +205,7 @@ class Service:
                 metrics.quota_limit.labels(*labels).set(meter.limit)
 
     async def _work(self) -> None:
-        """Start everything, however long it takes, and run the jobs."""
+        """Start all parts, retrying as long as necessary, and run the jobs."""
         both = {
             asyncio.create_task(self._run_jobs(), name="jobs"),
             asyncio.create_task(self._connect_slack(), name="slack"),
@@ -240,13 +240,13 @@ class Service:
                 await plan(tx)
 
     async def _warn_of_encoding(self) -> None:
-        """Warn that the database can't store all names; a running installation goes on."""
+        """Warn that the database can't store all names; an existing installation keeps running."""
         with contextlib.suppress(DatabaseUnavailable):
             if not await self._bot.database.holds_every_name():
                 log.warning("database.encoding", reason=WRONG_ENCODING.sentence)
 
     async def _connect_slack(self) -> None:
-        """Get our identity from Slack while the database starts; listen to Slack after that."""
+        """Get the bot's identity from Slack while the database starts; then listen to Slack."""
         sleep = self._bot.clock.sleep
         await until_it_works("slack", self._try_slack, sleep)
         health = self._bot.health
@@ -308,7 +308,7 @@ class Service:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout_at(deadline):
                     await self._bot.people.write_down_refusals()
-        # Requests read by then are acknowledged; their answers are still to come.
+        # Requests that have been read are acknowledged; their answers follow later.
         await self._bot.tasks.drain(deadline - asyncio.get_running_loop().time())
 
 
@@ -327,9 +327,9 @@ async def until_it_works(
     attempt: Callable[[], Awaitable[None]],
     sleep: Callable[[float], Awaitable[None]],
 ) -> None:
-    """Retry with growing pauses until the attempt succeeds.
+    """Retry with increasing pauses until the attempt succeeds.
 
-    If Slack asks for a wait, the pause is at least that long.
+    If Slack asks the bot to wait, the pause is at least that long.
     """
     pause = FIRST_PAUSE_SECONDS
     while True:
@@ -366,7 +366,7 @@ async def serve(settings: Settings, redactor: Redactor) -> None:
     """Serve until SIGTERM or SIGINT.
 
     Raises:
-        CannotStartError: The program can't start, or must not continue.
+        CannotStartError: The program can't start or must not continue.
     """
     # A SQLite file contains identities: keep it from other users of this machine.
     os.umask(0o077)
@@ -377,7 +377,7 @@ async def serve(settings: Settings, redactor: Redactor) -> None:
         raise CannotStartError(error.sentence) from error
     except OSError as error:
         raise CannotStartError(
-            f"The database's file cannot be opened: {error.strerror} ({error.filename})."
+            f"The database file can't be opened: {error.strerror} ({error.filename})."
         ) from error
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()

@@ -12,7 +12,7 @@ from bot.ops.secrets import is_loopback
 MOST_BYTES = 1024 * 1024
 OPENMETRICS = "application/openmetrics-text"
 OPENMETRICS_TYPE = f"{OPENMETRICS}; version=1.0.0; charset=utf-8"
-# How headers begin that proxies set, behind which every client looks local.
+# Prefixes of headers set by proxies, behind which every client looks local.
 FORWARDED = (
     *("forwarded", "via", "x-forwarded", "x-real-ip", "x-client-ip", "x-original-host"),
     *("true-client-ip", "x-envoy-", "cf-", "cdn-"),
@@ -27,15 +27,15 @@ class Scrape(Protocol):
     """Renders the metrics page."""
 
     def __call__(self, *, is_openmetrics: bool) -> Awaitable[bytes]:
-        """Return the page in the format of Prometheus or of OpenMetrics."""
+        """Return the page in the Prometheus or OpenMetrics format."""
         ...
 
 
 @web.middleware
 async def _plain_bodies_only(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Refuse compressed bodies: Slack sends none, and small ones could fill the memory."""
+    """Refuse compressed bodies: Slack doesn't send any, and a small one could fill the memory."""
     if request.headers.get("Content-Encoding", "identity").strip().lower() not in PLAIN:
-        return web.Response(status=415, text="compressed bodies are not taken")
+        return web.Response(status=415, text="compressed bodies are not accepted")
     return await handler(request)
 
 
@@ -54,10 +54,10 @@ def make_server(
 
     Args:
         slack: Answers `POST /slack/events`; None in Socket Mode.
-        ready: Returns None, or one word for what is missing.
+        ready: Returns None, or a word for the part that is not ready.
         scrape: Renders the metrics.
-        metrics_token: The bearer token for `/metrics`; None to answer this machine only.
-        besides: Returns faults that don't affect readiness.
+        metrics_token: The bearer token for `/metrics`; None to allow only this machine.
+        besides: Returns problems that don't affect readiness.
     """
 
     async def healthz(_request: web.Request) -> web.Response:
@@ -95,7 +95,7 @@ def _metrics_refusal(request: web.Request, token: str | None) -> web.Response | 
         if hmac.compare_digest(given, f"Bearer {token}".encode()):
             return None
         challenge = {"WWW-Authenticate": "Bearer"}
-        return web.Response(status=401, text="METRICS_TOKEN is wanted", headers=challenge)
+        return web.Response(status=401, text="METRICS_TOKEN is required", headers=challenge)
     if _is_loopback(request.remote) and not _is_proxied(request):
         return None
     return web.Response(status=403, text="set METRICS_TOKEN to read metrics from elsewhere")

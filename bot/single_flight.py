@@ -1,4 +1,4 @@
-"""A cache for slow look-ups, with one look-up at a time per key."""
+"""A cache for slow look-ups that runs one look-up at a time per key."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Hashable, MutableMapping
@@ -11,11 +11,11 @@ V = TypeVar("V")
 class SingleFlight(Generic[K, V]):
     """Gets values by key.
 
-    A look-up continues even if its first caller is cancelled. A failure reaches all waiting
-    callers, and isn't cached.
+    A look-up continues even if its first caller is cancelled. A failure is raised in all waiting
+    callers and isn't cached.
 
     Args:
-        cache: Any cache of cachetools; only used on the event loop.
+        cache: Any cache from cachetools; only used on the event loop.
     """
 
     def __init__(self, cache: MutableMapping[K, V]) -> None:
@@ -23,9 +23,9 @@ class SingleFlight(Generic[K, V]):
         self._flying: dict[K, asyncio.Task[V]] = {}
 
     async def get(self, key: K, load: Callable[[K], Awaitable[V]], *, fresh: bool = False) -> V:
-        """Return the value, from the cache unless `fresh`; raise as `load` does."""
+        """Return the value, from the cache unless `fresh`; raise any error that `load` raises."""
         if not fresh:
-            # One access, not "in" and then "[]": an entry may expire between the two.
+            # One access instead of "in" and "[]", because an entry may expire in between.
             value = self._cache.get(key)
             if value is not None:
                 return value
@@ -41,7 +41,7 @@ class SingleFlight(Generic[K, V]):
         return task
 
     def cached(self, key: K) -> V | None:
-        """Return the cached value, or None; starts no look-up."""
+        """Return the cached value or None, without starting a look-up."""
         return self._cache.get(key)
 
     async def _fly(self, key: K, load: Callable[[K], Awaitable[V]]) -> V:
@@ -53,4 +53,4 @@ class SingleFlight(Generic[K, V]):
         if self._flying.get(key) is task:
             del self._flying[key]
         if not task.cancelled():
-            task.exception()  # read, so that nobody is told of an exception never retrieved
+            task.exception()  # read, to avoid asyncio's warning about an exception never retrieved

@@ -1,4 +1,4 @@
-"""Text variants made by phones and programs: quotes, dashes, invisible characters."""
+"""Text variants introduced by phones and programs: quotes, dashes, invisible characters."""
 
 import re
 import unicodedata
@@ -8,9 +8,9 @@ from difflib import get_close_matches
 DOUBLE_QUOTES = '"\u201c\u201d\u201e\u201f\u00ab\u00bb'
 SINGLE_QUOTES = "'\u2018\u2019\u201a\u201b"
 LONG_DASHES = "\u2010\u2011\u2012\u2013\u2014\u2015\u2212"
-# Control characters, halves of surrogate pairs, characters that turn the direction of what follows
-# them, and those that nobody sees: what Unicode calls Default_Ignorable, other formats, and a
-# pattern of Braille without a dot. A test holds this against all of Unicode.
+# Control characters, surrogates, characters that change the text direction, and invisible
+# characters: those that Unicode calls Default_Ignorable, other format characters, and the blank
+# Braille pattern. A test compares this with all of Unicode.
 UNSEEN = re.compile(
     "[\x00-\x1f\x7f-\x9f\ud800-\udfff"
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u2028-\u202e"
@@ -18,13 +18,15 @@ UNSEEN = re.compile(
     "\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
     "\U000e0000-\U000e00ff\U000e01f0-\U000e0fff]"
 )
-# What is seen only by what it does to its neighbours, and what the bot itself shows for the unseen.
+# Characters that are only visible through their effect on neighbours, and the characters that the
+# bot shows instead of invisible ones.
 _SHAPING = re.compile("[\u200c\u200d\ufe00-\ufe0f\U000e0100-\U000e01ef\ufffd]")
-# What is shown as it is where every character counts: no other one can be taken for it. A backtick
-# would end the code span; of several blanks in a row only one is seen.
+# Characters that are shown unchanged where every character matters, because no other character
+# looks like them. A backtick would end the code span; only one of several spaces in a row is
+# visible.
 _EXACT = re.compile(r"[^ -_a-~]|^ | $| (?= )|(?<= ) ")
-# What stands for a plain mark: accents that are typed for an apostrophe, and what the bot itself
-# shows for a backtick and for angle brackets.
+# Characters that stand for a plain mark: accents typed as an apostrophe, and the characters that
+# the bot shows instead of a backtick and angle brackets.
 _APOSTROPHES = SINGLE_QUOTES + "`\u00b4\u02b9\u02bb\u02bc\u02bd\u02cb\u2032"
 _PLAIN = str.maketrans(
     dict.fromkeys(DOUBLE_QUOTES, '"')
@@ -32,7 +34,7 @@ _PLAIN = str.maketrans(
     | dict.fromkeys(LONG_DASHES, "-")
     | {"\u2039": "<", "\u203a": ">"}
 )
-# Characters of other alphabets, and with strokes, that are drawn like Latin ones.
+# Characters of other alphabets, or with strokes, that look like Latin letters.
 _LOOK_ALIKES = str.maketrans(
     "\u0430\u0432\u0435\u043a\u043c\u043d\u043e\u0440\u0441\u0442\u0443\u0445\u043f\u0433\u0456\u0458\u0455\u04bb\u0501\u051b\u051d"
     "\u04cf\u03b1\u03b5\u03b9\u03ba\u03bd\u03bf\u03c1\u03c4\u03c5\u03c7\u03c9\u03b7\u0131\u0142\u00f8\u0111",
@@ -48,10 +50,10 @@ _DASHES = re.compile("-{2,}")
 
 
 def exactly(identity: str) -> str:
-    """Return an identity so that different identities never look the same.
+    """Return an identity in a form in which different identities never look the same.
 
-    ASCII stays as it is. Characters that are invisible or look like another, which includes all of
-    other alphabets, become their code points.
+    ASCII stays unchanged. Characters that are invisible or could look like others, including all
+    other alphabets, are replaced by their code points.
 
     >>> exactly("chat:\u0430da")
     'chat:⟨U+0430⟩da'
@@ -60,10 +62,10 @@ def exactly(identity: str) -> str:
 
 
 def folded(text: str) -> str:
-    """Return the text for look-ups: equal for texts that look alike or mean the same.
+    """Return the text for look-ups; texts that look alike or mean the same give equal results.
 
     Compare folded texts only with each other. Case, accents, quotes, dashes (two equal a long one),
-    white space and invisible characters don't count.
+    white space and invisible characters make no difference.
 
     >>> folded("O\u2019Brien \u2014\u00a0Sons") == folded("o'brien -- sons")
     True
@@ -79,7 +81,7 @@ def folded(text: str) -> str:
 
 
 def skeleton(text: str) -> str:
-    """Return the text at a hasty glance: folded, with lookalikes as Latin letters.
+    """Return the text as it looks at a quick glance: folded, with lookalikes as Latin letters.
 
     Only for suggestions: different names may look alike.
 
@@ -90,7 +92,7 @@ def skeleton(text: str) -> str:
 
 
 def tidy_identity(text: str) -> str:
-    """Return an identity without additions by phones, in composed form.
+    """Return an identity in composed form, without characters that phones add.
 
     Removes direction marks and other invisible characters at its ends, non-breaking dashes between
     digits, and a semicolon after it.
@@ -105,7 +107,7 @@ def tidy_identity(text: str) -> str:
 
 
 def closest(typed: str, known: Iterable[str], count: int = 1) -> list[str]:
-    """Return the known words nearest to the typed one, in their own spelling; [] if none is."""
+    """Return the known words closest to the typed word, in their own spelling; [] if none are."""
     as_seen = {skeleton(word): word for word in known}
     near = get_close_matches(skeleton(typed), as_seen, count, LIKENESS)
     return [as_seen[key] for key in near]

@@ -1,4 +1,4 @@
-"""Background work after an acknowledgement, tracked so that a stop can wait for it."""
+"""Background work after an acknowledgement, tracked so that a shutdown can wait for it."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -21,7 +21,7 @@ class Tasks:
         return task
 
     async def drain(self, seconds: float) -> None:
-        """Wait for running tasks and those they start; cancel the rest when time is up."""
+        """Wait for running tasks and the tasks they start; cancel the rest when the time is up."""
         deadline = asyncio.get_running_loop().time() + seconds
         while self._running and (left := deadline - asyncio.get_running_loop().time()) > 0:
             await asyncio.wait(set(self._running), timeout=left)

@@ -1,4 +1,4 @@
-"""Slack listeners: one module per slash command or surface, all imported here."""
+"""Slack listeners: one module per slash command or surface, which are all imported here."""
 
 import pkgutil
 from importlib import import_module

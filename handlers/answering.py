@@ -1,8 +1,8 @@
-"""The one way to an answer: read, acknowledge, find the person, do the work, show the outcome.
+"""The common path to an answer: read, acknowledge, identify the person, do the work, reply.
 
-Bolt drops an acknowledgement if its listener raises right after it, and doesn't wait for listeners
-when the program stops. So `receive` only reads, acknowledges and starts a task; the task catches
-everything, and a stop waits for it.
+Bolt drops an acknowledgement if the listener raises right afterwards, and doesn't wait for
+listeners when the program stops. So `receive` only reads, acknowledges and starts a task; the task
+catches all exceptions, and a shutdown waits for it.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ SUGGEST_SECONDS = 2.0
 # An event not stored by then is acknowledged anyway: many arrive at once.
 EVENT_SECONDS = 0.05
 PATIENCE_SECONDS = 0.5
-# A stop waits for this too.
+# A shutdown waits for this too.
 STOPPED_SECONDS = 0.5
 DEEDS = {"command": Deed.COMMAND, "options": Deed.TYPING}
 
@@ -44,7 +44,7 @@ DEEDS = {"command": Deed.COMMAND, "options": Deed.TYPING}
 async def receive(
     bot: Gatehouse, surface: Surface, ack: AsyncAck, body: Body
 ) -> BoltResponse | None:
-    """Acknowledge what Slack sent, and answer it in a task that outlives this listener."""
+    """Acknowledge Slack's request, and answer it in a task that outlives this listener."""
     interaction = read(body)
     listener = find(surface, interaction.name)
     if listener is None:
@@ -72,7 +72,7 @@ async def receive(
 
 @dataclass(frozen=True)
 class Answering:
-    """One interaction being answered."""
+    """An interaction that is being answered."""
 
     bot: Gatehouse
     listener: Listener
@@ -80,7 +80,7 @@ class Answering:
     replies: Replies | DirectReplies
 
     async def options(self) -> list[dict[str, Any]]:
-        """Return a type-ahead's options; on errors none, as Slack shows no error there."""
+        """Return a type-ahead's options; empty on errors, because Slack doesn't show them there."""
         try:
             async with asyncio.timeout(SUGGEST_SECONDS):
                 found: list[dict[str, Any]] = await self._work()
@@ -93,7 +93,7 @@ class Answering:
         return found
 
     def problems(self, check: Check) -> Mapping[str, str]:
-        """Return a form's problems by input; a limit that is used up is shown at the first."""
+        """Return a form's problems by input; an exhausted limit is shown at the first input."""
         try:
             self._count(Deed.INTERACTION)
         except TooManyCommands as error:
@@ -102,7 +102,7 @@ class Answering:
         return check(self._context())
 
     async def run(self) -> str:
-        """Answer, and return a word for the outcome; never raises."""
+        """Answer the interaction, and return a word for the outcome; never raises."""
         name = self.listener.name
         reference = delivery_id() or new_delivery_id()
         with following_again(reference):
@@ -128,7 +128,7 @@ class Answering:
             stands = not work.done() and await self._say_working()
             message, outcome = await work
         except asyncio.CancelledError:
-            # The program stops: nobody is left waiting for an answer.
+            # The program is stopping: tell people, so that nobody waits for an answer.
             if stands:
                 with suppress(TimeoutError):
                     async with asyncio.timeout(STOPPED_SECONDS):
@@ -141,7 +141,7 @@ class Answering:
         return outcome
 
     async def _say_working(self) -> bool:
-        """Show "Working on it"; return True if it is in the answer's place."""
+        """Show "Working on it"; return True if it appears where the answer will go."""
         place = self.listener.place
         if place not in {Place.NEW, Place.CLICKED, Place.BELOW}:
             return False
@@ -162,7 +162,7 @@ class Answering:
                 await self.replies.take_back(self.interaction.response_url)
             return
         if is_clicked and stands and outcome != "ok":
-            # The clicked message is already replaced: leave a way back to it.
+            # The clicked message has already been replaced, so offer a way back to it.
             message = replies.with_retry(message, self.interaction.name, self.interaction.value)
         if listener.typed is not None and outcome != "ok":
             message = replies.with_command(message, listener.typed(self._context()))
@@ -173,7 +173,7 @@ class Answering:
         try:
             return await self._work(), "ok"
         except TooManyCommands as error:
-            # Each answer is a call to Slack: people who keep pressing get no more of them.
+            # Each answer is a call to Slack, so people who keep clicking get no further answers.
             is_quiet = error.is_told and self.listener.surface != "command"
             return None if is_quiet else replies.sorry(error), error.outcome
         except Replayed as error:

@@ -1,4 +1,4 @@
-"""Bolt as Gatehouse uses it: it tells surfaces apart; API calls and verification are ours."""
+"""Bolt in Gatehouse: it distinguishes surfaces; API calls and verification are our own."""
 
 import re
 from collections.abc import Awaitable, Callable
@@ -19,7 +19,7 @@ EVERYTHING = re.compile(".*")
 
 
 class GatehouseApp(AsyncApp):
-    """A Bolt app that passes on everything, and measures how long acknowledgements take.
+    """A Bolt app that dispatches all requests, and measures how long acknowledgements take.
 
     It processes before it responds: `receive` only reads, acknowledges and starts a task
     (docs/decisions/0006). Otherwise Bolt polls every 10 ms for the acknowledgement. It makes no API
@@ -36,14 +36,14 @@ class GatehouseApp(AsyncApp):
             )
 
         super().__init__(
-            # Without a name Bolt looks through every loaded module for the file that made it.
+            # Without a name, Bolt searches all loaded modules for the file that created the app.
             name="gatehouse",
             client=bot.web,
             authorize=authorize,
             process_before_response=True,
             attaching_function_token_enabled=False,
-            # Bolt gives its own loggers the level of this one. Below an error it warns of tokens
-            # that it was not meant to use, and shows forged requests with their bodies.
+            # Bolt's loggers use this logger's level. Below ERROR, Bolt warns about tokens that it
+            # should not use, and logs forged requests with their bodies.
             logger=bolt_logger(),
             # handlers.endpoint verifies signatures: Bolt answers a malformed one with 500.
             request_verification_enabled=False,
@@ -60,7 +60,7 @@ class GatehouseApp(AsyncApp):
     async def async_dispatch(self, req: AsyncBoltRequest) -> BoltResponse:
         """Return Bolt's answer to one request from Slack."""
         started = self._bot.clock.monotonic()
-        # Only payloads with a trigger act at once; events are known by their ids.
+        # Only payloads with a trigger act immediately; events are identified by their ids.
         signatures = (
             req.headers.get("x-slack-signature", [""]) if "trigger_id" in req.body else [""]
         )

@@ -1,4 +1,4 @@
-"""Buttons that run a command, and everything that nothing else listens to."""
+"""Buttons that run a command, and interactions without another listener."""
 
 from dataclasses import replace
 

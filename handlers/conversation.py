@@ -1,4 +1,4 @@
-"""Direct messages: commands without the slash; anything else is answered with help."""
+"""Direct messages: commands without the slash; other text is answered with help."""
 
 from dataclasses import replace
 from functools import partial
@@ -18,21 +18,21 @@ from handlers.interactions import Context, Interaction
 from handlers.listeners import LISTENERS, Answer, Listener, Place, helped, listens
 from handlers.testusers import answer_testusers
 
-# People's messages have no subtype, or that of a file; edits and deletions have others.
+# People's messages have no subtype or the file subtype; edits and deletions have others.
 PLAIN_SUBTYPES = frozenset({None, "file_share"})
 FORMATTING = "`*_~"
 HELP = frozenset({"help", "?", "what can you do"})
 GREETINGS = frozenset(
     {"hi", "hello", "hey", "hallo", "good morning", "thanks", "thank you", "thx", "ok"}
 )
-# Words of buttons that are on the card, on Home and in `/testusers requests`.
+# The words on buttons of the card, the Home tab and `/testusers requests`.
 DECIDING = frozenset({"approve", "deny", "approvals", "pending"})
 CHANGES = frozenset({"add", "remove"})
 
 
 @listens("event", "message", None, place=Place.NOWHERE)
 async def written(context: Context) -> None:
-    """Claim the message, then answer it like the command it contains."""
+    """Claim the message, then answer it as the command that it contains."""
     bot, interaction = context.bot, context.interaction
     if _is_for_us(interaction) and await bot.received.claim(interaction.event_id):
         bot.tasks.start(_respond(bot, interaction), "message")

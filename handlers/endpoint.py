@@ -1,4 +1,4 @@
-"""`POST /slack/events`: requests signed by Slack go to Bolt, all others get a 401."""
+"""`POST /slack/events`: passes requests signed by Slack to Bolt; all others get a 401."""
 
 import asyncio
 import json
@@ -41,20 +41,20 @@ ONCE = re.compile(r"trigger_id|event_id")
 
 
 class BrokenError(Exception):
-    """An internal fault: logged, counted and answered with 500."""
+    """An internal error: it is logged, counted and answered with 500."""
 
 
 class SlackEndpoint:
     """Passes signed requests to Bolt.
 
-    A request repeated with the same signature gets the same answer and has no effect: a proxy sent
-    it twice, or someone intercepted it.
+    A request repeated with the same signature, by a proxy or somebody who intercepted it, gets the
+    same answer and has no effect.
 
     Args:
         app: Bolt.
         signing_secret: None in Socket Mode, where every request is refused.
-        metrics: Counts faults.
-        clock: For how long answers are remembered.
+        metrics: Counts errors.
+        clock: Times how long answers are remembered.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class SlackEndpoint:
         )
 
     async def handle(self, request: web.Request) -> web.Response:
-        """Answer one request from Slack."""
+        """Respond to one request from Slack."""
         try:
             body = (await _body(request)).decode("utf-8")
         except (UnicodeDecodeError, web.RequestPayloadError):
@@ -83,7 +83,7 @@ class SlackEndpoint:
         except TimeoutError:
             return web.Response(status=408, text="too slow")
         except ConnectionError:
-            # Slack gave up while we couldn't read; nobody sees this answer.
+            # Slack timed out before we could read; nobody sees this response.
             return web.Response(status=400, text="gone")
         refusal = self._refusal(request, body)
         slack_request = None if refusal else _bolt_request(request, body)
@@ -107,7 +107,7 @@ class SlackEndpoint:
         return web.Response(status=answer.status, text=answer.body, content_type=kind)
 
     def _refused(self, refusal: Refusal, text: str) -> web.Response:
-        """Answer 401. Anyone can send such a request, so it's only counted and logged."""
+        """Respond with 401. Anyone can send such a request, so it's only counted and logged."""
         self._metrics.count_refused(refusal)
         self._unlogged[refusal] += 1
         if self._clock.monotonic() >= self._log_at:
@@ -123,7 +123,7 @@ class SlackEndpoint:
             log.exception("slack.broken")
             raise BrokenError from error
         if answer.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-            # Bolt has logged what a listener raised before it could acknowledge.
+            # Bolt has already logged the exception that a listener raised before acknowledging.
             raise BrokenError
         return answer
 
@@ -146,7 +146,7 @@ def _only(request: web.Request, name: str) -> str:
 
 
 async def _body(request: web.Request) -> bytes:
-    """Read the body, with a time limit unless it arrived with the headers.
+    """Read the body, with a time limit unless the body arrived with the headers.
 
     Raises:
         TimeoutError: The body arrives too slowly.
@@ -158,7 +158,7 @@ async def _body(request: web.Request) -> bytes:
 
 
 def _bolt_request(request: web.Request, body: str) -> AsyncBoltRequest | None:
-    """Return the request for Bolt, or None if it has a form that Slack never sends."""
+    """Return the request for Bolt, or None if Slack never sends requests of this form."""
     payload = _payload(request, body)
     if payload is None:
         return None
@@ -173,7 +173,7 @@ def _bolt_request(request: web.Request, body: str) -> AsyncBoltRequest | None:
 
 
 def _payload(request: web.Request, body: str) -> dict[str, Any] | None:
-    """Parse the payload, form-encoded or JSON; None if it is neither or lacks a part."""
+    """Parse the payload, form-encoded or JSON; None if it is neither or is incomplete."""
     try:
         if request.content_type == "application/json":
             payload = _from_json(body)
@@ -186,7 +186,7 @@ def _payload(request: web.Request, body: str) -> dict[str, Any] | None:
         return None
     if not isinstance(payload, dict):
         return None
-    # Bolt looks into each field that is there, and null is nothing to look into.
+    # Bolt reads inside each field that is present, and fails on null.
     given = {name: value for name, value in payload.items() if value is not None}
     return given if _is_whole(given) else None
 

@@ -1,4 +1,4 @@
-"""`/gatehouse`: help, your roles, the status, and the audit."""
+"""`/gatehouse`: help, your roles, the status, and the audit log."""
 
 from functools import partial
 

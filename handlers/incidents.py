@@ -11,7 +11,7 @@ from handlers.listeners import listens
 
 @listens("action", ids.INCIDENT_CHECK, Permission.REFRESH)
 async def check(context: Context) -> Message:
-    """Answer `Check now`: from memory while the organization is blocked, else one call."""
+    """Answer `Check now` with one call, or from stored data while the organization is blocked."""
     key = await context.bot.alerts.key_of(_id(context))
     return ratelimit_detail.checked(await context.bot.ratelimits.check_at(context.person, key))
 

@@ -1,4 +1,4 @@
-"""Interactions with Slack, read from its payloads."""
+"""Slack interactions, parsed from payloads."""
 
 import json
 import re
@@ -10,7 +10,7 @@ from bot.app import Gatehouse
 from bot.permissions import Person
 
 Body = Mapping[str, Any]
-# The nesting depth that is read in a message's blocks.
+# The maximum nesting depth that is read in a message's blocks.
 MOST_DEPTH = 20
 NUL, MARK = "\0", "\ufffd"
 # PostgreSQL can neither store nor search for NUL. Lone surrogates are valid in JSON, but can't be
@@ -24,17 +24,18 @@ class Interaction:
 
     Attributes:
         slack_user_id: The person.
-        team_ids: The workspaces that the payload names: a shared channel has people of others.
+        team_ids: The workspaces named in the payload; shared channels have people from other
+            workspaces.
         name: The command, action or callback id, or the type of the event.
-        text: The text after a command, of a direct message, or of a shortcut's message.
-        value: A button's value, a menu's choice, or what is typed into a type-ahead.
+        text: The text after a command, or of a direct message or a shortcut's message.
+        value: A button's value, a menu's choice, or the text in a type-ahead.
         channel_id, message_ts: The message, if any.
         is_for_one: True if nobody else sees the message.
         trigger_id: Opens a modal within three seconds.
         response_url: Accepts the answer; a form may embed it as `reply_to`.
         view: The modal, for submissions.
         block_id: The block of the button or menu.
-        event_id: The event's id; equal for each of its deliveries.
+        event_id: The event's id, which is the same for every delivery.
         event: The event's own fields.
     """
 
@@ -55,13 +56,13 @@ class Interaction:
 
     @property
     def entry_point(self) -> str:
-        """The command as typed, the button or the form."""
+        """The typed command, the button or the form."""
         way = "message " if self.event_id else ""
         return f"{way}{self.name} {self.text}".strip()[:100]
 
     @property
     def delivery(self) -> str:
-        """An id that only a redelivery of this click shares."""
+        """An id that only redeliveries of this click share."""
         if self.event_id:
             return self.event_id
         if not self.trigger_id:
@@ -70,7 +71,7 @@ class Interaction:
         return repr((self.trigger_id, self.response_url, self.slack_user_id, self.text, typed))
 
     def typed(self, block_id: str) -> str:
-        """Return the value of a form's input; empty if there is none.
+        """Return the value of a form's input; empty if it has no value.
 
         Lone surrogates are kept: the request is then refused rather than changed.
         """
@@ -100,9 +101,9 @@ class Interaction:
 
 @dataclass(frozen=True)
 class Context:
-    """An interaction to answer: the bot's parts, the person, and what they did.
+    """An interaction to answer: the bot's parts, the person, and their action.
 
-    Where a click is only stored, the person isn't identified yet, and has no role.
+    If a click is only stored, the person isn't identified yet, and has no role.
     """
 
     bot: Gatehouse
@@ -126,7 +127,7 @@ class Context:
 
 
 def read(body: Body) -> Interaction:
-    """Read what Slack sent; no form of it raises, as it's read before it is acknowledged."""
+    """Parse Slack's payload; never raises, because this happens before the acknowledgement."""
     actions, event, view = body.get("actions"), _part(body, "event"), _part(body, "view")
     first = actions[0] if isinstance(actions, list) and actions else {}
     action = first if isinstance(first, Mapping) else {}
@@ -177,7 +178,7 @@ def _text(body: Body, name: str) -> str:
 
 
 def _storable(text: str) -> str:
-    """Return the text with a mark in place of every character that can't be stored."""
+    """Return the text with a placeholder for every character that can't be stored."""
     return _UNSTORABLE.sub(MARK, text)
 
 
@@ -191,7 +192,7 @@ def _hidden(view: Body, name: str) -> str:
 
 
 def _message_text(message: Body) -> str:
-    """Return a message's text; an app's may be in its blocks and attachments only."""
+    """Return a message's text; an app's text may be only in blocks and attachments."""
     text = _text(message, "text")
     return text or "\n".join(_texts([message.get("blocks"), message.get("attachments")]))
 

@@ -1,7 +1,7 @@
-"""Declares what the bot listens to: each handler names its surface and the permission it needs.
+"""Declares the bot's listeners: each handler names its surface and the permission it needs.
 
 The permission is checked before the handler runs; None allows everyone in the workspace. Stored
-clicks are checked when they are carried out, as the permission may depend on stored data.
+clicks are checked when they are processed, because the permission may depend on stored data.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -21,7 +21,7 @@ Answer = Callable[[Context], Awaitable[Message | None]]
 Check = Callable[[Context], Mapping[str, str]]
 May = Callable[[Permission], bool]
 L = TypeVar("L", bound=Callable[[Context], Awaitable[Any]])
-# A name for everything that nothing else listens to.
+# The name for all interactions without another listener.
 ANYTHING = "unknown"
 
 
@@ -38,14 +38,14 @@ C = TypeVar("C", bound=Typed)
 
 
 class Place(Enum):
-    """The place of an answer, within Slack's limits: a response_url edits one message only.
+    """The location of an answer, within Slack's limits: a response_url edits only one message.
 
     Attributes:
         NEW: A new message, which replaces "Working on it".
-        CLICKED: In place of the clicked message, and so is "Working on it".
-        BELOW: A new message under the clicked one, which must stay.
-        FORM: Like BELOW, but only for errors: a form opens instead.
-        LATER: Like FORM: the click is stored, and answered when it is carried out.
+        CLICKED: Replaces the clicked message, as does "Working on it".
+        BELOW: A new message below the clicked message, which must stay.
+        FORM: Like BELOW, but only for errors: otherwise a form opens.
+        LATER: Like FORM: the click is stored, and answered when it is processed.
         NOWHERE: Nothing is shown.
     """
 
@@ -59,18 +59,18 @@ class Place(Enum):
 
 @dataclass(frozen=True)
 class Listener:
-    """One thing that the bot listens to.
+    """A listener for one kind of interaction.
 
     Attributes:
         surface: Slack's kind of listener, as Bolt names it.
         name: The name that Slack sends, or `ANYTHING`; also the name in metrics and logs.
-        permission: The permission that is checked before the answer.
-        answer: The work. Type-aheads return options, all others a message or nothing.
-        place: The place of the answer.
-        is_prefix: Listen to all names of the form `<name>.<anything>`.
-        requires_itself: The permission depends on a request, so the answer checks it.
-        check: For forms: the problems by input, which keep the form open.
-        typed: For forms: the equivalent command, as closing a form discards its input.
+        permission: The permission that is checked before the handler runs.
+        answer: The handler. Type-aheads return options, all others a message or None.
+        place: The location of the answer.
+        is_prefix: True to listen to all names of the form `<name>.<anything>`.
+        requires_itself: True if the permission depends on a request, so that the handler checks it.
+        check: For forms: returns problems by input, which keep the form open.
+        typed: For forms: returns the equivalent command, because closing a form discards its input.
     """
 
     surface: Surface
@@ -85,7 +85,7 @@ class Listener:
 
     @property
     def is_stored(self) -> bool:
-        """True if it runs before the acknowledgement, and before the person is identified."""
+        """True if the handler runs before the acknowledgement and without an identified person."""
         return self.place in {Place.LATER, Place.NOWHERE}
 
 
@@ -93,7 +93,7 @@ LISTENERS: dict[tuple[Surface, str], Listener] = {}
 
 
 def find(surface: Surface, name: str) -> Listener | None:
-    """Return the listener for what Slack sends under this name."""
+    """Return the listener for this surface and name."""
     found = LISTENERS.get((surface, name))
     by_prefix = LISTENERS.get((surface, name.rpartition(".")[0]))
     if found is None and by_prefix is not None and by_prefix.is_prefix:
@@ -107,7 +107,7 @@ def listens(
     permission: Permission | None,
     **options: Any,  # noqa: ANN401 - the other fields of `Listener`
 ) -> Callable[[L], L]:
-    """Listen with the decorated function; `options` are fields of `Listener`."""
+    """Register the decorated function as a listener; `options` are fields of `Listener`."""
 
     def register(answer: L) -> L:
         LISTENERS[surface, name] = Listener(surface, name, permission, answer, **options)
@@ -140,7 +140,7 @@ def command(
 
 
 async def require(context: Context, permission: Permission, *, acts: bool) -> None:
-    """Require the permission; what acts, and doesn't only open a form, does so once per request.
+    """Require the permission; an action that does more than open a form runs once per request.
 
     Raises:
         Refused: The person lacks the permission.
@@ -161,7 +161,7 @@ async def _usage_for(context: Context, described: Command, error: UsageError) ->
 
 
 async def helped(context: Context, show: Callable[[May], Message]) -> Message:
-    """Return `show` applied to the person's permissions, or the sentence for people without any."""
+    """Return `show` for the person's permissions, or the sentence for people without any."""
     people, person = context.bot.people, context.person
     without_access = await people.lacks_access(person)
     if without_access:

@@ -1,4 +1,4 @@
-"""`/orgs`: all organizations of all data centers."""
+"""`/orgs`: the organizations in all data centers."""
 
 from functools import partial
 
@@ -74,7 +74,7 @@ async def _refreshed(context: Context, wanted: orgs.OrgsPage) -> Message:
 
 
 def _may_refresh(context: Context) -> bool:
-    """Return True if the person may cause a service call: to reload the list, or as a test."""
+    """Return True if the person may trigger a service call: to reload the list, or as a test."""
     return context.bot.people.may(context.person, Permission.REFRESH)
 
 

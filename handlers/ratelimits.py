@@ -1,4 +1,4 @@
-"""`/ratelimits`: the usage of each limit, and whether the service blocks us."""
+"""`/ratelimits`: the usage of each limit, and the service's blocks."""
 
 from functools import partial
 
@@ -47,7 +47,7 @@ async def _answer_about(context: Context, typed: RatelimitsRequest) -> Message:
 
 @listens("action", ids.RATELIMITS_PAGE, Permission.READ, place=Place.CLICKED, is_prefix=True)
 async def turn(context: Context) -> Message:
-    """Answer `Previous`, `Next`, and `Refresh` of the list."""
+    """Answer the list's `Previous`, `Next` and `Refresh`."""
     page = paging.page_of(context.value)
     return ratelimits.overview(await context.bot.ratelimits.overview(context.person, page))
 
@@ -55,7 +55,7 @@ async def turn(context: Context) -> Message:
 @listens("action", ids.RATELIMITS_REFRESH, Permission.READ, place=Place.CLICKED)
 @listens("action", ids.RATELIMITS_SHOW, Permission.READ)
 async def show(context: Context) -> Message:
-    """Answer the menu `Show one …`, and `Refresh` of one organization."""
+    """Answer the menu `Show one …`, and an organization's `Refresh`."""
     key = OrganizationKey.of_path(context.value)
     return ratelimit_detail.detail(await context.bot.ratelimits.detail(key))
 

@@ -1,4 +1,4 @@
-"""`/testusers`: a flow's test users, and the approvals of changes."""
+"""`/testusers`: a flow's test users, and the approval of changes."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
@@ -155,7 +155,7 @@ async def fill_in(context: Context) -> Message | None:
 
 @listens("action", ids.TESTUSERS_ASK_ANYWAY, Permission.REQUEST, place=Place.CLICKED)
 async def ask_anyway(context: Context) -> Message:
-    """Answer `Ask anyway`: request what an earlier request also asks for."""
+    """Answer `Ask anyway`: make a request even if an open request asks for the same change."""
     typed = parse_testusers(escaped(context.value.removeprefix("/testusers")))
     if not isinstance(typed, ChangeRequest) or typed.now:
         raise NotFound("This button can't be read. Please send the command again.")
@@ -267,7 +267,7 @@ def _check_form(context: Context) -> Mapping[str, str]:
 
 
 def _command_of_form(context: Context) -> str:
-    """Return the command that makes the request in the form; "" if no command can."""
+    """Return the command that makes the form's request; "" if there is no such command."""
     typed = _parse_form(context)
     return as_command(typed) if isinstance(typed, ChangeRequest) else ""
 

@@ -1,1 +1,1 @@
-"""Requests that a second person decides."""
+"""Requests that a second person approves or denies."""

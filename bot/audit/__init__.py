@@ -1,1 +1,1 @@
-"""The audit: its messages and its command line."""
+"""The audit log: its messages and its command line."""

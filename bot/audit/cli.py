@@ -15,14 +15,14 @@ BROKEN, UNUSABLE = 1, 2
 
 
 async def verify_audit(settings: Settings, noted_head: str | None) -> int:
-    """Print the result; return 0 if the audit is intact, 1 if not, 2 without an audit."""
+    """Print the result; return 0 if the audit log is intact, 1 if not, 2 if there isn't one."""
 
     async def verify(database: Database, audit: AuditStore) -> int:
         async with database.read_only() as tx:
             verdict = await audit.verify(tx, noted_head)
         print(verdict)
         if verdict.is_intact and noted_head is None:
-            print("To find a cut or rewritten tail too, give a head noted earlier: --head HASH.")
+            print("To detect a truncated or rewritten end too, add an earlier head: --head HASH.")
         return 0 if verdict.is_intact else BROKEN
 
     return await _with_audit(settings, verify)
@@ -63,7 +63,7 @@ async def _with_audit(
 
 
 async def _missing(database: Database) -> str:
-    """Return why there is no audit to check, or nothing; never creates a database file.
+    """Return why the audit log can't be checked, or ""; never creates a database file.
 
     Raises:
         DatabaseUnavailable: The database can't be reached.
@@ -71,7 +71,9 @@ async def _missing(database: Database) -> str:
     if database.is_absent:
         return f"There is no database file {database.file}. Check DATABASE_URL."
     if await revision(database) is None:
-        return "This database was never used by Gatehouse: it has none of its tables."
+        return (
+            "This database has never been used by Gatehouse: it doesn't contain Gatehouse's tables."
+        )
     return ""
 
 

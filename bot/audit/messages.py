@@ -1,4 +1,4 @@
-"""`/gatehouse audit`: the entries of the audit, a sentence each."""
+"""`/gatehouse audit`: the audit log's entries, each as a sentence."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ _PERMISSIONS = {permission.name.lower(): permission for permission in Permission
 
 @dataclass(frozen=True)
 class Names:
-    """Display names: of people by Slack user ID, and of flows by SID in capitals."""
+    """Display names of people by Slack user ID, and of flows by SID in capitals."""
 
     people: Mapping[str, str] = field(default_factory=dict)
     flows: Mapping[str, str] = field(default_factory=dict)
@@ -35,7 +35,7 @@ class Names:
 
 
 def people_in(entries: Sequence[RecordedEntry]) -> set[str]:
-    """Return everybody whose name the sentences need: actors and approvers."""
+    """Return the people whose names the sentences need: actors and approvers."""
     return {person for entry in entries for person in (entry.actor, *_approvers(entry))}
 
 
@@ -66,7 +66,7 @@ def audit(entries: Sequence[RecordedEntry], head: str, names: Names) -> Message:
 
 
 def head_message(position: int, head: str) -> Message:
-    """Show the audit's head, for a later comparison with the database."""
+    """Show the audit log's head, for a later comparison with the database."""
     entries = text.count(position, "entry", "entries")
     command = text.code(f"gatehouse audit verify --head {head}")
     line = (
@@ -123,7 +123,11 @@ def _request(
     reason = f": {text.escape(detail['reason'], 160)}" if detail.get("reason") else ""
     verb = entry.action.partition(".")[2]
     if verb == "expired":
-        why = "as its access would be over" if detail.get("is_over") else "without a decision"
+        why = (
+            "because its access would already have ended"
+            if detail.get("is_over")
+            else "without a decision"
+        )
         return f"A request expired {why} {reference}"
     if verb == "refused":
         return f"{actor} couldn't {text.escape(detail['act'], 20)} a request {reference}{reason}"
@@ -133,10 +137,10 @@ def _request(
 
 BY_ITSELF = {
     "failed": "failed",
-    "started": "started at its time",
+    "started": "started as scheduled",
     "approved_by_rule": "was approved by a rule",
-    "asked_again": "was put to approvers again, as it would do something else by now",
-    "escalated": "waited too long and was escalated",
+    "asked_again": "needs approval again, because its effect has changed",
+    "escalated": "was pending too long and has been escalated",
 }
 
 

@@ -1,6 +1,6 @@
-"""Reading the audit: its latest entries, and the daily message with its head.
+"""Reading the audit log: its latest entries, and the daily message with its head.
 
-That message is a copy of the head outside the database.
+The message keeps a copy of the head outside the database.
 """
 
 from datetime import datetime, timedelta
@@ -22,24 +22,24 @@ A_DAY = timedelta(days=1)
 
 
 class AuditReading:
-    """Reads the audit's latest entries."""
+    """Reads the latest audit log entries."""
 
     def __init__(self, database: Database, audit: AuditStore) -> None:
         self._database = database
         self._audit = audit
 
     async def latest(self, count: int) -> tuple[list[RecordedEntry], str]:
-        """Return the newest entries, newest first, and the audit's newest hash."""
+        """Return the latest entries, newest first, and the latest hash."""
         async with self._database.read_only() as tx:
             _, head = await self._audit.head(tx)
             return await self._audit.latest(tx, count), head
 
 
 class Witness:
-    """Posts the audit's head once a day.
+    """Posts the audit log's head once a day.
 
     Args:
-        database: Stores the audit.
+        database: Stores the audit log.
         audit: The audit log.
         alerts_channel: The channel to post in.
         is_wanted: `AUDIT_WITNESS`.
@@ -54,7 +54,7 @@ class Witness:
         self._is_wanted = is_wanted
 
     async def plan(self, tx: Transaction) -> None:
-        """Add a job for the next post, if posts are on."""
+        """Schedule the next post, if posts are enabled."""
         await jobs.drop(tx, RETIRED_JOB)
         if self._is_wanted:
             due_at = await tx.now() + A_DAY

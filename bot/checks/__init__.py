@@ -1,1 +1,1 @@
-"""Checks of everything around the bot: `gatehouse check`, health, readiness, status."""
+"""Checks of the bot and its environment: `gatehouse check`, health, readiness, status."""

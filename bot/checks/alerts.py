@@ -1,4 +1,4 @@
-"""One message in the alerts channel for each thing that stays broken, whoever noticed it."""
+"""One message in the alerts channel for each part that stays broken, across all processes."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -19,12 +19,12 @@ from bot.store.outbox import OutboxMessage
 log = structlog.get_logger(__name__)
 
 HEALTH_JOB, HEALTH_CARD = "health", "health.card"
-# Shorter troubles are not worth a message.
+# Shorter problems don't need a message.
 PATIENCE = timedelta(seconds=60)
 REPEAT_SECONDS = 30.0
-# A trouble that no process has seen for so long is over.
+# A problem that no process has seen for this long has ended.
 OVER = timedelta(seconds=90)
-# A message about the others would need the very thing that is broken.
+# A message about other parts would need the broken part itself.
 REPORTED = frozenset(
     {
         *(Part.SLACK_SCOPES, Part.SOCKET, Part.CLOCK, Part.DATABASE_CLOCK),
@@ -34,9 +34,9 @@ REPORTED = frozenset(
 
 
 class HealthAlerts:
-    """Opens an alert while some process sees a trouble, and ends it when none does any more.
+    """Opens an alert while any process sees a problem, and ends it when no process does.
 
-    Each process that sees it postpones the job that ends it.
+    Each process that sees the problem postpones the job that ends the alert.
     """
 
     def __init__(self, parts: Parts) -> None:
@@ -44,7 +44,7 @@ class HealthAlerts:
         self._said_at: float | None = None
 
     async def tell(self, troubles: Sequence[Trouble]) -> None:
-        """Report what stays broken, at most every 30 s."""
+        """Report the parts that stay broken, at most every 30 s."""
         now = self._parts.clock.now()
         lasting = [
             trouble
@@ -64,14 +64,14 @@ class HealthAlerts:
         self._said_at = at
 
     async def end(self, job: Job, lease: Lease) -> None:
-        """Say that it works again; runs when no process has postponed the job."""
+        """Announce that the part works again; runs when no process has postponed the job."""
         async with lease.database.transaction() as tx:
             await outbox.put(tx, _outbox_message(job, await tx.now()))
             # In the same transaction, so that a crash before the job ends doesn't repeat it.
             await jobs.drop(tx, job.key)
 
     async def card(self, outbox_message: OutboxMessage) -> CardNow:
-        """Return the alert as it should stand now."""
+        """Return the alert's current content."""
         part, payload = Part(outbox_message.subject), outbox_message.payload
         ended_at = payload.get("ended_at")
         message = messages.alert(

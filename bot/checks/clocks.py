@@ -1,8 +1,8 @@
 """This machine's clock, compared with Slack's and the database's.
 
-The bot counts on from the time that it read at its start, so that a clock that is set wrong for a
-while ends nothing early. If the machine's clock was wrong at the start, or stood still with its
-machine, the bot adopts the corrected time.
+The bot reads the time when it starts and counts from there, so a clock that is wrong for a while
+ends no access early. If the machine's clock was wrong at startup, or stopped while the machine was
+suspended, the bot adopts the corrected time.
 """
 
 from datetime import UTC
@@ -18,22 +18,22 @@ from bot.quotas.store import quota_clock
 
 log = structlog.get_logger(__name__)
 
-# Slack's signatures are refused when they are five minutes old.
+# Slack's signatures are refused after five minutes.
 WRONG_SECONDS = 60.0
 # Requests expire, and limits are counted, by the database's clock.
 DATABASE_WRONG_SECONDS = 5.0
-# A smaller step is a clock being adjusted, or read a moment later.
+# A smaller step is a clock adjustment, or a delay between readings.
 LEAST_STEP_SECONDS = 1.0
 # Two synchronized clocks differ by less.
 AGREES_SECONDS = 2.0
-# The `Date` of an answer has whole seconds.
+# The `Date` header has whole seconds.
 ROUNDING_SECONDS = 1.0
 
 
 def seconds_ahead(asked_at: float, reported: float, answered_at: float) -> float:
-    """Return the least seconds by which our clock is ahead; negative if behind.
+    """Return the minimum number of seconds by which our clock is ahead; negative if it is behind.
 
-    The other clock was read between two readings of ours; all in seconds since 1970.
+    The other clock was read between two readings of our clock; all are in seconds since 1970.
     """
     at_most = answered_at - reported
     return max(asked_at - reported - ROUNDING_SECONDS, min(0.0, at_most))
@@ -49,12 +49,12 @@ def time_in(date: str) -> float | None:
 
 
 def ahead_or_behind(seconds: float) -> str:
-    """Say it as in "is 75 s ahead of Slack's"."""
+    """Return the difference as a phrase, as in "is 75 s ahead of Slack's"."""
     return f"{abs(round(seconds))} s {'ahead of' if seconds > 0 else 'behind'}"
 
 
 async def slack_clock(parts: Parts, date: str, asked_at: float) -> list[Finding]:
-    """Compare with the `Date` of Slack's answer to a call made `asked_at`, since boot."""
+    """Compare with the `Date` of Slack's response to a call made `asked_at` seconds after boot."""
     reported, clock = time_in(date), parts.clock
     if reported is None or not isinstance(clock, SystemClock):
         return []
@@ -66,7 +66,7 @@ async def slack_clock(parts: Parts, date: str, asked_at: float) -> list[Finding]
         return [well("clock", "agrees with Slack's.")]
     sentence = (
         f"This machine's clock is {ahead_or_behind(ahead)} Slack's;"
-        " at 300 s every request of Slack's is refused. Turn time synchronisation on."
+        " at 300 s, all of Slack's requests are refused. Turn time synchronisation on."
     )
     return [Finding("clock", "clock_off", sentence)]
 
@@ -86,18 +86,18 @@ async def database_clock(parts: Parts) -> list[Finding]:
     if abs(ahead) <= DATABASE_WRONG_SECONDS:
         return [well("database clock", "agrees with this machine's.")]
     sentence = (
-        f"This machine's clock is {ahead_or_behind(ahead)} the database's, by which requests expire"
-        " and limits are counted. Synchronise both."
+        f"This machine's clock is {ahead_or_behind(ahead)} the database's, which requests and"
+        " limits depend on. Synchronise both."
     )
     return [Finding("database clock", "database_clock_off", sentence)]
 
 
 async def _adopt(parts: Parts, clock: SystemClock, offset: float) -> None:
-    """Follow the machine's clock; times stored in a SQLite file move with it."""
+    """Adopt the machine's clock, and shift the times stored in a SQLite file."""
     before, step = clock.offset, offset - clock.offset
     try:
         if parts.database.is_sqlite:
-            # Other writers wait meanwhile, so nothing is dated by both clocks.
+            # Other writers wait meanwhile, so that nothing mixes times from both clocks.
             async with parts.database.transaction() as tx:
                 clock.offset = offset
                 await quota_clock.move(tx, boot_id(), offset, step)

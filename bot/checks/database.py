@@ -25,12 +25,12 @@ async def prepare(database: Database) -> None:
 
 
 async def examine_database(database: Database) -> Finding:
-    """Check that the bot can use the database; it changes nothing."""
+    """Check that the bot can use the database, without changing it."""
     try:
         if await notice_newer(database):
             return failed(SUBJECT, DatabaseTooNew())
         if not await is_current(database) and await revision(database) is not None:
-            sentence = "The database is of an older version: the next start brings it up to date."
+            sentence = "The database has an older schema: the next start upgrades it."
             return Finding(SUBJECT, "database_outdated", sentence)
         await database.try_writing()
         holds_every_name = await database.holds_every_name()

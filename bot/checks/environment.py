@@ -1,4 +1,4 @@
-"""Findings from the settings alone: names that mean nothing, services half set up, weak secrets."""
+"""Findings from the settings alone: unknown names, incomplete services, weak secrets."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -15,15 +15,15 @@ SIGNING_SECRET = re.compile(r"[0-9a-f]{32}")
 SIGNING_SECRET_OF_A_STAND_IN = re.compile(r"\S{16,}")
 UNFINISHED = re.compile("…|\\.\\.\\.|changeme|example|<.*>", re.IGNORECASE)
 OPEN_METRICS = (
-    "is not set, so /metrics answers every caller of this machine, and with them a proxy or"
-    " tunnel that hides whom it speaks for. Set it, or forward /slack/events alone."
+    "is not set, so /metrics answers every caller on this machine, including a proxy or tunnel that"
+    " hides the real client. Set it, or forward only /slack/events."
 )
 
 
 def examine_environment(settings: Settings, environment: Mapping[str, str]) -> list[Finding]:
-    """Return everything that can be told without calling anybody."""
+    """Return all findings that don't require a call."""
     names = [ENV_FILE, *(name.upper() for name in Settings.model_fields)]
-    ignored = "is no setting of Gatehouse and is ignored. Is it mistyped?"
+    ignored = "is not a Gatehouse setting and is ignored. Check its spelling."
     found = [Finding(name, "setting_unknown", ignored) for name in unknown(environment, names)]
     if settings.audit_key is not None:
         found.append(Finding("AUDIT_KEY", "setting_unused", AUDIT_KEY_UNUSED))
@@ -35,7 +35,9 @@ def examine_environment(settings: Settings, environment: Mapping[str, str]) -> l
 def _secrets(settings: Settings) -> Iterator[Finding]:
     for name, value in _named_secrets(settings).items():
         if value == EXAMPLES.get(name) or UNFINISHED.search(value):
-            yield Finding(name, "example_secret", "is the example, or not filled in. Replace it.")
+            yield Finding(
+                name, "example_secret", "is still the example value or a placeholder. Replace it."
+            )
     secret = revealed(settings.slack_signing_secret)
     is_real = not is_loopback(URL(settings.slack_api_url).host)
     is_formed = SIGNING_SECRET.fullmatch if is_real else SIGNING_SECRET_OF_A_STAND_IN.fullmatch

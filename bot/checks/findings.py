@@ -1,4 +1,4 @@
-"""Findings of checks, as values and as text."""
+"""The results of checks, as values and as text."""
 
 import json
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ from bot.errors import GatehouseError
 from bot.ops.terminal import on_one_line
 
 WELL = "ok"
-# Nothing was tried: the thing isn't set up, or something else has to be fixed first.
+# Not checked: the part isn't configured, or another problem has to be fixed first.
 NOT_CONFIGURED, NOT_TRIED = "not_configured", "not_tried"
 WARNINGS = frozenset(
     {"setting_unknown", "setting_unused", "metrics_without_token", "form_field_unknown"}
@@ -21,9 +21,9 @@ class Finding:
     """The result of a check.
 
     Attributes:
-        subject: What was tried: "slack token", "inventory eu".
-        code: `ok`, or a stable word for the mistake.
-        sentence: What was seen; for a mistake also what to do.
+        subject: The subject of the check: "slack token", "inventory eu".
+        code: `ok`, or a stable word for the problem.
+        sentence: The result; for a problem, also the remedy.
     """
 
     subject: str
@@ -32,12 +32,12 @@ class Finding:
 
     @property
     def is_well(self) -> bool:
-        """True if nothing needs to be done."""
+        """True if no action is needed."""
         return self.code in {WELL, NOT_CONFIGURED} or self.code in WARNINGS
 
     @property
     def is_problem(self) -> bool:
-        """True for something to fix, False for what could not be tried because of it."""
+        """True for a problem to fix, False for a check that another problem prevented."""
         return not self.is_well and self.code != NOT_TRIED
 
     @property
@@ -47,17 +47,17 @@ class Finding:
 
 
 def well(subject: str, sentence: str) -> Finding:
-    """Return a finding with nothing to do."""
+    """Return a finding that requires no action."""
     return Finding(subject, WELL, sentence)
 
 
 def failed(subject: str, error: GatehouseError) -> Finding:
-    """Return a finding that says what the error says."""
+    """Return a finding with the error's sentence."""
     return Finding(subject, error.outcome, error.sentence)
 
 
 def as_table(findings: Sequence[Finding]) -> str:
-    """Lines for people: a mark, the subject, the sentence, and the code of a mistake."""
+    """Return lines for people: a mark, the subject, the sentence, and a problem's code."""
     width = max((len(finding.subject) for finding in findings), default=0)
     lines = []
     for finding in findings:
@@ -70,7 +70,7 @@ def as_table(findings: Sequence[Finding]) -> str:
 
 
 def as_json(findings: Sequence[Finding]) -> str:
-    """An object for machines: `ok`, and `checks` with the fields of each finding."""
+    """Return an object for programs: `ok`, and `checks` with the fields of each finding."""
     checks = [{**asdict(finding), "ok": finding.is_well} for finding in findings]
     all_well = all(finding.is_well for finding in findings)
     return json.dumps({"ok": all_well, "checks": checks}, ensure_ascii=False, indent=2)

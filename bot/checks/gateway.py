@@ -1,4 +1,4 @@
-"""The gateway: whether each client can call what it is meant to call."""
+"""The gateway: checks that each client can call the organizations meant for it."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -15,7 +15,7 @@ NAMED = 5
 
 
 async def gateway(parts: Parts) -> list[Finding]:
-    """Check the listener and each client, against the last good listings; nothing is called."""
+    """Check the listener and each client against the last good listings, without any calls."""
     stored: list[Listing | None] = []
     with suppress(DatabaseUnavailable):
         async with parts.database.read_only() as tx:
@@ -32,10 +32,10 @@ def examine_gateway(settings: Settings, listings: Mapping[str, Listing]) -> list
         return []
     findings = [_client(name, client, settings, listings) for name, client in clients.items()]
     if port is None:
-        sentence = "GATEWAY_CLIENTS is set and GATEWAY_PORT is not, so nobody can call."
+        sentence = "GATEWAY_CLIENTS is set but GATEWAY_PORT is not, so clients can't call."
         return [Finding("gateway", "gateway_off", sentence), *findings]
     if not clients:
-        sentence = "GATEWAY_PORT is set and GATEWAY_CLIENTS is empty, so nobody can call."
+        sentence = "GATEWAY_PORT is set but GATEWAY_CLIENTS is empty, so clients can't call."
         return [Finding("gateway", "gateway_empty", sentence)]
     where = f"{settings.gateway_host}:{port}"
     return [well("gateway", f"listens on {where} for {len(clients)} clients."), *findings]
@@ -46,13 +46,13 @@ def _client(
 ) -> Finding:
     subject = f"gateway {name}"
     if not settings.inventory_data_centers:
-        sentence = "It can call nothing: INVENTORY_DATA_CENTERS is not set."
+        sentence = "It can't make any calls: INVENTORY_DATA_CENTERS is not set."
         return Finding(subject, "gateway_idle", sentence)
     unknown = _unlisted(client, listings)
     if unknown:
         more = f" and {len(unknown) - NAMED} more" if len(unknown) > NAMED else ""
         sentence = (
-            f"These of its organizations are not listed: {', '.join(unknown[:NAMED])}{more}."
+            f"These organizations are not in the listing: {', '.join(unknown[:NAMED])}{more}."
             " Correct them in GATEWAY_CLIENTS."
         )
         return Finding(subject, "organization_not_listed", sentence)

@@ -1,4 +1,4 @@
-"""This process's own health: the checks that run again and again, and what they found."""
+"""This process's health: the periodic checks and their results."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -17,26 +17,26 @@ from bot.checks.slack import channels, slack_token
 log = structlog.get_logger(__name__)
 
 Check = Callable[[Parts], Awaitable[Sequence[Finding]]]
-# Seconds between two runs. Slack lets an app look at fifty channels a minute, whatever the number
+# Seconds between two runs. Slack lets an app read fifty channels a minute, regardless of the number
 # of processes.
 EVERY: dict[Check, float] = {database: 5, slack_token: 15, database_clock: 15, channels: 60}
 SOCKET_EVERY = ALERTS_EVERY = 5.0
-# Slack itself closes the socket now and then, and it is opened again at once.
+# Slack itself closes the socket from time to time, and it is reopened immediately.
 DEAF_SECONDS = 60.0
-# A part is not known to be broken or working while Slack does not say.
+# A part's state is unknown while Slack doesn't respond.
 SAYS_NOTHING = frozenset(
     {"scope_missing", "slack_unreachable", "slack_rate_limited", "slack_refused"}
 )
-# The bot works on with these, and `check` reports them.
+# The bot keeps working with these problems, and `check` reports them.
 HARMLESS = frozenset({"channel_public", "database_encoding"})
 
 
 class Health:
-    """Runs the checks, and says what is broken now.
+    """Runs the checks, and reports the problems found.
 
     Args:
-        parts: What the checks look at.
-        alerts: Reports what stays broken.
+        parts: The parts of the bot that are checked.
+        alerts: Reports lasting problems.
     """
 
     def __init__(self, parts: Parts, alerts: HealthAlerts) -> None:
@@ -48,20 +48,20 @@ class Health:
             parts.metrics.working.labels(part.value).set(1)
 
     def troubles(self) -> list[Trouble]:
-        """Return what is broken now, the worst first."""
+        """Return the current problems, the worst first."""
         return [self._troubles[part] for part in Part if part in self._troubles]
 
     def missing(self) -> str | None:
-        """Return what readiness lacks: `database`, `slack`, or nothing."""
+        """Return the part that is not ready, `database` or `slack`, or None."""
         words = (READINESS.get(trouble.part) for trouble in self.troubles())
         return min(filter(None, words), default=None)
 
     def besides(self) -> list[str]:
-        """Return what is broken and no reason to be unready, by the names of metrics."""
+        """Return the broken parts that don't affect readiness, by their names in metrics."""
         return [trouble.part.value for trouble in self.troubles() if trouble.part not in READINESS]
 
     async def run(self, is_connected: Callable[[], Awaitable[bool | None]]) -> None:
-        """Check for ever; `is_connected` tells Socket Mode's state, None if it isn't used."""
+        """Run the checks forever; `is_connected` returns Socket Mode's state, None if not used."""
 
         async def look_at_socket() -> None:
             connected = await is_connected()
@@ -82,7 +82,7 @@ class Health:
             try:
                 await work()
             except Exception:
-                # Without this, nobody would look any more.
+                # Otherwise the checks would stop.
                 log.exception("health.broken_off")
 
     async def look(self, check: Check) -> None:
@@ -90,7 +90,7 @@ class Health:
         self.note(await check(self._parts))
 
     def note(self, findings: Iterable[Finding]) -> None:
-        """Begin or end troubles; a part that no finding is about stays as it is."""
+        """Start or end problems; a part without a finding keeps its state."""
         wrong: dict[Part, Finding | None] = {}
         for finding in findings:
             part = Part(finding.subject.lower().replace(" ", "_"))
@@ -117,7 +117,7 @@ class Health:
             log.info("health.mended", part=part.value)
 
     def _socket(self, *, is_connected: bool) -> Finding:
-        """Socket Mode is broken once it wasn't connected for a minute."""
+        """Report Socket Mode as broken after a minute without a connection."""
         now = self._parts.clock.monotonic()
         if is_connected:
             self._deaf_since = None

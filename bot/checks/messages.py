@@ -1,4 +1,4 @@
-"""`/gatehouse`: who you are, and whether everything works; and alerts about what doesn't."""
+"""`/gatehouse`: your roles and the bot's status; and alerts about problems."""
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
@@ -32,9 +32,9 @@ TITLES = {"oauth": "OAuth"}
 def whoami(
     person: Person, may: Callable[[Permission], bool], without_access: str | None = None
 ) -> Message:
-    """The answer to `whoami`: the person's roles and permissions.
+    """Return the answer to `whoami`: the person's roles and permissions.
 
-    `without_access` is the sentence for somebody who can do nothing.
+    `without_access` is the sentence for people without any permissions.
     """
     who = f"You are *{text.person(person.name, person.slack_user_id)}*."
     if without_access:
@@ -140,11 +140,11 @@ def _message(lines: Sequence[str]) -> Message:
 
 
 def alert(part: Part, sentence: str, opened_at: datetime, ended_at: datetime | None) -> Message:
-    """One trouble: open, or over since `ended_at`."""
+    """Return the alert for a problem, which is open or ended at `ended_at`."""
     reason = text.escape(sentence, 500)
     if ended_at is None:
         headline = f":warning: *Needs attention: {part.noun}.* {reason}"
-        small = f"Since {text.time(opened_at)}. `/gatehouse status` says more."
+        small = f"Since {text.time(opened_at)}. For details, use `/gatehouse status`."
     else:
         headline = f":white_check_mark: *Working again: {part.noun}.* It was: {reason}"
         small = f"From {text.time(opened_at)} to {text.time(ended_at)}."

@@ -1,4 +1,4 @@
-"""`/gatehouse` text to a command."""
+"""Parses `/gatehouse` commands."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -20,10 +20,10 @@ class GatehouseRequest:
 
 
 def parse_gatehouse(text: str) -> GatehouseRequest:
-    """Read what was typed after `/gatehouse`; nothing is help.
+    """Parse the text after `/gatehouse`; empty text means help.
 
     Raises:
-        UsageError: It is none of the four.
+        UsageError: The command is unknown.
     """
     refuse_endless(text, GATEHOUSE)
     typed = read_words(text)
@@ -36,7 +36,7 @@ def parse_gatehouse(text: str) -> GatehouseRequest:
             return GatehouseRequest("status")
         case ["audit"]:
             return GatehouseRequest("audit")
-        # As it was typed: of a keyword, leading dashes do not count.
+        # As typed; a keyword's leading dashes are ignored.
         case ["audit", _] if typed[1].text in COUNTS:
             return GatehouseRequest("audit", COUNTS[typed[1].text])
         case ["audit", *_]:

@@ -1,4 +1,4 @@
-"""The parts of the bot that checks use."""
+"""The parts of the bot that the checks use."""
 
 from typing import Protocol
 
@@ -14,7 +14,7 @@ from bot.tasks import Tasks
 
 
 class Parts(Protocol):
-    """`bot.app.Gatehouse`, or as much of it as a test needs."""
+    """`bot.app.Gatehouse`, or the parts of it that a test needs."""
 
     settings: Settings
     clock: Clock

@@ -1,4 +1,4 @@
-"""ROLES and FLOW_APPROVERS: are the people and groups there, and can anybody approve."""
+"""Checks that people and groups in ROLES and FLOW_APPROVERS exist, and that some can approve."""
 
 from collections.abc import Iterable
 
@@ -17,7 +17,7 @@ ADVICE = {
 
 
 async def roles(parts: Parts) -> list[Finding]:
-    """Name each wrong id, then each flow that nobody, or too few, can approve for."""
+    """Report each wrong id, and each flow with too few approvers."""
     settings = parts.settings
     # Without the flow service there is nothing to approve.
     needed = 0 if settings.missing_for("flow") else settings.approvals_needed
@@ -61,10 +61,10 @@ class _RolesCheck:
             self._is_complete = False
             return failed(subject, error)
         if user.is_deleted:
-            problem = f"{slack_id} is a deactivated account"
+            problem = f"{slack_id} belongs to a deactivated account"
             return _mistake(subject, "user_deactivated", problem)
         if user.team_id not in ("", self._team_id):
-            problem = f"{slack_id} is of another workspace"
+            problem = f"{slack_id} belongs to another workspace"
             return _mistake(subject, "user_of_another_workspace", problem)
         self._people[slack_id] = frozenset({slack_id})
         return None
@@ -104,11 +104,11 @@ class _RolesCheck:
             return self._lonely(people, target, advice)
         if not people:
             return [_mistake(SUBJECT, "nobody_can_approve", f"nobody can approve {target}", advice)]
-        problem = f"{len(people)} can approve {target}, and {needed} have to"
+        problem = f"{len(people)} can approve {target}, but {needed} approvals are needed"
         return [_mistake(SUBJECT, "too_few_approvers", problem, advice)]
 
     def _lonely(self, people: frozenset[str], target: str, advice: str) -> list[Finding]:
-        """Approvers whose own requests too few others can approve."""
+        """Return the approvers whose own requests too few other people can approve."""
         others = len(people) - 1
         if self._policy.allow_self_approval or others >= self._needed or not self._needed:
             return []

@@ -1,4 +1,4 @@
-"""Parts that can break while the bot runs, and values of `/gatehouse status`."""
+"""The parts that can break while the bot runs, and the values in `/gatehouse status`."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from bot.services.seen import ServiceSeen
 
 
 class Part(StrEnum):
-    """Monitored parts; the values are labels of `gatehouse_working`."""
+    """Monitored parts; the values are labels in `gatehouse_working`."""
 
     DATABASE = "database"
     SLACK_TOKEN = "slack_token"  # noqa: S105 - a name
@@ -27,7 +27,7 @@ class Part(StrEnum):
         return NOUNS[self]
 
 
-# The word of `/readyz` while a part is broken. Without a channel, the bot still serves commands.
+# The word in `/readyz` while a part is broken. Without a channel, the bot still handles commands.
 READINESS = {
     Part.DATABASE: "database",
     Part.SLACK_TOKEN: "slack",
@@ -48,7 +48,7 @@ NOUNS = {
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """A part that is broken: since when, and a sentence with what to do, in plain text."""
+    """A broken part: when it broke, and the remedy as a plain-text sentence."""
 
     part: Part
     sentence: str
@@ -66,13 +66,13 @@ class Counted(StrEnum):
 
     @property
     def in_words(self) -> str:
-        """As people read it: `open incidents`."""
+        """The count's name for people: `open incidents`."""
         return self.value.replace("_", " ")
 
 
 @dataclass(frozen=True)
 class JobCount:
-    """Counts of waiting jobs: `due` now, and `late`, due for more than a minute."""
+    """Counts of waiting jobs: `due` now, and `late`, which have been due for more than a minute."""
 
     total: int
     due: int
@@ -83,8 +83,8 @@ class JobCount:
 class Status:
     """The content of `/gatehouse status`.
 
-    `counts` are pending requests and open incidents, among others; `broken` is what this process
-    knows to be broken in its surroundings, `stuck` what of its own work stands still.
+    `counts` include pending requests and open incidents; `broken` lists the external parts that
+    this process knows to be broken, `stuck` the parts of its own work that make no progress.
     """
 
     version: str
@@ -99,7 +99,7 @@ class Status:
 
     @property
     def troubles(self) -> list[str]:
-        """Problems, each in a few words; empty when everything works."""
+        """The problems, each in a few words; empty when everything works."""
         late = self.jobs.late if self.jobs else 0
         opened = self.counts.get(Counted.OPEN_INCIDENTS, 0)
         named = [] if self.is_database_well else [Part.DATABASE.noun]
@@ -109,5 +109,5 @@ class Status:
             *(seen.name for seen in self.services if seen.is_failing),
             *([Counted.OPEN_INCIDENTS.in_words] if opened else []),
             *(["late jobs"] if late else []),
-            *(f"{name} stands still" for name in self.stuck),
+            *(f"{name} is stuck" for name in self.stuck),
         ]

@@ -1,4 +1,4 @@
-"""The three services: each credential is tried with one small read."""
+"""The three services: tests each credential with one small read."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -34,11 +34,11 @@ from bot.testusers.form_field import NO_SUCH_FLOW, taken_form_field
 CAUSE = CallCause("check")
 NO_FLOW_SERVICE = (
     "That address answers 404 to everything, even with a wrong token, so it is not the flow"
-    " service. Check FLOW_BASE_URL, which goes without /v2."
+    " service. Check FLOW_BASE_URL, which must not include /v2."
 )
 BASIC_REFUSED = (
-    "The key is good, but Basic is refused: two-factor authentication is on for the account, or the"
-    " service does not take Basic. Set EMAIL_AUTH=bearer."
+    "The key is valid, but Basic is refused: the account uses two-factor authentication, or the"
+    " service doesn't accept Basic. Set EMAIL_AUTH=bearer."
 )
 FORM_FIELD = "FLOW_FORM_FIELD"
 SETTINGS_OF: dict[Literal["flow", "email"], tuple[str, ...]] = {
@@ -48,12 +48,12 @@ SETTINGS_OF: dict[Literal["flow", "email"], tuple[str, ...]] = {
 
 
 async def inventory(parts: Parts, *, can_be_granted: bool) -> list[Finding]:
-    """List the organizations of each data center, with a grant from the database for each call."""
+    """List each data center's organizations, with a grant from the database for each call."""
     settings = parts.settings
     if not settings.inventory_data_centers:
         return [_not_configured("inventory", ["INVENTORY_DATA_CENTERS"])]
     if not can_be_granted:
-        sentence = "Not tried: a call needs the database, where all processes count theirs."
+        sentence = "Not checked: calls need the database, which counts the calls of all processes."
         names = settings.inventory_data_centers
         return [Finding(f"inventory {name}", NOT_TRIED, sentence) for name in names]
     terms = quota_terms(settings)
@@ -61,7 +61,7 @@ async def inventory(parts: Parts, *, can_be_granted: bool) -> list[Finding]:
     access = inventory_access(settings, parts.http, parts.clock)
     client = InventoryClient(parts.http, guard.call, access)
     directory = OrganizationDirectory(client, parts.database, parts.clock, 0, {})
-    # The organization that the bot's next listing names, and counts against.
+    # The organization that the bot's next listing is made for and counted against.
     known = {
         report.data_center: report.listing.representative()
         for report in (await directory.known()).reports
@@ -90,7 +90,7 @@ async def _data_center(
     except GatehouseError as error:
         return _data_center_failure(subject, error)
     if not found:
-        sentence = "The credential is good, but no organization can be seen with it."
+        sentence = "The credential is valid, but doesn't give access to any organization."
         return Finding(subject, "no_organization", sentence)
     if organization_id and organization_id not in {row.organization_id for row in found}:
         sentence = (
@@ -114,7 +114,7 @@ def _data_center_failure(subject: str, error: GatehouseError) -> Finding:
 
 
 async def flows(parts: Parts) -> list[Finding]:
-    """Check the flow service's credentials, every alias and `FLOW_FORM_FIELD`; lists stay."""
+    """Check the flow service's credentials, all aliases and `FLOW_FORM_FIELD`; change no list."""
     settings = parts.settings
     client = flow_client(settings, parts.http)
     if client is None:
@@ -127,9 +127,9 @@ async def flows(parts: Parts) -> list[Finding]:
     for alias, flow_sid in (settings.flow_aliases or {"": NO_SUCH_FLOW}).items():
         found.append(await _flow(client, alias, flow_sid))
         if found[-1].code not in {WELL, "flow_unknown"}:
-            return found  # the next one would say the same
+            return found  # the next call would fail the same way
     if not settings.flow_aliases or all(finding.code == "flow_unknown" for finding in found):
-        # A service that doesn't mind a wrong token either is not the flow service.
+        # A service that also accepts a wrong token is not the flow service.
         with_wrong_token = changed(flow_auth_token=SecretStr("no-such-token"))
         if not await _minds_its_token(with_wrong_token):
             return [Finding("flow", "wrong_host", NO_FLOW_SERVICE)]
@@ -160,7 +160,7 @@ async def _flow(flows: FlowClient, alias: str, flow_sid: str) -> Finding:
         if error.status != HTTPStatus.NOT_FOUND:
             return failed(subject, error)
         if not alias:
-            return well(subject, "takes the credentials (no alias is configured).")
+            return well(subject, "accepts the credentials (no alias is configured).")
         sentence = f"There is no flow {flow_sid}: correct “{alias}” in FLOW_ALIASES."
         return Finding(subject, "flow_unknown", sentence)
     except ServiceError as error:
@@ -176,18 +176,18 @@ async def _form_field(
     except ServiceError as error:
         return [failed(FORM_FIELD, error)]
     if taken == configured:
-        return [well(FORM_FIELD, f"{configured} is the form field that the service takes.")]
+        return [well(FORM_FIELD, f"{configured} is the form field that the service accepts.")]
     if taken is not None:
-        sentence = f"The service takes {taken} and not {configured}: set FLOW_FORM_FIELD={taken}."
+        sentence = f"The service accepts {taken}, not {configured}: set FLOW_FORM_FIELD={taken}."
         return [Finding(FORM_FIELD, "form_field_wrong", sentence)]
     if flow_sid is None:
         return []
-    sentence = f"cannot be tried: the service's answers do not tell if it takes {configured}."
+    sentence = f"can't be checked: the service's responses don't show if it accepts {configured}."
     return [Finding(FORM_FIELD, "form_field_unknown", sentence)]
 
 
 async def email(parts: Parts) -> list[Finding]:
-    """Check the email key; if Basic is refused, try it as Bearer to learn why."""
+    """Check the email key; if Basic is refused, try Bearer to find the reason."""
     settings = parts.settings
     client = email_client(settings, parts.http)
     if client is None:
@@ -213,11 +213,11 @@ def _missing(settings: Settings, service: Literal["flow", "email"]) -> Finding:
     sentence = (
         f"{' and '.join(there)} {'is' if len(there) == 1 else 'are'} set, but"
         f" {' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing, so its commands"
-        " do not work. Set all of them, or none."
+        " don't work. Set all of them, or none."
     )
     return Finding(service, "half_configured", sentence)
 
 
 def _not_configured(subject: str, missing: Sequence[str]) -> Finding:
-    sentence = f"is not configured; its commands say what they need: {', '.join(missing)}."
+    sentence = f"is not configured; its commands need {', '.join(missing)}."
     return Finding(subject, NOT_CONFIGURED, sentence)

@@ -26,10 +26,10 @@ T = TypeVar("T")
 
 
 async def in_time(call: Awaitable[T]) -> T:
-    """Return what Slack answers.
+    """Return Slack's response.
 
     Raises:
-        SlackError: Slack refuses, or does not answer within 10 s.
+        SlackError: Slack refuses the call, or does not respond within 10 s.
     """
     try:
         async with asyncio.timeout(SLACK_SECONDS):
@@ -53,7 +53,7 @@ async def slack_token(parts: Parts) -> list[Finding]:
     except SlackError as error:
         return [failed("slack token", error)]
     return [
-        well("slack token", f"is taken by the workspace {me.team_name} ({me.team_id})."),
+        well("slack token", f"is accepted by the workspace {me.team_name} ({me.team_id})."),
         _scopes(me.scopes),
         *await slack_clock(parts, me.answered_at, asked_at),
     ]
@@ -61,15 +61,15 @@ async def slack_token(parts: Parts) -> list[Finding]:
 
 def _scopes(granted: frozenset[str]) -> Finding:
     if not granted:
-        return well("slack scopes", "are not told by Slack.")
+        return well("slack scopes", "are not reported by Slack.")
     missing = missing_scopes(granted)
     if missing:
         return Finding("slack scopes", "scope_missing", missing)
-    return well("slack scopes", f"are all there ({len(SCOPES)}).")
+    return well("slack scopes", f"are complete ({len(SCOPES)}).")
 
 
 async def app_token(parts: Parts) -> list[Finding]:
-    """Check the token of Socket Mode, if it is set."""
+    """Check the Socket Mode token, if it is set."""
     token = revealed(parts.settings.slack_app_token)
     if token is None:
         return []
@@ -87,7 +87,7 @@ async def app_token(parts: Parts) -> list[Finding]:
 
 
 async def channels(parts: Parts) -> list[Finding]:
-    """Check that the bot can post to both channels; each mistake is a finding."""
+    """Check that the bot can post to both channels; each problem is a finding."""
     settings = parts.settings
     alerts, approvals = await asyncio.gather(
         _channel(parts, "ALERTS_CHANNEL", settings.alerts_channel),
@@ -122,6 +122,6 @@ async def _channel(parts: Parts, setting: str, channel_id: str) -> list[Finding]
         mistakes.append(mistake("bot_not_in_channel", words))
     is_open = not (channel.get("is_private") or channel.get("is_im"))
     if setting == "APPROVALS_CHANNEL" and is_open:
-        words = "is public, and cards in it show identities: make it private."
+        words = "is public, but its cards show identities: make it private."
         mistakes.append(mistake("channel_public", words))
     return mistakes or [well(setting, f"{channel_id} is there, and the bot is in it.")]

@@ -1,4 +1,4 @@
-"""`/gatehouse status`: whether everything works, from what the bot has seen itself."""
+"""`/gatehouse status`: the bot's status, from its own observations."""
 
 from collections.abc import Awaitable, Callable, Mapping
 
@@ -14,12 +14,12 @@ Count = Callable[[Transaction], Awaitable[int]]
 
 
 class StatusReport:
-    """Puts the status together.
+    """Assembles the status.
 
     Args:
         parts: The database, the services' log, the watchdog.
-        health: What is broken.
-        counts: Functions that count in the database.
+        health: The current problems.
+        counts: Functions that count database rows.
     """
 
     def __init__(self, parts: Parts, health: Health, counts: Mapping[Counted, Count]) -> None:
@@ -29,7 +29,7 @@ class StatusReport:
         self._started = parts.clock.monotonic()
 
     async def status(self) -> Status:
-        """Return the status; an unavailable database is part of it, not an error."""
+        """Return the status; an unavailable database is reported in it, not raised."""
         parts = self._parts
         waiting, counts = None, dict[Counted, int]()
         try:

@@ -1,4 +1,4 @@
-"""Draws a person's Home tab from what is stored now."""
+"""Draws a person's Home tab from the stored state."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -25,19 +25,19 @@ from bot.testusers.store import grants, requests
 
 CLOSEST_SECONDS = 5.0
 WAITING_SHOWN, OWN_SHOWN, CLOSEST_SHOWN = 10, 15, 3
-# One person's grants, the first to end; they are shown by request.
+# A person's grants that end first; they are shown by request.
 TIMED_READ = 1_000
 # Pending requests read to find those that the person may decide on.
 PENDING_READ = 200
 DECIDED_FOR = timedelta(days=7)
 ENDING_WITHIN = timedelta(hours=24)
 DOUBTFUL = timedelta(seconds=30)
-# Use of the limits changes with every call; what is shown of it is that old at most.
+# Quota usage changes with every call; the usage shown is at most this old.
 LIMITS_FRESH, LIMITS_FRESH_LATER = timedelta(minutes=1), timedelta(minutes=10)
 WATCHED_FOR = timedelta(hours=1)
 
 Drawn = tuple[Mapping[str, Any], datetime | None]
-"""A view, and when it changes even if nothing happens."""
+"""A view, and the time of its next change if nothing else happens."""
 
 
 class HomeDrawing:
@@ -45,12 +45,12 @@ class HomeDrawing:
 
     Args:
         database: Holds requests, grants and incidents.
-        clock: For the age of cached entries.
-        people: Who the person is, and what they may do.
+        clock: Tells the age of cached entries.
+        people: Identities and permissions.
         directory: The organizations' names.
-        ratelimits: The organizations' use.
-        approvals_needed: The setting, for flows without a policy.
-        approvals_channel: The channel of the cards.
+        ratelimits: The organizations' quota usage.
+        approvals_needed: The setting for flows without a policy.
+        approvals_channel: The channel that cards are posted in.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class HomeDrawing:
         )
 
     async def draw(self, slack_user_id: str, opened_at: datetime, now: datetime) -> Drawn:
-        """Return the tab of a person who opened it last at this time."""
+        """Return the Home tab of a person who last opened it at this time."""
         people = self.people
         try:
             person = await people.find(slack_user_id, (people.team_id,))

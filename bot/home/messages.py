@@ -56,7 +56,7 @@ def home(content: HomeContent, approvals_channel: str) -> dict[str, Any]:
 
 
 def sentence(reason: str) -> dict[str, Any]:
-    """Return the Home tab of a person without access: a sentence that says why."""
+    """Return the Home tab of a person without access: a sentence with the reason."""
     return _view([block_kit.section(text.sentence(reason, 1000))])
 
 

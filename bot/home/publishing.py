@@ -1,8 +1,8 @@
 """The Home tab: opened, kept up to date, and never replaced by an older view.
 
 Every change adds a job `homes`, which adds a job `home` for everybody who opened the tab in the
-last day. Only one such job runs per person at a time, across all processes. Each publish names the
-view that it replaces, so a late one replaces nothing.
+last day. Only one `home` job per person runs at a time, across all processes. Each publish call
+names the view that it replaces, so a late call has no effect.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ from bot.store.jobs import Job
 
 log = structlog.get_logger(__name__)
 
-# After a publish whose outcome is not known, it is made sure of once this is over.
+# After a publish call with an unknown result, the view is published again after this time.
 UNSURE_FOR = timedelta(seconds=30)
 SLACK_AWAY = timedelta(seconds=10)
 SOON = timedelta(seconds=0.5)
@@ -35,7 +35,7 @@ HASH_CONFLICT = "hash_conflict"
 
 
 class Home:
-    """Runs the jobs `home` and `homes`; `wake` makes this process look for jobs."""
+    """Runs the jobs `home` and `homes`; `wake` makes this process check for jobs."""
 
     def __init__(
         self,
@@ -61,17 +61,17 @@ class Home:
         self._wake_at([due_at], now)
 
     async def plan(self, tx: Transaction) -> None:
-        """Refresh the tabs after a start: changes may have been missed."""
+        """Refresh the tabs after startup: changes may have been missed."""
         await home_views.mark_changed(tx, "start")
 
     async def spread(self, _job: Job, _lease: Lease) -> None:
-        """Run a job `homes`: refresh every open tab after a change."""
+        """Run a `homes` job: refresh every open tab after a change."""
         async with self._database.transaction() as tx:
             due, now = await home_views.mark_all(tx), await tx.now()
         self._wake_at(due, now)
 
     async def run(self, job: Job, lease: Lease) -> datetime | None:
-        """Run a job `home`: publish the person's current view if it isn't shown yet."""
+        """Run a `home` job: publish the person's current view if it isn't shown yet."""
         async with self._database.read_only() as tx:
             view, now = await home_views.load(tx, job.subject), await tx.now()
         if view is None or view.opened_at <= now - OPEN_FOR:
@@ -90,7 +90,7 @@ class Home:
         return await self._publish(view, drawn, fingerprint, next_at, lease)
 
     def _wake_at(self, times: Sequence[datetime], now: datetime) -> None:
-        """Wake this process at these times; other processes look once a second."""
+        """Wake this process at these times; other processes check once a second."""
         loop = asyncio.get_running_loop()
         for at in {at for at in times if at > now}:
             seconds = (at - now).total_seconds() + A_LITTLE_SECONDS
@@ -113,7 +113,7 @@ class Home:
             now = await self._note(view, fingerprint="", unsure_for=UNSURE_FOR)
             return now + (SLACK_AWAY if view.unsure_until else BETWEEN)
         except SlackRefused as error:
-            # Publishing the same again would be refused again.
+            # Publishing the same view again would be refused again.
             log.warning("home.refused", error=error.error, reason=error.sentence)
             await self._note(view, fingerprint=fingerprint)
             return None
@@ -124,9 +124,9 @@ class Home:
     async def _publish_over(
         self, user: str, view: Mapping[str, Any], view_hash: str | None, lease: Lease
     ) -> str:
-        """Replace the view that was published last, or whatever is shown if that isn't known.
+        """Replace the last published view, or any view if the last one isn't known.
 
-        Without a hash only the lease keeps a late publish from replacing a newer one.
+        Without a hash, only the lease keeps a late publish call from replacing a newer view.
         """
         if view_hash is not None:
             try:

@@ -11,7 +11,7 @@ from bot.testusers.rules.requests import Request
 
 @dataclass(frozen=True, slots=True)
 class OpenBlock:
-    """An organization that the service blocks, by name; `until` is the time of the next try."""
+    """An organization that the service blocks; `until` is the time of the next attempt."""
 
     name: str
     data_center: str
@@ -21,16 +21,16 @@ class OpenBlock:
 
 @dataclass(frozen=True, slots=True)
 class HomeContent:
-    """The content of one person's Home tab at one moment.
+    """The content of one person's Home tab at a given time.
 
     Attributes:
         waiting: Requests that the person may decide on and has not approved yet, oldest first.
-        waiting_total: The number of such requests; `waiting` has the first of them.
-        own: The person's requests that are pending or were decided lately, newest first.
-        ending: People for whom they requested access that ends soon, the next end first.
+        waiting_total: The total number of such requests; `waiting` may have fewer.
+        own: The person's requests that are pending or were decided recently, newest first.
+        ending: Access that the person requested and that ends soon, the next to end first.
         blocks: Organizations that are blocked now.
-        closest: Organizations nearest to a limit, nearest first.
-        asks_changes: True if the person may ask for changes, and cancel their own requests.
+        closest: The organizations closest to a limit, closest first.
+        asks_changes: True if the person may request changes and cancel their own requests.
         sees_identities: True if the person sees identities in full.
     """
 

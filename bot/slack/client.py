@@ -27,7 +27,7 @@ LONGEST_WAIT_SECONDS = 3600.0
 LIMITS_REMEMBERED = 1_000
 HTTP_SERVER_ERROR = 500
 GONE = frozenset({"message_not_found", "cant_update_message", "edit_window_closed"})
-# Slack's own trouble: the same call may succeed a little later.
+# Temporary problems at Slack: the same call may soon succeed.
 PASSING = frozenset({"internal_error", "fatal_error", "service_unavailable", "request_timeout"})
 
 
@@ -66,7 +66,7 @@ class SlackClient:
 
     `observe` receives every call: the method, Slack's error name or None, and the channel, if any.
 
-    After a 429, a method isn't called again for the same channel until Slack's wait is over; it
+    After a 429, a method isn't called again for the same channel until Slack's wait has passed; it
     raises `SlackRateLimited` instead. Slack counts messages per channel, so a busy channel doesn't
     hold up alerts in another.
     """
@@ -137,7 +137,7 @@ class SlackClient:
     async def post(
         self, channel_id: str, message: Message, *, thread_ts: str | None, client_msg_id: str
     ) -> tuple[str, str]:
-        """Post to a channel or a person's direct messages; return channel id and ts."""
+        """Post to a channel or a person's direct messages; return the channel id and ts."""
         thread = {"thread_ts": thread_ts} if thread_ts else {}
         answer = await in_plain_if_need_be(
             message,
@@ -154,7 +154,7 @@ class SlackClient:
         return str(answer.get("channel") or channel_id), str(answer.get("ts"))
 
     async def update(self, channel_id: str, message_ts: str, message: Message) -> None:
-        """Edit one of the bot's messages; without blocks, the message loses those it had."""
+        """Edit one of the bot's messages; without `blocks`, existing blocks are removed."""
         await in_plain_if_need_be(
             message,
             lambda version: self._call(
@@ -202,7 +202,7 @@ class SlackClient:
             raise SlackRateLimited(math.ceil(left))
         try:
             answer = await method(**arguments)
-        # Slack's client fails like the last two on an answer that isn't a JSON object.
+        # Slack's client raises the last two for a response that isn't a JSON object.
         except (
             *(SlackClientError, aiohttp.ClientError, OSError, ValueError),
             *(AttributeError, RecursionError),
@@ -255,16 +255,16 @@ def _retry_after(headers: Mapping[str, Any]) -> float:
 def slack_web_client(
     token: str, base_url: str, session: aiohttp.ClientSession, seconds: int = 30
 ) -> AsyncWebClient:
-    """Return Slack's client on our session, which follows the proxy settings.
+    """Return Slack's client with our session, which follows the proxy settings.
 
-    Left alone, Slack's client reads `HTTPS_PROXY` but ignores `NO_PROXY`.
+    By default, Slack's client reads `HTTPS_PROXY` but ignores `NO_PROXY`.
     """
     client = AsyncWebClient(
         token=token,
         base_url=base_url.rstrip("/") + "/",
         session=session,
         timeout=seconds,
-        # The outbox repeats posts, as it knows what it posted; nothing here does.
+        # Only the outbox repeats posts, because it knows what it has posted.
         retry_handlers=[],
     )
     client.proxy = None

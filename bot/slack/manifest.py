@@ -1,6 +1,6 @@
-"""The app manifest, made from the same lists that the start and `gatehouse check` use.
+"""The app manifest, built from the same lists that startup and `gatehouse check` use.
 
-Slack's rules for it: docs.slack.dev/reference/app-manifest.
+Slack's rules: docs.slack.dev/reference/app-manifest.
 """
 
 import ipaddress
@@ -20,11 +20,11 @@ PLACEHOLDER_URL = "https://bot.example.com"
 SCOPES = {
     "commands": "the slash commands",
     "chat:write": "alerts, approval cards and direct messages about one's own requests",
-    "users:read": "who somebody is: of this workspace, and not a guest",
+    "users:read": "identify people: workspace members who aren't guests",
     "usergroups:read": "the members of the groups in ROLES and FLOW_APPROVERS",
-    "channels:read": "`check`: is the alerts channel there, and is the bot in it",
+    "channels:read": "`check`: the alerts channel exists and the bot is in it",
     "groups:read": "the same for a private approvals channel",
-    "im:history": "what people write to the bot in its own conversation, to answer it",
+    "im:history": "answer direct messages to the bot",
 }
 EVENTS = ("app_home_opened", "message.im")
 
@@ -96,7 +96,7 @@ def app_manifest(url: str | None, *, socket: bool) -> dict[str, Any]:
 
 
 def manifest_text(url: str | None, *, socket: bool) -> str:
-    """Return the manifest as YAML, ready for Slack. Raises as `app_manifest`."""
+    """Return the manifest as YAML, ready for Slack. Raises like `app_manifest`."""
     return yaml.safe_dump(app_manifest(url, socket=socket), sort_keys=False, allow_unicode=True)
 
 
@@ -133,7 +133,7 @@ def _parsed(url: str) -> URL | None:
 
 
 def missing_scopes(granted: frozenset[str]) -> str:
-    """Name the scopes that a token lacks, with their purposes; "" if none or unknown."""
+    """Return the scopes that a token lacks, with their purposes; "" if none or unknown."""
     missing = [scope for scope in SCOPES if granted and scope not in granted]
     if not missing:
         return ""

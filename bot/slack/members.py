@@ -1,4 +1,4 @@
-"""Cached people, groups and names of the workspace, from Slack."""
+"""The workspace's people, groups and names, cached from Slack."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
@@ -24,12 +24,12 @@ NAMED_HOLDERS = 8
 class Members:
     """Looks up people and groups; concurrent look-ups of the same id share one call.
 
-    Refusals are cached too: asking Slack about unknown people and groups at every click would use
-    up the rate limit for everyone else.
+    Failed look-ups are cached too: asking Slack about unknown people and groups on every click
+    would use up the rate limit for everyone else.
 
     Args:
         slack: The Web API.
-        clock: For the age of cached entries.
+        clock: Tells the age of cached entries.
     """
 
     def __init__(self, slack: SlackClient, clock: Clock) -> None:
@@ -52,14 +52,14 @@ class Members:
     async def groups_of(
         self, slack_user_id: str, named: Collection[str], *, fresh: bool
     ) -> tuple[frozenset[str], bool]:
-        """Return the person's groups among `named`, and whether all of them could be read."""
+        """Return the person's groups among `named`, and whether all those groups could be read."""
         found = await asyncio.gather(*(self._members(group, fresh=fresh) for group in named))
         members = dict(zip(named, found, strict=True))
         groups = frozenset(group for group, ids in members.items() if slack_user_id in (ids or ()))
         return groups, None not in found
 
     async def _members(self, group_id: str, *, fresh: bool) -> frozenset[str] | None:
-        """Return the members of a group, none if it was deleted; None if they are unknown."""
+        """Return the members of a group, empty if it was deleted, None if unknown."""
         try:
             return await _look_up(self._groups, group_id, self._slack.members, fresh=fresh)
         except SlackRefused as error:
@@ -84,7 +84,7 @@ class Members:
         return dict(zip(people, found, strict=True))
 
     async def named(self, holders: tuple[str, ...]) -> str:
-        """Return people and groups by name; with the ID if two share a name."""
+        """Return the names of people and groups; with the ID if two share a name."""
         shown = holders[:NAMED_HOLDERS]
         names = await asyncio.gather(*(self._label(holder) for holder in shown))
         labels = [

@@ -1,4 +1,4 @@
-"""People: identities, permission decisions, and a record of every refusal."""
+"""People: identities, permission decisions, and records of refusals."""
 
 import asyncio
 import math
@@ -36,13 +36,13 @@ GROUPS_UNKNOWN = "I couldn't check your groups with Slack. Please try again in a
 
 
 class People:
-    """Knows people and decides on permissions.
+    """Identifies people and decides on permissions.
 
     Args:
         slack: Looks up people and groups.
         policy: The permissions in the settings.
-        refusals: Records refusals; None to only look up rights.
-        clock: For the age of cached entries.
+        refusals: Records refusals; None to only look up permissions.
+        clock: Tells the age of cached entries.
     """
 
     def __init__(
@@ -61,11 +61,11 @@ class People:
 
     @property
     def is_ready(self) -> bool:
-        """True once the bot knows its workspace; until then everyone is refused."""
+        """True once the bot knows its workspace; before that, everyone is refused."""
         return self._met.is_set()
 
     def meet(self, team_id: str, bot_user_id: str) -> None:
-        """Set the bot's identity. Until then requests wait briefly and are then refused."""
+        """Set the bot's identity. Before that, requests wait briefly and are then refused."""
         self.team_id, self.bot_user_id = team_id, bot_user_id
         self._met.set()
 
@@ -81,11 +81,11 @@ class People:
 
         Args:
             slack_user_id: The person's id.
-            team_ids: The workspaces that the payload names.
+            team_ids: The workspaces named in the payload.
             fresh: Ask Slack again; use the cache only if Slack doesn't answer.
 
         Raises:
-            UnknownPerson: Slack doesn't identify the person.
+            UnknownPerson: Slack can't identify the person.
         """
         if not self.is_ready:
             with suppress(TimeoutError):
@@ -101,7 +101,7 @@ class People:
         doubt = None if is_sure else GROUPS_UNKNOWN
         belongs = {*groups}
         if slack_user_id.startswith(("U", "W")):
-            # Any other id isn't a person's, and might be a group's.
+            # Other ids don't belong to people, and might belong to groups.
             belongs.add(slack_user_id)
         if not (user.is_guest or user.is_bot):
             belongs.add(EVERY_FULL_MEMBER)
@@ -118,10 +118,11 @@ class People:
         flow_sid: str | None = None,
         requester: str | None = None,
     ) -> None:
-        """Return if the person has the permission; else record the refusal and raise.
+        """Return if the person has the permission; otherwise, record the refusal and raise.
 
         Raises:
-            Refused: The person lacks the permission; the sentence says why and who has it.
+            Refused: The person lacks the permission; the sentence explains why and names its
+                holders.
         """
         decision = self.judge(person, permission, flow_sid, requester)
         if decision.is_granted:
@@ -138,7 +139,7 @@ class People:
         flow_sid: str | None = None,
         requester: str | None = None,
     ) -> bool:
-        """Return True if the person has the permission, to show or hide things; not recorded."""
+        """Return True if the person has the permission, to show or hide elements; not recorded."""
         return self.judge(person, permission, flow_sid, requester).is_granted
 
     def judge(
@@ -170,7 +171,7 @@ class People:
         return f"{self._why(person, decision)} {holders}"
 
     async def lacks_access(self, person: Person) -> str | None:
-        """Return the sentence for people who can only use the help; None for all others."""
+        """Return the sentence for people who can use only the help; None for all others."""
         named = {person.slack_user_id, *person.groups}
         if person.roles or any(named.intersection(ids) for ids in self.policy.approver_lists()):
             return None
@@ -178,7 +179,7 @@ class People:
         return f"You don't have access to Gatehouse yet. {await self.access_contact()}{doubt}"
 
     async def access_contact(self, decision: Decision | None = None) -> str:
-        """Return the contact for people without a role: the configured one or the admins."""
+        """Return the contact for people without a role: the configured contact or the admins."""
         contact = self.policy.access_contact
         managers = (contact,) if contact else self.policy.roles.get(Role.ADMIN, ())
         if managers and EVERY_FULL_MEMBER not in managers:
@@ -187,7 +188,7 @@ class People:
         return await self._who(decision) if decision else "Whoever runs Gatehouse manages access."
 
     async def _who(self, decision: Decision, besides: str = "") -> str:
-        """Name the people with the permission, besides the one who may not decide for themself."""
+        """Name the people with the permission, except the requester if they may not decide."""
         holders = tuple(holder for holder in decision.holders if holder != besides)
         if EVERY_FULL_MEMBER in holders:
             other = "other " if besides else ""
@@ -217,7 +218,7 @@ class People:
         return sentence
 
     async def named(self, ids: Iterable[str]) -> str:
-        """Return people and groups by their Slack names, without mentioning them."""
+        """Return the Slack names of people and groups, without mentioning them."""
         return await self._members.named(tuple(ids))
 
     async def name(self, slack_user_id: str) -> str:

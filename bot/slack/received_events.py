@@ -1,7 +1,7 @@
-"""Events and requests from Slack, recorded so that each is acted on once.
+"""Events and requests from Slack, recorded so that each is processed once.
 
-Someone who intercepts a signed request could resend it for minutes, to each process behind a
-balancer; and Slack delivers an event again that isn't acknowledged in time.
+Someone who intercepts a signed request could resend it for minutes, to each process behind a load
+balancer. Slack also redelivers events that aren't acknowledged in time.
 """
 
 from contextlib import suppress
@@ -15,17 +15,17 @@ from bot.store.engine import Database, Transaction
 from bot.store.statements import insert_into, remove_some
 from bot.store.tables import received_events
 
-# A process that hasn't answered an event by then is assumed dead.
+# A process that hasn't answered an event after this time is assumed dead.
 ANSWER_WITHIN = timedelta(seconds=30)
-# The prefix of requests known by their signatures, which are valid for minutes.
+# The prefix for requests identified by their signatures, which are valid for minutes.
 SIGNATURE = "signature:"
 SIGNED_KEPT = timedelta(days=1)
 
 
 class ReceivedEvents:
-    """The record in the database that all processes share.
+    """The record of received events in the database, shared by all processes.
 
-    Every method but `answered` raises `DatabaseUnavailable` if it can't be kept.
+    Every method except `answered` raises `DatabaseUnavailable` if the record can't be kept.
     """
 
     def __init__(self, database: Database) -> None:
@@ -43,7 +43,7 @@ class ReceivedEvents:
         return delivery.is_first
 
     async def claim(self, event_id: str) -> bool:
-        """Return True if this process should answer: none has answered or is answering."""
+        """Return True if this process should answer: no process has answered or is answering."""
         async with self._database.transaction() as tx:
             insert = insert_into(received_events)
             now = await tx.now()
@@ -89,7 +89,7 @@ async def take_signed(tx: Transaction, digest: str) -> bool:
 
 
 async def forget(tx: Transaction, before: datetime) -> int:
-    """Remove some old events and signatures; return how many."""
+    """Remove some old events and signatures; return their number."""
     at = received_events.c.received_at
     is_signature = received_events.c.event_id.startswith(SIGNATURE)
     is_old = (at < before) | (is_signature & (at < await tx.now() - SIGNED_KEPT))

@@ -1,6 +1,6 @@
-"""Refusals in the audit: one entry a minute per person and entry point, with a count.
+"""Refusals in the audit log: one entry a minute per person and entry point, with a count.
 
-Otherwise someone who keeps pressing a forbidden button could fill the audit.
+Otherwise somebody who keeps pressing a forbidden button could fill the audit log.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ from bot.store.engine import Database
 log = structlog.get_logger(__name__)
 
 ENTRY_SECONDS = 60.0
-# The most person and entry point pairs tracked; refusals beyond are recorded at once.
+# The maximum number of tracked pairs of person and entry point; others are recorded immediately.
 KEPT_APART = 10_000
 # Person, missing permission, entry point.
 _Key = tuple[str, str, str]
@@ -33,7 +33,7 @@ class _Repeated:
 
 
 class RefusalRecord:
-    """Writes refusals to the audit, and counts of repeats with a later refusal, or at the end."""
+    """Writes refusals to the audit log; repeats are counted in a later entry or at shutdown."""
 
     def __init__(self, database: Database, audit: AuditStore, clock: Clock) -> None:
         self._database = database
@@ -42,7 +42,7 @@ class RefusalRecord:
         self._repeated: dict[_Key, _Repeated] = {}
 
     async def add(self, person: Person, subject: str, detail: Mapping[str, Any]) -> None:
-        """Record a refusal now, or add it to the entry of its minute."""
+        """Record a refusal now, or count it as a repeat in the current minute."""
         key = (person.slack_user_id, subject, person.came_by)
         now = self._clock.monotonic()
         repeated = self._repeated.get(key)
@@ -58,7 +58,7 @@ class RefusalRecord:
         await self._write(key, detail, count + 1)
 
     async def flush(self, now: float = float("inf")) -> None:
-        """Record repeated refusals whose minute is over: all of them before the program stops."""
+        """Record repeated refusals whose minute has passed, or all before the program stops."""
         over = {key: repeated for key, repeated in self._repeated.items() if repeated.until <= now}
         for key, repeated in over.items():
             del self._repeated[key]

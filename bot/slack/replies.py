@@ -1,4 +1,4 @@
-"""Answers by response_url, the only way to edit what one person sees, or in direct messages."""
+"""Answers by response_url, the only way to edit a message that one person sees, or by DM."""
 
 import json
 import re
@@ -44,8 +44,8 @@ class Replies:
 
     Args:
         session: The HTTP session.
-        clock: For pauses.
-        slack: Sends the answer as a direct message once a URL no longer works.
+        clock: Times the pauses.
+        slack: Sends the answer as a direct message if the URL no longer works.
         slack_api_url: Slack's address; response_urls elsewhere are refused.
     """
 
@@ -62,7 +62,7 @@ class Replies:
         self._slack = slack
 
     def to_message(self, channel_id: str, thread_ts: str | None, event_id: str) -> "DirectReplies":
-        """Return the replies to a direct message, known by its event id."""
+        """Return the replies to the direct message with this event id."""
         return DirectReplies(self._slack, self._clock, channel_id, thread_ts, event_id)
 
     async def say(
@@ -72,7 +72,7 @@ class Replies:
 
         `replace` replaces the message that the URL belongs to. A form may stay open longer than its
         URL is valid; the answer is then a direct message. If it's unknown whether Slack accepted a
-        post, it isn't repeated as a direct message.
+        post, the post isn't repeated as a direct message.
         """
         if not response_url:
             # Home tab, direct messages and shortcuts have no response_url.
@@ -93,7 +93,7 @@ class Replies:
         )
 
     async def say_once(self, response_url: str, message: Message, *, replace: bool = False) -> bool:
-        """Like `say`, without retries or a direct message: for messages soon replaced."""
+        """Like `say`, without retries or a direct message; for messages that are soon replaced."""
         if not response_url:
             return False
         return await _is_taken(self._by_url(response_url, message, 1, replace=replace))
@@ -175,7 +175,7 @@ class DirectReplies:
         *,
         replace: bool = False,  # noqa: ARG002 - there is nothing to replace yet
     ) -> bool:
-        """Like `say`, without retries: for messages that are soon replaced."""
+        """Like `say`, without retries; for messages that are soon replaced."""
         try:
             self._posted = await self._post(self._channel_id, message, "working")
         except SlackError as error:
@@ -184,7 +184,7 @@ class DirectReplies:
         return True
 
     async def take_back(self, _response_url: str) -> bool:
-        """Replace "Working on it" by a sentence that says the work is done."""
+        """Replace "Working on it" with a sentence that says the work is done."""
         return await self.say("", Message("Done."), to="", replace=True)
 
     async def _post(self, place: str, message: Message, name: str) -> tuple[str, str]:
@@ -197,7 +197,7 @@ class DirectReplies:
 def is_of_slack(response_url: str, slack: URL) -> bool:
     """Return True if a response_url belongs to the configured Slack.
 
-    A stand-in on this machine may use any port of this machine.
+    A test server on this machine may use any port of the machine.
     """
     try:
         url = URL(response_url)
@@ -212,7 +212,7 @@ def is_of_slack(response_url: str, slack: URL) -> bool:
 
 
 async def _retried(clock: Clock, attempt: Callable[[], Awaitable[T]], tries: int) -> T:
-    """Try again while Slack is away, and after the wait it asks for, if people wait that long."""
+    """Retry while Slack is unavailable, and after the wait that it asks for, unless too long."""
     number = 1
     while True:
         try:

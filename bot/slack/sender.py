@@ -1,4 +1,4 @@
-"""The outbox sender: delivers messages to Slack, in order per card, until Slack accepts them."""
+"""The outbox sender: delivers each card's messages to Slack in order, until Slack accepts them."""
 
 import hashlib
 import json
@@ -28,7 +28,7 @@ log = structlog.get_logger(__name__)
 UNREACHABLE_PEOPLE = frozenset(
     {"user_not_found", "user_disabled", "users_not_found", "cannot_dm_bot", "messages_tab_disabled"}
 )
-# A refused direct message is retried less and less often, and dropped after a day.
+# A refused direct message is retried at increasing intervals, and dropped after a day.
 GIVE_UP_AFTER = timedelta(days=1)
 SHORTEST_PAUSE, LONGEST_PAUSE = timedelta(seconds=20), timedelta(hours=1)
 # Slack's error names for a bot that is locked out: no message is dropped because of these.
@@ -45,11 +45,11 @@ PLACE_GONE = frozenset(
 
 @dataclass(frozen=True)
 class CardNow:
-    """A card with its current contents, to be posted or edited.
+    """A card with its current content, to be posted or edited.
 
-    `edit_seconds` is the least time between two edits. With `follows`, the card is posted again
-    when the settings name another channel. If its channel is gone, any card is posted again,
-    except copies and cards in the thread of the card with the key `under`.
+    `edit_seconds` is the minimum time between two edits. With `follows`, the card is posted again
+    when the settings name another channel. If its channel is gone, the card is posted again unless
+    it is a copy or in the thread of the card with the key `under`.
     """
 
     channel_id: str
@@ -61,13 +61,13 @@ class CardNow:
 
     @property
     def is_beside(self) -> bool:
-        """True if nothing is lost when it can't be shown: the main card says the same."""
+        """True if the card may be dropped when it can't be shown: the main card says the same."""
         return self.is_copy or bool(self.under)
 
 
 @dataclass(frozen=True)
 class Note:
-    """A separate message to a channel or person; `in_thread` puts it under its key's card."""
+    """A message to a channel or person; `in_thread` posts it in the thread of its key's card."""
 
     channel_id: str
     message: Message
@@ -83,9 +83,9 @@ class Sender:
     Args:
         database: Stores the outbox messages.
         slack: The Web API.
-        renderers: Render each kind of message from the stored state; None if there is nothing
-            left to say.
-        card_kinds: Kinds that show a card's state; consecutive ones need only one edit.
+        renderers: Render each kind of message from the stored state, as None if the message is no
+            longer needed.
+        card_kinds: The kinds that show a card's state; consecutive messages need only one edit.
     """
 
     def __init__(
@@ -209,7 +209,7 @@ class _Showing:
         return None
 
     async def _post_first(self) -> None:
-        """Post the card; if an earlier try may have arrived, Slack shows that one's text."""
+        """Post the card; if an earlier attempt may have arrived, Slack shows the earlier text."""
         async with self._database.transaction() as tx:
             begun = await outbox.begin_post(tx, self._outbox_message)
         name = f"{self._outbox_message.key}:{begun.first_at}"
@@ -243,15 +243,15 @@ class _Showing:
         try:
             await self._slack.update(sent.channel_id, sent.message_ts, moved)
         except SlackError as error:
-            # It may be gone. If not, its buttons still work like the new card's.
+            # The old card may be gone. If not, its buttons still work like the new card's buttons.
             log.info("outbox.not_moved", reason=error.sentence)
 
     async def _post_anew(self, sent: SentCard) -> None:
-        """Post the card again under a new id, after it or its channel was deleted."""
+        """Post the card again under a new id after the card or its channel was deleted."""
         await self._post(f"{sent.key}:{sent.channel_id}:{sent.message_ts}", is_repeated=True)
 
     async def _post(self, name: str, *, is_repeated: bool) -> None:
-        """Post the card. Its place is stored before any edit, so a failed edit never reposts."""
+        """Post the card and store its location before any edit, so failed edits never repost it."""
         place, thread_ts = await self._place()
         self._lease.check()
         channel_id, message_ts = await self._slack.post(

@@ -1,1 +1,1 @@
-"""`/testusers`: changes of a flow's list of test users."""
+"""`/testusers`: changes to a flow's list of test users."""

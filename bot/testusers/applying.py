@@ -1,8 +1,8 @@
-"""Applying: one run at a time per flow over all processes, always on a list that was just read.
+"""Applying: one run at a time per flow across all processes, on a list that was just read.
 
 The lease of the job `apply:<flow>` is the flow's lock. A run reads the list, settles a POST in
-doubt, gathers everything that is approved or over, stores the list that it is about to send, sends
-it, compares the answer, and writes the consequences in one transaction.
+doubt, collects the approved changes and expired grants, stores the new list, sends it, compares the
+response, and writes the results in one transaction.
 """
 
 from collections.abc import Sequence
@@ -37,12 +37,12 @@ log = structlog.get_logger(__name__)
 
 LOOK_SECONDS = 5.0
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS, DOUBLINGS = 10.0, 600.0, 6
-# A person who is missing from the list is looked for a second time after this.
+# A person who is missing from the list is checked again after this time.
 GONE_SECONDS = 60.0
-# What is due by itself counts as failed once more than it has: so ends, looks and further tries
-# leave room to what somebody has just decided. See `Crowd`.
+# Work that is not due to a recent decision counts as having failed once more than it has, so that
+# removals, checks and retries leave slots to new decisions. See `Crowd`.
 BY_ITSELF = 1
-# In the job of a flow: who was missing from the list.
+# In a flow's job: the people who were missing from the list.
 GONE = "gone"
 
 
@@ -53,12 +53,12 @@ class Applying:
         self._setup = setup
 
     async def run(self, job: Job, lease: Lease) -> Again | None:
-        """Apply everything that is approved or over; return the time of the next run."""
+        """Apply all approved changes and expired grants; return the time of the next run."""
         waiting, failures = await self._waiting(job.subject), 0
         if not waiting.is_held and (waiting.is_anything or job.payload.get(GONE)):
             with following_again(*_deliveries(waiting)):
                 is_well = await self._apply(waiting.flow, lease, waiting.at)
-            # The tries of requests are counted on their own, and are soon over.
+            # Requests' attempts are counted separately, and are soon used up.
             failed_before = max(0, job.tries - BY_ITSELF)
             failures = 0 if is_well else max(1, failed_before + (not waiting.ready))
         return await self._next(lease.job, failures)
@@ -68,9 +68,10 @@ class Applying:
             return await Waiting.load(tx, flow_key)
 
     async def _apply(self, flow: Flow, lease: Lease, at: datetime) -> bool:
-        """Make one GET, and one POST if anything is to be sent; return False if a call failed.
+        """Make one GET, and one POST if the list has to change; return False if a call failed.
 
-        `at` is a time before the read; an earlier time only keeps a POST in doubt for longer.
+        `at` is a time before the list was read; an earlier time only keeps a POST in doubt for
+        longer.
 
         Raises:
             LeaseLost: Another process may be applying.
@@ -98,7 +99,7 @@ class Applying:
     async def _look(
         self, flow: Flow, lease: Lease, at: datetime, listed: tuple[str, ...]
     ) -> ListChangePlan | None:
-        """Settle what the list shows, and store the next POST, if any."""
+        """Record the results that the list shows, and store the next POST, if any."""
         async with self._setup.database.transaction() as tx:
             waiting = await Waiting.load(tx, flow.key)
             # Others may have been approved while the list was read.
@@ -111,7 +112,7 @@ class Applying:
 
     async def _send(self, flow: Flow, lease: Lease, plan: ListChangePlan) -> Sequence[str]:
         lease.check()
-        # Asked again once there is a connection: to make one takes up to 5 s.
+        # Checked again once connected, because connecting takes up to 5 s.
         service, may_send = self._setup.service(), lambda: lease.is_fresh
         answered = await service.replace(flow.sid, plan.after, may_send)
         spellings = plan.spellings_on(answered)
@@ -142,7 +143,7 @@ class Applying:
         plan: ListChangePlan | None,
         error: ServiceError | NotConfigured,
     ) -> None:
-        """Record a failure for everything that the calls were for, and what it says of the POST."""
+        """Record a failure for all requests and grants in the calls, and the POST's outcome."""
         async with self._setup.database.transaction() as tx:
             waiting = await Waiting.load(tx, flow.key)
             post = waiting.post
@@ -167,9 +168,9 @@ class Applying:
             await lease.hold(tx)
 
     async def _next(self, job: Job, failures: int) -> Again | None:
-        """Return when the next try or look is due, or the next grant ends.
+        """Return the time of the next attempt, check or grant end.
 
-        The pause grows with every failure.
+        The pause increases with every failure.
         """
         async with self._setup.database.read_only() as tx:
             waiting = await Waiting.load(tx, job.subject)
@@ -195,7 +196,7 @@ class Applying:
 
 
 def _deliveries(waiting: Waiting) -> list[str]:
-    """Return the log's ids of the clicks and commands behind this run."""
+    """Return the log ids of the clicks and commands that led to this run."""
     return [request.progress.delivery_id for request in waiting.ready]
 
 
@@ -206,7 +207,7 @@ async def _remember(tx: Transaction, lease: Lease, gone: Sequence[str]) -> None:
 
 
 async def _tell_of_refusal(tx: Transaction, flow: Flow, error: ServiceError) -> None:
-    """Alert about a refused credential once, and about a missing right once per flow."""
+    """Alert once about a refused credential, and once per flow about a missing permission."""
     key = _alert_key(None if isinstance(error, CredentialsRefused) else flow)
     if not await _is_told(tx, key):
         payload = {"sentence": error.sentence, "alias": flow.alias}

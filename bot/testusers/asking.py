@@ -35,7 +35,8 @@ from bot.testusers.transitions import (
 )
 
 MOST_PENDING = 20
-# Each undo posts a card that mentions the approvers: who cancels one cannot ask again at once.
+# Each undo posts a card that mentions the approvers, so it can't be requested again right after
+# being cancelled.
 UNDO_PAUSE = timedelta(minutes=1)
 _WAITING = frozenset({State.PENDING, State.SCHEDULED, State.APPLYING})
 _DONE = frozenset({State.APPLIED, State.FAILED})
@@ -43,10 +44,10 @@ _DONE = frozenset({State.APPLIED, State.FAILED})
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The result of asking for a change: the request, or None when nothing is left to do.
+    """The result of asking for a change: the request, or None if no change is needed.
 
-    `earlier` is an open request for the same change, in which case no new one was made; `age` is
-    how old it is.
+    `earlier` is an open request for the same change, in which case no new request was made; `age`
+    is its age.
     """
 
     flow: Flow
@@ -65,7 +66,7 @@ class Snapshot:
     listed: tuple[str, ...]
 
     def requested(self, effect: Effect) -> RequestedChange:
-        """Return the change with what is known about its people now."""
+        """Return the change with the current information about its people."""
         ends = grants.timed(self.grants)
         current = {identity: ends[identity] for identity in effect.end_changes if identity in ends}
         return RequestedChange(
@@ -76,7 +77,7 @@ class Snapshot:
 async def require_asking(
     setup: Setup, person: Person, permission: Permission = Permission.REQUEST
 ) -> None:
-    """Require that the person may ask and that the flow service is set up.
+    """Require that the person may ask and that the flow service is configured.
 
     Raises:
         Refused: The person lacks the permission.
@@ -94,12 +95,12 @@ async def ask(
     *,
     anyway: bool = True,
 ) -> Asked:
-    """Make a request from a command or form, or apply it at once when it says `now`.
+    """Make a request from a command or form, or apply it immediately if it says `now`.
 
     Args:
         setup: The parts that all steps share.
         person: The requester.
-        requested: The change that was typed.
+        requested: The requested change.
         delivery: The id of Slack's delivery. Slack may deliver twice, for example when a
             connection breaks; both deliveries make the same request.
         anyway: Make the request even if an open one asks for the same change.
@@ -143,13 +144,13 @@ async def ask(
 async def undo(setup: Setup, person: Person, request_id: str) -> Asked:
     """Make a request that undoes an earlier one.
 
-    While it waits, the same person gets the same request again.
+    While the undo request is open, the same person gets the same request again.
 
     Raises:
         Refused: The person may not ask.
         NotFound: The request does not exist.
-        Conflict: No part of it is applied, more of it may still be, its undo is already
-            requested, or the last undo was given up less than a minute ago.
+        Conflict: No part of the request is applied, more of it may still be applied, its undo is
+            already requested, or the last undo was abandoned less than a minute ago.
     """
     await setup.people.require(person, Permission.REQUEST)
     undone, done = await _applied(setup, request_id)
@@ -212,7 +213,7 @@ def _require_pause(undone: Request, now: datetime) -> None:
     if given_up_at is not None and now < given_up_at + UNDO_PAUSE:
         seconds = math.ceil((given_up_at + UNDO_PAUSE - now).total_seconds())
         raise Conflict(
-            "The last request to undo this has only just ended."
+            "The last request to undo this was closed a moment ago."
             f" You can ask again in {text.duration(seconds)}."
         )
 
@@ -223,7 +224,9 @@ async def _require_new(setup: Setup, undone: Request, effect: Effect) -> None:
     for other in waiting:
         if other.requested.change == effect.change:
             change = change_in_plain(other)
-            raise Conflict(f"{other.requester.name} has already asked to {change}. It waits.")
+            raise Conflict(
+                f"{other.requester.name} has already asked to {change}. That request is still open."
+            )
 
 
 def limit_problem(setup: Setup, requested: ChangeRequest, now: datetime) -> str | None:
@@ -251,11 +254,11 @@ def _too_long(setup: Setup, flow: Flow, duration_seconds: float | None) -> str |
 
 
 async def _identities(setup: Setup, requested: ChangeRequest) -> tuple[str, ...]:
-    """Return everybody who is named, including the current members of presets.
+    """Return all named people, including the current members of presets.
 
     Raises:
         NotFound: A preset does not exist.
-        UsageError: Together they are too many.
+        UsageError: The change names too many people.
     """
     if not requested.presets:
         return requested.identities
@@ -273,7 +276,7 @@ async def _identities(setup: Setup, requested: ChangeRequest) -> tuple[str, ...]
 
 
 async def _snapshot(setup: Setup, flow: Flow, *, is_typed: bool = True) -> Snapshot:
-    """Read the bot's own changes before the list, so they never look like somebody else's."""
+    """Read the bot's own changes before the list, so that they never look like external changes."""
     async with setup.database.read_only() as tx:
         change_id = await flows.latest_change_id(tx, flow.key)
         granted = await grants.of_flow(tx, flow.key)
@@ -287,7 +290,7 @@ def _effect(
     snapshot: Snapshot,
     starts_at: datetime | None,
 ) -> Effect:
-    """Return the change's effect on the list at its start, with identities spelled as listed.
+    """Return the change's effect on the list when it starts, with identities spelled as listed.
 
     Raises:
         UsageError: The change names too many people.
@@ -309,7 +312,7 @@ def _effect(
 async def _open_once(
     setup: Setup, person: Person, flow: Flow, requested: RequestedChange, request_id: str | None
 ) -> Request:
-    """Open a request, unless this delivery has one that still waits."""
+    """Open a request, unless this delivery already has an open one."""
     while True:
         request = await _open(setup, person, flow, requested, request_id=request_id)
         if request is not None:
@@ -350,11 +353,12 @@ async def _open(
         if requested.without_approval:
             await put_apply_job(tx, flow.key)
             return request
-        # Counted while the audit is locked, so two at once can't both be the last.
+        # Counted while the audit log is locked, so two simultaneous requests can't both be the
+        # last.
         if await requests.count_pending_of(tx, person.slack_user_id) > MOST_PENDING:
             raise Conflict(
-                f"{MOST_PENDING} requests of yours wait for a decision already. Cancel one of them,"
-                " or wait until some are decided: /testusers requests"
+                f"You already have {MOST_PENDING} requests waiting for a decision. Cancel one of"
+                " them, or wait until some are decided: /testusers requests"
             )
         await write_card(tx, request.id)
         await write_related_cards(tx, request)

@@ -1,4 +1,4 @@
-"""Links to the cards of requests."""
+"""Links to request cards."""
 
 from typing import Protocol
 
@@ -20,7 +20,7 @@ class Permalinks(Protocol):
 
 
 class CardLinks:
-    """Finds links; a card is posted a moment after its request is made."""
+    """Finds links; a card is posted shortly after its request is made."""
 
     def __init__(self, database: Database, slack: Permalinks, clock: Clock) -> None:
         self._database = database
@@ -28,7 +28,7 @@ class CardLinks:
         self._clock = clock
 
     async def link(self, request_id: str, tries: int = TRIES) -> str | None:
-        """Return the link to a request's card; None if it isn't posted soon."""
+        """Return the link to a request's card; None if the card isn't posted soon."""
         try:
             for attempt in range(tries):
                 if attempt:
@@ -38,6 +38,6 @@ class CardLinks:
                 if card is not None:
                     return await self._slack.permalink(card.channel_id, card.message_ts)
         except (DatabaseUnavailable, SlackError):
-            # What is told of the request is true without it.
+            # The message about the request is correct without the link.
             return None
         return None

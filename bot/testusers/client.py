@@ -1,4 +1,4 @@
-"""The flow service: the list of test users of a flow, read and replaced as a whole."""
+"""The flow service: reads and replaces a flow's whole list of test users."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -25,7 +25,7 @@ _FLOW_IN_URL = re.compile(r"/Flows/(FW[0-9a-fA-F]{32})(?![0-9a-fA-F])", re.IGNOR
 
 
 class _FlowAnswer(BaseModel):
-    """The resource. Only the list is required; it may be named like the form field."""
+    """The flow resource. Only the list is required; it may be named like the form field."""
 
     model_config = ConfigDict(strict=True, extra="ignore")
 
@@ -39,7 +39,7 @@ class _FlowAnswer(BaseModel):
 class FlowClient:
     """Reads and replaces lists of test users, over HTTP Basic.
 
-    `form_field` is the name of the update's form field, which differs between deployments.
+    `form_field` is the name of the form field for updates, which differs between deployments.
     """
 
     def __init__(
@@ -65,13 +65,13 @@ class FlowClient:
         identities: Sequence[str],
         may_send: Callable[[], bool] = lambda: True,
     ) -> list[str]:
-        """Send the whole list once, and return the list in the answer.
+        """Send the whole list once, and return the list in the response.
 
-        The caller compares the two. A call is never repeated: after a ServiceUnreachable or
-        ServiceTimeout the list may have been replaced all the same. `may_send` is checked right
-        before the list is written; if it returns False, nothing is sent.
+        The caller compares the two lists. A call is never repeated: after a ServiceUnreachable or
+        ServiceTimeout, the list may have been replaced anyway. `may_send` is checked right before
+        the list is written; if it returns False, nothing is sent.
         """
-        # A form cannot say "no values": one empty value is the empty list.
+        # A form can't express "no values", so one empty value stands for the empty list.
         form = [(self._form_field, identity) for identity in identities or [""]]
         call = self._call("POST", flow_sid, form)
         return await self._identities(flow_sid, call, lambda: nullcontext(Unlimited(may_send)))
@@ -101,7 +101,7 @@ class FlowClient:
 
 def _identities_in(call: ServiceCall, flow_sid: str, answer: Answer) -> list[str]:
     sent = model_of(call, json_of(call, answer), _FlowAnswer)
-    # A missing list must never be taken for an empty list: the next update would make it one.
+    # A missing list must never be treated as empty, because the next update would then empty it.
     if sent.test_users is None:
         raise wrong_form(call, "no list of test users")
     other_sids = {sid.upper() for sid in (sent.sid, *_sids_in(sent.url)) if sid} - {

@@ -1,4 +1,4 @@
-"""Deciding: approve, deny, cancel and retry; each is one conditional write, and the first wins."""
+"""Deciding: approve, deny, cancel and retry; each is a conditional write, and the first wins."""
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
@@ -42,9 +42,9 @@ _ACTION = {
     Act.CANCEL: "request.cancelled",
     Act.RETRY: "request.retried",
 }
-# By these names Slack says that it knows nobody of that id any more: their approval doesn't count.
+# Slack's error names for an id that no longer belongs to anybody, whose approval doesn't count.
 GONE_PEOPLE = frozenset({"user_not_found", "user_not_visible", "users_not_found"})
-# What these do is compared with what the card says, before anything is applied.
+# The effect of these actions is compared with the card before anything is applied.
 _ACTING = frozenset({Act.APPROVE, Act.RETRY})
 GIVEN_UP = frozenset({State.DENIED, State.CANCELLED, State.EXPIRED})
 _MADE_BY = {
@@ -56,7 +56,7 @@ _MADE_BY = {
 
 @dataclass(frozen=True, slots=True)
 class Click:
-    """The stored click behind a decision, and when it was made, where that is known."""
+    """The stored click behind a decision, and the time of the click, if known."""
 
     id: str = ""
     at: datetime | None = None
@@ -64,7 +64,7 @@ class Click:
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """The result of a click: the current request, and the reason; `needed` approvals move it."""
+    """The result of a click: the current request, the reason, and the approvals `needed`."""
 
     act: Act
     reason: Reason
@@ -80,14 +80,15 @@ async def decide(
     denial_reason: str = "",
     click: Click = Click(),
 ) -> Decided:
-    """Do what a click says, if the person may and nobody was faster.
+    """Carry out a click, if the person is allowed to and nobody has decided before.
 
     Repeating a click returns the same result, so it is safe.
 
     Raises:
-        Refused: The person may not, or Slack can't confirm an earlier approver's permission.
+        Refused: The person lacks the permission, or Slack can't confirm an earlier approver's
+            permission.
         NotFound: The request does not exist.
-        Conflict: Somebody has decided already; the sentence says who and when.
+        Conflict: Somebody has already decided; the sentence says who and when.
     """
     for _ in range(ROUNDS):
         request = await _look(setup, person, act, request_id)
@@ -104,12 +105,12 @@ async def decide(
 
 
 async def look_to_deny(setup: Setup, person: Person, request_id: str) -> Request:
-    """Return the request if the person may deny it now, to ask them for a reason.
+    """Return the request if the person may deny it now, to ask for a reason.
 
     Raises:
         Refused: The person lacks the permission.
         NotFound: The request does not exist.
-        Conflict: Somebody has decided already; the sentence says who.
+        Conflict: Somebody has already decided; the sentence says who.
     """
     request = await _look(setup, person, Act.DENY, request_id)
     if request.state not in {State.PENDING, State.SCHEDULED}:
@@ -118,7 +119,7 @@ async def look_to_deny(setup: Setup, person: Person, request_id: str) -> Request
 
 
 async def _look(setup: Setup, person: Person, act: Act, request_id: str) -> Request:
-    """Return the request if the person may do this with it, in any state.
+    """Return the request, in any state, if the person has the permission for the action.
 
     Raises:
         Refused: The person lacks the permission.
@@ -144,7 +145,7 @@ def _needed(setup: Setup, request: Request) -> int:
 async def _try(
     setup: Setup, person: Person, act: Act, request: Request, denial_reason: str, click: Click
 ) -> Decided | None:
-    """Try once; None if somebody wrote in between."""
+    """Try once; return None if the request was changed in between."""
     given_by = [approval.who.slack_user_id for approval in request.progress.approvals]
     checked = given_by if act is Act.APPROVE else ()
     entitled = [user_id for user_id in checked if await _is_entitled(setup, user_id, request)]
@@ -170,7 +171,7 @@ async def _try(
         if news is not None:
             if act is Act.RETRY and await is_in_doubt(tx, request):
                 raise Conflict(STILL_CHECKING)
-            # Nothing to reconsider where a part has taken effect.
+            # Not reconsidered if a part has already taken effect.
             hours, has_part = setup.rules.request_hours, request.progress.part is not None
             moved = None if has_part else reconsidered(request, news, at, hours, THE_BOT)
         if moved is None:
@@ -192,7 +193,7 @@ async def _try(
 async def _is_entitled(setup: Setup, slack_user_id: str, request: Request) -> bool:
     people = setup.people
     try:
-        # Only people of this workspace could approve before.
+        # In earlier versions, only people in this workspace could approve.
         person = await people.find(slack_user_id, (people.team_id,), fresh=True)
     except UnknownPerson as error:
         cause = error.__cause__
@@ -209,10 +210,10 @@ async def _is_entitled(setup: Setup, slack_user_id: str, request: Request) -> bo
 def _did_so_before(
     person: Person, act: Act, request: Request, denial_reason: str, click: Click
 ) -> bool:
-    """Return True if this click, or the person's last one like it, was carried out before.
+    """Return True if this click, or the person's last click like it, was already carried out.
 
-    A process may have died before it answered, or before Slack had its acknowledgement; then the
-    person presses again.
+    A process may have died before it answered or before Slack received its acknowledgement, so that
+    the person pressed the button again.
     """
     approvals = (approval.click_id for approval in request.progress.approvals)
     if click.id and click.id in {*approvals, *request.progress.retries}:
@@ -255,7 +256,7 @@ def _moved(
         )
     else:
         progress = replace(progress, denial_reason=denial_reason)
-    # The approval stands when it is retried, and with it who gave it.
+    # A retry keeps the approval and the people who gave it.
     if decision.next_state is None or act is Act.RETRY:
         return replace(request, state=decision.next_state or request.state, progress=progress)
     return request.moved(decision.next_state, given.who, given.at, progress)
@@ -285,7 +286,7 @@ def _nothing_applied(request: Request, news: Iterable[str]) -> str:
     next_step = {
         State.PENDING: "The card now shows what this would do: look at it and decide again.",
         State.EXPIRED: "The request has expired.",
-        State.FAILED: "Please ask for what is left again.",
+        State.FAILED: "Please make a new request for the rest.",
     }[request.state]
     return " ".join(("Nothing was applied, because something has changed.", *news, next_step))
 
@@ -307,9 +308,9 @@ def _refusal(reason: Reason, request: Request, now: datetime) -> Conflict | Refu
 async def approved_by_rule(
     setup: Setup, tx: Transaction, person: Person, request: Request
 ) -> Request | None:
-    """Return the new request as approved, if the flow's policy needs no decision.
+    """Return the new request as approved, if the flow's policy approves it automatically.
 
-    The caller has locked the audit, so each of two requests at once counts the other.
+    The caller has locked the audit log, so two simultaneous requests count each other.
     """
     rules = setup.flow_rules(request.flow.sid)
     if rules.auto is None or request.state is not State.PENDING:

@@ -1,4 +1,4 @@
-"""Extending access: with one click, or in the form that shows the current end."""
+"""Extending access with one click, or in the form that shows the current end."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -18,7 +18,7 @@ MINUTE = timedelta(minutes=1)
 
 
 async def with_current_end(setup: Setup, known: Prefilled) -> Prefilled:
-    """Return the values that the form opens with: the current end, and the last duration.
+    """Return the form's initial values: the current end and the last duration.
 
     Raises:
         NotConfigured: The flow service lacks settings.
@@ -38,10 +38,10 @@ async def with_current_end(setup: Setup, known: Prefilled) -> Prefilled:
 
 
 async def prefilled(setup: Setup, person: Person, flow: Flow, command: ChangeRequest) -> Prefilled:
-    """Return the values that the form opens with after a complete command.
+    """Return the form's initial values after a complete command.
 
     Raises:
-        UsageError: A time has passed, or the zone is not known here.
+        UsageError: A time has passed, or the time zone is unknown.
     """
     term = term_of(person.time_zone, command, await setup.database.now())
     preset = f"@{command.presets[0]}" if len(command.presets) == 1 else ""
@@ -60,7 +60,7 @@ async def prefilled(setup: Setup, person: Person, flow: Flow, command: ChangeReq
 async def extended_end(
     setup: Setup, flow: Flow, identities: Sequence[str], seconds: int
 ) -> datetime:
-    """Return the end that is this many seconds after the current end, or after now.
+    """Return the end this many seconds after the current end or the current time.
 
     Raises:
         Conflict: Somebody's access has no end.
@@ -72,7 +72,7 @@ async def extended_end(
             endless = f"“{grant.identity[:80]}” has access with no end date."
             raise Conflict(f"{endless} There's no need to extend it.")
         ends.append(grant.ends_at)
-    # A whole minute, as people type it; never less than was asked for.
+    # A whole minute, as people type it; never less than requested.
     end = max(ends) + timedelta(seconds=seconds) + MINUTE
     return end.replace(second=0, microsecond=0)
 

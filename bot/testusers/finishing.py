@@ -1,7 +1,7 @@
-"""The consequences of a look at a list, or of a new list, in one transaction.
+"""The consequences of reading or replacing a list, in one transaction.
 
-States, grants, the audit and messages are collected first and written in one order: rows of
-requests, the audit, then jobs and messages, as in `transitions.apply_transition`.
+States, grants, audit log entries and messages are collected first and written in a fixed order:
+request rows, the audit log, then jobs and messages, as in `transitions.apply_transition`.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -31,7 +31,7 @@ from bot.testusers.transitions import (
 
 
 class ChangeSet:
-    """Collects the changes on a flow; `write` stores them.
+    """Collects the changes for a flow; `write` stores them.
 
     `granted` are the flow's grants by identity, kept up to date as grants are made and dropped.
     """
@@ -58,7 +58,7 @@ class ChangeSet:
 
     @property
     def made(self) -> list[Change]:
-        """The changes made to the list so far, oldest first."""
+        """The changes to the list so far, oldest first."""
         return [change for change, *_ in self._changes]
 
     def now(self, request: Request) -> Request:
@@ -66,7 +66,7 @@ class ChangeSet:
         return self._requests.get(request.id, request)
 
     async def write(self, audit: AuditStore) -> None:
-        """Write requests, then the audit, then messages."""
+        """Write requests, then the audit log, then messages."""
         tx = self._tx
         for request in self._requests.values():
             await requests.replace(tx, request)
@@ -77,7 +77,7 @@ class ChangeSet:
         for entry in self._entries:
             await audit.append(tx, entry)
         for request in self._requests.values():
-            # The card of a change without approval is first seen when it is decided.
+            # The card of a change without approval first appears after the decision.
             if not (request.requested.without_approval and request.state is State.APPLYING):
                 await write_card(tx, request.id)
         for request in (self._requests[request_id] for request_id in self._decided):
@@ -93,12 +93,12 @@ class ChangeSet:
         await put_timers_of(tx, self._flow.key, self._touched)
 
     async def settle(self, plan: ListChangePlan, at: datetime, listed: Sequence[str]) -> bool:
-        """Record the part of a plan that a list shows; return True if anything of it was sent.
+        """Record the part of a plan that a list shows; return True if any of it was sent.
 
         Args:
-            plan: The plan that was sent, or had nothing to send.
-            at: The time when it took effect.
-            listed: The list, which may have people in another spelling than they were sent.
+            plan: The plan, which was sent unless it changed nothing.
+            at: The time when the plan took effect.
+            listed: The list, in which people may be spelled differently than they were sent.
         """
         spellings = plan.spellings_on(listed)
         sent = {stored_as: identity for identity, stored_as in spellings.items()}
@@ -138,7 +138,7 @@ class ChangeSet:
         self._entries.append(AuditEntry(BOT, "flow.changed", self._flow.sid, detail))
 
     def never_arrived(self, plan: ListChangePlan) -> None:
-        """Record in the audit that a POST was never seen to arrive."""
+        """Record in the audit log that no effect of a POST was seen."""
         change = plan.change
         detail = {
             "additions": change.additions,
@@ -148,14 +148,14 @@ class ChangeSet:
         self._entries.append(AuditEntry(BOT, "flow.change_not_found", self._flow.sid, detail))
 
     async def ask_again(self, request_id: str, review: Review, request_hours: float) -> None:
-        """Have the request decided again, as its effect is not the one on its card."""
+        """Ask for a new decision, because the request's effect differs from its card."""
         request = await self._request(request_id)
         if request is not None and request.state is State.APPLYING:
             again = reconsidered(request, review, self._at, request_hours, THE_BOT)
             self._asking.append((request, again))
 
     async def note_try(self, request_id: str, tried: Callable[[Request], Request]) -> None:
-        """Record a failed try: schedule the next one, or fail the request."""
+        """Record a failed attempt: schedule the next one, or mark the request as failed."""
         stored = await self._request(request_id)
         if stored is None or stored.state is not State.APPLYING:
             return
@@ -165,7 +165,7 @@ class ChangeSet:
             self._decided[request_id] = None
 
     async def say_overdue(self, request_id: str, reason: str) -> None:
-        """Show that a request's grants can't be ended yet; audit it once."""
+        """Show that a request's grants can't be ended yet; record it in the audit log once."""
         request = await self._request(request_id)
         if request is not None and not request.progress.overdue:
             detail = {"flow": self._flow.sid, "reason": reason}
@@ -175,7 +175,7 @@ class ChangeSet:
     async def _take_effect(
         self, step: Step, at: datetime, spellings: Mapping[str, str], *, is_all: bool
     ) -> None:
-        """Start and end the grants of a step, and apply its request or note the part."""
+        """Start and end the grants of a step, and mark its request as applied or partly applied."""
         request = await self._request(step.request_id)
         if request is None or not can_move(request.state, State.APPLIED):
             return
@@ -239,7 +239,7 @@ class ChangeSet:
         self._touched.add(grant.identity)
 
     async def respell(self, grant: Grant, stored_as: str) -> None:
-        """Move a grant to the spelling that the service uses now."""
+        """Move a grant to the spelling that the service now uses."""
         await self._drop_grant(grant.identity)
         await self._put_grant(replace(grant, identity=stored_as))
         request = await self._request(grant.request_id)
@@ -258,7 +258,7 @@ class ChangeSet:
         )
 
     async def end(self, ending: Ending) -> None:
-        """End a grant that is over, or that belongs to a person who is gone."""
+        """End a grant that has expired, or whose person is no longer listed."""
         await self._drop_grant(ending.identity)
         detail = {
             "flow": self._flow.sid,
@@ -274,7 +274,7 @@ class ChangeSet:
             self._over.setdefault(request.id, []).append(ending.identity)
 
     async def _end_grant(self, identity: str, request_id: str) -> None:
-        """Drop a grant; the card of the request behind it shows that it is replaced."""
+        """Drop a grant; its request's card shows that the grant has been replaced."""
         grant = self.granted.get(identity)
         if grant is None:
             return
@@ -307,7 +307,7 @@ class ChangeSet:
 
 
 def _shown(change: Change, listed: Collection[str]) -> Change:
-    """Return the part of a change that a list shows."""
+    """Return the part of a change that is visible in a list."""
     return Change(
         tuple(identity for identity in change.additions if identity in listed),
         tuple(identity for identity in change.removals if identity not in listed),

@@ -1,13 +1,14 @@
-"""Find the form field that the flow service takes, without changing a list.
+"""Find the form field that the flow service accepts, without changing a list.
 
-Deployments differ, and a wrong field shows only when the first approved change is refused. So
-`gatehouse check` sends updates that the service has to refuse, and compares the reasons: the
-current list plus an identity longer than the documented 300 bytes, once in the configured field
-and once in a field that no service has. A service that takes the configured field refuses the
-identity; any other service refuses both updates for the missing field. A flow that does not exist
-is tried first: if the service checks the form before the flow, that is enough.
+Deployments use different fields, and a wrong field would only be noticed when the first approved
+change is refused. So `gatehouse check` sends updates that the service has to refuse, and compares
+the reasons: the current list plus an identity longer than the documented 300 bytes, once in the
+configured field and once in a field that no service uses. A service that accepts the configured
+field refuses the identity; any other service refuses both updates because of the missing field. A
+nonexistent flow is tried first: if the service checks the form before the flow, no other call is
+needed.
 
-If a service accepts such an update anyway, the check sends the list back as it was.
+If a service accepts such an update anyway, the check restores the previous list.
 """
 
 from collections.abc import Callable
@@ -22,7 +23,7 @@ NO_SUCH_FIELD = "GatehouseCheck"
 NO_SUCH_FLOW = "FW" + "0" * 32
 TOO_LONG = "x" * 301
 
-# The status, and in which words or with which list the service answered.
+# The status, and the service's error text or list.
 Reply = tuple[int, object]
 
 
@@ -30,18 +31,18 @@ Through = Callable[[str], FlowClient]
 
 
 async def taken_form_field(through: Through, configured: str, flow_sid: str | None) -> str | None:
-    """Return the form field that the service takes, or None if that can't be determined.
+    """Return the form field that the service accepts, or None if it can't be determined.
 
     Args:
-        through: Makes the client for a form field.
+        through: Creates the client for a form field.
         configured: `FLOW_FORM_FIELD`, tried first.
-        flow_sid: A flow that exists, if any is known.
+        flow_sid: An existing flow, if one is known.
 
     Raises:
-        ServiceError: The service did not answer, or did not take the credentials.
+        ServiceError: The service did not respond, or refused the credentials.
     """
     found = None
-    with suppress(PermissionMissing):  # of a flow that does not exist, this says nothing
+    with suppress(PermissionMissing):  # for a nonexistent flow, this proves nothing
         found = await _taken_by(through, configured, NO_SUCH_FLOW, [])
     if found is None and flow_sid is not None:
         identities = await through(configured).read(flow_sid)

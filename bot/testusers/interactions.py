@@ -1,7 +1,7 @@
-"""Clicks: stored before Slack gets its acknowledgement, so that a crash loses none.
+"""Clicks, which are stored before Slack gets its acknowledgement, so that a crash doesn't lose any.
 
 Any running process carries out a stored click, in the job `click:<id>`, and answers over the
-click's response_url. Carrying it out twice, as after a crash, changes nothing.
+click's response_url. Carrying out a click twice, for example after a crash, has no further effect.
 """
 
 from collections.abc import Callable
@@ -35,11 +35,11 @@ from bot.testusers.transitions import CARD, card_key
 log = structlog.get_logger(__name__)
 
 INTERACTION = "testusers.interaction"
-# A click that reads a list before it can be answered, and waits as long as the flow service likes.
+# Clicks whose answer needs a list, and so may wait long for the flow service.
 UNDO = "testusers.undo"
 READY_SECONDS = 0.5
-# How often, and in what steps, a click is followed again when Slack says neither who it was nor
-# takes an answer.
+# The number and intervals of retries for a click while Slack neither identifies the person nor
+# accepts an answer.
 WHO_TRIES, WHO_SECONDS = 6, 10.0
 WAITING_INTERACTIONS = 1_000
 
@@ -50,17 +50,17 @@ class ReplyPort(Protocol):
     async def say(
         self, response_url: str, message: Message, *, to: str, replace: bool = False
     ) -> bool:
-        """Show the message to the person; return whether Slack took it."""
+        """Show the message to the person; return True if Slack accepted it."""
         ...
 
 
 @dataclass(frozen=True)
 class StoredInteraction:
-    """A click: the person, the action, the request, and where to answer.
+    """A click: the person, the action, the request, and the destination of the answer.
 
-    `page` is the page of the list of requests that held the button, if any; `channel_id` and
-    `message_ts` name the message that held it, if the whole channel sees it; `delivery_id` is the
-    id in the log. `clicked_at` is when the click was stored.
+    `page` is the page of the request list that contained the button, if any; `channel_id` and
+    `message_ts` identify the message with the button, if the whole channel sees it; `delivery_id`
+    is the id in the log. `clicked_at` is when the click was stored.
     """
 
     act: Act
@@ -76,7 +76,7 @@ class StoredInteraction:
     clicked_at: datetime | None = None
 
     def payload(self) -> dict[str, Any]:
-        """Return the click as a job stores it."""
+        """Return the click as a job payload."""
         return _STORED.dump_python(self, mode="json")  # type: ignore[no-any-return]
 
 
@@ -84,7 +84,7 @@ _STORED = TypeAdapter(StoredInteraction)
 
 
 class StoredInteractions:
-    """Stores clicks, and carries them out; `count` takes a click's name and its outcome."""
+    """Stores clicks, and carries them out; `count` receives a click's name and its outcome."""
 
     def __init__(
         self,
@@ -97,15 +97,15 @@ class StoredInteractions:
         self._links = links
         self._replies = reply_port
         self._count = count
-        # Clicks whose people have heard that they wait: a response_url allows five posts only.
+        # Clicks whose people know that they have to wait: a response_url allows only five posts.
         self._said_later: LRUCache[str, bool] = LRUCache(WAITING_INTERACTIONS)
 
     async def store(self, interaction: StoredInteraction) -> None:
-        """Store the click; this process carries it out at once, or another does after a crash.
+        """Store the click; this process carries it out immediately, or another one after a crash.
 
         Raises:
             DatabaseUnavailable: The click is not stored and will not be carried out.
-            Replayed: A process has stored the click before.
+            Replayed: The click is already stored.
         """
         async with self._setup.database.transaction() as tx:
             if not await take_in(tx):
@@ -142,7 +142,7 @@ class StoredInteractions:
         self._count(name, outcome)
         log.info("answered", name=name, outcome=outcome)
         if not interaction.reply_to and outcome == "ok":
-            # It was clicked in the Home tab, which shows what came of it.
+            # The click was in the Home tab, which shows the result.
             return None
         renewed = None
         if interaction.page and outcome in {"ok", "conflict"}:
@@ -151,19 +151,19 @@ class StoredInteractions:
         if await self._replies.say(url, renewed or message, to=to, replace=is_renewed):
             return None
         if outcome == UnknownPerson.outcome and job.tries < WHO_TRIES:
-            # Slack is away: nothing was done, and nobody has heard so.
+            # Slack is unavailable: nothing was done, and nobody was informed.
             return Again(await self._soon(WHO_SECONDS), job.tries + 1)
-        # Not followed again for the sake of its answer: it would be decided, and put on record, a
-        # second time. What was done is on the card; an error goes to a direct message.
+        # Not retried only to deliver the answer: the click would be decided and recorded a second
+        # time. The card shows the result; an error goes to a direct message.
         is_told = outcome != "ok" and url and await self._replies.say("", message, to=to)
         if not is_told:
             log.warning("click.unanswered", name=name)
         return None
 
     async def _show_copy(self, interaction: StoredInteraction) -> None:
-        """Update the message that was clicked if it is not the known card.
+        """Update the clicked message if it is not the known card.
 
-        A post whose answer was lost is repeated, and then the channel has two cards.
+        If the response to a post is lost, the post is repeated, and the channel has two cards.
         """
         if interaction.channel_id != self._setup.rules.approvals_channel:
             return
@@ -190,7 +190,7 @@ class StoredInteractions:
             return replies.broken(reference), "broken"
 
     async def _renewed(self, interaction: StoredInteraction, message: Message) -> Message | None:
-        """Return the current version of the clicked list; None if it can't be shown."""
+        """Return the current version of the list with the button; None if it can't be shown."""
         people, channel = self._setup.people, self._setup.rules.approvals_channel
         try:
             person = await people.find(interaction.slack_user_id, interaction.team_ids)

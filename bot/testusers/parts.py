@@ -1,4 +1,4 @@
-"""The parts of the approvals: what listeners call, what jobs run, and what the outbox sends."""
+"""The parts of `/testusers` for listeners, jobs and the outbox."""
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -30,15 +30,16 @@ class Testusers:
     """The parts of `/testusers`.
 
     Attributes:
-        setup: What every step of a request works with.
+        setup: The parts that all steps share.
         interactions: Stores clicks.
         card_links: Finds links to cards.
-        runners: What the job loop runs, by kind.
-        renderers: What the outbox sends, by kind; `card_kinds` show the state of a single card.
-        plans: Refresh stored work after a start and create missing jobs.
+        runners: The functions that the job loop runs, by kind.
+        renderers: The functions that render outbox messages, by kind; `card_kinds` show a card's
+            state.
+        plans: The functions that refresh stored work after startup and create missing jobs.
     """
 
-    __test__ = False  # for pytest, which takes the name for a test's
+    __test__ = False  # pytest would take this class for a test
 
     setup: Setup
     interactions: StoredInteractions
@@ -52,7 +53,7 @@ class Testusers:
 def testusers_parts(
     setup: Setup, replies: ReplyPort, count: Callable[[str, str], None], card_links: CardLinks
 ) -> Testusers:
-    """Put the parts together; `count` takes a click's name and its outcome."""
+    """Assemble the parts; `count` receives a click's name and its outcome."""
     interactions = StoredInteractions(setup, replies, count, card_links)
     timers = Timers(setup)
     messages = RequestMessages(setup, card_links)

@@ -19,7 +19,7 @@ from bot.slack.people import People
 from bot.testusers.rules.changes import Flow, find_flow
 
 SLACK_SECONDS = 10
-# The keys of a policy, in the order of the lines.
+# The policy's keys, in the order of the lines.
 KEYS = (
     "approvers",
     "approvals_needed",
@@ -31,7 +31,7 @@ KEYS = (
 
 
 async def explain_policy(settings: Settings, typed_flow: str, slack_user_id: str) -> int:
-    """Print who decides and why; return 0, or 1 if the flow or the person is not known."""
+    """Print who decides and why; return 0, or 1 if the flow or the person is unknown."""
     flow = find_flow(typed_flow, settings.flow_aliases)
     if flow is None:
         known = ", ".join(sorted(settings.flow_aliases)) or "none"
@@ -52,7 +52,7 @@ async def explain_policy(settings: Settings, typed_flow: str, slack_user_id: str
             people.meet(me.team_id, me.slack_user_id)
             lines = await explain(people, flow, slack_user_id, settings.approvals_needed)
         except UnknownPerson:
-            print(f"Slack knows nobody with the ID {slack_user_id}.")
+            print(f"Slack doesn't know anybody with the ID {slack_user_id}.")
             return 1
         except SlackError as error:
             print(error.sentence)
@@ -67,13 +67,13 @@ async def explain(
     """Return the flow's rules as lines, and whether the person may approve its requests.
 
     Args:
-        people: Knows the people, and decides.
+        people: Looks up people and decides on permissions.
         flow: The flow.
         slack_user_id: The person.
         approvals_needed: The general setting.
 
     Raises:
-        UnknownPerson: Slack doesn't say who the person is.
+        UnknownPerson: Slack can't identify the person.
     """
     policy, rules = people.policy, people.policy.rules_of(flow.sid, approvals_needed)
     person = await people.find(slack_user_id, (people.team_id,))

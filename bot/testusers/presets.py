@@ -1,4 +1,4 @@
-"""Presets: saved and deleted by people who may ask for changes; each change is audited."""
+"""Presets, which people who may ask for changes save and delete; each change is audited."""
 
 from collections.abc import Sequence
 
@@ -17,7 +17,7 @@ async def every_preset(setup: Setup, person: Person) -> list[Preset]:
     """Return all presets by name.
 
     Raises:
-        Refused: The person may not look.
+        Refused: The person may not see this.
     """
     await setup.people.require(person, Permission.READ)
     async with setup.database.read_only() as tx:
@@ -50,7 +50,7 @@ async def save_preset(
 
 
 async def delete_preset(setup: Setup, person: Person, name: str) -> Preset:
-    """Delete a preset, and return it; requests that were made with it don't change.
+    """Delete a preset and return it; requests that used it don't change.
 
     Raises:
         Refused: The person may not ask for changes.

@@ -1,4 +1,4 @@
-"""Reading: a flow's list, its history, and the open requests."""
+"""Reading a flow's list, its history, and the open requests."""
 
 from datetime import timedelta
 
@@ -36,12 +36,12 @@ async def listed(
     *,
     is_typed: bool = True,
 ) -> ListPage:
-    """Return a page of a flow's list as the service has it now, with the grants.
+    """Return a page of the service's current list for a flow, with the grants.
 
-    A `text` filters by the part of each identity that the person may see.
+    `text` filters by the part of each identity that the person may see.
 
     Raises:
-        Refused: The person may not look.
+        Refused: The person may not see this.
         NotFound, NotConfigured, ServiceError: The flow or its list can't be read.
     """
     await setup.people.require(person, Permission.READ)
@@ -77,7 +77,7 @@ async def history(setup: Setup, person: Person, typed: str, page: int = 0) -> Hi
     """Return a page of a flow's requests, newest first.
 
     Raises:
-        Refused: The person may not look.
+        Refused: The person may not see this.
         NotFound: The flow does not exist.
     """
     await setup.people.require(person, Permission.READ)
@@ -96,10 +96,10 @@ async def history(setup: Setup, person: Person, typed: str, page: int = 0) -> Hi
 
 
 async def pending(setup: Setup, person: Person, page: int = 0) -> PendingPage:
-    """Return a page of open requests, with the buttons that the person has.
+    """Return a page of open requests, with the buttons for the person.
 
     Raises:
-        Refused: The person may not look.
+        Refused: The person may not see this.
     """
     await setup.people.require(person, Permission.READ)
     async with setup.database.read_only() as tx:
@@ -117,7 +117,7 @@ async def own(setup: Setup, person: Person, page: int = 0) -> OwnPage:
     """Return the person's requests and the access they requested, the next end first.
 
     Raises:
-        Refused: The person may not look.
+        Refused: The person may not see this.
     """
     await setup.people.require(person, Permission.READ)
     user = person.slack_user_id
@@ -144,7 +144,7 @@ def _row(setup: Setup, person: Person, request: Request) -> PendingRow:
 
 
 def suggestions(setup: Setup, typed: str) -> list[tuple[str, str]]:
-    """Return (shown, value) of the flows that match the text; a pasted SID counts as one."""
+    """Return (shown, value) for the flows that match the text; a pasted SID is accepted too."""
     wanted = typed.strip().casefold()
     aliases = setup.rules.aliases
     found = [

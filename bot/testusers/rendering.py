@@ -18,7 +18,7 @@ from bot.testusers.setup import Setup
 from bot.testusers.store import grants, requests
 from bot.testusers.transitions import card_key, write_card
 
-# What somebody still has to do something about, or may.
+# States in which somebody still has to act, or may act.
 OPEN_STATES = frozenset({State.PENDING, State.SCHEDULED, State.APPLYING, State.FAILED})
 
 
@@ -27,7 +27,7 @@ class RequestMessages:
 
     Args:
         setup: The parts that all steps share.
-        links: Finds links to cards; None leaves them out.
+        links: Finds links to cards; None to omit the links.
     """
 
     def __init__(self, setup: Setup, links: CardLinks | None = None) -> None:
@@ -38,7 +38,7 @@ class RequestMessages:
         """Redraw open cards with the current settings: approvers, quorum, channel."""
         for request_id in await requests.ids_in(tx, OPEN_STATES):
             request = await requests.load(tx, request_id)
-            # A change without approval has a card once it is decided.
+            # A change without approval gets a card once it is decided.
             if request and not (
                 request.state is State.APPLYING and request.requested.without_approval
             ):
@@ -94,7 +94,7 @@ class RequestMessages:
         return await self._waiting(outbox_message, is_escalation=True)
 
     async def ending(self, outbox_message: OutboxMessage) -> Note | None:
-        """Return the announcement that access ends soon, as long as it is true."""
+        """Return the announcement that access ends soon, while it is true."""
         request = await self._request(outbox_message)
         async with self._setup.database.read_only() as tx:
             now, made = await tx.now(), await grants.of_request(tx, outbox_message.subject)
@@ -107,13 +107,13 @@ class RequestMessages:
     async def _waiting(
         self, outbox_message: OutboxMessage, *, is_escalation: bool = False
     ) -> CardNow | None:
-        """Return a note in the card's thread about waiting, corrected after the decision."""
+        """Return a reminder or an escalation in the card's thread, updated after the decision."""
         request = await self._request(outbox_message)
         if request is None:
             return None
         above, is_waiting = card_key(request.id), request.state is State.PENDING
         async with self._setup.database.read_only() as tx:
-            # Before the card is there it has nothing to add; once it is decided, only to correct.
+            # The note needs a posted card; after the decision, only a note already sent is updated.
             needed = await outbox.sent_card(tx, above if is_waiting else outbox_message.key)
         if needed is None:
             return None
@@ -131,7 +131,7 @@ class RequestMessages:
             return None
         payload = dict(outbox_message.payload)
         if payload["event"] == "ended":
-            # It may be sent hours later, when Slack is there again.
+            # The message may be sent hours later, when Slack is available again.
             async with self._setup.database.read_only() as tx:
                 granted = await grants.of_flow(tx, request.flow.key)
             # People whom no later request has added again.
@@ -143,7 +143,7 @@ class RequestMessages:
         return Note(request.requester.slack_user_id, notes.outcome(request, payload, link))
 
     async def refused(self, outbox_message: OutboxMessage) -> Note:
-        """Return the alert that the service refuses the credential, or that this is over."""
+        """Return the alert that the service refuses the credential, or that it accepts it again."""
         payload, channel = outbox_message.payload, self._setup.rules.alerts_channel
         if not payload:
             return Note(channel, notes.service_accepts())

@@ -1,4 +1,4 @@
-"""A look at a list: what it settles, and what to send next."""
+"""The check of a list: what it settles, and what to send next."""
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -33,11 +33,11 @@ STALE = (
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """The open work on a flow, as it is stored.
+    """The open work for a flow, as stored.
 
-    `requests` are approved, the oldest decision first; `post` is in doubt; `due` are grants that
-    are over; `starting` are the people whose approved change is about to start; `latest` is the
-    last change that the bot made, if it is recent.
+    `requests` are the approved requests, oldest decision first; `post` is the POST in doubt; `due`
+    are the expired grants; `starting` are the people whose approved change is about to start;
+    `latest` is the last change that the bot made, if it is recent.
     """
 
     at: datetime
@@ -50,7 +50,7 @@ class Waiting:
 
     @classmethod
     async def load(cls, tx: Transaction, flow_key: str) -> "Waiting":
-        """Read the flow's open work."""
+        """Load the flow's open work."""
         now, post = await tx.now(), await flows.post(tx, flow_key)
         applying, due = await requests.applying(tx, flow_key), await grants.due(tx, flow_key)
         scheduled = await requests.scheduled(tx, flow_key) if due else []
@@ -71,33 +71,33 @@ class Waiting:
 
     @property
     def ready(self) -> list[Request]:
-        """The requests whose next try is due."""
+        """The requests whose next attempt is due."""
         return whose_turn(self.requests, self.at)
 
     @property
     def over(self) -> list[Grant]:
-        """The grants to end, except where an approved request names the same person."""
+        """The grants to end, except for people named by an approved request."""
         named = {identity for request in self.requests for identity in request.left.identities}
         named |= {*self.starting}
         return [grant for grant in self.due if grant.identity not in named]
 
     @property
     def is_held(self) -> bool:
-        """True if nothing can be done until the POST can no longer arrive."""
+        """True if the flow has to wait until the POST can no longer arrive."""
         return self.post is not None and self.post.is_held(self.at)
 
     @property
     def is_anything(self) -> bool:
-        """True if there is a reason to read the list."""
+        """True if the list has to be read."""
         return bool(self.ready or self.post or self.over)
 
 
 @dataclass
 class Look:
-    """A look at a list, in one transaction.
+    """The check of a list, in one transaction.
 
     `looked_at` is a time before the list was read; `missing` are the people with a grant who were
-    not on it the last time, and `gone` those who are missing now for the first time.
+    not on the list the last time, and `gone` those who are now missing for the first time.
     """
 
     setup: Setup
@@ -109,7 +109,7 @@ class Look:
     gone: list[str] = field(default_factory=list)
 
     async def run(self) -> ListChangePlan | None:
-        """Record what the list shows, and store the next plan; return it, if there is one.
+        """Record what the list shows, and store and return the next plan, if there is one.
 
         Raises:
             ResponseUnreadable: The list lacks a change that was just confirmed.
@@ -144,14 +144,14 @@ class Look:
         return post.plan
 
     async def _repeat(self, post: Post) -> ListChangePlan | None:
-        """Send the same list again if nobody knows that it was sent; otherwise wait."""
+        """Send the same list again if the bot doesn't know that it was sent; otherwise wait."""
         applying = {request.id for request in self.waiting.requests}
         if not (post.may_repeat(self.listed) and applying.issuperset(post.plan.request_ids)):
             return None
         return await self._store(Post(post.plan, self.waiting.at, sent_before=post.sent_at))
 
     async def _close(self, post: Post, changes: ChangeSet) -> bool:
-        """Settle the POST; return False if the flow has to wait, as the list was sent twice."""
+        """Settle the POST; return False if the flow has to wait because the list was sent twice."""
         if post.outcome is not Outcome.CONFIRMED:
             at = post.sent_before or post.sent_at
             is_seen = await changes.settle(post.plan, at, self.listed)
@@ -163,13 +163,13 @@ class Look:
         return is_over
 
     def _over(self, changes: ChangeSet) -> list[Grant]:
-        """Return the grants to end, without those that the list has ended or replaced."""
+        """Return the grants to end, without grants that have just been ended or replaced."""
         return [
             grant for grant in self.waiting.over if changes.granted.get(grant.identity) == grant
         ]
 
     async def _end_what_is_gone(self, changes: ChangeSet, left: Iterable[Request]) -> None:
-        """End the grants of people whom somebody else has removed, confirmed by a second look."""
+        """End the grants of people whom somebody else removed, once a second check confirms it."""
         for grant in self._over(changes):
             if grant.identity not in self.listed:
                 await changes.end(Ending(grant.identity, grant.request_id, was_gone=True))
@@ -191,9 +191,9 @@ class Look:
                 self.gone.append(identity)
 
     async def _asks_again(self, changes: ChangeSet, request: Request) -> bool:
-        """Ask again if the change does something else on this list than its card says.
+        """Ask again if the change's effect on this list differs from its card.
 
-        Access that ended while an approved change waited for a retry makes no difference.
+        Access that ended while an approved change waited for a retry is ignored.
         """
         if request.requested.without_approval or request.progress.part is not None:
             return False
@@ -205,7 +205,7 @@ class Look:
         return True
 
     async def _plan(self, changes: ChangeSet, left: Sequence[Request]) -> ListChangePlan:
-        """Plan all that is due. A request has its last try alone: it may make the others fail."""
+        """Plan all due changes, a request's last attempt alone: it may make the others fail."""
         ready, over = whose_turn(left, self.waiting.at), self._over(changes)
         if any(map(tries.is_last_try, ready)):
             ready, over = ready[:1], []

@@ -32,7 +32,7 @@ FLOW_SETTINGS = ("FLOW_BASE_URL", "FLOW_ACCOUNT_SID", "FLOW_AUTH_TOKEN")
 
 @dataclass(frozen=True)
 class RequestRules:
-    """The settings about requests.
+    """The settings for requests.
 
     `aliases` maps short names to flow SIDs; `missing` are the settings that the flow service lacks.
     """
@@ -48,7 +48,7 @@ class RequestRules:
 
 @dataclass(frozen=True)
 class Setup:
-    """The parts that the steps share."""
+    """The parts shared by all steps."""
 
     database: Database
     audit: AuditStore
@@ -86,10 +86,10 @@ class Setup:
         *,
         reads_settings: bool = True,
     ) -> Review:
-        """Return the request's effect, now or at an earlier time.
+        """Return the request's effect, at the current or an earlier time.
 
-        `listed` is the flow's list, if it was just read; otherwise the list is the one that the
-        request was last compared with, and the bot's own changes since.
+        `listed` is the flow's list, if it was just read; otherwise, the effect is based on the list
+        that the request was last compared with and the bot's own changes since.
         """
         key, requested = request.flow.key, request.requested
         granted = await grants.of_flow(tx, key)
@@ -115,11 +115,11 @@ class Setup:
         return review(request, situation)
 
     async def read(self, flow: Flow, *, is_typed: bool = True) -> Sequence[str]:
-        """Return a flow's list for a person; jobs read it themselves. See `Lane`.
+        """Return a flow's list for a person; jobs read lists themselves. See `Lane`.
 
         Raises:
-            NotFound: The service has no such flow.
-            NotConfigured, ServiceError: It cannot be read.
+            NotFound: The flow doesn't exist in the service.
+            NotConfigured, ServiceError: The list can't be read.
         """
         service = self.service()
         try:
@@ -135,7 +135,7 @@ class Setup:
         """Return the flow service.
 
         Raises:
-            NotConfigured: Its settings are missing.
+            NotConfigured: The service's settings are missing.
         """
         if self.flow_service is None:
             raise NotConfigured("the flow service", self.rules.missing)
@@ -145,8 +145,8 @@ class Setup:
         """Return the flow with that alias or SID.
 
         Raises:
-            NotConfigured: It is neither, and the flow service is not set up.
-            NotFound: It is neither.
+            NotConfigured: The flow is unknown, and the flow service is not configured.
+            NotFound: The flow is unknown.
         """
         found = find_flow(typed, self.rules.aliases)
         if found is None:
@@ -171,5 +171,5 @@ THE_BOT = Who(BOT, "Gatehouse")
 
 
 def who(person: Person) -> Who:
-    """Return the person as a request stores them."""
+    """Return the person in the form stored in requests."""
     return Who(person.slack_user_id, person.name)

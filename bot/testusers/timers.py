@@ -1,7 +1,7 @@
-"""The timers of requests: one job for each request rings the next one.
+"""Request timers: one job per request fires the next timer.
 
-The job asks a table for the request's next timer, so nothing has to be cancelled when the request
-is decided.
+The job looks up the request's next timer in a table, so nothing has to be cancelled when the
+request is decided.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -35,7 +35,7 @@ from bot.testusers.transitions import (
     write_in_thread,
 )
 
-# How often what has to be said in a card's thread looks for the card.
+# How often a message for a card's thread checks whether the card is posted.
 LOOK_FOR_CARD = timedelta(seconds=5)
 UNPOSTED_AFTER = timedelta(minutes=1)
 ANNOUNCED_BEFORE = timedelta(hours=1)
@@ -44,9 +44,10 @@ Bell = Callable[[Transaction, Request, datetime], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class Timer:
-    """A timer that rings once, in these states.
+    """A timer that fires once, in these states.
 
-    `of_posted` is whether the card must be in Slack; None where the card doesn't matter.
+    `of_posted` is True or False if the card must or must not be in Slack; None if it doesn't
+    matter.
     """
 
     name: str
@@ -86,15 +87,16 @@ TIMERS = (
 
 
 def first_look(request: Request, setup: Setup) -> datetime:
-    """Return the time to check a new request's timers first."""
+    """Return the time of the first check of a new request's timers."""
     rings = [next_ring(request, setup, is_posted=is_posted) for is_posted in (False, True)]
     return min((ring[0] for ring in rings if ring), default=request.expires_at)
 
 
 def next_ring(request: Request, setup: Setup, *, is_posted: bool) -> tuple[datetime, str] | None:
-    """Return the time and name of the first timer of the request's state that has not rung yet.
+    """Return the time and name of the first timer for the request's state that has not fired yet.
 
-    `is_posted` is whether its card is in Slack: messages in the card's thread wait for it.
+    `is_posted` is True if the request's card is in Slack; messages in the card's thread wait for
+    the card.
     """
     rings = [
         (at, timer.name)
@@ -122,7 +124,7 @@ class Timers:
         }
 
     async def plan(self, tx: Transaction) -> None:
-        """Schedule every request's timers by the current settings."""
+        """Schedule every request's timers according to the current settings."""
         now = await tx.now()
         for request_id in await requests.ids_in(tx, {State.PENDING, State.SCHEDULED}):
             await put_timer(tx, request_id, now)
@@ -130,7 +132,7 @@ class Timers:
             await jobs.ensure(tx, timer_job(request_id, now))
 
     async def run(self, job: Job, _lease: Lease) -> datetime | None:
-        """Ring the timer that is due; return the time of the next one, or None if none is left."""
+        """Fire the due timer; return the time of the next timer, or None if none is left."""
         async with self._setup.database.transaction() as tx:
             request = await requests.load(tx, job.subject, lock=True)
             if request is None:
@@ -152,7 +154,7 @@ class Timers:
     async def _is_redrawn(self, tx: Transaction, request: Request, now: datetime) -> bool:
         """Redraw a pending card if grants have changed its effect.
 
-        Changes in the settings are shown when somebody acts on the card.
+        Changes of settings are shown when somebody acts on the card.
         """
         if request.state not in {State.PENDING, State.SCHEDULED}:
             return False

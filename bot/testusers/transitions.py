@@ -1,4 +1,4 @@
-"""A transition of a request: the conditional write and all its consequences."""
+"""Request transitions: the conditional write and all its consequences."""
 
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
@@ -32,33 +32,33 @@ def card_key(request_id: str) -> str:
 
 
 def expired_entry(expired: Request) -> AuditEntry:
-    """Return the audit entry of a request that expired, or whose access would be over."""
+    """Return the audit log entry for a request that expired, or whose access would have ended."""
     at = expired.decided_at or expired.expires_at
     is_over = not expired.left.removals and not expired.change_at(at).additions
     return AuditEntry(BOT, "request.expired", expired.id, {"is_over": is_over})
 
 
 def asked_again_entry(actor: str, request: Request) -> AuditEntry:
-    """Return the audit entry of a request that asks again, with the reason."""
+    """Return the audit log entry for a request that asks again, with the reason."""
     detail = {"flow": request.flow.sid, "news": request.progress.news}
     return AuditEntry(actor, "request.asked_again", request.id, detail)
 
 
 async def is_in_doubt(tx: Transaction, request: Request) -> bool:
-    """Return True while it is not known whether a POST for the request arrived."""
+    """Return True while it is unknown whether a POST for the request arrived."""
     post = await flows.post(tx, request.flow.key)
     return post is not None and post.is_of(request.id)
 
 
 async def write_card(tx: Transaction, request_id: str) -> None:
-    """Redraw the card, and each copy of it."""
+    """Redraw the card and all its copies."""
     key = card_key(request_id)
     for shown in (key, *await outbox.copies(tx, key)):
         await outbox.put(tx, OutboxMessage(shown, CARD, request_id))
 
 
 async def write_related_cards(tx: Transaction, request: Request) -> None:
-    """Redraw the other open cards about the same people, which name each other."""
+    """Redraw the other open cards about the same people, which refer to each other."""
     for other in await requests.naming_the_same(tx, request):
         await write_card(tx, other.id)
 
@@ -71,15 +71,15 @@ async def write_in_thread(tx: Transaction, kind: str, request_id: str) -> None:
 async def tell_requester(
     tx: Transaction, request: Request, event: str, detail: Mapping[str, Any] | None = None
 ) -> None:
-    """Send the requester a message, in the order of events."""
+    """Send the requester a message, keeping the order of events."""
     payload = {"event": event, **(detail or {})}
     await outbox.put(tx, OutboxMessage(f"requester:{request.id}", OUTCOME, request.id, payload))
 
 
 async def tell_thread(tx: Transaction, request: Request) -> None:
-    """Tell the approvers in the thread about a failure and its cure; card edits don't notify.
+    """Tell the approvers in the thread about a failure or its fix, as card edits don't notify.
 
-    Each failure has a message of its own, which is edited once the request is applied.
+    Each failure has its own message, which is edited once the request is applied.
     """
     keys = [f"{FAILURE}:{request.id}:{n}" for n in range(len(request.progress.retries) + 1)]
     if request.state is State.FAILED:
@@ -91,14 +91,14 @@ async def tell_thread(tx: Transaction, request: Request) -> None:
 
 
 async def put_apply_job(tx: Transaction, flow_key: str) -> None:
-    """Apply everything that is approved or over on a flow now; the job keeps its payload."""
+    """Apply a flow's approved changes and expired grants now; the job keeps its payload."""
     key = f"apply:{flow_key}"
     known = await jobs.payload_of(tx, key)
     await jobs.put(tx, Job(key, APPLY, flow_key, await tx.now(), known))
 
 
 def timer_job(request_id: str, at: datetime) -> Job:
-    """Return the job that rings a request's timers."""
+    """Return the job that fires a request's timers."""
     return Job(f"timer:{request_id}", TIMER, request_id, at)
 
 
@@ -108,7 +108,7 @@ async def put_timer(tx: Transaction, request_id: str, at: datetime) -> None:
 
 
 async def put_timers_of(tx: Transaction, flow_key: str, identities: AbstractSet[str]) -> None:
-    """Check the timers of pending requests about these people: their access changed."""
+    """Check the timers of pending requests about these people, because their access changed."""
     for request in await requests.waiting(tx, flow_key) if identities else ():
         if not identities.isdisjoint(request.requested.change.identities):
             await put_timer(tx, request.id, await tx.now())
@@ -121,10 +121,10 @@ async def apply_transition(
     new: Request,
     entry: AuditEntry,
 ) -> bool:
-    """Write the request's next state with its audit entry; return True if it was the first.
+    """Write the request's next state with its audit log entry; return True if this write was first.
 
-    Nothing is written when somebody else wrote since `old` was read. Rows are locked in the order
-    requests, audit, jobs in every transaction, so that no two wait for each other.
+    Nothing is written if the request has changed since `old` was read. Every transaction locks rows
+    in the order requests, audit log, jobs, so that no two transactions wait for each other.
     """
     if new.state is not old.state and not can_move(old.state, new.state):
         raise ValueError(f"a request cannot go from {old.state} to {new.state}")

@@ -108,4 +108,4 @@ def unused_url(empty_database_url) -> str:
 
 async def test_a_database_that_was_never_used_is_said(unused_url, capsys):
     assert await verify_audit(settings(unused_url), None) == 2
-    assert "never used by Gatehouse" in capsys.readouterr().out
+    assert "never been used by Gatehouse" in capsys.readouterr().out

@@ -57,7 +57,7 @@ async def test_an_admin_who_is_not_named_cannot_approve(environment) -> None:
     ("flow", "user", "said"),
     [
         ("nowhere", "U0ADMIN", "There is no flow nowhere."),
-        ("welcome", "U0NOBODY", "Slack knows nobody with the ID U0NOBODY."),
+        ("welcome", "U0NOBODY", "Slack doesn't know anybody with the ID U0NOBODY."),
     ],
 )
 async def test_what_is_not_known_is_exit_status_1(environment, flow, user, said) -> None:

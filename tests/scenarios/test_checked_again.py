@@ -110,7 +110,7 @@ async def test_addition_of_somebody_added_in_the_console_asks_again(world):
     message = await asked(world, "add welcome +1 +2 for 2h")
     flow(world).identities[:] = ["+1"]
     await click(world, ADA, message, "Approve")
-    await shows(world, message, "on the list by now with no end date, so this gives them one")
+    await shows(world, message, "already on the list with no end date, so this sets one")
     assert "end the access of `+1` to *welcome*" in message.all_text
     assert flow(world).history == []
     await click(world, ADA, message, "Approve")

@@ -118,9 +118,9 @@ async def test_enough_approvals_by_now_wait_for_who_gave_them_too(haste, sqlite_
     async with running_world(sqlite_url, inventory_watch="off") as world:
         cards = world.slack.workspace.messages
         card = await world.slack.until(lambda: cards("C0APPROVALS")[0])
-        await world.slack.until(lambda: "Enough approvals by now" in card.all_text)
+        await world.slack.until(lambda: "Enough approvals now" in card.all_text)
         ada = await opened(world, ADA)
-        await shows(world, ada, "enough approvals by now")
+        await shows(world, ada, "enough approvals now")
         await world.slack.click(ADA, ada, "Approve")
         flow = world.services.state.flows[WELCOME]
         await world.slack.until(lambda: flow.history)

@@ -340,7 +340,7 @@ async def test_undo_answers_with_a_link_to_its_card(world):
 async def test_answer_says_that_slack_has_not_taken_the_card_yet(world):
     world.slack.workspace.faults.ratelimit("chat.postMessage", retry_after=2)
     answer = await world.ask(OTTO, "/testusers", "add welcome +15550100")
-    assert "Slack hasn't taken the card yet." in answer.all_text
+    assert "Slack hasn't accepted the card yet." in answer.all_text
 
 
 async def test_long_identity_of_a_list_has_a_way_into_the_form(world):

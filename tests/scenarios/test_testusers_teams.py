@@ -185,7 +185,7 @@ async def test_extend_fills_in_the_last_duration_and_shows_the_end(world):
     mine = await world.ask(OTTO, "/testusers", "mine")
     await world.slack.click(OTTO, mine, "Extend")
     form = await form_of(world)
-    assert "Access ends now <!date^" in json.dumps(form.blocks)
+    assert "Current end of access: <!date^" in json.dumps(form.blocks)
     await world.slack.submit(OTTO, form, {})
     assert "1 h 30 min after approval" in (await card(world, 1)).all_text
 

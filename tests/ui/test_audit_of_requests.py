@@ -37,13 +37,13 @@ NAMES = audit.Names({"U0OTTO": "Otto"}, {SID: "welcome"})
             {"flow": SID, "additions": ["+1"], "removals": [], "approvers": ["U0OTTO"]},
             "added `+1` to *welcome*, approved by *Otto*; the rest of the change failed",
         ),
-        ("bot", "request.started", "12345678", {"flow": SID}, "*welcome* started at its time"),
+        ("bot", "request.started", "12345678", {"flow": SID}, "*welcome* started as scheduled"),
         (
             "bot",
             "request.escalated",
             "12345678",
             {"flow": SID, "to": ["U0ADAM"]},
-            "*welcome* waited too long and was escalated",
+            "*welcome* was pending too long and has been escalated",
         ),
     ],
 )

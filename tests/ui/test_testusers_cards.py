@@ -137,9 +137,9 @@ def test_a_card_says_how_many_grants_ended_and_who_can_approve() -> None:
     [
         (1, 3, "*1 of 3 approvals* (Amy). 2 more needed.", "<@U0ABEL> <@U0ANN>"),
         (2, 3, "*2 of 3 approvals* (Amy, Abel). One more needed.", "<@U0ANN>"),
-        (1, 1, "*Enough approvals by now* (Amy). Any approver can press Approve", EVERYBODY),
-        (2, 1, "*Enough approvals by now* (Amy, Abel). Any approver can press Approve", EVERYBODY),
-        (2, 2, "*Enough approvals by now* (Amy, Abel). Any approver can press Approve", EVERYBODY),
+        (1, 1, "*Enough approvals now* (Amy). Any approver can press Approve", EVERYBODY),
+        (2, 1, "*Enough approvals now* (Amy, Abel). Any approver can press Approve", EVERYBODY),
+        (2, 2, "*Enough approvals now* (Amy, Abel). Any approver can press Approve", EVERYBODY),
     ],
     ids=["needs two", "needs one", "two to one", "three to one", "three to two"],
 )
@@ -151,7 +151,7 @@ def test_card_with_enough_approvals_says_what_completes_it(given, needed, count,
     (row,) = pages.pending(
         PendingPage((PendingRow(request, True, False, needed),), 0, 1, 1), "C", sees_identities=True
     ).text.split("\n")[1:]
-    assert ("enough approvals by now, Approve completes it" in row) is (given >= needed)
+    assert ("enough approvals now, Approve completes it" in row) is (given >= needed)
     told = notes.decided(Act.APPROVE, Reason.QUORUM_OPEN, request, needed).text
     assert ("Any approver can press Approve" in told) is (given >= needed)
     for text_ in (shown, row, told):

@@ -1,1 +1,1 @@
-"""Pure rules of requests, policies and times."""
+"""Pure functions for requests, policies and times."""

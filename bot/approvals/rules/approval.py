@@ -1,4 +1,4 @@
-"""The life of a request, as a pure state machine, and the effect of a click.
+"""The life cycle of a request, as a pure state machine, and the effect of a click.
 
     pending ──approve──> applying ──────────────> applied
        │                  │    ^                    ^
@@ -11,12 +11,12 @@
        ├──cancel──> cancelled
        └──time────> expired
 
-A request that is not applied yet goes back to pending when its effect no longer matches its card,
-and expires when the access that it is about is over.
+A request that has not been applied yet goes back to pending when its effect no longer matches its
+card, and expires when the requested access would already have ended.
 
-Each transition is one conditional write from the state it starts in; `decide` checks beforehand
-whether a click may try it, and why not. With a quorum the last approval moves the request; an
-earlier approval counts only while its approver may still approve.
+Each transition is one conditional write from its starting state; `decide` first checks whether a
+click is allowed and, if not, why. With a quorum, the last approval moves the request; an earlier
+approval counts only while its approver is still allowed to approve.
 """
 
 from collections.abc import Collection, Mapping
@@ -46,7 +46,7 @@ TRANSITIONS: Mapping[State, frozenset[State]] = {
         {State.APPLYING, State.DENIED, State.CANCELLED, State.PENDING, State.EXPIRED}
     ),
     State.APPLYING: frozenset({State.APPLIED, State.FAILED, State.PENDING, State.EXPIRED}),
-    # Applied when the list shows that a POST arrived whose outcome was not known.
+    # Applied when the list shows that a POST with an unknown outcome arrived.
     State.FAILED: frozenset({State.APPLYING, State.APPLIED, State.PENDING, State.EXPIRED}),
     State.APPLIED: frozenset(),
     State.DENIED: frozenset(),
@@ -56,7 +56,7 @@ TRANSITIONS: Mapping[State, frozenset[State]] = {
 
 
 OVER = tuple(state for state, ends in TRANSITIONS.items() if not ends)
-"""Where a request stays: nothing is decided on it, or applied, any more."""
+"""Final states: a request in one of them is no longer decided or applied."""
 
 
 class Act(StrEnum):
@@ -78,7 +78,7 @@ _STARTS_IN: Mapping[Act, frozenset[State]] = {
 
 
 class Reason(StrEnum):
-    """The result of a click; messages and the audit are both derived from it."""
+    """The result of a click; messages and the audit log are both derived from it."""
 
     ALLOWED = "allowed"
     QUORUM_OPEN = "quorum_open"
@@ -91,10 +91,10 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """The parts of a stored request that matter for a decision. The ids are Slack's.
+    """The parts of a stored request that matter for a decision. The ids are Slack ids.
 
-    `starts_at` is the time to apply an approved change, None for at once. `is_being_undone` is True
-    once somebody has asked to undo the request, or has undone it.
+    `starts_at` is the time to apply an approved change, None for immediately. `is_being_undone` is
+    True once somebody has undone the request or asked to undo it.
     """
 
     state: State
@@ -109,8 +109,8 @@ class Facts:
 class Decision:
     """The effect of a click. `next_state` is None when the state doesn't change.
 
-    `approver_ids` are the approvals that count afterwards. With `Reason.QUORUM_OPEN` they include
-    the click, and the request keeps waiting.
+    `approver_ids` are the people whose approvals count after the click. With `Reason.QUORUM_OPEN`
+    they include the person who clicked, and the request stays pending.
     """
 
     reason: Reason
@@ -124,7 +124,7 @@ class Decision:
 
 
 def can_move(start: State, end: State) -> bool:
-    """Return True if a request may go from one state to the other."""
+    """Return True if a request may move from one state to the other."""
     return end in TRANSITIONS[start]
 
 
@@ -137,10 +137,10 @@ def decide(
     entitled_ids: Collection[str],
     at: datetime,
 ) -> Decision:
-    """Return the effect of a click at this moment.
+    """Return the effect of a click at this time.
 
-    The caller has checked the person's permission with `bot.permissions`. An undo is a request of
-    its own, so `Act.UNDO` is not decided here. `approvals_needed` counts distinct people;
+    The caller has checked the person's permission with `bot.permissions`. An undo is a separate
+    request, so `Act.UNDO` is not decided here. `approvals_needed` counts distinct people;
     `entitled_ids` are the earlier approvers who may still approve.
     """
     if request.state not in _STARTS_IN[act]:
@@ -176,6 +176,6 @@ def _count(
     if len(counted) < needed:
         reason = Reason.APPROVED_BEFORE if has_approved else Reason.QUORUM_OPEN
         return Decision(reason, None, counted)
-    # Who has approved before may be enough by now: fewer are needed than when they did.
+    # Earlier approvals may now be enough, if fewer are needed than before.
     is_later = request.starts_at is not None and at < request.starts_at
     return Decision(Reason.ALLOWED, State.SCHEDULED if is_later else State.APPLYING, counted)

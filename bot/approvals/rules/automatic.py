@@ -1,11 +1,11 @@
-"""Automatic approval: changes that a policy allows without anybody's decision."""
+"""Automatic approval: changes that a policy allows without a decision."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from bot.approvals.rules.policies import EVERY_FLOW, OF_EVERY_FLOW, FlowRules
 
-# Ids that no person of Slack's has, so that what a rule approved can be counted.
+# An id that no Slack user has, so that a rule's approvals can be counted.
 RULE_ID = "rule:"
 RULE_NAME = "an automatic rule"
 
@@ -16,8 +16,8 @@ class Candidate:
 
     Attributes:
         requester_ids: The requester's user id and groups.
-        lasts_seconds: How long each addition lasts from now on, None for no end.
-        takes_away: The request removes somebody, or ends access sooner than now.
+        lasts_seconds: How long each addition lasts from now, None for no end.
+        takes_away: The request removes somebody, or makes access end sooner.
         starts_later: The request is for a later time.
     """
 
@@ -46,7 +46,7 @@ def is_automatic(rules: FlowRules, candidate: Candidate, used: int) -> bool:
     Args:
         rules: The flow's rules.
         candidate: The request.
-        used: The number of requests by the same person that the rule has approved today.
+        used: The number of the person's requests that the rule has already approved today.
     """
     rule = rules.auto
     if rule is None or used >= rule.a_day or candidate.starts_later:

@@ -1,4 +1,4 @@
-"""Lengths of time as people type them: `30m`, `2 hours`, `1h30m`."""
+"""Durations as people type them: `30m`, `2 hours`, `1h30m`."""
 
 import re
 
@@ -19,7 +19,7 @@ _PART = re.compile(r"([0-9]{1,9})\s*([a-z]{1,7})\s*", re.IGNORECASE)
 
 
 def parse_duration(text: str) -> int | None:
-    """Return the seconds of `30m`, `2 hours` or `1h30m`; None if unreadable or out of range."""
+    """Return a duration such as `30m`, `2 hours` or `1h30m` in seconds; None if it is invalid."""
     at, seconds = 0, 0
     while at < len(text):
         part = _PART.match(text, at)

@@ -1,4 +1,4 @@
-"""The rules for a flow's requests: its own policy, the policy of every flow, and the settings."""
+"""The rules for a flow's requests: its own policy, the policy for all flows, and the settings."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ OF_THIS_FLOW, OF_EVERY_FLOW = f"{SETTING} (this flow)", f"{SETTING} (every flow)
 
 @dataclass(frozen=True)
 class AutomaticRule:
-    """People whose requests need no decision: for how long at most, and how many a day."""
+    """The people whose requests are approved automatically, and the limits on these requests."""
 
     requesters: tuple[str, ...]
     longest_seconds: int
@@ -19,7 +19,7 @@ class AutomaticRule:
 
 @dataclass(frozen=True)
 class FlowPolicy:
-    """The settings of one entry of `FLOW_POLICIES`; None where the entry leaves one out.
+    """The settings in one entry of `FLOW_POLICIES`; None for a setting that the entry omits.
 
     Attributes:
         approvers: User and group ids; only they may approve.
@@ -29,7 +29,7 @@ class FlowPolicy:
         escalate_after_seconds: The time after which a pending request is escalated.
         escalate_to: User and group ids that the escalation mentions.
         auto: The rule that approves additions automatically.
-        auto_remove: The rule approves removals too.
+        auto_remove: True if the rule also approves removals.
     """
 
     approvers: tuple[str, ...] | None = None
@@ -44,9 +44,9 @@ class FlowPolicy:
 
 @dataclass(frozen=True)
 class FlowRules:
-    """The rules that apply to a flow, and the setting that each of them comes from.
+    """The rules that apply to a flow, and the setting that each rule comes from.
 
-    `approvers` is None where the roles decide who may approve.
+    `approvers` is None if roles determine who may approve.
     """
 
     approvers: tuple[str, ...] | None = None
@@ -97,10 +97,9 @@ _GENERAL = {"approvers": "FLOW_APPROVERS", "approvals_needed": "APPROVALS_NEEDED
 def duration_problem(
     rules: FlowRules, duration_seconds: float | None, spelled_longest: str
 ) -> str | None:
-    """Return a sentence that explains why access can't last this long; None if it can.
+    """Return a sentence that explains why the duration is not allowed; None if it is allowed.
 
-    `duration_seconds` is None for access with no end; `spelled_longest` is the limit as people read
-    it.
+    `duration_seconds` is None for access with no end; `spelled_longest` is the limit as text.
     """
     if rules.longest_seconds is None:
         return None

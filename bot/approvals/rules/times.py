@@ -18,18 +18,18 @@ _STAMP = re.compile(rf"({_DATE.pattern})T([0-9:]+)(Z?)", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class LocalTime:
-    """A day, a time of day, or both, in the zone of the person who typed it.
+    """A day, a time of day, or both, in the time zone of the person who typed it.
 
     Attributes:
         at: The time of day; None for a whole day.
-        day: A date, `today`, `tomorrow` or a weekday; "" for the next time the clock shows `at`.
+        day: A date, `today`, `tomorrow` or a weekday; "" for the next occurrence of `at`.
     """
 
     at: time | None
     day: str = ""
 
     def __str__(self) -> str:
-        """Return the time in the form that people type."""
+        """Return the time as people type it."""
         return f"{self.day} {self.at:%H:%M}".strip() if self.at else self.day
 
 
@@ -37,7 +37,7 @@ When = LocalTime | datetime
 
 
 def spell_when(when: When) -> str:
-    """Return the text that `parse_when` reads as the same time, to the minute.
+    """Return text that `parse_when` reads as this time, to the minute.
 
     >>> spell_when(datetime(2026, 12, 1, 9, 0, tzinfo=UTC))
     '2026-12-01T09:00Z'
@@ -46,7 +46,7 @@ def spell_when(when: When) -> str:
 
 
 def parse_when(words: Sequence[str]) -> tuple[When, int] | None:
-    """Return the time at the beginning of these words, and the number of words it takes.
+    """Return the time that these words begin with, and the number of words it uses.
 
     >>> parse_when(["friday", "6", "pm", "+15550100"])
     (LocalTime(at=datetime.time(18, 0), day='friday'), 3)
@@ -73,20 +73,17 @@ def parse_when(words: Sequence[str]) -> tuple[When, int] | None:
 def moment_of(
     when: When, now: datetime, zone: tzinfo, *, after: datetime | None = None, ends: bool = False
 ) -> datetime | None:
-    """Return the moment that the person meant, in UTC; None if it has passed or is too far away.
+    """Return the time that the person meant, in UTC; None if it has passed or is too far away.
 
     A start may be up to a year away, an end up to ten years. A time that daylight saving skips
-    moves forward by as much as the clocks do. A time that happens twice means the next of the two.
-
-    A start may be a year away, an end ten years. A time that a change of the clocks skips is as
-    much later as the clocks go forward. A time that comes twice is the first still to come.
+    moves forward by as much as the clocks do. A time that occurs twice means the next occurrence.
 
     Args:
         when: What was typed.
-        now: Decides what `today` is.
-        zone: Of the person who typed it.
-        after: The earliest answer, where that is not `now`: an end comes after its start.
-        ends: Whether a day without an hour means its last minute, and not its first.
+        now: The current time, which determines `today`.
+        zone: The time zone of the person who typed the time.
+        after: The earliest result, if it isn't `now`: an end comes after its start.
+        ends: True if a day without a time means its last minute instead of its first.
     """
     after, latest = after or now, now + (LONGEST if ends else FURTHEST)
     if isinstance(when, datetime):
@@ -96,7 +93,7 @@ def moment_of(
     moments = (
         moment
         for day in _days(when.day, now.astimezone(zone).date(), after.astimezone(zone).date())
-        # The last day of the calendar has no moment in some zones.
+        # The last day of the calendar can't be converted to UTC in some time zones.
         if abs(day - now.date()) <= LONGEST
         for moment in _moments(day, at, zone, folds)
     )

@@ -1,1 +1,1 @@
-"""Block Kit, text escaping and the messages every topic shares."""
+"""Block Kit, text escaping, and the messages shared by all topics."""

@@ -7,7 +7,7 @@ from bot.slack.messages import text
 from bot.slack.messages.message import SlackBlock
 
 SECTION_CHARACTERS = 3000
-# The most characters put into one section; below Slack's limit, so that nothing is cut.
+# The maximum number of characters in one section, below Slack's limit to avoid truncation.
 FILLED_CHARACTERS = 2900
 FIELD_CHARACTERS = 2000
 HEADER_CHARACTERS = 150
@@ -24,7 +24,7 @@ CONFIRM_LABEL_CHARACTERS = 30
 
 
 def header(title: str) -> SlackBlock:
-    """A heading; `title` may contain outside text."""
+    """A heading; `title` may contain external text."""
     return {"type": "header", "text": _plain(title, HEADER_CHARACTERS)}
 
 
@@ -36,12 +36,12 @@ def section(markup: str, accessory: SlackBlock | None = None) -> SlackBlock:
 
 
 def sections(lines: Iterable[str]) -> list[SlackBlock]:
-    """Lines of markup in as many sections as they need, none cut."""
+    """Lines of markup in as many sections as they need, without shortening."""
     return [section(paragraph) for paragraph in paragraphs(lines)]
 
 
 def paragraphs(lines: Iterable[str]) -> list[str]:
-    """Lines of markup, grouped up to a section's length."""
+    """Lines of markup, grouped into sections up to the maximum length."""
     filled: list[str] = []
     for line in lines:
         if filled and len(filled[-1]) + len(line) < FILLED_CHARACTERS:
@@ -59,7 +59,7 @@ def fields(pairs: Iterable[tuple[str, str]]) -> list[SlackBlock]:
 
 
 def context(*markup: str) -> SlackBlock:
-    """Small print."""
+    """Small context text."""
     return {"type": "context", "elements": [_markup(text, CONTEXT_CHARACTERS) for text in markup]}
 
 
@@ -87,7 +87,7 @@ def button(
     spoken: str | None = None,
     sure: SlackBlock | None = None,
 ) -> SlackBlock:
-    """A button; screen readers read `spoken` instead of a label that isn't clear alone.
+    """A button; screen readers read `spoken` if the label alone isn't clear.
 
     `sure` is a `confirm` dialog.
     """
@@ -135,9 +135,9 @@ def actions(*elements: SlackBlock) -> SlackBlock:
 
 
 def table(rows: Sequence[Sequence[str]], *, right: frozenset[int] = frozenset()) -> SlackBlock:
-    """A table of plain texts; the first row is the heading, columns in `right` align right.
+    """A table of plain text; the first row is the heading, columns in `right` are right-aligned.
 
-    The first column holds names and wraps.
+    The first column contains names and wraps.
     """
     settings = [
         {"align": "right" if at in right else "left", "is_wrapped": at == 0}

@@ -1,4 +1,4 @@
-"""The `help` of every command: the forms available to the person, with examples."""
+"""The `help` for every command: the forms available to the person, with examples."""
 
 from collections.abc import Callable, Iterable, Sequence
 
@@ -19,14 +19,14 @@ May = Callable[[Permission], bool]
 
 
 def meant_subcommand(command: str, typed: str) -> str | None:
-    """Return the likely subcommand for a typo; None if it is correct or resembles none."""
+    """Return the likely subcommand for a typo; None if it is correct or unlike any subcommand."""
     known = {word for form in COMMANDS if form.name == command for word in form.subcommands}
     close = closest(typed, known) if typed.casefold() not in known else []
     return close[0] if close else None
 
 
 def of_command(command: Command, may: May, hints: Sequence[str] = ()) -> Message:
-    """Return one command's available forms, and a line naming the forms of higher roles.
+    """Return one command's available forms, and a line naming the forms that need a higher role.
 
     `hints` are lines of finished markup about the placeholders.
     """

@@ -1,4 +1,4 @@
-"""Every action, block and view id, in one place. They read like paths."""
+"""All action, block and view ids, which look like paths."""
 
 ORGS_PAGE = "orgs.page"
 ORGS_REFRESH = "orgs.refresh"

@@ -23,8 +23,8 @@ class Message:
     """A message for Slack.
 
     Attributes:
-        text: The fallback for notifications and screen readers, in escaped Slack markup. Never
-            empty; shortened to Slack's limit when sent.
+        text: The fallback for notifications and screen readers, in escaped Slack markup. It is
+            never empty, and is shortened to Slack's limit when sent.
         slack_blocks: Block Kit; may be empty.
     """
 

@@ -16,8 +16,8 @@ def turns(
 ) -> list[SlackBlock]:
     """Return `Previous` and `Next`, and `First` and `Last` when they are further away.
 
-    Each button has its own action id. `value` makes a button's value from its page, if the value
-    holds more than the page.
+    Each button has its own action id. `value` builds a button's value from its page, if the value
+    contains more than the page.
     """
     last = pages - 1
     turned = (

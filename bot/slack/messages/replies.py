@@ -1,4 +1,4 @@
-"""Messages that all commands share: errors, usage, and "Working on it"."""
+"""Messages shared by all commands: errors, usage, and "Working on it"."""
 
 import re
 from collections.abc import Sequence
@@ -9,8 +9,8 @@ from bot.slack.messages.message import Message
 
 WORKING = Message("Working on it …")
 STOPPED = Message(
-    "Gatehouse was restarted before it could answer. Please try again in a moment; what was done"
-    " by then stays done."
+    "Gatehouse was restarted before it could answer. Please try again in a moment; changes"
+    " already made are kept."
 )
 NOTED = Message(
     "Got it. Gatehouse can't reach its database right now and will do this as soon as it can. No"
@@ -33,7 +33,7 @@ def sorry(error: GatehouseError) -> Message:
 
 
 def with_next_steps(message: Message, error: GatehouseError, command: str) -> Message:
-    """Add buttons to an error: likely corrections, or the same command again.
+    """Add buttons to an error: for likely corrections, or to repeat the command.
 
     `command` is the typed command with its slash.
     """
@@ -66,15 +66,15 @@ def with_commands(message: Message, steps: Sequence[tuple[str, str]]) -> Message
 
 
 def said(sentence: str) -> Message:
-    """A message of one finished sentence."""
+    """A message that consists of one finished sentence."""
     return Message(text.sentence(sentence, 1500))
 
 
 def with_command(message: Message, command: str) -> Message:
-    """Add the equivalent command, for a form that is lost; nothing if `command` is ""."""
+    """Add the equivalent command for a form whose input is lost; nothing if `command` is ""."""
     shown = message.slack_blocks or (block_kit.section(message.text),)
     typed = text.exact(command, block_kit.FILLED_CHARACTERS)
-    # A section of its own is never cut, and easy to copy.
+    # A separate section is never shortened, and is easy to copy.
     lines = (TO_ASK_AGAIN, typed) if typed else (FILL_IN_AGAIN,)
     return Message(
         "\n".join((message.text, *lines)), (*shown, *(block_kit.section(line) for line in lines))
@@ -90,7 +90,7 @@ def choice(several: Ambiguous, action_id: str) -> Message:
 
 
 def broken(reference: str) -> Message:
-    """Report an unexpected error; the reference finds it in the log."""
+    """Report an unexpected error, with a reference to find it in the log."""
     return Message(
         "Something went wrong. If it keeps happening, tell whoever runs Gatehouse."
         f" Reference: `{reference}`"

@@ -1,4 +1,4 @@
-"""Text from people and services, made safe for Slack: the only place that escapes.
+"""Text from people and services, made safe for Slack; no other module escapes text.
 
 Slack reads markup in `mrkdwn` objects and in a message's `text`; there `&`, `<` and `>` are escaped
 (docs.slack.dev, "Formatting message text"). Formatting characters can't be escaped; a word joiner
@@ -21,20 +21,20 @@ FIRST_STRONG_ISOLATE, POP_ISOLATE = "\u2068", "\u2069"
 WORD_JOINER = "\u2060"
 VISIBLE_STAND_IN = "\ufffd"
 RIGHT_TO_LEFT = frozenset({"R", "AL", "AN"})
-# Cached: a page of organizations has two hundred texts, many of them repeated, and making them
-# safe is the most expensive part of an answer.
+# Cached: a page of organizations has two hundred texts, many of them repeated, and escaping them is
+# the most expensive part of an answer.
 REMEMBERED = 4096
 READING_CHARACTERS = 40
 HEAD_TIMES = 4
 SECONDS_A_MINUTE = 60
 # Right-to-left scripts begin with Hebrew.
 FIRST_RIGHT_TO_LEFT = "\u0590"
-# Combining marks, and how many may stack on one character.
+# Combining marks, and the maximum number on one character.
 FIRST_MARK, MARKS_ABOVE, MOST_MARKS = "\u0300", frozenset({"Mn", "Me"}), 4
 FORMATTING = re.compile(r"(?<![^\W_])[*_~](?=\S)|^>")
 RIGHT_TO_LEFT_STRETCH = re.compile("R(?:[R-]*R)?")
 ENTITY = re.compile(r"&(?=(?:amp|lt|gt);)")
-# The colons of a time stay as they are, so that people can copy it and search for it.
+# Colons in a time are kept, so that people can copy the time and search for it.
 EMOJI = re.compile(r":(?!(?<=\d:)\d\d:\d\d)(?=[\w+'-]+:)")
 ESCAPED_CUT = re.compile(r"&(?:a|am|amp|l|lt|g|gt)?$")
 
@@ -66,9 +66,9 @@ def shorten(value: str, limit: int) -> str:
 
 
 def escape(value: str, limit: int = 300) -> str:
-    """Return outside text for a `mrkdwn` object or a message's `text`.
+    """Return external text for a `mrkdwn` object or a message's `text`.
 
-    It looks the same, and can't format, link or mention anything.
+    The text looks the same, but can't format, link or mention anything.
     """
     return _escape(_head(value, limit), limit)
 
@@ -79,9 +79,9 @@ def _escape(value: str, limit: int) -> str:
 
 
 def sentence(value: str, limit: int = 300) -> str:
-    """Like `escape`, for one of our sentences that may contain outside names and words.
+    """Like `escape`, for a sentence of ours that may contain external names and words.
 
-    The sentence keeps its direction; only right-to-left parts are isolated.
+    The sentence keeps its text direction; only right-to-left parts are isolated.
     """
     return _sentence(_head(value, limit), limit)
 
@@ -92,7 +92,7 @@ def _sentence(value: str, limit: int) -> str:
 
 
 def code(value: str, limit: int = 300) -> str:
-    """Return outside text as a code span: exact, easy to copy, free of formatting."""
+    """Return external text as a code span: exact, easy to copy, and without formatting."""
     return _code(_head(value, limit), limit)
 
 
@@ -105,8 +105,8 @@ def _code(value: str, limit: int) -> str:
 def identity(value: str, limit: int | None = None) -> str:
     """Return an identity as a code span, with ambiguous characters as code points.
 
-    The readable form follows in brackets. With `limit` it may be shortened, where nobody decides
-    based on it.
+    The readable form follows in brackets. With `limit` it may be shortened; use that only where
+    nobody makes a decision based on the identity.
     """
     shown = spelling.exactly(value)
     span = f"`{_escaped(shorten(shown, limit) if limit else shown)}`"
@@ -115,7 +115,7 @@ def identity(value: str, limit: int | None = None) -> str:
 
 
 def exact(value: str, limit: int) -> str | None:
-    """Return text as a code span for copying, unchanged; None if Slack can't show it exactly."""
+    """Return text as a code span to copy, unchanged; None if Slack can't show it exactly."""
     if tidy(value) != value or "`" in value or _isolated(value) != value:
         return None
     span = f"`{_escaped(value)}`"
@@ -123,7 +123,7 @@ def exact(value: str, limit: int) -> str | None:
 
 
 def plain(value: str, limit: int = 75) -> str:
-    """Return outside text for a plain-text object: a header, button, cell or option."""
+    """Return external text for a plain-text object: a header, button, cell or option."""
     return _plain(_head(value, limit), limit)
 
 
@@ -176,7 +176,7 @@ def _direction(character: str) -> str:
 
 
 def cut(markup: str, limit: int) -> str:
-    """Shorten finished markup, at a line's end if possible, leaving no markup half open."""
+    """Shorten finished markup, at a line's end if possible, without leaving markup unclosed."""
     if len(markup) <= limit:
         return markup
     head = markup[: limit - 2]
@@ -199,7 +199,7 @@ def time(at: datetime) -> str:
 
 
 def soon(at: datetime, now: datetime) -> str:
-    """Like `time`, but `in 42 s` for less than a minute ahead."""
+    """Like `time`, but `in 42 s` for times less than a minute ahead."""
     seconds = math.ceil((at - now).total_seconds())
     return f"in {seconds} s" if 0 < seconds < SECONDS_A_MINUTE else time(at)
 

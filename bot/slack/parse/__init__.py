@@ -1,1 +1,1 @@
-"""Words typed in Slack."""
+"""Parsing of words typed in Slack."""

@@ -1,8 +1,8 @@
-"""Typed words, recovered from the changes that Slack and phones make to text.
+"""Typed words, restored from the changes that Slack and phones make to text.
 
 Slack escapes `&`, `<` and `>` in a command's text and turns mentions, links, mail addresses and
 phone numbers into markup (https://docs.slack.dev/messaging/formatting-message-text). Phones curl
-quotes, lengthen dashes and insert non-breaking spaces. All of it is undone here.
+quotes, lengthen dashes and insert non-breaking spaces. This module reverses these changes.
 """
 
 import re
@@ -14,7 +14,7 @@ from bot.errors import UsageError
 from bot.spelling import DOUBLE_QUOTES, LONG_DASHES, SINGLE_QUOTES, closest
 
 MAX_CHARS = 12_000
-"""No text above this many characters is read; Slack's own limit is not documented."""
+"""Longer texts are not parsed; Slack's own limit is not documented."""
 _HELP = frozenset({"help", "h", "?"})
 
 _MARKUP = r"<(?:[@#!]|[A-Za-z][A-Za-z0-9+.-]*:)[^<>]*>"
@@ -24,7 +24,7 @@ _ENTITIES = {"&amp;": "&", "&lt;": "<", "&gt;": ">"}
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A typed word, from `start` up to `end` in the text.
+    """A typed word, from `start` to `end` in the text.
 
     A quoted word may contain separators, and is never a keyword.
     """
@@ -44,17 +44,17 @@ class Word:
 
     @property
     def is_dash(self) -> bool:
-        """True for punctuation only: a long dash between spaces."""
+        """True if the word is only a dash, such as a long dash between spaces."""
         return not self.is_quoted and not self.text.strip(LONG_DASHES)
 
     @property
     def opens_quote(self) -> bool:
-        """True if the word begins with a quotation mark that nothing closes."""
+        """True if the word begins with a quotation mark that is never closed."""
         return not self.is_quoted and self.text[:1] in DOUBLE_QUOTES
 
 
 def refuse_endless(text: str, command: Command, kind: str | None = None) -> None:
-    """Refuse text that is too long to read.
+    """Refuse text that is too long to parse.
 
     Raises:
         UsageError: The text has more than `MAX_CHARS` characters.
@@ -65,12 +65,12 @@ def refuse_endless(text: str, command: Command, kind: str | None = None) -> None
 
 
 def asks_for_help(words: Sequence[Word]) -> bool:
-    """Return True if the words are only `help`, `?`, `-h` or `--help`."""
+    """Return True if the only word is `help`, `?`, `-h` or `--help`."""
     return len(words) == 1 and words[0].keyword in _HELP
 
 
 def unknown(command: Command, words: Sequence[Word]) -> UsageError:
-    """Return the error for words that are no form of the command, with the closest subcommand."""
+    """Return the error for words that match no form of the command, with the closest subcommand."""
     first, known = words[0].keyword, command.subcommands
     if first in known:
         return command.misuse(f"{command.name} {first} takes no other words.")
@@ -80,7 +80,7 @@ def unknown(command: Command, words: Sequence[Word]) -> UsageError:
 
 
 def recover(text: str) -> str:
-    """Return the text as typed: links, mentions and the three entities undone."""
+    """Return the typed text, with links, mentions and the three entities converted back."""
     return _MARKUP_OR_ENTITY.sub(_typed, text)
 
 
@@ -90,7 +90,7 @@ def escaped(text: str) -> str:
 
 
 def rest_of_line(text: str, start: int) -> str:
-    """Return everything from `start` on as typed, on one line."""
+    """Return the typed text from `start` on, on one line."""
     return " ".join(recover(text[start:]).split())
 
 

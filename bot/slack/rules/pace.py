@@ -1,4 +1,4 @@
-"""The limit on how much one person does in a minute."""
+"""The limit on a person's actions per minute."""
 
 from collections import deque
 from collections.abc import MutableMapping
@@ -7,12 +7,12 @@ from enum import Enum
 from bot.errors import TooManyCommands
 
 WINDOW_SECONDS = 60.0
-# People who keep pressing are told once in this time.
+# People who keep clicking are asked to wait once in this time.
 QUIET_SECONDS = 5.0
 
 
 class Deed(Enum):
-    """A kind of action, counted separately, and its share of the command limit."""
+    """A kind of action, which is counted separately and has a multiple of the command limit."""
 
     COMMAND = ("commands", 1)
     INTERACTION = ("clicks", 2)
@@ -30,7 +30,7 @@ class Deed(Enum):
 
 
 class Recent:
-    """One person's recent actions of a kind, and the last time they were asked to wait."""
+    """One person's recent actions of one kind, and the last time they were asked to wait."""
 
     def __init__(self) -> None:
         self.times: deque[float] = deque()
@@ -47,7 +47,7 @@ class Pace:
 
     Args:
         limit: Commands a minute; twice as many clicks and forms; 0 for no limit.
-        recent: A cache that forgets people who were quiet for a minute.
+        recent: A cache that drops people after a minute without an action.
     """
 
     def __init__(self, limit: int, recent: MutableMapping[tuple[str, Deed], Recent]) -> None:

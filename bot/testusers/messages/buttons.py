@@ -1,4 +1,4 @@
-"""The buttons of a request in its current state."""
+"""The buttons for a request in its current state."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -19,9 +19,9 @@ EXTENSIONS = {"+2 h": 2 * 3600, "+1 day": 24 * 3600}
 
 
 def request_buttons(request: Request) -> list[SlackBlock]:
-    """Return the row of buttons on the card, or nothing if there are none."""
+    """Return the row of buttons on the card, or an empty list if there are no buttons."""
     undo = undo_button(request)
-    again = ("Try again?", "Sends the approved change again. No new approval needed", "Retry")
+    again = ("Try again?", "Sends the approved change again without a new approval", "Retry")
     buttons = {
         State.PENDING: decision_buttons(request),
         State.SCHEDULED: [deny_button(request), cancel_button(request)],
@@ -34,7 +34,7 @@ def request_buttons(request: Request) -> list[SlackBlock]:
 
 
 def undo_button(request: Request) -> SlackBlock | None:
-    """Return `Undo`; None if nothing took effect, or the undo would change nothing."""
+    """Return `Undo`; None if the request had no effect, or if an undo would have none."""
     part = request.progress.part
     took_effect = request.state is State.APPLIED or request.has_failed_in_part
     if request.progress.undone_by or not took_effect:
@@ -61,7 +61,7 @@ def deny_button(request: Request) -> SlackBlock:
 
 
 def cancel_button(request: Request) -> SlackBlock:
-    """Return `Cancel`, which asks to confirm."""
+    """Return `Cancel`, which asks for confirmation."""
     sure = (
         "Cancel this request?",
         "It will be withdrawn and can't be approved anymore",
@@ -78,7 +78,7 @@ def _button(
     style: str | None = None,
     sure: tuple[str, str, str] | None = None,
 ) -> SlackBlock:
-    """Return a button that holds the request's id; `sure` is a title, a sentence and a label."""
+    """Return a button with the request's id; `sure` is the dialog's title, sentence and label."""
     dialog = None
     if sure is not None:
         title, sentence, proceed = sure
@@ -89,17 +89,17 @@ def _button(
 
 @dataclass(frozen=True)
 class Prefilled:
-    """The values that a button fills into the form. Their names in the button are short.
+    """The values that a button fills into the form. The button stores them under short names.
 
     Attributes:
         flow: A flow's alias or SID.
         kind: `add` or `remove`.
         identities: The people.
-        duration: The duration, as it is typed.
+        duration: The duration as typed.
         start, until: The start and the end of access.
         reason: The reason.
-        more_seconds: The extension of access, without the form.
-        unsure: Lines that may not be identities, which the form asks about.
+        more_seconds: The extension of access in seconds, if no form is opened.
+        unsure: Lines that the form asks about because they may not be identities.
         ends_at: The current end of access. Not stored in buttons, because it may change.
     """
 
@@ -115,12 +115,12 @@ class Prefilled:
     ends_at: Annotated[datetime | None, Field(exclude=True)] = None
 
     def value(self) -> str:
-        """Return the values as a button holds them."""
+        """Return the values in the button's format."""
         return _PREFILLED.dump_json(self, by_alias=True, exclude_defaults=True).decode()
 
     @classmethod
     def of(cls, value: str) -> "Prefilled":
-        """Return the values in a button; an unreadable button is an empty form."""
+        """Return the values from a button; an unreadable button gives an empty form."""
         try:
             return _PREFILLED.validate_json(value)
         except ValidationError:
@@ -132,7 +132,7 @@ NOTHING = Prefilled()
 
 
 def extend_buttons(flow: Flow, identities: Sequence[str]) -> list[SlackBlock]:
-    """Return `Extend`, `+2 h` and `+1 day`; nothing if the people don't fit into a button."""
+    """Return `Extend`, `+2 h` and `+1 day`; an empty list if the people don't fit into a button."""
     filled = Prefilled(flow.sid, "add", tuple(identities))
     values = [replace(filled, more_seconds=seconds).value() for seconds in EXTENSIONS.values()]
     if any(len(value) > block_kit.VALUE_CHARACTERS for value in values):
@@ -161,7 +161,7 @@ def form_button(
 
 
 def again_button(request: Request) -> SlackBlock | None:
-    """Return `Ask again`, which opens the form with the same request; None if it doesn't fit."""
+    """Return `Ask again`, which opens the form with the same request; None if that doesn't fit."""
     change = request.requested.change
     if request.requested.undo_of or (change.additions and change.removals):
         return None
@@ -176,7 +176,7 @@ def change_button(flow: Flow, label: str = "Change…") -> SlackBlock:
 
 
 def person_menu(flow: Flow, identity: str, *, has_end: bool) -> SlackBlock | None:
-    """Return `Extend` and `Remove` for a person of a list; a button if they don't fit a menu."""
+    """Return a menu with `Extend` and `Remove` for a listed person; a button if they don't fit."""
     person = Prefilled(flow.sid, identities=(identity,))
     more = [
         (label, replace(person, more_seconds=seconds).value())

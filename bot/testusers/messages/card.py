@@ -1,4 +1,4 @@
-"""The card of a request: it shows what is stored, and nothing else."""
+"""The card of a request, which shows only the stored state."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -57,10 +57,10 @@ def card(
 
     Args:
         request: The request.
-        mentioned: Users and groups to mention while it waits.
-        needed: The number of approvals it needs.
-        allows_self: Whether requesters may approve their own requests.
-        approvers: Names of the people who can approve, where a policy mentions others.
+        mentioned: Users and groups to mention while the request is pending.
+        needed: The number of approvals that the request needs.
+        allows_self: True if requesters may approve their own requests.
+        approvers: The names of the people who can approve, if a policy mentions other people.
         related: Other open requests about the same people.
     """
     left_out = set() if allows_self else {request.requester.slack_user_id}
@@ -77,7 +77,7 @@ def card(
 
 @dataclass(frozen=True)
 class _Card:
-    """A card; each `level` leaves out more, but nobody who is added or removed."""
+    """A card; each `level` leaves out more details, but never people who are added or removed."""
 
     request: Request
     needed: int
@@ -105,7 +105,7 @@ class _Card:
         if request.state in GIVEN_UP:
             return (*block_kit.sections(self.given_up()), small_print)
         change = request.requested.change
-        # The headline of an applied change has the only identity already.
+        # The headline of an applied change already names a single identity.
         is_said = request.state is State.APPLIED and len(change.identities) == 1
         top = [
             *self.asks_again(),
@@ -123,7 +123,7 @@ class _Card:
         )
 
     def fallback(self) -> str:
-        """Return the text of a notification."""
+        """Return the notification text."""
         request = self.request
         change = change_of(request)
         if request.state is State.PENDING:
@@ -135,7 +135,7 @@ class _Card:
         return f"{self.headline()[0]} {who(request.requester)} asked to {change}."
 
     def headline(self) -> list[str]:
-        """Return who wants what, or the outcome, and what is still missing."""
+        """Return the requester and the change, or the outcome, and the missing approvals."""
         request = self.request
         verb = "wants" if request.state is State.PENDING else "asked"
         change = change_of(request, name=counted)
@@ -170,7 +170,7 @@ class _Card:
         if not given:
             return [f"{needed} approvals needed."] if needed > 1 else []
         if self.request.has_enough_approvals(needed):
-            return [f"*Enough approvals by now* ({self.names()}). {COMPLETES}"]
+            return [f"*Enough approvals now* ({self.names()}). {COMPLETES}"]
         more = "One more needed." if needed - given == 1 else f"{needed - given} more needed."
         return [f"*{given} of {needed} approvals* ({self.names()}). {more}"]
 
@@ -211,7 +211,7 @@ class _Card:
     def lapse(self) -> str:
         request, given = self.request, len(self.request.progress.approvals)
         if request.change_at(request.decided_at or request.expires_at).is_empty:
-            return "the access that it asks for is over already"
+            return "the requested access would already have ended"
         if not given:
             return "nobody approved it in time"
         if given >= self.needed:
@@ -261,7 +261,7 @@ class _Card:
             return f"{done.size_before} → {how_many(done.size_after)}"
         if self.request.state in GIVEN_UP or self.request.state is State.FAILED:
             return ""
-        # A person who is on the list now but counts as added will be gone when this begins.
+        # A person who is on the list now but counts as added will be gone when this change starts.
         new = set(requested.change.additions).difference(requested.end_changes)
         seen = [identity for identity in requested.seen if identity not in new]
         return f"{len(seen)} → {how_many(len(apply_change(seen, requested.change)))}"
@@ -277,7 +277,7 @@ class _Card:
         yield f":warning: *Also open for the same people:* {'; '.join(listed)}"
 
     def news(self) -> Iterator[str]:
-        """Yield what became of an approved request, apart from its outcome."""
+        """Yield news about an approved request, apart from its outcome."""
         progress = self.request.progress
         if progress.done is not None:
             yield from self.surprises(progress.done)
@@ -298,7 +298,7 @@ class _Card:
             yield "*Undone*" if progress.is_undone else "*Undo requested*"
 
     def people(self) -> list[str]:
-        """Return everybody the request names, so that nobody approves what they did not see."""
+        """Return all people in the request, so that nobody approves people they did not see."""
         groups: dict[str, list[str]] = {}
         for title, identity in self.titled():
             groups.setdefault(title, []).append(identity)
@@ -311,7 +311,7 @@ class _Card:
         ]
 
     def titled(self) -> Iterator[tuple[str, str]]:
-        """Yield people under shared titles; of a failure, first the part that took effect."""
+        """Yield people under shared titles; for a failure, first the part that took effect."""
         request, requested = self.request, self.request.requested
         settled = request.progress.part.change if request.progress.part else NO_CHANGE
         for identity in settled.additions:
@@ -335,7 +335,7 @@ class _Card:
                 yield f"Already on the list; {title}", identity
 
     def has_common_end(self) -> bool:
-        """Return True if all additions have the same end, which the card shows elsewhere."""
+        """Return True if all additions share an end, which the card shows elsewhere."""
         if self.request.progress.done is None:
             return bool(term_of(self.request))
         return len(set(map(self.known_end, self.request.requested.change.additions))) <= 1
@@ -350,7 +350,7 @@ class _Card:
         return f" until {text.time(end)}" if end and self.tells_each_end else ""
 
     def end_change(self, effect: Effect, identity: str) -> str:
-        """Return the new and the current end of a person who is on the list already."""
+        """Return the new and the current end for a person who is already on the list."""
         now = current_end_of(self.request, [identity])
         if effect is Effect.KEEP:
             return f"stays with no end date{now}"
@@ -359,7 +359,7 @@ class _Card:
         return f"{'stays until' if effect is Effect.EXTEND else 'access ends'} {until}{now}"
 
     def surprises(self, done: Done) -> Iterator[str]:
-        """Yield what was true already, and what others have changed."""
+        """Yield the parts that were already true, and the changes by others."""
         already = done.already.without(self.request.requested.end_changes)
         if already.additions:
             yield f"*Already on the list:* {self.named(already.additions)}"
@@ -379,7 +379,7 @@ class _Card:
         return "; ".join(f"{verb} {brief(people)}" for verb, people in parts if people)
 
     def mention(self) -> list[SlackBlock]:
-        """Mention the people who may approve: the only mention that the bot makes."""
+        """Mention the people who may approve; the bot mentions nobody else on the card."""
         if self.request.state is not State.PENDING:
             return []
         able = [mention(user_id) for user_id in self.mentioned if user_id != EVERY_FULL_MEMBER]

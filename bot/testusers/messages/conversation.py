@@ -1,4 +1,4 @@
-"""Answers that only direct messages get."""
+"""Answers that are only used in direct messages."""
 
 from bot.permissions import Permission
 from bot.slack.messages import block_kit, ids, text
@@ -18,13 +18,13 @@ TOO_LONG = "That's too much for one button. Please send it as a command: `testus
 
 
 def not_understood(forms: Message) -> Message:
-    """Return the answer to text that is no command: a list of things to ask."""
+    """Return the answer to text that isn't a command: a list of possible requests."""
     shown = (block_kit.section(NOT_UNDERSTOOD), *forms.slack_blocks)
     return Message(f"{NOT_UNDERSTOOD}\n{forms.text}", shown)
 
 
 def greeting(may: May) -> Message:
-    """Return two lines and the buttons that people need most."""
+    """Return two lines and the most frequently used buttons."""
     form = block_kit.button("Change test users", ids.HOME_TESTUSERS, "form", style="primary")
     buttons = [
         *([form] if may(Permission.REQUEST) else []),

@@ -1,4 +1,4 @@
-"""The modals: the form of a change, and the reason of a denial."""
+"""The modals: the change form, and the form for a denial's reason."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -29,15 +29,15 @@ def change_form(
     """Return the form that `/testusers` opens.
 
     Args:
-        reply_to: Where the answer goes.
-        filled: What is filled in already, as many identities as fit.
-        flow: The flow that is chosen already.
+        reply_to: The destination of the answer.
+        filled: The initial values, with as many identities as fit.
+        flow: The preselected flow.
         presets: The names of all presets.
-        longest: The longest access that the chosen flow allows; "" for any.
+        longest: The longest access that the selected flow allows; "" for no limit.
     """
     limit = f"At most {longest} on {flow.name}." if flow and longest else NO_END
     only_preset = " Required unless you add a preset." if presets else ""
-    ends = f"Access ends now {text.time(filled.ends_at)}." if filled.ends_at else ""
+    ends = f"Current end of access: {text.time(filled.ends_at)}." if filled.ends_at else ""
     return {
         "type": "modal",
         "callback_id": ids.TESTUSERS_FORM,
@@ -72,7 +72,7 @@ def change_form(
                 ids.TESTUSERS_FROM,
                 "From",
                 _picker(ids.TESTUSERS_FROM, filled.start),
-                hint="Leave empty to start at once.",
+                hint="Leave empty to start immediately.",
                 is_optional=True,
             ),
             _input(
@@ -94,7 +94,7 @@ def change_form(
 
 
 def denial_form(request: Request, reply_to: str, page: str = "") -> dict[str, Any]:
-    """Return the form that asks for a reason; `page` is the page of the list it came from."""
+    """Return the form that asks for a reason; `page` is the page of the list with the button."""
     asked = f"{who(request.requester)} wants to {change_of(request)}."
     return {
         "type": "modal",
@@ -116,7 +116,7 @@ def denial_form(request: Request, reply_to: str, page: str = "") -> dict[str, An
 
 
 def flow_options(found: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:
-    """Return the options of the type-ahead from pairs of (shown, value)."""
+    """Return the type-ahead's options from pairs of (shown, value)."""
     return [_option(shown, value) for shown, value in found]
 
 

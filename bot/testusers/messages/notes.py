@@ -40,9 +40,9 @@ from bot.testusers.rules.requests import Preset, Request
 
 PRESETS_SHOWN = 50
 PRESET_EXAMPLE = "/testusers preset save demo-team +15550100 +15550101"
-NOT_POSTED = "Slack hasn't taken the card yet. It will appear as soon as Slack does."
+NOT_POSTED = "Slack hasn't accepted the card yet. It will appear as soon as Slack does."
 JUST_NOW = timedelta(minutes=1)
-# What a requester may want to ask for once more.
+# States in which a requester may want to ask again.
 ASKED_AGAIN = frozenset({State.DENIED, State.EXPIRED})
 UNDER_WAY = "The card shows the result."
 
@@ -50,9 +50,9 @@ UNDER_WAY = "The card shows the result."
 def asked(
     flow: Flow, effect: Effect, request: Request | None, channel_id: str, time_zone: str = ""
 ) -> Message:
-    """Return the answer to the requester: the request, what was left out, and its state.
+    """Return the answer to the requester: the request, the parts left out, and its state.
 
-    `time_zone` is the requester's, where they gave a time.
+    `time_zone` is the requester's time zone, if they gave a time.
     """
     lines = []
     if request is None:
@@ -100,7 +100,7 @@ def asked_before(
 
 
 def value_of(command: ChangeRequest) -> str:
-    """Return the command as a button holds it; "" if it doesn't fit, or can't be typed."""
+    """Return the command as a button value; "" if it doesn't fit, or can't be typed."""
     typed = as_command(command)
     return typed if len(typed) <= block_kit.VALUE_CHARACTERS else ""
 
@@ -111,7 +111,7 @@ def decided(act: Act, reason: Reason, request: Request, needed: int) -> Message:
     if reason is Reason.QUORUM_OPEN:
         given = len(request.progress.approvals)
         if request.has_enough_approvals(needed):
-            return _message([f"Thanks! That's enough by now to {change}. {COMPLETES}"])
+            return _message([f"Thanks! That's now enough to {change}. {COMPLETES}"])
         return _message([f"Thanks! That's {given} of {needed} approvals to {change}."])
     outcome = {
         Act.APPROVE: "You approved",
@@ -131,7 +131,7 @@ def decided(act: Act, reason: Reason, request: Request, needed: int) -> Message:
 def outcome(request: Request, payload: Mapping[str, Any], card: str | None = None) -> Message:
     """Return the message to the requester about the outcome of the request.
 
-    `card` is the link to the request's card, where that is known.
+    `card` is the link to the request's card, if known.
     """
     event = str(payload["event"])
     if event == "ended":
@@ -175,8 +175,8 @@ def _outcome(event: str, request: Request) -> list[str]:
         return [f":no_entry: *Denied* by {decider(request)}: {asked_for}.", *reason]
     if event == "unposted":
         return [
-            f":warning: *Nobody has been asked yet*: Slack hasn't taken the card of {asked_for}.",
-            "I'll post it as soon as Slack does. `/gatehouse status` says what is wrong.",
+            f":warning: *Nobody has been asked yet*: Slack hasn't accepted the card: {asked_for}.",
+            "I'll post it as soon as Slack accepts it. For the cause, see `/gatehouse status`.",
         ]
     if event == State.EXPIRED:
         is_begun = bool(request.progress.approvals)
@@ -203,7 +203,7 @@ def ending(request: Request, identities: list[str], at: datetime) -> Message:
 
 
 def with_next_steps(message: Message, request: Request, card: str | None) -> Message:
-    """Return the message with `Cancel` and a link to the card, once that is posted."""
+    """Return the message with `Cancel` and, once the card is posted, a link to the card."""
     if card is None:
         message = Message(
             f"{message.text}\n{NOT_POSTED}", (*message.slack_blocks, block_kit.context(NOT_POSTED))
@@ -212,7 +212,7 @@ def with_next_steps(message: Message, request: Request, card: str | None) -> Mes
 
 
 def failed_in_thread(request: Request) -> Message:
-    """Return the message in the card's thread that tells the approvers about a failure."""
+    """Return the message in the card's thread that informs the approvers about a failure."""
     progress, reason = request.progress, text.sentence(request.progress.failure, 500)
     if progress.is_unsure:
         line = f":grey_question: I don't know whether this went through: {change_of(request)}."
@@ -223,7 +223,7 @@ def failed_in_thread(request: Request) -> Message:
 
 
 def cured_in_thread(request: Request) -> Message:
-    """Return the text that replaces a failure in the thread once the change is applied."""
+    """Return the text that replaces the failure message once the change is applied."""
     done, by = request.progress.done, request.progress.retried_by
     at = text.time(done.at) if done else ""
     how = f"It worked on retry ({who(by)}, {at})" if by else f"It went through after all ({at})"
@@ -242,12 +242,12 @@ def service_refuses(sentence: str, flow: Flow) -> Message:
 
 
 def service_accepts() -> Message:
-    """Return the message that ends that alert."""
+    """Return the message that ends the alert about refused credentials."""
     return _message([":white_check_mark: The flow service works again for Gatehouse."])
 
 
 def still_waiting(request: Request, escalate_to: Sequence[str] | None = None) -> Message:
-    """Return the reminder in the thread of a pending card; an escalation mentions people."""
+    """Return the reminder in a pending card's thread; an escalation mentions people."""
     is_reminder = escalate_to is None
     waiting = "Still waiting for approval" if is_reminder else "Still waiting"
     asked = f"{who(request.requester)} wants to {change_of(request)}"

@@ -1,4 +1,4 @@
-"""`/testusers list`, `history`, `requests` and `mine`, a page at a time."""
+"""`/testusers list`, `history`, `requests` and `mine`, one page at a time."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -59,19 +59,19 @@ LIST_BLOCK = "testusers.requests."
 
 @dataclass(frozen=True)
 class FlowPage:
-    """The page of a flow that a button turns to, and the text that filters it."""
+    """The page of a flow that a button opens, and the filter text."""
 
     flow: Annotated[str, Field(alias="f")] = ""
     page: Annotated[int, Field(alias="p", ge=0, lt=1_000_000)] = 0
     text: Annotated[str, Field(alias="t")] = ""
 
     def value(self) -> str:
-        """Return the page as a button holds it."""
+        """Return the page as a button value."""
         return _FLOW_PAGE.dump_json(self, by_alias=True).decode()
 
     @classmethod
     def of(cls, value: str) -> "FlowPage":
-        """Return the page in a button; an unreadable button is the first page."""
+        """Return the page from a button; an unreadable button gives the first page."""
         try:
             return _FLOW_PAGE.validate_json(value)
         except ValidationError:
@@ -82,7 +82,7 @@ _FLOW_PAGE = TypeAdapter(FlowPage)
 
 
 def listing(page: ListPage, *, sees_identities: bool, asks: bool = False) -> Message:
-    """Return a flow's test users, with who granted access until when, and buttons if `asks`."""
+    """Return a flow's test users with approver and end of access, and with buttons if `asks`."""
     show = in_full if sees_identities else masked
     matching = f" with {text.code(page.text, 60)} in them" if page.text else ""
     later = [f"Starts later: {change_of(request, show)}" for request in page.scheduled]
@@ -122,7 +122,7 @@ def listing(page: ListPage, *, sees_identities: bool, asks: bool = False) -> Mes
 
 
 def _with_menus(rows: Sequence[tuple[str, SlackBlock | None]], room: int) -> list[SlackBlock]:
-    """Return a paragraph per row, with menus where they fit; without any if rows are too many."""
+    """Return one paragraph per row, with menus if they fit; too many rows get no menus."""
     room -= size_of(block_kit.section(line) for line, _ in rows)
     if room < 0:
         return []
@@ -137,7 +137,8 @@ def _with_menus(rows: Sequence[tuple[str, SlackBlock | None]], room: int) -> lis
 def history(page: HistoryPage, *, sees_identities: bool, asks: bool = False) -> Message:
     """Return a flow's requests and their outcomes, newest first.
 
-    With `asks`, requests that can be undone have `Undo`, because their card may have been deleted.
+    With `asks`, requests that can be undone have an `Undo` button, because their card may have been
+    deleted.
     """
     show = in_full if sees_identities else masked
     if not page.total and not page.endings:
@@ -185,7 +186,7 @@ def _outcome(request: Request, show: Show) -> str:
 
 
 def pending(page: PendingPage, channel_id: str, *, sees_identities: bool) -> Message:
-    """Return the open requests, with the reader's buttons; the cards are in the channel."""
+    """Return the open requests with the reader's buttons; the cards are in the channel."""
     show = in_full if sees_identities else masked
     later = [_later(row, show) for row in page.scheduled]
     if not page.total:
@@ -210,13 +211,13 @@ def pending(page: PendingPage, channel_id: str, *, sees_identities: bool) -> Mes
 
 
 def page_of_block(block_id: str) -> str:
-    """Return the page of the list of requests that holds this block; "" for any other block."""
+    """Return the request list page that contains this block; "" for any other block."""
     is_listed = block_id.startswith(LIST_BLOCK)
     return block_id.removeprefix(LIST_BLOCK).partition(".")[0] if is_listed else ""
 
 
 def renewed(decided: Message, pending_now: Message) -> Message:
-    """Return the list after a click in it, under the result of the click."""
+    """Return the list after a click in it, below the result of the click."""
     shown = decided.slack_blocks or (block_kit.section(decided.text),)
     return Message(
         f"{decided.text}\n{pending_now.text}",
@@ -240,7 +241,7 @@ def waiting(row: PendingRow, channel_id: str, show: Show) -> tuple[str, list[Sla
     if not is_exact:
         see = "Decide on" if row.decides else "See"
         line += f"\nToo long to show here. {see} its card in <#{channel_id}>."
-    # Nobody decides on what they do not see in full.
+    # People can only decide on changes that they see in full.
     decides = row.decides and is_exact
     buttons = decision_buttons(row.request, decides=decides, cancels=row.cancels)
     return line, [*block_kit.sections([line]), *([block_kit.actions(*buttons)] if buttons else [])]
@@ -250,7 +251,7 @@ def _waiting(request: Request, change: str, needed: int, show: Show) -> str:
     given = len(request.progress.approvals)
     count = f" · {given} of {needed} approvals" if needed > 1 else ""
     if request.has_enough_approvals(needed):
-        count = " · enough approvals by now, Approve completes it"
+        count = " · enough approvals now, Approve completes it"
     wanted = f"*{who(request.requester)}* wants to {change}"
     expires = f"expires {text.time(request.expires_at)}"
     reason = quote(reason_of(request, request.requested.reason, show), 150)
@@ -258,7 +259,7 @@ def _waiting(request: Request, change: str, needed: int, show: Show) -> str:
 
 
 def own(page: OwnPage, *, sees_identities: bool, asks: bool) -> Message:
-    """Return a person's own requests and grants, with buttons where they may ask for changes."""
+    """Return a person's own requests and grants, with buttons if they may ask for changes."""
     show = in_full if sees_identities else masked
     rows = [
         *(_requests(page, show, asks=asks) if page.page == 0 else []),
@@ -278,7 +279,7 @@ def own(page: OwnPage, *, sees_identities: bool, asks: bool) -> Message:
 
 
 def group_blocks(group: GrantGroup, show: Show, *, asks: bool) -> tuple[str, list[SlackBlock]]:
-    """Return people with the same access as a line, and as blocks with buttons to extend it."""
+    """Return people with the same access as a line, and as blocks with buttons to extend access."""
     until = f"until {text.time(group.ends_at)}" if group.ends_at else "no end date"
     many = len(group.identities) > 1
     people = f"*{how_many(len(group.identities))}*" if many else show(group.identities[0])

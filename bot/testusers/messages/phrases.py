@@ -1,4 +1,4 @@
-"""Phrases that cards, pages and notes about test users share."""
+"""Phrases shared by cards, pages and notes about test users."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -13,7 +13,7 @@ from bot.testusers.rules.review import Effect, effects
 
 BRIEF_COUNT = 5
 BRIEF_CHARACTERS = 60
-# Several short identities share a line: sixty phone numbers are twelve lines.
+# Several short identities share a line: sixty phone numbers take twelve lines.
 IDENTITIES_A_LINE = 5
 LINE_CHARACTERS = 200
 
@@ -23,12 +23,12 @@ NAME_CHARACTERS = 60
 JUST_NOW = timedelta(minutes=1)
 UNITS = ((timedelta(days=1), "d"), (timedelta(hours=1), "h"), (timedelta(minutes=1), "min"))
 
-# More approvals were needed when they were given.
+# More approvals were needed at that time.
 COMPLETES = "Any approver can press Approve to complete it, even if they already did."
 
 
 class Show(Protocol):
-    """Formats an identity for the reader as markup, shortened to a limit if given."""
+    """Formats an identity as markup for the reader, shortened to the limit, if given."""
 
     def __call__(self, identity: str, limit: int | None = None, /) -> str: ...  # noqa: D102
 
@@ -37,12 +37,12 @@ Name = Callable[[Sequence[str], Show], str]
 
 
 def in_full(identity: str, limit: int | None = None, /) -> str:
-    """Return an identity for a reader who may see all of it: exactly what is applied."""
+    """Return an identity for a reader who may see it in full, exactly as it is applied."""
     return text.identity(identity, limit)
 
 
 def masked(identity: str, limit: int | None = None, /) -> str:
-    """Return an identity for a viewer: the last four characters."""
+    """Return an identity for a viewer: its last four characters."""
     return text.code(mask(identity), limit or IDENTITY_CHARACTERS)
 
 
@@ -57,16 +57,16 @@ def mention(slack_id: str) -> str:
 
 
 def approvers(request: Request, most: int = 20) -> str:
-    """Return the approvers of a request, the first ones by name; "" if nobody approved it."""
+    """Return a request's approvers, the first ones by name; "" if nobody approved it."""
     given = request.progress.approvals
     more = f" and {len(given) - most} more" if len(given) > most else ""
     return names([approval.who for approval in given[:most]]) + more
 
 
 def names(people: Sequence[Who]) -> str:
-    """Return people by name; with the ID too where two have the same name.
+    """Return people by name; with the ID if two have the same name.
 
-    A name that reads like several is in quotation marks.
+    A name that looks like several names is in quotation marks.
     """
     shared = Counter(person.name for person in set(people))
     shown = []
@@ -106,14 +106,14 @@ def how_many(number: int) -> str:
 
 
 def brief(identities: Sequence[str], show: Show = in_full) -> str:
-    """Return the first few identities, and the number of the others."""
+    """Return the first few identities and the number of the others."""
     shown = ", ".join(show(identity, BRIEF_CHARACTERS) for identity in identities[:BRIEF_COUNT])
     more = len(identities) - BRIEF_COUNT
     return f"{shown} and {more} more" if more > 0 else shown
 
 
 def exact(identities: Sequence[str], show: Show = in_full) -> str:
-    """Return all identities, none shortened."""
+    """Return all identities in full."""
     return ", ".join(show(identity) for identity in identities)
 
 
@@ -123,7 +123,7 @@ def counted(identities: Sequence[str], _show: Show = in_full) -> str:
 
 
 def lines_of(identities: Iterable[str], show: Show = in_full) -> list[str]:
-    """Return all identities, none shortened, several short ones to a line."""
+    """Return all identities in full, with several short ones on a line."""
     lines: list[list[str]] = []
     for shown in map(show, identities):
         fits = lines and len(lines[-1]) < IDENTITIES_A_LINE
@@ -167,7 +167,7 @@ def change_of(
 
 
 def end_changes_of(request: Request) -> Mapping[Effect, list[str]]:
-    """Return the people who are on the list already, grouped by the change to their end."""
+    """Return the people who are already on the list, grouped by the change of their end."""
     requested = request.requested
     at = requested.shown_at or request.created_at
     found: dict[Effect, list[str]] = {}
@@ -179,7 +179,7 @@ def end_changes_of(request: Request) -> Mapping[Effect, list[str]]:
 
 
 def new_end_of(request: Request, people: Iterable[str]) -> str:
-    """Return the new end of access of people who are on the list already."""
+    """Return the new end of access for people who are already on the list."""
     ends = {request.requested.ends.get(identity) for identity in people}
     end = ends.pop() if len(ends) == 1 else None
     if end is not None:
@@ -190,7 +190,7 @@ def new_end_of(request: Request, people: Iterable[str]) -> str:
 
 
 def current_end_of(request: Request, people: Iterable[str]) -> str:
-    """Return the current end of their access, while the request is not decided."""
+    """Return the current end of people's access, while the request is pending."""
     if request.state not in {State.PENDING, State.SCHEDULED}:
         return ""
     ends = {request.requested.current_ends.get(identity) for identity in people}
@@ -201,14 +201,14 @@ def current_end_of(request: Request, people: Iterable[str]) -> str:
 
 
 def start_of(request: Request) -> str:
-    """Return the start, while it is still to come."""
+    """Return the start, if it is in the future."""
     starts_at = request.requested.starts_at
     is_to_come = request.state in {State.PENDING, State.SCHEDULED}
     return f" from {text.time(starts_at)}" if starts_at and is_to_come else ""
 
 
 def term_of(request: Request) -> str:
-    """Return the duration or the end; "" if it differs between people."""
+    """Return the duration or the end; "" if people have different ones."""
     requested = request.requested
     if requested.duration_seconds is not None:
         return f" for {text.duration(requested.duration_seconds)}"
@@ -239,7 +239,7 @@ def effect_of_change(request: Request) -> str:
 
 
 def has_one_term(request: Request) -> bool:
-    """Return True if all additions have the same end, so that `term_of` covers them."""
+    """Return True if all additions have the same end, so that `term_of` applies to all."""
     requested = request.requested
     if requested.duration_seconds is not None:
         return True
@@ -247,7 +247,7 @@ def has_one_term(request: Request) -> bool:
 
 
 def effect_after(request: Request) -> str:
-    """Return the end of access that is counted from the change: `2 h after approval`."""
+    """Return an end of access that depends on when the change is applied: `2 h after approval`."""
     approved = "the change" if request.requested.without_approval else "approval"
     if request.requested.starts_at:
         approved = "it starts"
@@ -260,7 +260,7 @@ def state_of(request: Request) -> str:
 
 
 def what_failed(request: Request) -> str:
-    """Return how much of a failed request went through, as far as is known."""
+    """Return how much of a failed request took effect, as far as known."""
     part, is_unsure = request.progress.part, request.progress.is_unsure
     if part is None:
         return "not sure whether the change went through" if is_unsure else "nothing was changed"
@@ -270,12 +270,12 @@ def what_failed(request: Request) -> str:
 
 
 def after_all(request: Request) -> str:
-    """Return what may still happen to a failed request whose outcome is unknown."""
+    """Return the possible outcome of a failed request whose result is unknown."""
     return " If it goes through after all, I'll update the card." * request.progress.is_unsure
 
 
 def parts_of(request: Request) -> list[str]:
-    """Return the people of a partly failed request by outcome; nothing for any other request."""
+    """Return a partly failed request's people by outcome; empty for any other request."""
     part, left = request.progress.part, request.left
     if part is None:
         return []
@@ -294,19 +294,19 @@ def parts_of(request: Request) -> list[str]:
 
 
 def reason_of(request: Request, reason: str, show: Show = in_full) -> str:
-    """Return a reason; for viewers, identities in it are masked as everywhere else."""
+    """Return a reason; for viewers, identities in it are masked, as everywhere else."""
     if show is in_full:
         return reason
     return mask_in(reason, request.requested.change.identities)
 
 
 def quote(reason: str, limit: int) -> list[str]:
-    """Return a reason as a quotation; nothing if it is empty."""
+    """Return a reason as a quotation; "" if it is empty."""
     return [f"> {text.escape(reason, limit)}"] if reason else []
 
 
 def size_of(value: object) -> int:
-    """Return the number of characters of markup in blocks, as Slack counts a message."""
+    """Return the number of markup characters in blocks, as Slack counts them."""
     if isinstance(value, str):
         return len(value)
     if isinstance(value, Mapping):
@@ -318,7 +318,7 @@ def size_of(value: object) -> int:
 
 
 def state_sentence(request: Request, now: datetime) -> str:
-    """Return who decided on the request and how long ago, or that it waits."""
+    """Return who decided on the request and how long ago, or that it is pending."""
     by, at = (
         request.decided_by.name if request.decided_by else "Nobody",
         ago(request.decided_at, now),
@@ -354,7 +354,7 @@ def change_in_plain(request: Request) -> str:
 
 
 def ago(at: datetime | None, now: datetime) -> str:
-    """Return the time since then: `just now`, `5 min ago`."""
+    """Return the elapsed time: `just now`, `5 min ago`."""
     if at is None or now - at < JUST_NOW:
         return "just now"
     size, unit = next((size, unit) for size, unit in UNITS if now - at >= size)

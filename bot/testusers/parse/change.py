@@ -1,4 +1,4 @@
-"""`/testusers add` and `remove`: the words after the flow, and the people of a preset."""
+"""`/testusers add` and `remove`: the words after the flow, and the people in a preset."""
 
 import re
 from collections.abc import Collection, Iterator, Sequence
@@ -26,9 +26,9 @@ PRESET = re.compile(r"@([A-Za-z0-9][A-Za-z0-9._-]{0,39})")
 FLOWS_OFFERED = 5
 LABEL_CHARACTERS = 50
 TIME_EXAMPLES = "18:00, friday, tomorrow 9:00 or 2026-12-01 09:00"
-# Keywords that only `add` takes, and the fields of `ChangeRequest` that they fill.
+# Keywords that only `add` accepts, and the `ChangeRequest` fields that they fill.
 TERMS = {"for": "duration_seconds", "from": "start", "until": "until"}
-# The first and a further part of a number with spaces in it, as phones paste it.
+# The first and the following parts of a number with spaces, as pasted by phones.
 _FIRST_PART = re.compile(r"\+?[0-9(][0-9()./-]*")
 _NEXT_PART = re.compile(r"[0-9()./-]*[0-9][0-9()./-]*")
 
@@ -37,10 +37,10 @@ ChangeKind = Literal["add", "remove"]
 
 @dataclass(frozen=True, slots=True)
 class ChangeRequest:
-    """Add people to a flow's test users, or remove them. `flow` is what was typed.
+    """Add people to a flow's test users, or remove them. `flow` is the typed text.
 
-    `presets` are names that stand for people. An addition begins at `start`, and ends at `until` or
-    after `duration_seconds`.
+    `presets` are the names of groups of people. An addition starts at `start`, and ends at `until`
+    or after `duration_seconds`.
     """
 
     kind: ChangeKind
@@ -55,18 +55,18 @@ class ChangeRequest:
 
     @property
     def form(self) -> str:
-        """The form of the command: applying at once takes another permission than asking."""
+        """The command's form; applying immediately requires a different permission than asking."""
         return "now" if self.now else self.kind
 
 
 @dataclass(frozen=True)
 class Typed:
-    """The command around the words that name people.
+    """The command that contains the words for people.
 
     Attributes:
         text: The whole command.
         aliases: The short names of flows.
-        flow: The word in the place of the flow; None in commands without a flow.
+        flow: The word in the flow's position; None in commands without a flow.
     """
 
     text: str
@@ -82,12 +82,12 @@ def misuse(action: str, sentence: str, *, has_right_form: bool = False) -> Usage
 def parse_change(
     kind: ChangeKind, words: Sequence[Word], text: str, aliases: Collection[str]
 ) -> ChangeRequest:
-    """Return the change that the words after `add` or `remove` ask for.
+    """Return the change requested by the words after `add` or `remove`.
 
     `text` is the whole command, `aliases` are the short names of flows.
 
     Raises:
-        UsageError: They are not understood, or one of them does not look like an identity.
+        UsageError: The words can't be parsed, or one of them doesn't look like an identity.
     """
     if not words:
         raise misuse(kind, "Which flow, and who? Put the flow first, then phone numbers or IDs.")
@@ -115,7 +115,7 @@ def parse_change(
 
 
 def _with_option(change: ChangeRequest, word: Word, left: list[Word], text: str) -> ChangeRequest:
-    """Return the change with the option that a keyword begins; its words are taken from `left`."""
+    """Return the change with the option after a keyword; its words are removed from `left`."""
     kind, keyword = change.kind, word.keyword
     if keyword == "now":
         return replace(change, now=True)
@@ -165,7 +165,7 @@ def _is_plain(word: Word) -> bool:
 
 
 def duration_problem(typed: str) -> str:
-    """Return the error in a duration."""
+    """Return the error for a duration."""
     if not typed:
         return "Add a duration after “for”, e.g. 30m, 2h or 3d."
     return f"I can't read “{typed[:80]}” as a duration. Try 30m, 2h or 3d."
@@ -181,10 +181,10 @@ def reason_problem(reason: str) -> str | None:
 
 
 def people(action: str, words: Sequence[Word], typed: Typed) -> tuple[str, ...]:
-    """Return the identities that were typed, without the characters that phones add.
+    """Return the typed identities, without the characters that phones add.
 
     Raises:
-        UsageError: An identity is invalid, or a word does not look like an identity.
+        UsageError: An identity is invalid, or a word doesn't look like an identity.
     """
     tidied = [word if word.is_quoted else replace(word, text=_tidied(word)) for word in words]
     if unclosed := next((word for word in tidied if word.opens_quote), None):
@@ -204,7 +204,7 @@ def people(action: str, words: Sequence[Word], typed: Typed) -> tuple[str, ...]:
 
 
 def flows_for(text: str, at: int, aliases: Collection[str]) -> list[Meant]:
-    """Return the command with each of the first few flows put in at this place."""
+    """Return the command with each of the first few flows inserted at this position."""
     return [
         Meant(text.strip(), f"{text[:at]}{flow} {text[at:]}".strip(), flow)
         for flow in sorted(aliases)[:FLOWS_OFFERED]
@@ -216,7 +216,7 @@ def _tidied(word: Word) -> str:
 
 
 def _with_whole_numbers(words: Sequence[Word], text: str) -> list[Word]:
-    """Return the words, with the parts of a number that was typed with spaces joined."""
+    """Return the words, joining the parts of numbers that were typed with spaces."""
     joined, is_number = list[Word](), False
     for word in words:
         is_next = is_number and not word.is_quoted and _NEXT_PART.fullmatch(word.text)
@@ -230,7 +230,7 @@ def _with_whole_numbers(words: Sequence[Word], text: str) -> list[Word]:
 
 
 def _with_unit(word: Word, text: str) -> Word | None:
-    """Return the word and the unit after it, if they are a duration: `2 h`."""
+    """Return the word and the following unit, if they form a duration: `2 h`."""
     unit = re.match(r"\s+([A-Za-z]+)", text[word.end :])
     if unit is None or parse_duration(typed := f"{word.text} {unit[1]}") is None:
         return None
@@ -238,7 +238,7 @@ def _with_unit(word: Word, text: str) -> Word | None:
 
 
 def _doubt(action: str, odd: Sequence[Word], typed: Typed) -> UsageError:
-    """Return the question about words that do not look like identities."""
+    """Return the question about words that don't look like identities."""
     guesses = list(_guesses(odd[0], typed))
     sentence = _flow_problem(odd[0], typed) or question(
         odd[0].text, "” or “".join(words for _, _, words in guesses)
@@ -254,7 +254,7 @@ def _doubt(action: str, odd: Sequence[Word], typed: Typed) -> UsageError:
 
 
 def _guesses(word: Word, typed: Typed) -> Iterator[tuple[int, int, str]]:
-    """Yield likely meanings of an odd word: a part of the command, and the words instead of it."""
+    """Yield likely corrections of an odd word: a part of the command, and its replacement."""
     if number := phone_in(word.text):
         yield word.start, word.end, number
     elif parse_duration(word.text) is not None:
@@ -280,7 +280,7 @@ def _is_flow(text: str, aliases: Collection[str]) -> bool:
 
 
 def _flow_problem(word: Word, typed: Typed) -> str:
-    """Return the error for a flow among the people; "" for any other word."""
+    """Return the error for a flow in the list of people; "" for any other word."""
     if not _is_flow(word.text, typed.aliases):
         return ""
     if typed.flow is None:
@@ -293,7 +293,7 @@ def _flow_problem(word: Word, typed: Typed) -> str:
 
 
 def _as_typed(odd: Sequence[Word], text: str) -> Meant:
-    """Return the command with every odd word in quotes."""
+    """Return the command with every unrecognized word in quotes."""
     changed = text
     for word in reversed(odd):
         before, inside, after = text[: word.start], text[word.start : word.end], changed[word.end :]
@@ -304,14 +304,14 @@ def _as_typed(odd: Sequence[Word], text: str) -> Meant:
 
 
 def quoted(word: str) -> str:
-    """Return the word in quotation marks that it doesn't contain."""
+    """Return the word in a kind of quotation marks that it doesn't contain."""
     mark = "'" if any(mark in word for mark in DOUBLE_QUOTES) else '"'
     return f"{mark}{word}{mark}"
 
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """The start and end of access, in UTC; None for at once, and for an end that is not fixed."""
+    """The start and end of access, in UTC; None for an immediate start or no fixed end."""
 
     starts_at: datetime | None = None
     ends_at: datetime | None = None
@@ -324,10 +324,10 @@ class Term:
 
 
 def term_of(time_zone: str, requested: ChangeRequest, now: datetime) -> Term:
-    """Return the start and end of the requested access; `time_zone` is the requester's.
+    """Return the start and end of the requested access; `time_zone` is the requester's time zone.
 
     Raises:
-        UsageError: A time has passed, the end is before the start, or the zone is not known here.
+        UsageError: A time has passed, the end is before the start, or the time zone is unknown.
     """
     if requested.start is None and requested.until is None:
         return Term()

@@ -39,9 +39,9 @@ class Subcommand:
 
     Attributes:
         form: Its name in `bot/commands.py`.
-        flow: The flow as it was typed.
+        flow: The flow as typed.
         text: The text that filters a list, or the name of a preset.
-        identities: The people of a preset.
+        identities: The people in a preset.
     """
 
     form: str
@@ -54,11 +54,11 @@ TestusersRequest = ChangeRequest | Subcommand
 
 
 def parse_testusers(text: str, aliases: Collection[str] = ()) -> TestusersRequest:
-    """Return the request in the text of `/testusers`; `aliases` are the short names of flows.
+    """Parse the text of a `/testusers` command; `aliases` are the short names of flows.
 
     Raises:
-        UsageError: The text is not understood; the error explains it, shows an example, and
-            offers the likely meaning.
+        UsageError: The text can't be parsed; the error explains the problem, shows an example, and
+            offers likely corrections.
     """
     try:
         return _parse(text, aliases)
@@ -98,9 +98,9 @@ def _parse(text: str, aliases: Collection[str]) -> TestusersRequest:
 
 
 def as_typed(text: str, aliases: Collection[str]) -> str:
-    """Return `add +1 to welcome for 2h` as the command has it: `add welcome +1 for 2h`.
+    """Return `add +1 to welcome for 2h` in the command's order: `add welcome +1 for 2h`.
 
-    Only the name of a flow or a SID after `to`, `on` or `from` is taken for the flow.
+    Only a flow name or SID after `to`, `on` or `from` is recognized as the flow.
     """
     words = [word for word in read_words(text, commas=True) if not word.is_dash]
     names = set(map(skeleton, aliases))
@@ -157,7 +157,7 @@ def _parse_preset(words: Sequence[Word], typed: Typed) -> Subcommand:
 
 
 def as_command(change: ChangeRequest) -> str:
-    """Return the command that makes the same request; "" if no command can."""
+    """Return the command that makes the same request; "" if there is no such command."""
     options = (
         *(f"@{name}" for name in change.presets),
         f"for {spell_duration(change.duration_seconds)}" if change.duration_seconds else "",

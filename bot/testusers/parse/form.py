@@ -1,4 +1,4 @@
-"""The form of `/testusers`: the request in it, or the problems with its inputs."""
+"""The `/testusers` form: the request in it, or the problems with its inputs."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -12,7 +12,7 @@ from bot.testusers.rules.changes import identities_problem
 
 @dataclass(frozen=True, slots=True)
 class TypedForm:
-    """The inputs of the form; `start` and `until` are seconds since 1970, or ""."""
+    """The form's inputs; `start` and `until` are seconds since 1970, or ""."""
 
     flow: str
     kind: str
@@ -24,9 +24,10 @@ class TypedForm:
 
 
 def parse_form(form: TypedForm, now: datetime) -> ChangeRequest | dict[str, str]:
-    """Return the request in a form, or the problems by the name of their input.
+    """Return the request in a form, or the problems by input name.
 
-    A line is an identity, without the characters that phones add; in quotation marks it is exact.
+    Each line is an identity, without characters that phones add; text in quotation marks is taken
+    exactly.
     """
     lines = [line.strip() for line in form.identities.split("\n") if line.strip()]
     identities = tuple(filter(None, map(_identity, lines)))
@@ -66,7 +67,7 @@ def parse_form(form: TypedForm, now: datetime) -> ChangeRequest | dict[str, str]
 
 
 def as_line(identity: str) -> str:
-    """Return the line that is read as exactly this identity."""
+    """Return the line that the parser reads as exactly this identity."""
     is_plain = is_identity(identity) and _identity(identity) == identity
     return identity if is_plain else f'"{identity}"'
 
@@ -81,7 +82,7 @@ def _identity(line: str) -> str:
 
 
 def _odd_line(lines: list[str]) -> str:
-    """Return the question about the first line that is not quoted and not like an identity."""
+    """Return the question about the first unquoted line that doesn't look like an identity."""
     for line in lines:
         tidied = tidy_identity(line)
         if tidied and not (_is_quoted(line) or is_identity(tidied)):

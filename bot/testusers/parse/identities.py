@@ -1,6 +1,6 @@
-"""The shape of an identity, and the identities that a message mentions.
+"""The format of an identity, and the identities that a message mentions.
 
-The command and the form ask about every word of another shape.
+The command and the form ask about every word in another format.
 """
 
 import re
@@ -26,12 +26,12 @@ _SCHEME = r"[A-Za-z][A-Za-z0-9+.-]{1,30}:[^\s,;<>\"'()]+"
 _DATE = r"\d{4}-\d{2}-\d{2}"
 _PHONE = r"\+?\(?\d(?:[ ().\-/\u00a0]{0,2}\d){6,}"
 _CANDIDATE = re.compile(
-    # An address begins where nothing before it can belong to it: each character is read once.
+    # An address begins where no earlier character can belong to it, so each character is read once.
     rf"(?P<link>{_LINK})|(?<![\w.+-])(?P<mail>(?:mailto:)?{_MAIL})|(?P<date>{_DATE})"
     rf"|(?<!\w)(?P<scheme>{_SCHEME})|(?<![\w.:+])(?P<phone>{_PHONE})(?!\w)"
 )
 _ENDS = ".,;:!?)]}*_~`"
-# A number without its country may be anything that is numbered; the form asks about it.
+# A number without a country code may not be a phone number, so the form asks about it.
 DIGITS, DIGITS_WITHOUT_PLUS = range(7, 16), range(9, 16)
 _DASHES = re.compile(f"[{LONG_DASHES}]")
 
@@ -59,7 +59,7 @@ def phone_in(text: str) -> str:
 
 
 def question(typed: str, meant: str = "") -> str:
-    """Return the question about a word or a line that does not look like an identity."""
+    """Return the question about a word or line that doesn't look like an identity."""
     guess = f" Did you mean “{meant}”?" if meant else ""
     return (
         f"“{typed[:80]}” doesn't look like a phone number (+ and digits), an e-mail address or a"

@@ -1,1 +1,1 @@
-"""Pure rules of list changes."""
+"""Pure functions for list changes."""

@@ -1,8 +1,8 @@
-"""The list that is sent to the flow service, and the POST whose outcome is not known yet.
+"""The list that is sent to the flow service, and POSTs whose outcome is unknown.
 
-One list serves everything that is approved at that moment. Its plan is stored before it is sent.
-As long as the outcome is unknown, the POST is in doubt: the bot reads the list and sends nothing
-else to the flow.
+One list covers all changes that are approved when it is made. Its plan is stored before the list is
+sent. While the outcome is unknown, the POST is in doubt: the bot reads the list and sends no other
+list for the flow.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -22,18 +22,18 @@ from bot.testusers.rules.requests import Done, Grant, RecordedChange, Request
 from bot.testusers.rules.spellings import stored_spellings
 
 IN_DOUBT = timedelta(seconds=60)
-"""A POST without an answer is not expected to arrive any later after it was sent."""
+"""A POST without a response is assumed to arrive within this time, or never."""
 
 CONFIRMED = timedelta(seconds=60)
-"""For this long after a confirmed change, a list that lacks it is not believed."""
+"""For this long after a confirmed change, a list without the change is treated as an old copy."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One request's part of a plan: its changes, what was true already, and what others changed.
+    """One request's part of a plan: its changes, the already true parts, and external changes.
 
-    `wanted` is the change that the request asks for at that moment; `over` are the people in it
-    whose time is over by then.
+    `wanted` is the change that the request asks for at the time of the plan; `over` are the people
+    in it whose access has ended by that time.
     """
 
     request_id: str
@@ -46,10 +46,10 @@ class Step:
     over: tuple[str, ...] = ()
 
     def done(self, at: datetime, request: Request, grants: Mapping[str, Grant]) -> Done:
-        """Return the record of the step to keep once it has taken effect.
+        """Return the record of the step to keep after it has taken effect.
 
-        `grants` are those that stand just before this step, the ones that an earlier step of the
-        plan made among them.
+        `grants` are the grants just before this step, including grants made by the plan's earlier
+        steps.
         """
         ends = {
             identity: request.requested.end_of(identity, at) for identity in self.wanted.additions
@@ -69,7 +69,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """A grant whose time is over; `was_gone` if somebody else had removed the person."""
+    """An expired grant; `was_gone` is True if somebody else had removed the person."""
 
     identity: str
     request_id: str
@@ -78,7 +78,7 @@ class Ending:
 
 @dataclass(frozen=True, slots=True)
 class ListChangePlan:
-    """The list as it was read and as it will be sent, and the requests and grants behind it."""
+    """The list that was read and the list to send, with the requests and grants to carry out."""
 
     id: str
     before: tuple[str, ...]
@@ -93,45 +93,45 @@ class ListChangePlan:
 
     @property
     def request_ids(self) -> list[str]:
-        """The requests in the plan."""
+        """The ids of the requests in the plan."""
         return [step.request_id for step in self.steps]
 
     @property
     def changes_nothing(self) -> bool:
-        """True if the list is right already, so that nothing is sent."""
+        """True if the list is already correct, so that nothing is sent."""
         return self.before == self.after
 
     @property
     def is_shared(self) -> bool:
-        """True if the plan is for several requests and grants."""
+        """True if the plan covers several requests or grants."""
         return len(self.steps) + len(self.endings) > 1
 
     def spellings_on(self, listed: Collection[str]) -> Mapping[str, str]:
-        """Return the spellings on a list of the people who were sent in another one."""
+        """Return the spellings on a list of people who were sent in another spelling."""
         missing = [identity for identity in self.change.additions if identity not in listed]
         unknown = [identity for identity in listed if identity not in self.after]
         return stored_spellings(missing, unknown)
 
 
 class Outcome(StrEnum):
-    """The known outcome of a POST that was about to be sent."""
+    """The known outcome of a POST."""
 
     UNKNOWN = "unknown"
-    """Perhaps it was never sent: its process died. The same list may be sent a second time."""
+    """The POST may not have been sent because its process died. The same list may be sent again."""
 
     UNANSWERED = "unanswered"
-    """It was sent, and the service may still carry it out."""
+    """The POST was sent, and the service may still carry it out."""
 
     ANSWERED = "answered"
-    """The answer was an error or another list: the next look shows all there is."""
+    """The response was an error or another list: the next check of the list settles the POST."""
 
     CONFIRMED = "confirmed"
-    """It took effect, and was sent twice: the first one may still arrive."""
+    """The POST took effect and was sent twice: the first POST may still arrive."""
 
 
 @dataclass(frozen=True, slots=True)
 class Post:
-    """A flow's POST in doubt. `sent_before` is when the same list was sent before."""
+    """A flow's POST in doubt. `sent_before` is the time when the same list was sent previously."""
 
     plan: ListChangePlan
     sent_at: datetime
@@ -140,34 +140,34 @@ class Post:
 
     @property
     def ends_at(self) -> datetime:
-        """The time after which it is not in doubt any more, whatever the list shows."""
+        """The time when the POST stops being in doubt, regardless of the list."""
         return self.sent_at + IN_DOUBT
 
     def is_of(self, request_id: str) -> bool:
-        """Return True if it was sent for the request."""
+        """Return True if the POST was sent for the request."""
         return request_id in self.plan.request_ids
 
     def is_in_the_air(self, at: datetime) -> bool:
-        """Return True if the service may still carry it out after this moment."""
+        """Return True if the service may still carry out the POST after this time."""
         return self.outcome is not Outcome.ANSWERED and at < self.ends_at
 
     def is_held(self, at: datetime) -> bool:
-        """Return True if only waiting helps: a look at the list would settle nothing."""
+        """Return True if the flow has to wait, because reading the list would settle nothing."""
         return self.outcome is Outcome.CONFIRMED and self.is_in_the_air(at)
 
     def is_settled_by(self, listed: Sequence[str], at: datetime) -> bool:
-        """Return True if a list that was read after `at` shows all there is."""
+        """Return True if a list that was read after `at` settles the POST."""
         spellings = self.plan.spellings_on(listed)
         return not self.is_in_the_air(at) or is_true(self.plan.change.spelled(spellings), listed)
 
     def may_repeat(self, listed: Sequence[str]) -> bool:
-        """Return True if the same list may be sent again: nothing has changed since."""
+        """Return True if the same list may be sent again because nothing has changed since."""
         return self.outcome is Outcome.UNKNOWN and set(listed) == set(self.plan.before)
 
     def after(self, outcome: Outcome | None) -> "Post | None":
-        """Return the POST as it stays in doubt after this outcome, if it does; None is a refusal.
+        """Return the POST if it stays in doubt after this outcome, which is None for a refusal.
 
-        Of two, the first may still arrive.
+        If the list was sent twice, the first POST may still arrive.
         """
         if outcome is Outcome.UNANSWERED:
             return replace(self, outcome=outcome)
@@ -185,10 +185,10 @@ def make_plan(
     over: Sequence[Grant] = (),
     own: Mapping[str, Sequence[Change]] | None = None,
 ) -> ListChangePlan:
-    """Return the plan for approved requests and ended grants, on the list that was just read.
+    """Return the plan for approved requests and expired grants, based on the list just read.
 
-    `requests` have the oldest decision first; `own` has by request id the bot's changes to the list
-    since the request was made.
+    `requests` are sorted by decision, oldest first; `own` maps request ids to the bot's changes to
+    the list since the request was made.
     """
     current, steps = tuple(listed), []
     for request in requests:
@@ -211,15 +211,15 @@ def make_plan(
         Ending(grant.identity, grant.request_id, grant.identity not in current) for grant in over
     ]
     current = apply_change(current, Change(removals=tuple(grant.identity for grant in over)))
-    # Who goes and comes back within one plan keeps their place: nothing is sent for an order.
+    # People removed and added again in one plan keep their position; order alone is never sent.
     after = apply_change(listed, difference(listed, current))
     return ListChangePlan(plan_id, tuple(listed), after, tuple(steps), tuple(endings))
 
 
 def is_before(latest: RecordedChange | None, post: Post | None, listed: Sequence[str]) -> bool:
-    """Return True if a list lacks a confirmed change: it may be an old copy.
+    """Return True if a list lacks a confirmed change, and so may be an old copy.
 
-    A POST in doubt may have reverted the change; then the list shows that.
+    A POST in doubt may have reverted the change; if so, the list shows that.
     """
     if latest is None:
         return False
@@ -231,14 +231,14 @@ def is_before(latest: RecordedChange | None, post: Post | None, listed: Sequence
 
 
 def is_true(change: Change, listed: Collection[str]) -> bool:
-    """Return True if all additions are on the list, and none of the removals."""
+    """Return True if the list has all the additions and none of the removals."""
     return set(change.additions) <= set(listed) and not set(change.removals) & set(listed)
 
 
 def whose_turn(waiting: Sequence[Request], at: datetime) -> list[Request]:
-    """Return the approved requests whose next try is due.
+    """Return the approved requests whose next attempt is due.
 
-    Of those that name the same person, a later one waits until the earlier one is settled.
+    If several requests name the same person, the later ones wait until the first is settled.
     """
     named: set[str] = set()
     due = []
@@ -254,11 +254,11 @@ def whose_turn(waiting: Sequence[Request], at: datetime) -> list[Request]:
 def inverse_of(
     done: Done, listed: Collection[str], at: datetime
 ) -> tuple[Change, Mapping[str, datetime]]:
-    """Return the change that undoes what was really done, and the earlier ends that it restores.
+    """Return the change that undoes the actual effect, and the earlier ends that it restores.
 
     It removes the people who were added and adds those who were removed. People whose end was
-    changed get the earlier end back if they are still listed. An earlier end that has passed adds
-    nobody.
+    changed get the earlier end back if they are still listed. Nobody is added with an end that has
+    passed.
     """
     ends = {identity: end for identity, end in done.previous_ends.items() if end is not None}
     over = {identity for identity, end in ends.items() if end <= at}

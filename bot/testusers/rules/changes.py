@@ -1,6 +1,6 @@
 """A flow's test users: identities, changes to their list, and the effect of a change.
 
-The flow service stores one list per flow and an update replaces it, so this module turns an
+The flow service stores one list per flow, and an update replaces the list. This module turns an
 approved change into the next list without losing anybody.
 """
 
@@ -12,13 +12,13 @@ from datetime import datetime
 from bot.spelling import exactly
 
 MAX_IDENTITY_BYTES = 300
-"""Specification, area C, rule 2: each identity is at most 300 bytes."""
+"""Specification, area C, rule 2: each identity has at most 300 bytes."""
 
 MAX_REQUEST_CHARS = 6_000
-"""Characters that a card can show of identities, escaped, within one message."""
+"""The number of characters of escaped identities that one card can show."""
 
 PHONE_CHARS = 20
-"""Characters of that for one phone number."""
+"""The number of characters that a phone number uses on a card."""
 
 MAX_REASON_CHARS = 500
 
@@ -30,14 +30,14 @@ _ESCAPED_CHARS = {"&": 5, "<": 4, ">": 4}
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """A flow: its SID as the service knows it, and its alias, if any."""
+    """A flow: its SID as spelled by the service, and its alias, if any."""
 
     sid: str
     alias: str | None = None
 
     @property
     def key(self) -> str:
-        """The SID in one spelling: the case of hexadecimal digits doesn't matter."""
+        """The SID in capitals, because the case of hexadecimal digits doesn't matter."""
         return self.sid.upper()
 
     @property
@@ -60,7 +60,7 @@ def is_flow_sid(text: str) -> bool:
 
 
 def identity_problem(identity: str) -> str | None:
-    """Return a sentence that explains why the service can't take this identity, or None."""
+    """Return a sentence that explains why the service can't accept this identity, or None."""
     if not identity.strip():
         return "An identity is empty."
     try:
@@ -73,7 +73,7 @@ def identity_problem(identity: str) -> str | None:
 
 
 def is_sendable(identity: str) -> bool:
-    """Return True if an identity that the service lists can be sent back unchanged."""
+    """Return True if an identity from the service's list can be sent back unchanged."""
     try:
         return bool(identity.encode())
     except UnicodeEncodeError:
@@ -81,7 +81,7 @@ def is_sendable(identity: str) -> bool:
 
 
 def identities_problem(identities: Sequence[str]) -> str | None:
-    """Return a sentence that explains why these can't be one request, or None."""
+    """Return a sentence that explains why one request can't contain these identities, or None."""
     if not identities:
         return "Who? Add at least one phone number or chat ID."
     for identity in identities:
@@ -109,19 +109,19 @@ def _first_repeated(identities: Sequence[str]) -> str | None:
 def _escaped_size(identity: str) -> int:
     """Return an identity's size on a card, including the punctuation of a list."""
     shown = exactly(identity)
-    # How other alphabets read is shown too.
+    # The readable form of other alphabets is shown too.
     reading = 0 if identity.isascii() else len(identity[:_READING_CHARS])
     return _LINE_CHARS + reading + sum(_ESCAPED_CHARS.get(character, 1) for character in shown)
 
 
 def mask(identity: str) -> str:
-    """Return the last four characters of a longer identity, for readers who may not see all."""
+    """Return a longer identity's last four characters, for readers who may not see all of it."""
     visible = identity[-4:] if len(identity) > 4 else ""  # noqa: PLR2004 - contract section 4
     return f"…{visible}"
 
 
 def mask_in(words: str, identities: Iterable[str]) -> str:
-    """Return the words with these identities masked wherever they stand on their own."""
+    """Return the text with these identities masked wherever they appear as separate words."""
     longest_first = sorted(filter(None, identities), key=len, reverse=True)
     for identity in longest_first:
         alone = rf"(?<!\w){re.escape(identity)}(?!\w)"
@@ -131,13 +131,13 @@ def mask_in(words: str, identities: Iterable[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """The people who are added and removed. Nobody is in both."""
+    """The people to add and to remove. Nobody is in both groups."""
 
     additions: tuple[str, ...] = ()
     removals: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Refuse a contradiction.
+        """Refuse contradictory changes.
 
         Raises:
             ValueError: Somebody is both added and removed.
@@ -152,7 +152,7 @@ class Change:
 
     @property
     def identities(self) -> tuple[str, ...]:
-        """Everybody in the change."""
+        """All people in the change."""
         return self.additions + self.removals
 
     def then(self, later: "Change") -> "Change":
@@ -172,7 +172,7 @@ class Change:
         )
 
     def spelled(self, spellings: Mapping[str, str]) -> "Change":
-        """Return the change in other spellings, where there are any."""
+        """Return the change with people respelled, if they have another spelling."""
         return Change(
             tuple(spellings.get(identity, identity) for identity in self.additions),
             tuple(spellings.get(identity, identity) for identity in self.removals),
@@ -186,9 +186,10 @@ NO_CHANGE = Change()
 class Effect:
     """The effect of a change on a given list.
 
-    `change` is what is still to do; `dropped` is what is true already. Additions of people who are
-    there already stay in the change when they replace the end of a grant (`end_changes`). Of those
-    whom the list spells otherwise than they were typed, `respelled` are meant, `kept` are not.
+    `change` is the part still to do; `dropped` is the part that is already true. Additions of
+    people who are already listed stay in the change if they replace the end of a grant
+    (`end_changes`). The list may spell people differently than the request: `respelled` are the
+    people that the request means, `kept` are other people.
     """
 
     change: Change
@@ -207,8 +208,8 @@ def effect_of(
 ) -> Effect:
     """Return the part of a requested change that is not true yet.
 
-    `grant_ends` has the end of every grant for a time; `timed` are the additions that are requested
-    for a time. Adding somebody again is how a grant is extended, shortened or made permanent.
+    `grant_ends` has the end of every grant that has one; `timed` are the additions requested with
+    an end. Adding somebody again extends or shortens a grant, or makes it permanent.
     """
     present = [identity for identity in wanted.additions if identity in listed]
     end_changes = tuple(
@@ -221,7 +222,7 @@ def effect_of(
 
 
 def apply_change(listed: Sequence[str], change: Change) -> tuple[str, ...]:
-    """Return the list after a change: others keep their order, additions go to the end."""
+    """Return the list after a change: existing people keep their order, additions go to the end."""
     removed = set(change.removals)
     kept = [identity for identity in listed if identity not in removed]
     known = set(kept)
@@ -232,7 +233,7 @@ def apply_change(listed: Sequence[str], change: Change) -> tuple[str, ...]:
 
 
 def apply_changes(listed: Sequence[str], changes: Iterable[Change]) -> tuple[str, ...]:
-    """Return the list after several changes, the first first."""
+    """Return the list after several changes, in this order."""
     result = tuple(listed)
     for change in changes:
         result = apply_change(result, change)
@@ -240,7 +241,7 @@ def apply_changes(listed: Sequence[str], changes: Iterable[Change]) -> tuple[str
 
 
 def difference(before: Sequence[str], after: Sequence[str]) -> Change:
-    """Return the change between two states of a list."""
+    """Return the difference between two states of a list."""
     was, now = set(before), set(after)
     return Change(
         tuple(identity for identity in dict.fromkeys(after) if identity not in was),
@@ -249,10 +250,10 @@ def difference(before: Sequence[str], after: Sequence[str]) -> Change:
 
 
 def outside_edits(seen: Sequence[str], own: Iterable[Change], found: Sequence[str]) -> Change:
-    """Return what others changed since the list was seen, without the bot's own changes."""
+    """Return the external changes since the list was seen, without the bot's own changes."""
     return difference(apply_changes(seen, own), found)
 
 
 def same_people(sent: Sequence[str], answered: Sequence[str]) -> bool:
-    """Return True if the answer has the people who were sent, in any order."""
+    """Return True if the response has the people who were sent, in any order."""
     return sorted(sent) == sorted(answered)

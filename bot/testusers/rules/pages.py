@@ -10,10 +10,10 @@ from bot.testusers.rules.requests import Grant, RecordedChange, Request
 
 @dataclass(frozen=True, slots=True)
 class ListPage:
-    """One page of a flow's `total` test users, and what is known about them.
+    """One page of a flow's `total` test users, with information about them.
 
-    People added by Gatehouse come first; `outside` counts the others. `text` filtered the list, if
-    not empty; `scheduled` are approved requests that start later.
+    People added by Gatehouse come first; `outside` counts the others. `text` is the filter text, if
+    any; `scheduled` are approved requests that start later.
     """
 
     flow: Flow
@@ -29,7 +29,7 @@ class ListPage:
 
 @dataclass(frozen=True, slots=True)
 class HistoryPage:
-    """A flow's requests, newest first, and its newest changes that no request explains."""
+    """A flow's requests, newest first, and its latest list changes without a request."""
 
     flow: Flow
     requests: tuple[Request, ...]
@@ -41,7 +41,7 @@ class HistoryPage:
 
 @dataclass(frozen=True, slots=True)
 class PendingRow:
-    """A pending request, the reader's buttons for it, and the number of approvals it needs."""
+    """A pending request, the buttons for the reader, and the number of approvals that it needs."""
 
     request: Request
     decides: bool
@@ -51,7 +51,7 @@ class PendingRow:
 
 @dataclass(frozen=True, slots=True)
 class PendingPage:
-    """The requests that wait for a decision, oldest first, and those that start later."""
+    """The pending requests, oldest first, and the approved requests that start later."""
 
     rows: tuple[PendingRow, ...]
     page: int
@@ -62,7 +62,7 @@ class PendingPage:
 
 @dataclass(frozen=True, slots=True)
 class GrantGroup:
-    """People who got access to a flow by the same request, until the same time."""
+    """People who got access to a flow through the same request, until the same time."""
 
     flow: Flow
     identities: tuple[str, ...]
@@ -82,7 +82,7 @@ def grouped(granted: Iterable[tuple[Flow, Grant]]) -> list[GrantGroup]:
 
 @dataclass(frozen=True, slots=True)
 class OwnPage:
-    """A person's own recent requests, and a page of the access that they requested.
+    """A person's own recent requests, and one page of the access that they requested.
 
     `people` is the total number of people with that access.
     """

@@ -1,4 +1,4 @@
-"""A request to change a flow's test users, as it is stored and shown."""
+"""A request to change a flow's test users, as stored and shown."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -9,13 +9,13 @@ from bot.approvals.rules.approval import Facts, State
 from bot.approvals.rules.automatic import ApprovedByRule
 from bot.testusers.rules.changes import Change, Flow
 
-# Whoever is let in for a shorter time remembers it.
+# People with shorter access don't need a reminder.
 ANNOUNCED_FROM = timedelta(hours=3)
 
 
 @dataclass(frozen=True, slots=True)
 class Who:
-    """A person, by Slack's id and the name that Slack showed at the time."""
+    """A person, with their Slack id and the name that Slack showed at the time."""
 
     slack_user_id: str
     name: str
@@ -23,7 +23,7 @@ class Who:
 
 @dataclass(frozen=True, slots=True)
 class Approval:
-    """An approval, the time it was given, and the id of the stored click that gave it."""
+    """An approval, its time, and the id of the stored click."""
 
     who: Who
     at: datetime
@@ -32,14 +32,14 @@ class Approval:
 
 @dataclass(frozen=True, slots=True)
 class RequestedChange:
-    """The change as its card shows it.
+    """The requested change as shown on the card.
 
-    `end_changes` are additions of people who are on the list already, for whom only the end
+    `end_changes` are additions of people who are already on the list, so that only their end
     changes; `current_ends` are their current ends. `ends` are fixed ends; otherwise the end is
-    `duration_seconds` after the start. `starts_at` is when an approved change is applied; None for
-    at once. `shown_at` is when the request was last recalculated, None for when it was made. `seen`
-    is the list at that time, after the recorded change `seen_change_id`; it is dropped once the
-    request is over.
+    `duration_seconds` after the start. `starts_at` is the time to apply an approved change; None
+    for immediately. `shown_at` is the time when the request was last recalculated; None if that was
+    when it was made. `seen` is the list at that time, after the recorded change `seen_change_id`;
+    it is dropped once the request is closed.
     """
 
     change: Change
@@ -64,13 +64,13 @@ class RequestedChange:
         return (self.starts_at or applied_at) + timedelta(seconds=self.duration_seconds)
 
     def is_shown_as(self, other: "RequestedChange") -> bool:
-        """Return True if both look the same on a card."""
+        """Return True if both changes look the same on a card."""
         seen, change_id = other.seen, other.seen_change_id
         return replace(self, shown_at=other.shown_at, seen=seen, seen_change_id=change_id) == other
 
     @property
     def effect(self) -> tuple[object, ...]:
-        """The people, the duration and the start, which equal requests share."""
+        """The people, the duration and the start, which are the same for equal requests."""
         people = frozenset(self.change.additions), frozenset(self.change.removals)
         return (*people, self.duration_seconds, self.starts_at, tuple(sorted(self.ends.items())))
 
@@ -79,8 +79,8 @@ class RequestedChange:
 class Done:
     """The actual effect of an applied request.
 
-    `previous_ends` holds the earlier end of each removed or changed person's grant; None for a
-    grant without an end. `outside` is what others changed since the request was made.
+    `previous_ends` has the earlier end of each removed or changed person's grant; None for a grant
+    without an end. `outside` are the external changes since the request was made.
     """
 
     at: datetime
@@ -93,10 +93,10 @@ class Done:
     previous_ends: Mapping[str, datetime | None] = field(default_factory=dict)
 
     def respelled(self, spellings: Mapping[str, str]) -> "Done":
-        """Return the record with the current spellings of people, where they have another."""
+        """Return the record with people's current spellings."""
         people = (*self.change.identities, *self.already.identities)
         now = {identity: spellings.get(identity, identity) for identity in people}
-        # Nobody becomes somebody else whom it is about too.
+        # A spelling never turns one person into another person in the same record.
         taken = Counter(now.values())
         now = {identity: new if taken[new] == 1 else identity for identity, new in now.items()}
 
@@ -129,7 +129,7 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """A grant that ended, and whether somebody else had removed the person before."""
+    """A grant that ended, and whether somebody else had already removed the person."""
 
     identity: str
     at: datetime
@@ -140,16 +140,17 @@ class Ended:
 class Progress:
     """The history of a request so far.
 
-    `is_unsure` marks a failure whose change may have arrived all the same. `retries` are the ids of
-    the clicks on Retry, `retried_by` is the last person who retried. `part` is the part that took
-    effect before the rest. `respelled` has, by requested identity, the spelling in which the
-    service stores it. `news` are the sentences that explain why the card asks again. `rung` are the
-    timers that rang; ends up to `announced_until` have been announced. `rule` is the automatic rule
-    that approved the request. `superseded` are people whose grant a later request replaced or
-    removed; `overdue` is the reason why a grant that is over could not be ended yet; `undone_by` is
-    the id of the request that undoes this one, and `is_undone` is True once it did;
-    `undo_given_up_at` is when the last undo was denied, cancelled or expired; `delivery_id` is the
-    log's id of Slack's last delivery that had it applied.
+    `is_unsure` marks a failure whose change may have arrived anyway. `retries` are the ids of the
+    clicks on Retry, and `retried_by` is the last person who retried. `part` is the part that has
+    taken effect, if the rest has not. `respelled` maps requested identities to the spelling that
+    the service stores. `news` are the sentences that explain why the card asks again. `rung` are
+    the timers that have fired; ends up to `announced_until` have been announced. `rule` is the
+    automatic rule that approved the request. `superseded` are people whose grant a later request
+    replaced or removed; `overdue` is the reason why an expired grant could not be ended yet;
+    `undone_by` is the id of the request that undoes this one, and `is_undone` is True once that
+    request has been applied; `undo_given_up_at` is the time when the last undo was denied,
+    cancelled or expired; `delivery_id` is the log id of the last Slack delivery that caused the
+    request to be applied.
     """
 
     approvals: tuple[Approval, ...] = ()
@@ -178,7 +179,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A request. `version` grows with every write, so that only one of two writers wins."""
+    """A request. `version` increases with every write, so that only one of two writers wins."""
 
     id: str
     flow: Flow
@@ -194,7 +195,7 @@ class Request:
 
     @property
     def facts(self) -> Facts:
-        """The facts that the state machine needs."""
+        """The facts for the state machine."""
         return Facts(
             self.state,
             self.requester.slack_user_id,
@@ -206,12 +207,12 @@ class Request:
 
     @property
     def waits(self) -> bool:
-        """True if somebody has to decide on it."""
+        """True if the request needs a decision."""
         return not self.requested.without_approval and self.progress.rule is None
 
     @property
     def shown_since(self) -> datetime | None:
-        """The time its card was due in the channel: without approval, once it is decided."""
+        """The time when the card is due in the channel; without approval, that is the decision."""
         if not self.requested.without_approval:
             return self.created_at
         return self.took_effect.at if self.took_effect else self.decided_at
@@ -233,12 +234,12 @@ class Request:
 
     @property
     def has_failed_in_part(self) -> bool:
-        """True if it has failed after the service carried out a part of it."""
+        """True if the request failed after the service carried out a part of it."""
         return self.state is State.FAILED and self.progress.part is not None
 
     @property
     def took_effect(self) -> Done | None:
-        """The part that took effect: all, or a part of a failed request; None for nothing."""
+        """The part that took effect: all, or a part of a failed request; None if nothing did."""
         return self.progress.done or self.progress.part
 
     @property
@@ -256,7 +257,7 @@ class Request:
 
     @property
     def is_over(self) -> bool:
-        """True if none of the people it added has access through it any more."""
+        """True if none of the added people still has access through this request."""
         gone = {ended.identity for ended in self.progress.ended} | set(self.progress.superseded)
         part = self.progress.part
         change = self.requested.change if part is None else part.change
@@ -264,9 +265,9 @@ class Request:
         return self.progress.is_undone or gone.issuperset(let_in)
 
     def has_enough_approvals(self, needed: int) -> bool:
-        """Return True if a pending request has enough approvals: fewer are needed now.
+        """Return True if a pending request has enough approvals because fewer are now needed.
 
-        One more press of `Approve` applies it, even by a person who has approved before.
+        One more click on `Approve` applies it, even by a person who has already approved.
         """
         return self.state is State.PENDING and len(self.progress.approvals) >= needed
 
@@ -275,9 +276,9 @@ class Request:
         return replace(self, state=state, decided_by=by, decided_at=at, progress=progress)
 
     def change_at(self, at: datetime) -> Change:
-        """Return the change that is left at a moment, without people whose end has passed.
+        """Return the remaining change at a given time, without people whose end has passed.
 
-        Where an undo gives back an end that is over, nobody stays by it.
+        An undo that restores an end that has passed doesn't keep anybody on the list.
         """
         change = self.left
         late = tuple(identity for identity in change.additions if self._is_over_for(identity, at))
@@ -291,7 +292,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """A person who was added by a request, the end of access, and the people responsible."""
+    """A person added by a request, the end of their access, and the people responsible."""
 
     identity: str
     request_id: str
@@ -303,7 +304,7 @@ class Grant:
 
 @dataclass(frozen=True, slots=True)
 class RecordedChange:
-    """The bot's replacement of a flow's list, with the requests and ended grants behind it."""
+    """A change that the bot made to a flow's list, with its requests and expired grants."""
 
     id: int
     at: datetime
@@ -314,7 +315,7 @@ class RecordedChange:
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """People under one name, without its `@`, and the person who saved them last."""
+    """People under one name, without `@`, and the person who last saved the preset."""
 
     name: str
     identities: tuple[str, ...]

@@ -1,7 +1,7 @@
 """The current effect of a request, compared with its card.
 
-The card was drawn when the request was made. Before the change is acted on, its effect is worked
-out again from current data; if it differs, nothing is applied and the card asks again.
+The card was drawn when the request was made. Before anything is decided or applied, the effect is
+recalculated from current data; if it differs, nothing is applied and the card asks again.
 """
 
 from collections import Counter
@@ -32,16 +32,16 @@ TAKES_AWAY = frozenset({Effect.SHORTEN, Effect.LIMIT, Effect.REMOVE})
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """Everything that the meaning of a request depends on, read at one moment.
+    """The data that a request's meaning depends on, read at one time.
 
     Attributes:
-        at: The moment.
+        at: The time of the data.
         flow: The request's flow with its current alias.
-        ends: The end of each grant of the flow by identity, None for no end.
+        ends: The end of each of the flow's grants, by identity; None for no end.
         longest_seconds: The longest access that a request may ask for.
-        approvals_needed: The number of approvals it takes.
-        listed: The list: as it was read last, with the bot's own changes since.
-        change_id: The last of those changes.
+        approvals_needed: The number of approvals that the request needs.
+        listed: The list as last read, with the bot's own changes since.
+        change_id: The id of the last of these changes.
     """
 
     at: datetime
@@ -55,12 +55,12 @@ class Situation:
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """A request as its card should show it now.
+    """A request as its card should currently show it.
 
     Attributes:
         request: The request with its current effect.
         news: The changes since the card was drawn, as sentences.
-        keeps_approvals: The request does what was approved, and only lacks approvals.
+        keeps_approvals: True if the effect is the approved one and only approvals are missing.
     """
 
     request: Request
@@ -69,16 +69,16 @@ class Review:
 
     @property
     def is_over(self) -> bool:
-        """True if the end of all access that it asks for has passed."""
+        """True if all requested access would already have ended."""
         return self.request.left.is_empty
 
 
 def reconsidered(
     request: Request, review: Review, at: datetime, request_hours: float, bot: Who
 ) -> Request:
-    """Return the request as it waits for a new decision, or expired if nothing is left to do.
+    """Return the request as pending for a new decision, or as expired if nothing is left to do.
 
-    Approvals count only for the effect that was shown with them.
+    Approvals count only for the effect that the card showed.
     """
     if review.is_over:
         return request.moved(State.EXPIRED, bot, at, request.progress)
@@ -138,12 +138,12 @@ def review(request: Request, situation: Situation) -> Review:
     reviewed = replace(request, flow=situation.flow, requested=now)
     if news or not _lacks_approvals(request, situation.approvals_needed):
         return Review(reviewed, news)
-    needed = f"{situation.approvals_needed} approvals are needed now."
+    needed = f"{situation.approvals_needed} approvals are now needed."
     return Review(reviewed, (needed,), keeps_approvals=True)
 
 
 def _lacks_approvals(request: Request, needed: int) -> bool:
-    """Return True for an approved request that has too few approvals for today's quorum."""
+    """Return True for an approved request that has too few approvals for the current quorum."""
     is_approved = request.state in {State.SCHEDULED, State.FAILED}
     # A rule's approval counts as one.
     given = len(request.progress.approvals) or int(request.progress.rule is not None)
@@ -151,7 +151,7 @@ def _lacks_approvals(request: Request, needed: int) -> bool:
 
 
 def effects(requested: RequestedChange, change: Change, at: datetime) -> dict[str, Effect]:
-    """Return the change's effect on each person if it began at that moment."""
+    """Return the change's effect on each person if it started at that time."""
     begins_at = _begins_at(requested, at)
     found = dict.fromkeys(change.removals, Effect.REMOVE)
     for identity in change.additions:
@@ -192,13 +192,14 @@ def _capped(
 def _change(
     requested: RequestedChange, left: Change, begins_at: datetime, situation: Situation
 ) -> tuple[Change, tuple[str, ...]]:
-    """Return what is still to be done, and the people for whom only the end changes."""
+    """Return the remaining change, and the people for whom only the end changes."""
     additions, removals, end_changes = [], list(left.removals), []
     for identity in left.additions:
         end = requested.end_of(identity, begins_at)
         is_there = identity in situation.listed and not _ends_by(identity, begins_at, situation)
         if end is not None and end <= begins_at:
-            # An undo gives back an earlier end; when that has passed, nobody stays by it.
+            # An undo restores an earlier end; if that has passed, the person isn't kept on the
+            # list.
             removals += [identity] if requested.undo_of and is_there else []
             continue
         additions.append(identity)
@@ -221,16 +222,20 @@ def _alias_news(was: Flow, now: Flow) -> Iterable[str]:
 def _term_news(requested: RequestedChange, capped: RequestedChange) -> Iterable[str]:
     if capped != requested:
         longest = spell_duration(capped.duration_seconds or 0)
-        limit = f"can last at most {longest}" if capped.duration_seconds else "has to end sooner"
-        yield f"Access to this flow {limit} now, so this is what the card asks for."
+        limit = (
+            f"can now last at most {longest}"
+            if capped.duration_seconds
+            else "now has to end sooner"
+        )
+        yield f"Access to this flow {limit}, so the card has changed."
 
 
 _NEWS = {
-    Effect.ADD: "{who} not on the list any more when this takes effect, so this adds them.",
-    Effect.EXTEND: "{who} on the list by now, so this extends their access.",
-    Effect.SHORTEN: "{who} on the list by now with longer access, so this shortens it.",
-    Effect.LIMIT: "{who} on the list by now with no end date, so this gives them one.",
-    Effect.KEEP: "{who} on the list by now, so this takes away their end date.",
+    Effect.ADD: "{who} no longer on the list when this takes effect, so this adds them.",
+    Effect.EXTEND: "{who} already on the list, so this extends their access.",
+    Effect.SHORTEN: "{who} already on the list with longer access, so this shortens it.",
+    Effect.LIMIT: "{who} already on the list with no end date, so this sets one.",
+    Effect.KEEP: "{who} already on the list, so this removes their end date.",
     Effect.REMOVE: "{who} past the end date that this would restore, so this removes them.",
 }
 
@@ -239,7 +244,7 @@ def _effect_news(
     before: Mapping[str, Effect], after: Mapping[str, Effect], over: Collection[str]
 ) -> Iterable[str]:
     if over:
-        yield f"Access asked for {_count(len(over), 'has', 'have')} ended already."
+        yield f"{_count(len(over), 'is', 'are')} past the requested end of access."
     changed = Counter(
         effect for person, effect in after.items() if before.get(person) is not effect
     )

@@ -1,4 +1,4 @@
-"""Identities on a list that differ from the typed ones only by invisible characters or case."""
+"""Identities on a list that differ from typed identities only in invisible characters or case."""
 
 import unicodedata
 from collections.abc import Collection, Iterable, Mapping
@@ -10,7 +10,8 @@ from bot.spelling import tidy_identity
 class Spellings:
     """Finds the spellings on a list of the identities that people type.
 
-    Typed identities are tidied, a list is not: `+15550100` may be on it with the marks of a phone.
+    Typed identities are cleaned up, but lists are not: `+15550100` may be on the list with
+        invisible characters from a phone.
 
     Args:
         listed: The list.
@@ -27,10 +28,10 @@ class Spellings:
             self._alike.setdefault(_plain(identity), []).append(identity)
 
     def meant(self, identities: Iterable[str]) -> tuple[str, ...]:
-        """Return the listed identities, all spellings of those that differ, and the rest.
+        """Return these identities as the list spells them, in all spellings that it has.
 
-        All spellings, because a removed person must not stay on the list under one that looks the
-        same.
+        All spellings matter because a removed person must not stay on the list under a spelling
+        that looks the same. Identities that aren't listed are returned unchanged.
         """
         return tuple(dict.fromkeys(chain.from_iterable(map(self._of, identities))))
 
@@ -39,16 +40,16 @@ class Spellings:
             return [identity]
         if identity in self._untidy:
             return self._untidy[identity]
-        # The service may store it so: the only one that differs in case or Unicode form.
+        # The service may store this spelling, if only one differs in case or Unicode form.
         alike = self._alike.get(_plain(identity), [])
         return alike if len(alike) == 1 else [identity]
 
     def others(self, identities: Iterable[str]) -> tuple[str, ...]:
-        """Return the listed identities that read like these but are spelled otherwise."""
+        """Return the listed identities that look like these but are spelled differently."""
         return tuple(chain.from_iterable(self._untidy.get(identity, []) for identity in identities))
 
     def respelled(self, identity: str) -> str:
-        """Return the current spelling of an identity, if there is exactly one."""
+        """Return the current spelling of an identity, if exactly one matches."""
         if identity in self._listed:
             return identity
         tidy = tidy_identity(identity)
@@ -57,9 +58,10 @@ class Spellings:
 
 
 def stored_spellings(missing: Collection[str], new: Collection[str]) -> Mapping[str, str]:
-    """Return, by the identity that was sent, the spelling in which the service stores it.
+    """Return the spellings that the service stores, by the identities that were sent.
 
-    The two differ in case or Unicode form, and exactly one new identity on the list is like it.
+    The spellings differ in case or Unicode form, and exactly one new identity on the list matches
+    each identity that was sent.
     """
     found = {
         identity: [other for other in new if _plain(other) == _plain(identity)]

@@ -1,4 +1,4 @@
-"""The bot's past and next changes to the lists of flows."""
+"""The bot's past and next changes to flows' lists."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ _POST = TypeAdapter(Post)
 
 @dataclass(frozen=True, slots=True)
 class _Content:
-    """A recorded change as it is stored: the lists themselves are in the audit."""
+    """A recorded change as stored; the lists themselves are in the audit log."""
 
     additions: tuple[str, ...]
     removals: tuple[str, ...]
@@ -40,21 +40,21 @@ _POSTS = (
 
 
 async def put_post(tx: Transaction, flow_key: str, post: Post) -> None:
-    """Store the POST that is about to be sent to a flow, or its current outcome."""
+    """Store the POST that is about to be sent for a flow, or its current outcome."""
     content = _POST.dump_python(post, mode="json")
     stored = {"id": post.plan.id, "flow_key": flow_key, "sent_at": post.sent_at, "content": content}
     await upsert(tx, flow_posts, stored)
 
 
 async def post(tx: Transaction, flow_key: str) -> Post | None:
-    """Return the POST of a flow that is in doubt, if any."""
+    """Return a flow's POST in doubt, if any."""
     rows = (await tx.connection.execute(_POSTS, {"its_flow": flow_key})).all()
-    # An earlier version kept several: the last of them counts.
+    # An earlier version kept several; the last one counts.
     return _POST.validate_python(rows[-1].content) if rows else None
 
 
 async def keep_post(tx: Transaction, flow_key: str, post: Post | None) -> None:
-    """Store what is known of a flow's POST, or drop it: None is not in doubt any more."""
+    """Store the current state of a flow's POST; drop it if it is None, so no longer in doubt."""
     if post is None:
         await drop_post(tx, flow_key)
     else:
@@ -62,7 +62,7 @@ async def keep_post(tx: Transaction, flow_key: str, post: Post | None) -> None:
 
 
 async def drop_post(tx: Transaction, flow_key: str) -> None:
-    """Remove a flow's POST, which is not in doubt any more."""
+    """Remove a flow's POST, which is no longer in doubt."""
     await tx.connection.execute(delete(flow_posts).where(flow_posts.c.flow_key == flow_key))
 
 
@@ -85,7 +85,7 @@ async def record_change(
 
 
 async def forget(tx: Transaction, before: datetime) -> int:
-    """Remove some changes from before a time; return how many. The last one keeps its number."""
+    """Remove some changes from before a time; return their number. The latest change is kept."""
     last = select(func.max(flow_changes.c.id)).scalar_subquery()
     return await remove_some(
         tx, flow_changes, (flow_changes.c.at < before) & (flow_changes.c.id < last)
@@ -93,7 +93,7 @@ async def forget(tx: Transaction, before: datetime) -> int:
 
 
 async def latest_change_id(tx: Transaction, flow_key: str) -> int:
-    """Return the id of the newest change of a flow, 0 when there is none."""
+    """Return the id of a flow's latest change, 0 if there is none."""
     query = select(func.max(flow_changes.c.id)).where(flow_changes.c.flow_key == flow_key)
     return int(await tx.connection.scalar(query) or 0)
 
@@ -106,7 +106,7 @@ async def changes_after(tx: Transaction, flow_key: str, change_id: int) -> list[
 
 
 async def latest_changes(tx: Transaction, flow_key: str, limit: int) -> Sequence[RecordedChange]:
-    """Return the newest changes of a flow, newest first."""
+    """Return a flow's latest changes, newest first."""
     query = select(flow_changes).where(flow_changes.c.flow_key == flow_key)
     rows = await tx.connection.execute(query.order_by(flow_changes.c.id.desc()).limit(limit))
     return [_recorded(row) for row in rows]

@@ -1,4 +1,4 @@
-"""Grants: the people who were added by a request, until their end."""
+"""Grants: the people added by a request, until their access ends."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -35,7 +35,7 @@ _TIMED_OF_REQUESTER = _OF_REQUESTER.where(grants.c.ends_at.is_not(None))
 
 
 async def put(tx: Transaction, flow: Flow, grant: Grant) -> None:
-    """Store the grant, replacing an earlier one of the same person."""
+    """Store the grant, replacing the person's earlier grant."""
     stored = {
         "flow_key": flow.key,
         "identity": grant.identity,
@@ -50,23 +50,23 @@ async def put(tx: Transaction, flow: Flow, grant: Grant) -> None:
 
 
 async def drop(tx: Transaction, flow_key: str, identity: str) -> None:
-    """Remove the grant of a person, if any."""
+    """Remove a person's grant, if any."""
     of_person = (grants.c.flow_key == flow_key) & (grants.c.identity == identity)
     await tx.connection.execute(delete(grants).where(of_person))
 
 
 async def of_flow(tx: Transaction, flow_key: str) -> dict[str, Grant]:
-    """Return the grants of a flow by identity."""
+    """Return a flow's grants by identity."""
     return {grant.identity: grant for grant in await _all(tx, _OF_FLOW, its_flow=flow_key)}
 
 
 async def due(tx: Transaction, flow_key: str) -> list[Grant]:
-    """Return the grants of a flow that are over, the earliest end first."""
+    """Return a flow's expired grants, the earliest end first."""
     return await _all(tx, _DUE, its_flow=flow_key, now=await tx.now())
 
 
 async def next_end(tx: Transaction, flow_key: str) -> datetime | None:
-    """Return the next end of a flow's grants that is still to come."""
+    """Return the next future end of a flow's grants."""
     later = (grants.c.flow_key == flow_key) & (grants.c.ends_at > await tx.now())
     query = select(func.min(grants.c.ends_at)).where(later)
     found: object = await tx.connection.scalar(query)
@@ -78,7 +78,7 @@ async def next_end(tx: Transaction, flow_key: str) -> datetime | None:
 async def of_requester(
     tx: Transaction, slack_user_id: str, *, limit: int, only_timed: bool = False
 ) -> list[OwnGrant]:
-    """Return the grants that a person requested, the next end first, those without an end last."""
+    """Return the grants that a person requested, the next end first, grants without an end last."""
     parameters = {"its_requester": slack_user_id, "most": limit}
     query = _TIMED_OF_REQUESTER if only_timed else _OF_REQUESTER
     rows = await tx.connection.execute(query, parameters)
@@ -86,13 +86,13 @@ async def of_requester(
 
 
 async def of_request(tx: Transaction, request_id: str) -> list[Grant]:
-    """Return the grants of a request that are in force, the next end first."""
+    """Return a request's current grants, the next end first."""
     query = select(grants).where(grants.c.request_id == request_id)
     return await _all(tx, query.order_by(grants.c.ends_at, grants.c.identity))
 
 
 async def ending_after(tx: Transaction, after: datetime) -> dict[str, list[Grant]]:
-    """Return the grants that end after a time, by the request that made them."""
+    """Return the grants that end after a time, by the request that created them."""
     found: dict[str, list[Grant]] = {}
     for grant in await _all(tx, select(grants).where(grants.c.ends_at > after)):
         found.setdefault(grant.request_id, []).append(grant)
@@ -100,14 +100,14 @@ async def ending_after(tx: Transaction, after: datetime) -> dict[str, list[Grant
 
 
 async def flow_of(tx: Transaction, flow_key: str) -> Flow | None:
-    """Return the flow of the grants with this key."""
+    """Return the flow whose grants have this key."""
     query = select(grants.c.flow_sid).where(grants.c.flow_key == flow_key).limit(1)
     sid = await tx.connection.scalar(query)
     return None if sid is None else Flow(sid)
 
 
 def timed(granted: Mapping[str, Grant]) -> dict[str, datetime]:
-    """Return the ends of the grants that have an end."""
+    """Return the ends of grants that have an end."""
     return {
         identity: grant.ends_at for identity, grant in granted.items() if grant.ends_at is not None
     }

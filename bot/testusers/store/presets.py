@@ -15,7 +15,7 @@ _WHO = TypeAdapter(Who)
 
 
 async def put(tx: Transaction, preset: Preset) -> None:
-    """Store the preset, replacing an earlier one of its name."""
+    """Store the preset, replacing an earlier preset with the same name."""
     values = {
         "name": preset.name,
         "identities": list(preset.identities),
@@ -32,7 +32,7 @@ async def drop(tx: Transaction, name: str) -> bool:
 
 
 async def load(tx: Transaction, names: Collection[str]) -> dict[str, Preset]:
-    """Return the presets of these names that exist."""
+    """Return the existing presets with these names."""
     rows = await tx.connection.execute(select(presets).where(presets.c.name.in_(names)))
     return {row.name: _preset(row) for row in rows}
 

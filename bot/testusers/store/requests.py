@@ -1,4 +1,4 @@
-"""Requests: stored when made, moved by conditional writes, deleted when they are old."""
+"""Requests: stored when made, changed by conditional writes, deleted when old."""
 
 import dataclasses
 from collections.abc import Collection, Sequence
@@ -59,9 +59,9 @@ async def insert(tx: Transaction, request: Request) -> bool:
 
 
 async def replace(tx: Transaction, request: Request) -> bool:
-    """Write the request if nobody has written since it was read; return True if so.
+    """Write the request if it hasn't changed since it was read; return True if it was written.
 
-    Of several writers that read the same version, one wins.
+    If several writers have read the same version, only one wins.
     """
     next_version = dataclasses.replace(request, version=request.version + 1)
     values = _values(next_version)
@@ -71,13 +71,13 @@ async def replace(tx: Transaction, request: Request) -> bool:
 
 
 async def load(tx: Transaction, request_id: str, *, lock: bool = False) -> Request | None:
-    """Return the request; with `lock` nobody else writes it until this transaction ends."""
+    """Return the request; with `lock`, nobody else can change it until this transaction ends."""
     row = (await tx.connection.execute(_LOCKED if lock else _BY_ID, {"its_id": request_id})).first()
     return None if row is None else _request(row)
 
 
 async def applying(tx: Transaction, flow_key: str) -> list[Request]:
-    """Return the approved requests of a flow that are not applied yet, oldest decision first."""
+    """Return a flow's approved requests that are not applied yet, oldest decision first."""
     return await _all(tx, _APPLYING, its_flow=flow_key)
 
 
@@ -87,7 +87,7 @@ async def pending(tx: Transaction, *, limit: int, offset: int = 0) -> list[Reque
 
 
 async def waiting(tx: Transaction, flow_key: str) -> list[Request]:
-    """Return the requests of a flow that wait for a decision or for their start, oldest first."""
+    """Return a flow's requests that wait for a decision or for their start, oldest first."""
     states = (State.PENDING.value, State.SCHEDULED.value)
     query = (
         select(requests)
@@ -98,7 +98,7 @@ async def waiting(tx: Transaction, flow_key: str) -> list[Request]:
 
 
 async def naming_the_same(tx: Transaction, request: Request) -> list[Request]:
-    """Return the other open requests of a flow about some of the same people, oldest first."""
+    """Return a flow's other open requests about some of the same people, oldest first."""
     people = set(request.requested.change.identities)
     return [
         other
@@ -108,7 +108,7 @@ async def naming_the_same(tx: Transaction, request: Request) -> list[Request]:
 
 
 async def scheduled(tx: Transaction, flow_key: str = "") -> list[Request]:
-    """Return the approved requests that start later, of a flow or of all, the next start first."""
+    """Return approved requests that start later, for one flow or all, the next start first."""
     query = select(requests).where(requests.c.state == State.SCHEDULED)
     if flow_key:
         query = query.where(requests.c.flow_key == flow_key)
@@ -121,7 +121,7 @@ async def scheduled(tx: Transaction, flow_key: str = "") -> list[Request]:
 async def of_requester(
     tx: Transaction, slack_user_id: str, *, decided_since: datetime, limit: int
 ) -> list[Request]:
-    """Return a person's requests that are open or were decided lately, newest first."""
+    """Return a person's requests that are open or were decided recently, newest first."""
     parameters = {"its_requester": slack_user_id, "since": decided_since, "most": limit}
     return await _all(tx, _OF_REQUESTER, **parameters)
 
@@ -133,7 +133,7 @@ async def ids_in(tx: Transaction, states: Collection[State]) -> list[str]:
 
 
 async def count_by_rule(tx: Transaction, slack_user_id: str, rule_id: str, since: datetime) -> int:
-    """Return how many of a person's requests an automatic rule approved, without failed ones."""
+    """Return how many of a person's requests a rule approved automatically, without failed ones."""
     query = select(func.count()).where(
         requests.c.requester_id == slack_user_id,
         requests.c.decided_by_id == rule_id,
@@ -144,13 +144,13 @@ async def count_by_rule(tx: Transaction, slack_user_id: str, rule_id: str, since
 
 
 async def count_pending(tx: Transaction) -> int:
-    """Return how many requests wait for a decision."""
+    """Return the number of pending requests."""
     query = select(func.count()).where(requests.c.state == State.PENDING)
     return int(await tx.connection.scalar(query) or 0)
 
 
 async def count_pending_of(tx: Transaction, slack_user_id: str) -> int:
-    """Return how many requests of a person wait for a decision."""
+    """Return the number of a person's pending requests."""
     condition = (requests.c.state == State.PENDING) & (requests.c.requester_id == slack_user_id)
     return int(await tx.connection.scalar(select(func.count()).where(condition)) or 0)
 
@@ -158,7 +158,7 @@ async def count_pending_of(tx: Transaction, slack_user_id: str) -> int:
 async def of_flow(
     tx: Transaction, flow_key: str, *, limit: int, offset: int = 0
 ) -> tuple[list[Request], int]:
-    """Return a page of a flow's requests, newest first, and how many there are in all."""
+    """Return a page of a flow's requests, newest first, and their total number."""
     of_this_flow = requests.c.flow_key == flow_key
     query = (
         select(requests)
@@ -174,16 +174,16 @@ async def of_flow(
 
 
 async def forget(tx: Transaction, before: datetime) -> int:
-    """Delete some requests that were decided before that time and are over; return how many.
+    """Delete some closed requests that were decided before that time; return their number.
 
-    A grant with an end still needs its card. Requests with later news or a message in the outbox
-    stay too: a failure that was retried, a grant that ended.
+    Requests behind a grant with an end are kept, because the grant needs the card. So are requests
+    with later news, such as a retry or the end of a grant, or with a message in the outbox.
     """
     old = requests.c.state.in_(DECIDED) & (requests.c.decided_at < before)
     runs_on = (grants.c.request_id == requests.c.id) & grants.c.ends_at.is_not(None)
     is_told_since = outbox_messages.c.sent_at.is_(None) | (outbox_messages.c.sent_at >= before)
     is_told = (outbox_messages.c.subject == requests.c.id) & is_told_since
-    # Neither as NOT IN: PostgreSQL would look through all of them for each request.
+    # Not with NOT IN, because PostgreSQL would scan all of them for each request.
     over = old & ~exists().where(runs_on) & ~exists().where(is_told)
     return await remove_some(tx, requests, over)
 
@@ -193,7 +193,7 @@ async def _all(tx: Transaction, query: Select[Any], **parameters: object) -> lis
 
 
 def _values(request: Request) -> dict[str, Any]:
-    """Return the row; the whole list is kept while it may still be compared with another."""
+    """Return the row; the whole list is kept while it may still be compared with another list."""
     by, requested = request.decided_by, request.requested
     if request.state in OVER:
         requested = dataclasses.replace(requested, seen=())

@@ -217,7 +217,7 @@ async def test_a_delivery_that_comes_again_asks_for_the_same_request(world):
 async def test_one_person_has_twenty_requests_waiting_at_most(world):
     for number in range(20):
         await world.ask(f"add welcome +1{number:03}")
-    with pytest.raises(Conflict, match="20 requests of yours wait"):
+    with pytest.raises(Conflict, match="already have 20 requests waiting"):
         await asked(world, "add welcome +2")
     await world.ask("add welcome +2", by=ADA)
     mine = next(item for item in await pending(world) if item.requester.slack_user_id == OTTO)
