@@ -1,1 +1,1 @@
-"""The inventory service's limits: the ledger, the guard, incidents, `/ratelimits`."""
+"""The inventory service's limits: ledger, guard, incidents, and `/ratelimits`."""

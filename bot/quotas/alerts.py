@@ -1,4 +1,4 @@
-"""Alert messages of incidents, the actions of their buttons, and the jobs that update them."""
+"""Alert messages about incidents, their button actions, and the jobs that update them."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -24,16 +24,16 @@ from bot.store.jobs import Job
 from bot.store.outbox import OutboxMessage
 
 EDIT_SECONDS = 10.0
-# Outcomes with which the service says that the organization doesn't exist, or isn't ours.
+# Outcomes that mean the organization doesn't exist or isn't ours.
 _DECLINED = (ServiceRefused, CredentialsRefused, PermissionMissing)
 
 
 class Probes:
-    """Runs the `probe` jobs: the single call at the end of a pause, made by any running process.
+    """Runs the `probe` jobs; any running process makes the single call at the end of a pause.
 
     Args:
-        inventory: Makes the call; its guard grants a single probe and records the outcome.
-        directory: Keeps the listing that a passing call returns.
+        inventory: Makes the call; its guard grants one probe at a time and records the outcome.
+        directory: Stores the listing that a successful call returns.
         incidents: Records calls that were not made, and why.
     """
 
@@ -55,8 +55,8 @@ class Probes:
     async def run(self, job: Job, lease: Lease) -> datetime | None:
         """Make the call if the organization is still blocked; return the time of the next attempt.
 
-        If the call was made, or must wait, the next job is set together with the time shown in the
-        organization's alerts.
+        If the call was made or must wait, this also schedules the next job and updates the time
+        shown in the organization's alerts.
         """
         key = OrganizationKey.of_path(job.subject)
         async with lease.database.read_only() as tx:
@@ -76,8 +76,8 @@ class Probes:
             await self._end(lease.database, key, "is not in the settings any more")
         except ServiceError as error:
             if isinstance(error, ServiceRefused):
-                # The data center lists nobody anymore, or its listings are blocked just like this
-                # call.
+                # The data center lists no organizations anymore, or its listings are blocked like
+                # this call.
                 self._directory.note_declined(key)
             if isinstance(error, _DECLINED) and await self._is_gone(key):
                 await self._end(lease.database, key, "is not listed by the service any more")
@@ -112,7 +112,7 @@ class Alerts:
     Args:
         database: Stores the incidents.
         audit: Records mutes.
-        directory: Has the organizations' names.
+        directory: Provides organization names.
         channel_id: `ALERTS_CHANNEL`.
     """
 
@@ -133,7 +133,7 @@ class Alerts:
         return CardNow(self.channel_id, message, seconds)
 
     async def note(self, outbox_message: OutboxMessage) -> Note | None:
-        """Return the reply that tells the incident's thread that it is over."""
+        """Return the reply that announces the incident's end in its thread."""
         incident = await self._load(int(outbox_message.subject))
         if incident is None or not await self._is_posted(outbox_message.key):
             return None
@@ -169,7 +169,7 @@ class Alerts:
         return await self._name(incident.key), datetime.fromtimestamp(until, UTC)
 
     async def unmute(self, person: Person, incident_id: int) -> str:
-        """Turn alerts about the incident's organization back on; return its name.
+        """Unmute alerts about the incident's organization; return the organization's name.
 
         Raises:
             NotFound: No such incident.
@@ -177,7 +177,7 @@ class Alerts:
         async with self.database.transaction() as tx:
             incident = await _existing(tx, incident_id)
             organization = await quotas.mute(tx, incident.key, 0.0, None)
-            # Post the alerts that the mute held back.
+            # Post the alerts that the mute suppressed.
             for open_id in {incident_id, *await incidents.open_ids(tx, organization)}:
                 await outbox.put(tx, card_message(open_id))
             detail = {"incident": incident_id}

@@ -1,4 +1,4 @@
-"""Explains why Gatehouse won't call the inventory service now, and until when."""
+"""Explains why Gatehouse won't call the inventory service now, and when it will."""
 
 import math
 from datetime import UTC, datetime

@@ -1,7 +1,7 @@
 """Guards every inventory call: the shared database grants each call before it is sent.
 
 A grant is reserved before the call and settled after it, in two transactions. A reservation that
-isn't settled keeps its slot until the call's timeout plus a grace period has passed. If the call,
+isn't settled keeps its slot until the call's timeout plus a grace period have passed. If the call,
 this process, or the database fails, the bot therefore makes too few calls, never too many.
 """
 
@@ -38,14 +38,14 @@ from bot.tasks import Tasks
 log = structlog.get_logger(__name__)
 
 PERSON_WAITS_SECONDS = 2.0
-# Poll, because other processes give permits back without notifying this one.
+# Poll, because other processes return permits without notifying this process.
 LOOK_AGAIN_SECONDS = 0.1
-# Lower bound of the real time per unit of this process's clock: a time service that corrects a
-# clock gradually can make it run up to a twelfth too fast.
+# Minimum real time per second of this process's clock: a time service that corrects a clock
+# gradually can make it run up to a twelfth too fast.
 SURE_SHARE = 0.9
 WRITE_AGAIN_SECONDS = 1.0
 
-# After these outcomes the service may still be working on the call.
+# After these outcomes, the service may still be processing the call.
 _UNFINISHED = (ServiceTimeout, ServiceUnreachable, ResponseTooLarge)
 
 
@@ -53,11 +53,11 @@ class Guard:
     """Grants calls for all processes that share the database.
 
     Args:
-        database: Stores the ledger; its clock applies.
-        clock: Times pauses and the parts of a call.
+        database: Stores the ledger and provides the time.
+        clock: Measures pauses and the phases of a call.
         terms: The plans, and the timeout of a call.
-        incidents: Records refusals by the service, and the outcome of probes.
-        tasks: Run the retries of writing refusals.
+        incidents: Records refusals by the service and the outcomes of probes.
+        tasks: Runs retries for writing refusals.
     """
 
     def __init__(
@@ -81,10 +81,10 @@ class Guard:
 
     @asynccontextmanager
     async def call(self, key: OrganizationKey, cause: CallCause) -> AsyncIterator["_Call"]:
-        """Grant one attempt at one call; see `QuotaGuard`.
+        """Grant a single attempt at a call; see `QuotaGuard`.
 
-        A person's call waits up to 2 s for a concurrent slot, and never for the minute or the day.
-        Background calls wait elsewhere: jobs until their next turn, gateway clients in the
+        A person's call waits up to 2 s for a concurrent slot, but never for the minute or daily
+        limit. Background calls wait elsewhere: jobs until their next run, gateway clients in the
         gateway's queue.
         """
         request = self._request(key, cause)
@@ -101,10 +101,10 @@ class Guard:
     async def reserve(
         self, key: OrganizationKey, cause: CallCause, share: float
     ) -> Reservation | NotNow:
-        """Ask the ledger once; `share` is a gateway client's share of the clients' part.
+        """Ask the ledger once; `share` is the gateway client's share of the calls left to clients.
 
         Raises:
-            DatabaseUnavailable: Nothing is granted then.
+            DatabaseUnavailable: The call is not granted.
         """
         return await self._try(replace(self._request(key, cause), share=share))
 
@@ -112,7 +112,7 @@ class Guard:
     async def granted(
         self, key: OrganizationKey, cause: CallCause, reservation: Reservation
     ) -> AsyncIterator["_Call"]:
-        """Yield a reserved call; settle it by its outcome when the block ends."""
+        """Yield a reserved call; settle it with its outcome when the block ends."""
         call = _Call(reservation, self._request(key, cause), self._clock)
         try:
             yield call
@@ -122,7 +122,7 @@ class Guard:
         await self._end_whatever_comes(call, None)
 
     async def blocked_for(self, key: OrganizationKey) -> float | None:
-        """Return how many seconds the block lasts; None if the organization isn't blocked.
+        """Return the seconds until the block ends; None if the organization isn't blocked.
 
         Raises:
             DatabaseUnavailable: The block can't be read.
@@ -141,7 +141,7 @@ class Guard:
         is_probe = request.call_class is CallClass.PROBE
         opened = self._database.transaction() if is_probe else self._database.autocommit()
         async with opened as tx:
-            # By a clock that includes sleep, as the database's clock does.
+            # Use a clock that includes time asleep, as the database's clock does.
             asked_at = self._clock.since_boot()
             result = await quotas.reserve(tx, request)
         return replace(result, asked_at=asked_at) if isinstance(result, Reservation) else result
@@ -153,9 +153,9 @@ class Guard:
                 await quotas.give_back(tx, unused)
 
     async def _end_whatever_comes(self, call: "_Call", error: BaseException | None) -> None:
-        """Settle a call; log a database failure, because the caller can't act on it.
+        """Settle a call; log any database failure, because the caller can't handle it.
 
-        A failed probe is the exception: its job retries when the outcome couldn't be written.
+        Failures are raised only for a probe, because its job can retry.
         """
         try:
             await self._end(call, error)
@@ -213,16 +213,16 @@ class Guard:
     async def _write_refusal(self, call: "_Call", error: RateLimited) -> None:
         async with self._database.transaction() as tx:
             if await quotas.is_settled(tx, call.reservation, self._terms):
-                # The previous attempt was interrupted during the commit, which went through.
+                # The previous attempt was interrupted during the commit, but the commit succeeded.
                 return
             await self._note_reported(tx, call)
-            # Written before the call is settled, since the refused call itself counted as in use.
+            # Write this before settling the call, since the refused call itself counted as in use.
             refusal = Refusal(call.request, call.reservation, error, call.seconds_since_headers())
             await self._incidents.refused(tx, refusal)
             await self._settle(tx, call, None)
 
     async def _go_on_writing(self, key: OrganizationKey) -> None:
-        """Retry until the database accepts the refusals, even if nobody asks for a call."""
+        """Retry until the database accepts the refusals, even if no call is requested."""
         while key in self._unwritten:
             await self._clock.sleep(WRITE_AGAIN_SECONDS)
             with suppress(DatabaseUnavailable):
@@ -230,7 +230,7 @@ class Guard:
 
 
 class _Call:
-    """A granted call; collects its outcome for the transaction at its end."""
+    """A granted call; collects the outcome for the transaction that settles it."""
 
     def __init__(self, reservation: Reservation, request: CallRequest, clock: Clock) -> None:
         self.reservation = reservation
@@ -241,10 +241,10 @@ class _Call:
         self._headers_at: float | None = None
 
     def may_send(self) -> bool:
-        """Return True if a request sent now ends before its hold does.
+        """Return True if a request sent now would end before its hold expires.
 
-        A call lasts at most its timeout, and its hold a grace period longer. Measured with a clock
-        that includes sleep, because the database's clock keeps running.
+        A call takes at most its timeout; its hold lasts a grace period longer. The clock used here
+        includes time asleep, because the database's clock keeps running meanwhile.
         """
         return self._clock.since_boot() - self.reservation.asked_at <= GRACE_SECONDS
 
@@ -267,23 +267,23 @@ class _Call:
         return self.request.call_class is CallClass.PROBE
 
     def is_whole(self, error: BaseException | None) -> bool:
-        """Return True if the whole answer arrived, good or bad."""
+        """Return True if the complete answer arrived, successful or not."""
         if self._headers_at is None:
             return False
         answered = isinstance(error, ServiceError) and not isinstance(error, _UNFINISHED)
         return error is None or answered
 
     def was_never_sent(self, error: BaseException | None) -> bool:
-        """Return True if no connection was made, so the service can't be working on the call.
+        """Return True if no connection was made, so the service can't be processing the call.
 
-        A call that waited for its turn may still fail to get a token.
+        A granted call may still fail to get a token.
         """
         if isinstance(error, ServiceError) and error.service == "oauth":
             return self._headers_at is None
         return isinstance(error, ServiceUnreachable) and not error.sent
 
     def seconds_since_headers(self) -> float:
-        """Return the seconds since the headers, by this process's clock."""
+        """Return the seconds since the headers arrived, by this process's clock."""
         now = self._clock.monotonic()
         return now - (self._headers_at if self._headers_at is not None else now)
 

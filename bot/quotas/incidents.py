@@ -1,4 +1,4 @@
-"""Handles a 429: the pause, the incident, its alert, and the single call that ends it."""
+"""Handles a 429: the pause, the incident, its alert, and the probe that ends it."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -23,11 +23,11 @@ PROBE_JOB = "probe"
 ALERT_JOB = "alert"
 CARD, NOTE = "incident_card", "incident_note"
 MUTE_SECONDS = 3600.0
-# A slot that is free now may be taken a moment later.
+# A free slot may be taken a moment later.
 LEAST_PUT_OFF_SECONDS = 1.0
-# Another plan or another process may make room sooner than the ledger knows.
+# A plan change or another process may free a slot sooner than the ledger expects.
 MOST_PUT_OFF_SECONDS = 3600.0
-# For refusals recorded later than this, current usage says nothing about the time of the 429.
+# For refusals recorded later than this, current usage doesn't show the usage at the 429.
 LATE_SECONDS = 5.0
 
 _LIMIT_OF = {
@@ -39,7 +39,7 @@ _LIMIT_OF = {
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A 429: the call, and how long ago it was; longer if the database was unavailable."""
+    """A refused call (429) and its age, which grows while the database is unavailable."""
 
     request: CallRequest
     reservation: Reservation
@@ -48,7 +48,7 @@ class Refusal:
 
 
 class Incidents:
-    """Records the effects of refusals and probes, in the transaction that ends the call.
+    """Records the effects of refusals and probes in the transaction that settles the call.
 
     Args:
         terms: The plans, and the timeout of a call.
@@ -58,7 +58,7 @@ class Incidents:
         self._terms = terms
 
     async def refused(self, tx: Transaction, refusal: Refusal) -> None:
-        """Pause all calls for the organization, count the refusal, and set the probe."""
+        """Pause all calls for the organization, count the refusal, and schedule the probe."""
         request, error, code = refusal.request, refusal.error, BlockCode.known(refusal.error.code)
         account = await accounts.load_locked(tx, request.key, self._terms)
         is_probe = request.call_class is CallClass.PROBE
@@ -84,7 +84,7 @@ class Incidents:
         return None if longest is None else longest.until
 
     async def probed(self, tx: Transaction, key: OrganizationKey, *, passed: bool) -> None:
-        """End the blocks and their incidents if the probe passed; otherwise extend the pause."""
+        """End the blocks and their incidents if the probe succeeded; otherwise extend the pause."""
         account = await accounts.load_locked(tx, key, self._terms)
         if not passed:
             await _pause(tx, account, account.blocks.unclear(account.now))
@@ -104,7 +104,7 @@ class Incidents:
             await self.probed(tx, key, passed=False)
 
     async def postpone(self, tx: Transaction, key: OrganizationKey, until: datetime) -> None:
-        """Postpone the probe, and update the next attempt wherever it is shown."""
+        """Postpone the probe, and update the time of the next attempt everywhere."""
         account = await accounts.load_locked(tx, key, self._terms)
         seconds = max(until.timestamp() - account.now, LEAST_PUT_OFF_SECONDS)
         later = account.now + min(seconds, MOST_PUT_OFF_SECONDS)
@@ -113,7 +113,7 @@ class Incidents:
 
 async def _close(tx: Transaction, account: Account) -> None:
     await quotas.save_blocks(tx, account, Blocks())
-    # Replaces a job that a refusal during the probe may have set.
+    # Replaces any job that a refusal during the probe scheduled.
     await jobs.drop(tx, _probe_key(account.id))
     for incident_id in await incidents.close_all(tx, account.id):
         await outbox.put(tx, card_message(incident_id))
@@ -121,7 +121,7 @@ async def _close(tx: Transaction, account: Account) -> None:
 
 
 async def _pause(tx: Transaction, account: Account, blocks: Blocks) -> None:
-    """Set the time of the next attempt in the account, its job, and its open alerts."""
+    """Set the time of the next attempt in the account, the probe job, and the open alerts."""
     await quotas.save_blocks(tx, account, blocks)
     await probe_job(tx, account.id, account.key, blocks, ensure=False)
     for incident_id in await incidents.open_ids(tx, account.id):
@@ -131,7 +131,7 @@ async def _pause(tx: Transaction, account: Account, blocks: Blocks) -> None:
 async def probe_job(
     tx: Transaction, organization: int, key: OrganizationKey, blocks: Blocks, *, ensure: bool
 ) -> None:
-    """Set the call at the end of the pause; with `ensure`, keep a job that already exists."""
+    """Schedule the call at the end of the pause; with `ensure`, keep an existing job."""
     longest = blocks.longest
     if longest is None:
         return
@@ -147,10 +147,10 @@ def _probe_key(organization: int) -> str:
 async def _learn(
     tx: Transaction, account: Account, refusal: Refusal, code: BlockCode
 ) -> IncidentDetail:
-    """Lower the limit that a refusal reveals; return the details for the incident.
+    """Lower the limit according to a refusal; return details for the incident.
 
-    The bot's own use is that when the call was granted or, if greater and the refusal is recent,
-    that of now. The day counts only the bot's own calls, not those of other clients.
+    The bot's own use is measured when the call was granted or, if greater and the refusal is
+    recent, now. The day counts only the bot's calls, not those of other clients.
     """
     error, granted = refusal.error, refusal.reservation.granted
     now = account.in_use if refusal.seconds_ago <= LATE_SECONDS else InUse()
@@ -194,7 +194,7 @@ async def _learn(
 
 
 async def mute_job(tx: Transaction, incident_id: int, until: float) -> None:
-    """Set the job that reports an incident when its mute ends."""
+    """Schedule the job that reports an incident when its mute ends."""
     due_at = datetime.fromtimestamp(until, UTC)
     await jobs.put(tx, Job(f"{ALERT_JOB}:{incident_id}", ALERT_JOB, str(incident_id), due_at))
 

@@ -13,7 +13,7 @@ _PLANS = ", ".join(plan.value for plan in Plan)
 
 @dataclass(frozen=True)
 class RatelimitsRequest:
-    """A parsed command: `organization` is an ID or a name, `plan` the plan to set."""
+    """A parsed command: `organization` is an ID or a name; `plan` is the plan to set."""
 
     form: Literal["all", "one", "check", "plan", "help"]
     organization: str = ""
@@ -56,7 +56,7 @@ def _plan(text: str, words: tuple[Word, ...]) -> RatelimitsRequest:
 
 
 def _name(text: str, start: int, words: tuple[Word, ...]) -> str:
-    """Return the organization as typed: one word, quoted or not, or the rest of the line."""
+    """Return the organization: a single word, a quoted text, or the rest of the line."""
     name = words[0].text if len(words) == 1 else rest_of_line(text, start)
     if len(name) > LONGEST_NAME:
         raise RATELIMITS.misuse(f"That's more than {LONGEST_NAME} characters.")

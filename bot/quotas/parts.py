@@ -1,4 +1,4 @@
-"""Builds the quota components for the workflows, the job loop, and the outbox."""
+"""Builds the quota components used by the workflows, the job loop, and the outbox."""
 
 from dataclasses import dataclass
 
@@ -19,7 +19,7 @@ from bot.store.job_loop import Runner
 
 @dataclass
 class QuotaParts:
-    """The quota components, built of their dependencies; `plans` set the recurring jobs."""
+    """The quota components; the functions in `plans` schedule the recurring jobs."""
 
     database: Database
     clock: Clock

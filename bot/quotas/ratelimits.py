@@ -39,21 +39,21 @@ from bot.store.audit_entry import AuditEntry
 from bot.store.engine import Database, Transaction
 
 LIST = "list"
-# Limit for the metrics on organizations that were never called.
+# Maximum number of never-called organizations in the metrics.
 IDLE_SHOWN = 500
 
 
 class RateLimits:
-    """Answers `/ratelimits`, without a call if the answer is already known.
+    """Answers `/ratelimits`; makes no call if the answer is already known.
 
     Args:
         database: The ledger.
-        audit: Records changes of a plan.
-        inventory: Makes the calls of `check`.
-        directory: Has the organizations.
-        people: Has people's names.
+        audit: Records plan changes.
+        inventory: Makes the calls for `check`.
+        directory: Provides the organizations.
+        people: Provides people's names.
         terms: The plans, and the timeout of a call.
-        clock: Times a check.
+        clock: Measures the duration of a check.
     """
 
     def __init__(
@@ -75,17 +75,17 @@ class RateLimits:
         self._clock = clock
 
     async def overview(self, person: Person, page: int = 0) -> Overview:
-        """Return a page of every organization, worst first; too high a page gives the last.
+        """Return a page of all organizations, worst first; too high a `page` returns the last page.
 
-        Only data centers that were never listed are called. Failures of the others come from
-        memory.
+        Only data centers that were never listed are called. For the others, remembered failures are
+        shown.
 
         Raises:
             NotConfigured: No data center is configured.
         """
         directory = await self._directory.listed(CallCause(LIST, person.slack_user_id))
         called, idle, now = await self._standings(directory)
-        # What isn't listed, such as a data center's own account, is shown only if it has a problem.
+        # Unlisted accounts, such as a data center's own, are shown only if they have a problem.
         listed = set(directory.keys)
         shown = [each for each in called if each.key in listed or each.state is not State.FINE]
         shown += idle
@@ -106,7 +106,7 @@ class RateLimits:
         )
 
     async def standings(self) -> list[Standing]:
-        """Return called organizations, worst first, and some that were not; makes no call.
+        """Return called organizations, worst first, then some never called; make no call.
 
         Raises:
             DatabaseUnavailable: The ledger can't be read.
@@ -117,7 +117,7 @@ class RateLimits:
     async def _standings(
         self, directory: Directory
     ) -> tuple[list[Standing], list[Standing], float]:
-        """Return the called organizations, worst first, the others listed, and the time."""
+        """Return the called organizations (worst first), the other listed ones, and the time."""
         async with self._database.read_only() as tx:
             found = await accounts.load_all(tx, self._terms)
             now = (await tx.now()).timestamp()
@@ -126,10 +126,10 @@ class RateLimits:
         return called, [self._idle(key) for key in directory.keys if key not in keys], now
 
     async def one(self, person: Person, typed: str) -> Detail:
-        """Return the organization with that ID or name.
+        """Return the organization with the given ID or name.
 
         Raises:
-            NotFound, Ambiguous: No organization matches, or several do.
+            NotFound, Ambiguous: No organization matches, or several match.
         """
         place = await self._find(person, typed)
         return await self.detail(place.key)
@@ -152,7 +152,7 @@ class RateLimits:
             last_hour = await quota_use.count_since(tx, account, now - HOUR_SECONDS, account.made)
             day_hours = kept
             if account.day_began_at > now - DAY_SECONDS:
-                # All calls before a reported reset have left the day at once.
+                # At a reported reset, all earlier calls stop counting at once.
                 day_hours = await quota_use.hours_since(tx, account, account.day_began_at)
             others_used = await self._others_used(tx, account)
         hours = [hour for hour in kept if hour.hour_at >= first_hour(now)]
@@ -161,23 +161,23 @@ class RateLimits:
         return Detail(name, standing, free_at, hours, people, pace, others_used, now)
 
     async def check(self, person: Person, typed: str) -> Checked:
-        """Make a real call for the organization with that ID or full name; see `check_at`."""
+        """Make a real call for the organization with the given ID or full name; see `check_at`."""
         place = await self._find(person, typed, Directory.named)
         return await self.check_at(person, place.key)
 
     async def check_at(self, person: Person, key: OrganizationKey) -> Checked:
-        """Make a real call that counts against `key`; make none while it is blocked.
+        """Make a real call that counts against `key`, unless the organization is blocked.
 
         Raises:
             NotFound: The organization isn't listed and was never called.
             QuotaExhausted: The bot declines the call; the error says when the next slot is free.
-            ServiceError: The call failed, other than by a 429 of the inventory service.
-            DatabaseUnavailable: The error says if the call was made.
+            ServiceError: The call failed for a reason other than a 429 from the inventory service.
+            DatabaseUnavailable: The error says whether the call was made.
         """
         name = await self._known_name(key)
         standing = await self._current(key)
         if standing.blocks:
-            # Check this first, because renewing the credential may take a call too.
+            # Check this first, because renewing the credential may also need a call.
             return Checked(name, standing)
         began = self._clock.monotonic()
         try:
@@ -210,10 +210,10 @@ class RateLimits:
         return directory.name_of(key)
 
     async def set_plan(self, person: Person, typed: str, plan: Plan) -> PlanSet:
-        """Set an organization's plan from now on, and record the change in the audit.
+        """Set an organization's plan, and record the change in the audit log.
 
         Raises:
-            NotFound, Ambiguous: No organization has that ID or full name, or several do.
+            NotFound, Ambiguous: No organization has the ID or full name, or several have it.
         """
         place = await self._find(person, typed, Directory.named)
         async with self._database.transaction() as tx:
@@ -230,11 +230,11 @@ class RateLimits:
         typed: str,
         how: Callable[[Directory, str], Place] = Directory.find,
     ) -> Place:
-        """Search what is known first, so that a check makes one call, not two."""
+        """Search the known organizations first, so that a check makes one call instead of two."""
         try:
             return how(await self._directory.known(), typed)
         except (NotFound, Ambiguous):
-            # A new listing may have the organization, or a full name that matched only in part
+            # A new listing may contain the organization, or a full name that matched only partly
             # before.
             cause = CallCause(LIST, person.slack_user_id)
             return how(await self._directory.directory(cause), typed)
@@ -260,7 +260,7 @@ class RateLimits:
         return free_at
 
     async def _others_used(self, tx: Transaction, account: Account) -> int | None:
-        """Estimate the calls of other clients in the reported day, whose start is a guess."""
+        """Estimate other clients' calls in the reported day, whose start is a guess."""
         reported = account.reported
         if reported is None or account.now >= reported.resets_at:
             return None

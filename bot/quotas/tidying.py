@@ -1,4 +1,4 @@
-"""Deletes old calls, once an hour, in whichever process runs the job first."""
+"""Deletes old calls once an hour, in the process that runs the job first."""
 
 from datetime import datetime, timedelta
 
@@ -22,7 +22,7 @@ class Tidying:
 
     Args:
         database: The ledger.
-        clock: The ledger's clock if the database has none.
+        clock: The ledger's clock if the database doesn't have its own.
     """
 
     def __init__(self, database: Database, clock: Clock) -> None:
@@ -30,7 +30,7 @@ class Tidying:
         self._clock = clock
 
     async def plan(self, tx: Transaction) -> None:
-        """Add the job, and set the ledger to this process's clock."""
+        """Add the job, and adjust the ledger to this process's clock."""
         await jobs.ensure(tx, Job(TIDY_KIND, TIDY_KIND, TIDY_KIND, await tx.now() + EVERY))
         boot = boot_id()
         if self._database.is_sqlite and boot and isinstance(self._clock, SystemClock):
@@ -39,7 +39,7 @@ class Tidying:
                 log.warning("quota.clock_was_set", seconds=round(step, 3))
 
     async def run(self, _job: Job, _lease: Lease) -> datetime:
-        """Delete calls, one organization per transaction; return the next run."""
+        """Delete old calls, one organization per transaction; return the time of the next run."""
         async with self._database.read_only() as tx:
             keys, now = await quota_use.keys_to_tidy(tx), await tx.now()
         for key in keys:

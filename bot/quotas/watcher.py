@@ -1,7 +1,8 @@
-"""The watcher calls each organization from time to time, so blocks are noticed without a request.
+"""The watcher calls each organization periodically, so that blocks are noticed without a request.
 
-It never takes a slot that people are entitled to: its turn then waits in the database until a slot
-is free, while other organizations get theirs. The call at the end of a pause is the probe's job.
+It never takes a slot that is left to people: the check waits in the database until a background
+slot is free, while other organizations are checked. The probe job makes the call at the end of a
+pause.
 """
 
 from dataclasses import replace
@@ -33,11 +34,11 @@ from bot.store.jobs import Job
 log = structlog.get_logger(__name__)
 
 WATCH_KIND = "watch"
-# Delay before the next look while there is nobody to watch.
+# Delay before looking again while there are no organizations to watch.
 IDLE = timedelta(minutes=10)
-# Keep the first turn away from the first requests after a start.
+# Keep the first check away from the first requests after a start.
 FIRST_AFTER = timedelta(minutes=1)
-# Errors that a call for any other organization of the data center would meet too.
+# Errors that would affect calls for all other organizations of the data center too.
 OUTAGES = (ServiceFailed, ServiceTimeout, ServiceUnreachable)
 
 
@@ -45,11 +46,11 @@ class Watcher:
     """Runs the `watch` job.
 
     Args:
-        database: Stores the turns.
+        database: Stores the times of checks.
         inventory: Makes the calls.
-        directory: Has the organizations, and keeps the listings that the calls return.
+        directory: Provides the organizations, and stores the listings that the calls return.
         terms: The plans, and the timeout of a call.
-        is_on: `INVENTORY_WATCH`.
+        is_on: The setting `INVENTORY_WATCH`.
     """
 
     def __init__(
@@ -76,7 +77,7 @@ class Watcher:
             await jobs.drop(tx, WATCH_KIND)
 
     async def run(self, _job: Job, lease: Lease) -> datetime | None:
-        """Take one turn; return the time of the next one."""
+        """Make the next check; return the time of the one after it."""
         if not self._is_on:
             return None
         async with self._database.read_only() as tx:
@@ -110,7 +111,7 @@ class Watcher:
         return watched
 
     async def _take_turn(self, due: Watched, now: float) -> float:
-        """Make the call; return its time, or a time that postpones the next one: no room."""
+        """Make the call; return the check's time, set back if there was no room for the call."""
         async with self._database.transaction() as tx:
             if not await quotas.take_turn(tx, due.key, due.checked_at):
                 return now

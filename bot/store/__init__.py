@@ -1,1 +1,1 @@
-"""The database: engine, tables, migrations and one module per aggregate."""
+"""The database: engine, tables, migrations, and a module per aggregate."""

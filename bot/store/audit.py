@@ -1,8 +1,8 @@
-"""The audit: append-only, each entry hashed over itself and the hash of the entry before.
+"""The audit log: append-only; each entry's hash covers its content and the previous hash.
 
-An entry is written in the transaction of the change it records. Earlier versions could key the
-hashes (`AUDIT_KEY`). Such a chain continues with `CHAIN_BEGAN`: an entry that names the old head
-and holds the digest of all earlier entries, which are verified by that.
+An entry is written in the same transaction as the change it records. Earlier versions could key the
+hashes (`AUDIT_KEY`). Such a chain continues with the entry `CHAIN_BEGAN`, which has the old head
+and a digest that verifies all earlier entries.
 """
 
 import hashlib
@@ -25,7 +25,7 @@ GENESIS = "0" * 64
 PAGE = 1000
 EDITED = "its content was edited"
 CHAIN_BEGAN = "audit.chain_began"
-# Earlier versions wrote these, all with this subject, when a key was first used.
+# Earlier versions wrote this action, always with this subject, when a key was first used.
 KEYED, SUBJECT = ("audit.key_began", "audit.key_rotated"), "audit"
 WITH_KEY = (
     "it was written with AUDIT_KEY by an earlier version; the next start of Gatehouse continues it"
@@ -46,7 +46,7 @@ class AuditStore:
     async def append(self, tx: Transaction, entry: AuditEntry) -> None:
         """Append an entry to the chain, in the caller's transaction.
 
-        Its detail gets a `request_id`: the id of the Slack request in the log.
+        The entry's detail gets a `request_id`: the Slack request's ID in the log.
         """
         head = (await tx.connection.execute(_LOCKED_HEAD)).one()
         recorded = self._recorded(entry, head, await tx.now())
@@ -66,7 +66,7 @@ class AuditStore:
         )
 
     async def begin_chain(self, tx: Transaction) -> None:
-        """Continue, without a key, a chain that an earlier version wrote with one."""
+        """Continue, without a key, a chain that an earlier version wrote with a key."""
         marker = await _newest_marker(tx)
         if marker is None or marker.action == CHAIN_BEGAN:
             return
@@ -81,8 +81,8 @@ class AuditStore:
     async def latest(self, tx: Transaction, count: int) -> list[RecordedEntry]:
         """Return the newest entries, newest first.
 
-        At most a quarter are refusals while there are other entries, so someone who is refused
-        repeatedly can't hide what was done.
+        At most a quarter are refusals if there are other entries, so that repeated refusals can't
+        push other entries out of view.
         """
         done = await self._newest(tx, audit_entries.c.action.not_in(REFUSALS), count)
         refused = await self._newest(tx, audit_entries.c.action.in_(REFUSALS), count)
@@ -109,11 +109,11 @@ class AuditStore:
         return row.position, row.hash
 
     async def verify(self, tx: Transaction, noted_head: str | None = None) -> Verdict:
-        """Check every entry against the one before, and the end against the noted head.
+        """Check every entry against the previous entry, and the chain's end against the noted head.
 
         Args:
-            tx: A read-only transaction, which sees a single point in time.
-            noted_head: A head hash noted earlier; its entry must still be there.
+            tx: A read-only transaction, which sees a snapshot of the database.
+            noted_head: A head hash noted earlier; its entry must still exist.
         """
         marker = await _newest_marker(tx)
         if marker is not None and marker.action != CHAIN_BEGAN:
@@ -139,7 +139,7 @@ class AuditStore:
         return Verdict(position, head, None, "" if has_met_noted else _cut(position, began_at))
 
     async def all(self, tx: Transaction) -> AsyncIterator[Row[Any]]:
-        """Yield the entries, with times as stored: an edited time may be invalid.
+        """Yield the entries, with unparsed times, because an edited time may be invalid.
 
         Raises:
             UnicodeError: The next entry contains invalid text.
@@ -158,7 +158,7 @@ class AuditStore:
                     raise
                 if size == 1:
                     raise UnicodeError(UNREADABLE) from error
-                # Read the entries before the unreadable one.
+                # Read the entries before the unreadable entry.
                 size = 1
                 continue
             for row in rows:

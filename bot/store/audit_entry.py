@@ -16,10 +16,10 @@ class AuditEntry:
     """An action to be recorded.
 
     Attributes:
-        actor: Slack user id, or `BOT`.
+        actor: A Slack user ID, or `BOT`.
         action: A topic and a verb, such as `request.approved`.
-        subject: The id of a request, flow or organization, or a permission.
-        detail: JSON-serializable; never a secret.
+        subject: The ID of a request, flow, or organization, or a permission.
+        detail: JSON-serializable; never includes a secret.
     """
 
     actor: str
@@ -44,7 +44,7 @@ class RecordedEntry:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The result of `verify`; `broken_at` is the first invalid position, None if all are valid."""
+    """The result of `verify`; `broken_at` is the first invalid position, or None."""
 
     entries: int
     head: str

@@ -1,4 +1,4 @@
-"""Causes of database failures, each with a stable word and a sentence for operators."""
+"""Causes of database failures, each with a stable name and a sentence for operators."""
 
 import re
 import sqlite3
@@ -10,7 +10,7 @@ import psycopg
 
 @dataclass(frozen=True, slots=True)
 class DatabaseCause:
-    """A stable word, and a sentence with the problem and the remedy; never any value."""
+    """A stable name, and a sentence with the problem and the remedy, without any values."""
 
     code: str
     sentence: str
@@ -101,9 +101,9 @@ UNREACHABLE = DatabaseCause(
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A cause, the SQLSTATEs that indicate it, and phrases from libpq, poolers, SQLite or the OS.
+    """A cause, its SQLSTATEs, and phrases from libpq, poolers, SQLite, or the OS that indicate it.
 
-    Failures to connect have phrases but no SQLSTATE.
+    Connection failures have phrases but no SQLSTATE.
     """
 
     cause: DatabaseCause
@@ -111,7 +111,7 @@ class Rule:
     words: str = ""
 
     def fits(self, error: BaseException) -> bool:
-        """Return True if an error of a driver or the OS has this cause."""
+        """Return True if a driver or OS error has this cause."""
         if not isinstance(error, psycopg.Error | sqlite3.Error | OSError):
             return False
         state = getattr(error, "sqlstate", None)
@@ -120,7 +120,7 @@ class Rule:
         return bool(self.words and re.search(self.words, str(error), re.IGNORECASE))
 
 
-# The first match wins: a lost connection's message gives the reason before the loss.
+# The first match wins: when a connection is lost, the message names the reason first.
 RULES = (
     Rule(
         NOT_POSTGRES, words=r"invalid response to \w+ negotiation|expected authentication request"
@@ -164,7 +164,7 @@ CODES = frozenset(cause.code for cause in (UNREACHABLE, *(rule.cause for rule in
 
 
 def cause_of(error: BaseException) -> DatabaseCause:
-    """Return the cause; `UNREACHABLE` if nothing more is known."""
+    """Return the cause; `UNREACHABLE` if it is unknown."""
     chain = list(_chain(error))
     if any(isinstance(cause, TimeoutError) for cause in chain):
         return TIMEOUT
@@ -173,7 +173,7 @@ def cause_of(error: BaseException) -> DatabaseCause:
 
 
 def technical_cause(error: BaseException) -> str:
-    """Return the driver's class and error number for the log, never its text."""
+    """Return the driver's error class and number for the log, without the error's text."""
     deepest = list(_chain(error))[-1]
     number = getattr(deepest, "sqlstate", None) or getattr(deepest, "errno", None)
     name = getattr(deepest, "sqlite_errorname", None) or type(deepest).__name__

@@ -9,7 +9,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 SCHEMES = ("postgresql", "postgres")
 HIGHEST_PORT = 65535
-# The `sslrootcert` for the machine's trusted certificates.
+# The `sslrootcert` value for the machine's trusted certificates.
 TRUSTED_BY_THE_SYSTEM = "system"
 # Providers add these parameters for clients in other languages.
 OF_OTHER_CLIENTS = frozenset(
@@ -29,11 +29,11 @@ ESCAPES = "in a user name or password, write / as %2F, : as %3A, ? as %3F and @ 
 
 
 class AddressError(Exception):
-    """A problem with an address, to follow the setting's name; never any part of it."""
+    """A problem with an address, to follow the setting's name; never quotes the address."""
 
 
 def connection_parameters(url: str) -> dict[str, str]:
-    """Return the parameters of an address by libpq's names.
+    """Return an address's parameters by their libpq names.
 
     Raises:
         AddressError: The address can't be used.

@@ -1,4 +1,4 @@
-"""The database: engine, transactions, clock, and one error type for its failures."""
+"""The database: engine, transactions, clock, and a single error type for failures."""
 
 import asyncio
 import math
@@ -25,21 +25,21 @@ from bot.store.types import EpochSeconds, from_microseconds
 log = structlog.get_logger(__name__)
 
 DEFAULT_POOL = 10
-# The pause before asking a server without free connections again.
+# The pause before connecting again to a server that has no free connections.
 CONNECTION_PAUSE_SECONDS = 0.05
 CLOSE_SECONDS = 0.5
 CAUSE_EVERY_SECONDS = 60.0
-# Failures in the database or on the way to it.
+# Failures in the database or in the connection to it.
 ERRORS = (SQLAlchemyError, OSError, psycopg.Error, sqlite3.Error)
-# As in SQLite. By default each PostgreSQL statement sees the latest commits.
+# As in SQLite. By default, each PostgreSQL statement sees the latest commits.
 SNAPSHOT = {"isolation_level": "REPEATABLE READ"}
-# Changes nothing, but requires everything that a write does.
+# Changes nothing, but needs the same rights and resources as a write.
 TOUCH = text("UPDATE alembic_version SET version_num = version_num")
 ENCODINGS = frozenset({"UTF8", "SQL_ASCII"})
 POSTGRES_NOW = text("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint")
 
 
-# Constant during a PostgreSQL statement, so that indexes can be searched with it.
+# Constant during a PostgreSQL statement, so that queries with it can use indexes.
 POSTGRES_CLOCK: ColumnElement[float] = literal_column(
     "(extract(epoch FROM statement_timestamp()) * 1000000)::bigint", EpochSeconds
 )
@@ -47,7 +47,7 @@ CLOCK_PARAMETER: ColumnElement[float] = bindparam("clock", type_=EpochSeconds)
 
 
 class Transaction:
-    """One transaction: its connection, and a single reading of the database's clock."""
+    """A transaction: its connection, and a single reading of the database's clock."""
 
     def __init__(self, connection: AsyncConnection, clock: Clock | None) -> None:
         self.connection = connection
@@ -70,16 +70,17 @@ class Transaction:
         return self._now
 
     def note_job(self, due_at: datetime) -> None:
-        """Note a stored job; if it is due, it runs as soon as this commits."""
+        """Note a stored job; if it is due, it runs as soon as this transaction commits."""
         now = self._now if self._clock is None else self._clock.now()
         self.has_due_jobs |= now is None or due_at <= now
 
     @property
     def clock(self) -> ColumnElement[float]:
-        """The time in seconds since 1970 as an SQL expression, which saves the query of `now`.
+        """The time in seconds since 1970 as an SQL expression, which avoids a separate query.
 
-        The database's clock at the statement's start, or a parameter: see `clock_parameters`. It is
-        one of two constant objects, so statements built with it can be cached.
+        The expression is the database's clock at the statement's start, or a parameter: see
+        `clock_parameters`. It is always one of two constant objects, so that statements using it
+        can be cached.
         """
         return POSTGRES_CLOCK if self._clock is None else CLOCK_PARAMETER
 
@@ -93,11 +94,11 @@ class Database:
     """The entry point to the store.
 
     Args:
-        url: As in `DATABASE_URL`.
+        url: The value of `DATABASE_URL`.
         clock: A clock to use instead of the database's. SQLite has no clock of its own and
             always uses the caller's.
-        own_clock: True if PostgreSQL tells the time (production), False for `clock` (tests).
-        pool_size: The most PostgreSQL connections it opens.
+        own_clock: True to use PostgreSQL's clock (production), False to use `clock` (tests).
+        pool_size: The maximum number of PostgreSQL connections.
     """
 
     def __init__(
@@ -117,12 +118,12 @@ class Database:
         self.is_superseded = False
         """True once a newer program has migrated the database; nothing is written then."""
         self._writer = asyncio.Lock()
-        # Without a job loop in this process, others find a due job within a second.
+        # If this process has no job loop, other processes find a due job within a second.
         self._wake: Callable[[], None] = lambda: None
         self._cause_told_at = -math.inf
 
     def on_due_jobs(self, wake: Callable[[], None]) -> None:
-        """Call `wake` after each commit that stored a due job."""
+        """Call `wake` after each commit that stores a due job."""
         self._wake = wake
 
     @property
@@ -148,10 +149,10 @@ class Database:
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Transaction]:
-        """Yield a writing transaction; commit if the block succeeds, else roll back.
+        """Yield a write transaction; commit if the block succeeds, otherwise roll back.
 
         Raises:
-            DatabaseUnavailable: It can't be reached, is full, or dropped the connection.
+            DatabaseUnavailable: The database can't be reached, is full, or dropped the connection.
             CommitUnknown: The connection dropped during the commit.
         """
         is_committing = False
@@ -163,7 +164,7 @@ class Database:
                 yield tx
                 is_committing = True
         except DatabaseUnavailable as error:
-            # SQLite runs in this process: a failed commit is undone.
+            # SQLite runs in this process, so a failed commit is always undone.
             if is_committing and not self.is_sqlite:
                 raise CommitUnknown from error
             raise
@@ -172,7 +173,7 @@ class Database:
 
     @asynccontextmanager
     async def autocommit(self) -> AsyncIterator[Transaction]:
-        """Yield a connection on which each statement is its own transaction.
+        """Yield a connection in autocommit mode: each statement is its own transaction.
 
         Raises:
             DatabaseUnavailable: As for `transaction`.
@@ -183,7 +184,7 @@ class Database:
 
     @asynccontextmanager
     async def read_only(self) -> AsyncIterator[Transaction]:
-        """Yield a read-only transaction that sees a single point in time.
+        """Yield a read-only transaction that sees a snapshot of the database.
 
         Raises:
             DatabaseUnavailable: As for `transaction`.
@@ -199,11 +200,12 @@ class Database:
             try:
                 yield connection
             finally:
-                # Like SQLAlchemy: otherwise a cancellation here would leave it checked out.
+                # As SQLAlchemy does: otherwise a cancellation here would leave the connection
+                # checked out.
                 await asyncio.shield(asyncio.create_task(connection.close()))
 
     async def _check_out(self, engine: AsyncEngine) -> AsyncConnection:
-        """Take a connection; if the server has none free, wait for one of ours."""
+        """Take a connection; if the server refuses more, wait for one of the pool's connections."""
         deadline = time.monotonic() + CONNECT_SECONDS
         while True:
             try:
@@ -215,7 +217,7 @@ class Database:
 
     @asynccontextmanager
     async def _serialised(self) -> AsyncIterator[None]:
-        """Queue SQLite's writers here rather than in the driver's busy loop."""
+        """Queue SQLite writers here instead of in the driver's busy loop."""
         if self.is_superseded:
             raise Superseded
         if not self.is_sqlite:
@@ -241,16 +243,16 @@ class Database:
             return await tx.now()
 
     async def try_writing(self) -> None:
-        """Check that the database accepts writes; it changes nothing.
+        """Check that the database accepts writes, without changing anything.
 
         Raises:
-            DatabaseUnavailable: It doesn't, or it isn't migrated.
+            DatabaseUnavailable: The database doesn't accept writes, or isn't migrated.
         """
         async with self.transaction() as tx:
             await tx.connection.execute(TOUCH)
 
     async def holds_every_name(self) -> bool:
-        """Return True if names in any script can be stored.
+        """Return True if the database can store names in any script.
 
         Raises:
             DatabaseUnavailable: It can't be reached.
@@ -261,10 +263,10 @@ class Database:
             return await tx.connection.scalar(text("SHOW server_encoding")) in ENCODINGS
 
     async def ping_writing(self) -> None:
-        """Check that nothing blocks writers.
+        """Check that no lock blocks writers.
 
         Raises:
-            DatabaseUnavailable: Something does, or it can't be reached.
+            DatabaseUnavailable: Writers are blocked, or the database can't be reached.
         """
         async with self.transaction() as tx:
             if tx.is_postgres:
@@ -273,7 +275,7 @@ class Database:
 
     @asynccontextmanager
     async def migrating(self) -> AsyncIterator[Transaction]:
-        """Yield a transaction without time limits, for migrations.
+        """Yield a transaction without timeouts, for migrations.
 
         Raises:
             DatabaseUnavailable: As for `transaction`.
@@ -291,14 +293,14 @@ class Database:
             await postgres.engine.dispose()
 
     async def close(self) -> None:
-        """Close every connection; abandon those to a server that doesn't answer."""
+        """Close every connection; abandon connections to a server that doesn't answer."""
         with suppress(TimeoutError):
             async with asyncio.timeout(CLOSE_SECONDS):
                 await self._engine.dispose()
 
     @asynccontextmanager
     async def _translated(self) -> AsyncIterator[None]:
-        """Turn the driver's and the OS's errors into ours, except for our own bugs."""
+        """Convert driver and OS errors to this program's errors, except for bugs."""
         try:
             yield
         except ERRORS as error:
@@ -308,7 +310,7 @@ class Database:
             raise DatabaseUnavailable from error
 
     def _tell_cause(self, error: Exception) -> None:
-        """Log the technical cause once a minute; people only see that nothing was done."""
+        """Log the technical cause at most once a minute; people only see that nothing was done."""
         now = time.monotonic()
         if now - self._cause_told_at < CAUSE_EVERY_SECONDS:
             return
@@ -318,7 +320,7 @@ class Database:
 
 
 def _is_bug(error: Exception) -> bool:
-    """Return True if the database is reachable and the statement itself is at fault."""
+    """Return True if the database is reachable and the statement itself is wrong."""
     if isinstance(error, IntegrityError | DataError):
         return True
     return isinstance(error, ProgrammingError) and cause_of(error) is UNREACHABLE

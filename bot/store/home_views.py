@@ -13,7 +13,7 @@ from bot.store.tables import home_views
 
 PUBLISH, SPREAD = "home", "homes"
 # Contract, section 11: a tab is kept up to date for a day after it was opened, and published at
-# most once in three seconds.
+# most once every three seconds.
 OPEN_FOR = timedelta(hours=24)
 BETWEEN = timedelta(seconds=3)
 
@@ -24,11 +24,11 @@ class HomeView:
 
     Attributes:
         slack_user_id: The person.
-        opened_at: The last time they opened it.
-        published_at: The last publish or attempt; None: never.
-        hash: Slack's hash of the view, as far as known.
-        fingerprint: Of the content shown; "" if unknown.
-        unsure_until: A publish with an unknown outcome may still arrive until then.
+        opened_at: The last time the person opened the tab.
+        published_at: The time of the last publish or attempt; None if never.
+        hash: Slack's hash of the view, if known.
+        fingerprint: The fingerprint of the content shown; "" if unknown.
+        unsure_until: The time until which a publish with an unknown outcome may still arrive.
     """
 
     slack_user_id: str
@@ -40,9 +40,9 @@ class HomeView:
 
 
 async def opened(tx: Transaction, slack_user_id: str, *, is_empty: bool) -> datetime:
-    """Note that someone opened their Home tab; return when to publish it.
+    """Record that a person opened their Home tab; return when to publish it.
 
-    With `is_empty`, the tab no longer shows anything published before.
+    With `is_empty`, the tab no longer shows previously published content.
     """
     now = await tx.now()
     insert = insert_into(home_views)
@@ -59,14 +59,14 @@ async def opened(tx: Transaction, slack_user_id: str, *, is_empty: bool) -> date
 
 
 async def load(tx: Transaction, slack_user_id: str) -> HomeView | None:
-    """Return a person's Home tab; None if they never opened it."""
+    """Return a person's Home tab; None if the person never opened it."""
     query = select(home_views).where(home_views.c.slack_user_id == slack_user_id)
     row = (await tx.connection.execute(query)).first()
     return HomeView(**row._mapping) if row else None  # noqa: SLF001 - SQLAlchemy's documented name
 
 
 async def published(tx: Transaction, view: HomeView) -> None:
-    """Store the result of publishing; `opened_at` keeps its stored value."""
+    """Store the result of publishing; the stored `opened_at` doesn't change."""
     await tx.connection.execute(
         update(home_views)
         .where(home_views.c.slack_user_id == view.slack_user_id)
@@ -82,8 +82,8 @@ async def published(tx: Transaction, view: HomeView) -> None:
 async def mark_changed(tx: Transaction, subject: str) -> None:
     """Update every open Home tab after this transaction, if any is open.
 
-    One job per subject, whose rows are already locked: a job per tab would make transactions wait
-    for each other.
+    This adds one job per subject, whose rows are already locked: with a job per tab, transactions
+    would wait for each other.
     """
     now = await tx.now()
     query = select(home_views.c.slack_user_id).where(home_views.c.opened_at > now - OPEN_FOR)
@@ -92,7 +92,7 @@ async def mark_changed(tx: Transaction, subject: str) -> None:
 
 
 async def mark_all(tx: Transaction) -> list[datetime]:
-    """Schedule an update of every open Home tab, one job each; return the due times."""
+    """Schedule an update of every open Home tab, with a job for each; return the due times."""
     open_since = await tx.now() - OPEN_FOR
     query = select(home_views.c.slack_user_id, home_views.c.published_at)
     query = query.where(home_views.c.opened_at > open_since).order_by(home_views.c.slack_user_id)
@@ -108,5 +108,5 @@ async def _put_job(tx: Transaction, slack_user_id: str, published_at: datetime |
 
 
 async def forget(tx: Transaction, before: datetime) -> int:
-    """Remove some Home tabs last opened before a time; return how many."""
+    """Remove a batch of Home tabs last opened before a time; return the number removed."""
     return await remove_some(tx, home_views, home_views.c.opened_at < before)

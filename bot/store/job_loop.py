@@ -1,4 +1,4 @@
-"""The job loop: runs work that is due later, retried, or left by a dead process."""
+"""The job loop: runs scheduled work, retries, and work left by a dead process."""
 
 import asyncio
 import itertools
@@ -24,29 +24,29 @@ log = structlog.get_logger(__name__)
 
 POLL_SECONDS = 1.0
 RENEW_SECONDS = 5.0
-# Enough that other kinds have room when all crowds are full: see `bot/app.py`.
+# Leaves room for other kinds when all crowds are full: see `bot/app.py`.
 AT_ONCE = 116
-# Database queries time out after a few seconds, and calls after ten.
+# Database queries time out after a few seconds, and calls after ten seconds.
 LONGEST_STANDSTILL_SECONDS = 60.0
 LONGEST_RUN_SECONDS = 300.0
 LONGEST_PAUSE_SECONDS = 20.0
-# A call takes at most 10 s, so a call sent on a lease this young arrives or fails before the lease
-# expires.
+# A call takes at most 10 s, so a call sent with a lease this recent arrives or fails before the
+# lease expires.
 SEND_WITHIN_SECONDS = 5.0
 
 
 class LeaseLost(GatehouseError):
-    """Another process has taken the job: stop, and change nothing."""
+    """Another process has taken the job; the runner must stop without changing anything."""
 
     outcome = "lease_lost"
 
 
 @dataclass(eq=False)
 class Lease:
-    """The right to run a job for a limited time; `owner` names the claim.
+    """The right to run a job for a limited time; `owner` identifies the claim.
 
-    `since_boot` returns seconds, counting sleep; `held_at` is the last time the lease was renewed
-    to its full length.
+    `since_boot` returns seconds since boot, including time asleep; `held_at` is the last time the
+    lease was renewed to its full length.
     """
 
     database: "Database"
@@ -61,17 +61,17 @@ class Lease:
         return self.since_boot() - self.held_at <= SEND_WITHIN_SECONDS
 
     async def confirm(self) -> None:
-        """Renew the lease to its full length, just before an effect that must happen once.
+        """Renew the lease to its full length, right before an effect that must happen only once.
 
         Raises:
-            LeaseLost: It has expired, and another process may have it.
+            LeaseLost: The lease has expired, and another process may hold it.
             DatabaseUnavailable: The lease can't be renewed.
         """
         async with self.database.transaction() as tx:
             await self.hold(tx)
 
     async def hold(self, tx: "Transaction") -> None:
-        """Make a transaction depend on the lease; call it last, as job rows are locked last.
+        """Make a transaction depend on the lease; call this last, because job rows are locked last.
 
         Raises:
             LeaseLost: The lease has expired.
@@ -82,17 +82,17 @@ class Lease:
         self.held_at = before
 
     async def remember(self, tx: "Transaction", payload: Mapping[str, Any]) -> None:
-        """Store the payload for the job's next run, unless the job was put again."""
+        """Store the payload for the job's next run, unless the job was replaced."""
         self.job = replace(self.job, payload=payload)
         await jobs.remember(tx, self.job)
 
     def check(self) -> None:
-        """Return if there is time left to send; call right before sending.
+        """Check that there is time left to send; call this right before sending.
 
         The process or machine may have been suspended since the lease was confirmed.
 
         Raises:
-            LeaseLost: It was confirmed too long ago.
+            LeaseLost: The lease was confirmed too long ago.
         """
         if not self.is_fresh:
             raise LeaseLost(f"The lease of {self.job.key} is too old to send with.")
@@ -100,7 +100,7 @@ class Lease:
 
 @dataclass(frozen=True, slots=True)
 class Again:
-    """The time of a job's next run; `tries` counts its consecutive failures so far."""
+    """The time of a job's next run; `tries` is the number of consecutive failures so far."""
 
     at: datetime
     tries: int = 0
@@ -112,10 +112,10 @@ Runner = Callable[[Job, Lease], Awaitable[Outcome]]
 
 @dataclass(frozen=True)
 class Crowd:
-    """Kinds with any number of jobs, each of which may wait long for a service.
+    """Kinds with an unlimited number of jobs, each of which may wait long for a service.
 
-    At most `most` of them run at once, half of them retries, so that they don't hold up other kinds
-    or new jobs.
+    At most `most` of them run at once, at most half of these retries, so that they don't delay
+    other kinds or new jobs.
     """
 
     kinds: frozenset[str]
@@ -127,10 +127,10 @@ class JobLoop:
 
     Args:
         database: Stores the jobs.
-        clock: For pauses only; due times are the database's.
+        clock: Used only for pauses; due times use the database's clock.
         owner: A name unique to this process.
-        runners: The runner of each kind; it returns None when done, or the next run's time.
-        crowds: Kinds limited so that others have room, however many are due.
+        runners: The runner for each kind; returns None when done, or the time of the next run.
+        crowds: Kinds that are limited to leave room for other kinds, however many jobs are due.
     """
 
     def __init__(
@@ -155,12 +155,12 @@ class JobLoop:
         self._has_ended.set()
         self._claims = itertools.count(1)
         self._running: dict[Lease, asyncio.Task[None]] = {}
-        # Runs that a database failure ended: released early, so nobody waits for them to expire.
+        # Runs ended by a database failure; their leases are released early instead of expiring.
         self._broken_off: list[Lease] = []
         database.on_due_jobs(self.wake)
 
     def wake(self) -> None:
-        """Look for due jobs now rather than within a second: a job was committed."""
+        """Look for due jobs now instead of within a second, because a job was committed."""
         self._is_put = True
         self._awake.set()
 
@@ -174,7 +174,7 @@ class JobLoop:
                     move()
                     if not await self._claim():
                         await self._rest()
-            # Runs in progress keep their leases.
+            # Running jobs keep their leases.
             while self._running:
                 await asyncio.wait(self._running.values())
         finally:
@@ -183,7 +183,7 @@ class JobLoop:
             await asyncio.gather(renewing, return_exceptions=True)
 
     async def stop(self, seconds: float) -> None:
-        """Claim no more jobs; wait for running ones up to `seconds`, then cancel them."""
+        """Stop claiming jobs; wait up to `seconds` for running jobs, then cancel them."""
         self._stopping = True
         self._awake.set()
         with suppress(TimeoutError):
@@ -220,7 +220,7 @@ class JobLoop:
     async def _claim_some(self, room: int) -> list[Lease]:
         is_put, self._is_put = self._is_put, False
         if not is_put:
-            # A query is cheaper than a vain claim, and doesn't queue with the writers.
+            # A query is cheaper than an unsuccessful claim, and doesn't queue with the writers.
             async with self._database.read_only() as tx:
                 if not await jobs.is_any_due(tx):
                     return []
@@ -289,13 +289,13 @@ class JobLoop:
             except DatabaseUnavailable as error:
                 log.warning("jobs.renew", reason=error.sentence)
             except Exception:
-                # Without renewals every lease would expire during its run.
+                # Without renewals, every lease would expire during its run.
                 log.exception("jobs.renew_broken")
 
     async def _renew(self) -> None:
-        """Renew the leases, skipping locked rows: their holder may be waiting for ours.
+        """Renew the leases, skipping locked rows to avoid deadlocks.
 
-        Skipped leases are renewed a little later, long before they expire.
+        Skipped leases are renewed soon after, long before they expire.
         """
         async with self._database.transaction() as tx:
             for owner in {lease.owner for lease in self._running}:
@@ -313,7 +313,7 @@ class JobLoop:
 def _limit(
     crowds: Sequence[Crowd], running: Sequence[Job], room: int
 ) -> tuple[int, set[str], set[str]]:
-    """Return how many jobs to claim, the kinds to leave out, and those to leave retries out of."""
+    """Return how many jobs to claim, the kinds to exclude, and the kinds to exclude retries of."""
     count, full, full_of_retried = room, set[str](), set[str]()
     for crowd in crowds:
         crowded = [job for job in running if job.kind in crowd.kinds]

@@ -1,8 +1,8 @@
 """Jobs: stored work with a due time and an owner.
 
-A job has a key, so putting it twice keeps one. The process that runs it holds a lease; if the lease
-isn't renewed, it expires and another process takes the job. Putting a running job again raises its
-generation, so that finishing the old run doesn't remove the new work.
+Each job has a unique key: putting a job again replaces it. The process that runs the job holds a
+lease; if the lease isn't renewed, it expires and another process takes the job. Putting a running
+job again increments its generation, so that finishing the old run doesn't remove the new work.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -18,22 +18,22 @@ from bot.store.tables import jobs
 from bot.store.types import UtcDateTime
 
 LEASE_SECONDS = 20
-# The pauses after this many consecutive failures add up to a minute.
+# After this many consecutive failures, the pauses add up to a minute.
 LATE_TRIES = 6
 
 
 @dataclass(frozen=True)
 class Job:
-    """A job for its runner.
+    """A job as passed to its runner.
 
     Attributes:
         key: Unique, such as `apply:FW…`.
-        kind: Names the runner.
-        subject: The id of the object concerned.
+        kind: The name of the runner.
+        subject: The ID of the object concerned.
         due_at: The earliest time to run it.
-        payload: JSON-serializable; never a secret.
-        generation: Raised whenever the job is put again.
-        tries: Consecutive failed runs.
+        payload: JSON-serializable; never includes a secret.
+        generation: Incremented whenever the job is put again.
+        tries: The number of consecutive failed runs.
     """
 
     key: str
@@ -45,7 +45,7 @@ class Job:
     tries: int = 0
 
 
-# Made once: building a statement takes longer than executing it.
+# Built once, because building a statement takes longer than executing it.
 _INSERT = insert_into(jobs)
 _AGAIN = {
     name: _INSERT.excluded[name] for name in ("kind", "subject", "payload", "due_at", "tries")
@@ -101,18 +101,18 @@ def _new_row(job: Job) -> dict[str, Any]:
 
 
 async def put(tx: Transaction, job: Job) -> None:
-    """Add the job, or replace the job with its key: due time, payload, and no failed tries."""
+    """Add the job, or replace the job with the same key, resetting its failure count."""
     await tx.connection.execute(_PUT, _new_row(job))
     tx.note_job(job.due_at)
 
 
 async def payload_of(tx: Transaction, key: str) -> Mapping[str, Any]:
-    """Return a job's payload, if the job exists."""
+    """Return a job's payload; empty if the job doesn't exist."""
     return await tx.connection.scalar(select(jobs.c.payload).where(jobs.c.key == key)) or {}
 
 
 async def remember(tx: Transaction, job: Job) -> None:
-    """Store a running job's payload, unless the job was put again meanwhile."""
+    """Store a running job's payload, unless the job has been put again."""
     same = (jobs.c.key == job.key) & (jobs.c.generation == job.generation)
     await tx.connection.execute(update(jobs).where(same).values(payload=dict(job.payload)))
 
@@ -125,7 +125,7 @@ async def ensure(tx: Transaction, job: Job) -> bool:
 
 
 async def postpone(tx: Transaction, key: str, due_at: datetime) -> None:
-    """Delay the job until `due_at` at least; a run in progress continues."""
+    """Delay the job until at least `due_at`; a run in progress continues."""
     await tx.connection.execute(update(jobs).where(jobs.c.key == key).values(due_at=due_at))
 
 
@@ -150,7 +150,7 @@ async def claim(
 ) -> list[Job]:
     """Take up to `count` due jobs for `owner`, oldest first; no other process gets them.
 
-    Skips the kinds in `exclude_kinds`, and retries of the kinds in `exclude_retried`.
+    Skip the kinds in `exclude_kinds`, and retries of the kinds in `exclude_retried`.
     """
     now = await tx.now()
     parameters = {
@@ -187,7 +187,7 @@ async def finish(
     tries: int = 0,
     error: str | None = None,
 ) -> None:
-    """End a run: remove the job or reschedule it; a job put meanwhile stays as it is."""
+    """End a run: remove or reschedule the job; a job that was put again stays unchanged."""
     lease = {"its_key": job.key, "its_owner": owner}
     unchanged = {**lease, "its_generation": job.generation}
     if again_at is None:
@@ -201,7 +201,7 @@ async def finish(
 
 
 async def release(tx: Transaction, owner: str, keys: Sequence[str]) -> None:
-    """End the leases that `owner` still holds, so that the jobs may start again at once."""
+    """End the leases that `owner` still holds, so that the jobs can restart immediately."""
     is_owned = (jobs.c.owner == owner) & jobs.c.key.in_(keys)
     await tx.connection.execute(update(jobs).where(is_owned).values(owner=None, leased_until=None))
 
@@ -212,7 +212,7 @@ async def release_all(tx: Transaction) -> None:
 
 
 async def count(tx: Transaction) -> tuple[int, int, int]:
-    """Count the jobs that wait, are due, or are late (by a minute, or failing for about one)."""
+    """Count the jobs that are waiting, due, or late (a minute overdue, or failing that long)."""
     now = await tx.now()
     late = or_(jobs.c.due_at <= now - timedelta(minutes=1), jobs.c.tries >= LATE_TRIES)
     query = select(

@@ -1,4 +1,5 @@
-"""The outbox: messages that must arrive, stored in the transaction of what they report."""
+"""The outbox: messages that must arrive, stored in the same transaction as the change they
+report."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,9 +24,9 @@ from bot.store.statements import insert_into, remove_some, upsert
 from bot.store.tables import cards, incidents, outbox_messages, requests
 
 SEND = "send"
-# Separates a card's key from the message that is a copy of it.
+# Separates a card's key from the ID of the message that is a copy of the card.
 COPY = "/copy/"
-# The prefix of a card's key; the id of its object follows.
+# The prefix of a card's key, followed by the ID of the card's object.
 REQUEST_CARD, INCIDENT_CARD = "request:", "incident:"
 # The fingerprint of a card with unknown contents.
 WHATEVER = ""
@@ -33,13 +34,13 @@ WHATEVER = ""
 
 @dataclass(frozen=True)
 class OutboxMessage:
-    """A message to be sent.
+    """A message to send.
 
     Attributes:
-        key: Its card; messages of one key are sent in order.
-        kind: Names the renderer, which renders the stored state when the message is sent.
-        subject: The id of the object concerned.
-        payload: Other data for the renderer; never a secret.
+        key: The card that the message belongs to; messages with the same key are sent in order.
+        kind: The name of the renderer, which renders the stored state when the message is sent.
+        subject: The ID of the object concerned.
+        payload: Other data for the renderer; never includes a secret.
         id: Set by the store, as is `created_at`.
     """
 
@@ -53,7 +54,7 @@ class OutboxMessage:
 
 @dataclass(frozen=True)
 class SentCard:
-    """A card's place in Slack, and its last contents."""
+    """A card's location in Slack, and its last contents."""
 
     key: str
     channel_id: str
@@ -64,13 +65,14 @@ class SentCard:
 
 @dataclass(frozen=True)
 class BegunPost:
-    """A card's first post: the time of its first message, and whether Slack may have it."""
+    """A card's first post: the time of the first message, and whether Slack may have received
+    it."""
 
     first_at: datetime
     is_repeated: bool
 
 
-# Made once: building a statement takes longer than executing it.
+# Built once, because building a statement takes longer than executing it.
 _ITS_KEY = outbox_messages.c.key == bindparam("its_key")
 _WAITING = (
     select(outbox_messages)
@@ -93,7 +95,7 @@ _CARD = select(cards).where(cards.c.key == bindparam("its_key"))
 
 
 async def put(tx: Transaction, outbox_message: OutboxMessage) -> None:
-    """Store the outbox messages, and a job that sends them."""
+    """Store outbox messages, and a job that sends them."""
     now = await tx.now()
     new = {
         "key": outbox_message.key,
@@ -106,32 +108,32 @@ async def put(tx: Transaction, outbox_message: OutboxMessage) -> None:
     await tx.connection.execute(outbox_messages.insert(), new)
     await jobs.put(tx, jobs.Job(f"{SEND}:{outbox_message.key}", SEND, outbox_message.key, now))
     if outbox_message.key.startswith((REQUEST_CARD, INCIDENT_CARD)):
-        # Home tabs show the same as cards.
+        # Home tabs show the same information as cards.
         await home_views.mark_changed(tx, outbox_message.key)
 
 
 async def has(tx: Transaction, key: str, kind: str) -> bool:
-    """Return True if there is a message of this key and kind, sent or not."""
+    """Return True if there is a message with this key and kind, sent or not."""
     same = (outbox_messages.c.key == key) & (outbox_messages.c.kind == kind)
     query = select(outbox_messages.c.id).where(same).limit(1)
     return (await tx.connection.execute(query)).first() is not None
 
 
 async def of_kind(tx: Transaction, key: str, kind: str) -> list[OutboxMessage]:
-    """Return the messages of this key and kind, sent or not, oldest first."""
+    """Return the messages with this key and kind, sent or not, oldest first."""
     same = (outbox_messages.c.key == key) & (outbox_messages.c.kind == kind)
     query = select(outbox_messages).where(same).order_by(outbox_messages.c.id)
     return [_message(row) for row in await tx.connection.execute(query)]
 
 
 async def written(tx: Transaction, keys: Sequence[str]) -> list[str]:
-    """Return the keys that have messages, sent or not."""
+    """Return which of the keys have messages, sent or not."""
     query = select(outbox_messages.c.key).where(outbox_messages.c.key.in_(keys)).distinct()
     return list((await tx.connection.execute(query)).scalars())
 
 
 async def waiting(tx: Transaction, key: str) -> list[OutboxMessage]:
-    """Return the unsent messages of a key, oldest first."""
+    """Return a key's unsent messages, oldest first."""
     rows = await tx.connection.execute(_WAITING, {"its_key": key})
     return [_message(row) for row in rows]
 
@@ -141,9 +143,9 @@ def _message(row: Any) -> OutboxMessage:  # noqa: ANN401 - a row of the table
 
 
 async def begin_post(tx: Transaction, outbox_message: OutboxMessage) -> BegunPost:
-    """Note that the message's card is about to be posted.
+    """Record that the message's card is about to be posted.
 
-    The note survives a crash or a lost answer; Slack may then show outdated contents.
+    The record survives a crash or a lost answer, after which Slack may show outdated contents.
     """
     posts = await tx.connection.execute(_POSTS, {"its_key": outbox_message.key})
     first_at, tries = posts.one()
@@ -152,21 +154,21 @@ async def begin_post(tx: Transaction, outbox_message: OutboxMessage) -> BegunPos
 
 
 async def end_post(tx: Transaction, outbox_message: OutboxMessage) -> None:
-    """Withdraw the note of `begin_post`: Slack certainly hasn't accepted the card."""
+    """Undo `begin_post`, because Slack certainly hasn't accepted the card."""
     await tx.connection.execute(_COUNT_POSTS, {"its_id": outbox_message.id, "more": -1})
 
 
 async def mark_sent(tx: Transaction, ids: Sequence[int], failure: str | None = None) -> None:
-    """Mark the outbox messages as finished; `failure` says why one can never be sent.
+    """Mark outbox messages as finished; `failure` is the reason why they can never be sent.
 
-    The first time stays if another process marks them again.
+    If another process marks them again, the first time is kept.
     """
     sent = {"its_ids": list(ids), "sent_at": await tx.now(), "failure": failure}
     await tx.connection.execute(_MARK_SENT, sent)
 
 
 async def count_undelivered(tx: Transaction) -> int:
-    """Count the messages to people dropped in the last week."""
+    """Count the messages to people that were dropped in the last week."""
     since = await tx.now() - timedelta(days=7)
     is_given_up = outbox_messages.c.failure.is_not(None) & (outbox_messages.c.sent_at >= since)
     is_to_person = outbox_messages.c.key.startswith("requester:")
@@ -175,11 +177,11 @@ async def count_undelivered(tx: Transaction) -> int:
 
 
 async def prune(tx: Transaction, before: datetime) -> int:
-    """Remove some messages sent before a time; return how many.
+    """Remove a batch of messages sent before a time; return the number removed.
 
-    Once there are none left, remove some cards that get no more updates. A card's place is kept
+    When none are left, remove a batch of cards that get no more updates. A card's location is kept
     as long as its object exists: otherwise the next change would post a second card, and the first
-    would keep its buttons for ever.
+    card would keep its buttons forever.
     """
     removed = await remove_some(tx, outbox_messages, outbox_messages.c.sent_at < before)
     if removed:
@@ -192,21 +194,21 @@ async def prune(tx: Transaction, before: datetime) -> int:
 
 
 def _is_there(prefix: str, ids: ColumnElement[str]) -> ColumnElement[bool]:
-    """Match cards whose object exists; worded so that an index is used."""
+    """Match cards whose object exists; the condition is written to use an index."""
     subject = func.substr(cards.c.key, len(prefix) + 1)
     return exists().where(cards.c.key.startswith(prefix), ids == subject)
 
 
 async def sent_card(tx: Transaction, key: str) -> SentCard | None:
-    """Return the card's place, or None if it was never posted."""
+    """Return the card's location, or None if the card was never posted."""
     row = (await tx.connection.execute(_CARD, {"its_key": key})).first()
     return None if row is None else SentCard(**row._mapping)  # noqa: SLF001 - SQLAlchemy's documented name
 
 
 async def remember_copy(tx: Transaction, key: str, channel_id: str, message_ts: str) -> str | None:
-    """Store a second message showing the same card, as left by a post whose answer was lost.
+    """Store a second message showing the same card, left by a post whose answer was lost.
 
-    Return the copy's own key, or None if the message is the card itself or none was posted yet.
+    Return the copy's key, or None if the message is the card itself or no card was posted yet.
     """
     sent = await sent_card(tx, key)
     if sent is None or (sent.channel_id, sent.message_ts) == (channel_id, message_ts):
@@ -219,18 +221,18 @@ async def remember_copy(tx: Transaction, key: str, channel_id: str, message_ts: 
 
 
 async def copies(tx: Transaction, key: str) -> list[str]:
-    """Return the keys of the copies of a card."""
+    """Return the keys of a card's copies."""
     query = select(cards.c.key).where(cards.c.key.startswith(f"{key}{COPY}", autoescape=True))
     return list((await tx.connection.execute(query.order_by(cards.c.key))).scalars())
 
 
 async def remember_card(tx: Transaction, card: SentCard) -> None:
-    """Store the card's place and contents."""
+    """Store the card's location and contents."""
     await upsert(tx, cards, vars(card))
 
 
 async def replace_card(tx: Transaction, card: SentCard, read: SentCard | None) -> bool:
-    """Store the card's place and contents unless another process did since it was `read`.
+    """Store the card's location and contents unless another process has stored it since `read`.
 
     Return True if it was stored.
     """

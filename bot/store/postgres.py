@@ -16,8 +16,8 @@ from bot.store.types import json_text
 
 CONNECT_SECONDS = 5
 STATEMENT_SECONDS = 10
-# Timeouts that the server enforces, so that a suspended or vanished process holds up others no
-# longer than this.
+# Timeouts enforced by the server, which limit how long a suspended or vanished process can block
+# others.
 SERVER_LIMITS = {
     "idle_in_transaction_session_timeout": "10s",
     "lock_timeout": "8s",
@@ -27,14 +27,14 @@ SERVER_LIMITS = {
     "tcp_keepalives_count": "2",
     "tcp_user_timeout": "15000",
 }
-# Migrations have no time limit, and wait for those of other processes.
+# Migrations have no timeout, and wait for migrations in other processes.
 MIGRATION_LIMITS = {**SERVER_LIMITS, "lock_timeout": "0", "statement_timeout": "0"}
 
 Result = TypeVar("Result")
 
 
 class Connection(psycopg.AsyncConnection[Any]):
-    """A connection that gives up on time, even if the server doesn't answer."""
+    """A connection that times out even if the server doesn't answer."""
 
     statement_seconds: float | None = None
 
@@ -44,7 +44,7 @@ class Connection(psycopg.AsyncConnection[Any]):
         interval: float = 0.1,
         timeout: float | None = None,  # noqa: ASYNC109 - as in the base class
     ) -> Result:
-        """Wait for the server; on giving up, close the connection without asking the server.
+        """Wait for the server; after a timeout, close the connection without asking the server.
 
         Raises:
             psycopg.OperationalError: The server didn't answer in time, or the connection is lost.
@@ -61,14 +61,14 @@ class Connection(psycopg.AsyncConnection[Any]):
 
 
 class PostgresEngine:
-    """An engine, and what its connections reveal about poolers.
+    """An engine that also detects poolers from its connections.
 
     Statements aren't prepared, so that transaction-level poolers work.
 
     Args:
-        url: As in `DATABASE_URL`.
-        pool_size: `DATABASE_POOL`.
-        is_unhurried: True to run statements without a time limit.
+        url: The value of `DATABASE_URL`.
+        pool_size: The setting `DATABASE_POOL`.
+        is_unhurried: True to run statements without a timeout.
     """
 
     def __init__(self, url: str, pool_size: int, *, is_unhurried: bool = False) -> None:
@@ -85,9 +85,9 @@ class PostgresEngine:
             "postgresql+psycopg://",
             async_creator=self._open,
             use_native_hstore=False,
-            # Report the row count for INSERT, too.
+            # Report the row count for INSERT too.
             execution_options={"preserve_rowcount": True},
-            # Errors are logged, but people's input must not be.
+            # Errors are logged, but people's input must not be logged.
             hide_parameters=True,
             # No overflow: opening a short-lived connection costs the server more than waiting for
             # the pool, and nothing holds one connection while waiting for another.
@@ -105,17 +105,17 @@ class PostgresEngine:
         # SQLAlchemy sets its serializer only on connections that it opens itself.
         set_json_dumps(json_text, connection)
         connection.statement_seconds = self._statement_seconds
-        # A pooler assigns its own backend number; a server sends its process id.
+        # A pooler assigns its own backend number; a server sends its process ID.
         cursor = await connection.execute("SELECT pg_backend_pid()")
         self.is_pooled |= await cursor.fetchone() != (connection.info.backend_pid,)
         if not self.is_pooled:
-            # Not as connection parameters: poolers refuse unknown ones.
+            # Not set as connection parameters, because poolers refuse unknown parameters.
             await connection.execute(self._set_limits(is_local=False))
         await connection.set_autocommit(False)
         return connection
 
     async def limit(self, connection: AsyncConnection) -> None:
-        """Set a transaction's limits if a pooler forgets those of the session."""
+        """Set the timeouts for each transaction if a pooler doesn't keep session settings."""
         if self.is_pooled:
             await connection.exec_driver_sql(self._set_limits(is_local=True).decode())
 
@@ -128,7 +128,7 @@ class PostgresEngine:
 
 
 def _name_trusted_certificates() -> None:
-    """Point libpq's bundled OpenSSL to this machine's trusted certificates."""
+    """Point libpq's bundled OpenSSL to the machine's trusted certificates."""
     paths = ssl.get_default_verify_paths()
     for name, path in (("SSL_CERT_FILE", paths.cafile), ("SSL_CERT_DIR", paths.capath)):
         if path:

@@ -1,4 +1,4 @@
-"""Retention: deletes old data once a day, in whichever process comes first."""
+"""Retention: deletes old data once a day, in the process that runs the job first."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime, timedelta
@@ -23,8 +23,8 @@ class Retention:
 
     Args:
         database: Stores the data.
-        days: `RETAIN_DAYS`.
-        prunes: Each removes some rows older than a time, and returns how many.
+        days: The setting `RETAIN_DAYS`.
+        prunes: Each removes a batch of rows older than a time and returns the number removed.
     """
 
     def __init__(self, database: Database, days: float, prunes: Sequence[Prune]) -> None:

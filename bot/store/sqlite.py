@@ -1,4 +1,4 @@
-"""The engine for SQLite, and the lock that gives one process a file."""
+"""The engine for SQLite, and the lock that reserves a file for one process."""
 
 import asyncio
 import fcntl
@@ -20,26 +20,26 @@ from bot.store.types import json_text
 if TYPE_CHECKING:
     import aiosqlite
 
-# Another program (a backup, a shell) may hold SQLite's lock; all our writers queue behind the first
-# that waits for it.
+# Another program (a backup, a shell) may hold SQLite's lock; all of this process's writers queue
+# behind the first writer that waits for it.
 BUSY_SECONDS = 3
-# Each connection has a thread, and threads take turns: with more of them, each waits longer.
+# Each connection has a thread, and threads take turns: with more threads, each waits longer.
 # Nothing holds one connection while waiting for another.
 CONNECTIONS = 4
 
 
 def is_sqlite(url: str) -> bool:
-    """Return True for the address of a SQLite file."""
+    """Return True if the URL is for a SQLite file."""
     return url.startswith("sqlite:")
 
 
 def sqlite_url(url: str) -> URL:
-    """Return the SQLAlchemy address of a SQLite file with its asynchronous driver."""
+    """Return the SQLAlchemy URL of a SQLite file with the asynchronous driver."""
     return make_url(url).set(drivername="sqlite+aiosqlite")
 
 
 def sqlite_engine(url: URL) -> AsyncEngine:
-    """Return an engine whose connections serve one writer at a time."""
+    """Return an engine that allows one writer at a time."""
     engine = create_async_engine(
         url,
         json_serializer=json_text,
@@ -73,8 +73,8 @@ async def _open_sqlite(*args: Any, **parameters: Any) -> "aiosqlite.Connection":
 def prepare_sqlite(engine: Engine) -> None:
     """Set up write-ahead logging, full durability and explicit transactions.
 
-    By default the driver begins a transaction only before the first write, which lets two readers
-    deadlock when both want to write: see SQLAlchemy's notes on pysqlite and transactions.
+    By default, the driver begins a transaction only before the first write, so two readers that
+    both want to write can deadlock: see SQLAlchemy's notes on pysqlite and transactions.
     """
 
     def on_connect(connection: Any, _record: Any) -> None:  # noqa: ANN401
@@ -84,7 +84,8 @@ def prepare_sqlite(engine: Engine) -> None:
             for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
                 cursor.execute(f"PRAGMA {pragma}")
         except Exception:
-            # SQLAlchemy doesn't close failed connections; their threads would outlive us.
+            # SQLAlchemy doesn't close failed connections, and their threads would keep the process
+            # alive.
             connection.close()
             raise
         cursor.close()
@@ -97,8 +98,8 @@ def prepare_sqlite(engine: Engine) -> None:
         connection.exec_driver_sql("BEGIN" if reads else "BEGIN IMMEDIATE")
 
     def on_invalidate(connection: Any, _record: Any, _error: Any) -> None:  # noqa: ANN401
-        # A cancelled statement keeps the closed connection, and so its transaction's lock, until
-        # both are garbage-collected.
+        # A cancelled statement keeps the closed connection, and therefore its transaction's lock,
+        # until both are garbage-collected.
         with suppress(SQLAlchemyError, sqlite3.Error):
             connection.rollback()
 
@@ -108,12 +109,12 @@ def prepare_sqlite(engine: Engine) -> None:
 
 
 class ProcessLock:
-    """Gives one process a SQLite file; the OS releases the lock however the process ends.
+    """Reserves a SQLite file for one process; the OS releases the lock when the process ends.
 
-    The lock file lies beside the database file itself, even if the address is a link to it.
+    The lock file is next to the database file itself, even if the path is a symbolic link.
 
     Raises:
-        DatabaseInUse: Another process holds it.
+        DatabaseInUse: Another process holds the lock.
     """
 
     def __init__(self, url: str) -> None:
@@ -125,11 +126,11 @@ class ProcessLock:
         self._file: int | None = None
 
     def acquire(self) -> None:
-        """Take the lock or raise `DatabaseInUse`; a server database needs none."""
+        """Take the lock or raise `DatabaseInUse`; a database server doesn't need a lock."""
         if self._path is None:
             return
         self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        # Earlier versions left the file readable by all, and the log file inherits its mode.
+        # Earlier versions left the file readable by everyone, and the log file inherits its mode.
         for path in (self._database, Path(f"{self._database}-wal"), Path(f"{self._database}-shm")):
             with suppress(OSError):
                 path.chmod(0o600)

@@ -1,4 +1,4 @@
-"""Statements for both databases: upserts, and deletions in steps."""
+"""Statements for both databases: upserts, and deletions in batches."""
 
 from typing import Any
 
@@ -7,9 +7,9 @@ from sqlalchemy.dialects import postgresql
 
 from bot.store.engine import Transaction
 
-# SQLite's compiler knows its `on_conflict_do_update` and `on_conflict_do_nothing`, too.
+# SQLite's compiler also supports its `on_conflict_do_update` and `on_conflict_do_nothing`.
 insert_into = postgresql.insert
-# Few enough that other writers don't wait for long.
+# Small enough that other writers don't wait long.
 BATCH = 2_000
 
 
@@ -23,7 +23,7 @@ async def upsert(tx: Transaction, table: Table, values: dict[str, Any]) -> None:
 async def remove_some(tx: Transaction, table: Table, where: ColumnElement[bool]) -> int:
     """Remove up to `BATCH` matching rows; return how many.
 
-    A single statement for all of them might exceed its time limit.
+    A single statement for all rows might exceed the statement timeout.
     """
     key = list(table.primary_key)
     batch = select(*key).where(where).limit(BATCH)

@@ -1,4 +1,4 @@
-"""Every table, for the migrations and the queries."""
+"""All tables, for migrations and queries."""
 
 from sqlalchemy import (
     JSON,
@@ -41,7 +41,7 @@ audit_entries = Table(
     Index(None, "subject", "position"),
 )
 
-# One row: the end of the chain. Locking it serializes the writers.
+# A single row: the end of the chain. Locking it serializes the writers.
 audit_head = Table(
     "audit_head",
     metadata,
@@ -83,7 +83,7 @@ outbox_messages = Table(
     Index(None, "subject"),
 )
 
-# Each card's place in Slack, so that it can be edited.
+# Each card's location in Slack, so that the card can be edited.
 cards = Table(
     "cards",
     metadata,
@@ -94,7 +94,7 @@ cards = Table(
     Column("sent_at", UtcDateTime, nullable=False),
 )
 
-# People who opened the Home tab, and its contents as far as known.
+# People who opened the Home tab, and the tab's contents if known.
 home_views = Table(
     "home_views",
     metadata,
@@ -107,7 +107,7 @@ home_views = Table(
     Index(None, "opened_at"),
 )
 
-# Deliveries from Slack, so that each is answered once, however often it comes.
+# Deliveries from Slack, so that each is handled once even if Slack sends it again.
 received_events = Table(
     "received_events",
     metadata,
@@ -148,7 +148,7 @@ requests = Table(
     Index(None, "state", "flow_key"),
 )
 
-# People added by a request, with an end: at most one row per person and flow.
+# People added by a request with an end date; at most one row per person and flow.
 grants = Table(
     "grants",
     metadata,
@@ -174,7 +174,7 @@ presets = Table(
     Column("saved_at", UtcDateTime, nullable=False),
 )
 
-# Lists about to be sent, or sent with an unknown outcome.
+# Lists that are about to be sent, or were sent with an unknown outcome.
 flow_posts = Table(
     "flow_posts",
     metadata,
@@ -185,7 +185,7 @@ flow_posts = Table(
     Index(None, "flow_key", "sent_at"),
 )
 
-# Each time the bot replaced a list, with the list before and after.
+# Each replacement of a list by the bot, with the list before and after.
 flow_changes = Table(
     "flow_changes",
     metadata,
@@ -197,7 +197,7 @@ flow_changes = Table(
 )
 
 # An organization's limits, and the known state of its day and blocks. Its calls are numbered;
-# `summed` is the newest call that has been deleted.
+# `summed` is the number of the newest deleted call.
 quota_organizations = Table(
     "quota_organizations",
     metadata,
@@ -238,7 +238,7 @@ quota_calls = Table(
     Index(None, "organization", "reserved_at", "number"),
 )
 
-# A series of 429s with one code; `detail` is the state when it opened.
+# A series of 429s with one code; `detail` is the state when the incident opened.
 incidents = Table(
     "incidents",
     metadata,

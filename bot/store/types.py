@@ -1,4 +1,4 @@
-"""Column types that behave the same on every database: times, any text, and JSON."""
+"""Column types that behave the same on every database: times, arbitrary text, and JSON."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -16,12 +16,12 @@ def to_microseconds(value: datetime) -> int:
 
 
 def from_microseconds(value: int) -> datetime:
-    """Return the aware time for microseconds since 1970."""
+    """Return the timezone-aware datetime for microseconds since 1970."""
     return EPOCH + timedelta(microseconds=value)
 
 
 class UtcDateTime(TypeDecorator[datetime]):
-    """An aware time, stored as whole microseconds since 1970 on every database."""
+    """A timezone-aware datetime, stored as whole microseconds since 1970 on every database."""
 
     impl = BigInteger
     cache_ok = True
@@ -40,7 +40,7 @@ class UtcDateTime(TypeDecorator[datetime]):
 
 
 class ExactText(TypeDecorator[str]):
-    """Any text, stored as ASCII JSON: PostgreSQL can't store NUL characters."""
+    """Arbitrary text, stored as ASCII JSON because PostgreSQL can't store NUL characters."""
 
     impl = Text
     cache_ok = True
@@ -74,5 +74,5 @@ def json_text(value: object) -> str:
     try:
         return to_json(value).decode()
     except PydanticSerializationError:
-        # Lone surrogates can be escaped, but not encoded.
+        # Lone surrogates can be escaped but not encoded.
         return json.dumps(value)

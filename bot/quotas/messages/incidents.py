@@ -40,7 +40,7 @@ def card(incident: Incident, name: str) -> Message:
 
 
 def cleared_note(incident: Incident, name: str) -> Message:
-    """Return the thread reply after a call has passed."""
+    """Return the thread reply for a call that succeeded."""
     why = incident.detail.ended_because
     if why:
         return Message(f"Closed: {text.escape(name, 300)} {why}, so Gatehouse has stopped trying.")
@@ -154,7 +154,7 @@ def _number(stored: object) -> str:
 
 
 def _clients(detail: IncidentDetail) -> list[str]:
-    """Return a line for each gateway client, whose use is part of Gatehouse's."""
+    """Return each gateway client's use, which is part of Gatehouse's use."""
     shown = [
         f"{text.escape(name)} {minute:,} per minute, {day:,} per day"
         for name, (minute, day) in list(detail.clients.items())[:CLIENTS_SHOWN]

@@ -32,7 +32,7 @@ def detail(organization: Detail) -> Message:
     state = _state(organization)
     pairs = [(kind.in_words.capitalize(), _meter(organization, kind)) for kind in LimitKind]
     if not standing.blocks:
-        # During a block there are no calls to forecast.
+        # During a block, no calls are made, so there is nothing to forecast.
         pairs.append(("At this pace", _forecast(organization)))
     made = _made(organization)
     footnote = _footnote(organization)
@@ -106,7 +106,7 @@ def _lowered(standing: Standing, until: float) -> str:
 
 
 def bar(meter: Meter) -> str:
-    """Draw a meter as ten cells; any use fills at least one."""
+    """Draw a meter with ten cells; any use fills at least one cell."""
     full = min(CELLS, max(round(meter.share * CELLS), 1 if meter.used else 0))
     return "▰" * full + "▱" * (CELLS - full)
 
@@ -208,7 +208,7 @@ def _fallback(organization: Detail, lines: Sequence[str]) -> str:
 
 
 def checked(result: Checked) -> Message:
-    """Show the result of a check: a call that passed, a refused call, or no call."""
+    """Show the result of a check: a successful call, a refused call, or no call."""
     name = f"*{text.escape(result.name, 300)}*"
     lines = [_verdict(result, name), in_short(result.standing)]
     markup = "\n".join(lines)

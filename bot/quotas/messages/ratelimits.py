@@ -1,4 +1,4 @@
-"""`/ratelimits`: an overview of every organization's use."""
+"""`/ratelimits`: an overview of API usage by organization."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -84,7 +84,7 @@ def _line(use: OrganizationUse) -> str:
 
 
 def state_in_words(standing: Standing) -> str:
-    """Name the state and, if blocked, the code."""
+    """Describe the state, including the code if blocked."""
     block = standing.blocks.longest
     return f"{standing.state} ({int(block.code)})" if block else str(standing.state)
 

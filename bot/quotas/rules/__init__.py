@@ -1,1 +1,1 @@
-"""Pure rules of limits, blocks and use."""
+"""Pure functions for limits, blocks, and use."""

@@ -1,9 +1,9 @@
-"""Blocks by the service: the pause for each code, the call that ends it, and their incidents.
+"""Blocks by the service: the pause for each code, the probe that ends it, and the incident.
 
-Code 44 is the minute's limit, 45 the day's, 1070 too many calls at once (the specification, area B,
-"Errors"). The length of a block is not documented, so the pause doubles with each failed attempt.
-During a block nobody calls; at the end of its pause, the bot makes a single call to test it.
-Times are seconds since the epoch by the database's clock.
+Code 44 means the minute limit, 45 the daily limit, and 1070 too many concurrent calls
+(specification, area B, "Errors"). The length of a block is not documented, so the pause doubles
+with each failed attempt. During a block, no calls are made; when the pause ends, the bot makes a
+single call as a probe. Times are seconds since the epoch by the database's clock.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,7 +24,7 @@ class BlockCode(IntEnum):
 
     @classmethod
     def known(cls, code: int | None) -> "BlockCode":
-        """Return the code to act on; an undocumented or missing code counts as 44."""
+        """Return the code to handle; an undocumented or missing code counts as 44."""
         return cls(code) if code in {known.value for known in cls} else cls.MINUTE
 
 
@@ -41,20 +41,20 @@ _PAUSES = {
 }
 
 
-# Longest accepted pause, even if the service asks for more.
+# Longest accepted pause, even if the service requests a longer one.
 LONGEST_TOLD_SECONDS = 3600.0
 
 
 def pause_seconds(code: BlockCode, failed_tries: int) -> float:
     """Return the seconds to pause after this many failed attempts."""
     pause = _PAUSES[code]
-    # Bounded, so that an edited row can't cause hours of computation.
+    # Limited, so that an edited row can't cause hours of computation.
     return min(pause.longest_seconds, pause.first_seconds * 2.0 ** min(failed_tries, 16))
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A block by one code, from its first 429 to the next attempt."""
+    """A block with one code, from its first 429 to the next attempt."""
 
     code: BlockCode
     since: float
@@ -64,7 +64,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
-    """All blocks of an organization. A probe is running while `probing_until` is in the future."""
+    """An organization's blocks. A probe is running while `probing_until` is in the future."""
 
     blocks: tuple[Block, ...] = ()
     probing_until: float = 0.0
@@ -74,17 +74,17 @@ class Blocks:
 
     @property
     def longest(self) -> Block | None:
-        """Return the block that ends last, and so decides for the organization."""
+        """Return the block that ends last, which determines when the organization can be called."""
         return max(self.blocks, key=lambda block: block.until, default=None)
 
     def of(self, code: BlockCode) -> Block | None:
-        """Return the block of a code."""
+        """Return the block with a code."""
         return next((block for block in self.blocks if block.code is code), None)
 
     def in_the_way_of(self, call_class: CallClass, now: float) -> Block | None:
-        """Return the block that forbids a call, if any; after the pause, only one probe passes.
+        """Return the block that forbids a call, if any; after the pause, only one probe is allowed.
 
-        People's calls stay refused until the probe has passed, so that exactly one call is made.
+        People's calls are declined until the probe succeeds, so that only one call is made.
         """
         block = self.longest
         if block is None:
@@ -95,11 +95,11 @@ class Blocks:
     def refused(
         self, code: BlockCode, now: float, *, probe: bool, told_seconds: float = 0.0
     ) -> "Blocks":
-        """Return the blocks after one more 429.
+        """Return the blocks after another 429.
 
-        A failed probe lengthens the pause. A call that was already sent when the block began
-        does not; neither shortens a known pause. A longer pause that the service asks for
-        (`Retry-After`) is kept, up to an hour.
+        A failed probe lengthens the pause. A call that was already sent when the block began does
+        not. Neither shortens the pause. If the service requests a longer pause (`Retry-After`), it
+        is used, up to an hour.
         """
         known = self.of(code) or Block(code, since=now, until=now)
         tries = known.failed_tries + 1 if probe and self.of(code) else known.failed_tries
@@ -108,19 +108,19 @@ class Blocks:
         return Blocks((*self._others(code), block), 0.0 if probe else self.probing_until)
 
     def probing(self, until: float) -> "Blocks":
-        """Return the blocks with a probe running, at most until its hold ends."""
+        """Return the blocks with a probe running, until its hold ends at the latest."""
         return replace(self, probing_until=until)
 
     def unclear(self, now: float) -> "Blocks":
-        """Return the blocks after an inconclusive probe, which counts as refused.
+        """Return the blocks after an inconclusive probe, which counts as a refusal.
 
-        Otherwise a service that is down for a day would use up a day's calls.
+        Otherwise, probes of a service that is down all day would use up the daily limit.
         """
         longest = self.longest
         return Blocks() if longest is None else self.refused(longest.code, now, probe=True)
 
     def postpone(self, until: float) -> "Blocks":
-        """Return the blocks with the probe postponed by the bot until the given time."""
+        """Return the blocks with the probe postponed until the given time."""
         longest = self.longest
         if longest is None:
             return self
@@ -133,17 +133,17 @@ class Blocks:
 
 @dataclass(frozen=True, slots=True)
 class IncidentDetail:
-    """The facts when an incident opened, and facts learned since.
+    """Facts recorded when an incident opened, and facts learned later.
 
     Attributes:
-        own: The bot's own use, including gateway clients, and the limit, by the kind of limit.
-        words: The service's message.
+        own: The bot's use, including gateway clients, and the limit, by kind of limit.
+        words: The message from the service.
         sent_code: The code as the service sent it.
-        is_foreign: True if the bot's own use was below the limit.
-        may_be_plan: True if it was above the limit of a smaller plan.
+        is_foreign: True if the bot's use was below the limit.
+        may_be_plan: True if the bot's use was above a smaller plan's limit.
         is_lowered: True if the bot has since lowered the number of concurrent calls.
-        clients: Each gateway client's use of the minute and of the day.
-        ended_because: Why the organization can no longer be called, otherwise "".
+        clients: Each gateway client's calls in the minute and in the day.
+        ended_because: The reason why the organization can no longer be called, or "".
     """
 
     own: Mapping[str, Sequence[int]] = field(default_factory=dict)
@@ -158,11 +158,10 @@ class IncidentDetail:
 
 @dataclass(frozen=True, slots=True)
 class Incident:
-    """A series of 429s with one code, until a call passes.
+    """A series of 429s with the same code, until a call succeeds.
 
-    `organization` is the organization's ID in other tables.
-    `blocks` are the organization's current blocks. `muted_until` is None unless it is in the
-    future; `muted_by` is a name.
+    `organization` is the organization's ID in other tables. `blocks` are the organization's current
+    blocks. `muted_until` is None unless the mute is still active; `muted_by` is a person's name.
     """
 
     id: int

@@ -1,7 +1,7 @@
-"""The daily limit: any 25 hours, unless the service reports its own day.
+"""The daily limit: a sliding window of 25 hours, unless the service reports its own day.
 
-The start of the service's day is not documented, and a local day lasts 25 hours once a year.
-Calls are numbered when reserved, so the calls since a time are the difference of two numbers.
+The start of the service's day is not documented, and a local day lasts 25 hours once a year. Calls
+are numbered when reserved, so the number of calls since a time is the difference of two numbers.
 Times are seconds since the epoch by the database's clock.
 """
 
@@ -15,13 +15,13 @@ DAY_SECONDS = 25 * 3600.0
 REPORTED_DAY_SECONDS = 24 * 3600.0
 # The service reports the reset in whole seconds.
 _ROUNDING_SECONDS = 1.0
-# Numbers up to this can't be a daily limit: it equals the largest limit of a minute.
+# Numbers up to this can't be a daily limit: it equals the largest minute limit.
 SMALLEST_DAY = 100
 _LONGEST_RESET_SECONDS = 90_000  # the 25 hours of the longest day
 
 
 class DaySource(StrEnum):
-    """The source of the daily limit in force."""
+    """The source of the current daily limit."""
 
     PLAN = "plan"
     REPORTED = "reported"
@@ -30,9 +30,9 @@ class DaySource(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ReportedDay:
-    """The day as the service reported it with the answer to call `number`.
+    """The day that the service reported with the answer to call `number`.
 
-    `unsure` is the number of calls unanswered when that call was reserved; the report may or may
+    `unsure` is the number of unanswered calls when that call was reserved; the report may or may
     not include them.
     """
 
@@ -44,13 +44,13 @@ class ReportedDay:
 
     @property
     def used(self) -> int:
-        """Return the calls that the service has counted, by any client."""
+        """Return the number of calls that the service has counted, by any client."""
         return self.limit - self.remaining
 
 
 @dataclass(frozen=True, slots=True)
 class DayUse:
-    """The calls of the day in force; `resets_at` is set only if the service reported it."""
+    """The calls in the current day; `resets_at` is set only if the service reported it."""
 
     used: int
     limit: int
@@ -60,12 +60,12 @@ class DayUse:
 
 @dataclass(frozen=True, slots=True)
 class DayLedger:
-    """The recorded calls of an organization, as far as its day needs them.
+    """An organization's recorded calls that are relevant to its day.
 
-    `sent` were sent in the day, which began 25 hours ago, or at a more recent reported reset, less
-    the longest time that a call can go unanswered, because the service may count it that much
-    later. `sent_since_report` were sent after the call that `reported`. `lowered` is the limit
-    named in the message of a 45.
+    `sent` counts the calls since the day began: 25 hours ago, or the last reported reset if more
+    recent, minus the longest time that a call can be unanswered, because the service may count a
+    call that much later. `sent_since_report` counts the calls after the one with the report in
+    `reported`. `lowered` is the limit named in a 45's message.
     """
 
     sent: int
@@ -77,9 +77,9 @@ class DayLedger:
 def reported_day(
     limits: ReportedLimits, headers_at: float, number: int, unsure: int
 ) -> ReportedDay | None:
-    """Return the day that the headers of call `number` report.
+    """Return the day reported in the headers of call `number`.
 
-    None if the numbers make no sense: some deployments send zeros.
+    Return None for implausible numbers: some deployments send zeros.
     """
     is_sane = (
         limits.limit > SMALLEST_DAY
@@ -93,7 +93,7 @@ def reported_day(
 
 
 def day_began_at(reported: ReportedDay | None, now: float) -> float:
-    """Return the start of the day: 25 hours ago, or a more recent reset."""
+    """Return the start of the day: 25 hours ago, or the last reset if more recent."""
     any_day = now - DAY_SECONDS
     if reported is None:
         return any_day
@@ -103,12 +103,12 @@ def day_began_at(reported: ReportedDay | None, now: float) -> float:
 
 
 def leaves_day_at(reserved_at: float, hold_seconds: float) -> float:
-    """Return when a call leaves the day, if the service reported nothing."""
+    """Return when a call stops counting against the day, if the service reported no reset."""
     return reserved_at + hold_seconds + DAY_SECONDS
 
 
 def day_use(ledger: DayLedger, plan_limit: int, now: float) -> DayUse:
-    """Return the day in force: a recent report by the service, otherwise any 25 hours."""
+    """Return the current day: the service's recent report, otherwise the last 25 hours."""
     reported = ledger.reported
     if reported is None or now >= reported.resets_at + REPORTED_DAY_SECONDS:
         day = DayUse(ledger.sent, plan_limit, DaySource.PLAN)
@@ -123,7 +123,7 @@ def day_use(ledger: DayLedger, plan_limit: int, now: float) -> DayUse:
     return replace(day, limit=ledger.lowered, source=DaySource.MESSAGE)
 
 
-# Numbers may have thousands separators; with a unit of time or after "when", they are durations.
+# Numbers may have thousands separators; with a time unit or after "when", they are durations.
 _NUMBER = re.compile(
     r"(?<![\d.,])(?:\d{1,3}(?:[,.'\u2019 \u00a0\u202f]\d{3})+|\d{1,9})(?![\d.,]*\d)"
     r"(?!\s*(?:s|sec|second|m|min|minute|h|hour|hr)s?\b)",
@@ -138,11 +138,12 @@ _NAMED = re.compile(r"\blimit\s*(?:of|is|was|:|=)\s*$", re.IGNORECASE)
 
 
 def limit_in_message(message: str, organization_id: str = "") -> int | None:
-    """Return the limit that the message of a 45 names, as in "exceeded ... of 1,000", or None.
+    """Return the limit named in a 45's message, as in "exceeded ... of 1,000", or None.
 
-    Thousands separators are allowed. A number after "limit of" wins; otherwise the largest number
-    counts, except the organization's ID, times, durations, and numbers too small for a daily limit,
-    such as codes or hours. Reading too low a number would cost people their calls.
+    Thousands separators are allowed. A number after "limit of" takes precedence; otherwise the
+    largest number is used, ignoring the organization's ID, times, durations, and numbers too small
+    for a daily limit, such as codes or hours. Too low a limit would block people's calls for no
+    reason.
     """
     words = _OF_TIME.sub(" ", message)
     named: list[int] = []

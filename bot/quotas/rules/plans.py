@@ -1,12 +1,12 @@
-"""Plans of the inventory service, and limits that a 429 lowers for a while.
+"""Inventory service plans, and limits that a 429 lowers temporarily.
 
-The numbers are those of the specification, area B, "Limits".
+The numbers come from the specification, area B, "Limits".
 
-Concurrency: the service calls the ten of a paid plan a soft limit. It may allow fewer, which only
+Concurrency: the ten calls of a paid plan are a soft limit. The service may allow fewer, which only
 a 1070 reveals. A 1070 with few calls in flight is caused by another client.
 
-Minute: a 44 below the bot's own limit means that another client used the rest. Background calls
-then use less than the bot had used at that moment, so that both fit.
+Minute: a 44 below the bot's own limit means that another client used the rest. For a while,
+background calls use less than the bot had used by then, so that both fit.
 """
 
 from dataclasses import dataclass, replace
@@ -14,7 +14,7 @@ from enum import StrEnum
 
 
 class Plan(StrEnum):
-    """The plans, as written in settings and commands."""
+    """Plan names, as written in settings and commands."""
 
     FREE = "free"
     STANDARD = "standard"
@@ -24,7 +24,7 @@ class Plan(StrEnum):
 
 
 class CallClass(StrEnum):
-    """The caller: a person, the background, or the single call at the end of a pause."""
+    """The kind of caller: a person, a background task, or the probe at the end of a pause."""
 
     PERSON = "person"
     BACKGROUND = "background"
@@ -33,7 +33,7 @@ class CallClass(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Reserve:
-    """Calls that Gatehouse leaves to other programs of the organization."""
+    """Calls that Gatehouse leaves to the organization's other programs."""
 
     minute: int = 0
     day: int = 0
@@ -44,9 +44,9 @@ NO_RESERVE = Reserve()
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Calls allowed in a minute, in a day, and at the same time.
+    """Calls allowed per minute, per day, and at the same time.
 
-    `background_minute` is set while the background has less than its four fifths of the minute.
+    `background_minute` is set while background calls get less than four fifths of the minute limit.
     """
 
     minute: int
@@ -55,12 +55,12 @@ class Limits:
     background_minute: int | None = None
 
     def without(self, reserve: Reserve) -> "Limits":
-        """Subtract the calls reserved for other programs; at least one always remains."""
+        """Subtract the calls reserved for other programs; at least one call always remains."""
         minute, day = self.minute - reserve.minute, self.day - reserve.day
         return replace(self, minute=max(1, minute), day=max(1, day))
 
     def left_to(self, call_class: CallClass) -> "Limits":
-        """Return the limits of a class: the background leaves a fifth of everything to people."""
+        """Return the limits for a class; background calls leave a fifth of each limit to people."""
         if call_class is not CallClass.BACKGROUND:
             return self
         minute = _four_fifths(self.minute)
@@ -69,19 +69,19 @@ class Limits:
         return Limits(minute, _four_fifths(self.day), _four_fifths(self.concurrent))
 
     def share(self, share: float) -> "Limits":
-        """Return a client's share, above 0 and up to 1, of the background's limits."""
+        """Return a client's share (above 0, up to 1) of the background limits."""
         left = self.left_to(CallClass.BACKGROUND)
         parts = (left.minute, left.day, left.concurrent)
         return Limits(*(max(1, int(limit * share)) for limit in parts))
 
 
 def _four_fifths(limit: int) -> int:
-    # Rounded down, so that people get a fifth of five as well: one call.
+    # Round down, so that people get one of five calls too.
     return limit * 4 // 5
 
 
 _MINUTE = 100
-# The part of the minute that one person may use, if people are limited.
+# The part of the minute limit that each person may use, if people are limited.
 MINUTE_OF_ONE_PERSON = _MINUTE // 2
 _LIMITS = {
     Plan.FREE: Limits(_MINUTE, 1_000, 5),
@@ -93,15 +93,15 @@ _LIMITS = {
 
 
 def limits_of(plan: Plan) -> Limits:
-    """Return the documented limits of a plan."""
+    """Return a plan's documented limits."""
     return _LIMITS[plan]
 
 
 CONCURRENCY_SECONDS = 24 * 3600.0
 MINUTE_SECONDS = 3600.0
-# Room for variation in the other client's use.
+# Allows for variation in the other client's use.
 MINUTE_MARGIN = 8
-# Fewer would stop background calls, although the other client may pause at any time.
+# A lower limit would stop background calls, although the other client may pause at any time.
 LEAST_A_MINUTE = 4
 # The smallest plan's documented limit: if the service refuses it, another client has the rest.
 LEAST_AT_ONCE = limits_of(Plan.FREE).concurrent
@@ -118,11 +118,11 @@ class Lowered:
 def lower_concurrency(
     known: Lowered | None, *, beside: int, used: int, at: float
 ) -> Lowered | None:
-    """Return the limit after a 1070; None if the 1070 says nothing about the limit.
+    """Return the limit after a 1070; None if the 1070 doesn't reveal a limit.
 
-    `known` is the lowered limit in force. `beside` is the number of calls in flight when the
-    refused call was granted, `used` the highest number, including the refused call. Another client
-    may have contributed, so the limit never drops below that of every plan, and expires.
+    `known` is the current lowered limit. `beside` is the number of calls in flight when the refused
+    call was granted; `used` is the highest number, including the refused call. Another client may
+    have contributed, so the limit expires and is never lower than the smallest plan's.
     """
     if used <= LEAST_AT_ONCE:
         return None
@@ -133,7 +133,7 @@ def lower_concurrency(
 
 
 def lower_minute(known: Lowered | None, *, used: int, at: float) -> Lowered:
-    """Return the background's limit after a 44 when the bot had used `used` calls."""
+    """Return the limit for background calls after a 44 when the bot had used `used` calls."""
     limit = max(LEAST_A_MINUTE, used - MINUTE_MARGIN)
     if known is not None:
         limit = min(limit, known.limit)

@@ -1,13 +1,13 @@
-"""Decides if a call may be made: minute, day, and concurrency together, from values alone.
+"""Decides whether a call may be made within the minute, day, and concurrency limits, without I/O.
 
 The service counts a call at an unknown moment between request and response. A slot of the minute is
 therefore free again 60 s after the *response headers*, and an unanswered call counts as answered
-once its timeout and a grace period have passed. Take any 101 calls that arrive within 60 s: when
-the last was sent, another of them had been answered more than 60 s earlier, so it had arrived more
-than 60 s before. Hence no 101 calls arrive within 60 s, whatever the network does and wherever the
-service's windows begin.
+after its timeout and a grace period. Proof: suppose that 101 calls arrive within 60 s. When the
+last was sent, another of them had been answered more than 60 s earlier, so it had also arrived more
+than 60 s earlier, a contradiction. This doesn't depend on the network or on when the service's
+windows begin.
 
-Times are seconds since the epoch by one clock, the database's.
+Times are seconds since the epoch by the database's clock.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -20,20 +20,21 @@ from bot.quotas.rules.days import DayUse
 from bot.quotas.rules.plans import NO_RESERVE, CallClass, Limits, Plan, Reserve
 
 MINUTE_SECONDS = 60.0
-# Covers windows that include both ends, and clocks that run at different rates.
+# Covers windows that include both ends, and clocks running at different rates.
 SLOT_GUARD_SECONDS = 0.05
 SLOT_SECONDS = MINUTE_SECONDS + SLOT_GUARD_SECONDS
-# After its timeout, a call may still be in transit or in progress at the service.
+# After its timeout, a call may still be in transit or being processed by the service.
 GRACE_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """The terms on which calls are granted.
+    """The settings by which calls are granted.
 
-    `plan_of` returns the plan of an organization without a plan from Slack; `timeout_seconds` is
-    the client's timeout; `person_minute` is how many slots of a minute one person may hold, None
-    for all; `reserve_of` returns the calls left to programs outside Gatehouse.
+    `plan_of` returns the configured plan of an organization whose plan wasn't set in Slack;
+    `timeout_seconds` is the client's timeout; `person_minute` is the number of minute slots that
+    each person may hold, None for no limit; `reserve_of` returns the calls left to programs outside
+    Gatehouse.
     """
 
     plan_of: Callable[[OrganizationKey], Plan]
@@ -43,7 +44,7 @@ class Terms:
 
     @property
     def hold_seconds(self) -> float:
-        """Return how long an unanswered call may be in progress at the service."""
+        """Return how long the service may be processing an unanswered call."""
         return self.timeout_seconds + GRACE_SECONDS
 
 
@@ -62,29 +63,29 @@ class LimitKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class HeldCall:
-    """A call that still holds a slot of the minute, and perhaps a permit."""
+    """A call that still holds a minute slot, and perhaps a permit."""
 
     slot_free_at: float
     permit_until: float
 
     @classmethod
     def unanswered(cls, reserved_at: float, timeout_seconds: float) -> "HeldCall":
-        """Return what a reserved call holds while it has no answer."""
+        """Return the slot and permit that a reserved call holds until it is answered."""
         over_at = reserved_at + timeout_seconds + GRACE_SECONDS
         return cls(slot_free_at=over_at + SLOT_SECONDS, permit_until=over_at)
 
     @classmethod
     def answered(cls, headers_at: float, ended_at: float) -> "HeldCall":
-        """Return what a call holds after its headers arrived and its body was read."""
+        """Return the slot that a call holds after its headers arrived and its body was read."""
         return cls(slot_free_at=headers_at + SLOT_SECONDS, permit_until=ended_at)
 
 
 @dataclass(frozen=True, slots=True)
 class InUse:
-    """Slots of the minute in use, and unanswered calls.
+    """The minute slots in use, and the unanswered calls.
 
     `is_stalled` is set while the service seems to hang: calls timed out, and none has been answered
-    since the newest of them was sent. It may process all of them when it recovers.
+    since the newest of them was sent. The service may process all of them when it recovers.
     """
 
     minute: int = 0
@@ -94,26 +95,26 @@ class InUse:
 
 @dataclass(frozen=True, slots=True)
 class Holdings:
-    """The times at which the slots and permits in use are free again, soonest first."""
+    """The times when the slots and permits in use become free, earliest first."""
 
     slots: Sequence[float]
     permits: Sequence[float]
 
     @classmethod
     def of(cls, calls: Collection[HeldCall], now: float) -> "Holdings":
-        """Return what `calls` still hold at `now`."""
+        """Return the slots and permits that `calls` still hold at `now`."""
         slots = [call.slot_free_at for call in calls if call.slot_free_at > now]
         permits = [call.permit_until for call in calls if call.permit_until > now]
         return cls(sorted(slots), sorted(permits))
 
     def free_at(self, kind: LimitKind, allowed: int) -> float:
-        """Return when fewer than `allowed` are in use, 0 if already. Not for the day."""
+        """Return when fewer than `allowed` are in use, 0 if already. Not for the daily limit."""
         return next_free_at(self.slots if kind is LimitKind.MINUTE else self.permits, allowed)
 
 
 @dataclass(frozen=True, slots=True)
 class Granted:
-    """The call may be made. The numbers are the use without it."""
+    """The call may be made. The numbers are the use without this call."""
 
     minute: int
     day: int
@@ -121,7 +122,7 @@ class Granted:
 
 
 class Scope(StrEnum):
-    """The scope of a limit: everybody together, or one caller."""
+    """The scope of a limit: all callers together, or a single caller."""
 
     ORGANIZATION = "organization"
     PERSON = "person"
@@ -130,12 +131,12 @@ class Scope(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Full:
-    """A limit is used up: `used` of `allowed` for this class.
+    """A limit is used up: `used` of the `allowed` calls for this class.
 
-    `free_at` is set by the ledger: the time when the next call of this class fits, once `returning`
-    calls hold nothing anymore. `scope` distinguishes the organization's limit from the part that
-    one person or gateway client may use. `is_stalled` is set while the service doesn't answer, so
-    that calls are made one at a time.
+    The ledger sets `free_at`: the time when the next call of this class may be made, after
+    `returning` calls have freed their slots. `scope` distinguishes the organization's limit from
+    the part that one person or gateway client may use. `is_stalled` is set while the service
+    doesn't answer and calls are therefore made one at a time.
     """
 
     kind: LimitKind
@@ -147,7 +148,7 @@ class Full:
 
     @property
     def returning(self) -> int:
-        """Return how many calls must be free again before another fits."""
+        """Return how many calls must end before another may be made."""
         return self.used - self.allowed + 1
 
 
@@ -171,16 +172,16 @@ def decide(
     day: DayUse,
     blocks: Blocks,
 ) -> Decision:
-    """Decide if one more call may be made now, and if not, why.
+    """Decide whether another call may be made now; if not, return the reason.
 
-    `limits.day` is ignored: `day` has the limit in force.
+    `limits.day` is ignored: `day` has the current daily limit.
     """
     block = blocks.in_the_way_of(call_class, now)
     if block is not None:
         return Blocked(code=block.code, until=max(block.until, blocks.probing_until))
     allowed = replace(limits, day=day.limit).left_to(call_class)
     if in_use.is_stalled:
-        # Test with one call at a time.
+        # Probe with one call at a time.
         allowed = replace(allowed, concurrent=1)
     if day.used >= allowed.day:
         return Full(LimitKind.DAY, day.used, allowed.day, day.resets_at)
@@ -194,8 +195,8 @@ def decide(
 
 
 def next_free_at(free: Sequence[float], allowed: int) -> float:
-    """Return when fewer than `allowed` are in use, given the release times, soonest first.
+    """Return when fewer than `allowed` are in use, given the release times, earliest first.
 
-    0 if that is already so.
+    Return 0 if fewer are in use already.
     """
     return free[len(free) - allowed] if len(free) >= allowed else 0.0

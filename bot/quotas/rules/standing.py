@@ -1,4 +1,4 @@
-"""An organization's standing with its limits, as one state, and the order of organizations."""
+"""An organization's use of its limits, summarized as a state, and the order of organizations."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -13,7 +13,7 @@ _NEARLY_FULL = 0.8
 
 
 class State(StrEnum):
-    """The states that people see, worst first."""
+    """The states shown to people, worst first."""
 
     BLOCKED = "blocked"
     DAY_FULL = "day limit reached"
@@ -44,19 +44,19 @@ class Meter:
 
     @property
     def share(self) -> float:
-        """The used share, from 0 to 1, or more if use exceeds the limit."""
+        """The used share, from 0 to 1; more if use exceeds the limit."""
         return self.used / self.limit if self.limit else 1.0
 
 
 def may_be_smaller_plan(kind: LimitKind, own: Meter) -> bool:
-    """Return True if the bot exceeded the limit of a smaller plan, which may be the actual one."""
+    """Return True if the bot exceeded a smaller plan's limit; that plan may be the actual plan."""
     smallest: int = getattr(limits_of(Plan.FREE), kind.value)
     return own.limit > own.used > smallest
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """An organization's use of each limit at one moment, known without a call.
+    """An organization's use of each limit at one time, known without a call.
 
     `lowered_until` is set if `limits` allows fewer concurrent calls than the plan.
     """
@@ -86,7 +86,7 @@ class Standing:
 
     @property
     def state(self) -> State:
-        """Return the worst state that applies."""
+        """Return the worst state that applies to the organization."""
         return self._state(self._shares())
 
     @property
@@ -96,7 +96,7 @@ class Standing:
 
     @property
     def rank(self) -> tuple[int, float, str, str]:
-        """Return the sort key, worst first: state, nearness to a limit, then key."""
+        """Return the sort key, worst first: state, closeness to a limit, then key."""
         shares, key = self._shares(), self.key
         return _SEVERITY[self._state(shares)], -max(shares), key.data_center, key.organization_id
 

@@ -1,4 +1,4 @@
-"""The data behind `/ratelimits`: every organization's use, and the last 24 hours of one."""
+"""The data behind `/ratelimits`: every organization's use, and an organization's last 24 hours."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ from bot.quotas.rules.standing import Standing, State
 
 HOUR_SECONDS = 3600
 HOURS_SHOWN = 24
-# Callers shown by name, most calls first; the rest are counted together.
+# Number of callers shown by name, most calls first; the rest are counted together.
 PEOPLE_SHOWN = 10
 ORGANIZATIONS_SHOWN = 15
 _ROUNDING = 1e-6
@@ -45,7 +45,7 @@ class Overview:
 
 @dataclass(frozen=True, slots=True)
 class HourOfCalls:
-    """Calls of one kind by one person (None: the bot) in the hour that begins at `hour_at`."""
+    """Calls of a kind by a person (None: the bot) in the hour that begins at `hour_at`."""
 
     hour_at: float
     kind: str
@@ -55,7 +55,7 @@ class HourOfCalls:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """The pace, and the time at which calls run out; `ends_at` is None if they last."""
+    """The pace, and the time when calls run out; `ends_at` is None if the calls last all day."""
 
     calls_an_hour: int
     ends_at: float | None
@@ -68,11 +68,12 @@ def forecast(
     hours: Sequence[HourOfCalls] = (),
     others_used: int | None = None,
 ) -> Forecast:
-    """Return when the day's calls run out at the pace of the last hour.
+    """Return when the daily limit will be reached at the pace of the last hour.
 
-    They last if that is later than the end of the day: the reported reset, or 25 hours from now.
-    `hours` are the calls of a day of any 25 hours, which leave it as they came. Other clients are
-    assumed to continue at the pace that made `others_used` of a reported day.
+    The calls last if that is later than the end of the day: the reported reset, or 25 hours from
+    now. `hours` are the calls in a sliding day of 25 hours, which drop out in the order they were
+    made. Other clients are assumed to continue at the pace that led to `others_used` in a reported
+    day.
     """
     if day.used >= day.limit:
         return Forecast(calls_last_hour, now)
@@ -87,7 +88,7 @@ def forecast(
 def _end_of_any_day(
     day: DayUse, pace: int, now: float, hours: Sequence[HourOfCalls]
 ) -> float | None:
-    """Go on minute by minute, as if the calls of an hour were spread evenly over it."""
+    """Simulate minute by minute, as if an hour's calls were spread evenly over the hour."""
     left = float(day.limit - day.used)
     for minute in range(int(DAY_SECONDS // 60) - 1):
         begins_at = now + minute * 60
@@ -105,7 +106,7 @@ def _end_of_any_day(
 class Detail:
     """One organization: current use, the last 24 hours, and a forecast.
 
-    `free_at` has the time when a used-up limit has room again; `people` has the callers' names;
+    `free_at` is the time when a used-up limit has room again; `people` has the callers' names;
     `others_used` counts the day's calls by other clients, None if the service doesn't report them.
     """
 
@@ -125,7 +126,7 @@ class Detail:
         return cls(name, standing, {}, (), {}, pace, None, at)
 
     def by_hour(self) -> list[tuple[float, int]]:
-        """Return the calls of each of the last 24 clock hours, oldest first."""
+        """Return the number of calls in each of the last 24 clock hours, oldest first."""
         made: Counter[float] = Counter()
         for hour in self.hours:
             made[hour.hour_at] += hour.calls
@@ -148,9 +149,9 @@ class Detail:
 class Checked:
     """The result of a check.
 
-    `seconds` is the duration of a call that passed; `refusal` is the service's message for a
-    refused call. Without either, no call was made, because the organization is blocked. `until` is
-    the time of the bot's next attempt.
+    `seconds` is the duration of a successful call; `refusal` is the service's message for a refused
+    call. If both are missing, no call was made because the organization is blocked. `until` is the
+    time of the bot's next attempt.
     """
 
     name: str
@@ -179,7 +180,7 @@ class PlanSet:
 
     @property
     def limits(self) -> Limits:
-        """Return the limits of the plan."""
+        """Return the plan's limits."""
         return limits_of(self.now)
 
 
@@ -192,6 +193,6 @@ def by_person(hours: Sequence[HourOfCalls]) -> list[tuple[str | None, int]]:
 
 
 def first_hour(now: float) -> float:
-    """Return the start of the first of the 24 clock hours that end with the current one."""
+    """Return the start of the first of the 24 clock hours that end with the current hour."""
     this_hour = now // HOUR_SECONDS * HOUR_SECONDS
     return this_hour - (HOURS_SHOWN - 1) * HOUR_SECONDS

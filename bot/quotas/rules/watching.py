@@ -1,4 +1,4 @@
-"""Picks the watcher's next check: evenly over the day, with at most 1 % of each daily limit.
+"""Picks the watcher's next check, spread over the day and within 1 % of each daily limit.
 
 Each check transfers the whole listing of a data center, so large listings make checks rarer.
 """
@@ -12,13 +12,13 @@ _DAY_SECONDS = 86_400.0
 _SHARE_OF_THE_DAY = 0.01
 LEAST_PAUSE_SECONDS = 5.0
 MOST_OVERDUE = 2.0
-# For all data centers together: less than a gigabyte a day, including listings for people.
+# For all data centers together: less than 1 GB a day, including listings for people.
 _MOST_BYTES_A_DAY = 800_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """An organization, its last check (0 if never), and the minimum time between two checks."""
+    """An organization, the time of its last check (0: never), and the minimum interval."""
 
     key: OrganizationKey
     checked_at: float
@@ -33,8 +33,8 @@ class Watched:
 def seconds_between_checks(day_limit: int, bytes_a_round: int, data_centers: int) -> float:
     """Return an organization's minimum time between two checks.
 
-    `bytes_a_round` is what checking every organization of its data center transfers. Each data
-    center gets an equal part of the day's bytes.
+    `bytes_a_round` is the number of bytes transferred by checking every organization of its data
+    center once. Each data center gets an equal part of the bytes for a day.
     """
     checks_a_day = day_limit * _SHARE_OF_THE_DAY
     if checks_a_day <= 0:
@@ -47,7 +47,7 @@ def next_check(watched: Collection[Watched], now: float) -> Watched | None:
     """Return the organization that is most overdue relative to its interval, if any is due."""
 
     def urgency(each: Watched) -> tuple[float, float, OrganizationKey]:
-        # Limited, so that many new organizations with long intervals don't hold up the others.
+        # Limited, so that many new organizations with long intervals don't delay the others.
         overdue = min(MOST_OVERDUE, (now - each.checked_at) / each.every_seconds)
         return overdue, -each.every_seconds, each.key
 
@@ -55,10 +55,10 @@ def next_check(watched: Collection[Watched], now: float) -> Watched | None:
 
 
 def next_turn_at(watched: Collection[Watched], now: float) -> float | None:
-    """Return when to look for the next due check; None if there is nobody to check.
+    """Return when to look for the next due check; None if there are no organizations.
 
-    Checks that are due together, as after a start, are spread at twice the usual pace and at least
-    a few seconds apart.
+    Checks that are due together, such as after a start, are spread at twice the usual pace and at
+    least a few seconds apart.
     """
     checks_a_second = sum(1 / organization.every_seconds for organization in watched)
     if checks_a_second <= 0:

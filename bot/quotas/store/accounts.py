@@ -1,4 +1,4 @@
-"""An organization in the ledger of calls: its counts, day, plan, and blocks."""
+"""An organization in the call ledger: its counts, day, plan, and blocks."""
 
 from dataclasses import dataclass, replace
 from functools import cache
@@ -37,17 +37,17 @@ from bot.store.tables import quota_calls as calls
 from bot.store.tables import quota_organizations as organizations
 from bot.store.types import EpochSeconds
 
-# `slot_free_at` of a call that was never sent, and so counts for no minute and no day.
+# `slot_free_at` of a call that was never sent, which counts against no limit.
 UNSENT = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """An organization in the ledger at one moment; `id` names it in other tables.
+    """An organization in the ledger at one time; `id` identifies it in other tables.
 
-    `made` is the number of its newest call, `made_before` of the newest call before its day.
-    `lowered_concurrent` is set while the organization gets fewer concurrent calls than its plan
-    allows, `lowered_minute` while the background gets fewer a minute.
+    `made` is the number of its newest call; `made_before` is the number of the newest call before
+    its day. `lowered_concurrent` is set while the organization gets fewer concurrent calls than its
+    plan allows; `lowered_minute` is set while background calls get fewer per minute.
     """
 
     id: int
@@ -66,13 +66,13 @@ class Account:
 
     @property
     def limits(self) -> Limits:
-        """Return the limits of the plan, with the concurrency that the service accepts."""
+        """Return the plan's limits, with the concurrency that the service accepts."""
         limits, lowered = limits_of(self.plan), self.lowered_concurrent
         return limits if lowered is None else replace(limits, concurrent=lowered.limit)
 
     @property
     def allowed(self) -> Limits:
-        """Return the limits that Gatehouse keeps: without the reserve, and lowered after a 429."""
+        """Return the limits that Gatehouse applies: minus the reserve, and lowered after a 429."""
         background = None if self.lowered_minute is None else self.lowered_minute.limit
         limits = replace(self.limits, day=self.day.limit, background_minute=background)
         return limits.without(self.reserve)
@@ -85,22 +85,22 @@ class Account:
 
     @property
     def day(self) -> DayUse:
-        """Return the day in force and its use."""
+        """Return the current day and its use."""
         return day_use(self.day_ledger, self.limits.day, self.now)
 
     @property
     def reported(self) -> ReportedDay | None:
-        """Return the day that the service reported last."""
+        """Return the day that the service last reported."""
         return self.day_ledger.reported
 
     @property
     def day_began_at(self) -> float:
-        """Return the start of the day in force."""
+        """Return the start of the current day."""
         return day_began_at(self.reported, self.now)
 
 
 async def load_or_add(tx: Transaction, key: OrganizationKey, terms: Terms) -> Account:
-    """Return the organization; add a row if it has none."""
+    """Return the organization; add a row if there isn't one."""
     account = await load(tx, key, terms)
     if account is None:
         await _add(tx, key)
@@ -117,9 +117,9 @@ async def load(tx: Transaction, key: OrganizationKey, terms: Terms) -> Account |
 
 
 async def load_all(tx: Transaction, terms: Terms) -> list[Account]:
-    """Return every organization with something to report.
+    """Return every organization that has anything to report.
 
-    That is a plan of its own, a block, a reported day, or calls in the last 25 hours.
+    That means a plan set in Slack, a block, a reported day, or calls in the last 25 hours.
     """
     rows = await tx.connection.execute(_all(tx.clock), _now(tx, terms))
     return [_account(row, terms) for row in rows]
@@ -193,10 +193,10 @@ def _accounts(clock: ColumnElement[float]) -> Select[Any]:
     unsent = select(func.count()).where(its, calls.c.slot_free_at == literal(UNSENT, EpochSeconds))
     unsent = unsent.correlate(organizations)
     unsent_since_report = unsent.where(calls.c.number > organizations.c.reported_number)
-    # A call that holds a permit also holds a slot.
+    # Every call that holds a permit also holds a slot.
     minute = select(func.count()).where(its, calls.c.slot_free_at > clock).correlate(organizations)
     concurrent = minute.where(calls.c.permit_until > clock)
-    # A call that was never settled ends when its hold does.
+    # A call that was never settled ends when its hold expires.
     ended = (its, calls.c.slot_free_at > clock, calls.c.permit_until <= clock)
     held = calls.c.permit_until - calls.c.reserved_at
     hold, rounding = bindparam("hold_seconds", type_=EpochSeconds), literal(0.001, EpochSeconds)
@@ -223,7 +223,7 @@ def _account(row: Row[Any], terms: Terms) -> Account:
     key = OrganizationKey(row.data_center, row.organization_id)
     plan = Plan(row.plan) if row.plan else terms.plan_of(key)
     limits, reported = limits_of(plan), _reported(row)
-    # Old calls are deleted, but their numbers still count.
+    # Old calls are deleted, but their numbers are still needed for counting.
     made = row.summed if row.newest is None else row.newest
     made_before = row.summed if row.newest_before is None else row.newest_before
     ledger = DayLedger(made - made_before - row.unsent, reported, lowered=row.lowered_day)
@@ -252,7 +252,7 @@ def _account(row: Row[Any], terms: Terms) -> Account:
 
 
 def day_limit_of(row: Row[Any], usual: Plan, now: float) -> int:
-    """Return the daily limit in force from a row of `quota_organizations`, without its counts."""
+    """Return the current daily limit from a row of `quota_organizations`, ignoring its counts."""
     plan = Plan(row.plan) if row.plan else usual
     ledger = DayLedger(0, _reported(row), lowered=row.lowered_day)
     return day_use(ledger, limits_of(plan).day, now).limit

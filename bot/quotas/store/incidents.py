@@ -1,4 +1,4 @@
-"""Incidents: a series of 429s for one organization and code, until a call passes."""
+"""Incidents: a series of 429s with one code for an organization, until a call succeeds."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, fields
@@ -19,7 +19,7 @@ from bot.store.tables import quota_organizations as organizations
 REOPEN_SECONDS = 600.0
 
 
-# Made once: building a statement takes longer than executing it.
+# Built once, because building a statement takes longer than executing it.
 _INCIDENTS = select(
     organizations,
     incidents.c.id.label("incident_id"),
@@ -38,9 +38,9 @@ async def count_one(
 ) -> tuple[int, bool]:
     """Count a refusal; return the incident's ID, and True if the incident is new.
 
-    A refusal within ten minutes of the last incident's end reopens it, and so does a refusal of a
-    call sent before that end. The organization's row must be locked, because each code has at most
-    one open incident.
+    A refusal within ten minutes after the last incident's end reopens the incident, and so does a
+    refusal of a call sent before its end. The organization's row must be locked, because each code
+    has at most one open incident.
     """
     its = (incidents.c.organization == organization) & (incidents.c.code == code)
     ended_since = datetime.fromtimestamp(min(sent_at, at - REOPEN_SECONDS), UTC)
@@ -66,7 +66,7 @@ async def count_one(
 
 
 async def note(tx: Transaction, ids: Collection[int], **more: object) -> None:
-    """Add fields of `IncidentDetail` to the details of incidents."""
+    """Add `IncidentDetail` fields to the details of incidents."""
     query = select(incidents.c.id, incidents.c.detail).where(incidents.c.id.in_(ids))
     for row in (await tx.connection.execute(query)).all():
         noted = update(incidents).where(incidents.c.id == row.id)
@@ -74,7 +74,7 @@ async def note(tx: Transaction, ids: Collection[int], **more: object) -> None:
 
 
 async def close_all(tx: Transaction, organization: int) -> list[int]:
-    """Close the organization's open incidents; return their IDs."""
+    """Close the organization's open incidents; return the incidents' IDs."""
     closed = await tx.connection.execute(
         update(incidents)
         .where(_open_of(organization))
@@ -130,9 +130,9 @@ def _incident(row: Row[Any], now: float) -> Incident:
 
 
 def _detail(stored: object) -> IncidentDetail:
-    """Read stored details, which another version may have written with fewer or more fields.
+    """Read stored details; another version may have written fewer or more fields.
 
-    Missing or edited details must not prevent other incidents from being read.
+    Missing or edited details must not make other incidents unreadable.
     """
     told = stored if isinstance(stored, Mapping) else {}
     known = (field.name for field in fields(IncidentDetail))
@@ -140,5 +140,5 @@ def _detail(stored: object) -> IncidentDetail:
 
 
 async def forget(tx: Transaction, before: datetime) -> int:
-    """Delete some of the incidents that ended before a time; return the number deleted."""
+    """Delete a batch of incidents that ended before a time; return the number deleted."""
     return await remove_some(tx, incidents, incidents.c.closed_at < before)

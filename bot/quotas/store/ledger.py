@@ -1,8 +1,8 @@
-"""The ledger of inventory calls: the calls made, the slots held, and the blocks.
+"""The inventory call ledger: calls made, slots held, and blocks.
 
-There is one row per organization and one row per call. Calls are numbered, so the calls of a day
-are the difference of two numbers, however many there are. Each number can be taken only once: if
-another process takes the next number first, the caller has to count again.
+There is one row per organization and one row per call. Calls are numbered, so the number of calls
+in a day is the difference of two numbers. Each number can be taken only once: if another process
+takes the next number first, the caller has to count again.
 """
 
 from dataclasses import asdict, dataclass, replace
@@ -41,15 +41,16 @@ from bot.store.tables import quota_calls as calls
 from bot.store.tables import quota_organizations as organizations
 from bot.store.types import EpochSeconds
 
-# A try fails when another process takes the number first, at most once for each call of a minute.
+# An attempt fails when another process takes the number first, which can happen at most once for
+# each call in a minute.
 MOST_TRIES = 100
-# For times that went through the database.
+# Tolerance for times that were stored in the database.
 ROUNDING_SECONDS = 0.001
 
 
 @dataclass(frozen=True, slots=True)
 class CallRequest:
-    """A request to the ledger; `share` is the gateway client's share, if a client calls."""
+    """A request to the ledger; `share` is the gateway client's share, if a client is calling."""
 
     key: OrganizationKey
     cause: CallCause
@@ -58,7 +59,7 @@ class CallRequest:
     share: float = 1.0
 
     def part_of(self, limits: Limits) -> Limits | None:
-        """Return the limits of the caller alone, or None if only the common limits apply."""
+        """Return the caller's own limits, or None if only the organization's limits apply."""
         if self.cause.client is not None:
             return limits.share(self.share) if self.share < 1 else None
         most = self.terms.person_minute
@@ -71,8 +72,8 @@ class CallRequest:
 class Reservation:
     """A granted call: its organization, its number, and the use when it was granted.
 
-    `at` is the time of the reservation by the database's clock; `asked_at` is the time when the
-    ledger was asked, in seconds since this machine's boot.
+    `at` is the time of the reservation by the database's clock; `asked_at` is the time of the
+    request, in seconds since this machine's boot.
     """
 
     organization: int
@@ -84,22 +85,22 @@ class Reservation:
 
 @dataclass(frozen=True, slots=True)
 class NotNow:
-    """The reason why a call was not granted, and the database's time of that decision."""
+    """The reason why a call was not granted, and the database's time of the decision."""
 
     reason: Full | Blocked
     now: float
 
 
 async def reserve(tx: Transaction, request: CallRequest) -> Reservation | NotNow:
-    """Reserve one call, minute, day, and concurrency together, or say why not.
+    """Reserve a call within the minute, day, and concurrency limits, or return why not.
 
-    One statement counts and another writes, so only a probe needs a transaction.
+    One statement counts and a second one writes; only a probe needs a transaction.
 
     Raises:
-        DatabaseUnavailable: Other processes took the next number every time.
+        DatabaseUnavailable: At every attempt, another process took the next number first.
     """
     if request.call_class is CallClass.PROBE:
-        # Allow only one probe: a second one waits for the lock and then sees the first.
+        # Allow only one probe: a second one waits for the lock and then finds the first.
         await lock(tx, request.key)
     for _ in range(MOST_TRIES):
         account, decision = await _decide(tx, request)
@@ -129,13 +130,14 @@ async def _decide(tx: Transaction, request: CallRequest) -> tuple[Account, Decis
 
 
 async def _part_used_up(tx: Transaction, account: Account, request: CallRequest) -> Full | None:
-    """Return the used-up limit of a person or client, although the organization has room."""
+    """Return the caller's own limit if it is used up although the organization has room."""
     part, in_use = request.part_of(account.allowed), account.in_use
     if part is None:
         return None
     if in_use.is_stalled:
         part = replace(part, concurrent=1)
-    # A caller's use is at most everybody's, so the common counts can rule out a query.
+    # A caller's use never exceeds the organization's, so the organization's counts can make a query
+    # unnecessary.
     is_day = account.day.used >= part.day
     if in_use.minute < part.minute and in_use.concurrent < part.concurrent and not is_day:
         return None
@@ -196,14 +198,14 @@ async def _holdings(tx: Transaction, account: Account, *which: ColumnElement[boo
 
 
 async def with_time(tx: Transaction, account: Account, full: Full, terms: Terms) -> Full:
-    """Add the time when there is room again."""
+    """Add the time when the limit will have room again."""
     if full.kind is not LimitKind.DAY:
         held = await _holdings(tx, account)
-        # If a call was given back since the count, there is room now.
+        # If a call was given back after counting, there is room now.
         return replace(full, free_at=held.free_at(full.kind, full.allowed) or account.now)
     if account.day.resets_at is not None:
         return replace(full, free_at=account.day.resets_at)
-    # Enough of the oldest calls have to leave a day of any 25 hours.
+    # In a sliding day of 25 hours, enough of the oldest calls have to drop out.
     its = (calls.c.organization == account.id, calls.c.number > account.made_before)
     sent = select(calls.c.reserved_at).where(*its, calls.c.slot_free_at != UNSENT)
     last_to_leave = sent.order_by(calls.c.number).offset(full.returning - 1).limit(1)
@@ -214,8 +216,8 @@ async def with_time(tx: Transaction, account: Account, full: Full, terms: Terms)
 
 
 async def settle(tx: Transaction, reservation: Reservation, seconds_since_headers: float) -> None:
-    """Record that a call has ended, and how many seconds ago its headers arrived."""
-    # As if the clock were at zero now.
+    """Record that a call ended, and how many seconds ago its headers arrived."""
+    # Times relative to now.
     held = HeldCall.answered(headers_at=-seconds_since_headers, ended_at=0.0)
     values = {
         "its_organization": reservation.organization,
@@ -227,7 +229,7 @@ async def settle(tx: Transaction, reservation: Reservation, seconds_since_header
 
 
 async def is_settled(tx: Transaction, reservation: Reservation, terms: Terms) -> bool:
-    """Return True if the end of the call is recorded; False if the database has lost the call."""
+    """Return True if the end of the call is recorded; False if the database lost the call."""
     query = select(calls.c.permit_until, calls.c.reserved_at).where(
         calls.c.organization == reservation.organization,
         calls.c.number == reservation.number,
@@ -241,7 +243,7 @@ async def is_settled(tx: Transaction, reservation: Reservation, terms: Terms) ->
 
 
 async def give_back(tx: Transaction, unused: Reservation) -> None:
-    """Record that a call was never sent: it holds nothing and counts for no day."""
+    """Record that a call was never sent, so that it holds no slot and counts against no day."""
     its = (calls.c.organization == unused.organization) & (calls.c.number == unused.number)
     taken_back = update(calls).where(its, calls.c.reserved_at == unused.at)
     await tx.connection.execute(taken_back.values(slot_free_at=UNSENT, permit_until=UNSENT))
@@ -260,7 +262,7 @@ def _settling(clock: ColumnElement[float]) -> Update:
 
 
 async def note_reported(tx: Transaction, reservation: Reservation, reported: ReportedDay) -> None:
-    """Record the limits that the service reported, unless a later answer reported newer ones."""
+    """Record the limits that the service reported, unless newer ones are already recorded."""
     older = (organizations.c.reported_number.is_(None)) | (
         organizations.c.reported_number < reported.number
     )
@@ -279,7 +281,7 @@ async def note_reported(tx: Transaction, reservation: Reservation, reported: Rep
 
 
 async def save_blocks(tx: Transaction, account: Account, blocks: Blocks) -> None:
-    """Write the blocks of an organization whose row this transaction has locked."""
+    """Save the blocks of an organization whose row this transaction has locked."""
     stored = [{**asdict(block), "code": int(block.code)} for block in blocks.blocks]
     await change(tx, account.id, blocks=stored, probing_until=blocks.probing_until)
 
@@ -291,10 +293,10 @@ async def change(tx: Transaction, organization: int, **values: object) -> None:
 
 
 async def set_plan(tx: Transaction, key: OrganizationKey, plan: Plan) -> None:
-    """Set the plan from now on, and clear the limits that a 429 lowered.
+    """Set the plan, and clear the limits that a 429 lowered.
 
-    A smaller reported limit belongs to the old plan and is raised, with the same use. Otherwise a
-    used up day would never be reported again, because no call is granted.
+    A smaller reported limit belongs to the old plan; it is raised, and the use is kept. Otherwise a
+    used-up day would never be reported again, because no call is granted.
     """
     organization = await lock(tx, key)
     its = organizations.c.id == organization
@@ -312,9 +314,9 @@ async def set_plan(tx: Transaction, key: OrganizationKey, plan: Plan) -> None:
 
 
 async def mute(tx: Transaction, key: OrganizationKey, until: float, by: str | None) -> int:
-    """Hold back new alerts about the organization until `until`; lock its row and return its ID.
+    """Suppress new alerts about the organization until `until`; lock its row and return its ID.
 
-    `by` is the name of the person who muted it; None takes a mute back.
+    `by` is the name of the person who muted the organization; None ends a mute.
     """
     organization = await lock(tx, key)
     await change(tx, organization, muted_until=until, muted_by=by)
@@ -322,9 +324,9 @@ async def mute(tx: Transaction, key: OrganizationKey, until: float, by: str | No
 
 
 async def take_turn(tx: Transaction, key: OrganizationKey, seen_at: float) -> bool:
-    """Record that the watcher takes its turn now; return False if another process has taken it.
+    """Record that the watcher takes its turn; return False if another process has taken the turn.
 
-    `seen_at` is the time of the last turn that the caller knows of.
+    `seen_at` is the time of the last turn known to the caller.
     """
     organization, now = await lock(tx, key), await tx.now()
     taken = await tx.connection.execute(
@@ -336,5 +338,5 @@ async def take_turn(tx: Transaction, key: OrganizationKey, seen_at: float) -> bo
 
 
 async def postpone_turn(tx: Transaction, key: OrganizationKey, seen_at: float) -> None:
-    """Undo a turn that came to nothing: record `seen_at` as the last one."""
+    """Undo a turn in which no call was made: record `seen_at` as the last turn."""
     await change(tx, await lock(tx, key), watched_at=seen_at)

@@ -1,7 +1,7 @@
-"""Adjusts the ledger when the clock that it is written by is set.
+"""Adjusts the ledger when the clock behind its times is set.
 
 Held calls expire at a fixed time. If the clock is set forward, they expire too soon; if it is set
-back, they expire too late, and nothing is granted, perhaps for a day.
+back, they expire too late, and no calls are granted, possibly for a day.
 """
 
 from typing import Any
@@ -18,7 +18,7 @@ from bot.store.types import EpochSeconds
 # Ignore differences due to microseconds and to reading a clock twice.
 LEAST_STEP_SECONDS = 0.01
 PROBE_JOB, TIDY_JOB = "probe", "quota_tidy"
-# Times of an organization that move with the clock, unless they are 0 or null.
+# An organization's times that are adjusted with the clock, unless they are 0 or null.
 MOVED = (
     *("probing_until", "muted_until", "watched_at", "reported_resets_at"),
     *("lowered_until", "lowered_minute_until"),
@@ -26,10 +26,11 @@ MOVED = (
 
 
 async def follow(tx: Transaction, boot: str, offset: float) -> float:
-    """Set the ledger of a database without its own clock to this process's clock.
+    """Adjust the ledger of a database without its own clock to this process's clock.
 
-    `offset` is the clock's time minus the time since `boot`. If it differs from the last process's
-    offset in the same boot, the clock was set by the difference, which is returned in seconds.
+    `offset` is the clock's time minus the time since `boot`. If `offset` differs from the last
+    process's offset since the same boot, the clock was set by the difference, which is returned in
+    seconds.
     """
     last = await jobs_store.payload_of(tx, TIDY_JOB)
     step = offset - last["offset"] if last.get("boot") == boot else 0.0
@@ -40,7 +41,7 @@ async def follow(tx: Transaction, boot: str, offset: float) -> float:
 
 
 async def move(tx: Transaction, boot: str, offset: float, step: float) -> None:
-    """Record the ledger's new clock, which is `step` seconds ahead of the old one.
+    """Adjust the ledger to a clock that is `step` seconds ahead of the old clock.
 
     Calls, blocks with their probes, and leases keep their remaining time. The clock is recorded in
     the payload of the hourly job.
@@ -51,7 +52,7 @@ async def move(tx: Transaction, boot: str, offset: float, step: float) -> None:
         return
     by = bindparam("step", step, type_=EpochSeconds)
     held = (calls.c.slot_free_at, calls.c.permit_until)
-    # Calls that were never sent hold nothing and keep their mark (`UNSENT`).
+    # Calls that were never sent hold no slot and keep their mark (`UNSENT`).
     moved: dict[Any, Any] = {
         column: case((calls.c.slot_free_at > 0.0, column + by), else_=column) for column in held
     }

@@ -1,4 +1,4 @@
-"""The use of each limit: now, by person, by kind, and by hour."""
+"""The use of each limit: currently, by person, by kind, and by hour."""
 
 from collections import Counter
 from typing import Any
@@ -27,7 +27,7 @@ from bot.store.tables import quota_calls as calls
 from bot.store.tables import quota_organizations as organizations
 from bot.store.types import EpochSeconds
 
-# Calls are kept until their hour is older than this: a day of 25 hours, and a hold.
+# Calls are kept until their hour is older than this: a day of 25 hours plus a hold.
 KEEP_CALLS_SECONDS = 26 * HOUR_SECONDS
 _HOUR_MICROSECONDS = HOUR_SECONDS * 1_000_000
 _SENT = calls.c.slot_free_at != literal(UNSENT, EpochSeconds)
@@ -48,7 +48,7 @@ def standing(account: Account) -> Standing:
 
 
 async def last_checks(tx: Transaction, terms: Terms) -> dict[OrganizationKey, tuple[int, float]]:
-    """Return each organization's daily limit in force, and the time of the watcher's last check."""
+    """Return each organization's current daily limit, and the time of the watcher's last check."""
     now = (await tx.now()).timestamp()
     checks: dict[OrganizationKey, tuple[int, float]] = {}
     for row in await tx.connection.execute(select(organizations)):
@@ -96,13 +96,13 @@ async def count_since(tx: Transaction, account: Account, since: float, up_to: in
 
 
 async def own_day(tx: Transaction, account: Account, up_to: int, seconds_ago: float = 0.0) -> int:
-    """Count the bot's own calls, up to number `up_to`, of the day in force `seconds_ago`."""
+    """Count the bot's calls, up to number `up_to`, in the day that was current `seconds_ago`."""
     since = day_began_at(account.reported, account.now - seconds_ago)
     return await count_since(tx, account, since, up_to)
 
 
 async def use_by_client(tx: Transaction, account: Account, at: float) -> dict[str, list[int]]:
-    """Return each client's use of the minute and the day at a time, by name; most first."""
+    """Return each client's calls in the minute and the day at a given time, by name; most first."""
     began_at = day_began_at(account.reported, at)
     then = (calls.c.organization == account.id) & (calls.c.reserved_at <= at)
     minute = await _count_by_client(tx, then & (calls.c.slot_free_at > at))
@@ -112,7 +112,7 @@ async def use_by_client(tx: Transaction, account: Account, at: float) -> dict[st
 
 
 async def minute_by_client(tx: Transaction, key: OrganizationKey) -> Counter[str]:
-    """Return how many slots of an organization's minute each client holds now."""
+    """Return how many of an organization's minute slots each client holds now."""
     its = (organizations.c.data_center == key.data_center) & (
         organizations.c.organization_id == key.organization_id
     )
@@ -131,7 +131,7 @@ async def _count_by_client(tx: Transaction, which: ColumnElement[bool]) -> Count
 
 
 async def count_of_clients(tx: Transaction) -> int:
-    """Count the slots of the minute that clients hold, in all organizations."""
+    """Count the minute slots that clients hold, across all organizations."""
     held = calls.c.slot_free_at > (await tx.now()).timestamp()
     return (await _count_by_client(tx, held)).total()
 
@@ -150,7 +150,7 @@ async def keys_to_tidy(tx: Transaction) -> list[OrganizationKey]:
 
 
 async def tidy(tx: Transaction, organization: int) -> None:
-    """Delete the old calls of an organization, and keep their last number; its row is locked."""
+    """Delete an organization's old calls, but keep the last number; the row must be locked."""
     old = (calls.c.organization == organization) & (calls.c.reserved_at < await _oldest_kept(tx))
     newest = await tx.connection.scalar(select(func.max(calls.c.number)).where(old))
     if newest is not None:

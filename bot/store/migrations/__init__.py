@@ -1,4 +1,4 @@
-"""Bring the schema up to date, once, whichever process comes first."""
+"""Upgrades the schema once, in the process that starts first."""
 
 from pathlib import Path
 
@@ -10,19 +10,19 @@ from sqlalchemy import Connection, inspect, text
 from bot.errors import DatabaseTooNew, DatabaseTooOld
 from bot.store.engine import Database
 
-# Any number that nothing else in the database uses for an advisory lock.
+# An advisory lock number that nothing else in the database uses.
 MIGRATION_LOCK = 0x6761746568
-# Alembic's table of the revision.
+# Alembic's table for the revision.
 VERSIONS = "alembic_version"
 
 
 async def migrate(database: Database) -> bool:
-    """Run the migrations that are missing, under a lock of the database; return if there were any.
+    """Run missing migrations under a database lock; return True if there were any.
 
     Raises:
-        DatabaseTooNew: The schema is of a newer program.
-        DatabaseTooOld: The schema is of a version that cannot be taken over.
-        DatabaseUnavailable: The database cannot be reached or written.
+        DatabaseTooNew: The schema is from a newer program version.
+        DatabaseTooOld: The schema is from a version that can't be upgraded.
+        DatabaseUnavailable: The database can't be reached or written.
     """
     async with database.migrating() as tx:
         if tx.is_postgres:
@@ -35,22 +35,22 @@ async def migrate(database: Database) -> bool:
 
 
 async def is_current(database: Database) -> bool:
-    """Return whether the schema is the one this program wants.
+    """Return True if the schema is the one that this program needs.
 
     Raises:
-        DatabaseTooNew: The schema is of a newer program.
-        DatabaseTooOld: The schema is of a version that cannot be taken over.
-        DatabaseUnavailable: The database cannot be reached.
+        DatabaseTooNew: The schema is from a newer program version.
+        DatabaseTooOld: The schema is from a version that can't be upgraded.
+        DatabaseUnavailable: The database can't be reached.
     """
     async with database.read_only() as tx:
         return await tx.connection.run_sync(_is_current)
 
 
 async def notice_newer(database: Database) -> bool:
-    """Return whether a newer program has migrated the database; then nothing is written any more.
+    """Return True if a newer program has migrated the database; from then on, don't write to it.
 
     Raises:
-        DatabaseUnavailable: The database cannot be reached.
+        DatabaseUnavailable: The database can't be reached.
     """
     try:
         await is_current(database)
@@ -62,23 +62,23 @@ async def notice_newer(database: Database) -> bool:
 
 
 async def revision(database: Database) -> str | None:
-    """Return the schema's revision; None of an empty database.
+    """Return the schema's revision; None for an empty database.
 
     Raises:
-        DatabaseUnavailable: The database cannot be reached.
+        DatabaseUnavailable: The database can't be reached.
     """
     async with database.read_only() as tx:
         return await tx.connection.run_sync(revision_of)
 
 
 def known_revisions() -> list[str]:
-    """Return the revisions of this program, which are a chain in the order of their files."""
+    """Return this program's revisions in the order of their files."""
     files = (Path(__file__).parent / "versions").glob("[0-9]*_*.py")
     return sorted(file.name.partition("_")[0] for file in files)
 
 
 def revision_of(connection: Connection) -> str | None:
-    """Return the schema's revision on a connection; None of an empty database."""
+    """Return the schema's revision, read on a connection; None for an empty database."""
     if not inspect(connection).has_table(VERSIONS):
         return None
     found: str | None = connection.scalar(text(f"SELECT version_num FROM {VERSIONS}"))  # noqa: S608

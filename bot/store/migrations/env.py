@@ -1,4 +1,4 @@
-"""What Alembic runs: our migrations on the connection that it is handed."""
+"""Alembic's entry point: runs the migrations on the connection that is passed to it."""
 
 from alembic import context
 

@@ -1,4 +1,5 @@
-"""The schema of version 0.2.0. A database of an earlier version is upgraded by that one first."""
+"""The schema of version 0.2.0. A database from an earlier version must be upgraded to 0.2.0
+first."""
 
 from alembic import op
 from sqlalchemy import (

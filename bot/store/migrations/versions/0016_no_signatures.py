@@ -1,4 +1,4 @@
-"""Drop the signatures of rows: the database is trusted."""
+"""Drop the row signatures, because the database is trusted."""
 
 from alembic import op
 

@@ -1,4 +1,4 @@
-"""How much of the minute other programs need; the gateway's line is kept in each process."""
+"""Store a lowered minute limit; drop the gateway's queue, which each process now keeps."""
 
 import sqlalchemy as sa
 from alembic import op

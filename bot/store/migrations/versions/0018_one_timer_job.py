@@ -1,4 +1,4 @@
-"""One job rings all timers of a request; every start puts it for those that wait."""
+"""Replace the timer jobs with one per request; each start adds it for waiting requests."""
 
 from alembic import op
 

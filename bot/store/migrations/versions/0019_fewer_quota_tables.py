@@ -1,4 +1,4 @@
-"""A SQLite file's clock is kept with the hourly job; nobody reads the calls of past days."""
+"""Keep a SQLite file's clock in the hourly job; drop past days' call counts, which aren't read."""
 
 from alembic import op
 
