@@ -1,4 +1,4 @@
-"""`/emailkey`: checks the email service's key, and lists the templates that it can read."""
+"""`/emailkey`: checks the email service's API key, and lists the templates that it can read."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -27,11 +27,11 @@ from bot.slack.parse.words import asks_for_help, read_words, refuse_endless, unk
 DEFAULT_RESOURCE = "templates"
 LONGEST_RESOURCE = 100
 MOST_RESOURCES = 10
-# A path below /v3 that can't lead out of it or change the request.
+# A path below /v3 that can't leave /v3 or change the request.
 RESOURCE = re.compile(r"[A-Za-z0-9_-]+(?:[./][A-Za-z0-9_-]+)*")
 # "username is always the literal apikey" (specification, area A, authentication, 3).
 BASIC_USER = "apikey"
-# SendGrid lists only legacy templates without this parameter; other services ignore it.
+# By default, SendGrid lists only legacy templates; other services ignore the parameter.
 GENERATIONS = {"generations": "legacy,dynamic"}
 PAGE = 20
 
@@ -77,7 +77,7 @@ def _resource(typed: str) -> str:
 
 
 class KeyVerdict(Enum):
-    """The result of a request with the key: its heading, and its text in a table."""
+    """The result of a request with the key: its heading, and its label in a table."""
 
     GOOD = (":white_check_mark: *The email key works.*", "works")
     REFUSED = (":x: *The email key was rejected.*", "key rejected")
@@ -90,7 +90,7 @@ class KeyVerdict(Enum):
 
 @dataclass(frozen=True, slots=True)
 class KeyCheck:
-    """A request with the key: the authentication method, the resource, and the result.
+    """A test of the key: how the key was sent, the resource, and the result.
 
     `advice` is a sentence for people; it is empty if the key works.
     """
@@ -111,14 +111,14 @@ class EmailTemplate:
 
 @dataclass(frozen=True, slots=True)
 class EmailTemplates:
-    """The templates with a name or an ID; `count` includes the others, None if it is unknown."""
+    """`templates` have a name or an ID; `count` is the number of all templates, None if unknown."""
 
     templates: tuple[EmailTemplate, ...]
     count: int | None
 
 
 def templates_in(body: object) -> EmailTemplates:
-    """Find the listing in a response body; the format is not specified.
+    """Find the list of templates in a body whose format is not specified.
 
     Looks for objects under `templates`, then under `result`; a bare list works too.
     """
@@ -144,7 +144,7 @@ def _text_of(value: object) -> str | None:
 
 
 class EmailClient:
-    """Calls the email service: only authentication is specified, so any request tests the key."""
+    """Calls the email service. Only its authentication is specified, so a request tests the key."""
 
     def __init__(
         self, http: ServiceHttp, base_url: URL, api_key: SecretStr, auth: EmailAuth = "bearer"
@@ -155,9 +155,9 @@ class EmailClient:
         self._headers = bearer(api_key) if auth == "bearer" else basic(BASIC_USER, api_key)
 
     async def get(self, resource: str) -> object:
-        """Return the body of `/v3/<resource>` as JSON, None without a body.
+        """Return the body of `/v3/<resource>` as JSON; None if there is no body.
 
-        Raises CredentialsRefused (the key is wrong or deleted), PermissionMissing (it lacks this
+        Raises CredentialsRefused (the key is wrong or deleted), PermissionMissing (the key lacks
         permission), or another ServiceError.
         """
         call = ServiceCall(
@@ -200,7 +200,7 @@ class EmailKey:
 
     Args:
         client: The email service; None if settings are missing.
-        missing: The names of those settings.
+        missing: The names of the missing settings.
         lane: Limits concurrent calls.
     """
 
@@ -210,10 +210,10 @@ class EmailKey:
         self._lane = lane
 
     async def check(self, resources: Sequence[str]) -> list[KeyCheck]:
-        """Try the key on each resource; failures are results, not errors.
+        """Test the key on each resource; failures are returned, not raised.
 
         Raises:
-            NotConfigured: The email service lacks settings.
+            NotConfigured: Settings for the service are missing.
         """
         mode = MODES[self._configured().auth]
         checks = []
@@ -230,10 +230,10 @@ class EmailKey:
         return checks
 
     async def templates(self, *, is_typed: bool = True) -> EmailTemplates:
-        """Return the templates; right after a failure, call the service only for a typed command.
+        """Return the templates; after a failure, a button doesn't retry immediately.
 
         Raises:
-            NotConfigured: The email service lacks settings.
+            NotConfigured: Settings for the service are missing.
             ServiceError: The request failed.
         """
         return templates_in(await self._get("templates", is_typed=is_typed))
@@ -249,7 +249,7 @@ class EmailKey:
 
 
 def verdicts(checks: Sequence[KeyCheck]) -> Message:
-    """Show the result for each resource, and each distinct piece of advice."""
+    """Show the result for each resource; show each piece of advice only once."""
     if len(checks) == 1:
         return _only_verdict(checks[0])
     good = sum(check.verdict is KeyVerdict.GOOD for check in checks)

@@ -12,7 +12,7 @@ from bot.gateway.turns import Stopping
 from bot.quotas.rules.blocks import BlockCode
 from bot.services.errors import ServiceTimeout, ServiceUnreachable
 
-# Marks the gateway's own answers; the service's answers pass through unchanged.
+# Marks the gateway's own responses; the service's responses are passed on unchanged.
 OWN = {"Gatehouse-Answered": "gateway"}
 DECLINED = "Gatehouse-Declined"
 DATABASE_RETRY_SECONDS = 5
@@ -28,7 +28,7 @@ _CODES = {
 
 
 def as_answer(error: GatehouseError) -> web.Response:
-    """Return the answer to a request that failed."""
+    """Return the response to a request that failed."""
     if isinstance(error, GatewayRefusal):
         answer = message(error.status, error.sentence)
         if error.status == HTTPStatus.UNAUTHORIZED:
@@ -50,7 +50,7 @@ def as_answer(error: GatehouseError) -> web.Response:
 
 
 def word_of(error: GatehouseError) -> str:
-    """Return the error as a label for metrics."""
+    """Return the error's label in metrics."""
     if isinstance(error, GatewayRefusal):
         return error.word
     if isinstance(error, QuotaExhausted):
@@ -61,15 +61,15 @@ def word_of(error: GatehouseError) -> str:
 
 
 def is_for_nothing(error: GatehouseError) -> bool:
-    """Return True if the call was never sent, so a client could retry without pause."""
+    """Return True if the call was never sent, so that a client could retry without pause."""
     declined = isinstance(error, QuotaExhausted | OrganizationBlocked)
     return declined or (isinstance(error, ServiceUnreachable) and not error.sent)
 
 
 def declined(kind: str, code: int, sentence: str, seconds: float) -> web.Response:
-    """Return the service's own answer for this limit, marked as the gateway's."""
+    """Return the service's response for this limit, marked as the gateway's."""
     if kind == CONCURRENT:
-        # A running call usually ends long before its timeout.
+        # Running calls usually end long before their timeout.
         seconds = min(seconds, CONCURRENT_RETRY_SECONDS)
     body = {"code": int(code), "message": sentence}
     return web.json_response(
@@ -86,7 +86,7 @@ def message(status: int, sentence: str) -> web.Response:
 
 
 def unreadable(status: int) -> web.Response:
-    """Answer a request that isn't valid HTTP."""
+    """Return the response to a request that isn't valid HTTP."""
     is_long = status == HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
     sentence = (
         "The address or a header is too long." if is_long else "The request is not proper HTTP."
@@ -95,7 +95,7 @@ def unreadable(status: int) -> web.Response:
 
 
 def whole_seconds(seconds: float) -> str:
-    """Format seconds for `Retry-After`: rounded up, and at least one."""
+    """Format seconds for `Retry-After`: rounded up, and at least 1."""
     return str(max(1, math.ceil(seconds)))
 
 

@@ -1,8 +1,8 @@
-"""Bodies that pass through the gateway: limited in size, and never at other clients' expense.
+"""Bodies that pass through the gateway, limited in size and isolated from other clients.
 
 A request's body is read completely before a call is granted, and an answer's body is read from the
-service as fast as it arrives. A client that sends half a body or never reads therefore holds
-neither a slot nor a running call. Larger bodies are kept in a temporary file.
+service as fast as it arrives. A client that sends half a body or never reads the answer therefore
+occupies neither a slot nor a running call. Large bodies are kept in a temporary file.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ PIECE_BYTES = 64 * 1024
 BODY_SECONDS = 30.0
 # Total time for which a slow client may delay reading the service's answer.
 PATIENCE_SECONDS = 0.25
-# Disconnect a client that reads nothing for this long.
+# Disconnect a client that reads no data for this long.
 STANDSTILL_SECONDS = 30.0
 SHORTEST_SECRET = 4
 
@@ -34,18 +34,18 @@ class Spool:
         self.size = 0
 
     def write(self, piece: bytes) -> None:
-        """Append a piece."""
+        """Append a chunk."""
         self._file.write(piece)
         self.size += len(piece)
 
     def pieces(self) -> Iterator[bytes]:
-        """Yield all pieces from the beginning."""
+        """Yield all chunks from the beginning."""
         self._file.seek(0)
         while piece := self._file.read(PIECE_BYTES):
             yield piece
 
     async def stream(self) -> AsyncIterator[bytes]:
-        """Yield all pieces asynchronously."""
+        """Yield all chunks asynchronously."""
         for piece in self.pieces():
             yield piece
 
@@ -55,7 +55,7 @@ class Spool:
 
 
 def too_large() -> GatewayRefusal:
-    """Return the refusal of a request body that is over the limit."""
+    """Return the refusal of a request body that exceeds the size limit."""
     return GatewayRefusal(
         HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
         "too_large",
@@ -64,7 +64,7 @@ def too_large() -> GatewayRefusal:
 
 
 async def read_body(request: web.BaseRequest, spool: Spool) -> None:
-    """Read the whole body into a spool; first ask a client for it that expects this.
+    """Read the whole body into a spool, after sending `100 Continue` if the client expects it.
 
     Raises:
         GatewayRefusal: The body is too large, or doesn't arrive in time.
@@ -76,7 +76,7 @@ async def read_body(request: web.BaseRequest, spool: Spool) -> None:
     if expected:
         with suppress(ConnectionError, ClientError):
             await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-            # Not part of the answer, which hasn't started.
+            # This is not part of the answer, which hasn't started.
             request.writer.output_size = 0
     try:
         async with asyncio.timeout(BODY_SECONDS):
@@ -94,7 +94,7 @@ async def read_body(request: web.BaseRequest, spool: Spool) -> None:
 class Mask:
     """Replaces secrets in a stream with asterisks of the same length.
 
-    The body's length therefore still matches the headers.
+    The body's length therefore still matches its headers.
     """
 
     def __init__(self, secrets: Collection[str]) -> None:
@@ -104,19 +104,19 @@ class Mask:
         self._tail = b""
 
     def clean(self, piece: bytes) -> bytes:
-        """Return what can be sent now; keep the end of the piece, where a secret may begin."""
+        """Return the data that can be sent; keep the chunk's end, where a secret may begin."""
         text = self._hidden(self._tail + piece)
         end = max(0, len(text) - self._kept_back)
         self._tail = text[end:]
         return text[:end]
 
     def rest(self) -> bytes:
-        """Return the part that was kept back."""
+        """Return the data that was kept."""
         tail, self._tail = self._tail, b""
         return tail
 
     def text(self, value: str) -> str:
-        """Mask a complete text, such as a header's value."""
+        """Mask a complete text, such as a header value."""
         cleaned = self._hidden(value.encode("utf-8", "surrogateescape"))
         return cleaned.decode("utf-8", "surrogateescape")
 
@@ -127,7 +127,7 @@ class Mask:
 
 
 class PassedAnswer(web.StreamResponse):
-    """An answer with only the service's headers; adds no content type."""
+    """A response with only the service's headers; doesn't add a content type."""
 
     async def _prepare_headers(self) -> None:
         has_type = "Content-Type" in self.headers
@@ -137,7 +137,7 @@ class PassedAnswer(web.StreamResponse):
 
 
 class Delivery:
-    """Writes an answer to its client: directly while it keeps up, from a spool otherwise."""
+    """Writes an answer to its client: directly if the client keeps up, otherwise from a spool."""
 
     def __init__(self, request: web.BaseRequest, answer: web.StreamResponse) -> None:
         self.answer = answer
@@ -154,7 +154,7 @@ class Delivery:
             self.is_gone = True
 
     async def put(self, piece: bytes) -> None:
-        """Accept a piece of the body; returns soon, even if the client is slow."""
+        """Accept a chunk of the body; return soon, even if the client is slow."""
         if self.is_gone or not piece:
             return
         if self._spool is not None:
@@ -162,14 +162,14 @@ class Delivery:
             return
         began = asyncio.get_running_loop().time()
         if not await self._written(piece, self._patience):
-            # This piece is in the connection's buffer already; the next ones go to the spool.
+            # This chunk is already in the connection's buffer; the next chunks go to the spool.
             self._spool = Spool()
         self._patience -= asyncio.get_running_loop().time() - began
         if self._patience <= 0 and self._spool is None:
             self._spool = Spool()
 
     async def end(self) -> None:
-        """Send the rest, at the client's pace."""
+        """Send the rest at the client's pace."""
         try:
             for piece in self._spool.pieces() if self._spool else ():
                 if not await self._written(piece, STANDSTILL_SECONDS):
@@ -195,7 +195,7 @@ class Delivery:
         return True
 
     def abort(self) -> None:
-        """Close the connection, so that nobody takes a partial answer for a complete one."""
+        """Close the connection, so that a partial answer isn't mistaken for a complete one."""
         self.is_gone = True
         if self._request.transport is not None:
             self._request.transport.abort()

@@ -1,4 +1,4 @@
-"""Forwards a client's call: granted, sent once with the data center's credential, and answered."""
+"""Forwards a client's call once it is granted, using the data center's credential."""
 
 import asyncio
 import zlib
@@ -59,7 +59,7 @@ from bot.tasks import Tasks
 
 # Minimum time between renewals of an access token that the service has never accepted.
 RENEW_SECONDS = 60.0
-# Limit for reading the message of a 429, which is counted before.
+# Time limit for reading the message of a 429, which has already been counted.
 REFUSAL_SECONDS = 3.0
 _OURS = ("Accept", "Accept-Encoding", "Content-Type", "User-Agent")
 _GZIP_OR_ZLIB, _CODINGS = 47, {"gzip", "x-gzip", "deflate"}
@@ -67,7 +67,7 @@ _GZIP_OR_ZLIB, _CODINGS = 47, {"gzip", "x-gzip", "deflate"}
 
 @dataclass(frozen=True)
 class GatewayCall:
-    """A client's request as it is forwarded; `url` is under the data center's root."""
+    """A client's request as it will be forwarded; `url` is under the data center's root."""
 
     client: str
     key: OrganizationKey
@@ -105,7 +105,7 @@ class GatewayParts:
 
 
 class Forwarder:
-    """Forwards clients' calls. Never sends a call twice or follows a redirect."""
+    """Forwards clients' calls; never sends a call twice or follows a redirect."""
 
     def __init__(self, parts: GatewayParts) -> None:
         self._parts = parts
@@ -120,11 +120,11 @@ class Forwarder:
 
         Raises:
             QuotaExhausted, OrganizationBlocked, DatabaseUnavailable: The call was not granted.
-            ClientGone, Stopping: Nobody waits for the answer anymore.
-            ServiceError: The service gave no answer that can be passed on.
+            ClientGone, Stopping: No client is waiting for the answer anymore.
+            ServiceError: The service didn't send an answer that can be passed on.
         """
         center, clock = call.key.data_center, self._parts.clock
-        # Before a turn is taken, because renewing the token may need a call of its own.
+        # Do this before waiting for a turn, because renewing the token may need a separate call.
         await self._parts.access[center].credential.sign()
         wait = Wait(call.key, call.client, call.wait_seconds, lambda: is_gone(request))
         began = clock.monotonic()
@@ -155,7 +155,7 @@ class Forwarder:
 
 
 class _Exchange:
-    """A granted call: sends it, reads the whole answer, and passes it on."""
+    """Sends a granted call, reads the whole answer, and passes the answer on."""
 
     def __init__(
         self,
@@ -182,10 +182,10 @@ class _Exchange:
         self._refused: tuple[web.Response, RateLimited] | None = None
 
     async def run(self, body: Spool) -> tuple[Signed, bool]:
-        """Send the call and read its answer, within the time of the grant.
+        """Send the call and read its answer within the grant's time.
 
         Returns:
-            The credential that was sent, and True if the service accepted it.
+            The credential that was sent, and whether the service accepted it.
         """
         seen, began = self._seen, self._parts.clock.monotonic()
         center = self._call.key.data_center
@@ -236,7 +236,7 @@ class _Exchange:
         except (UnsendableError, ValueError) as error:
             if isinstance(error, aiohttp.ClientError):
                 raise
-            # A request that the HTTP library can't encode was never sent.
+            # If the HTTP library can't encode a request, the request was never sent.
             sentence = "The request cannot be sent as it is."
             raise ServiceUnreachable("inventory", sentence, sent=False) from None
 
@@ -245,7 +245,7 @@ class _Exchange:
             await self._read_refusal(response, mask)
             return
         if response.status < HTTPStatus.OK:
-            # What follows a 101 is not HTTP, and no client asked for it.
+            # Data after a 101 is not HTTP, and no client requested another protocol.
             response.close()
             sentence = f"{self._service.subject} wants another protocol."
             raise ResponseUnreadable("inventory", sentence)
@@ -253,7 +253,7 @@ class _Exchange:
         if has_body and (response.content_length or 0) > MOST_BYTES:
             response.close()
             raise too_large(self._service, MOST_BYTES)
-        # In HTTP/1.0, a lost connection looks like the end of an answer without a length.
+        # In HTTP/1.0, a lost connection can't be told from the end of an answer without a length.
         is_read_first = self._request.version < HttpVersion11 and response.content_length is None
         pieces = self._pieces(response, mask)
         if is_read_first:
@@ -286,7 +286,7 @@ class _Exchange:
     async def _pieces(
         self, response: aiohttp.ClientResponse, mask: Mask | None
     ) -> AsyncIterator[bytes]:
-        """Yield the body as it arrives, masked, up to the size limit."""
+        """Yield the masked body as it arrives, up to the size limit."""
         passed = 0
         async for piece in response.content.iter_any():
             passed += len(piece)
@@ -298,7 +298,7 @@ class _Exchange:
             yield mask.rest()
 
     async def _read_refusal(self, response: aiohttp.ClientResponse, mask: Mask) -> None:
-        """Count a 429 at once, then read which limit it names."""
+        """Count a 429 immediately, then read which limit it names."""
         refusal = await self._refuse(response, b"")
         try:
             async with asyncio.timeout(REFUSAL_SECONDS):
@@ -354,7 +354,7 @@ def _data(body: Spool) -> bytes | AsyncIterator[bytes] | None:
 
 
 def _secrets_in(signed: Signed) -> list[str]:
-    """Return the credential, plain and as encoded in addresses."""
+    """Return the credential, both plain and URL-encoded."""
     in_headers = (value.rpartition(" ")[2] for value in signed.headers.values())
     plain = [*signed.params.values(), *in_headers]
     forms = (
@@ -377,7 +377,7 @@ def _has_body(method: str, response: aiohttp.ClientResponse) -> bool:
 
 
 def _decompressed(body: bytes, response: aiohttp.ClientResponse) -> bytes:
-    """Return the beginning of a body as plain text; it may be compressed although nobody asked."""
+    """Return the decompressed beginning of a body; the service may compress without being asked."""
     if response.headers.get("Content-Encoding", "").strip().casefold() not in _CODINGS:
         return body
     with suppress(zlib.error):

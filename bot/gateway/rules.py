@@ -1,7 +1,7 @@
-"""Clients of the gateway and their requests, checked so that the service reads them the same way.
+"""Gateway clients and their requests, checked so that the service interprets them the same way.
 
-Servers differ in how they read `..`, escapes, repeated names, and headers that replace the method.
-The gateway refuses an ambiguous request before anything is sent.
+Servers differ in how they interpret `..`, escapes, repeated names, and headers that override the
+method. The gateway refuses an ambiguous request before sending anything.
 """
 
 import hashlib
@@ -19,7 +19,7 @@ from bot.organizations.rules import OrganizationKey
 
 
 class GatewayRefusal(GatehouseError):
-    """A request that is answered without a call: the status, and a label for metrics."""
+    """A request refused without a call: the status, and a label for metrics."""
 
     def __init__(self, status: HTTPStatus, word: str, sentence: str) -> None:
         super().__init__(sentence)
@@ -38,7 +38,7 @@ def unauthorized() -> GatewayRefusal:
 
 
 def forbidden(sentence: str) -> GatewayRefusal:
-    """Return the refusal of a known client without this right."""
+    """Return the refusal of a known client that lacks permission."""
     return GatewayRefusal(HTTPStatus.FORBIDDEN, "forbidden", sentence)
 
 
@@ -49,9 +49,9 @@ def malformed(sentence: str) -> GatewayRefusal:
 
 @dataclass(frozen=True, slots=True)
 class GatewayClient:
-    """An entry of `GATEWAY_CLIENTS`; `organizations` is None for all of them.
+    """An entry in `GATEWAY_CLIENTS`; `organizations` is None for all organizations.
 
-    `share` is the part, above 0 and up to 1, that the client may use of the calls left to clients.
+    `share` is the part (above 0, up to 1) of the calls left to clients that this client may use.
     """
 
     name: str
@@ -83,9 +83,9 @@ def token_hash(token: str) -> str:
 
 
 def client_of(clients: Iterable[GatewayClient], tokens: Collection[str]) -> GatewayClient | None:
-    """Return the client with this token; None for no token, several tokens, or an unknown token.
+    """Return the client with this token; None if the token is missing, repeated, or unknown.
 
-    Compares every client's hash in constant time, so that timing reveals nothing.
+    Every client's hash is compared in constant time to prevent timing attacks.
     """
     sent = token_hash(next(iter(tokens), ""))
     matches = [client for client in clients if hmac.compare_digest(client.token_sha256, sent)]
@@ -106,26 +106,27 @@ _WAIT = re.compile(r'\s*wait\s*=\s*"?(\d{1,9})"?\s*(?:;.*)?', re.ASCII | re.IGNO
 
 _NOT_PASSED = frozenset(
     {
-        # Headers of a single connection (RFC 9110, section 7.6.1).
+        # Headers that apply to a single connection (RFC 9110, section 7.6.1).
         *("connection", "keep-alive", "proxy-connection", "te", "trailer"),
         *("transfer-encoding", "upgrade", "proxy-authenticate", "proxy-authorization"),
-        # The gateway sets these itself, or the service has no need of them.
+        # The gateway sets these itself, or the service doesn't need them.
         *("host", "content-length", "expect", "prefer", "authorization", "cookie", "cookie2"),
         *("set-cookie", "set-cookie2", "forwarded", "via", "x-real-ip", "accept-encoding"),
     }
 )
 _NOT_PASSED_BEGIN = ("x-forwarded-", "gatehouse-")
-# Servers and proxies that obey these act on something else than the request line.
+# Servers and proxies that obey these headers ignore parts of the request line.
 _REPLACES_METHOD = frozenset({"xhttpmethodoverride", "xhttpmethod", "xmethodoverride"})
 _REPLACES_ADDRESS = frozenset({"xoriginalurl", "xrewriteurl", "xoriginaluri", "xoriginalhost"})
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The destination of a request: `path` on the service's host and `query`, both as sent.
+    """A request's destination: `path` on the service's host and `query`, both unmodified.
 
-    The query no longer has the client's token. `organization_id` is None if the query names none;
-    `path_organizations` are named in the path, as in `/organizations/10234695`.
+    Only the client's token is removed from the query. `organization_id` is None if the query
+    doesn't name an organization; `path_organizations` are those named in the path, as in
+    `/organizations/10234695`.
     """
 
     data_center: str
@@ -136,7 +137,7 @@ class Target:
 
 
 def tokens_of(authorizations: Sequence[str], raw_target: str, schemes: Iterable[str]) -> set[str]:
-    """Return every token of a request: from the header, and from `authtoken` in the query."""
+    """Return every token in a request, from the header and from `authtoken` in the query."""
     tokens = {value for name, value in _parts(raw_target.partition("?")[2]) if name == TOKEN}
     tokens = {unquote_plus(value) for value in tokens}
     for authorization in authorizations:
@@ -147,14 +148,14 @@ def tokens_of(authorizations: Sequence[str], raw_target: str, schemes: Iterable[
 
 
 def target_of(raw_target: str, roots: Mapping[str, str]) -> Target:
-    """Parse the target of the request line.
+    """Parse the target in the request line.
 
     Args:
-        raw_target: As sent.
+        raw_target: The target as sent.
         roots: The path of each data center's API root.
 
     Raises:
-        GatewayRefusal: The data center is unknown, or the rest is ambiguous.
+        GatewayRefusal: The data center is unknown, or the rest of the target is ambiguous.
     """
     path, _, query = raw_target.partition("?")
     if not path.startswith("/") or not _VISIBLE.fullmatch(raw_target) or "#" in raw_target:
@@ -186,10 +187,10 @@ def target_of(raw_target: str, roots: Mapping[str, str]) -> Target:
 
 
 def _on_host(root: str, data_center: str, first: str, rest: str) -> str:
-    """Return a path under the root, or under the host if it begins like the root.
+    """Return a path under the root, or under the host if the path already begins with the root.
 
-    Clients therefore only change their host. If the root begins with the data center, as in the
-    sandbox, the client's path has that part already.
+    Clients therefore only need to change the host. If the root begins with the data center, as in
+    the sandbox, the client's path already includes that part.
     """
     parts = [part for part in root.split("/") if part]
     outside = parts[:1] if len(parts) > 1 and parts[0] == data_center else []
@@ -203,7 +204,7 @@ def _segment(raw: str) -> str:
     decoded = unquote(raw, errors="replace")
     if any(sign in "/\\%\ufffd" or not sign.isprintable() for sign in decoded):
         raise malformed("The path has an escape that could be read as another path.")
-    # Some servers read the text after a semicolon as a parameter, and `..;` as `..`.
+    # Some servers treat text after a semicolon as a parameter, and `..;` as `..`.
     if decoded.split(";")[0].strip() in {".", ".."}:
         raise malformed("The path has a part that is . or .., which would lead elsewhere.")
     return decoded
@@ -215,8 +216,8 @@ def _parts(query: str) -> list[tuple[str, str]]:
 
 
 def _require_plain_names(query: str) -> None:
-    """Refuse the two names that matter if they are repeated or encoded."""
-    # Some servers also split at semicolons.
+    """Refuse a repeated or encoded `organization_id` or `authtoken`."""
+    # Some servers also split the query at semicolons.
     names = [part.partition("=")[0] for part in re.split("[&;]", query)]
     plain = [name for name, _ in _parts(query)]
     for matters in (ORGANIZATION, TOKEN):
@@ -228,7 +229,7 @@ def _require_plain_names(query: str) -> None:
 
 
 def _squashed(name: str) -> str:
-    """Return a name as the most lenient server reads it: unescaped and alphanumeric only."""
+    """Return a name as the most lenient server would read it: unescaped, alphanumeric only."""
     for _ in range(3):
         name = unquote_plus(name)
     before_brackets = re.sub(r"(?<=.)\[.*", "", name, flags=re.DOTALL)
@@ -239,8 +240,7 @@ def headers_to_send(headers: Headers) -> list[tuple[str, str]]:
     """Return the headers to forward to the service.
 
     Raises:
-        GatewayRefusal: A header would change the organization, method, or address, or can't be
-        sent.
+        GatewayRefusal: A header would change the organization, method, or URL, or can't be sent.
     """
     for raw_name, value in headers:
         name = _squashed(raw_name)
@@ -252,12 +252,12 @@ def headers_to_send(headers: Headers) -> list[tuple[str, str]]:
             raise malformed("A header names an organization. Use organization_id in the query.")
         if _NOT_SENT.search(value):
             raise malformed("A header has characters that cannot be sent on.")
-    # A compressed answer could hide the credential.
+    # In a compressed answer, the credential couldn't be masked.
     return [*passed_headers(headers), ("Accept-Encoding", "identity")]
 
 
 def passed_headers(headers: Headers) -> list[tuple[str, str]]:
-    """Return the headers of a request or an answer that are passed on."""
+    """Return the headers of a request or answer that are passed on."""
     connection = (value for name, value in headers if name.casefold() == "connection")
     named = {word.strip().casefold() for value in connection for word in value.split(",")}
     stopped = _NOT_PASSED | named
@@ -269,7 +269,7 @@ def passed_headers(headers: Headers) -> list[tuple[str, str]]:
 
 
 def seconds_to_wait(preferences: Sequence[str]) -> float:
-    """Return how many seconds a client waits, from `Prefer: wait=N` (RFC 7240); 0 without it."""
+    """Return the number of seconds to wait from `Prefer: wait=N` (RFC 7240); 0 without it."""
     matches = (
         _WAIT.fullmatch(preference) for value in preferences for preference in value.split(",")
     )
@@ -281,12 +281,12 @@ _BYTES = 32
 
 
 def new_token() -> str:
-    """Return a random token; its prefix identifies it as Gatehouse's if someone finds it."""
+    """Return a random token, with a prefix that identifies leaked tokens as Gatehouse's."""
     return f"ghgw_{secrets.token_urlsafe(_BYTES)}"
 
 
 def token_lines(token: str) -> str:
-    """Return the lines that the command prints."""
+    """Return the output of the command `gateway-token`."""
     return (
         f"token: {token}\n"
         f"token_sha256: {token_hash(token)}\n\n"

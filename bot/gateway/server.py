@@ -1,4 +1,4 @@
-"""The gateway's HTTP server: authenticates each request and always answers it."""
+"""The gateway's HTTP server: authenticates and answers each request."""
 
 import asyncio
 from collections import Counter, defaultdict
@@ -36,12 +36,12 @@ from bot.store.engine import Transaction
 log = structlog.get_logger(__name__)
 
 HEALTH = "/healthz"
-# Requests of one client in one process; more are declined before they are read.
+# Maximum open requests per client and process; more are declined before being read.
 MOST_AT_ONCE = 200
-# All clients together use this part of the connections: those that wait are never closed for more.
+# Maximum share of the connections for all clients; waiting connections are never closed early.
 BUSY_SHARE = 0.9
-# Pace of the answers to a client that retries at once, after the first few. Each answer is delayed
-# by a second at most.
+# Rate of answers to a client that retries immediately, after the first few. Each answer is delayed
+# by at most a second.
 BETWEEN_DECLINES_SECONDS, FREE_DECLINES, LONGEST_HOLD_SECONDS = 0.05, 10, 1.0
 FAULT = "Gatehouse had an internal error."
 HANG_UP_SECONDS = 0.5
@@ -52,14 +52,14 @@ Observe = Callable[[str, str, str, float], None]
 
 
 class Gateway:
-    """Answers the requests of the team's other programs.
+    """Answers requests from the team's other programs.
 
     Args:
-        parts: Forward the calls.
+        parts: The dependencies for forwarding calls.
         clients: The configured clients.
-        schemes: The `Authorization` schemes that carry a token.
-        directory: Knows which organizations exist, and whom a call without one counts against.
-        observe: Counts requests.
+        schemes: The `Authorization` schemes that can carry a token.
+        directory: Knows the organizations, including the default for calls that don't name one.
+        observe: Receives each request, for metrics.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class Gateway:
         self._observe = observe
         self._paths = {center: access.root.raw_path for center, access in parts.access.items()}
         self._running: Counter[str] = Counter()
-        # The end of each client's paced answers.
+        # The time until which each client's answers are paced.
         self._paced_until: defaultdict[str, float] = defaultdict(float)
         self._hidden: set[str] = set()
         self._idle = asyncio.Event()
@@ -89,10 +89,10 @@ class Gateway:
         self.addresses: list[str] = []
 
     async def listen(self, host: str, port: int, connections: Connections) -> None:
-        """Start to listen.
+        """Start listening.
 
         Raises:
-            OSError: The address is in use, or doesn't belong to this machine.
+            OSError: The address is already in use, or isn't an address of this machine.
         """
         connections.unreadable = answers.unreadable
         self.most_at_once = int(connections.most * BUSY_SHARE)
@@ -109,7 +109,7 @@ class Gateway:
         log.info("gateway.listening", addresses=self.addresses)
 
     async def stop(self, seconds: float) -> None:
-        """Accept no new requests, dismiss waiting ones, and let calls in progress finish."""
+        """Stop accepting requests, dismiss waiting requests, and let calls in progress finish."""
         self._is_stopping = True
         self._parts.turns.stop()
         if self._runner is None:
@@ -124,11 +124,11 @@ class Gateway:
         await self._runner.cleanup()
 
     async def count_waiting(self, _tx: Transaction) -> int:
-        """Return the number of calls that wait in this process."""
+        """Return the number of calls waiting in this process."""
         return self._parts.turns.waiting.total()
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Answer one request, never with a traceback or any part of a credential."""
+        """Answer a request; never include a traceback or any part of a credential."""
         if request.raw_path.partition("?")[0] == HEALTH and request.method == "GET":
             return web.Response(text="ok", headers=answers.OWN)
         seen, began = Seen(), asyncio.get_running_loop().time()
@@ -143,13 +143,13 @@ class Gateway:
             return self._short(request, answers.message(500, FAULT))
         finally:
             self._observe(seen.client, seen.data_center, seen.outcome, seen.waited)
-            # Others are not logged, because anyone who reaches the port can cause any number; the
-            # metrics count them.
+            # Other requests are only counted in the metrics and not logged, because anyone who can
+            # reach the port can send any number of them.
             write = log.info if seen.client else log.debug
             write("gateway request", method=request.method, **asdict(seen))
 
     def _short(self, request: web.BaseRequest, answer: web.Response) -> web.Response:
-        """Return an answer of the gateway's own; unread body data ends the connection."""
+        """Return a response by the gateway; close the connection if body data is unread."""
         is_unread = request.can_read_body and not request.content.is_eof()
         if is_unread or self._is_stopping:
             answer.force_close()
@@ -191,7 +191,7 @@ class Gateway:
                 self._idle.set()
 
     async def _hold_back(self, client: str, began: float) -> None:
-        """Delay the answer to a client that retries at once, unless its request has waited."""
+        """Delay the answer to a client that retries immediately, unless its request has waited."""
         now = asyncio.get_running_loop().time()
         most = FREE_DECLINES * BETWEEN_DECLINES_SECONDS + LONGEST_HOLD_SECONDS
         ahead = max(0.0, self._paced_until[client] - now) + BETWEEN_DECLINES_SECONDS
@@ -207,7 +207,7 @@ class Gateway:
         if client is None:
             raise unauthorized()
         if client.name not in self._hidden:
-            # Last safeguard: keep the token out of everything logged from here on.
+            # As a last safeguard, keep the token out of the log from here on.
             self._parts.redactor.add(next(iter(tokens)))
             self._hidden.add(client.name)
         return client
@@ -239,7 +239,7 @@ class Gateway:
 
 
 def _address(root: URL, target: Target, key: OrganizationKey) -> URL:
-    """Return the service's URL, naming the organization that the call counts against."""
+    """Return the service's URL with the ID of the organization that the call counts against."""
     query = target.query
     if target.organization_id is None and key.organization_id:
         named = f"{ORGANIZATION}={key.organization_id}"

@@ -1,11 +1,12 @@
-"""Queues the gateway's clients: one line per organization and process.
+"""Queues the gateway's clients, with a queue ("line") per organization and process.
 
-Each line is owned by a task, which alone asks the ledger, grants, declines, and removes calls. A
-waiting call is just a future, so the line stays consistent however the call leaves. The next call
-is that of the client with the fewest slots of the current minute; among equals, the oldest.
+Each line is owned by a task: only this task asks the ledger, and grants, declines, or removes
+calls. A waiting call is only a future, so the line stays consistent however the call ends. The next
+call comes from the client with the fewest slots in the current minute; if clients are equal, the
+oldest call is next.
 
-A decline of the ledger is remembered until the time that it named, at most for a second, because
-another process, a new plan, or a probe may change it.
+When the ledger declines a call, this is remembered until the time that the ledger named, but for at
+most a second, because another process, a new plan, or a probe may free a slot.
 """
 
 import asyncio
@@ -36,10 +37,10 @@ log = structlog.get_logger(__name__)
 # Interval for checking that a waiting client is still connected.
 LOOK_SECONDS = 0.5
 BELIEVED_SECONDS = 1.0
-# Poll, because calls that end in other processes free their place unnoticed.
+# Poll, because calls that end in other processes free their slots without notification.
 BUSY_SECONDS = 0.1
 AFTER_FREE_SECONDS = 0.002
-# A line moves at least every half second; this leaves time for a slow database.
+# A line makes progress at least every half second; this allows for a slow database.
 LONGEST_STANDSTILL_SECONDS = 30.0
 MOST_REMEMBERED = 10_000
 
@@ -51,14 +52,14 @@ class ClientGone(GatehouseError):
 
 
 class Stopping(GatehouseError):
-    """The program is stopping and dismisses waiting calls."""
+    """The program is stopping, and waiting calls are dismissed."""
 
     outcome = "stopping"
 
 
 @dataclass(frozen=True)
 class Wait:
-    """A call that waits for its turn, for a limited number of seconds."""
+    """A call that waits for its turn for a limited number of seconds."""
 
     key: OrganizationKey
     client: str
@@ -113,10 +114,10 @@ class Turns:
     Args:
         guard: Asks the ledger, and settles granted calls.
         database: Counts the slots of each client.
-        clock: Times pauses and waiting calls.
-        shares: Each client's share by name.
-        tasks: Run the tasks that own lines.
-        watchdog: Detects a line that doesn't move.
+        clock: Measures pauses and waiting times.
+        shares: Each client's share, by client name.
+        tasks: Runs the tasks that own the lines.
+        watchdog: Detects a line that is stuck.
     """
 
     def __init__(
@@ -140,18 +141,18 @@ class Turns:
             MOST_REMEMBERED
         )
         self._is_stopping = False
-        # Each line asks for itself, so that no organization waits behind another's queue, and
-        # people still find a database connection.
+        # Lines ask in parallel, so that organizations don't wait for each other, but use at most
+        # half of the database connections, so that some remain for people.
         self._asking = asyncio.Semaphore(max(1, database.pool_size // 2))
 
     @asynccontextmanager
     async def call(self, wait: Wait) -> AsyncIterator[Permit]:
-        """Make a call in its turn.
+        """Wait for the call's turn, then make the call.
 
         Raises:
-            QuotaExhausted, OrganizationBlocked: There was no room in time.
-            ClientGone, Stopping: Nobody waits for the answer anymore.
-            DatabaseUnavailable: Nothing is granted then.
+            QuotaExhausted, OrganizationBlocked: No slot became free in time.
+            ClientGone, Stopping: No client is waiting for the answer anymore.
+            DatabaseUnavailable: The call was not granted.
         """
         reservation = await self._take(wait)
         try:
@@ -168,7 +169,7 @@ class Turns:
 
     @property
     def waiting(self) -> Counter[str]:
-        """Count this process's waiting calls by client."""
+        """Count the calls waiting in this process, by client."""
         lines = self._lines.values()
         return Counter(waiter.wait.client for line in lines for waiter in line.waiters)
 
@@ -188,7 +189,7 @@ class Turns:
         try:
             return await granted
         except asyncio.CancelledError:
-            # Granted just as the client stopped waiting.
+            # The call was granted just as the client stopped waiting.
             if not granted.cancelled() and granted.exception() is None:
                 self._tasks.start(self._guard.give_back(granted.result()), "give back")
             raise
@@ -218,7 +219,7 @@ class Turns:
                 del self._lines[line.key]
 
     async def _grant(self, line: _Line) -> None:
-        """Grant the calls that fit; those that remain have been declined for now."""
+        """Grant the calls that fit; the remaining calls have been declined for now."""
         used: Counter[str] | None = None
         while waiter := self._next(line, used or Counter()):
             if used is None and len({waiter.wait.client for waiter in line.waiters}) > 1:
@@ -273,7 +274,7 @@ class Turns:
         return next((decline for decline in known if decline and now < decline.until), None)
 
     def _call_ended(self, wait: Wait) -> None:
-        """Ask again if the answer may have made room sooner than the ledger said."""
+        """Ask the ledger again if the answer may have freed a slot earlier than expected."""
         for client in (None, wait.client):
             decline = self._declines.get((wait.key, client))
             if decline is not None and decline.ends_with_a_call:
@@ -282,7 +283,7 @@ class Turns:
             self._lines[wait.key].changed.set()
 
     async def _until_changed(self, line: _Line, now: float) -> None:
-        """Wait for a change, a deadline, or the end of a decline."""
+        """Wait for a change, a deadline, or a decline's expiry."""
         times = [waiter.deadline for waiter in line.waiters]
         times += [waiter.decline.until for waiter in line.waiters if waiter.decline]
         pause = self._clock.sleep(min(LOOK_SECONDS, max(0.0, min(times) - now)))

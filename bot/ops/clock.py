@@ -1,4 +1,4 @@
-"""The clock, passed in as a value so that tests control the time."""
+"""The clock, passed as a value so that tests can control the time."""
 
 import asyncio
 import time
@@ -9,7 +9,7 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """The clock functions that the bot needs."""
+    """The clock functions that the bot uses."""
 
     def now(self) -> datetime:
         """Return the wall-clock time, aware, in UTC."""
@@ -29,13 +29,13 @@ class Clock(Protocol):
 
 
 def since_boot() -> float:
-    """Return seconds since boot, time asleep included where the system counts it (Linux)."""
+    """Return the seconds since boot, including time asleep if the system counts it (Linux)."""
     boottime = getattr(time, "CLOCK_BOOTTIME", None)
     return time.monotonic() if boottime is None else time.clock_gettime(boottime)
 
 
 def boot_id() -> str:
-    """Return an id of this boot of the machine; "" where the system has none (not Linux)."""
+    """Return an ID that identifies the machine's current boot; "" if unavailable (not Linux)."""
     with suppress(OSError):
         return Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
     return ""
@@ -49,9 +49,9 @@ def machine_offset() -> float:
 class SystemClock:
     """The machine's clock.
 
-    The wall time is read once and carried on by the clock that counts from boot, so resetting the
-    machine's clock doesn't stretch or shrink a running minute. `bot.checks.clocks` adopts a
-    corrected clock.
+    The wall-clock time is read once, and later times are computed from the clock that counts from
+    boot, so that setting the machine's clock doesn't lengthen or shorten a minute.
+    `bot.checks.clocks` adopts a corrected clock.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""The Slack request being handled, for its id in logs, stored work and the audit."""
+"""The Slack request being handled, for its ID in logs, stored work, and the audit log."""
 
 import hashlib
 import uuid
@@ -14,12 +14,12 @@ ID_CHARACTERS = 12
 
 @dataclass(slots=True)
 class Delivery:
-    """One request from Slack.
+    """A request from Slack.
 
     Attributes:
-        digest: The digest of its signature, equal when the request is sent again; "" if repeats
-            are recognised otherwise or can't occur.
-        is_first: True if no process has handled it before; None until checked.
+        digest: The digest of the request's signature, which is the same for a repeated request; ""
+            if repeats are detected in another way or can't occur.
+        is_first: True if no process has handled the request before; None until checked.
     """
 
     digest: str
@@ -31,7 +31,7 @@ _current: ContextVar[Delivery | None] = ContextVar("delivery", default=None)
 
 @contextmanager
 def following(signature: str = "") -> Iterator[None]:
-    """Make a Slack request the current one, also for tasks started in the block."""
+    """Make a Slack request the current one, including for tasks started in the block."""
     digest = hashlib.sha256(signature.encode()).hexdigest() if signature else ""
     token = _current.set(Delivery(digest))
     try:
@@ -43,7 +43,7 @@ def following(signature: str = "") -> Iterator[None]:
 
 @contextmanager
 def following_again(*ids: str) -> Iterator[None]:
-    """Resume work stored for earlier requests, under their ids; skip those without one."""
+    """Resume work stored for earlier requests under their IDs; ignore requests without an ID."""
     before = delivery_id()
     now_following(*ids)
     try:
@@ -66,10 +66,10 @@ def current() -> Delivery | None:
 
 
 def delivery_id() -> str:
-    """Return the current request's id, as the log shows it; "" for none."""
+    """Return the current request's ID, as shown in the log; "" without a request."""
     return str(structlog.contextvars.get_contextvars().get("request_id", ""))
 
 
 def new_delivery_id() -> str:
-    """Return an id for unsigned work."""
+    """Return an ID for work without a signature."""
     return uuid.uuid4().hex[:ID_CHARACTERS]

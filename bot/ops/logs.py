@@ -1,4 +1,4 @@
-"""Logging with structlog: one line per event, without secrets."""
+"""Logging with structlog: a line per event, without secrets."""
 
 import logging
 import sys
@@ -10,7 +10,7 @@ import structlog
 from bot.ops.redaction import Redactor
 from bot.ops.terminal import on_one_line
 
-# Libraries whose logs are too chatty; for Bolt see `bolt_logger`.
+# Libraries that log too much; for Bolt, see `bolt_logger`.
 QUIETER = {
     "slack_bolt": logging.ERROR,
     "slack_sdk": logging.WARNING,
@@ -28,10 +28,10 @@ def bolt_logger() -> logging.Logger:
 
 
 def configure_logs(level: str, style: str, redactor: Redactor) -> None:
-    """Send our own and the libraries' records through one chain that removes secrets.
+    """Send all records, including libraries' records, through a chain that removes secrets.
 
     Args:
-        level: As `LOG_LEVEL`.
+        level: The value of `LOG_LEVEL`.
         style: `json`, or `console` for people.
         redactor: Knows the secrets to remove.
     """
@@ -65,16 +65,16 @@ def configure_logs(level: str, style: str, redactor: Redactor) -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level)
-    # Libraries' warnings go to the log too.
+    # Write libraries' warnings to the log too.
     logging.captureWarnings(capture=True)
-    # Otherwise a record that can't be formatted is printed raw, secrets included.
+    # Otherwise, a record that can't be formatted is printed raw, including secrets.
     logging.raiseExceptions = False
     for name, least in QUIETER.items():
         logging.getLogger(name).setLevel(max(least, root.level))
 
 
 def printable(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> Any:  # noqa: ANN401
-    """Keep records on one line and without terminal commands; JSON needs no help with that."""
+    """Keep records on one line and remove terminal commands; not needed for JSON."""
     return {
         key: _escaped(value, has_lines=key == "exception") if isinstance(value, str) else value
         for key, value in event.items()
@@ -89,7 +89,7 @@ def _escaped(text: str, *, has_lines: bool) -> str:
 def without_secrets(
     redactor: Redactor,
 ) -> Callable[[Any, str, MutableMapping[str, Any]], MutableMapping[str, Any]]:
-    """Return a processor that removes every secret, wherever it is in the record."""
+    """Return a processor that removes every secret from every part of a record."""
 
     def clean(value: object) -> object:
         if isinstance(value, str):

@@ -1,8 +1,8 @@
-"""The program's event loop, in which slow DNS look-ups don't block other work.
+"""The program's event loop, in which slow DNS lookups don't block other work.
 
-asyncio resolves names in the small thread pool that all other threaded work shares, and waits for
-those threads at shutdown. An unresponsive name server keeps a look-up busy for 10 to 40 seconds:
-one such host delayed a stop by that long, and a few of them blocked everything else.
+asyncio resolves names in a small thread pool shared by all threaded work, and waits for its threads
+at shutdown. With an unresponsive name server, a lookup takes 10 to 40 seconds: a single such host
+delayed shutdown by that long, and a few of them blocked all other work.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ class NamingLoop(asyncio.SelectorEventLoop):
         proto: int = 0,
         flags: int = 0,
     ) -> Looked:
-        """As `socket.getaddrinfo`; a caller that gives up doesn't cancel it for others."""
+        """Like `socket.getaddrinfo`; cancelling a caller doesn't cancel the lookup for others."""
         wanted = (host, port, family, type, proto, flags)
         answer = self._looking_up.get(wanted)
         if answer is None:
@@ -51,7 +51,7 @@ class NamingLoop(asyncio.SelectorEventLoop):
             found = socket.getaddrinfo(*wanted)
         except Exception as error:  # noqa: BLE001 - raised where it is waited for
             found = error
-        # The loop has closed, so nobody waits.
+        # The loop is closed, so no caller is waiting.
         with suppress(RuntimeError):
             self.call_soon_threadsafe(self._answer, wanted, found)
 

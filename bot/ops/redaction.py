@@ -1,19 +1,19 @@
-"""Removes configured secrets from any text, as the last line of defence."""
+"""Removes configured secrets from any text, as the last line of defense."""
 
 import base64
 from collections.abc import Iterable
 from urllib.parse import quote, quote_plus
 
 HIDDEN = "[secret]"
-# Shorter ones would match everywhere and protect nothing.
+# Shorter secrets would match ordinary text.
 SHORTEST = 4
 
 
 class Redactor:
     """Knows this process's secrets, including access tokens obtained later.
 
-    Each is found literally, URL-escaped, and in Base64 after any user name given with it (HTTP
-    Basic). Its `repr` shows none.
+    Each secret is found literally, URL-escaped, and in Base64 after any user name given with it
+    (HTTP Basic). The `repr` of this class doesn't show secrets.
     """
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
@@ -23,7 +23,7 @@ class Redactor:
             self.add(secret)
 
     def add(self, secret: str, *, basic_user: str | None = None) -> None:
-        """Hide `secret` from now on; with `basic_user`, also the pair in Base64."""
+        """Start hiding `secret`; with `basic_user`, also hide the pair in Base64."""
         if len(secret) < SHORTEST:
             return
         forms = {secret, quote(secret), quote(secret, safe=""), quote_plus(secret)}
@@ -39,12 +39,12 @@ class Redactor:
         self._sort()
 
     def _sort(self) -> None:
-        """Put the longest first: a secret may be part of another."""
+        """Sort the longest first, because a secret may be part of another secret."""
         known = set[str]().union(*self._forms_of.values())
         self._forms = tuple(sorted(known, key=len, reverse=True))
 
     def clean(self, text: str) -> str:
-        """Return `text` with `[secret]` in place of each secret."""
+        """Return `text` with each secret replaced by `[secret]`."""
         for form in self._forms:
             if form in text:
                 text = text.replace(form, HIDDEN)

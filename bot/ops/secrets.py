@@ -1,4 +1,4 @@
-"""Checks for weak secrets: too short, published examples, or not to be sent."""
+"""Checks for weak secrets: too short, published as examples, or impossible to send."""
 
 import ipaddress
 import re
@@ -8,11 +8,11 @@ from functools import lru_cache
 from yarl import URL
 
 SHORTEST = 16
-# Examples from Slack's or our documentation: anyone who reads it could sign requests.
+# Examples from Slack's or Gatehouse's documentation, with which any reader could sign requests.
 EXAMPLES = frozenset({"8f742231b10e8888abcd99yyyzzz85a5", "32 random bytes in hex"})
 SANDBOX = re.compile(r"(xoxb-|xapp-)?sandbox\b|demo-|SG\.demo-")
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
-# Secrets that the installer makes up: anyone who guesses one can sign, or read.
+# Secrets with which anyone who guesses them could sign requests or read the metrics.
 KEYS = ("slack_signing_secret", "metrics_token")
 SENT = ("slack_bot_token", "slack_app_token", "email_api_key", "flow_auth_token")
 
@@ -29,7 +29,7 @@ def is_loopback(host: str | None) -> bool:
 
 
 def secret_problem(value: str) -> str | None:
-    """Describe the problem with one of our keys, to follow its name; None if it is fine."""
+    """Describe the problem with a generated key, to follow its name; None if the key is fine."""
     if CONTROL.search(value):
         return "has a control character, such as a line feed"
     if value in EXAMPLES:
@@ -42,9 +42,9 @@ def secret_problem(value: str) -> str | None:
 def secret_problems(
     given: Mapping[str, str], slack_api_url: str, credentials: Iterable[str]
 ) -> Iterator[tuple[str, str]]:
-    """Yield each weak secret's setting with the problem; `credentials` are the inventory's.
+    """Yield each weak secret's setting and problem; `credentials` are for the inventory service.
 
-    With Slack on this machine (a stand-in), any secret is strong enough.
+    If Slack is on this machine (simulated), any secret is strong enough.
     """
     is_real = not is_loopback(URL(slack_api_url).host)
     for name in (*KEYS, *SENT):

@@ -1,8 +1,8 @@
-"""Text for terminals: outside names and words stay on their line."""
+"""Text for terminals, in which untrusted names and words stay on one line."""
 
 
 def on_one_line(text: str) -> str:
-    r"""Return text for a terminal, with control and invisible characters as escapes.
+    r"""Return text for a terminal, with control and invisible characters escaped.
 
     >>> on_one_line("a\x1b[2J\nb")
     'a\\x1b[2J\\nb'

@@ -1,4 +1,4 @@
-"""The watchdog: notices loops and jobs that have work but make no progress."""
+"""The watchdog: detects loops and jobs that have work but make no progress."""
 
 import asyncio
 from collections.abc import Callable, Iterator
@@ -23,9 +23,9 @@ class Watchdog:
 
     @contextmanager
     def watch(self, name: str, longest_seconds: float) -> Iterator[Callable[[], None]]:
-        """Watch a loop until the block ends; it calls the yielded function on progress.
+        """Watch a loop until the block ends; the loop calls the yielded function on progress.
 
-        `longest_seconds` exceeds the loop's own longest pause while it has work.
+        `longest_seconds` must exceed the loop's longest pause while it has work.
         """
         loop, token = asyncio.get_running_loop(), object()
         moved_at = loop.time()

@@ -1,1 +1,1 @@
-"""Organizations: the listing client, the directory, `/orgs`."""
+"""Organizations: the listing client, the directory, and `/orgs`."""

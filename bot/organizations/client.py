@@ -1,4 +1,4 @@
-"""The inventory service: lists each data center's organizations, with a grant for each call."""
+"""The inventory service client: lists each data center's organizations; each call needs a grant."""
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
@@ -33,7 +33,7 @@ Raises on entering: QuotaExhausted, OrganizationBlocked, DatabaseUnavailable.
 
 @dataclass(frozen=True, slots=True)
 class DataCenterAccess:
-    """Access to a data center: its API root, and the scope that an OAuth token needs."""
+    """Access to a data center, such as its API root and the scope that an OAuth token needs."""
 
     root: URL
     credential: Credential
@@ -62,7 +62,7 @@ class InventoryClient:
 
     @property
     def data_centers(self) -> tuple[str, ...]:
-        """Return the configured data centers in the order of the settings."""
+        """Return the configured data centers, in the order of the settings."""
         return tuple(self._access)
 
     async def organizations(
@@ -70,8 +70,9 @@ class InventoryClient:
     ) -> tuple[Organization, ...]:
         """Return all organizations of the key's data center, in the service's order.
 
-        The call names the key's organization and counts against it. Without an organization, it
-        names none and counts against the data center. Only calls for people are retried.
+        The call names the key's organization and counts against it. If the key has no organization,
+        the call doesn't name one and counts against the data center. Only calls for people are
+        retried.
 
         Raises NotConfigured, QuotaError, DatabaseUnavailable, or a ServiceError.
         """
@@ -112,11 +113,11 @@ class InventoryClient:
 
 
 def organizations_in(call: ServiceCall, answer: Answer) -> tuple[Organization, ...]:
-    """Return the organizations in the answer of a listing.
+    """Return the organizations in a listing's response.
 
     Raises:
-        ResponseUnreadable: The answer has another format.
-        ServiceError: The answer's code is not 0.
+        ResponseUnreadable: The response has an unexpected format.
+        ServiceError: The code in the response is not 0.
     """
     sent = json_of(call, answer)
     code = model_of(call, sent, _Envelope).code

@@ -1,4 +1,4 @@
-"""The organization directory: every data center's listing, cached, shared, and stored."""
+"""The organization directory: the cached, shared, and stored listings of all data centers."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -29,16 +29,16 @@ from bot.store.engine import Database
 log = structlog.get_logger(__name__)
 
 NO_LONGER_LISTED = "That organization is no longer listed. /orgs shows those that are."
-# A person waits this long for a slow data center; the call continues for the next person.
+# How long a person waits for a slow data center; the call continues for the next person.
 PATIENCE_SECONDS = 12.0
-# Call kinds in charts: `refresh` bypasses fresh listings of other processes.
+# Call kinds in charts: `refresh` bypasses fresh listings from other processes.
 REFRESH, LIST = "refresh", "list"
-# The `Refresh` button reuses a listing of the last seconds instead of making another call.
+# The `Refresh` button reuses a listing from the last few seconds instead of making another call.
 REFRESHED_SECONDS = 5.0
 
 
 class InventoryListings(Protocol):
-    """The part of the inventory client that the directory needs."""
+    """The parts of the inventory client that the directory needs."""
 
     @property
     def data_centers(self) -> Sequence[str]:
@@ -46,7 +46,7 @@ class InventoryListings(Protocol):
         ...
 
     async def organizations(self, key: OrganizationKey, cause: CallCause) -> Sequence[Organization]:
-        """List a data center's organizations; the call names and counts against `key`."""
+        """List a data center's organizations; the call names `key` and counts against it."""
         ...
 
 
@@ -62,10 +62,10 @@ class OrganizationDirectory:
 
     Args:
         inventory: Makes the calls.
-        database: Stores the last good listings.
+        database: Stores the last successful listings.
         clock: Measures durations; dates come from the database.
-        cache_seconds: Seconds that a listing stays fresh; `INVENTORY_CACHE_SECONDS`.
-        named: The configured `organization_id` of data centers that have one.
+        cache_seconds: How long a listing stays fresh; the setting `INVENTORY_CACHE_SECONDS`.
+        named: The configured `organization_id` by data center, where configured.
     """
 
     def __init__(
@@ -81,15 +81,15 @@ class OrganizationDirectory:
         self._clock = clock
         self._cache_seconds = cache_seconds
         self._named = named
-        # The newest good listing of each data center, by any process.
+        # The newest successful listing of each data center, from any process.
         self._last: dict[str, Listing] = {}
         self._failures: dict[str, _Failure] = {}
-        # The named organization that the service last declined, by data center.
+        # The named organization that the service last refused, by data center.
         self._gone: dict[str, str] = {}
         self._calls: SingleFlight[str, Listing] = SingleFlight({})
         self._looks: SingleFlight[str, None] = SingleFlight({})
         self._merged = Directory(())
-        # The time of the last look: the database's clock minus this process's monotonic clock.
+        # The offset at the last load: the database's clock minus this process's monotonic clock.
         self._database_clock: datetime | None = None
 
     @property
@@ -100,10 +100,10 @@ class OrganizationDirectory:
     async def directory(
         self, cause: CallCause, *, fresh: bool = False, is_typed: bool = True
     ) -> Directory:
-        """Return all organizations; name what failed, with the last good listing if there is one.
+        """Return all organizations, with each failure and the last successful listing, if any.
 
-        Unless a person typed the command, a data center isn't called again if it failed or was
-        refreshed a moment ago.
+        Unless a person typed the command, a data center that just failed or was just refreshed
+        isn't called again.
 
         Raises:
             NotConfigured: No data center is configured.
@@ -112,7 +112,7 @@ class OrganizationDirectory:
         return await self._reports(self._configured(), cause, fresh=fresh, is_typed=is_typed)
 
     async def listed(self, cause: CallCause) -> Directory:
-        """Return what is known; call only data centers that were never listed.
+        """Return the known organizations; call only data centers that were never listed.
 
         Raises:
             NotConfigured: No data center is configured.
@@ -122,7 +122,7 @@ class OrganizationDirectory:
         return await self._reports(unlisted, cause, fresh=False, is_typed=True)
 
     async def known(self) -> Directory:
-        """Return the last good listings and later failures, without a call."""
+        """Return the last successful listings and any later failures, without making a call."""
         await self._look()
         return self._merge({})
 
@@ -135,48 +135,48 @@ class OrganizationDirectory:
         return self._merge({report.data_center: report for report in reports})
 
     def _merge(self, called: Mapping[str, DataCenterReport]) -> Directory:
-        # Reuse the directory object, which caches its sorted places and their search texts.
+        # Reuse the directory object, which caches its sorted organizations and their search texts.
         reports = tuple(called.get(name) or self._known_report(name) for name in self.data_centers)
         if self._merged.reports != reports:
             self._merged = Directory(reports)
         return self._merged
 
     def _known_report(self, center: str) -> DataCenterReport:
-        """Return the last listing, with any later failure that this process knows of."""
+        """Return the last listing, with any later failure known to this process."""
         listing, failure = self._last.get(center), self._failures.get(center)
         if failure is None or failure.listing is not listing:
             return DataCenterReport(center, listing)
-        # A block is shown with the limits.
+        # Blocks are shown with the limits instead.
         is_block = isinstance(failure.error, RateLimited)
         return DataCenterReport(center, listing, None if is_block else failure.error.sentence)
 
     def name_of(self, key: OrganizationKey) -> str | None:
-        """Return an organization's name if this process knows it; makes no call."""
+        """Return an organization's name if this process knows it, without making a call."""
         listing = self._last.get(key.data_center)
         place = listing.place_of(key.organization_id) if listing else None
         return place.organization.name if place else None
 
     async def lists(self, key: OrganizationKey) -> bool:
-        """Return True if a data center lists an organization; calls it if its listing is old."""
+        """Return True if a data center lists an organization; refresh an old listing first."""
         if self.name_of(key) is None:
             await self.report(key.data_center, CallCause(LIST, background=True), is_typed=False)
         return self.name_of(key) is not None
 
     async def find(self, typed: str, cause: CallCause) -> tuple[Place, DataCenterReport]:
-        """Return the organization with that ID or name, and its data center's report.
+        """Return the organization with the given ID or name, and its data center's report.
 
         Raises:
-            NotFound, Ambiguous: No organization matches, or several do.
+            NotFound, Ambiguous: No organization matches, or several match.
         """
         directory = await self.directory(cause)
         place = directory.find(typed)
         return place, directory.report_on(place.data_center)
 
     async def at(self, place_value: str, cause: CallCause) -> tuple[Place, DataCenterReport]:
-        """Return the organization of a menu value, `<data center>/<id>`, as `find` does.
+        """Return the organization for a menu value, `<data center>/<id>`, as `find` does.
 
         Raises:
-            NotFound: The organization is gone.
+            NotFound: The organization no longer exists.
         """
         key = OrganizationKey.of_path(place_value)
         if key.data_center in self.data_centers:
@@ -194,7 +194,7 @@ class OrganizationDirectory:
     async def report(
         self, center: str, cause: CallCause, *, is_typed: bool = True
     ) -> DataCenterReport:
-        """Return a data center's listing, or the last good one and why it is old."""
+        """Return a data center's listing, or the last successful one and the reason it is old."""
         await self._look()
         return await self._report(center, cause, fresh=False, is_typed=is_typed)
 
@@ -244,14 +244,14 @@ class OrganizationDirectory:
         self._failures[center] = _Failure(error, now, self._last.get(center))
 
     def note_declined(self, key: OrganizationKey) -> None:
-        """Record that the service declined a call that named an organization.
+        """Record that the service refused a call that named an organization.
 
-        The organization may be gone, so the next listing names none, like the first.
+        The organization may be gone, so the next listing, like the first, doesn't name one.
         """
         self._gone[key.data_center] = key.organization_id
 
     async def representative(self, center: str) -> str:
-        """Return the organization that a data center's next listing names; "" for none."""
+        """Return the organization to name in a data center's next listing, or ""."""
         if center in self._named:
             return self._named[center]
         await self._look()
@@ -260,7 +260,7 @@ class OrganizationDirectory:
         return "" if self._gone.get(center) == representative else representative
 
     async def accept(self, key: OrganizationKey, organizations: Sequence[Organization]) -> Listing:
-        """Keep a listing as the newest; if the database is unavailable, in this process only."""
+        """Store a listing as the newest; if the database is unavailable, only in this process."""
         center = key.data_center
         self._failures.pop(center, None)
         listing = listings.listing_of(center, organizations, self._now())
@@ -294,7 +294,7 @@ class OrganizationDirectory:
                     if own is not None and (own.fetched_at, own.digest) == (fetched_at, digest):
                         continue
                     stored = await listings.load(tx, center)
-                    # A call of this process may have returned a newer listing in the meantime.
+                    # Meanwhile, a call in this process may have returned a newer listing.
                     own = self._last.get(center)
                     if stored and (own is None or stored.fetched_at >= own.fetched_at):
                         self._last[center] = stored

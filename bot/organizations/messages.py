@@ -15,7 +15,7 @@ from bot.slack.messages.message import Message, SlackBlock
 PAGE = 15
 FILTER_CHARACTERS = 200
 HEADINGS = ("Name", "ID", "State", "Data center", "Currency", "Zone")
-# A section holds 3,000 characters, which is enough for seven escaped fields.
+# A section can have 3,000 characters, which is enough for seven escaped fields.
 FIELD_CHARACTERS, FIELD_MARKUP = 350, 400
 CAUSE_CHARACTERS, CAUSE_MARKUP = 300, 340
 MONTHS = dict(enumerate(month_name[1:]))
@@ -23,7 +23,7 @@ MONTHS = dict(enumerate(month_name[1:]))
 
 @dataclass(frozen=True)
 class OrgsPage:
-    """The part of the list to show: the filter as typed, and the page, from 0."""
+    """The part of the list to show: the filter text, and the page number, from 0."""
 
     words: str = ""
     page: int = 0
@@ -34,7 +34,7 @@ class OrgsPage:
 
     @classmethod
     def of(cls, value: str) -> "OrgsPage":
-        """Parse a button's value; an unreadable value gives the first page of everything."""
+        """Parse a button's value; return the first page without a filter if it is invalid."""
         try:
             data = json.loads(value)
             return cls(str(data["q"])[:FILTER_CHARACTERS], paging.page_of(str(data["p"])))
@@ -72,7 +72,7 @@ def listing(directory: Directory, wanted: OrgsPage, *, may_refresh: bool) -> Mes
 def _summary(found: Sequence[Place], directory: Directory, words: str, *, may_refresh: bool) -> str:
     centers = sum(report.listing is not None for report in directory.reports)
     if not centers and directory.reports:
-        # A data center that couldn't be listed may have matches too.
+        # A data center that couldn't be listed may also have matches.
         return "*No organizations could be loaded.*"
     where = f"in {text.count(centers, 'data center')}"
     if not words:
@@ -110,7 +110,7 @@ def _controls(
 ) -> list[SlackBlock]:
     elements: list[SlackBlock] = []
     if shown:
-        # Keyed by value, because Slack refuses a menu with duplicates.
+        # Keyed by value, because Slack rejects a menu with duplicate values.
         options = {
             _option_value(
                 place
@@ -132,9 +132,9 @@ def _option_value(place: Place) -> str:
 
 
 def one(place: Place, report: DataCenterReport, *, may_check: bool = False) -> Message:
-    """Show every field of an organization: the important ones first, the rest in small print.
+    """Show every field of an organization: important fields first, the rest in small print.
 
-    `may_check` adds the button for a real call.
+    `may_check` adds a button for a real call.
     """
     organization = place.organization
     currency = (organization.currency_code, organization.currency_symbol)
@@ -157,7 +157,7 @@ def one(place: Place, report: DataCenterReport, *, may_check: bool = False) -> M
             "Price format": organization.currency_format,
             "Price decimals": None if precision is None else str(precision),
             "Language": organization.language_code,
-            # The service counts months from 0, as the specification says of the first one.
+            # The service counts months from 0, as the specification says for the first month.
             "Fiscal year starts": None if month is None else MONTHS.get(month, str(month)),
             "Created": organization.account_created_date,
         }
@@ -186,10 +186,10 @@ def _labelled(fields: Mapping[str, str | None]) -> list[str]:
 
 
 def problems(reports: Sequence[DataCenterReport]) -> list[str]:
-    """Return a line for each cause, naming every data center that couldn't be loaded."""
+    """Return a line for each cause, naming the data centers that couldn't be loaded."""
     groups: dict[tuple[str, bool], list[DataCenterReport]] = {}
     for report in reports:
-        # Data centers with the same problem share its words.
+        # Data centers with the same problem share a line.
         cause = (report.failure or "").replace(f" ({report.data_center})", "")
         groups.setdefault((cause, report.listing is None), []).append(report)
     lines = []

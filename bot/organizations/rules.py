@@ -1,4 +1,4 @@
-"""Organizations of the inventory service, its data centers, and searches in their listings."""
+"""The inventory service's organizations and data centers, and searches in their listings."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,19 +22,19 @@ from bot.spelling import LIKENESS, folded
 
 UNNAMED = "(no name)"
 WITHOUT_ORGANIZATION = "Calls without an organization"
-# The specification says digits. Used in addresses and database keys, an ID must at least be short
-# and free of spaces and control characters. The length is checked separately: in the pattern it
-# would repeat every Unicode class 64 times.
+# The specification says digits. Because an ID is used in URLs and database keys, it must at least
+# be short and contain no spaces or control characters. The length is checked separately: in the
+# pattern, it would repeat every Unicode class 64 times.
 IDENTIFIER = r"^[^\s\p{C}]+$"
 LONGEST_IDENTIFIER = 64
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class OrganizationKey:
-    """The account that a call counts against: an organization of a data center.
+    """The account that a call counts against: an organization in a data center.
 
-    `organization_id` is "" for the data center itself, because its first listing names none. The
-    fields are plain, ordered strings, so that the key also works in the database.
+    `organization_id` is "" for the data center itself, because its first listing doesn't name an
+    organization. The fields are plain, ordered strings, so that the key also works in the database.
     """
 
     data_center: str
@@ -45,23 +45,23 @@ class OrganizationKey:
 
     @property
     def path(self) -> str:
-        """Return the key as a button's value or a job's subject; `of_path` parses it."""
+        """Return the key as text for button values and job subjects; `of_path` parses it."""
         return f"{self.data_center}/{self.organization_id}"
 
     @classmethod
     def of_path(cls, path: str) -> "OrganizationKey":
-        """Return the key of a path; for anything else, a key that nothing is known about."""
+        """Return the key for a path; for other text, a key of an unknown organization."""
         data_center, _, organization_id = path.partition("/")
         return cls(data_center, organization_id)
 
 
 class Organization(BaseModel):
-    """Every field of a listed organization; unknown fields are ignored.
+    """All known fields of a listed organization; other fields are ignored.
 
-    Only the ID and the name are required. The specification calls no field optional, but an
-    organization without a currency, or with null for a name, must not hide all others. A present
-    field of a wrong type is an error: numbers are not read from strings, nor strings from numbers.
-    Dates stay as sent.
+    Only the ID and the name are required. The specification doesn't call any field optional, but an
+    organization without a currency, or with null for a name, must not hide all other organizations.
+    A field of the wrong type is an error: strings aren't converted to numbers, nor numbers to
+    strings. Dates are kept as sent.
     """
 
     model_config = ConfigDict(frozen=True, strict=True, extra="ignore")
@@ -113,7 +113,7 @@ def root_of(base_url: str, data_center: str) -> str:
     >>> root_of("https://inventory.example.com/inventory/v1", "com.au")
     'https://inventory.example.com.au/inventory/v1'
 
-    Raises ValueError where the host does not end in `.com`, so that there is nothing to replace.
+    Raises ValueError if the host doesn't end in `.com`.
     """
     if data_center == "com":
         return base_url
@@ -127,7 +127,7 @@ def root_of(base_url: str, data_center: str) -> str:
 
 
 CANDIDATES = 10
-# Suggestions for a name that matches nothing.
+# Number of suggestions for a name without matches.
 MEANT = 3
 CANDIDATE_CHARACTERS = 100
 # A menu's text has at most 75 characters and must contain the ID.
@@ -138,9 +138,9 @@ COMPARED_CHARACTERS = 40
 
 @dataclass(frozen=True)
 class Listing:
-    """The organizations of one data center at `fetched_at`, by the database's clock.
+    """A data center's organizations at `fetched_at`, by the database's clock.
 
-    `digest` and `size` (in bytes) describe the organizations as stored; "" and 0 if they aren't.
+    `digest` and `size` (in bytes) describe the organizations as stored; "" and 0 if not stored.
     """
 
     data_center: str
@@ -151,12 +151,12 @@ class Listing:
 
     @cached_property
     def places(self) -> "tuple[Place, ...]":
-        """Return the organizations with their data center, by name."""
+        """Return the organizations with their data center, sorted by name."""
         places = (Place(self.data_center, organization) for organization in self.organizations)
         return tuple(sorted(places, key=_by_name))
 
     def place_of(self, organization_id: str) -> "Place | None":
-        """Return the organization with that ID."""
+        """Return the organization with the given ID."""
         return self._by_id.get(organization_id)
 
     @cached_property
@@ -175,9 +175,9 @@ class DataCenterReport:
     """A data center's listing, new or old, and its failure, if any.
 
     Attributes:
-        data_center: Its suffix, such as `com.au`.
-        listing: The last good listing, or None.
-        failure: A sentence, if a later listing failed.
+        data_center: The data center's suffix, such as `com.au`.
+        listing: The last successful listing, or None.
+        failure: A sentence describing the failure, if a later listing failed.
     """
 
     data_center: str
@@ -209,7 +209,7 @@ class Place:
 
     @cached_property
     def searchable(self) -> str:
-        """Return name, ID, contact, and currency, folded, on a line each."""
+        """Return the folded name, ID, contact, and currency, each on its own line."""
         organization = self.organization
         rest = (organization.contact_name, organization.currency_code, organization.currency_symbol)
         words = (folded(word) for word in rest if word)
@@ -217,7 +217,7 @@ class Place:
 
     @cached_property
     def key(self) -> OrganizationKey:
-        """Return the key that its calls count against."""
+        """Return the key that the organization's calls count against."""
         return OrganizationKey(self.data_center, self.organization.organization_id)
 
 
@@ -229,13 +229,13 @@ class Directory:
 
     @cached_property
     def places(self) -> list[Place]:
-        """Return every organization with its data center, by name."""
+        """Return every organization with its data center, sorted by name."""
         listed = (report.listing.places for report in self.reports if report.listing)
         return sorted(chain.from_iterable(listed), key=_by_name)
 
     @cached_property
     def keys(self) -> list[OrganizationKey]:
-        """Return every organization's key once, in order."""
+        """Return every organization's key once, in directory order."""
         return sorted({place.key for place in self.places})
 
     @property
@@ -254,7 +254,7 @@ class Directory:
         return [place for place in self.places if wanted and wanted in place.searchable]
 
     def name_of(self, key: OrganizationKey) -> str:
-        """Return a display name for a key: the organization's name if known."""
+        """Return a display name for a key: the organization's name, if known."""
         return self.listed_name(key) or key.organization_id or WITHOUT_ORGANIZATION
 
     def listed_name(self, key: OrganizationKey) -> str | None:
@@ -264,10 +264,11 @@ class Directory:
         return place.organization.name if place else None
 
     def find(self, text: str) -> Place:
-        """Return the organization with that ID, `<data center>/<id>`, or name.
+        """Return the organization with the given ID, `<data center>/<id>`, or name.
 
-        An exact ID wins over an exact name, and that over a part of a name. Case and the invisible
-        marks that phones add are ignored, unless several organizations differ only in them.
+        An exact ID takes precedence over an exact name, and an exact name over part of a name. Case
+        and the invisible characters that phones add are ignored, unless several organizations
+        differ only in these.
 
         Raises:
             NotFound: No organization matches.
@@ -277,11 +278,11 @@ class Directory:
         return self._only(found, text)
 
     def named(self, text: str) -> Place:
-        """Find an organization to act on: like `find`, but a part of a name isn't enough.
+        """Find an organization to act on: like `find`, but part of a name isn't enough.
 
         Raises:
             NotFound: No organization matches.
-            Ambiguous: Several match, or the text is only a part of a name.
+            Ambiguous: Several organizations match, or the text is only part of a name.
         """
         found = self._called(text)
         if not found and (meant := self._called_in_part(text)):
@@ -323,7 +324,7 @@ class Directory:
     def meant(self, text: str) -> list[Meant]:
         """Return the organizations with the most similar names, as suggestions.
 
-        A name's first word counts as a name too, because people rarely type the whole name.
+        A name's first word is also compared, because people rarely type the whole name.
         """
         wanted = folded(text)[:COMPARED_CHARACTERS]
         names = dict(enumerate(place.folded_name[:COMPARED_CHARACTERS] for place in self.places))
@@ -352,7 +353,7 @@ def _ambiguous(found: Sequence[Place], beginning: str) -> Ambiguous:
     candidates, choices = [], {}
     for place in shown:
         organization, path = place.organization, place.key.path
-        # The complete ID, which people type next.
+        # Show the complete ID, because people type it next.
         where = f"{organization.organization_id}, {place.data_center}" if is_id_enough else path
         candidates.append(f"{_shortened(organization.name)} ({where})")
         choices[path] = f"{_shortened(organization.name, CHOICE_CHARACTERS)} ({path})"

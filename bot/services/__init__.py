@@ -1,1 +1,1 @@
-"""The shared HTTP client of the three services, their credentials and errors."""
+"""The HTTP client, credentials, and errors shared by the three services."""

@@ -1,4 +1,4 @@
-"""A service call, its cause, and its answer, as values that never print a credential."""
+"""A service call, its cause, and its answer, as values that never show credentials."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,12 +9,12 @@ from yarl import URL
 
 @dataclass(frozen=True, slots=True)
 class ServiceCall:
-    """A request to a service, and the words for messages about it.
+    """A request to a service, with the texts for messages about it.
 
-    `service` is the stable word for metrics, `label` the name in a sentence ("the inventory
-    service (eu)"). `advice` tells people, by HTTP status, what they can do. `missing` is the
-    sentence for a 404 from the service itself, not from a proxy. `words_field` is the only field of
-    an error's JSON that is shown.
+    `service` is the stable name in metrics; `label` is the name in a sentence ("the inventory
+    service (eu)"). `advice` has advice for people by HTTP status. `missing` is the sentence for a
+    404 from the service itself, not from a proxy. `words_field` is the only field of an error's
+    JSON that is shown.
     """
 
     service: Literal["inventory", "flow", "email", "oauth"]
@@ -31,7 +31,7 @@ class ServiceCall:
 
     @property
     def path(self) -> str:
-        """The URL without host and query, safe for logs."""
+        """The URL's path, without host and query, which is safe for logs."""
         return self.url.path
 
     @property
@@ -42,7 +42,7 @@ class ServiceCall:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A whole answer with a 2xx status; `body` is never shown to anyone."""
+    """A complete answer with a 2xx status; `body` is never shown to anyone."""
 
     status: int
     headers: Mapping[str, str] = field(repr=False)
@@ -51,7 +51,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """One attempt, for metrics and `status`; `outcome` is `ok` or the error's."""
+    """An attempt, for metrics and `status`; `outcome` is `ok` or the error's outcome."""
 
     service: str
     data_center: str | None
@@ -69,7 +69,7 @@ PROBE = "probe"
 WATCH = "watch"
 CHECK = "check"
 GATEWAY = "gateway"
-# The prefix of clients in the ledger of calls, which names people by their Slack ids.
+# The prefix of client names in the call ledger, where people are identified by their Slack IDs.
 _CALLER = "client:"
 
 
@@ -79,7 +79,7 @@ def caller_of(client: str) -> str:
 
 
 def client_named(caller: str | None) -> str | None:
-    """Return the client behind a ledger name; None for a person or the bot itself."""
+    """Return the client for a ledger name; None for a person or the bot itself."""
     if caller is None or not caller.startswith(_CALLER):
         return None
     return caller.removeprefix(_CALLER)
@@ -89,8 +89,8 @@ def client_named(caller: str | None) -> str | None:
 class CallCause:
     """The reason for a call.
 
-    `kind` is a short word for charts (`list`, `refresh`, `check`, `watch`, `probe`, `gateway`).
-    Background calls wait until there is room and leave some to people. `client` is the gateway
+    `kind` is a short label for charts (`list`, `refresh`, `check`, `watch`, `probe`, `gateway`).
+    Background calls wait for a free slot and leave some slots to people. `client` is the gateway
     client that the call is for.
     """
 
@@ -101,25 +101,25 @@ class CallCause:
 
     @property
     def caller(self) -> str:
-        """The caller's name in the ledger; empty for the bot itself."""
+        """The caller's name in the ledger; "" for the bot itself."""
         return caller_of(self.client) if self.client else self.slack_user_id or ""
 
     @property
     def is_for_people(self) -> bool:
-        """True if a person waits for the answer: only then are failed calls retried."""
+        """True if a person is waiting for the answer; only such calls are retried."""
         return not self.background and self.kind != PROBE
 
 
-# No limit has more digits; longer texts are ignored.
+# No limit has more digits; longer values are ignored.
 MOST_DIGITS = 9
 
 
 @dataclass(frozen=True, slots=True)
 class ReportedLimits:
-    """The numbers as sent; callers check that they are plausible.
+    """The reported numbers as sent; callers check that they are plausible.
 
-    The specification doesn't mention these headers; deployments were seen to send them for the day
-    (`X-Rate-Limit-Limit`, `-Remaining`, `-Reset`), and to send zeros where they mean nothing.
+    The specification doesn't mention these headers. Some deployments send them for the daily limit
+    (`X-Rate-Limit-Limit`, `-Remaining`, `-Reset`); others send zeros, which have no meaning.
     """
 
     limit: int
@@ -128,7 +128,7 @@ class ReportedLimits:
 
     @classmethod
     def from_headers(cls, headers: Mapping[str, str]) -> Self | None:
-        """Return None unless all three are present and integers. `headers` ignores case."""
+        """Return None unless all three headers are present and integers. `headers` ignores case."""
         sent = [headers.get(f"X-Rate-Limit-{name}", "") for name in ("Limit", "Remaining", "Reset")]
         if not all(text.isascii() and text.isdigit() and len(text) <= MOST_DIGITS for text in sent):
             return None

@@ -1,4 +1,4 @@
-"""The ways to put a credential into a request, and access tokens that renew themselves."""
+"""Ways to add a credential to a request, and access tokens that renew themselves."""
 
 import base64
 from collections.abc import Mapping
@@ -24,20 +24,20 @@ from bot.single_flight import SingleFlight
 
 @dataclass(frozen=True, slots=True)
 class Signed:
-    """The headers or parameters of a credential; never printed."""
+    """A credential's headers or parameters; never printed."""
 
     params: Mapping[str, str] = field(default_factory=dict, repr=False)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 class Credential(Protocol):
-    """A credential of the inventory service."""
+    """A credential for the inventory service."""
 
     async def sign(self) -> Signed:
-        """Return the additions to a request; may renew itself, and so raise ServiceError."""
+        """Return the additions to a request; may renew the token, and so raise ServiceError."""
 
     async def renewed(self, refused: Signed) -> Signed | None:
-        """Return a new credential after the service refused this one; None if impossible."""
+        """Return a new credential after the service refused `refused`; None if impossible."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,26 +47,26 @@ class StaticToken:
     signed: Signed
 
     async def sign(self) -> Signed:
-        """Return the token as it is sent."""
+        """Return the token in the form in which it is sent."""
         return self.signed
 
     async def renewed(self, refused: Signed) -> None:  # noqa: ARG002 - the port has it
-        """Return None."""
+        """Return None, because a static token can't be renewed."""
         return
 
 
 def query_token(token: SecretStr) -> StaticToken:
-    """Return the query parameter `authtoken`, as in the specification's sample request."""
+    """Return the query parameter `authtoken`, as used in the specification's sample request."""
     return StaticToken(Signed(params={"authtoken": token.get_secret_value()}))
 
 
 def header_token(token: SecretStr, template: str = "Bearer {token}") -> StaticToken:
-    """Return the header form, which the specification leaves open."""
+    """Return the header form, which the specification doesn't define."""
     return StaticToken(Signed(headers=authorization(template, token.get_secret_value())))
 
 
 def authorization(template: str, token: str) -> Mapping[str, str]:
-    """Return `Authorization` with the token filled in; other braces stay."""
+    """Return `Authorization` with the token filled in; other braces are kept."""
     return {"Authorization": template.replace("{token}", token)}
 
 
@@ -81,18 +81,18 @@ def bearer(token: SecretStr) -> Mapping[str, str]:
     return {"Authorization": f"Bearer {token.get_secret_value()}"}
 
 
-# Renewed this long before expiry, or halfway through a short lifetime.
+# Tokens are renewed this long before expiry, or halfway through a short lifetime.
 MARGIN_SECONDS = 60.0
-# The pause after a failed renewal: a hanging token address takes long to fail, and a 429 would
-# persist. Without a valid token, and if a retry may help, the pause is shorter.
+# The pause after a failed renewal, because an unresponsive token URL takes long to fail, and
+# retries would prolong a 429. Without a valid token, if a retry may help, the pause is shorter.
 PAUSE_SECONDS = 10.0
 SHORT_PAUSE_SECONDS = 1.0
-# The assumed lifetime if the provider states none.
+# The assumed lifetime if the provider doesn't state one.
 ASSUMED_LIFE_SECONDS = 600.0
-# A longer lifetime isn't relied on: some providers state it in milliseconds.
+# Longer lifetimes are not trusted, because some providers state them in milliseconds.
 LONGEST_LIFE_SECONDS = 3_600.0
 TOKENS_IN_USE = 2
-# `invalid_grant` is the RFC's; one provider in use sends the other, with status 200.
+# `invalid_grant` is from the RFC; a provider in use sends the other code, with status 200.
 REFUSED_TOKEN = frozenset({"invalid_grant", "invalid_code"})
 REFUSED_CLIENT = frozenset({"invalid_client", "unauthorized_client"})
 
@@ -108,7 +108,7 @@ class OAuthGrant:
 
 
 class _Renewal(BaseModel):
-    """The answer of RFC 6749, section 5.1; a lifetime is optional."""
+    """The token response of RFC 6749, section 5.1; the lifetime is optional."""
 
     model_config = ConfigDict(strict=True, extra="ignore")
 
@@ -125,9 +125,9 @@ class _Access:
 
 
 class OAuthCredential:
-    """A credential of the inventory service that renews itself. Its `repr` shows nothing.
+    """An inventory service credential that renews itself. Its `repr` doesn't show secrets.
 
-    `template` is the header's form, as for a static token.
+    `template` is the format of the header, as for a static token.
     """
 
     def __init__(
@@ -146,18 +146,18 @@ class OAuthCredential:
         self._access: _Access | None = None
         self._renewals: SingleFlight[str, _Access] = SingleFlight({})
         self._hidden: list[str] = []
-        # The last renewal's failure, and the time before which nobody tries again.
+        # The last renewal's failure, and the time of the next permitted attempt.
         self._failure: tuple[ServiceError, float] | None = None
 
     async def sign(self) -> Signed:
-        """Return the header, first renewing a token that is about to expire.
+        """Return the header; first renew a token that is about to expire.
 
-        If the renewal fails, a token that is still valid is used.
+        If renewal fails, a token that is still valid is used.
 
         Raises:
             CredentialsRefused: The provider refused the refresh token or the client.
             RotatingRefreshToken: The provider rotates refresh tokens.
-            ServiceError: Another failure of the token address.
+            ServiceError: The token URL failed in another way.
         """
         access = self._access
         if access is None:
@@ -167,7 +167,7 @@ class OAuthCredential:
         return access.signed
 
     async def renewed(self, refused: Signed) -> Signed:
-        """Return the header with a newer token than `refused`, renewing it if needed."""
+        """Return the header with a newer token than `refused`; renew the token if needed."""
         access = self._access
         if access is None or access.signed is refused:
             access = await self._renew_once()
@@ -179,7 +179,7 @@ class OAuthCredential:
         except ServiceError as error:
             now = self._clock.monotonic()
             is_over = access.ends_at is not None and now >= access.ends_at
-            # After these errors the token itself may be invalid.
+            # After these errors, the token itself may be invalid.
             if is_over or isinstance(error, (CredentialsRefused, RotatingRefreshToken)):
                 raise
             if self._access is access:
@@ -201,7 +201,7 @@ class OAuthCredential:
             raise
         self._failure = None
         token = renewal.access_token.get_secret_value()
-        # Redact the tokens in use; a replaced token may still be on its way.
+        # Redact all tokens in use; a replaced token may still be in transit.
         self._http.redactor.add(token)
         self._hidden = [*(hidden for hidden in self._hidden if hidden != token), token]
         if len(self._hidden) > TOKENS_IN_USE:

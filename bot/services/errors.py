@@ -1,21 +1,21 @@
-"""Why a call to a service failed: one error for each cause.
+"""Errors of service calls, with a class for each cause.
 
-    ServiceError            has the service, and whether a retry may help
-    ├── ServiceUnreachable  no connection, or it broke
-    ├── ServiceTimeout      no whole answer in time
-    ├── Redirected          answered with another address, which is never followed
-    ├── ResponseTooLarge    more than is ever read
-    ├── ResponseUnreadable  not proper HTTP
+    ServiceError            names the service, and whether a retry may help
+    ├── ServiceUnreachable  no connection, or the connection broke
+    ├── ServiceTimeout      no complete answer in time
+    ├── Redirected          answered with a redirect, which is never followed
+    ├── ResponseTooLarge    exceeds the size limit
+    ├── ResponseUnreadable  invalid HTTP
     │   ├── NotJson         anything but JSON
     │   └── WrongForm       JSON that doesn't match the specification
     ├── CredentialsRefused  401: the credential is wrong, or no longer valid
-    ├── PermissionMissing   403: the credential lacks a right
+    ├── PermissionMissing   403: the credential lacks a permission
     ├── RotatingRefreshToken  a kind of OAuth that is not supported
-    ├── RateLimited         429: has the code, the service's words and the limits it reported
-    ├── ServiceRefused      another 4xx, or a code that is not 0
+    ├── RateLimited         429: has the code, message, and limits from the service
+    ├── ServiceRefused      another 4xx, or a code other than 0
     └── ServiceFailed       5xx
 
-Like all errors of `bot.errors`, the sentence is plain text without credentials or bodies.
+As for all errors in `bot.errors`, the sentence is plain text without credentials or bodies.
 """
 
 from typing import ClassVar
@@ -27,8 +27,8 @@ from bot.services.calls import ReportedLimits
 class ServiceError(GatehouseError):
     """A call to a service failed.
 
-    `service` is `inventory`, `flow`, `email` or `oauth`; `retryable` tells if the same call may
-    succeed a moment later; `message` has the service's own words, if any.
+    `service` is `inventory`, `flow`, `email`, or `oauth`; `retryable` is True if the same call may
+    succeed a moment later; `message` is the service's own message, if any.
     """
 
     outcome = "service_error"
@@ -44,7 +44,7 @@ class ServiceError(GatehouseError):
 
 
 class ServiceUnreachable(ServiceError):
-    """No connection, or it broke during the answer; `sent` is False without one."""
+    """No connection could be made (`sent` is False), or it broke during the answer."""
 
     outcome = "unreachable"
     is_passing = True
@@ -58,7 +58,7 @@ class ServiceUnreachable(ServiceError):
 
 
 class ServiceTimeout(ServiceError):
-    """No complete answer in time. The service may still have acted on the request."""
+    """No complete answer arrived in time. The service may still have processed the request."""
 
     outcome = "timeout"
     is_passing = True
@@ -66,7 +66,7 @@ class ServiceTimeout(ServiceError):
 
 
 class Redirected(ServiceError):
-    """The service answered with a redirect; credentials never follow one."""
+    """The service answered with a redirect, which is never followed, to protect credentials."""
 
     outcome = "redirected"
 
@@ -78,13 +78,13 @@ class ResponseTooLarge(ServiceError):
 
 
 class ResponseUnreadable(ServiceError):
-    """The answer is unreadable: not proper HTTP, or one of the two subclasses."""
+    """The answer is unreadable: invalid HTTP, or one of the two subclasses."""
 
     outcome = "unreadable"
 
 
 class NotJson(ResponseUnreadable):
-    """The answer isn't JSON: an error page, or cut off in the middle."""
+    """The answer isn't JSON: an error page, or a truncated answer."""
 
     outcome = "not_json"
 
@@ -102,19 +102,19 @@ class CredentialsRefused(ServiceError):
 
 
 class PermissionMissing(ServiceError):
-    """403: the credential is valid but lacks a right."""
+    """403: the credential is valid but lacks a permission."""
 
     outcome = "permission_missing"
 
 
 class RotatingRefreshToken(ServiceError):
-    """The OAuth provider rotates refresh tokens, which couldn't be kept over restarts."""
+    """The OAuth provider rotates refresh tokens, which Gatehouse couldn't keep across restarts."""
 
     outcome = "rotating_token"
 
 
 class ServiceRefused(ServiceError):
-    """Another 4xx (`status`), or a `code` that isn't 0; the sentence quotes the service."""
+    """Another 4xx (`status`), or a `code` other than 0; the sentence quotes the service."""
 
     outcome = "service_refused"
 
@@ -145,10 +145,10 @@ class ServiceFailed(ServiceError):
 
 
 class RateLimited(ServiceError):
-    """429. `code` is 44, 45, 1070, another number, or None if the body has none.
+    """429. `code` is 44, 45, 1070, another number, or None if the body has no code.
 
-    `message` has the service's own words, `reported` its limit headers, if any; `retry_after` is
-    `Retry-After` in seconds, 0 without one.
+    `message` is the service's own message; `reported` has its limit headers, if any; `retry_after`
+    is `Retry-After` in seconds, 0 if missing.
     """
 
     outcome = "rate_limited"

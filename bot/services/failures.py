@@ -1,4 +1,4 @@
-"""Errors for failed answers and connections: one type and one sentence per cause."""
+"""Errors for failed answers and connections, with a type and a sentence for each cause."""
 
 import ssl
 import unicodedata
@@ -47,11 +47,11 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 class NeverSentError(Exception):
-    """Nothing of the request was written."""
+    """No part of the request was sent."""
 
 
 class HeldUpError(NeverSentError):
-    """The request may no longer be sent: its grant has expired."""
+    """The request may no longer be sent, because its grant has expired."""
 
 
 class UnsendableError(NeverSentError):
@@ -62,8 +62,9 @@ _UNSENDABLE = (
     "The call to {label} can't be sent: its credential or address has a character that HTTP doesn't"
     " allow. Check for a line end in the setting."
 )
-# Why nothing was sent, and if a retry may help. A connection timeout isn't retried: it already took
-# as long as a person waits. The status is that of a proxy that declined to connect.
+# The reason why nothing was sent, and whether a retry may help. A connection timeout isn't retried,
+# because it already took as long as a person waits. The status comes from a proxy that refused to
+# connect.
 _NEVER_SENT: Sequence[tuple[type[Exception] | tuple[type[Exception], ...], str, bool]] = (
     (
         HeldUpError,
@@ -108,7 +109,7 @@ def is_redirect(status: int) -> bool:
 def failure_of_status(
     call: ServiceCall, status: int, headers: Mapping[str, str], body: bytes, redactor: Redactor
 ) -> ServiceError | None:
-    """Return the error that a status means, or None for a 2xx."""
+    """Return the error for a status, or None for a 2xx."""
     if is_success(status):
         return None
     if is_redirect(status):
@@ -144,16 +145,16 @@ def failure_of_status(
 
 
 def refused_by_code(call: ServiceCall, status: int, code: int) -> ServiceRefused:
-    """Return the error for a 2xx whose body has a `code` other than 0.
+    """Return the error for a 2xx whose body contains a `code` other than 0.
 
-    Nothing else of the body is shown.
+    No other part of the body is shown.
     """
     sentence = f"{call.subject} rejected the request (code {code})."
     return ServiceRefused(call.service, sentence, status=status, code=code)
 
 
 def code_and_words(call: ServiceCall, body: bytes, redactor: Redactor) -> tuple[int | None, str]:
-    """Return `code` and the words of a JSON object; no other part of a body is shown."""
+    """Return the `code` and message in a JSON object; no other part of a body is shown."""
     try:
         sent = from_json(body)
     except ValueError:
@@ -167,8 +168,8 @@ def code_and_words(call: ServiceCall, body: bytes, redactor: Redactor) -> tuple[
 
 
 def plain_words(text: str, redactor: Redactor) -> str:
-    """Return a service's words on one short line, without control characters and secrets."""
-    # Shorten only after redacting, so that no secret is cut in two.
+    """Return a service's message as one short line, without control characters or secrets."""
+    # Shorten only after redacting, so that a shortened secret isn't missed.
     clean = redactor.clean(text)[:READ_OF_WORDS]
     visible = (" " if unicodedata.category(sign)[0] in "CZ" else sign for sign in clean)
     line = " ".join("".join(visible).split())
@@ -176,7 +177,7 @@ def plain_words(text: str, redactor: Redactor) -> str:
 
 
 def failure_of_accident(call: ServiceCall, accident: Exception, seconds: float) -> ServiceError:
-    """Return the error for an HTTP library exception, whose text has URLs: not quoted."""
+    """Return the error for an HTTP library exception, without its text, which contains URLs."""
     for types, unsent, may_help in _NEVER_SENT:
         if isinstance(accident, types):
             status = getattr(accident, "status", 0)
@@ -196,14 +197,14 @@ def failure_of_accident(call: ServiceCall, accident: Exception, seconds: float) 
 
 
 def too_large(call: ServiceCall, most_bytes: int) -> ResponseTooLarge:
-    """Return the error for an answer longer than `most_bytes`."""
+    """Return the error for an answer larger than `most_bytes`."""
     return ResponseTooLarge(
         call.service, f"{call.subject} sent too much data (over {most_bytes >> 20} MiB)."
     )
 
 
 def wrong_form(call: ServiceCall, why: str) -> WrongForm:
-    """Return the error for an answer that doesn't match the specification; `why` says how."""
+    """Return the error for an answer that doesn't match the specification; `why` is the reason."""
     return WrongForm(call.service, f"{call.subject} sent an unexpected response ({why}).")
 
 
@@ -221,7 +222,7 @@ def model_of(call: ServiceCall, sent: object, model: type[Model]) -> Model:
     """Return the JSON from `json_of` as `model`.
 
     Raises:
-        WrongForm: The JSON doesn't match; the error names the fields, not their values.
+        WrongForm: The JSON doesn't match `model`; the error names the fields, not their values.
     """
     try:
         return model.model_validate(sent)

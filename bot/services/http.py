@@ -1,4 +1,4 @@
-"""The HTTP client for every service: one session, limits on time and size, no redirects."""
+"""The HTTP client for all services: a shared session, limits on time and size, no redirects."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
@@ -41,20 +41,20 @@ Read = TypeVar("Read")
 
 
 class Permit(Protocol):
-    """An attempt at a call, as its quota sees it.
+    """An attempt at a call, from the quota's point of view.
 
-    Leaving its context without `responded()` means that no answer arrived. Leaving it without an
-    error means that the call passed, so the organization is not blocked.
+    If the context ends without `responded()`, no answer arrived. If it ends without an error, the
+    call succeeded, so the organization is not blocked.
     """
 
     def may_send(self) -> bool:
-        """Return True if the request may be sent now; called right before writing it."""
+        """Return True if the request may be sent now; called right before sending."""
 
     async def responded(self) -> None:
         """Record that the response headers arrived: the service has counted the call."""
 
     async def reported(self, limits: ReportedLimits) -> None:
-        """Record the limits in the headers of an answer that is not a 429."""
+        """Record the limits in an answer's headers, unless the answer is a 429."""
 
     async def refused(self, error: RateLimited) -> None:
         """Record a 429."""
@@ -66,7 +66,7 @@ OpenPermit = Callable[[], AbstractAsyncContextManager[Permit]]
 
 @dataclass(frozen=True, slots=True)
 class Unlimited:
-    """The permit of services without a quota: the flow and the email service."""
+    """The permit for services without a quota: the flow and email services."""
 
     may_send: Callable[[], bool] = lambda: True
 
@@ -81,15 +81,15 @@ class Unlimited:
 
 
 def unlimited() -> AbstractAsyncContextManager[Permit]:
-    """Open the permit of a call without a quota."""
+    """Open a permit for a call without a quota."""
     return nullcontext(Unlimited())
 
 
 async def note_headers(permit: Permit, status: int, headers: Mapping[str, str]) -> None:
-    """Tell a permit that the headers of an answer arrived."""
+    """Notify a permit that an answer's headers arrived."""
     await permit.responded()
     limits = ReportedLimits.from_headers(headers)
-    # The limits of a 429 go with the refusal.
+    # A 429's limits are reported with the refusal.
     if limits is not None and status != HTTPStatus.TOO_MANY_REQUESTS:
         await permit.reported(limits)
 
@@ -102,24 +102,24 @@ def proxy_for(host: str) -> str | None:
 
 @asynccontextmanager
 async def open_session() -> AsyncIterator[aiohttp.ClientSession]:
-    """Open the process's session: no cookies, verified TLS, the environment's proxies."""
+    """Open the process's session: no cookies, verified TLS, proxies from the environment."""
     connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=30, ttl_dns_cache=DNS_SECONDS)
     jar = aiohttp.DummyCookieJar()
     async with aiohttp.ClientSession(
         connector=connector,
         cookie_jar=jar,
         request_class=CheckedRequest,
-        # Only with proxies, because it also makes aiohttp read credentials from ~/.netrc.
+        # Only with proxies, because this also makes aiohttp read credentials from ~/.netrc.
         trust_env=bool(getproxies_environment()),
         headers={"User-Agent": "gatehouse"},
-        # For callers that set no timeout: Slack's client sets none on a session passed to it.
+        # For callers that don't set a timeout, such as Slack's client with a session passed to it.
         timeout=aiohttp.ClientTimeout(total=TOTAL_SECONDS, sock_connect=CONNECT_SECONDS),
     ) as session:
         yield session
 
 
 class CheckedRequest(aiohttp.ClientRequest):
-    """A request that checks, right before writing, that it may still be sent.
+    """A request that checks right before sending that it may still be sent.
 
     The process may have been suspended since the grant, or since the connection was made.
     """
@@ -130,7 +130,7 @@ class CheckedRequest(aiohttp.ClientRequest):
         """Write the request.
 
         Raises:
-            HeldUpError: It may no longer be sent.
+            HeldUpError: The request may no longer be sent.
             UnsendableError: A header contains a character that HTTP doesn't allow.
         """
         if self.may_send is not None and not self.may_send():
@@ -138,12 +138,12 @@ class CheckedRequest(aiohttp.ClientRequest):
         try:
             return await super().send(conn)
         except ValueError as error:
-            # About the headers, which its text quotes; nothing is written yet.
+            # The exception is about the headers, which its text quotes; nothing has been sent yet.
             raise UnsendableError from error
 
 
 def checked(may_send: Callable[[], bool]) -> aiohttp.ClientMiddlewareType:
-    """Return a middleware that calls `may_send` right before a request is written."""
+    """Return a middleware that calls `may_send` right before a request is sent."""
 
     async def check(
         request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
@@ -160,8 +160,8 @@ async def send_once(
 ) -> aiohttp.ClientResponse:
     """Keep aiohttp from silently resending a GET when a connection breaks.
 
-    It resends after these two exceptions (client.py, `retry_persistent_connection`), unseen by the
-    quota guard: the service might count two calls for one grant.
+    aiohttp resends after these two exceptions (client.py, `retry_persistent_connection`) without
+    the quota guard's knowledge, so the service might count two calls for one grant.
     """
     try:
         return await handler(request)
@@ -172,9 +172,10 @@ async def send_once(
 
 
 class ServiceHttp:
-    """Calls services over the shared session.
+    """Calls services using the shared session.
 
-    `observer` receives each attempt; `total_seconds` limits one, from connecting to its end.
+    `observer` receives each attempt; `total_seconds` limits an attempt's duration, from connecting
+    to the end.
     """
 
     def __init__(
@@ -203,14 +204,16 @@ class ServiceHttp:
         """Send the call; return the result of `read` for a complete 2xx answer.
 
         `read` raises a ServiceError for an unreadable answer; the attempt then counts as failed in
-        the log, in `status` and for the permit. Large answers are read in a thread, so `read` must
-        touch nothing but the answer.
+        the log, in `status`, and for the permit. Large answers are read in a thread, so `read` must
+        only access the answer.
 
-        A GET is tried three times on connection errors and 5xx if `retried`, but not after a
-        timeout: the service may still be working, and a person waits. Each attempt has a permit.
+        If `retried`, a GET is attempted up to three times on connection errors and 5xx, but not
+        after a timeout, because the service may still be processing it and a person is waiting.
+        Each attempt needs a permit.
 
         Raises:
-            ServiceError: One type per cause. Errors raised on entering `permits` pass through.
+            ServiceError: The call failed; there is a type per cause. Errors raised on entering
+                `permits` are passed on.
         """
         for pause in RETRY_PAUSES_SECONDS if retried and call.method == "GET" else ():
             try:
@@ -237,7 +240,7 @@ class ServiceHttp:
             if failure is not None:
                 raise failure
             answer = Answer(status, response.headers, body)
-            # Reading ten thousand organizations would delay everyone else's acknowledgements.
+            # Parsing ten thousand organizations would delay other people's acknowledgements.
             is_large = len(body) >= LARGE_BYTES
             result = await asyncio.to_thread(read, answer) if is_large else read(answer)
             outcome = "ok"
@@ -282,7 +285,7 @@ class ServiceHttp:
     async def _body(
         self, call: ServiceCall, response: aiohttp.ClientResponse, deadline: float
     ) -> bytes:
-        """Read the body, measuring it as it arrives and after decompression: headers may lie."""
+        """Read the body, measuring its size when received and decompressed."""
         body = bytearray()
         try:
             with self._accidents(call):
@@ -304,7 +307,7 @@ class ServiceHttp:
 
     @contextmanager
     def _accidents(self, call: ServiceCall) -> Iterator[None]:
-        """Turn HTTP library exceptions into our errors, without their text: it has URLs."""
+        """Convert HTTP library exceptions to ServiceError without their text, which has URLs."""
         try:
             yield
         except (aiohttp.ClientError, OSError, NeverSentError) as accident:

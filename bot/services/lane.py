@@ -1,4 +1,4 @@
-"""Calls made for people: few at a time, and none by a button right after a failure."""
+"""Limits calls made for people: few at a time, and none by a button right after a failure."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -11,7 +11,7 @@ from bot.services.errors import CredentialsRefused, PermissionMissing, ServiceEr
 
 AT_ONCE = 20
 FAILED_SECONDS = 5.0
-# Using a refused credential repeatedly may lock its account.
+# Using a refused credential repeatedly may lock the account.
 REFUSED_SECONDS = 15.0
 EVERYTHING = ""
 
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class Lane:
-    """People's calls to one service. Jobs have their own way to it."""
+    """People's calls to a service. Jobs call the service without a lane."""
 
     def __init__(self, clock: Clock) -> None:
         self._failures: TLRUCache[str, ServiceError] = TLRUCache(
@@ -28,12 +28,12 @@ class Lane:
         self._room = asyncio.Semaphore(AT_ONCE)
 
     async def call(self, key: str, work: Callable[[], Awaitable[T]], *, is_typed: bool) -> T:
-        """Do the work when its turn comes.
+        """Wait for a free slot, then do the work.
 
         Args:
-            key: The subject. After a failure only the same subject is refused; after refused
-                credentials, every subject.
-            work: Makes the call.
+            key: The subject. After a failure, only calls for the same subject are refused; after
+                refused credentials, calls for all subjects.
+            work: The function that makes the call.
             is_typed: True for a typed command, which always retries; False for a button.
         """
         async with self._room:
@@ -52,6 +52,6 @@ class Lane:
 
 
 def pause_after(error: ServiceError) -> float:
-    """Return for how many seconds no button repeats a failed call."""
+    """Return the number of seconds during which buttons don't repeat a failed call."""
     is_refused = isinstance(error, CredentialsRefused | PermissionMissing)
     return REFUSED_SECONDS if is_refused else FAILED_SECONDS

@@ -1,4 +1,4 @@
-"""The settings: the only reader of the environment; `bot.settings.problems` has the errors."""
+"""The settings, and the only code that reads them; `bot.settings.problems` has the errors."""
 
 import json
 from collections.abc import Mapping
@@ -35,7 +35,7 @@ __all__ = ["DATA_CENTERS", "EXAMPLES", "Settings", "SettingsError", "read_settin
 
 LONGEST_CACHE_SECONDS = 7 * 24 * 3600
 LONGEST_RETAIN_DAYS = 100 * 365
-# The same limit as for listed organizations.
+# The same length limit as for listed organizations.
 LONGEST_ORGANIZATION_ID = 64
 FLOW_SID = r"^FW[0-9a-fA-F]{32}$"
 AUDIT_KEY_UNUSED = (
@@ -45,7 +45,7 @@ DataCenter = Literal["com", "eu", "in", "com.au", "jp", "ca", "com.cn", "sa"]
 
 
 def _from_json(value: object) -> object:
-    """Parse JSON given as a string; an error gives the position."""
+    """Parse JSON given as a string; errors include the position."""
     if not isinstance(value, str):
         return value
     try:
@@ -57,7 +57,7 @@ def _from_json(value: object) -> object:
 
 
 def _without_repetitions(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """Refuse a repeated name: the last one would silently win."""
+    """Reject a repeated name, whose last value would otherwise silently apply."""
     names = [name for name, _ in pairs]
     for name in names:
         if names.count(name) > 1:
@@ -66,7 +66,7 @@ def _without_repetitions(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 
 def _safe_address(value: str) -> str:
-    """Accept https anywhere, http only on this machine: credentials go to this address."""
+    """Accept https for any host, http only for this machine, because credentials are sent there."""
     try:
         url = URL(value)
     except ValueError:
@@ -134,7 +134,7 @@ Secret = Annotated[SecretStr, Field(min_length=1)]
 
 
 def revealed(secret: SecretStr | None) -> str | None:
-    """Return a secret's value, for the one place that needs it."""
+    """Return a secret's value, for the code that needs it."""
     return None if secret is None else secret.get_secret_value()
 
 
@@ -150,7 +150,7 @@ class OAuthSettings(BaseModel):
 
 
 class DataCenterSettings(BaseModel):
-    """Access to one data center: one of two credentials, and its own address if any."""
+    """Access to a data center: one of two credentials, and a separate address, if any."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -166,7 +166,7 @@ class DataCenterSettings(BaseModel):
         return self
 
     def secrets(self) -> list[str]:
-        """Return the values of its credential."""
+        """Return the credential's secret values."""
         found: list[str] = []
         _collect(self, found)
         return found
@@ -188,7 +188,7 @@ class AutomaticSettings(BaseModel):
 
 
 class FlowPolicySettings(BaseModel):
-    """The policy for requests of one flow; each key is optional."""
+    """The policy for a flow's requests; each key is optional."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -217,7 +217,7 @@ class FlowPolicySettings(BaseModel):
 
 
 class Settings(BaseModel):
-    """Every setting, by its name in the environment (in lower case here)."""
+    """All settings, named as in the environment but in lowercase."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -289,7 +289,7 @@ class Settings(BaseModel):
 
     @property
     def policy(self) -> Policy:
-        """The permissions in the settings, with flows by upper-case SID."""
+        """The permissions in the settings, with flows by uppercase SID."""
         aliases, approvers = self.flow_aliases, self.flow_approvers
         by_sid = {aliases.get(name, name).upper(): ids for name, ids in approvers.items()}
         policies = {
@@ -299,7 +299,7 @@ class Settings(BaseModel):
         return Policy(self.roles, by_sid, self.allow_self_approval, self.access_contact, policies)
 
     def missing_for(self, service: Literal["inventory", "flow", "email"]) -> tuple[str, ...]:
-        """Return the settings that a service still needs; empty if it can be used."""
+        """Return the missing settings for a service; empty if the service can be used."""
         needed: dict[str, dict[str, object]] = {
             "inventory": {"INVENTORY_DATA_CENTERS": self.inventory_data_centers},
             "flow": {
@@ -312,7 +312,7 @@ class Settings(BaseModel):
         return tuple(name for name, value in needed[service].items() if not value)
 
     def secrets(self) -> list[str]:
-        """Return every configured secret value, to be kept out of logs and messages."""
+        """Return all configured secrets, which must be kept out of logs and messages."""
         found: list[str] = []
         _collect(self, found)
         return [secret for secret in (*found, self._database_password()) if secret]
@@ -334,15 +334,15 @@ def _collect(value: object, found: list[str]) -> None:
             _collect(entry, found)
 
 
-# Replaces missing or invalid required settings while the others are checked.
+# Replaces missing or invalid required settings while other settings are checked.
 PLACEHOLDERS = {"slack_bot_token": "xoxb-", "alerts_channel": "C0", "approvals_channel": "C0"}
 
 
 def read_settings(environment: Mapping[str, str]) -> Settings:
-    """Return the settings of the environment; an empty value counts as not set.
+    """Return the settings from the environment; an empty value counts as not set.
 
     Raises:
-        SettingsError: Some settings are wrong or missing; the error names all of them.
+        SettingsError: Some settings are invalid or missing; the error names all of them.
     """
     given = {
         name: environment[name.upper()].strip()

@@ -1,12 +1,11 @@
 r"""The settings file that `GATEHOUSE_ENV_FILE` names.
 
-A line is empty, a comment (`# …`) or `NAME=value`; `export ` may stand before the name. A value is
+A line is empty, a comment (`# …`), or `NAME=value`; `export ` may precede the name. A value is
 
-- `'literal'`, up to the next single quote;
-- `"quoted"`, in which `\"` and `\\` stand for `"` and `\`; other backslashes are refused;
-- bare, up to the end of the line or a `#` after a blank.
+- `'literal'`, up to the next single quote; - `"quoted"`, in which `\"` and `\\` mean `"` and `\`;
+other backslashes are rejected; - unquoted, up to the end of the line or a `#` after a space.
 
-A value ends with its line, `$` means nothing, and a name is set once.
+A value can't span lines, `$` has no special meaning, and each name can be set only once.
 """
 
 import os
@@ -25,10 +24,10 @@ UNREADABLE = "cannot be read; write NAME='value' on one line"
 
 
 def load_env_file(environment: MutableMapping[str, str]) -> None:
-    """Add the settings of the file that the environment names; the environment wins.
+    """Add the settings from the file; variables in the environment take precedence.
 
     Raises:
-        SettingsError: The file or a line is unreadable, or anyone can write to the file.
+        SettingsError: The file or a line can't be read, or every user can write to the file.
     """
     path = environment.get(ENV_FILE, "").strip()
     if not path:

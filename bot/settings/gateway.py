@@ -37,7 +37,7 @@ Method = Annotated[str, BeforeValidator(_in_capitals)]
 
 
 class ReserveSettings(BaseModel):
-    """Calls per minute and day left to programs that don't use Gatehouse."""
+    """Calls per minute and day that are left to programs that don't use Gatehouse."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -74,7 +74,7 @@ class ClientSettings(BaseModel):
 
 
 def gateway_problems(given: Mapping[str, str], settings: "Settings") -> Iterator[tuple[str, str]]:
-    """Yield problems between the gateway's and other settings: a setting, and what is wrong."""
+    """Yield conflicts between the gateway's and other settings: a setting, and the problem."""
     clients, port = settings.gateway_clients, settings.gateway_port
     if port and port == settings.port:
         yield "GATEWAY_PORT", "must differ from PORT"

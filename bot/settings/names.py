@@ -9,15 +9,15 @@ DATA_CENTERS = ("com", "eu", "in", "com.au", "jp", "ca", "com.cn", "sa")
 PREFIXES = re.compile(
     r"^(GATEHOUSE|GATEWAY|INVENTORY|FLOW|EMAIL|SLACK|APPROVALS?|AUDIT|METRICS?|REQUEST|REMIND|ROLES)_"
 )
-# Short or common names: a similar variable is probably not a mistake.
+# Short or common names, for which a similar variable is probably not a mistake.
 COMMON = frozenset({"HOST", "PORT", "ROLES", "LOG_LEVEL", "LOG_FORMAT"})
 LONG_NAME = 12
-# Kubernetes sets these in every pod beside a Service named "gatehouse".
+# Kubernetes sets these in every pod if there is a Service named "gatehouse".
 SERVICE_LINK = re.compile(r"\w+_(SERVICE_(HOST|PORT)|PORT_[0-9]+_)\w*=|\w+_PORT=(tcp|udp)://")
 
 
 def mistyped(environment: Mapping[str, str], known: Iterable[str]) -> dict[str, str]:
-    """Return likely misspellings of settings, each with the setting that is meant."""
+    """Return likely misspellings of settings, each with the intended setting."""
     names = frozenset(known)
     found = {}
     for name, value in environment.items():
@@ -27,7 +27,7 @@ def mistyped(environment: Mapping[str, str], known: Iterable[str]) -> dict[str, 
 
 
 def unknown(environment: Mapping[str, str], known: Iterable[str]) -> list[str]:
-    """Return names with our prefixes that are no settings."""
+    """Return names that have Gatehouse's prefixes but aren't settings."""
     names = frozenset(known)
     return sorted(
         name

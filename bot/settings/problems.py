@@ -1,4 +1,4 @@
-"""Error lines for wrong settings: name, problem, example; never the value."""
+"""Error lines for invalid settings: the name, problem, and example, but not the value."""
 
 import re
 from collections import Counter
@@ -73,7 +73,7 @@ EXAMPLES: Mapping[str, str] = {
 
 
 class SettingsError(Exception):
-    """Some settings are wrong; `problems` has a line for each, with name and example."""
+    """Some settings are invalid; `problems` has a line for each, with name and example."""
 
     def __init__(self, problems: list[str]) -> None:
         super().__init__("\n".join(problems))
@@ -103,7 +103,7 @@ CHANNELS = frozenset({"ALERTS_CHANNEL", "APPROVALS_CHANNEL"})
 
 
 def problem_of(error: Any) -> str:  # noqa: ANN401 - pydantic's ErrorDetails
-    """Describe the problem without the value, which may be a secret."""
+    """Describe the problem without quoting the value, which may be a secret."""
     name = str(error["loc"][0]).upper()
     where = " → ".join(str(part) for part in error["loc"][1:] if part != "[key]")
     problem = WORDS.get(error["type"]) or _in_our_words(error["msg"])
@@ -124,19 +124,19 @@ def _in_our_words(message: str) -> str:
 
 
 def problem_line(name: str, problem: str) -> str:
-    """Return a setting's line: its name, the problem, an example."""
+    """Return a setting's line: its name, the problem, and an example."""
     return f"{name} {problem} (example: {name}={EXAMPLES[name]})"
 
 
 def problems_between(
     given: Mapping[str, str], settings: "Settings", wrong: Collection[str]
 ) -> list[str]:
-    """Return problems that only show when settings are compared.
+    """Return problems that can only be found by comparing settings.
 
     Args:
-        given: The environment, by the settings' names.
-        settings: The valid settings, and defaults for the others.
-        wrong: The names of invalid settings, which already have their lines.
+        given: The values in the environment, by setting name.
+        settings: The valid settings, and defaults for other settings.
+        wrong: The names of invalid settings, which already have a line.
     """
     problems = [*_alone(given, settings), *_version_problems(settings)]
     if {"inventory_data_centers", "inventory_base_url"}.isdisjoint(wrong):
@@ -161,26 +161,26 @@ def problems_between(
 
 
 def mistyped_problems(environment: Mapping[str, str]) -> list[str]:
-    """Return a line for each misspelled setting: its value is ignored."""
+    """Return a line for each misspelled setting, whose value is ignored."""
     return [
         problem_line(meant, f"is probably meant by {name}, which is no setting: correct the name")
         for name, meant in mistyped(environment, EXAMPLES).items()
     ]
 
 
-# These values may have several lines.
+# These values may span several lines.
 JSON_SETTINGS = frozenset(
     {
         *("roles", "inventory_data_centers", "inventory_plans", "flow_aliases", "flow_approvers"),
         *("flow_policies", "gateway_clients", "inventory_reserve"),
     }
 )
-# A setting, and what is wrong with it.
+# A setting, and the problem with it.
 Problems = Iterator[tuple[str, str]]
 
 
 def _alone(given: Mapping[str, str], settings: "Settings") -> Problems:
-    """Yield problems of single values that pydantic's types don't express."""
+    """Yield problems with single values that pydantic's types can't express."""
     if not given.get("slack_signing_secret") and not given.get("slack_app_token"):
         yield "SLACK_SIGNING_SECRET", "is required unless SLACK_APP_TOKEN is set"
     secret = given.get("slack_signing_secret", "")

@@ -1,4 +1,5 @@
-"""`gatehouse setup`: turns a few answers into a settings file that `gatehouse check` has tested.
+"""`gatehouse setup`: creates a settings file from a few answers and tests it like `gatehouse
+check`.
 
 `answers.py` defines the answers, `vendors.py` the vendors' defaults, `questions.py` asks in a
 terminal, `names.py` finds people and channels in Slack, `accounts.py` calls the services,

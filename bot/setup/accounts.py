@@ -1,4 +1,4 @@
-"""Setup's own calls to the services: tokens, organizations and flows."""
+"""Calls to the services made by setup: tokens, organizations, and flows."""
 
 import re
 from collections.abc import AsyncIterator, Sequence
@@ -37,9 +37,9 @@ MOST_FLOWS = 200
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """The organizations of a data center, or the `problem` with listing them.
+    """A data center's organizations, or the `problem` with listing them.
 
-    `day_limit` is the number of calls a day, if the service reported it.
+    `day_limit` is the daily limit, if the service reported it.
     """
 
     organizations: Sequence[Organization] = ()
@@ -48,13 +48,13 @@ class Listed:
 
     @property
     def default(self) -> Organization | None:
-        """Return the organization that listings name unless another is configured."""
+        """Return the organization to name in listings unless another is configured."""
         rows = self.organizations
         return next((row for row in rows if row.is_default_org), rows[0] if rows else None)
 
     @property
     def plan(self) -> Plan | None:
-        """Return the plan whose documented daily limit is the reported one."""
+        """Return the plan whose documented daily limit equals the reported limit."""
         return next((plan for plan in Plan if limits_of(plan).day == self.day_limit), None)
 
 
@@ -76,10 +76,10 @@ class _Flows(BaseModel):
 
 
 async def refresh_token_of(data_center: str, answer: DataCenterAnswer, token_url: str) -> str:
-    """Exchange a code for the refresh token, once.
+    """Exchange a single-use code for a refresh token.
 
     Raises:
-        SetupError: The code or the client is refused, or no refresh token came.
+        SetupError: The code or the client is refused, or the response has no refresh token.
     """
     form = {
         "grant_type": "authorization_code",
@@ -136,7 +136,7 @@ def _token(data_center: str, tokens: _Tokens) -> str:
 
 
 async def listings(settings: Settings) -> dict[str, Listed]:
-    """List the organizations of each data center; returns nothing without a database."""
+    """List each data center's organizations; return an empty result without a database."""
     async with gatehouse(settings) as bot:
         await prepare(bot.database)
         if not (await examine_database(bot.database)).is_well:
@@ -194,4 +194,4 @@ async def _http(*secrets: str) -> AsyncIterator[ServiceHttp]:
 
 
 def _unobserved(observed: Observed) -> None:
-    """Setup keeps no metrics."""
+    """Ignore the call, because setup doesn't collect metrics."""

@@ -1,4 +1,4 @@
-"""The answers that `gatehouse setup` needs, and their validation."""
+"""The answers for `gatehouse setup`, and their validation."""
 
 import json
 from collections.abc import Mapping
@@ -40,7 +40,7 @@ ONE_CREDENTIAL = "needs authtoken, or client_id, client_secret and code"
 
 
 class SetupError(Exception):
-    """Settings can't be written; `problems` has a sentence for each reason."""
+    """The settings can't be written; `problems` has a sentence for each reason."""
 
     def __init__(self, *problems: str) -> None:
         super().__init__("\n".join(problems))
@@ -48,7 +48,7 @@ class SetupError(Exception):
 
 
 Word = Annotated[str, Field(min_length=1)]
-# A list of people, or just "*" for everybody.
+# A list of people, or "*" for everybody.
 People = Annotated[list[Word], BeforeValidator(lambda value: ["*"] if value == "*" else value)]
 
 
@@ -144,7 +144,7 @@ def read_answers(path: Path) -> Answers:
     """Read the answers from a JSON file.
 
     Raises:
-        SetupError: The file can't be read, or has invalid answers; names all of them.
+        SetupError: The file can't be read or has invalid answers; the error names all of them.
     """
     try:
         given = json.loads(path.read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""Builds the settings from answers, without I/O; names are already IDs, and codes are tokens."""
+"""Builds settings from answers without I/O; names and codes are already IDs and tokens."""
 
 import json
 import re
@@ -21,7 +21,7 @@ def slack_settings(answers: Answers, workspace: Workspace) -> dict[str, str]:
     """Return the settings for Slack and the roles.
 
     Raises:
-        SetupError: Slack doesn't have a name; lists all unknown names.
+        SetupError: Some names don't exist in Slack; the error lists all of them.
     """
     steps: list[tuple[str, Callable[[], object]]] = [
         *((f"{key}: ", partial(workspace.ids_of, getattr(answers, key))) for key in ROLES.values()),
@@ -43,11 +43,11 @@ def slack_settings(answers: Answers, workspace: Workspace) -> dict[str, str]:
 
 
 def inventory_settings(answer: InventoryAnswer, tokens: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings of the inventory; `tokens` are the refresh tokens by data center."""
+    """Return the inventory settings; `tokens` has the refresh tokens by data center."""
     vendor = INVENTORY[answer.vendor]
     base_url = answer.base_url or vendor.base_url or ""
-    # The other data centers' roots are derived from the one on the .com host; any other address is
-    # used as it is.
+    # Other data centers' roots are derived from the root on the .com host; any other URL is used
+    # unchanged.
     is_regional = (URL(base_url).host or "").endswith(".com") and DATA_CENTER not in base_url
     centers: dict[str, object] = {}
     for name, center in answer.data_centers.items():
@@ -68,7 +68,7 @@ def inventory_settings(answer: InventoryAnswer, tokens: Mapping[str, str]) -> di
 
 
 def token_url_of(answer: InventoryAnswer, data_center: str) -> str:
-    """Return the address that issues a data center's tokens."""
+    """Return the URL that issues a data center's tokens."""
     vendor = INVENTORY[answer.vendor]
     address = answer.token_url or vendor.token_urls.get(data_center) or vendor.token_url or ""
     return address.replace(DATA_CENTER, data_center)
@@ -80,9 +80,9 @@ def with_organizations(
     """Add the plans that the services reported and the chosen organizations.
 
     Args:
-        settings: As `inventory_settings` returns them.
+        settings: The result of `inventory_settings`.
         listed: The organizations by data center.
-        chosen: The ID of the organization that listings name, by data center.
+        chosen: The ID of the organization to name in listings, by data center.
     """
     plans = {
         found.default.organization_id: found.plan.value
@@ -100,7 +100,7 @@ def with_organizations(
 
 
 def service_settings(answers: Answers) -> dict[str, str]:
-    """Return the settings of the flow service and the email service."""
+    """Return the flow and email service settings."""
     found: dict[str, str] = {}
     if answers.flow is not None:
         found |= {
@@ -121,12 +121,12 @@ def service_settings(answers: Answers) -> dict[str, str]:
 
 
 def flow_address(answer: FlowAnswer) -> str:
-    """Return the address of the flow service."""
+    """Return the flow service's URL."""
     return answer.base_url or FLOW[answer.vendor].base_url or ""
 
 
 def alias_of(name: str, taken: Mapping[str, str]) -> str:
-    """Return a short name for a flow that no other flow has.
+    """Return a short, unique name for a flow.
 
     >>> alias_of("Welcome call (EU)", {})
     'welcome-call-eu'

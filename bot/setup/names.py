@@ -1,4 +1,4 @@
-"""People, user groups and channels by name, through Slack's Web API."""
+"""Looks up people, user groups, and channels by name with Slack's Web API."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -25,7 +25,7 @@ SECONDS = 30
 
 Found = TypeVar("Found")
 
-# Names in lowercase, each with the IDs that have it.
+# Lowercase names, each with the matching IDs.
 Ids = dict[str, set[str]]
 
 
@@ -37,15 +37,15 @@ class Workspace:
     channels: Ids = field(default_factory=dict)
 
     def ids_of(self, names: Iterable[str]) -> list[str]:
-        """Return the IDs of people and groups; `*` and IDs stay as they are.
+        """Return the IDs of people and groups; `*` and IDs are returned unchanged.
 
         Raises:
-            SetupError: Names are unknown or ambiguous; lists all of them.
+            SetupError: Some names are unknown or ambiguous; the error lists all of them.
         """
         return together([("", partial(self._person_id, name)) for name in names])
 
     def channel_id(self, name: str) -> str:
-        """Return the ID of a channel; an ID stays as it is.
+        """Return a channel's ID; an ID is returned unchanged.
 
         Raises:
             SetupError: The bot can't see a channel with this name.
@@ -75,10 +75,10 @@ class Workspace:
 
 
 def together(steps: Iterable[tuple[str, Callable[[], Found]]]) -> list[Found]:
-    """Return the results of all steps; each step has a prefix for its problems.
+    """Run all steps and return the results; each step has a prefix for its problems.
 
     Raises:
-        SetupError: The problems of all steps.
+        SetupError: At least one step failed; the error has the problems from all steps.
     """
     results: list[Found] = []
     problems: list[str] = []

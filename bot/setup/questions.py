@@ -1,4 +1,4 @@
-"""Asks the questions of `gatehouse setup` in a terminal, and tests each answer before the next."""
+"""Asks the setup questions in a terminal, and tests each answer before the next question."""
 
 import asyncio
 import getpass
@@ -25,21 +25,21 @@ TOKENS_ADVICE = (
     "The Bot User OAuth Token is on the app's page Install App. Basic Information has the Signing"
     " Secret and, for Socket Mode, App-Level Tokens: make one with the scope connections:write."
 )
-# Placeholders for later answers while the inventory's answers are tested.
+# Placeholders for later answers while the inventory answers are tested.
 UNASKED = {"SLACK_SIGNING_SECRET": "0" * 32, "ALERTS_CHANNEL": "C0", "APPROVALS_CHANNEL": "C0"}
 
 Taken = TypeVar("Taken")
 
 
 def ask(rest: Mapping[str, str], out: Path) -> tuple[Answers, Known]:
-    """Ask all questions; return the answers and the results of testing them.
+    """Ask all questions; return the answers and the test results.
 
     Args:
-        rest: The environment without the settings that are asked for.
-        out: The file to write.
+        rest: The environment without the settings that setup asks for.
+        out: The settings file to write.
 
     Raises:
-        SetupError: There is no terminal, or the person keeps the existing file.
+        SetupError: There is no terminal, or the person chose to keep the existing file.
     """
     if not sys.stdin.isatty():
         raise SetupError("There is no terminal to ask in: give a JSON file with --answers.")

@@ -20,7 +20,7 @@ from bot.setup.steps import Known, settings_of
 from bot.slack.manifest import manifest_text
 
 WELL, FOUND, NOT_WRITTEN = 0, 1, 2
-# Not asked for, but copied from the environment, so that the file is enough to start.
+# Copied from the environment without asking, so that the bot can start with the file alone.
 KEPT = ("SLACK_API_URL", "DATABASE_URL")
 ASKED = frozenset(
     {

@@ -11,10 +11,10 @@ HEADER = "# Written by `gatehouse setup`. docs/settings.md has every setting.\n"
 
 
 def settings_text(settings: Mapping[str, str]) -> str:
-    """Return the file's text.
+    """Return the content of the settings file.
 
     Raises:
-        SetupError: A value has a line break or another invisible character.
+        SetupError: A value contains a line break or another invisible character.
     """
     unseen = [name for name, value in settings.items() if not value.isprintable()]
     if unseen:
@@ -32,7 +32,7 @@ def _quoted(value: str) -> str:
 
 
 def check_place(path: Path) -> None:
-    """Check that the file can be created, before a single-use code is used up.
+    """Check that the file can be created before a single-use code is exchanged.
 
     Raises:
         SetupError: The file can't be created.
@@ -42,7 +42,7 @@ def check_place(path: Path) -> None:
 
 
 def write_settings(path: Path, text: str) -> None:
-    """Write the file with mode 0600; keep an existing file as `<name>.bak`.
+    """Write the file with mode 0600; back up an existing file as `<name>.bak`.
 
     Raises:
         SetupError: The file can't be written; an existing file is unchanged.
@@ -56,7 +56,7 @@ def write_settings(path: Path, text: str) -> None:
 
 
 def _replace(path: Path, content: bytes) -> None:
-    # mkstemp creates the file with access for its owner only.
+    # mkstemp creates files that only their owner can access.
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     new = Path(name)
     try:

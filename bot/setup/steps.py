@@ -1,4 +1,4 @@
-"""The steps from answers to settings, shared by answers from a file and from the terminal."""
+"""Turns answers into settings, for answers from a file and from the terminal."""
 
 import asyncio
 from collections.abc import Mapping
@@ -22,10 +22,10 @@ SLACK_API_URL = "https://slack.com/api/"
 
 @dataclass
 class Known:
-    """Results of earlier steps, so that no step runs twice.
+    """Results of earlier steps, so that steps don't run twice.
 
-    `tokens` are refresh tokens, `listed` organizations, and `chosen` the organizations that
-    listings name, each by data center; `listed` is None before the listing.
+    `tokens` has the refresh tokens, `listed` the organizations, and `chosen` the organization to
+    name in listings, each by data center; `listed` is None before organizations are listed.
     """
 
     workspace: Workspace | None = None
@@ -37,10 +37,10 @@ class Known:
 def settings_of(answers: Answers, rest: Mapping[str, str], known: Known) -> dict[str, str]:
     """Return the settings for the answers, by name.
 
-    A code works only once, so it is exchanged after everything else is valid.
+    Codes work only once, so they are exchanged only after all other answers are valid.
 
     Raises:
-        SetupError: Answers are invalid; lists all that are known so far.
+        SetupError: Answers are invalid; the error lists all problems found so far.
     """
     settings = slack_settings(answers, known.workspace or _names(answers, rest))
     settings |= service_settings(answers)
@@ -69,7 +69,7 @@ def exchange(inventory: InventoryAnswer, known: Known) -> None:
 
 
 def check_settings(environment: Mapping[str, str]) -> Settings:
-    """Parse the settings of an environment.
+    """Validate the settings in an environment.
 
     Raises:
         SetupError: Settings are invalid.

@@ -1,4 +1,4 @@
-"""Vendor presets: the settings that all accounts of a vendor share. Sources: docs/vendors.md."""
+"""Vendor presets: settings shared by all of a vendor's accounts. Sources: docs/vendors.md."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,15 +8,15 @@ DATA_CENTER = "{data_center}"
 
 @dataclass(frozen=True, slots=True)
 class Vendor:
-    """A vendor of one service.
+    """A vendor of a service.
 
     Attributes:
-        base_url: The API root; other data centers replace the suffix `com`.
-        token_url: Where a code is exchanged and an access token renewed; `{data_center}` stands
-            for the suffix.
-        token_urls: The same for data centers whose address differs.
-        settings: Further settings, by name.
-        advice: How to get the credentials, for a person at a terminal.
+        base_url: The API root; for other data centers, the suffix `com` is replaced.
+        token_url: The URL for exchanging codes and renewing access tokens; `{data_center}` is a
+            placeholder for the suffix.
+        token_urls: The token URLs for data centers where the URL differs.
+        settings: Additional settings, by name.
+        advice: Instructions for getting the credentials, shown in the terminal.
         has_flow_listing: `GET /v2/Flows` lists the flows by name.
     """
 

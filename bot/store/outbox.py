@@ -1,5 +1,4 @@
-"""The outbox: messages that must arrive, stored in the same transaction as the change they
-report."""
+"""The outbox: messages that must arrive, stored in the transaction of the change they report."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -65,8 +64,7 @@ class SentCard:
 
 @dataclass(frozen=True)
 class BegunPost:
-    """A card's first post: the time of the first message, and whether Slack may have received
-    it."""
+    """A card's first post: the time of its first message, and whether Slack may have it."""
 
     first_at: datetime
     is_repeated: bool

@@ -1,5 +1,4 @@
-"""The schema of version 0.2.0. A database from an earlier version must be upgraded to 0.2.0
-first."""
+"""The schema of version 0.2.0, to which databases from earlier versions must be upgraded first."""
 
 from alembic import op
 from sqlalchemy import (
