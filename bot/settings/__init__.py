@@ -183,7 +183,7 @@ class AutomaticSettings(BaseModel):
 
     @property
     def rule(self) -> AutomaticRule:
-        """The same as a rule."""
+        """Return these settings as a rule."""
         return AutomaticRule(self.requesters, self.longest, self.a_day)
 
 
@@ -203,7 +203,7 @@ class FlowPolicySettings(BaseModel):
 
     @property
     def policy(self) -> FlowPolicy:
-        """The same as a rule."""
+        """Return these settings as a policy."""
         return FlowPolicy(
             self.approvers,
             self.approvals_needed,

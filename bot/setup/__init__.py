@@ -1,5 +1,4 @@
-"""`gatehouse setup`: creates a settings file from a few answers and tests it like `gatehouse
-check`.
+"""`gatehouse setup`: creates a settings file from answers, then runs `gatehouse check`.
 
 `answers.py` defines the answers, `vendors.py` the vendors' defaults, `questions.py` asks in a
 terminal, `names.py` finds people and channels in Slack, `accounts.py` calls the services,
