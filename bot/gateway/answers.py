@@ -89,7 +89,7 @@ def unreadable(status: int) -> web.Response:
     """Return the response to a request that isn't valid HTTP."""
     is_long = status == HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
     sentence = (
-        "The address or a header is too long." if is_long else "The request is not proper HTTP."
+        "The address or a header is too long." if is_long else "The request is not valid HTTP."
     )
     return message(status, sentence)
 

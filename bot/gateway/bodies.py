@@ -71,7 +71,7 @@ async def read_body(request: web.BaseRequest, spool: Spool) -> None:
     """
     expected = request.headers.get("Expect", "").strip().casefold()
     if expected not in {"", "100-continue"}:
-        sentence = "Only Expect: 100-continue is understood."
+        sentence = "Only Expect: 100-continue is supported."
         raise GatewayRefusal(HTTPStatus.EXPECTATION_FAILED, "malformed", sentence)
     if expected:
         with suppress(ConnectionError, ClientError):
@@ -85,7 +85,7 @@ async def read_body(request: web.BaseRequest, spool: Spool) -> None:
                     raise too_large()
                 spool.write(piece)
     except TimeoutError:
-        sentence = f"The body did not arrive within {BODY_SECONDS:g} seconds."
+        sentence = f"The body didn't arrive within {BODY_SECONDS:g} seconds."
         raise GatewayRefusal(HTTPStatus.REQUEST_TIMEOUT, "too_slow", sentence) from None
     except (web.RequestPayloadError, ClientError, ConnectionError, ValueError):
         raise malformed("The body ended early.") from None

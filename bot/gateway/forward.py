@@ -131,7 +131,9 @@ class Forwarder:
         async with self._parts.turns.call(wait) as permit:
             seen.waited = clock.monotonic() - began
             if is_gone(request):
-                raise ServiceUnreachable("inventory", "The client has gone.", sent=False)
+                raise ServiceUnreachable(
+                    "inventory", "The client closed its connection.", sent=False
+                )
             exchange = _Exchange(self._parts, request, call, permit, seen)
             signed, is_accepted = await exchange.run(body)
         if is_accepted:
@@ -237,7 +239,7 @@ class _Exchange:
             if isinstance(error, aiohttp.ClientError):
                 raise
             # If the HTTP library can't encode a request, the request was never sent.
-            sentence = "The request cannot be sent as it is."
+            sentence = "The request can't be sent unchanged."
             raise ServiceUnreachable("inventory", sentence, sent=False) from None
 
     async def _read(self, response: aiohttp.ClientResponse, mask: Mask) -> None:
@@ -247,7 +249,7 @@ class _Exchange:
         if response.status < HTTPStatus.OK:
             # Data after a 101 is not HTTP, and no client requested another protocol.
             response.close()
-            sentence = f"{self._service.subject} wants another protocol."
+            sentence = f"{self._service.subject} requested another protocol."
             raise ResponseUnreadable("inventory", sentence)
         has_body = _has_body(self._call.method, response)
         if has_body and (response.content_length or 0) > MOST_BYTES:

@@ -159,28 +159,28 @@ def target_of(raw_target: str, roots: Mapping[str, str]) -> Target:
     """
     path, _, query = raw_target.partition("?")
     if not path.startswith("/") or not _VISIBLE.fullmatch(raw_target) or "#" in raw_target:
-        raise malformed("The address is not a path of visible characters.")
+        raise malformed("The address must be a path of visible characters.")
     data_center, _, rest = path[1:].partition("/")
     if data_center not in roots:
         raise GatewayRefusal(
             HTTPStatus.NOT_FOUND,
             "not_found",
-            "The path begins with a data center, and this one is not configured here.",
+            "The path must begin with a data center that is configured in Gatehouse.",
         )
     segments = [_segment(segment) for segment in rest.split("/")]
     if not segments[-1]:
         segments.pop()
     if not all(segments):
-        raise malformed("The path has an empty part: two slashes stand side by side.")
+        raise malformed("The path has an empty segment (two slashes in a row).")
     if not segments:
-        raise malformed(f"The path ends at the data center: /{data_center}/… goes on.")
+        raise malformed(f"The path ends after the data center: add the rest of /{data_center}/….")
     _require_plain_names(query)
     kept = "&".join(part for part in query.split("&") if part.partition("=")[0] != TOKEN)
     organization_id = dict(_parts(query)).get(ORGANIZATION)
     if organization_id is not None:
         organization_id = unquote_plus(organization_id)
         if not _ORGANIZATION_ID.fullmatch(organization_id):
-            raise malformed("organization_id is not an id: digits, and no zero in front.")
+            raise malformed("organization_id must be digits without leading zeros.")
     named = (after for word, after in pairwise(segments) if _squashed(word) == "organizations")
     path = _on_host(roots[data_center], data_center, segments[0], rest)
     return Target(data_center, path, kept, organization_id, tuple(named))
@@ -200,13 +200,13 @@ def _on_host(root: str, data_center: str, first: str, rest: str) -> str:
 
 def _segment(raw: str) -> str:
     if _ESCAPE.search(raw):
-        raise malformed("The path has a % that begins no escape.")
+        raise malformed("The path has an invalid % escape.")
     decoded = unquote(raw, errors="replace")
     if any(sign in "/\\%\ufffd" or not sign.isprintable() for sign in decoded):
-        raise malformed("The path has an escape that could be read as another path.")
+        raise malformed("The path has an escape that servers may interpret differently.")
     # Some servers treat text after a semicolon as a parameter, and `..;` as `..`.
     if decoded.split(";")[0].strip() in {".", ".."}:
-        raise malformed("The path has a part that is . or .., which would lead elsewhere.")
+        raise malformed("The path must not have a . or .. segment.")
     return decoded
 
 
@@ -245,13 +245,13 @@ def headers_to_send(headers: Headers) -> list[tuple[str, str]]:
     for raw_name, value in headers:
         name = _squashed(raw_name)
         if name in _REPLACES_METHOD:
-            raise forbidden("A header would replace the method. Use the method itself.")
+            raise forbidden("A header would override the method. Use the method itself.")
         if name in _REPLACES_ADDRESS:
-            raise malformed("A header would replace the address.")
+            raise malformed("A header would override the address.")
         if _squashed(ORGANIZATION) in name:
             raise malformed("A header names an organization. Use organization_id in the query.")
         if _NOT_SENT.search(value):
-            raise malformed("A header has characters that cannot be sent on.")
+            raise malformed("A header has characters that can't be forwarded.")
     # In a compressed answer, the credential couldn't be masked.
     return [*passed_headers(headers), ("Accept-Encoding", "identity")]
 

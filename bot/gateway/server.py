@@ -246,5 +246,5 @@ def _address(root: URL, target: Target, key: OrganizationKey) -> URL:
         query = f"{query}&{named}" if query else named
     url = URL(f"{root.origin()}{target.path}{'?' if query else ''}{query}", encoded=True)
     if url.origin() != root.origin() or url.raw_path != target.path:
-        raise malformed("The path leads out of the data center's root.")
+        raise malformed("The path must stay under the data center's root.")
     return url

@@ -33,9 +33,9 @@ def secret_problem(value: str) -> str | None:
     if CONTROL.search(value):
         return "has a control character, such as a line feed"
     if value in EXAMPLES:
-        return "is the example of the documentation, which everybody knows"
+        return "is the example from the documentation, which is public"
     if SANDBOX.match(value):
-        return "is the sandbox's, which everybody knows"
+        return "is the sandbox's, which is public"
     return f"is too short: at least {SHORTEST} characters" if len(value) < SHORTEST else None
 
 
@@ -52,6 +52,6 @@ def secret_problems(
         if is_real and value and name in KEYS and (problem := secret_problem(value)):
             yield name.upper(), problem
         elif is_real and name in SENT and SANDBOX.match(value):
-            yield name.upper(), "is the sandbox's, which everybody knows"
+            yield name.upper(), "is the sandbox's, which is public"
     if any(map(CONTROL.search, credentials)):
         yield "INVENTORY_DATA_CENTERS", "has a control character in a credential"

@@ -73,14 +73,14 @@ class Probes:
             await self._postpone(lease.database, key, full.free_at)
         except NotConfigured:
             # The data center was removed from the settings.
-            await self._end(lease.database, key, "is not in the settings any more")
+            await self._end(lease.database, key, "is no longer in the settings")
         except ServiceError as error:
             if isinstance(error, ServiceRefused):
                 # The data center lists no organizations anymore, or its listings are blocked like
                 # this call.
                 self._directory.note_declined(key)
             if isinstance(error, _DECLINED) and await self._is_gone(key):
-                await self._end(lease.database, key, "is not listed by the service any more")
+                await self._end(lease.database, key, "is no longer listed by the service")
                 return None
             # The attempt may have failed before it reached the guard, for example while renewing a
             # token.

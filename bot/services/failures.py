@@ -60,7 +60,7 @@ class UnsendableError(NeverSentError):
 
 _UNSENDABLE = (
     "The call to {label} can't be sent: its credential or address has a character that HTTP doesn't"
-    " allow. Check for a line end in the setting."
+    " allow. Check the setting for a line break."
 )
 # The reason why nothing was sent, and whether a retry may help. A connection timeout isn't retried,
 # because it already took as long as a person waits. The status comes from a proxy that refused to
@@ -68,7 +68,7 @@ _UNSENDABLE = (
 _NEVER_SENT: Sequence[tuple[type[Exception] | tuple[type[Exception], ...], str, bool]] = (
     (
         HeldUpError,
-        "The call to {label} was held up before it was sent. Please try again.",
+        "The call to {label} was delayed and therefore not sent. Please try again.",
         True,
     ),
     (UnsendableError, _UNSENDABLE, False),

@@ -39,7 +39,7 @@ LONGEST_RETAIN_DAYS = 100 * 365
 LONGEST_ORGANIZATION_ID = 64
 FLOW_SID = r"^FW[0-9a-fA-F]{32}$"
 AUDIT_KEY_UNUSED = (
-    "is not used any more: the audit has no key, and the database is trusted. Remove the setting."
+    "is no longer used: the audit log has no key, and the database is trusted. Remove the setting."
 )
 DataCenter = Literal["com", "eu", "in", "com.au", "jp", "ca", "com.cn", "sa"]
 
@@ -88,7 +88,7 @@ def _slack_ids(value: str) -> str:
 
 def _named_ids(value: str) -> str:
     if value == EVERY_FULL_MEMBER:
-        raise ValueError("* is not taken here: name people and groups")
+        raise ValueError("* is not allowed here: name people and groups")
     return _slack_ids(value)
 
 

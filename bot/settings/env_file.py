@@ -21,7 +21,7 @@ ENV_FILE = "GATEHOUSE_ENV_FILE"
 ASSIGNMENT = re.compile(r"(?:export[ \t]+)?([A-Za-z_][A-Za-z0-9_]*)[ \t]*=(.*)")
 QUOTED = re.compile(r"""'([^']*)'|"((?:[^"\\]|\\["\\])*)\"""")
 COMMENT = re.compile(r"[ \t]#")
-UNREADABLE = "cannot be read; write NAME='value' on one line"
+UNREADABLE = "can't be read; write NAME='value' on one line"
 
 
 def load_env_file(environment: MutableMapping[str, str]) -> None:

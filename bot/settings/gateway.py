@@ -88,5 +88,5 @@ def gateway_problems(given: Mapping[str, str], settings: "Settings") -> Iterator
         paths = () if client.organizations == EVERY else client.organizations
         centers = {path.partition("/")[0] for path in paths}
         for center in sorted(centers - set(map(str, settings.inventory_data_centers))):
-            problem = f"names the data center {center}, which INVENTORY_DATA_CENTERS does not have"
+            problem = f"names the data center {center}, which is not in INVENTORY_DATA_CENTERS"
             yield "GATEWAY_CLIENTS", f"{name}: {problem}"

@@ -91,7 +91,7 @@ WORDS = {
     "tuple_type": "must be a list",
     "dict_type": "must be a JSON object",
     "model_type": "must be a JSON object",
-    "string_type": "must be a text",
+    "string_type": "must be a string",
     "string_pattern_mismatch": "doesn't look like the example",
     "string_too_short": "must not be empty",
     "too_short": "must not be empty",
@@ -163,7 +163,7 @@ def problems_between(
 def mistyped_problems(environment: Mapping[str, str]) -> list[str]:
     """Return a line for each misspelled setting, whose value is ignored."""
     return [
-        problem_line(meant, f"is probably meant by {name}, which is no setting: correct the name")
+        problem_line(meant, f"is probably meant by {name}, which isn't a setting: correct the name")
         for name, meant in mistyped(environment, EXAMPLES).items()
     ]
 
@@ -185,20 +185,20 @@ def _alone(given: Mapping[str, str], settings: "Settings") -> Problems:
         yield "SLACK_SIGNING_SECRET", "is required unless SLACK_APP_TOKEN is set"
     secret = given.get("slack_signing_secret", "")
     if secret.startswith(("xox", "xapp-")) or " " in secret:
-        yield "SLACK_SIGNING_SECRET", "is no signing secret: see Basic Information"
+        yield "SLACK_SIGNING_SECRET", "isn't a signing secret: copy it from Basic Information"
     for name, prefix in (("slack_bot_token", "xoxb-"), ("slack_app_token", "xapp-")):
         token = given.get(name, prefix)
         if not token.startswith(prefix):
-            quote = ", and starts with a quote: take the quotes away"
+            quote = ", and starts with a quote: remove the quotes"
             yield name.upper(), f"must start with {prefix}{quote if token[0] in QUOTES else ''}"
     problem = _database_problem(given.get("database_url", "sqlite:///gatehouse.db"))
     if problem:
         yield "DATABASE_URL", problem
     for name, value in given.items():
         if name not in JSON_SETTINGS and not value.isprintable():
-            yield name.upper(), "has a line break or another character that cannot be seen"
+            yield name.upper(), "has a line break or another invisible character"
     if "{token}" not in settings.inventory_auth_header:
-        yield "INVENTORY_AUTH_HEADER", "must have {token} in it"
+        yield "INVENTORY_AUTH_HEADER", "must contain {token}"
 
 
 def _version_problems(settings: "Settings") -> Problems:
@@ -208,7 +208,7 @@ def _version_problems(settings: "Settings") -> Problems:
     )
     for name, address, version in versions:
         if address and URL(address).path.rstrip("/").endswith(version):
-            yield name, f"must be without {version}"
+            yield name, f"must not end with {version}"
 
 
 def _database_problem(url: str) -> str | None:
@@ -221,7 +221,7 @@ def _database_problem(url: str) -> str | None:
         return None
     if scheme != "sqlite" or not rest.startswith("/") or rest == "/" or ":memory:" in rest:
         return "must start with postgresql:// or be sqlite:///<file>"
-    return "has parameters, which a SQLite file has not" if "?" in rest else None
+    return "has parameters, which SQLite doesn't support" if "?" in rest else None
 
 
 def _inventory_problems(settings: "Settings") -> Problems:
@@ -246,7 +246,7 @@ def _alias_problems(aliases: Mapping[str, str]) -> Problems:
             yield "FLOW_ALIASES", f"has the alias “{alias}”, which is another flow's SID"
     both = [f"“{alias}”" for alias in aliases if len(by_name[alias.casefold()]) > 1]
     if both:
-        problem = f"has {' and '.join(both)}, which only case tells apart, for different flows"
+        problem = f"has {' and '.join(both)}, which differ only in case, for different flows"
         yield "FLOW_ALIASES", problem
 
 

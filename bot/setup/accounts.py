@@ -101,7 +101,7 @@ async def refresh_token_of(data_center: str, answer: DataCenterAnswer, token_url
         async with _http(form["client_secret"], form["code"]) as http:
             tokens = await http.request(call, partial(_tokens_in, call))
     except (ServiceRefused, CredentialsRefused) as error:
-        tokens = _Tokens(error=error.message or "no reason given")
+        tokens = _Tokens(error=error.message or "no reason was given")
     except ServiceError as error:
         raise SetupError(f"{error.sentence} Check token_url and the data center.") from None
     return _token(data_center, tokens)
@@ -112,23 +112,23 @@ def _token(data_center: str, tokens: _Tokens) -> str:
     domain = API_DOMAIN.fullmatch(tokens.api_domain)
     if tokens.error in REFUSED_CODE:
         problem = (
-            f"code was refused ({tokens.error}). A code works once, for three minutes unless more"
-            " were chosen when it was made, and only with the client and in the data center that"
-            " it was made for. Make a new one and run setup again."
+            f"code was rejected ({tokens.error}). A code works once, only with the client and data"
+            " center that it was created for, and for three minutes unless you chose longer. Create"
+            " a new code and run setup again."
         )
     elif tokens.error in REFUSED_CLIENT:
         problem = (
-            f"client_id or client_secret was refused ({tokens.error}). Copy both from the self"
+            f"client_id or client_secret was rejected ({tokens.error}). Copy both from the self"
             f" client in the API console of this data center ({data_center})."
         )
     elif tokens.error:
         problem = f"code was not exchanged: the OAuth provider said {tokens.error[:80]}."
     elif domain and domain[1] != data_center:
-        problem = f"The code is of the data center {domain[1]}, not {data_center}."
+        problem = f"The code is for the data center {domain[1]}, not {data_center}."
     elif not tokens.refresh_token:
         problem = (
-            "code gave no refresh token, so access would end within the hour. Make the code in a"
-            " self client, or for offline access."
+            "no refresh token was returned for code, so access would end within an hour. Create the"
+            " code in a self client, or for offline access."
         )
     else:
         return tokens.refresh_token

@@ -57,8 +57,8 @@ class Workspace:
             return min(found)
         raise SetupError(
             f"There is no channel “{name}” that Gatehouse can see."
-            f"{_suggestion(self.channels, name, '#')} A private channel is seen after"
-            " /invite @gatehouse in it."
+            f"{_suggestion(self.channels, name, '#')} For a private channel,"
+            " type /invite @gatehouse in it first."
         )
 
     def _person_id(self, name: str) -> str:
@@ -69,7 +69,7 @@ class Workspace:
             return min(found)
         if found:
             ids = " and ".join(sorted(found))
-            raise SetupError(f"“{name}” is the name of {ids}: give the ID.")
+            raise SetupError(f"“{name}” is the name of {ids}: use an ID instead.")
         suggestion = _suggestion(self.people, name, "@")
         raise SetupError(f"There is no person or user group “{name}” in Slack.{suggestion}")
 
@@ -138,7 +138,7 @@ async def _called(call: Any) -> AsyncSlackResponse:  # noqa: ANN401 - an awaitab
     except SlackApiError as error:
         raise SetupError(_refusal(error)) from None
     except (SlackClientError, aiohttp.ClientError, OSError, ValueError, AttributeError):
-        raise SetupError("Slack cannot be reached; check SLACK_API_URL and the network.") from None
+        raise SetupError("Slack can't be reached; check SLACK_API_URL and the network.") from None
     return answer
 
 

@@ -42,9 +42,9 @@ def ask(rest: Mapping[str, str], out: Path) -> tuple[Answers, Known]:
         SetupError: There is no terminal, or the person chose to keep the existing file.
     """
     if not sys.stdin.isatty():
-        raise SetupError("There is no terminal to ask in: give a JSON file with --answers.")
+        raise SetupError("There is no terminal: give a JSON file with --answers.")
     if out.exists() and input(f"{out} exists. Replace it? [y/N] ").strip().lower() != "y":
-        raise SetupError(f"{out} stays as it is: name another file with --out.")
+        raise SetupError(f"{out} was not changed. To write another file, use --out.")
     return _Questions(rest).ask()
 
 
@@ -83,7 +83,7 @@ class _Questions:
         ):
             self._ask(question, partial(self._take_people, key))
         self._given.setdefault("viewers", ["*"])
-        print("Everybody else may look, with identities masked: ROLES in the file changes that.\n")
+        print("Everybody else can view, with identities masked. Edit ROLES to change this.\n")
         self._ask_inventory()
         self._ask_flow()
         self._ask_email()
@@ -162,7 +162,7 @@ class _Questions:
                 return None
             vendor, words = _vendor(text, INVENTORY, "zoho")
             if not words or not set(words) <= set(DATA_CENTERS):
-                raise SetupError(f"Name data centers: {' '.join(DATA_CENTERS)}.")
+                raise SetupError(f"Enter data centers: {' '.join(DATA_CENTERS)}.")
             return {**vendor, "data_centers": dict.fromkeys(words)}
 
         place = self._ask(
@@ -192,7 +192,9 @@ class _Questions:
             parts = zip(*[iter(words)] * len(keys), strict=True)
             credentials = [dict(zip(keys, part, strict=True)) for part in parts]
         else:
-            raise SetupError(f"{len(keys) * len(names)} words are needed, not {len(words)}.")
+            raise SetupError(
+                f"{len(keys) * len(names)} words are required, but {len(words)} were given."
+            )
         data_centers = dict(zip(names, credentials, strict=True))
         given = {**self._given, "inventory": {**place, "data_centers": data_centers}}
         inventory = answers_of(given).inventory
@@ -226,7 +228,7 @@ class _Questions:
             print(f"   {number:>3}  {name}  {row.organization_id}  {on_one_line(row.name)}")
         for name, found in listed.items():
             if found.plan is not None:
-                print(f"   {name}: {found.day_limit} calls a day are allowed ({found.plan}).")
+                print(f"   {name}: {found.day_limit} calls a day allowed ({found.plan}).")
 
         def take(text: str) -> None:
             for number in _numbers(text, len(rows)):
@@ -263,7 +265,7 @@ class _Questions:
             return None
         vendor, words = _vendor(text, FLOW, "twilio")
         if len(words) != 2:  # noqa: PLR2004 - the two
-            raise SetupError("Two words are needed: the account SID (AC…) and the auth token.")
+            raise SetupError("Enter two words: the account SID (AC…) and the auth token.")
         account, token = words
         given = {**self._given, "flow": {**vendor, "account_sid": account, "auth_token": token}}
         flow, flows = answers_of(given).flow, dict[str, str]()
@@ -311,5 +313,5 @@ def _vendor(
 def _numbers(text: str, most: int) -> list[int]:
     words = text.replace(",", " ").split()
     if not all(word.isdecimal() and 1 <= int(word) <= most for word in words):
-        raise SetupError(f"Numbers from 1 to {most} are needed.")
+        raise SetupError(f"Enter numbers from 1 to {most}.")
     return [int(word) for word in words]

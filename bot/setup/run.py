@@ -58,8 +58,8 @@ def set_up(answers_file: Path | None, out: Path, environment: Mapping[str, str])
     print(manifest)
     for name in sorted(ASKED):
         if environment.get(name, settings.get(name)) != settings.get(name):
-            print(f"{name} is set in the environment too, and wins over the file: unset it.")
-    print(f"Wrote {out}. Trying everything in it:\n")
+            print(f"{name} is also set in the environment and overrides the file: unset it.")
+    print(f"Wrote {out}. Checking the settings:\n")
     return _check({**rest, **settings}, out)
 
 
@@ -68,7 +68,7 @@ def _check(environment: Mapping[str, str], out: Path) -> int:
     findings = asyncio.run(examine(settings, environment))
     print(redactor_of(settings).clean(as_table(findings)))
     if not all(finding.is_well for finding in findings):
-        print(f"\nCorrect it in {out}, and try again: {ENV_FILE}={out} gatehouse check")
+        print(f"\nCorrect {out} and try again: {ENV_FILE}={out} gatehouse check")
         return FOUND
     print(f"\nStart the bot: {ENV_FILE}={out} gatehouse")
     return WELL

@@ -19,7 +19,7 @@ def settings_text(settings: Mapping[str, str]) -> str:
     unseen = [name for name, value in settings.items() if not value.isprintable()]
     if unseen:
         names = " and ".join(unseen)
-        raise SetupError(f"{names} would have a line break or a character that cannot be seen.")
+        raise SetupError(f"{names} would contain a line break or an invisible character.")
     lines = (f"{name}={_quoted(value)}\n" for name, value in settings.items())
     return HEADER + "".join(lines)
 
@@ -38,7 +38,9 @@ def check_place(path: Path) -> None:
         SetupError: The file can't be created.
     """
     if path.is_dir() or not os.access(path.parent, os.W_OK | os.X_OK):
-        raise SetupError(f"{path} cannot be written: name a file in a folder of yours with --out.")
+        raise SetupError(
+            f"{path} can't be written. Use --out with a file in a folder that you can write to."
+        )
 
 
 def write_settings(path: Path, text: str) -> None:
@@ -52,7 +54,7 @@ def write_settings(path: Path, text: str) -> None:
             _replace(path.with_name(f"{path.name}.bak"), path.read_bytes())
         _replace(path, text.encode())
     except OSError as error:
-        raise SetupError(f"{path} cannot be written: {error.strerror}.") from None
+        raise SetupError(f"{path} can't be written: {error.strerror}.") from None
 
 
 def _replace(path: Path, content: bytes) -> None:

@@ -28,11 +28,11 @@ CHAIN_BEGAN = "audit.chain_began"
 # Earlier versions wrote this action, always with this subject, when a key was first used.
 KEYED, SUBJECT = ("audit.key_began", "audit.key_rotated"), "audit"
 WITH_KEY = (
-    "it was written with AUDIT_KEY by an earlier version; the next start of Gatehouse continues it"
-    " without"
+    "it was written with AUDIT_KEY by an earlier version; restart Gatehouse to continue the chain"
+    " without a key"
 )
-OLD_CHAIN = "the entries before it are not those that stood there when the new chain began"
-UNREADABLE = "its content cannot be read"
+OLD_CHAIN = "earlier entries have changed since the new chain began"
+UNREADABLE = "its content can't be read"
 # The SQLite driver's message for text that isn't valid UTF-8.
 NO_TEXT = "Could not decode to UTF-8"
 
@@ -133,7 +133,7 @@ class AuditStore:
             return Verdict(position, head, position + 1, reason)
         ends = [(row.position, row.hash) for row in await tx.connection.execute(select(audit_head))]
         if not ends:
-            return Verdict(position, head, None, "the row that says where it ends is missing")
+            return Verdict(position, head, None, "the row with the end of the chain is missing")
         if ends != [(position, head)]:
             return Verdict(position, head, position + 1, "the newest entries are missing")
         return Verdict(position, head, None, "" if has_met_noted else _cut(position, began_at))
@@ -193,7 +193,7 @@ def _fault(
     if row.position != position + 1:
         return "an entry is missing before this one"
     if row.previous_hash != head:
-        return "it does not follow the entry before it"
+        return "its previous hash doesn't match the entry before it"
     if row.position < began_at:
         _add_content(old_content, row)
         return ""
@@ -208,7 +208,7 @@ def _fault(
 
 def _cut(position: int, began_at: int) -> str:
     if began_at:
-        reason = f"its tail was cut, or the head is older than entry {began_at}"
+        reason = f"the newest entries were removed, or the head is older than entry {began_at}"
     else:
-        reason = "all of it was removed" if position == 0 else "its tail was cut"
+        reason = "all entries were removed" if position == 0 else "the newest entries were removed"
     return f"the noted head is not in the chain: {reason}"

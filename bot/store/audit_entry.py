@@ -59,6 +59,6 @@ class Verdict:
     def __str__(self) -> str:
         """Return a sentence for operators."""
         if self.is_intact:
-            return f"The audit is intact: {self.entries} entries, head {self.head}."
+            return f"The audit log is intact: {self.entries} entries, head {self.head}."
         where = "" if self.broken_at is None else f" at entry {self.broken_at}"
-        return f"The audit is broken{where}: {self.reason}."
+        return f"The audit log is broken{where}: {self.reason}."

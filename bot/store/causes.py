@@ -18,84 +18,84 @@ class DatabaseCause:
 
 LOGIN = DatabaseCause(
     "database_login_refused",
-    "The server refuses the user or the password. Correct DATABASE_URL, and see pg_hba.conf.",
+    "The server rejects the user or password. Correct DATABASE_URL, or check pg_hba.conf.",
 )
 MISSING = DatabaseCause(
-    "database_missing", "The server has no database of that name. Create it, or correct the name."
+    "database_missing", "The server has no database with that name. Create it, or correct the name."
 )
 HOST_UNKNOWN = DatabaseCause(
-    "database_host_unknown", "The host's name cannot be resolved. Correct it, or mend the DNS."
+    "database_host_unknown", "The host name can't be resolved. Correct the name, or fix the DNS."
 )
 NOT_LISTENING = DatabaseCause(
     "database_not_listening",
-    "Nothing listens at that host and port. Start the database, or correct DATABASE_URL.",
+    "No server is listening on that host and port. Start the database, or correct DATABASE_URL.",
 )
 NOT_POSTGRES = DatabaseCause(
     "database_not_postgresql",
-    "What answers at that host and port is not a PostgreSQL server. Correct DATABASE_URL.",
+    "The server on that host and port is not PostgreSQL. Correct DATABASE_URL.",
 )
 TLS = DatabaseCause(
     "database_tls",
-    "No TLS connection could be made, or the server's certificate is not trusted."
-    " See sslmode and sslrootcert in DATABASE_URL.",
+    "The TLS connection failed, or the server's certificate is not trusted."
+    " Check sslmode and sslrootcert in DATABASE_URL.",
 )
 TIMEOUT = DatabaseCause(
     "database_timeout",
-    "The database did not answer in time. A firewall, a full pooler, or a server with too much"
-    " to do.",
+    "The database didn't respond in time. Check for a firewall, a full pooler, or an overloaded"
+    " server.",
 )
 TOO_MANY = DatabaseCause(
     "database_too_many_connections",
-    "The server has no connection left. Lower DATABASE_POOL, stop other clients, or raise the"
+    "The server has no free connections. Lower DATABASE_POOL, stop other clients, or raise the"
     " server's limit.",
 )
-DISK_FULL = DatabaseCause("database_disk_full", "The database's disk is full. Make room on it.")
+DISK_FULL = DatabaseCause("database_disk_full", "The database's disk is full. Free some space.")
 READ_ONLY = DatabaseCause(
     "database_not_writable",
-    "The database can be read but not written: a standby, a server whose disk is nearly full, or"
-    " missing rights of the user, the file or its folder.",
+    "The database is read-only. Check whether it is a standby, its disk is nearly full, or the user"
+    " lacks write permission for the database, the file, or the folder.",
 )
 NO_FILE = DatabaseCause(
     "database_no_file",
-    "The file cannot be opened. Its folder must be there and writable for the bot's user.",
+    "The file can't be opened. Its folder must exist and be writable by the bot's user.",
 )
 DAMAGED = DatabaseCause(
     "database_damaged",
-    "The file is no SQLite database, or it is damaged. Restore the backup, and remove the old -wal"
-    " and -shm files first.",
+    "The file is damaged or not a SQLite database. Remove the old -wal and -shm files, then restore"
+    " the backup.",
 )
 LOCKED = DatabaseCause(
-    "database_locked", "Another program holds the lock of the SQLite file. End it."
+    "database_locked", "Another program has locked the SQLite file. Stop that program."
 )
 TRANSACTION_IDLE = DatabaseCause(
     "database_transaction_idle",
-    "The server ended a transaction in which this process did nothing for 10 s. Find out what"
-    " stopped the process: its container, its machine, or too little processor time.",
+    "The server ended a transaction that was idle for 10 s. Find out what suspended this process:"
+    " the container, the machine, or a lack of CPU time.",
 )
 POOLER = DatabaseCause(
     "database_pooler",
-    "Something between the bot and the server does not keep what belongs to a connection. Use the"
-    " direct address, or the pooler's session mode.",
+    "A pooler between the bot and the server doesn't keep session state. Use the server's direct"
+    " address, or the pooler's session mode.",
 )
 PARAMETER = DatabaseCause(
     "database_parameter",
-    "The server or a pooler refuses a parameter of the connection. Take what follows the ? out of"
+    "The server or a pooler rejects a connection parameter. Remove the parameters after ? from"
     " DATABASE_URL.",
 )
 STARTING = DatabaseCause(
-    "database_starting", "The server is starting, stopping, or in recovery. Wait, or see its log."
+    "database_starting", "The server is starting, stopping, or in recovery. Wait, or check its log."
 )
 WRONG_SCHEMA = DatabaseCause(
     "database_schema",
-    "The tables are not as this version made them. Restore a backup, or report it.",
+    "The tables don't match this version's schema. Restore a backup, or report the problem.",
 )
 WRONG_ENCODING = DatabaseCause(
     "database_encoding",
-    "The database is not UTF-8 and cannot hold every name. Create it anew with ENCODING 'UTF8'.",
+    "The database isn't UTF-8 and can't store every name. Recreate it with ENCODING 'UTF8'.",
 )
 UNREACHABLE = DatabaseCause(
     "database_unreachable",
-    "The database cannot be reached. Check DATABASE_URL, and that it is running.",
+    "The database can't be reached. Check DATABASE_URL, and that the database is running.",
 )
 
 

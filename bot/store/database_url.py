@@ -59,7 +59,7 @@ def _query(text: str) -> list[tuple[str, str]]:
     known = {option.keyword.decode() for option in pq.Conninfo.get_defaults()} | {"ssl"}
     unknown = sorted({name for name, _ in pairs} - known - OF_OTHER_CLIENTS)
     if unknown:
-        raise AddressError(f"has parameters that are not taken here: {', '.join(unknown)}")
+        raise AddressError(f"has unsupported parameters: {', '.join(unknown)}")
     return [(name, value) for name, value in pairs if name in known]
 
 
@@ -71,17 +71,17 @@ def _check(parameters: dict[str, str]) -> None:
     ):
         raise AddressError(f"has a port that is not a number from 1 to {HIGHEST_PORT} ({ESCAPES})")
     if len(ports) not in {1, len(hosts)}:
-        raise AddressError("has not as many ports as hosts")
+        raise AddressError("must have as many ports as hosts")
     if any("@" in host for host in hosts):
         raise AddressError(f"has a host with an @ ({ESCAPES})")
     if not parameters.get("dbname"):
-        raise AddressError(f"is not an address with a database ({ESCAPES})")
+        raise AddressError(f"must include the name of a database ({ESCAPES})")
     for name, values in CHOICES.items():
         if parameters.get(name, values[0]) not in values:
-            raise AddressError(f"has a wrong {name}: it must be one of {', '.join(values)}")
+            raise AddressError(f"has an invalid {name}: it must be one of {', '.join(values)}")
     if not re.fullmatch(r"[0-9]+", parameters.get("connect_timeout", "0")):
         raise AddressError("has a connect_timeout that is not a whole number of seconds")
     for name in ("sslrootcert", "sslcert", "sslkey", "sslcrl"):
         path = parameters.get(name)
         if path and path != TRUSTED_BY_THE_SYSTEM and not Path(path).is_file():
-            raise AddressError(f"names a file in {name} that is not there")
+            raise AddressError(f"names a file in {name} that doesn't exist")

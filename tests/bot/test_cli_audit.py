@@ -81,7 +81,7 @@ async def test_a_cut_tail_is_found_by_a_head_noted_earlier(chain, sqlite_url, ca
         await tx.connection.execute(forged)
     assert await verify_audit(keyed, None) == 0
     assert await verify_audit(keyed, noted) == 1
-    assert "tail was cut" in capsys.readouterr().out
+    assert "newest entries were removed" in capsys.readouterr().out
 
 
 async def test_a_database_that_is_away_is_no_verdict(capsys):

@@ -70,7 +70,7 @@ def test_unreadable_line_is_named_by_its_number_only(path, line):
     with pytest.raises(SettingsError) as caught:
         loaded(path, f"# Slack\nB=secret-word\n{line}\nC='x'\n")
     assert caught.value.problems == [
-        f"GATEHOUSE_ENV_FILE {path}, line 3: cannot be read; write NAME='value' on one line"
+        f"GATEHOUSE_ENV_FILE {path}, line 3: can't be read; write NAME='value' on one line"
     ]
 
 

@@ -280,7 +280,7 @@ async def live_two_days(environment: Environment, wheels: Wheels, url: str, save
         await approve(fleet, await ask(fleet, "+15551001"))
         waiting = await ask(fleet, "+15551002")
         status, said = environment.run(fleet.environment, "backup", saved)
-        assert (status, "audit is intact" in said) == (0, True), said
+        assert (status, "audit log is intact" in said) == (0, True), said
         status, said = environment.run(fleet.environment, "restore", saved)
         assert (status, "Stop" in said) == (2, True), said
         await process.stop()
@@ -295,7 +295,7 @@ async def live_two_days(environment: Environment, wheels: Wheels, url: str, save
         status, said = environment.run(fleet.environment)
         assert (status, "newer version of Gatehouse" in said) == (2, True), said
         status, said = environment.run(fleet.environment, "restore", saved)
-        assert (status, "audit is intact" in said) == (0, True), said
+        assert (status, "audit log is intact" in said) == (0, True), said
         await serving(environment, fleet)
         listed = await fleet.ask("U0APPROVER", "/testusers", "requests")
         assert "+15551002" in listed.all_text

@@ -50,7 +50,7 @@ def test_gatehouse_reads_the_env_file(installed, tmp_path):
     given = {"PATH": os.environ["PATH"], "GATEHOUSE_ENV_FILE": str(file)}
     for content, problem in {
         "SLACK_BOT_TOKEN=xoxp-1\n": "SLACK_BOT_TOKEN must start with xoxb-",
-        "\nAPPROVALS_NEEDED='2'x\n": "line 2: cannot be read; write NAME='value' on one line",
+        "\nAPPROVALS_NEEDED='2'x\n": "line 2: can't be read; write NAME='value' on one line",
     }.items():
         file.write_text(content, encoding="utf-8")
         for command in ([], ["check"], ["audit", "verify"]):

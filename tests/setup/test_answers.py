@@ -108,7 +108,7 @@ WRONG = [
     ("inventory/base_url", "http://127.0.0.1:1/inventory/v1", 1, "inventory eu"),
     ("inventory/data_centers/eu/code", "demo-code-used", 2, "eu: code was refused (invalid_code)"),
     ("inventory/data_centers/eu/code", "demo-code-in", 2, "code is of the data center in, not eu"),
-    ("inventory/data_centers/eu/client_secret", "x", 2, "client_secret was refused"),
+    ("inventory/data_centers/eu/client_secret", "x", 2, "client_secret was rejected"),
     ("inventory/data_centers/eu", {"authtoken": "demo-com"}, 1, "inventory eu"),
     ("flow/account_sid", "AC00000000000000000000000000000009", 1, "Check FLOW_ACCOUNT_SID"),
     ("flow/auth_token", "old-token", 1, "Check FLOW_ACCOUNT_SID and FLOW_AUTH_TOKEN"),
@@ -138,7 +138,7 @@ async def test_a_wrong_answer_is_named_and_no_list_is_changed(place, path, value
     [
         ("aprovers", ["@ada"], "aprovers is not a key of the answers; did you mean approvers?"),
         ("admins", "@adam", 'admins must be a valid list. Example: {"admins": ["@adam"]}'),
-        ("url", 7, 'url must be a text. Example: {"url": "https://bot.example.com"}'),
+        ("url", 7, 'url must be a string. Example: {"url": "https://bot.example.com"}'),
         ("slack_signing_secret", None, "slack_signing_secret is required unless"),
         ("inventory/vendor", "zoo", "inventory → vendor must be 'zoho' or 'other'"),
         ("inventory/data_centers/uk", {"authtoken": "a"}, "inventory → data_centers → uk"),
@@ -166,7 +166,7 @@ async def test_several_wrong_answers_are_named_together(place):
 async def test_a_code_without_a_refresh_token_is_told(place):
     place.services.state.oauth.gives_refresh_token = False
     status, said = await place.set_up()
-    assert (status, "gave no refresh token" in said) == (2, True), said
+    assert (status, "no refresh token was returned" in said) == (2, True), said
 
 
 def test_the_example_of_the_page_is_a_file_of_answers():

@@ -103,7 +103,7 @@ async def test_a_person_at_a_terminal_gets_a_checked_file(place):
         "refuses slack_bot_token (invalid_auth)",
         "Did you mean #approvals?",
         "Did you mean @otto?",
-        "Name data centers",
+        "Enter data centers",
         "code was refused (invalid_code)",
         "Numbers from 1 to 2",
     ):

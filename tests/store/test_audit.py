@@ -61,7 +61,10 @@ async def test_a_removed_entry_is_found_where_the_rest_was_renumbered(database, 
         where = audit_entries.c.position == old
         await change(database, update(audit_entries).where(where).values(position=old - 1))
     found = await verdict(database, audit)
-    assert (found.broken_at, found.reason) == (3, "it does not follow the entry before it")
+    assert (found.broken_at, found.reason) == (
+        3,
+        "its previous hash doesn't match the entry before it",
+    )
 
 
 async def test_two_entries_that_changed_places_are_found(database, audit):
@@ -148,7 +151,7 @@ async def test_a_removed_head_is_found(database, audit):
     await change(database, delete(audit_head))
     found = await verdict(database, audit)
     assert (found.is_intact, found.broken_at, found.entries) == (False, None, 5)
-    assert found.reason == "the row that says where it ends is missing"
+    assert found.reason == "the row with the end of the chain is missing"
 
 
 async def test_many_refusals_hide_nothing_that_was_done(database, audit):

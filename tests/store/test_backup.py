@@ -62,7 +62,7 @@ async def test_restored_database_is_that_of_the_backup(database_url, tmp_path, c
     assert await state(database_url) == (True, 3, 3)
     await work(database_url, 1)
     assert await state(database_url) == (True, 4, 4)
-    assert "The audit is intact: 3 entries" in capsys.readouterr().out
+    assert "The audit log is intact: 3 entries" in capsys.readouterr().out
 
 
 async def test_backup_is_restored_into_another_database(database_url, other_url, tmp_path):
@@ -121,7 +121,7 @@ async def test_audit_that_was_broken_is_told_and_restored_as_it_was(database, tm
     await database.close()
     assert await back_up(database.url, tmp_path / "saved") == 1
     assert await restore(database.url, tmp_path / "saved") == 1
-    assert capsys.readouterr().out.count("The audit is broken at entry 2") == 2
+    assert capsys.readouterr().out.count("The audit log is broken at entry 2") == 2
 
 
 async def test_restore_is_refused_while_a_process_uses_the_database(database_url, tmp_path, capsys):

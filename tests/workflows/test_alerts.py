@@ -202,7 +202,7 @@ async def test_data_center_that_is_gone_is_not_blocked_for_ever(
     assert await count_open(database) == 0
     async with database.read_only() as tx:
         incident = await incidents.load(tx, 1)
-    assert "not in the settings any more" in ui.card(incident, "Acme").text
+    assert "no longer in the settings" in ui.card(incident, "Acme").text
     assert "Cleared" not in ui.card(incident, "Acme").text + ui.cleared_note(incident, "Acme").text
 
 
@@ -223,7 +223,7 @@ async def test_organization_that_is_gone_is_not_blocked_for_ever(
     async with database.read_only() as tx:
         incident = await incidents.load(tx, 1)
     assert "*Closed*" in ui.card(incident, "Acme").text
-    assert "not listed by the service any more" in ui.cleared_note(incident, "Acme").text
+    assert "no longer listed by the service" in ui.cleared_note(incident, "Acme").text
 
 
 async def test_unreadable_probe_ends_nothing_and_waits_its_pause(
