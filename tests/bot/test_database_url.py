@@ -59,7 +59,7 @@ def test_address_is_taken_as_it_is_sold(name: str) -> None:
     [
         ("postgresql://u@h/d?nonsense=1", "nonsense"),
         ("postgresql://u@h/d?sslmode=nonsense", "sslmode"),
-        ("postgresql://u@h", "with a database"),
+        ("postgresql://u@h", "name of a database"),
         ("postgresql://u:pa/ss@h/d", "%2F"),
         ("postgresql://u:p@ss@h/d", "%40"),
         ("postgresql://u:p?ss@h/d", "not an address"),

@@ -355,8 +355,8 @@ def test_other_names_are_left_alone(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "value", "words"),
     [
-        ("FLOW_BASE_URL", "https://flow.example.com/v2", "without /v2"),
-        ("EMAIL_BASE_URL", "https://email.example.com/v3/", "without /v3"),
+        ("FLOW_BASE_URL", "https://flow.example.com/v2", "not end with /v2"),
+        ("EMAIL_BASE_URL", "https://email.example.com/v3/", "not end with /v3"),
         ("SLACK_SIGNING_SECRET", "xoxb-1", "isn't a signing secret"),
         ("SLACK_SIGNING_SECRET", "hello world", "isn't a signing secret"),
         ("SLACK_BOT_TOKEN", '"xoxb-1"', "quote"),

@@ -92,7 +92,7 @@ async def test_the_environment_does_not_hide_what_is_in_the_file(place):
     place.environment["EMAIL_API_KEY"] = "SG.old-key"
     status, said = await place.set_up()
     assert status == 0, said
-    assert "EMAIL_API_KEY is set in the environment too" in said
+    assert "EMAIL_API_KEY is also set in the environment" in said
 
 
 # The answer, a wrong value, the exit status, and words of the sentence that names it.
@@ -106,8 +106,8 @@ WRONG = [
     ("approvers", ["@abbel", "@ada"], 2, "approvers: There is no person or user group “@abbel”"),
     ("approvers", ["U0NOBODY", "@ada"], 1, "There is no user U0NOBODY"),
     ("inventory/base_url", "http://127.0.0.1:1/inventory/v1", 1, "inventory eu"),
-    ("inventory/data_centers/eu/code", "demo-code-used", 2, "eu: code was refused (invalid_code)"),
-    ("inventory/data_centers/eu/code", "demo-code-in", 2, "code is of the data center in, not eu"),
+    ("inventory/data_centers/eu/code", "demo-code-used", 2, "eu: code was rejected (invalid_code)"),
+    ("inventory/data_centers/eu/code", "demo-code-in", 2, "code is for the data center in, not eu"),
     ("inventory/data_centers/eu/client_secret", "x", 2, "client_secret was rejected"),
     ("inventory/data_centers/eu", {"authtoken": "demo-com"}, 1, "inventory eu"),
     ("flow/account_sid", "AC00000000000000000000000000000009", 1, "Check FLOW_ACCOUNT_SID"),

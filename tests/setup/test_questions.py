@@ -104,8 +104,8 @@ async def test_a_person_at_a_terminal_gets_a_checked_file(place):
         "Did you mean #approvals?",
         "Did you mean @otto?",
         "Enter data centers",
-        "code was refused (invalid_code)",
-        "Numbers from 1 to 2",
+        "code was rejected (invalid_code)",
+        "Enter numbers from 1 to 2",
     ):
         assert mistake in shown
     secrets = ("sandbox-signing-secret", "xoxb-", CLIENT_SECRET, "demo-code-eu", EMAIL_KEY)
