@@ -7,6 +7,7 @@ from functools import partial
 from http import HTTPStatus
 from typing import Literal
 
+from cachetools import LRUCache
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, SecretStr
 from yarl import URL
 
@@ -21,6 +22,7 @@ ADVICE: Mapping[int, str] = {
     HTTPStatus.NOT_FOUND: "Check the flow's SID, and FLOW_BASE_URL.",
 }
 MISSING = "There's no flow with this SID."
+URLS_KEPT, URL_CHARACTERS = 1_000, 300
 _FLOW_IN_URL = re.compile(r"/Flows/(FW[0-9a-fA-F]{32})(?![0-9a-fA-F])", re.IGNORECASE)
 
 
@@ -54,10 +56,15 @@ class FlowClient:
         self._base_url = base_url
         self._headers = basic(account_sid, auth_token)
         self._form_field = form_field
+        self._urls: LRUCache[str, str] = LRUCache(URLS_KEPT)
 
     async def read(self, flow_sid: str) -> list[str]:
         """Return the identities in the service's order. Raises a ServiceError."""
         return await self._identities(flow_sid, self._call("GET", flow_sid))
+
+    def url_of(self, flow_sid: str) -> str:
+        """Return the address of the list as the last answer named it; "" if it named none."""
+        return self._urls.get(flow_sid.upper(), "")
 
     async def replace(
         self,
@@ -96,10 +103,12 @@ class FlowClient:
     async def _identities(
         self, flow_sid: str, call: ServiceCall, permits: OpenPermit = unlimited
     ) -> list[str]:
-        return await self._http.request(call, partial(_identities_in, call, flow_sid), permits)
+        sent = await self._http.request(call, partial(_list_in, call, flow_sid), permits)
+        self._urls[flow_sid.upper()] = _on_host_of(self._base_url, sent.url or "")
+        return [identity for identity in sent.test_users or () if identity]
 
 
-def _identities_in(call: ServiceCall, flow_sid: str, answer: Answer) -> list[str]:
+def _list_in(call: ServiceCall, flow_sid: str, answer: Answer) -> _FlowAnswer:
     sent = model_of(call, json_of(call, answer), _FlowAnswer)
     # A missing list must never be treated as empty, because the next update would then empty it.
     if sent.test_users is None:
@@ -109,9 +118,19 @@ def _identities_in(call: ServiceCall, flow_sid: str, answer: Answer) -> list[str
     }
     if other_sids:
         raise wrong_form(call, "for another flow")
-    return [identity for identity in sent.test_users if identity]
+    return sent
 
 
 def _sids_in(url: str | None) -> list[str]:
     """Return the flow SID in the resource's own address."""
     return _FLOW_IN_URL.findall(url or "")
+
+
+def _on_host_of(base_url: URL, sent: str) -> str:
+    """Return the address; "" if it leads to another host, because people click it."""
+    try:
+        url = URL(sent)
+    except ValueError:
+        return ""
+    is_there = url.is_absolute() and url.origin() == base_url.origin()
+    return str(url) if is_there and len(str(url)) <= URL_CHARACTERS else ""

@@ -70,6 +70,7 @@ async def listed(
         len(others),
         text,
         tuple(scheduled[:SCHEDULED_SHOWN]),
+        setup.service().url_of(flow.sid),
     )
 
 

@@ -198,6 +198,11 @@ def time(at: datetime) -> str:
     return f"<!date^{int(at.timestamp())}^{{date_short_pretty}} at {{time}}|{fallback}>"
 
 
+def link(url: str, words: str) -> str:
+    """Return a link; the address has been checked and is encoded."""
+    return f"<{_escaped(url).replace('|', '%7C')}|{words}>"
+
+
 def soon(at: datetime, now: datetime) -> str:
     """Like `time`, but `in 42 s` for times less than a minute ahead."""
     seconds = math.ceil((at - now).total_seconds())

@@ -87,6 +87,8 @@ def listing(page: ListPage, *, sees_identities: bool, asks: bool = False) -> Mes
     matching = f" with {text.code(page.text, 60)} in them" if page.text else ""
     later = [f"Starts later: {change_of(request, show)}" for request in page.scheduled]
     change = [block_kit.actions(change_button(page.flow))] if asks else []
+    if page.url:
+        change.append(block_kit.context(text.link(page.url, "The list in the flow service")))
     if not page.total:
         nobody = f"no test users{matching or ' yet'}"
         return _message([f"{flow_name(page.flow)} has {nobody}.", *later], change)

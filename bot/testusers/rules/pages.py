@@ -13,7 +13,8 @@ class ListPage:
     """One page of a flow's `total` test users, with information about them.
 
     People added by Gatehouse come first; `outside` counts the others. `text` is the filter text, if
-    any; `scheduled` are approved requests that start later.
+    any; `scheduled` are approved requests that start later. `url` is the list's address in the flow
+    service, or "".
     """
 
     flow: Flow
@@ -25,6 +26,7 @@ class ListPage:
     outside: int = 0
     text: str = ""
     scheduled: tuple[Request, ...] = ()
+    url: str = ""
 
 
 @dataclass(frozen=True, slots=True)
