@@ -46,7 +46,7 @@ const STEPS = [
     as: OTTO,
     channel: GENERAL,
     text: `/testusers add practice ${NUMBER} for 2h because trying the new draft`,
-    isDone: () => posts(APPROVALS).some((m) => /\bRule\b.*\bused today\b/.test(JSON.stringify(m.blocks))),
+    isDone: () => posts(APPROVALS).some((m) => /\*Applied\*.*Rule .*used today/.test(JSON.stringify(m.blocks))),
   },
   {
     title: "Block an organization",

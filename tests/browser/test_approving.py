@@ -7,6 +7,7 @@ from playwright.async_api import Locator, expect
 
 from sandbox.launch import Sandbox
 from sandbox.services.state import SURVEY_FLOW, WELCOME_FLOW
+from sandbox.week import PRACTICE_FLOW
 from tests.browser.looking import focused, violations
 from tests.browser.person import Person
 
@@ -36,6 +37,9 @@ async def test_the_first_minute_asks_and_a_second_person_approves(
     await expect(direct).to_have_accessible_description("1 unread")
     await person.go_to("Gatehouse")
     await expect(person.newest).to_contain_text("Ada Approver")
+    await page.get_by_role("button", name="Skip the wait").click()
+    await expect(step(person, "Skip the wait")).to_have_class("done")
+    assert "+15550142" in sandbox.services.state.flows[PRACTICE_FLOW].identities
 
 
 def step(person: Person, title: str) -> Locator:
