@@ -95,7 +95,8 @@ async def _data_center(
     if organization_id and organization_id not in {row.organization_id for row in found}:
         sentence = (
             f"organization_id {organization_id} is not in the listing of {len(found)}:"
-            " correct it in INVENTORY_DATA_CENTERS."
+            " correct it in INVENTORY_DATA_CENTERS. The organization management page of the"
+            " service's console shows it."
         )
         return Finding(subject, "organization_not_listed", sentence)
     return well(subject, f"lists {len(found)} organization{'' if len(found) == 1 else 's'}.")
