@@ -64,7 +64,7 @@ async def test_a_wrong_key_and_a_missing_permission_are_told_apart(
     services.get(f"{BASE}/v3/templates?generations=legacy%2Cdynamic", status=401)
     services.get(f"{BASE}/v3/templates?generations=legacy%2Cdynamic", status=403)
     services.get(f"{BASE}/v3/templates?generations=legacy%2Cdynamic", status=404)
-    with pytest.raises(CredentialsRefused, match=r"settings .* and set EMAIL_API_KEY"):
+    with pytest.raises(CredentialsRefused, match=r"settings .* by SMS.* and set EMAIL_API_KEY"):
         await a_client(bench).get("templates")
     with pytest.raises(PermissionMissing, match="read access to “templates”"):
         await a_client(bench).get("templates")

@@ -22,7 +22,9 @@ async def slack():
 async def environment(sqlite_url, slack):
     async with running_services(ServicesState()) as services:
         environment = environment_for(slack, services, sqlite_url)
-        policies = {"welcome": {"approvers": ["S0APPROVERS"], "longest": "7d"}}
+        auto = {"from": ["S0APPROVERS"], "longest": "4h", "a_day": 5}
+        welcome = {"approvers": ["S0APPROVERS"], "longest": "7d", "auto": auto}
+        policies = {"welcome": welcome}
         yield {**environment, "FLOW_POLICIES": json.dumps(policies)}
 
 
@@ -38,6 +40,8 @@ async def test_a_member_of_a_named_group_can_approve_by_the_policy(environment) 
         "(U0APPROVER2) can approve: in S0APPROVERS, which FLOW_POLICIES (this flow) names." in out
     )
     assert "They can't approve their own requests [ALLOW_SELF_APPROVAL]" in out
+    rule = "additions asked for by S0APPROVERS, at most 4h, 5 a person and day"
+    assert f"Automatic approval: {rule} [FLOW_POLICIES (this flow)]" in out
 
 
 async def test_a_name_stays_on_its_line(environment, slack) -> None:

@@ -6,6 +6,7 @@ from datetime import timedelta
 import pytest
 
 from bot.home import publishing as workflow
+from bot.slack.messages.help import ABOUT_TEST_USERS
 from bot.store import home_views
 from bot.store.home_views import BETWEEN
 from tests.support.world import running_world
@@ -63,6 +64,7 @@ async def test_home_has_the_headings_and_buttons(world):
     for heading in ("Waiting for you", "Your requests", "Limits"):
         assert heading in home.all_text
     assert home.buttons == ["Change test users", "Organizations", "Rate limits"]
+    assert ABOUT_TEST_USERS in home.all_text
 
 
 async def test_approving_in_home_changes_the_list(world):
@@ -259,3 +261,4 @@ async def test_grants_that_end_soon_are_shown(world):
     await shows(world, otto, "Ending within 24 hours")
     ending = otto.all_text.partition("Ending within 24 hours")[2]
     assert "+15550100" in ending
+    assert otto.buttons[-3:] == ["Extend", "+2 h", "+1 day"]

@@ -8,6 +8,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from bot.slack.messages.help import ABOUT_TEST_USERS
 from tests.support.world import running_world
 
 WELCOME = "FW00000000000000000000000000000001"
@@ -161,6 +162,11 @@ async def test_a_time_comes_back_in_the_zone_of_the_requester(world, typed, at):
     await world.slack.until(lambda: "Approved" in message.all_text or "Applied" in message.all_text)
     for shown in (answer, message):
         assert at in [item[-5:] for item in shown_times(shown, "Europe/Berlin")]
+
+
+async def test_what_a_test_user_is_stands_in_the_form_and_in_help(world):
+    assert ABOUT_TEST_USERS in json.dumps((await opened_form(world)).blocks)
+    assert ABOUT_TEST_USERS in (await world.ask(OTTO, "/testusers", "help")).all_text
 
 
 async def test_the_dates_of_the_form_are_those_of_the_card(world):

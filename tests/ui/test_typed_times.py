@@ -7,6 +7,7 @@ from zoneinfo import ZoneInfo, available_timezones
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
+from bot.approvals.rules.times import WEEKDAYS
 from bot.testusers.messages.card import card
 from bot.testusers.parse.change import ChangeRequest, term_of
 from bot.testusers.parse.command import parse_testusers
@@ -39,14 +40,26 @@ def exists(local: datetime, zone: ZoneInfo) -> bool:
     return back.replace(tzinfo=None) == local
 
 
-def shown_on_card(typed: str, zone_name: str) -> set[datetime]:
+def meant(word: str, at: time, zone: ZoneInfo, now: datetime) -> datetime | None:
+    """The first such local time that is still ahead; `word` is a day, or "" for a clock alone."""
+    days = [now.astimezone(zone).date() + timedelta(days=ahead) for ahead in range(9)]
+    named = {"today": days[:1], "tomorrow": days[1:2], "": days[:2]}
+    fitting = named.get(word) or [day for day in days if WEEKDAYS[day.weekday()] == word]
+    for local in (datetime.combine(day, at) for day in fitting):
+        assume(exists(local, zone))
+        if any(local.replace(tzinfo=zone, fold=fold).astimezone(UTC) > now for fold in (0, 1)):
+            return local
+    return None
+
+
+def shown_on_card(typed: str, zone_name: str, now: datetime = NOW) -> set[datetime]:
     """The moments on the card of a command, as its readers in that zone see them."""
     command = parse_testusers(f"add welcome +1 {typed}")
     assert isinstance(command, ChangeRequest)
-    term = term_of(zone_name, command, NOW)
+    term = term_of(zone_name, command, now)
     ends = {"+1": term.ends_at} if term.ends_at else {}
     requested = RequestedChange(Change(("+1",)), (), 0, ends=ends, starts_at=term.starts_at)
-    request = Request("1", FLOW, OTTO, requested, NOW, NOW + timedelta(hours=24))
+    request = Request("1", FLOW, OTTO, requested, now, now + timedelta(hours=24))
     shown = "\n".join(texts_of(card(request, ("U0ADA",), 1)))
     moments = {int(seconds) for seconds in re.findall(r"<!date\^(\d+)\^", shown)}
     zone = ZoneInfo(zone_name)
@@ -69,3 +82,23 @@ def test_whole_day_lasts_until_its_last_minute(place):
     last = datetime.combine(day, time(23, 59))
     assume(exists(last, ZoneInfo(zone_name)))
     assert last in shown_on_card(f"until {day:%Y-%m-%d}", zone_name)
+
+
+@given(
+    st.sampled_from(ZONES) | st.sampled_from([zone for zone, _ in CHANGES]),
+    st.integers(0, 366 * 1440).map(lambda minutes: NOW + timedelta(minutes=minutes)),
+    st.sampled_from(["", "today", "tomorrow", *WEEKDAYS]),
+    clock | st.none(),
+    st.sampled_from(["from", "until"]),
+)
+@example("Europe/Berlin", datetime(2026, 3, 27, 12, tzinfo=UTC), "friday", time(18), "until")
+@example("Europe/Berlin", datetime(2026, 3, 27, 12, tzinfo=UTC), "sunday", time(3, 30), "until")
+@example("Europe/Berlin", datetime(2026, 10, 24, 12, tzinfo=UTC), "tomorrow", time(2, 30), "from")
+@example("America/New_York", datetime(2026, 10, 30, 12, tzinfo=UTC), "sunday", None, "until")
+def test_day_in_words_is_that_day_on_the_card(zone_name, now, word, at, keyword):
+    assume(word or at)
+    hour = at or (time(23, 59) if keyword == "until" else time())
+    local = meant(word, hour, ZoneInfo(zone_name), now)
+    assume(local is not None)
+    typed = " ".join([keyword, *filter(None, [word, at and f"{at:%H:%M}"])])
+    assert local in shown_on_card(typed, zone_name, now)

@@ -30,7 +30,8 @@ async def test_grant_is_announced_an_hour_before_its_end(world):
     note = await RequestMessages(world.setup).ending(message)
     assert note.channel_id == OTTO
     assert "`+1`, `+2`" in note.message.text
-    assert note.message.slack_blocks[-1]["elements"][0]["text"]["text"] == "Extend"
+    buttons = note.message.slack_blocks[-1]["elements"]
+    assert [item["text"]["text"] for item in buttons] == ["Extend", "+2 h", "+1 day"]
     await world.pass_time(2 * HOUR)
     assert announced(world) == [request.id]
 
