@@ -18,7 +18,7 @@ async def check(context: Context) -> Message:
 
 @listens("action", ids.INCIDENT_MUTE, Permission.REFRESH)
 async def mute(context: Context) -> Message:
-    """Answer `Mute 1 h`."""
+    """Handle a click on `Mute 1 h`."""
     name, until = await context.bot.alerts.mute(context.person, _id(context))
     return incidents.muted(name, until)
 

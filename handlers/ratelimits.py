@@ -55,7 +55,7 @@ async def turn(context: Context) -> Message:
 @listens("action", ids.RATELIMITS_REFRESH, Permission.READ, place=Place.CLICKED)
 @listens("action", ids.RATELIMITS_SHOW, Permission.READ)
 async def show(context: Context) -> Message:
-    """Answer the menu `Show one …`, and an organization's `Refresh`."""
+    """Handle the menu `Show one …`, and an organization's `Refresh`."""
     key = OrganizationKey.of_path(context.value)
     return ratelimit_detail.detail(await context.bot.ratelimits.detail(key))
 

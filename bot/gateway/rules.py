@@ -159,7 +159,7 @@ def target_of(raw_target: str, roots: Mapping[str, str]) -> Target:
     """
     path, _, query = raw_target.partition("?")
     if not path.startswith("/") or not _VISIBLE.fullmatch(raw_target) or "#" in raw_target:
-        raise malformed("The address must be a path of visible characters.")
+        raise malformed("The address must be a path of printable characters without spaces.")
     data_center, _, rest = path[1:].partition("/")
     if data_center not in roots:
         raise GatewayRefusal(

@@ -151,7 +151,7 @@ def _refusal(error: SlackApiError) -> str:
         )
     return (
         f"Slack refuses slack_bot_token ({data.get('error')}): copy the Bot User OAuth Token from"
-        " the app's page Install App."
+        " the app's Install App page."
     )
 
 

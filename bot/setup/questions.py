@@ -22,7 +22,7 @@ from bot.slack.manifest import manifest_text
 QUESTIONS = 12
 TOKENS = {"xoxb-": "slack_bot_token", "xapp-": "slack_app_token"}
 TOKENS_ADVICE = (
-    "The Bot User OAuth Token is on the app's page Install App. Basic Information has the Signing"
+    "The Bot User OAuth Token is on the app's Install App page. Basic Information has the Signing"
     " Secret and, for Socket Mode, App-Level Tokens: make one with the scope connections:write."
 )
 # Placeholders for later answers while the inventory answers are tested.

@@ -95,7 +95,7 @@ class Lease:
             LeaseLost: The lease was confirmed too long ago.
         """
         if not self.is_fresh:
-            raise LeaseLost(f"The lease of {self.job.key} is too old to send with.")
+            raise LeaseLost(f"The lease on {self.job.key} is too old to be used for sending.")
 
 
 @dataclass(frozen=True, slots=True)

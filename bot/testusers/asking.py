@@ -377,7 +377,7 @@ async def _mark_undone(tx: Transaction, undone: Request, request_id: str) -> Non
         raise Conflict("Someone else just changed this. See the card.")
     if stored.state is State.FAILED and await is_in_doubt(tx, stored):
         raise Conflict(
-            "I'm still checking whether more of this change goes through."
+            "I'm still checking whether the rest of this change went through."
             " Please try again in a minute."
         )
     progress = replace(stored.progress, undone_by=request_id)

@@ -106,7 +106,7 @@ def _what_is_lowered(incident: Incident) -> str:
     if not incident.detail.is_lowered:
         return ""
     if incident.code == BlockCode.MINUTE:
-        return "Gatehouse leaves more of the minute to other clients for an hour."
+        return "For an hour, Gatehouse leaves more calls per minute to other clients."
     return "Gatehouse makes fewer calls at once for a day."
 
 
