@@ -255,8 +255,9 @@ class _Questions:
         for number, name in enumerate(flows.values(), start=1):
             print(f"   {number:>3}  {on_one_line(name)}")
         self._ask(
-            "Which flows? Numbers, or alias=SID such as welcome=FW0123…"
-            + (" (empty: all of them)" if flows else ""),
+            "Which flows? Numbers, or alias=SID such as welcome=FW0123… (empty: all of them)"
+            if flows
+            else "Which flows? alias=SID, such as welcome=FW0123…",
             partial(self._take_flows, flows),
         )
 
