@@ -398,7 +398,7 @@ async def test_unreadable_line_ends_the_start_as_the_page_says(tmp_path) -> None
     file.write_text("SLACK_BOT_TOKEN='xoxb-1'\nAPPROVALS_NEEDED='2'x\n", encoding="utf-8")
     environment = {"PATH": os.environ["PATH"], "GATEHOUSE_ENV_FILE": str(file)}
     status, printed = await run_forked((), environment)
-    assert "line 2: cannot be read" in printed
+    assert "line 2: can't be" in printed
     checked_status, checked = await run_forked(("check", "--json"), environment)
     assert status == checked_status
     (found,) = json.loads(checked)["checks"]

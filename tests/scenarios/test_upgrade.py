@@ -56,7 +56,7 @@ async def test_everything_goes_on_after_an_upgrade(empty_database_url, capsys):
         await check_messages(world, upgrade.cards)
         await check_audit(world)
     said = capsys.readouterr().out
-    assert "AUDIT_KEY is not used any more" in said
+    assert "AUDIT_KEY is no longer used" in said
     assert "job.broken" not in said
 
 
