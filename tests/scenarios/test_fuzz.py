@@ -204,6 +204,7 @@ async def test_nothing_signed_is_a_500_or_stays_unanswered(world: World, sent) -
 
 @FUZZ
 @given(fields=command_fields(), text=st.text(max_size=100) | st.sampled_from(HOSTILE))
+@example(fields={"command": "/testusers"}, text="list welcome")
 async def test_every_command_is_acknowledged_and_answered(world: World, fields, text) -> None:
     text = text.encode("utf-8", "replace").decode()
     workspace = world.slack.workspace
@@ -224,7 +225,10 @@ async def test_every_command_is_acknowledged_and_answered(world: World, fields, 
     if isinstance(answer, View):
         workspace.close(answer, everything=True)
     else:
-        assert not [item for item in markup_in(answer) if LIVE.search(item)]
+        # The page of a list links its address in the flow service.
+        ours = f"<{world.services.url}/v2/Flows/"
+        markup = [part.replace(ours, "") for part in markup_in(answer)]
+        assert not [part for part in markup if LIVE.search(part)]
 
 
 @pytest.mark.parametrize("depth", [1_000, 100_000])
