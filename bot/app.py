@@ -5,7 +5,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 
 import aiohttp
-from cachetools import TTLCache
 
 from bot.audit.reading import HEAD, WITNESS_KIND, AuditReading, Witness
 from bot.checks.alerts import HEALTH_CARD, HEALTH_JOB, HealthAlerts
@@ -24,8 +23,7 @@ from bot.emailkey import EmailKey
 from bot.gateway.forward import GatewayParts
 from bot.gateway.server import Gateway
 from bot.gateway.turns import Turns
-from bot.home.drawing import HomeDrawing
-from bot.home.publishing import Home
+from bot.home.publishing import Home, HomeDrawing
 from bot.metrics import Metrics
 from bot.ops.clock import Clock, SystemClock
 from bot.ops.redaction import Redactor
@@ -44,9 +42,8 @@ from bot.settings import Settings
 from bot.slack import received_events
 from bot.slack.client import SlackClient, slack_web_client
 from bot.slack.people import People
-from bot.slack.refusal_record import RefusalRecord
 from bot.slack.replies import Replies
-from bot.slack.rules.pace import WINDOW_SECONDS, Deed, Pace, Recent
+from bot.slack.rules import Pace
 from bot.slack.sender import SEND_KIND, Sender
 from bot.store import home_views, outbox
 from bot.store.audit import AuditStore
@@ -61,7 +58,6 @@ from bot.testusers.setup import RequestRules, Setup
 from bot.testusers.store import flows, requests
 from bot.testusers.transitions import APPLY
 
-PEOPLE_COUNTED = 10_000
 # Jobs that may wait long for a service; hanging jobs don't use other jobs' slots.
 CROWDS = (
     Crowd(frozenset({SEND_KIND}), 24),
@@ -129,12 +125,8 @@ class Gatehouse:
         self.web = slack_web_client(token, settings.slack_api_url, self.session)
         self.slack = SlackClient(self.web, clock, self._observe_slack)
         self.replies = Replies(self.session, clock, self.slack, settings.slack_api_url)
-        refusals = RefusalRecord(self.database, self.audit, clock)
-        self.people = People(self.slack, settings.policy, refusals, clock)
-        counted: TTLCache[tuple[str, Deed], Recent] = TTLCache(
-            PEOPLE_COUNTED, WINDOW_SECONDS, timer=clock.monotonic
-        )
-        self.pace = Pace(settings.commands_per_minute, counted)
+        self.people = People(self.slack, settings.policy, clock, self.database)
+        self.pace = Pace(settings.commands_per_minute, clock)
         self.received = received_events.ReceivedEvents(self.database)
 
     def _quotas(self) -> QuotaParts:

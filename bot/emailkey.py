@@ -20,9 +20,9 @@ from bot.services.errors import CredentialsRefused, PermissionMissing, ServiceEr
 from bot.services.failures import json_of
 from bot.services.http import ServiceHttp
 from bot.services.lane import Lane
-from bot.slack.messages import block_kit, ids, paging, text
+from bot.slack.messages import block_kit, ids, text
 from bot.slack.messages.message import Message, SlackBlock
-from bot.slack.parse.words import asks_for_help, read_words, refuse_endless, unknown
+from bot.slack.parse import asks_for_help, read_words, refuse_endless, unknown
 
 DEFAULT_RESOURCE = "templates"
 LONGEST_RESOURCE = 100
@@ -301,7 +301,7 @@ def templates(found: EmailTemplates, page: int = 0) -> Message:
         summary += f", {unnamed:,} without a name or ID"
     lines = [" · ".join(text.escape(cell, 90) for cell in row) for row in rows]
     turning: list[SlackBlock] = []
-    if buttons := paging.turns(ids.EMAILKEY_PAGE, page, pages):
+    if buttons := block_kit.turns(ids.EMAILKEY_PAGE, page, pages):
         turning = [block_kit.context(f"Page {page + 1} of {pages}"), block_kit.actions(*buttons)]
     blocks = (block_kit.section(summary), block_kit.table([("Name", "ID"), *rows]), *turning)
     return Message("\n".join([summary, *lines]), blocks)

@@ -148,20 +148,14 @@ class Ambiguous(GatehouseError):
 
 
 class TooManyCommands(GatehouseError):
-    """The person has used up their commands or clicks for this minute.
-
-    `is_told` is True if the person was already asked to wait a moment ago.
-    """
+    """The person has used up their commands or clicks for this minute."""
 
     outcome = "too_many_commands"
 
-    def __init__(
-        self, retry_after_seconds: float, noun: str = "commands", *, is_told: bool = False
-    ) -> None:
+    def __init__(self, retry_after_seconds: float, noun: str = "commands") -> None:
         seconds = max(1, math.floor(retry_after_seconds) + 1)
         super().__init__(f"That's a lot of {noun}! Try again in {seconds} s.")
         self.retry_after_seconds = retry_after_seconds
-        self.is_told = is_told
 
 
 class Replayed(GatehouseError):

@@ -71,7 +71,6 @@ class Person:
         doubt: A sentence if a group couldn't be looked up; permissions that depend on it are not
             granted.
         stranger: A sentence if the person is not a member of this workspace.
-        came_by: The entry point: the typed command, the button or the form.
         time_zone: The person's time zone in Slack, such as `Europe/Berlin`.
     """
 
@@ -81,7 +80,6 @@ class Person:
     groups: frozenset[str] = frozenset()
     doubt: str | None = None
     stranger: str | None = None
-    came_by: str = field(default="", compare=False)
     time_zone: str = "UTC"
 
     @property
@@ -127,74 +125,6 @@ class Decision:
 
 
 @dataclass(frozen=True)
-class Circumstances:
-    """The other inputs of a decision.
-
-    Attributes:
-        approvers: The only ids that may decide for this flow; None if the flow has no such list.
-        requester: The author of the request, for decisions on requests.
-        allow_self: `ALLOW_SELF_APPROVAL`.
-        setting: The setting that lists the approvers.
-    """
-
-    approvers: tuple[str, ...] | None = None
-    requester: str | None = None
-    allow_self: bool = False
-    setting: str = "FLOW_APPROVERS"
-
-
-NO_CIRCUMSTANCES = Circumstances()
-
-
-def decide(
-    person: Person,
-    permission: Permission,
-    roles: Roles,
-    circumstances: Circumstances = NO_CIRCUMSTANCES,
-) -> Decision:
-    """Decide whether the person has the permission, for all commands, buttons, modals and jobs.
-
-    A flow's approver list replaces the role: only people on the list may decide for the flow.
-    """
-    holders = who_may(permission, roles, circumstances)
-    by_flow = permission is Permission.DECIDE and circumstances.approvers is not None
-    role = LEAST_ROLE.get(permission)
-    if by_flow:
-        holds = not ({person.slack_user_id} | person.groups).isdisjoint(holders)
-    else:
-        holds = role is None or any(RANK[held] >= RANK[role] for held in person.roles)
-    is_own = person.slack_user_id == circumstances.requester and not circumstances.allow_self
-    if person.stranger is not None:
-        reason = Reason.STRANGER
-    elif holds:
-        reason = Reason.OWN_REQUEST if is_own and role is not None else Reason.GRANTED
-    elif person.doubt is not None:
-        reason = Reason.UNKNOWN
-    elif by_flow:
-        reason = Reason.NOT_AN_APPROVER_OF_THIS_FLOW
-    else:
-        reason = Reason.ROLE_TOO_LOW if person.roles else Reason.NO_ROLE
-    return Decision(
-        reason, permission, holders, role, circumstances.setting if by_flow else "ROLES"
-    )
-
-
-def who_may(
-    permission: Permission,
-    roles: Roles,
-    circumstances: Circumstances = NO_CIRCUMSTANCES,
-) -> tuple[str, ...]:
-    """Return the user ids, group ids and `"*"` that have the permission, each once, in order."""
-    if permission is Permission.DECIDE and circumstances.approvers is not None:
-        return circumstances.approvers
-    least = LEAST_ROLE.get(permission)
-    if least is None:
-        return (EVERY_FULL_MEMBER,)
-    named = (roles.get(role, ()) for role in Role if RANK[role] >= RANK[least])
-    return tuple(dict.fromkeys(chain.from_iterable(named)))
-
-
-@dataclass(frozen=True)
 class Policy:
     """The permissions defined in the settings.
 
@@ -212,12 +142,58 @@ class Policy:
     access_contact: str | None = None
     flow_policies: Mapping[str, FlowPolicy] = field(default_factory=dict)
 
+    def judge(
+        self,
+        person: Person,
+        permission: Permission,
+        flow_sid: str | None = None,
+        requester: str | None = None,
+    ) -> Decision:
+        """Decide whether the person has the permission, for all commands, buttons, modals and jobs.
+
+        A flow's approver list replaces the role: only people on the list may decide for the flow.
+        With `requester`, the decision is about this person's request.
+        """
+        rules = self.rules_of(flow_sid) if flow_sid else FlowRules()
+        by_flow = permission is Permission.DECIDE and rules.approvers is not None
+        holders = self.holders(permission, flow_sid if by_flow else None)
+        role = LEAST_ROLE.get(permission)
+        if by_flow:
+            holds = not ({person.slack_user_id} | person.groups).isdisjoint(holders)
+        else:
+            holds = role is None or any(RANK[held] >= RANK[role] for held in person.roles)
+        is_own = person.slack_user_id == requester and not self.allow_self_approval
+        if person.stranger is not None:
+            reason = Reason.STRANGER
+        elif holds:
+            reason = Reason.OWN_REQUEST if is_own and role is not None else Reason.GRANTED
+        elif person.doubt is not None:
+            reason = Reason.UNKNOWN
+        elif by_flow:
+            reason = Reason.NOT_AN_APPROVER_OF_THIS_FLOW
+        else:
+            reason = Reason.ROLE_TOO_LOW if person.roles else Reason.NO_ROLE
+        return Decision(
+            reason, permission, holders, role, rules.sources["approvers"] if by_flow else "ROLES"
+        )
+
+    def holders(self, permission: Permission, flow_sid: str | None = None) -> tuple[str, ...]:
+        """Return the user ids, group ids and `"*"` that have the permission, each once, in order.
+
+        With a flow, `DECIDE` is the permission to decide on its requests.
+        """
+        approvers = self.rules_of(flow_sid).approvers if flow_sid else None
+        if permission is Permission.DECIDE and approvers is not None:
+            return approvers
+        least = LEAST_ROLE.get(permission)
+        if least is None:
+            return (EVERY_FULL_MEMBER,)
+        named = (self.roles.get(role, ()) for role in Role if RANK[role] >= RANK[least])
+        return tuple(dict.fromkeys(chain.from_iterable(named)))
+
     def groups(self) -> frozenset[str]:
         """All user groups that grant a role or permission."""
-        automatic = [
-            policy.auto.requesters for policy in self.flow_policies.values() if policy.auto
-        ]
-        named = chain(*self.roles.values(), *self.approver_lists(), *automatic)
+        named = chain(*self.roles.values(), *self.approver_lists(), *self.automatic_lists())
         return frozenset(holder for holder in named if holder.startswith("S"))
 
     def approver_lists(self) -> list[tuple[str, ...]]:
@@ -234,10 +210,6 @@ class Policy:
         key = flow_sid.upper()
         return flow_rules(key, self.flow_policies, self.flow_approvers, approvals_needed)
 
-    def approvers_of(self, flow_sid: str) -> tuple[str, ...]:
-        """Return the users, groups and `"*"` who can approve for a flow."""
-        return self.rules_of(flow_sid).approvers or who_may(Permission.DECIDE, self.roles)
-
     def mentioned(self, flow_sid: str, requester: str) -> tuple[str, ...]:
         """Return the people mentioned on a request's card: `notify`, or the approvers.
 
@@ -252,4 +224,4 @@ class Policy:
         deciders = [
             approver for approver in approvers if self.allow_self_approval or approver != requester
         ]
-        return approvers if deciders else who_may(Permission.DECIDE, self.roles)
+        return approvers if deciders else self.holders(Permission.DECIDE)

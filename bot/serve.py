@@ -42,8 +42,7 @@ from bot.store import jobs
 from bot.store.causes import WRONG_ENCODING, cause_of, technical_cause
 from bot.store.migrations import migrate, notice_newer
 from bot.store.sqlite import ProcessLock
-from handlers.bolt import GatehouseApp
-from handlers.endpoint import SlackEndpoint
+from handlers.endpoint import GatehouseApp, SlackEndpoint
 
 if TYPE_CHECKING:
     from slack_bolt.adapter.socket_mode.async_handler import AsyncSocketModeHandler
@@ -304,10 +303,6 @@ class Service:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await runner.cleanup()
-        if asyncio.get_running_loop().time() < deadline:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout_at(deadline):
-                    await self._bot.people.write_down_refusals()
         # Requests that have been read are acknowledged; their answers follow later.
         await self._bot.tasks.drain(deadline - asyncio.get_running_loop().time())
 

@@ -8,7 +8,7 @@ catches all exceptions, and a shutdown waits for it.
 import asyncio
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import structlog
@@ -22,8 +22,8 @@ from bot.permissions import Permission, Person
 from bot.slack.messages import help as help_ui
 from bot.slack.messages import replies
 from bot.slack.messages.message import Message
-from bot.slack.replies import DirectReplies, Replies
-from bot.slack.rules.pace import Deed
+from bot.slack.replies import TRIES, DirectReplies, Replies
+from bot.slack.rules import Deed
 from handlers.interactions import Body, Context, Interaction, read
 from handlers.listeners import Check, Listener, Place, Surface, find, require
 
@@ -145,21 +145,18 @@ class Answering:
         place = self.listener.place
         if place not in {Place.NEW, Place.CLICKED, Place.BELOW}:
             return False
-        url, is_clicked = self.interaction.response_url, place is Place.CLICKED
-        said = await self.replies.say_once(url, replies.WORKING, replace=is_clicked)
+        said = await self._say(replies.WORKING, replace=place is Place.CLICKED, tries=1)
         return said and place is not Place.BELOW
 
-    async def _say(self, message: Message, *, replace: bool) -> None:
+    async def _say(self, message: Message, *, replace: bool, tries: int = TRIES) -> bool:
         url, asker = self.interaction.response_url, self.interaction.slack_user_id
-        await self.replies.say(url, message, to=asker, replace=replace)
+        return await self.replies.say(url, message, to=asker, replace=replace, tries=tries)
 
     async def _show(self, message: Message | None, outcome: str, *, stands: bool) -> None:
         listener, is_clicked = self.listener, self.listener.place is Place.CLICKED
-        if listener.place is Place.NOWHERE:
-            return
-        if message is None:
-            if stands and not is_clicked:
-                await self.replies.take_back(self.interaction.response_url)
+        if message is None and stands and not is_clicked:
+            message = replies.DONE
+        if message is None or listener.place is Place.NOWHERE:
             return
         if is_clicked and stands and outcome != "ok":
             # The clicked message has already been replaced, so offer a way back to it.
@@ -172,10 +169,6 @@ class Answering:
     async def _outcome(self, reference: str) -> tuple[Message | None, str]:
         try:
             return await self._work(), "ok"
-        except TooManyCommands as error:
-            # Each answer is a call to Slack, so people who keep clicking get no further answers.
-            is_quiet = error.is_told and self.listener.surface != "command"
-            return None if is_quiet else replies.sorry(error), error.outcome
         except Replayed as error:
             return None, error.outcome
         except GatehouseError as error:
@@ -191,8 +184,7 @@ class Answering:
         if listener.is_stored:
             return await listener.answer(self._context())
         people, interaction = self.bot.people, self.interaction
-        found = await people.find(interaction.slack_user_id, interaction.team_ids)
-        person = replace(found, came_by=interaction.entry_point)
+        person = await people.find(interaction.slack_user_id, interaction.team_ids)
         # People without access to the help don't learn the commands' usage either.
         await people.require(person, Permission.ASK_FOR_HELP)
         context = Context(self.bot, person, interaction)
@@ -206,7 +198,7 @@ class Answering:
         return Context(self.bot, nobody, self.interaction)
 
     def _count(self, deed: Deed) -> None:
-        self.bot.pace.require(self.interaction.slack_user_id, self.bot.clock.monotonic(), deed)
+        self.bot.pace.require(self.interaction.slack_user_id, deed)
 
     def _sorry(self, error: GatehouseError) -> Message:
         message, interaction = replies.sorry(error), self.interaction

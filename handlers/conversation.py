@@ -1,4 +1,4 @@
-"""Direct messages: commands without the slash; other text is answered with help."""
+"""Commands that are not typed with a slash: direct messages, buttons, and unknown names."""
 
 from dataclasses import replace
 from functools import partial
@@ -7,6 +7,7 @@ from bot.app import Gatehouse
 from bot.commands import TESTUSERS
 from bot.errors import NotFound
 from bot.slack.messages import help as help_ui
+from bot.slack.messages import ids
 from bot.slack.messages.message import Message
 from bot.testusers.asking import require_asking
 from bot.testusers.extending import prefilled
@@ -15,7 +16,7 @@ from bot.testusers.parse.change import ChangeRequest
 from bot.testusers.parse.command import as_typed, parse_testusers
 from handlers.answering import Answering
 from handlers.interactions import Context, Interaction
-from handlers.listeners import LISTENERS, Answer, Listener, Place, helped, listens
+from handlers.listeners import ANYTHING, LISTENERS, Answer, Listener, Place, helped, listens
 from handlers.testusers import answer_testusers
 
 # People's messages have no subtype or the file subtype; edits and deletions have others.
@@ -27,6 +28,7 @@ GREETINGS = frozenset(
 )
 # The words on buttons of the card, the Home tab and `/testusers requests`.
 DECIDING = frozenset({"approve", "deny", "approvals", "pending"})
+OUTDATED = "This button is from an older version of Gatehouse and no longer works."
 CHANGES = frozenset({"add", "remove"})
 
 
@@ -90,3 +92,27 @@ async def _offer_form(context: Context) -> Message:
         raise NotFound(f"I can't read “{context.text[:80]}”.")
     flow = setup.flow(typed.flow)
     return ui.filled_form(flow, await prefilled(setup, context.person, flow, typed))
+
+
+@listens("action", ids.RUN_COMMAND, None, place=Place.CLICKED, is_prefix=True)
+async def run_command(context: Context) -> Message | None:
+    """Run the command in the button's value; each command requires its own permission."""
+    name, _, text = context.value.partition(" ")
+    command = LISTENERS.get(("command", name))
+    if command is None:
+        raise NotFound(OUTDATED)
+    typed = replace(context.interaction, name=name, text=text)
+    answer: Message | None = await command.answer(replace(context, interaction=typed))
+    return answer
+
+
+@listens("action", ANYTHING, None)
+async def outdated(_: Context) -> Message:
+    """Answer a button or menu that no longer exists."""
+    return Message(OUTDATED)
+
+
+@listens("command", ANYTHING, None, place=Place.NEW)
+async def no_such_command(_: Context) -> Message:
+    """Answer a command in the manifest that this version doesn't have."""
+    return Message("Unknown command. Try `/gatehouse help`.")

@@ -6,8 +6,8 @@ from bot import emailkey
 from bot.commands import EMAILKEY
 from bot.emailkey import EmailKeyRequest, parse_emailkey
 from bot.permissions import Permission
+from bot.slack.messages import block_kit, ids
 from bot.slack.messages import help as help_ui
-from bot.slack.messages import ids, paging
 from bot.slack.messages.message import Message
 from handlers.interactions import Context
 from handlers.listeners import Place, command, helped, listens
@@ -27,4 +27,4 @@ async def answer_emailkey(context: Context, typed: EmailKeyRequest) -> Message:
 async def turn(context: Context) -> Message:
     """Answer `Previous` and `Next`."""
     templates = await context.bot.emailkey.templates(is_typed=False)
-    return emailkey.templates(templates, paging.page_of(context.value))
+    return emailkey.templates(templates, block_kit.page_of(context.value))

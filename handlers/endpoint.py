@@ -1,4 +1,7 @@
-"""`POST /slack/events`: passes requests signed by Slack to Bolt; all others get a 401."""
+"""`POST /slack/events`: passes requests signed by Slack to Bolt; all others get a 401.
+
+Bolt only tells the surfaces apart: API calls and the verification of signatures are our own.
+"""
 
 import asyncio
 import json
@@ -6,20 +9,25 @@ import re
 import time
 from collections import Counter
 from collections.abc import Mapping
+from functools import partial
 from http import HTTPStatus
-from typing import Any
+from typing import Any, get_args
 from urllib.parse import parse_qsl
 
 import structlog
 from aiohttp import web
-from cachetools import TTLCache
 from slack_bolt.async_app import AsyncApp, AsyncBoltRequest
+from slack_bolt.authorization import AuthorizeResult
 from slack_bolt.response import BoltResponse
 from slack_sdk.signature import SignatureVerifier
 
+from bot.app import Gatehouse
 from bot.metrics import Metrics, Refusal
 from bot.ops.clock import Clock
-from bot.single_flight import SingleFlight
+from bot.ops.current_delivery import following
+from bot.ops.logs import bolt_logger
+from handlers.answering import receive
+from handlers.listeners import LISTENERS, Surface
 
 log = structlog.get_logger(__name__)
 
@@ -28,33 +36,76 @@ MOST_FIELDS = 100
 LOOKED_UP = ("command", "callback_id", "action_id", "response_url")
 BODY_SECONDS = 5.0
 # Like Slack's own verification: five minutes either way, so that adjusting a clock doesn't lock
-# Slack out. Answers are remembered for as long as their signatures are valid.
+# Slack out.
 VALID_SECONDS = 300
-REMEMBER_SECONDS = 2 * VALID_SECONDS + 5
-REMEMBERED = 50_000
 # Refused requests are logged together, at this interval.
 LOG_SECONDS = 60.0
+# `NaN` and `Infinity` aren't valid JSON, nor integers.
+_json = partial(json.loads, parse_constant=int)
 # Seconds since 1970; no longer, as Python declines to read numbers of thousands of digits.
 TIMESTAMP = re.compile(r"[0-9]{1,12}", re.ASCII)
-# Fields unique to each click, command and event.
-ONCE = re.compile(r"trigger_id|event_id")
+EVERYTHING = re.compile(".*")
 
 
-class BrokenError(Exception):
-    """An internal error: it is logged, counted and answered with 500."""
+class GatehouseApp(AsyncApp):
+    """A Bolt app that dispatches all requests, and measures how long acknowledgements take.
+
+    It processes before it responds: `receive` only reads, acknowledges and starts a task
+    (docs/decisions/0006). Otherwise Bolt polls every 10 ms for the acknowledgement. It makes no API
+    calls: the token was checked at startup.
+    """
+
+    def __init__(self, bot: Gatehouse) -> None:
+        async def authorize(enterprise_id: str | None, team_id: str | None) -> AuthorizeResult:
+            return AuthorizeResult(
+                enterprise_id=enterprise_id,
+                team_id=team_id,
+                bot_token=bot.settings.slack_bot_token.get_secret_value(),
+                bot_user_id=bot.people.bot_user_id,
+            )
+
+        super().__init__(
+            # Without a name, Bolt searches all loaded modules for the file that created the app.
+            name="gatehouse",
+            client=bot.web,
+            authorize=authorize,
+            process_before_response=True,
+            attaching_function_token_enabled=False,
+            # Bolt's loggers use this logger's level. Below ERROR, Bolt warns about tokens that it
+            # should not use, and logs forged requests with their bodies.
+            logger=bolt_logger(),
+            # `SlackEndpoint` verifies signatures: Bolt answers a malformed one with 500.
+            request_verification_enabled=False,
+            signing_secret="verified by SlackEndpoint",  # noqa: S106 - not a secret
+        )
+        self._bot = bot
+        for surface in get_args(Surface):
+            getattr(self, surface)(EVERYTHING)(partial(receive, bot, surface))
+        bot.metrics.expect_commands(
+            {"slack.request", *(listener.name for listener in LISTENERS.values())}
+        )
+
+    async def async_dispatch(self, req: AsyncBoltRequest) -> BoltResponse:
+        """Return Bolt's answer to one request from Slack."""
+        started = self._bot.clock.monotonic()
+        # Only payloads with a trigger act immediately; events are identified by their ids.
+        signatures = (
+            req.headers.get("x-slack-signature", [""]) if "trigger_id" in req.body else [""]
+        )
+        with following(signatures[0]):
+            answer = await super().async_dispatch(req)
+        self._bot.metrics.ack_seconds.observe(self._bot.clock.monotonic() - started)
+        return answer
 
 
 class SlackEndpoint:
     """Passes signed requests to Bolt.
 
-    A request repeated with the same signature, by a proxy or somebody who intercepted it, gets the
-    same answer and has no effect.
-
     Args:
         app: Bolt.
         signing_secret: None in Socket Mode, where every request is refused.
         metrics: Counts errors.
-        clock: Times how long answers are remembered.
+        clock: Times the log.
     """
 
     def __init__(
@@ -70,9 +121,6 @@ class SlackEndpoint:
         self._log_at = clock.monotonic()
         self._verifier = SignatureVerifier(signing_secret) if signing_secret else None
         self._metrics = metrics
-        self._answers: SingleFlight[str, BoltResponse] = SingleFlight(
-            TTLCache(REMEMBERED, REMEMBER_SECONDS, timer=clock.monotonic)
-        )
 
     async def handle(self, request: web.Request) -> web.Response:
         """Respond to one request from Slack."""
@@ -89,18 +137,13 @@ class SlackEndpoint:
         slack_request = None if refusal else _bolt_request(request, body)
         if slack_request is None:
             return self._refused(refusal or Refusal.MALFORMED, "unsigned or malformed")
-        return await self._answer(request, body, slack_request)
-
-    async def _answer(
-        self, request: web.Request, body: str, slack_request: AsyncBoltRequest
-    ) -> web.Response:
         try:
-            if ONCE.search(body):
-                signature = request.headers["X-Slack-Signature"]
-                answer = await self._answers.get(signature, lambda _: self._dispatch(slack_request))
-            else:
-                answer = await self._dispatch(slack_request)
-        except BrokenError:
+            answer = await self._app.async_dispatch(slack_request)
+        except Exception:
+            log.exception("slack.broken")
+            answer = BoltResponse(status=HTTPStatus.INTERNAL_SERVER_ERROR)
+        if answer.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+            # Bolt has already logged the exception that a listener raised before acknowledging.
             self._metrics.count_command("slack.request", "broken")
             return web.Response(status=500, text="broken")
         kind = answer.headers["content-type"][0].partition(";")[0]
@@ -115,17 +158,6 @@ class SlackEndpoint:
             self._unlogged.clear()
             self._log_at = self._clock.monotonic() + LOG_SECONDS
         return web.Response(status=401, text=text)
-
-    async def _dispatch(self, request: AsyncBoltRequest) -> BoltResponse:
-        try:
-            answer = await self._app.async_dispatch(request)
-        except Exception as error:
-            log.exception("slack.broken")
-            raise BrokenError from error
-        if answer.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-            # Bolt has already logged the exception that a listener raised before acknowledging.
-            raise BrokenError
-        return answer
 
     def _refusal(self, request: web.Request, body: str) -> Refusal | None:
         timestamp = _only(request, "X-Slack-Request-Timestamp")
@@ -176,12 +208,12 @@ def _payload(request: web.Request, body: str) -> dict[str, Any] | None:
     """Parse the payload, form-encoded or JSON; None if it is neither or is incomplete."""
     try:
         if request.content_type == "application/json":
-            payload = _from_json(body)
+            payload = _json(body)
         else:
             form = dict(parse_qsl(body, keep_blank_values=True, max_num_fields=MOST_FIELDS))
             if "payload" not in form:
                 return form if "command" in form or "ssl_check" in form else None
-            payload = _from_json(form["payload"])
+            payload = _json(form["payload"])
     except (ValueError, RecursionError):
         return None
     if not isinstance(payload, dict):
@@ -189,15 +221,6 @@ def _payload(request: web.Request, body: str) -> dict[str, Any] | None:
     # Bolt reads inside each field that is present, and fails on null.
     given = {name: value for name, value in payload.items() if value is not None}
     return given if _is_whole(given) else None
-
-
-def _from_json(text: str) -> object:
-    """Parse JSON, refusing `NaN` and `Infinity`, which aren't valid JSON."""
-    return json.loads(text, parse_constant=_no_constant)
-
-
-def _no_constant(name: str) -> object:
-    raise ValueError(name)
 
 
 def _is_whole(payload: Mapping[str, Any]) -> bool:

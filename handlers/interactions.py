@@ -55,12 +55,6 @@ class Interaction:
     event: Body = field(default_factory=dict)
 
     @property
-    def entry_point(self) -> str:
-        """The typed command, the button or the form."""
-        way = "message " if self.event_id else ""
-        return f"{way}{self.name} {self.text}".strip()[:100]
-
-    @property
     def delivery(self) -> str:
         """An id that only redeliveries of this click share."""
         if self.event_id:

@@ -16,7 +16,7 @@ from bot.slack.messages import replies
 from bot.slack.messages.message import Message
 from handlers.interactions import Context
 
-Surface = Literal["command", "action", "view", "options", "event", "shortcut"]
+Surface = Literal["command", "action", "view", "view_closed", "options", "event", "shortcut"]
 Answer = Callable[[Context], Awaitable[Message | None]]
 Check = Callable[[Context], Mapping[str, str]]
 May = Callable[[Permission], bool]

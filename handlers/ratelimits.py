@@ -8,8 +8,8 @@ from bot.organizations.rules import OrganizationKey
 from bot.permissions import Permission
 from bot.quotas.messages import ratelimit_detail, ratelimits
 from bot.quotas.parse import RatelimitsRequest, parse_ratelimits
+from bot.slack.messages import block_kit, ids, replies
 from bot.slack.messages import help as help_ui
-from bot.slack.messages import ids, paging, replies
 from bot.slack.messages.message import Message
 from handlers.interactions import Context
 from handlers.listeners import Place, command, helped, listens
@@ -48,7 +48,7 @@ async def _answer_about(context: Context, typed: RatelimitsRequest) -> Message:
 @listens("action", ids.RATELIMITS_PAGE, Permission.READ, place=Place.CLICKED, is_prefix=True)
 async def turn(context: Context) -> Message:
     """Answer the list's `Previous`, `Next` and `Refresh`."""
-    page = paging.page_of(context.value)
+    page = block_kit.page_of(context.value)
     return ratelimits.overview(await context.bot.ratelimits.overview(context.person, page))
 
 

@@ -11,7 +11,7 @@ from bot.permissions import Permission
 from bot.slack.messages import help as help_ui
 from bot.slack.messages import ids
 from bot.slack.messages.message import Message
-from bot.slack.parse.words import escaped
+from bot.slack.parse import escaped
 from bot.testusers import asking, deciding, extending, presets, reading
 from bot.testusers.interactions import StoredInteraction
 from bot.testusers.messages import conversation, forms, notes, pages

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from bot.commands import GATEHOUSE
-from bot.slack.parse.words import asks_for_help, read_words, refuse_endless, unknown
+from bot.slack.parse import asks_for_help, read_words, refuse_endless, unknown
 
 MOST_ENTRIES = 50
 FEW_ENTRIES = 10

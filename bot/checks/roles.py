@@ -7,7 +7,7 @@ from bot.checks.findings import Finding, failed, well
 from bot.checks.parts import Parts
 from bot.checks.slack import in_time
 from bot.errors import SlackError, SlackRefused
-from bot.permissions import EVERY_FULL_MEMBER, Circumstances, Permission, Policy, who_may
+from bot.permissions import EVERY_FULL_MEMBER, Permission, Policy
 
 SUBJECT, CONTACT = "roles", "ACCESS_CONTACT"
 ADVICE = {
@@ -83,11 +83,11 @@ class _RolesCheck:
     def _deciders(self) -> list[Finding]:
         policy = self._policy
         advice = "give somebody the role approver in ROLES"
-        everywhere = who_may(Permission.DECIDE, policy.roles)
+        everywhere = policy.holders(Permission.DECIDE)
         found = self._too_few(everywhere, "anything", advice, self._needed)
         for flow_sid in dict.fromkeys((*policy.flow_approvers, *policy.flow_policies)):
             rules = policy.rules_of(flow_sid, self._needed)
-            named = who_may(Permission.DECIDE, policy.roles, Circumstances(rules.approvers))
+            named = policy.holders(Permission.DECIDE, flow_sid)
             target = "any other flow" if flow_sid == EVERY_FLOW else f"flow {flow_sid}"
             advice = f"see {rules.sources.get('approvers', 'ROLES')}"
             found += self._too_few(named, target, advice, rules.approvals_needed)
@@ -112,7 +112,7 @@ class _RolesCheck:
         others = len(people) - 1
         if self._policy.allow_self_approval or others >= self._needed or not self._needed:
             return []
-        may_ask = who_may(Permission.REQUEST, self._policy.roles)
+        may_ask = self._policy.holders(Permission.REQUEST)
         lonely = people if EVERY_FULL_MEMBER in may_ask else people & self._all_of(may_ask)
         if not lonely:
             return []

@@ -1,10 +1,11 @@
 """The Home tab: requests waiting for a person, their own requests, and the limits."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from bot.approvals.rules.approval import State
-from bot.home.rules import HomeContent, OpenBlock
 from bot.quotas.messages.ratelimits import MARKS
 from bot.quotas.rules.quota import LimitKind
 from bot.quotas.rules.use import OrganizationUse
@@ -14,6 +15,7 @@ from bot.slack.messages.message import SlackBlock
 from bot.testusers.messages import pages
 from bot.testusers.messages.buttons import decision_buttons
 from bot.testusers.messages.phrases import Show, change_of, in_full, masked, reason_of
+from bot.testusers.rules.pages import GrantGroup, PendingRow
 from bot.testusers.rules.requests import Request
 
 WAITING, OWN, LIMITS = "Waiting for you", "Your requests", "Limits"
@@ -36,6 +38,41 @@ STATES = {
     State.CANCELLED: ":wastebasket: Cancelled",
     State.EXPIRED: ":alarm_clock: Expired",
 }
+
+
+@dataclass(frozen=True, slots=True)
+class OpenBlock:
+    """An organization that the service blocks; `until` is the time of the next attempt."""
+
+    name: str
+    data_center: str
+    code: int
+    until: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class HomeContent:
+    """The content of one person's Home tab at a given time.
+
+    Attributes:
+        waiting: Requests that the person may decide on and has not approved yet, oldest first.
+        waiting_total: The total number of such requests; `waiting` may have fewer.
+        own: The person's requests that are pending or were decided recently, newest first.
+        ending: Access that the person requested and that ends soon, the next to end first.
+        blocks: Organizations that are blocked now.
+        closest: The organizations closest to a limit, closest first.
+        asks_changes: True if the person may request changes and cancel their own requests.
+        sees_identities: True if the person sees identities in full.
+    """
+
+    waiting: Sequence[PendingRow]
+    waiting_total: int
+    own: Sequence[Request]
+    ending: Sequence[GrantGroup]
+    blocks: Sequence[OpenBlock]
+    closest: Sequence[OrganizationUse]
+    asks_changes: bool
+    sees_identities: bool
 
 
 def home(content: HomeContent, approvals_channel: str) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from bot.commands import ORGS
 from bot.organizations.rules import DataCenterReport, Directory, Place
 from bot.paging import page_count
 from bot.permissions import Permission
-from bot.slack.messages import block_kit, ids, paging, text
+from bot.slack.messages import block_kit, ids, text
 from bot.slack.messages.message import Message, SlackBlock
 
 PAGE = 15
@@ -37,7 +37,7 @@ class OrgsPage:
         """Parse a button's value; return the first page without a filter if it is invalid."""
         try:
             data = json.loads(value)
-            return cls(str(data["q"])[:FILTER_CHARACTERS], paging.page_of(str(data["p"])))
+            return cls(str(data["q"])[:FILTER_CHARACTERS], block_kit.page_of(str(data["p"])))
         except (ValueError, KeyError, TypeError, RecursionError):
             return cls()
 
@@ -119,7 +119,7 @@ def _controls(
         }
         choices = [(label, value) for value, label in options.items()]
         elements.append(block_kit.select("Open an organization …", ids.ORGS_SHOW, choices))
-    elements += paging.turns(
+    elements += block_kit.turns(
         ids.ORGS_PAGE, wanted.page, pages, lambda to: OrgsPage(wanted.words, to).value()
     )
     if may_refresh:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from bot.commands import ORGS
-from bot.slack.parse.words import asks_for_help, read_words, recover, refuse_endless
+from bot.slack.parse import asks_for_help, read_words, recover, refuse_endless
 
 LONGEST_FILTER = 200
 

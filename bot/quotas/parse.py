@@ -5,7 +5,7 @@ from typing import Literal
 
 from bot.commands import RATELIMITS
 from bot.quotas.rules.plans import Plan
-from bot.slack.parse.words import Word, asks_for_help, read_words, refuse_endless, rest_of_line
+from bot.slack.parse import Word, asks_for_help, read_words, refuse_endless, rest_of_line
 
 LONGEST_NAME = 400
 _PLANS = ", ".join(plan.value for plan in Plan)

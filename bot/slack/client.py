@@ -3,9 +3,10 @@
 import math
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import aiohttp
+import structlog
 from cachetools import LRUCache
 from slack_sdk.errors import SlackApiError, SlackClientError
 from slack_sdk.web.async_client import AsyncWebClient
@@ -19,8 +20,13 @@ from bot.errors import (
     SlackUnreachable,
 )
 from bot.ops.clock import Clock
+from bot.slack.messages.block_kit import section
 from bot.slack.messages.message import Message
-from bot.slack.posting import in_plain_if_need_be
+from bot.slack.messages.text import escape
+
+log = structlog.get_logger(__name__)
+
+T = TypeVar("T")
 
 HTTP_TOO_MANY = 429
 LONGEST_WAIT_SECONDS = 3600.0
@@ -29,6 +35,15 @@ HTTP_SERVER_ERROR = 500
 GONE = frozenset({"message_not_found", "cant_update_message", "edit_window_closed"})
 # Temporary problems at Slack: the same call may soon succeed.
 PASSING = frozenset({"internal_error", "fatal_error", "service_unavailable", "request_timeout"})
+# Slack's error names for unacceptable blocks.
+BAD_BLOCKS = frozenset(
+    {
+        *("invalid_blocks", "invalid_blocks_format", "msg_blocks_too_long"),
+        *("only_one_table_allowed", "invalid_attachments"),
+    }
+)
+# New kinds of blocks that Slack may not accept everywhere yet.
+CHART, TABLES = "data_visualization", frozenset({"table", "data_table"})
 
 
 SlackObserver = Callable[[str, str | None, str | None], None]
@@ -250,6 +265,40 @@ def _retry_after(headers: Mapping[str, Any]) -> float:
         return min(max(1.0, float(lowered.get("retry-after", 1))), LONGEST_WAIT_SECONDS)
     except (TypeError, ValueError):
         return 1.0
+
+
+async def in_plain_if_need_be(message: Message, send: Callable[[Message], Awaitable[T]]) -> T:
+    """Send the message; if Slack refuses its blocks, send simpler versions.
+
+    Raises:
+        SlackError: Slack accepts none of them.
+    """
+    while True:
+        try:
+            return await send(message)
+        except SlackRefused as error:
+            if error.error not in BAD_BLOCKS or not message.slack_blocks:
+                raise
+            log.warning("slack.bad_blocks", error=error.sentence)
+        message = _simpler(message)
+
+
+def _simpler(message: Message) -> Message:
+    """Return the message without charts and tables, or only its text if it has none of them."""
+    if {CHART, *TABLES}.isdisjoint(block["type"] for block in message.slack_blocks):
+        return Message(message.text)
+    shown = []
+    for block in message.slack_blocks:
+        if block["type"] in TABLES:
+            rows = [map(_cell, row) for row in block["rows"]]
+            shown.append(section("\n".join(" · ".join(filter(None, row)) for row in rows)))
+        elif block["type"] != CHART:
+            shown.append(block)
+    return Message(message.text, shown)
+
+
+def _cell(cell: Mapping[str, Any]) -> str:
+    return escape(str(cell.get("text", cell.get("value", ""))), 100)
 
 
 def slack_web_client(

@@ -1,34 +1,45 @@
-"""People: identities, permission decisions, and records of refusals."""
+"""People: identities and groups, cached from Slack, and permission checks, which are audited."""
 
 import asyncio
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
-from typing import Any
+from typing import Any, TypeVar
 
 import structlog
+from cachetools import TTLCache
 
-from bot.approvals.rules.policies import FlowRules
-from bot.errors import Refused, SlackError, SlackRateLimited, UnknownPerson
+from bot.errors import (
+    DatabaseUnavailable,
+    Refused,
+    SlackError,
+    SlackRefused,
+    UnknownPerson,
+)
 from bot.ops.clock import Clock
 from bot.permissions import (
     EVERY_FULL_MEMBER,
     HIGHEST_ROLE,
-    Circumstances,
     Decision,
     Permission,
     Person,
     Policy,
     Reason,
     Role,
-    decide,
 )
+from bot.single_flight import SingleFlight
 from bot.slack.client import SlackClient, SlackUser
-from bot.slack.members import Members
-from bot.slack.refusal_record import RefusalRecord
+from bot.store.audit import AuditStore
+from bot.store.audit_entry import REFUSED, AuditEntry
+from bot.store.engine import Database
+
+V = TypeVar("V")
 
 log = structlog.get_logger(__name__)
 
+# Contract, section 4: group membership is cached for at most five minutes.
+CACHE_SECONDS = 240
+NAMED_HOLDERS = 8
 # A new process learns its identity from Slack within moments; requests wait for that.
 MEET_SECONDS = 5.0
 NOT_A_MEMBER = "You're from another workspace. Gatehouse only works for members of its own."
@@ -36,25 +47,30 @@ GROUPS_UNKNOWN = "I couldn't check your groups with Slack. Please try again in a
 
 
 class People:
-    """Identifies people and decides on permissions.
+    """Identifies people and decides on permissions; concurrent look-ups of an id share one call.
+
+    Slack's refusals are cached too: asking Slack about unknown people and groups on every click
+    would use up the rate limit for everyone else.
 
     Args:
         slack: Looks up people and groups.
         policy: The permissions in the settings.
-        refusals: Records refusals; None to only look up permissions.
         clock: Tells the age of cached entries.
+        database: Holds the audit log; None to only look up permissions.
     """
 
     def __init__(
-        self,
-        slack: SlackClient,
-        policy: Policy,
-        refusals: RefusalRecord | None,
-        clock: Clock,
+        self, slack: SlackClient, policy: Policy, clock: Clock, database: Database | None = None
     ) -> None:
-        self._members = Members(slack, clock)
+        def cache(size: int) -> TTLCache[str, V]:
+            return TTLCache(size, CACHE_SECONDS, timer=clock.monotonic)
+
+        self._slack = slack
+        self._database = database
+        self._users: SingleFlight[str, SlackUser | SlackRefused] = SingleFlight(cache(10_000))
+        self._groups: SingleFlight[str, frozenset[str] | SlackRefused] = SingleFlight(cache(1_000))
+        self._handles: SingleFlight[str, Mapping[str, str]] = SingleFlight(cache(1))
         self.policy = policy
-        self._refusals = refusals
         self.team_id: str | None = None
         self.bot_user_id: str | None = None
         self._met = asyncio.Event()
@@ -68,11 +84,6 @@ class People:
         """Set the bot's identity. Before that, requests wait briefly and are then refused."""
         self.team_id, self.bot_user_id = team_id, bot_user_id
         self._met.set()
-
-    async def write_down_refusals(self) -> None:
-        """Record pending repeated refusals before the program stops."""
-        if self._refusals is not None:
-            await self._refusals.flush()
 
     async def find(
         self, slack_user_id: str, team_ids: Iterable[str | None] = (), *, fresh: bool = False
@@ -91,14 +102,27 @@ class People:
             with suppress(TimeoutError):
                 async with asyncio.timeout(MEET_SECONDS):
                     await self._met.wait()
-        user = await self._user(slack_user_id, fresh=fresh)
+        try:
+            user = await _look_up(self._users, slack_user_id, self._slack.user, fresh=fresh)
+        except SlackError as error:
+            log.warning("people.unknown", reason=error.sentence)
+            await self._record(slack_user_id, "anything", {"reason": Reason.UNKNOWN})
+            seconds = getattr(error, "retry_after_seconds", 0)
+            again = f"try again in {math.ceil(seconds)} s" if seconds else "try again"
+            raise UnknownPerson(
+                f"I couldn't verify who you are with Slack, so I did nothing. Please {again}."
+            ) from error
         stranger = self._stranger(user, team_ids)
         if stranger is not None:
             return Person(slack_user_id, user.name, stranger=stranger)
-        groups, is_sure = await self._members.groups_of(
-            slack_user_id, self.policy.groups(), fresh=fresh
+        named = self.policy.groups()
+        found = await asyncio.gather(*(self._group(group, fresh=fresh) for group in named))
+        groups = frozenset(
+            group
+            for group, members in zip(named, found, strict=True)
+            if slack_user_id in (members or ())
         )
-        doubt = None if is_sure else GROUPS_UNKNOWN
+        doubt = GROUPS_UNKNOWN if None in found else None
         belongs = {*groups}
         if slack_user_id.startswith(("U", "W")):
             # Other ids don't belong to people, and might belong to groups.
@@ -124,11 +148,11 @@ class People:
             Refused: The person lacks the permission; the sentence explains why and names its
                 holders.
         """
-        decision = self.judge(person, permission, flow_sid, requester)
+        decision = self.policy.judge(person, permission, flow_sid, requester)
         if decision.is_granted:
             return
         detail = {"reason": decision.reason, "roles": sorted(person.roles)}
-        await self._record(person, permission.name.lower(), detail)
+        await self._record(person.slack_user_id, permission.name.lower(), detail)
         sentence = await self.explain(person, decision)
         raise UnknownPerson(sentence) if decision.reason is Reason.UNKNOWN else Refused(sentence)
 
@@ -140,24 +164,7 @@ class People:
         requester: str | None = None,
     ) -> bool:
         """Return True if the person has the permission, to show or hide elements; not recorded."""
-        return self.judge(person, permission, flow_sid, requester).is_granted
-
-    def judge(
-        self,
-        person: Person,
-        permission: Permission,
-        flow_sid: str | None = None,
-        requester: str | None = None,
-    ) -> Decision:
-        """Return the decision without recording it."""
-        rules = self.policy.rules_of(flow_sid) if flow_sid else FlowRules()
-        circumstances = Circumstances(
-            rules.approvers,
-            requester,
-            self.policy.allow_self_approval,
-            rules.sources.get("approvers", "ROLES"),
-        )
-        return decide(person, permission, self.policy.roles, circumstances)
+        return self.policy.judge(person, permission, flow_sid, requester).is_granted
 
     async def explain(self, person: Person, decision: Decision) -> str:
         """Return the sentences of a refusal: the missing permission and its holders."""
@@ -184,7 +191,7 @@ class People:
         managers = (contact,) if contact else self.policy.roles.get(Role.ADMIN, ())
         if managers and EVERY_FULL_MEMBER not in managers:
             verb = "manages" if len(managers) == 1 else "manage"
-            return f"{await self._members.named(managers)} {verb} access."
+            return f"{await self.named(managers)} {verb} access."
         return await self._who(decision) if decision else "Whoever runs Gatehouse manages access."
 
     async def _who(self, decision: Decision, besides: str = "") -> str:
@@ -194,7 +201,7 @@ class People:
             other = "other " if besides else ""
             return f"Any {other}full member of this workspace can; guests can't."
         if holders:
-            return f"People who can: {await self._members.named(holders)}."
+            return f"People who can: {await self.named(holders)}."
         if besides:
             nobody, remedy = "Nobody else can yet.", "add somebody"
         else:
@@ -218,31 +225,61 @@ class People:
         return sentence
 
     async def named(self, ids: Iterable[str]) -> str:
-        """Return the Slack names of people and groups, without mentioning them."""
-        return await self._members.named(tuple(ids))
+        """Return the names of people and groups, without mentions; with the ID if two are equal."""
+        holders = tuple(ids)
+        shown = holders[:NAMED_HOLDERS]
+        names = await asyncio.gather(*(self._label(holder) for holder in shown))
+        labels = [
+            name if names.count(name) == 1 else f"{name} ({holder})"
+            for name, holder in zip(names, shown, strict=True)
+        ]
+        rest = f" and {len(holders) - NAMED_HOLDERS} more" if len(holders) > NAMED_HOLDERS else ""
+        return f"{', '.join(labels)}{rest}"
+
+    async def _label(self, holder: str) -> str:
+        if not holder.startswith("S"):
+            return await self.name(holder)
+        try:
+            handles = await self._handles.get("", lambda _: self._slack.group_handles())
+        except SlackError:
+            handles = {}
+        return f"@{handles[holder]}" if holder in handles else f"the group {holder}"
 
     async def name(self, slack_user_id: str) -> str:
         """Return a person's name in Slack, or the id if the look-up fails."""
-        return await self._members.name(slack_user_id)
+        try:
+            return (await _look_up(self._users, slack_user_id, self._slack.user)).name
+        except SlackError:
+            return slack_user_id
 
     async def names(self, actors: Iterable[str]) -> Mapping[str, str]:
         """Return the Slack name of each person among the actors, by id."""
-        return await self._members.names(actors)
+        people = [actor for actor in actors if actor.startswith(("U", "W"))]
+        found = await asyncio.gather(*(self.name(person) for person in people))
+        return dict(zip(people, found, strict=True))
 
-    async def _user(self, slack_user_id: str, *, fresh: bool) -> SlackUser:
+    async def _group(self, group_id: str, *, fresh: bool) -> frozenset[str] | None:
+        """Return the members of a group, empty if it was deleted, None if unknown."""
         try:
-            return await self._members.user(slack_user_id, fresh=fresh)
-        except SlackError as error:
-            log.warning("people.unknown", reason=error.sentence)
-            nobody = Person(slack_user_id, slack_user_id)
-            await self._record(nobody, "anything", {"reason": Reason.UNKNOWN})
-            raise UnknownPerson(
-                f"I couldn't verify who you are with Slack, so I did nothing. {_again(error)}"
-            ) from error
+            return await _look_up(self._groups, group_id, self._slack.members, fresh=fresh)
+        except SlackRefused as error:
+            if error.error != "no_such_subteam":
+                return None
+            log.warning("people.no_such_group", group=group_id)
+            return frozenset()
+        except SlackError:
+            return None
 
-    async def _record(self, person: Person, subject: str, detail: Mapping[str, Any]) -> None:
-        if self._refusals is not None:
-            await self._refusals.add(person, subject, detail)
+    async def _record(self, slack_user_id: str, subject: str, detail: Mapping[str, Any]) -> None:
+        if self._database is None:
+            return
+        try:
+            async with self._database.transaction() as tx:
+                entry = AuditEntry(slack_user_id, REFUSED, subject, detail)
+                await AuditStore().append(tx, entry)
+        except DatabaseUnavailable as error:
+            # The person is refused even if the record fails.
+            log.error("people.refusal_not_recorded", reason=error.sentence)  # noqa: TRY400 - expected
 
     def _stranger(self, user: SlackUser, team_ids: Iterable[str | None]) -> str | None:
         if self.team_id is None:
@@ -256,7 +293,34 @@ class People:
         return None
 
 
-def _again(error: SlackError) -> str:
-    if isinstance(error, SlackRateLimited):
-        return f"Please try again in {math.ceil(error.retry_after_seconds)} s."
-    return "Please try again."
+async def _look_up(
+    cache: SingleFlight[str, V | SlackRefused],
+    key: str,
+    load: Callable[[str], Awaitable[V]],
+    *,
+    fresh: bool = False,
+) -> V:
+    """Get a value; with `fresh`, the cache is used only if Slack doesn't answer.
+
+    Raises:
+        SlackError: Slack doesn't answer, or doesn't know the key.
+    """
+
+    async def load_or_refuse(key: str) -> V | SlackRefused:
+        try:
+            return await load(key)
+        except SlackRefused as error:
+            return error
+
+    known = cache.cached(key)
+    try:
+        found = await cache.get(
+            key, load_or_refuse, fresh=fresh and not isinstance(known, SlackRefused)
+        )
+    except SlackError:
+        if known is None:
+            raise
+        found = known
+    if isinstance(found, SlackRefused):
+        raise found.with_traceback(None)
+    return found

@@ -13,9 +13,8 @@ from yarl import URL
 from bot.errors import SlackError, SlackRateLimited, SlackRefused, SlackUnreachable
 from bot.ops.clock import Clock
 from bot.ops.secrets import is_loopback
-from bot.slack.client import SlackClient
+from bot.slack.client import SlackClient, in_plain_if_need_be
 from bot.slack.messages.message import Message
-from bot.slack.posting import in_plain_if_need_be
 
 log = structlog.get_logger(__name__)
 
@@ -26,12 +25,10 @@ HTTP_TOO_MANY = 429
 HTTP_SERVER_ERROR = 500
 HTTP_OK = 200
 MOST_BYTES = 2_000
-NO_URL = "no_response_url"
 FOREIGN_URL = "response_url_of_somebody_else"
 # https://docs.slack.dev/interactivity/handling-user-interaction, and GovSlack's.
 HOOKS = frozenset({"hooks.slack.com", "hooks.slack-gov.com"})
 JSON = {"Content-Type": "application/json"}
-DELETION = json.dumps({"delete_original": True})
 # Fixed, so that the answer to an event has the same client_msg_id in every process.
 ANSWERS = uuid.UUID("0b1de5c4-6cb9-4f6e-9d0c-6f4d6a0a7f3e")
 NAME = re.compile(r"[a-z_]{1,80}", re.ASCII)
@@ -66,53 +63,42 @@ class Replies:
         return DirectReplies(self._slack, self._clock, channel_id, thread_ts, event_id)
 
     async def say(
-        self, response_url: str, message: Message, *, to: str, replace: bool = False
+        self,
+        response_url: str,
+        message: Message,
+        *,
+        to: str,
+        replace: bool = False,
+        tries: int = TRIES,
     ) -> bool:
         """Show the message to the person `to`; return True if Slack accepted it.
 
-        `replace` replaces the message that the URL belongs to. A form may stay open longer than its
-        URL is valid; the answer is then a direct message. If it's unknown whether Slack accepted a
-        post, the post isn't repeated as a direct message.
+        `replace` replaces the message that the URL belongs to. Without a URL (Home tab, shortcuts),
+        and if a form stayed open longer than its URL is valid, the answer is a direct message,
+        unless `tries` is 1: that is for messages that are soon replaced. If it's unknown whether
+        Slack accepted a post, the post isn't repeated as a direct message.
         """
-        if not response_url:
-            # Home tab, direct messages and shortcuts have no response_url.
-            return await self._directly(to, message)
-        try:
-            await self._by_url(response_url, message, TRIES, replace=replace)
-        except SlackUnreachable as error:
-            _log_refusal(error)
+        if response_url:
+            try:
+                await in_plain_if_need_be(
+                    message,
+                    lambda version: self._send(
+                        response_url, _body(version, replace=replace), tries
+                    ),
+                )
+            except SlackError as error:
+                _log_refusal(error)
+                if isinstance(error, SlackUnreachable):
+                    return False
+            else:
+                return True
+        if tries == 1:
             return False
-        except SlackError as error:
-            _log_refusal(error)
-            return await self._directly(to, message)
-        return True
-
-    async def _directly(self, to: str, message: Message) -> bool:
         return await _is_taken(
             self._slack.post(to, message, thread_ts=None, client_msg_id=str(uuid.uuid4()))
         )
 
-    async def say_once(self, response_url: str, message: Message, *, replace: bool = False) -> bool:
-        """Like `say`, without retries or a direct message; for messages that are soon replaced."""
-        if not response_url:
-            return False
-        return await _is_taken(self._by_url(response_url, message, 1, replace=replace))
-
-    async def take_back(self, response_url: str) -> bool:
-        """Delete the message that the URL belongs to; return True if Slack did."""
-        return await _is_taken(self._send(response_url, DELETION, TRIES))
-
-    async def _by_url(
-        self, response_url: str, message: Message, tries: int, *, replace: bool
-    ) -> None:
-        await in_plain_if_need_be(
-            message,
-            lambda version: self._send(response_url, _body(version, replace=replace), tries),
-        )
-
     async def _send(self, response_url: str, body: str, tries: int) -> None:
-        if not response_url:
-            raise SlackRefused(NO_URL)
         if not is_of_slack(response_url, self._slack_api):
             raise SlackRefused(FOREIGN_URL)
         await _retried(self._clock, lambda: self._post(response_url, body), tries)
@@ -155,43 +141,31 @@ class DirectReplies:
         self._posted: tuple[str, str] | None = None
 
     async def say(
-        self, _response_url: str, message: Message, *, to: str, replace: bool = False
+        self,
+        _response_url: str,
+        message: Message,
+        *,
+        to: str,
+        replace: bool = False,
+        tries: int = TRIES,
     ) -> bool:
         """Show the message; return True if Slack accepted it."""
+        # With one client_msg_id, a post repeated after a lost answer doesn't appear twice.
+        name = f"{'working' if tries == 1 else 'answer'}:{self._event_id}"
+        client_msg_id = str(uuid.uuid5(ANSWERS, name))
 
         async def show() -> None:
             if replace and self._posted is not None:
                 await self._slack.update(*self._posted, message)
             else:
-                # One client_msg_id, so a post repeated after a lost answer doesn't appear twice.
-                await self._post(self._channel_id or to, message, "answer")
+                self._posted = await self._slack.post(
+                    self._channel_id or to,
+                    message,
+                    thread_ts=self._thread_ts,
+                    client_msg_id=client_msg_id,
+                )
 
-        return await _is_taken(_retried(self._clock, show, TRIES))
-
-    async def say_once(
-        self,
-        _response_url: str,
-        message: Message,
-        *,
-        replace: bool = False,  # noqa: ARG002 - there is nothing to replace yet
-    ) -> bool:
-        """Like `say`, without retries; for messages that are soon replaced."""
-        try:
-            self._posted = await self._post(self._channel_id, message, "working")
-        except SlackError as error:
-            _log_refusal(error)
-            return False
-        return True
-
-    async def take_back(self, _response_url: str) -> bool:
-        """Replace "Working on it" with a sentence that says the work is done."""
-        return await self.say("", Message("Done."), to="", replace=True)
-
-    async def _post(self, place: str, message: Message, name: str) -> tuple[str, str]:
-        client_msg_id = str(uuid.uuid5(ANSWERS, f"{name}:{self._event_id}"))
-        return await self._slack.post(
-            place, message, thread_ts=self._thread_ts, client_msg_id=client_msg_id
-        )
+        return await _is_taken(_retried(self._clock, show, tries))
 
 
 def is_of_slack(response_url: str, slack: URL) -> bool:

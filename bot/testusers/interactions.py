@@ -16,7 +16,7 @@ from pydantic import TypeAdapter
 from bot.approvals.rules.approval import Act
 from bot.errors import DatabaseUnavailable, GatehouseError, Replayed, UnknownPerson
 from bot.ops.current_delivery import delivery_id, following_again, new_delivery_id
-from bot.permissions import Permission, Person
+from bot.permissions import Permission
 from bot.slack.messages import replies
 from bot.slack.messages.message import Message
 from bot.slack.received_events import take_in
@@ -205,8 +205,7 @@ class StoredInteractions:
 
     async def _process(self, interaction: StoredInteraction, key: str) -> Message:
         setup, request_id = self._setup, interaction.request_id
-        found = await setup.people.find(interaction.slack_user_id, interaction.team_ids)
-        person: Person = replace(found, came_by=f"stored {interaction.act}")
+        person = await setup.people.find(interaction.slack_user_id, interaction.team_ids)
         if interaction.act is Act.UNDO:
             asked = await undo(setup, person, request_id)
             channel = setup.rules.approvals_channel

@@ -1,6 +1,6 @@
 """`python -m bot policy explain <flow> <user id>`: who decides on a flow's requests, and why.
 
-The verdict comes from `People.judge`, which decides on every click.
+The verdict comes from `Policy.judge`, which decides on every click.
 """
 
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from bot.approvals.rules.durations import spell_duration
 from bot.errors import SlackError, UnknownPerson
 from bot.ops.clock import SystemClock
 from bot.ops.terminal import on_one_line
-from bot.permissions import Decision, Permission, Person, who_may
+from bot.permissions import Decision, Permission, Person
 from bot.services.http import open_session
 from bot.settings import Settings
 from bot.slack.client import SlackClient
@@ -46,7 +46,7 @@ async def explain_policy(settings: Settings, typed_flow: str, slack_user_id: str
         )
         clock = SystemClock()
         slack = SlackClient(web, clock)
-        people = People(slack, settings.policy, None, clock)
+        people = People(slack, settings.policy, clock)
         try:
             me = await slack.who_am_i()
             people.meet(me.team_id, me.slack_user_id)
@@ -77,10 +77,10 @@ async def explain(
     """
     policy, rules = people.policy, people.policy.rules_of(flow.sid, approvals_needed)
     person = await people.find(slack_user_id, (people.team_id,))
-    decision = people.judge(person, Permission.DECIDE, flow.sid)
+    decision = policy.judge(person, Permission.DECIDE, flow.sid)
     who = f"{person.name} ({person.slack_user_id})"
     if decision.is_granted:
-        own = people.judge(person, Permission.DECIDE, flow.sid, slack_user_id)
+        own = policy.judge(person, Permission.DECIDE, flow.sid, slack_user_id)
         allowed = "can" if own.is_granted else "can't"
         verdict = [
             f"{who} can approve: {_why(person, decision)}.",
@@ -92,7 +92,7 @@ async def explain(
     longest, after, auto = rules.longest_seconds, rules.escalate_after_seconds, rules.auto
     changes = "additions and removals" if rules.auto_remove else "additions"
     values = {
-        "Approvers": _ids(rules.approvers or who_may(Permission.DECIDE, policy.roles)),
+        "Approvers": _ids(policy.holders(Permission.DECIDE, flow.sid)),
         "Approvals needed": str(rules.approvals_needed),
         "Card mentions": _ids(policy.mentioned(flow.sid, "")),
         "Longest access": longest and spell_duration(longest),

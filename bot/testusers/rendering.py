@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from bot.approvals.rules.approval import State
-from bot.permissions import EVERY_FULL_MEMBER
+from bot.permissions import EVERY_FULL_MEMBER, Permission
 from bot.slack.sender import CardNow, Note
 from bot.store import outbox
 from bot.store.engine import Transaction
@@ -70,7 +70,7 @@ class RequestMessages:
 
     async def _approvers(self, request: Request) -> str:
         policy = self._setup.people.policy
-        ids = policy.approvers_of(request.flow.sid)
+        ids = policy.holders(Permission.DECIDE, request.flow.sid)
         if EVERY_FULL_MEMBER in ids:
             return "any full member"
         asker = None if policy.allow_self_approval else request.requester.slack_user_id

@@ -4,16 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.permissions import (
-    Circumstances,
-    Permission,
-    Person,
-    Policy,
-    Reason,
-    Role,
-    decide,
-    who_may,
-)
+from bot.approvals.rules.policies import FlowPolicy
+from bot.permissions import Permission, Person, Policy, Reason, Role
 
 V, O, A, M = Role.VIEWER, Role.OPERATOR, Role.APPROVER, Role.ADMIN  # noqa: E741
 TABLE = {
@@ -28,6 +20,8 @@ TABLE = {
     Permission.ASK_FOR_HELP: {V, O, A, M},
 }
 ROLES = {V: ("*",), O: ("U0OTTO",), A: ("U0ADA", "S0APPROVERS"), M: ("U0ADAM",)}
+FLOW = "FW1"
+POLICY = Policy(ROLES)
 roles_of_people = st.frozensets(st.sampled_from(Role))
 
 
@@ -42,14 +36,14 @@ def test_the_table_is_whole():
 @pytest.mark.parametrize("permission", Permission)
 @pytest.mark.parametrize("role", Role)
 def test_the_table(permission, role):
-    decision = decide(person(role), permission, ROLES)
+    decision = POLICY.judge(person(role), permission)
     assert decision.is_granted is (role in TABLE[permission])
     assert decision.reason is (Reason.GRANTED if decision.is_granted else Reason.ROLE_TOO_LOW)
 
 
 @pytest.mark.parametrize("permission", Permission)
 def test_without_a_role_there_is_help_and_nothing_else(permission):
-    decision = decide(person(), permission, ROLES)
+    decision = POLICY.judge(person(), permission)
     expected = Reason.GRANTED if permission is Permission.ASK_FOR_HELP else Reason.NO_ROLE
     assert decision.reason is expected
 
@@ -57,41 +51,41 @@ def test_without_a_role_there_is_help_and_nothing_else(permission):
 @pytest.mark.parametrize("permission", Permission)
 @given(roles=roles_of_people)
 def test_a_stranger_may_nothing_whatever_their_roles(permission, roles):
-    assert decide(person(*roles, stranger="no"), permission, ROLES).reason is Reason.STRANGER
+    assert POLICY.judge(person(*roles, stranger="no"), permission).reason is Reason.STRANGER
 
 
 @pytest.mark.parametrize("permission", [item for item in Permission if item != "ask for help"])
 @given(roles=roles_of_people)
 def test_a_doubt_grants_nothing_and_is_the_reason(permission, roles):
-    decision = decide(person(*roles, doubt="unknown"), permission, ROLES)
-    sure = decide(person(*roles), permission, ROLES)
+    decision = POLICY.judge(person(*roles, doubt="unknown"), permission)
+    sure = POLICY.judge(person(*roles), permission)
     assert decision.is_granted is sure.is_granted
     assert decision.is_granted or decision.reason is Reason.UNKNOWN
 
 
-def test_who_may_names_everybody_with_the_role_or_a_higher_one_once():
-    assert who_may(Permission.DECIDE, ROLES) == ("U0ADA", "S0APPROVERS", "U0ADAM")
-    assert who_may(Permission.SET_PLAN, ROLES) == ("U0ADAM",)
-    assert who_may(Permission.READ, ROLES)[0] == "*"
-    assert who_may(Permission.ASK_FOR_HELP, {}) == ("*",)
-    assert who_may(Permission.DECIDE, {A: ("U1",), M: ("U1",)}) == ("U1",)
+def test_the_holders_are_everybody_with_the_role_or_a_higher_one_once():
+    assert POLICY.holders(Permission.DECIDE) == ("U0ADA", "S0APPROVERS", "U0ADAM")
+    assert POLICY.holders(Permission.SET_PLAN) == ("U0ADAM",)
+    assert POLICY.holders(Permission.READ)[0] == "*"
+    assert Policy().holders(Permission.ASK_FOR_HELP) == ("*",)
+    assert Policy({A: ("U1",), M: ("U1",)}).holders(Permission.DECIDE) == ("U1",)
 
 
-OWN = Circumstances(requester="U0ME")
+def own(role: Role, *, allowed: bool) -> Reason:
+    policy = Policy(ROLES, allow_self_approval=allowed)
+    return policy.judge(person(role), Permission.DECIDE, requester="U0ME").reason
 
 
 def test_nobody_approves_their_own_request():
-    assert decide(person(M), Permission.DECIDE, ROLES, OWN).reason is Reason.OWN_REQUEST
+    assert own(M, allowed=False) is Reason.OWN_REQUEST
 
 
 def test_unless_it_is_allowed():
-    allowed = Circumstances(requester="U0ME", allow_self=True)
-    assert decide(person(A), Permission.DECIDE, ROLES, allowed).is_granted
+    assert own(A, allowed=True) is Reason.GRANTED
 
 
 def test_a_role_is_still_needed_for_one_s_own_request():
-    allowed = Circumstances(requester="U0ME", allow_self=True)
-    assert decide(person(O), Permission.DECIDE, ROLES, allowed).reason is Reason.ROLE_TOO_LOW
+    assert own(O, allowed=True) is Reason.ROLE_TOO_LOW
 
 
 @pytest.mark.parametrize(
@@ -106,20 +100,20 @@ def test_a_role_is_still_needed_for_one_s_own_request():
     ],
 )
 def test_the_approvers_of_a_flow_alone_decide_on_it(who, is_granted):
-    circumstances = Circumstances(approvers=("U0FLORA", "S0FLOW"))
-    decision = decide(who, Permission.DECIDE, ROLES, circumstances)
+    policy = Policy(ROLES, {FLOW: ("U0FLORA", "S0FLOW")})
+    decision = policy.judge(who, Permission.DECIDE, FLOW)
     assert decision.is_granted is is_granted
     assert decision.holders == ("U0FLORA", "S0FLOW")
 
 
 def test_a_flow_that_nobody_may_approve_is_approved_by_nobody():
-    decision = decide(person(M), Permission.DECIDE, ROLES, Circumstances(approvers=()))
+    decision = Policy(ROLES, {FLOW: ()}).judge(person(M), Permission.DECIDE, FLOW)
     assert decision.reason is Reason.NOT_AN_APPROVER_OF_THIS_FLOW
 
 
 def test_the_approvers_of_a_flow_may_nothing_else():
-    circumstances = Circumstances(approvers=("U0ME",))
-    assert not decide(person(), Permission.OVERRIDE, ROLES, circumstances).is_granted
+    policy = Policy(ROLES, {FLOW: ("U0ME",)})
+    assert not policy.judge(person(), Permission.OVERRIDE, FLOW).is_granted
 
 
 def test_the_groups_of_a_policy_are_those_of_roles_and_flows():
@@ -128,8 +122,12 @@ def test_the_groups_of_a_policy_are_those_of_roles_and_flows():
 
 
 def test_a_decision_names_the_setting_that_gives_the_right():
-    own, shared = Circumstances(("U0ME",)), Circumstances(("U0ME",), setting="FLOW_POLICIES")
-    assert decide(person(), Permission.DECIDE, ROLES, own).setting == "FLOW_APPROVERS"
-    assert decide(person(), Permission.DECIDE, ROLES, shared).setting == "FLOW_POLICIES"
-    assert decide(person(A), Permission.DECIDE, ROLES).setting == "ROLES"
-    assert decide(person(M), Permission.OVERRIDE, ROLES, own).setting == "ROLES"
+    def setting(policy, permission=Permission.DECIDE):
+        return policy.judge(person(M), permission, FLOW).setting
+
+    by_flow = Policy(ROLES, {FLOW: ("U0ME",)})
+    assert setting(by_flow) == "FLOW_APPROVERS"
+    shared = Policy(ROLES, flow_policies={FLOW: FlowPolicy(("U0ME",))})
+    assert setting(shared) == "FLOW_POLICIES (this flow)"
+    assert setting(POLICY) == "ROLES"
+    assert setting(by_flow, Permission.OVERRIDE) == "ROLES"

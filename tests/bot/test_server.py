@@ -236,35 +236,6 @@ async def test_fault_of_ours_is_a_500_and_counted(bot, capsys, caplog):
     assert "slack.broken" in capsys.readouterr().out + caplog.text
 
 
-async def test_replayed_request_acts_once_and_is_answered_the_same(bot):
-    done = []
-
-    async def answer(ask):
-        done.append(ask.text)
-        return Message("done")
-
-    bot.command("/act", answer)
-    body = urlencode({"command": "/act", "user_id": "U0VIEWER", "trigger_id": "1.2"}).encode()
-    headers = signed(bot.slack.signing_secret, body)
-    assert [await post(bot, body, headers) for _ in range(5)] == [200] * 5
-    await bot.outcomes()
-    assert done == [""]
-
-
-async def test_replay_of_what_broke_is_tried_again(bot):
-    body = COMMAND + b"&trigger_id=1.2"
-    headers = signed(bot.slack.signing_secret, body)
-    dispatch = bot.app.async_dispatch
-
-    async def broken(request):
-        raise RuntimeError("ours")
-
-    bot.app.async_dispatch = broken
-    assert await post(bot, body, headers) == 500
-    bot.app.async_dispatch = dispatch
-    assert await post(bot, body, headers) == 200
-
-
 async def get(url: str, path: str, **headers: str) -> tuple[int, str]:
     async with (
         aiohttp.ClientSession() as session,

@@ -13,7 +13,7 @@ from bot.emailkey import parse_emailkey
 from bot.errors import UsageError
 from bot.organizations.parse import parse_orgs
 from bot.quotas.parse import parse_ratelimits
-from bot.slack.parse.words import MAX_CHARS
+from bot.slack.parse import MAX_CHARS
 from bot.testusers.parse.command import parse_testusers
 
 PARSERS: dict[str, Callable[[str], object]] = {

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.slack.parse.words import (
+from bot.slack.parse import (
     asks_for_help,
     escaped,
     read_words,

@@ -26,7 +26,7 @@ from bot.quotas.parse import parse_ratelimits
 from bot.settings.env_file import load_env_file
 from bot.settings.problems import SettingsError
 from bot.slack.messages import text
-from bot.slack.parse.words import read_words
+from bot.slack.parse import read_words
 from bot.spelling import folded, skeleton, tidy_identity
 from bot.testusers.parse.command import parse_testusers
 from bot.testusers.parse.form import TypedForm, parse_form

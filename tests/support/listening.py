@@ -23,10 +23,9 @@ from bot.slack.client import SlackClient
 from bot.slack.messages import block_kit
 from bot.slack.messages.message import Message
 from bot.slack.replies import Replies
-from bot.slack.rules.pace import Pace
+from bot.slack.rules import Pace
 from bot.tasks import Tasks
-from handlers.bolt import GatehouseApp
-from handlers.endpoint import SlackEndpoint
+from handlers.endpoint import GatehouseApp, SlackEndpoint
 from handlers.interactions import Context
 from handlers.listeners import LISTENERS, Answer, command, listens
 from sandbox.slack.server import RunningSlack, running_slack
@@ -145,7 +144,7 @@ async def small_bot(commands_per_minute: int = 0) -> AsyncIterator[SmallBot]:
             clock=clock,
             metrics=Metrics(),
             tasks=Tasks(),
-            pace=Pace(commands_per_minute, {}),
+            pace=Pace(commands_per_minute, clock),
             web=web_client,
             replies=Replies(session, waits, SlackClient(web_client, clock), slack.api_url),
             settings=SimpleNamespace(slack_bot_token=SecretStr("xoxb-sandbox")),

@@ -7,7 +7,6 @@ from datetime import datetime, timedelta
 from bot.permissions import Person, Policy, Role
 from bot.services.errors import ServiceError, ServiceRefused, ServiceTimeout, ServiceUnreachable
 from bot.slack.people import People
-from bot.slack.refusal_record import RefusalRecord
 from bot.store import jobs, outbox
 from bot.store.audit import AuditStore
 from bot.store.engine import Database
@@ -165,12 +164,7 @@ class World:
         self.service = FakeFlowService() if service is None else service
         self.slack = FakeSlackPeople({"S0APPROVERS": frozenset({ABEL})})
         self.audit = AuditStore()
-        people = People(
-            self.slack,
-            policy or default_policy(),
-            RefusalRecord(database, self.audit, clock),
-            clock,
-        )
+        people = People(self.slack, policy or default_policy(), clock, database)
         people.meet(TEAM, "U0BOT")
         self.setup = Setup(database, self.audit, people, self.service, rules or default_rules())
         self.people = people

@@ -21,7 +21,7 @@ from bot.quotas.rules.use import (
     Overview,
     first_hour,
 )
-from bot.slack.messages import paging
+from bot.slack.messages import block_kit
 from sandbox.slack.validation import UPDATE_TEXT, check_message
 
 NOW = 1_780_000_000.0
@@ -146,7 +146,7 @@ def test_a_check_says_what_happened():
 
 @pytest.mark.parametrize("value", ["", "x", "-1", "9" * 30, "٣"])
 def test_a_page_that_cannot_be_read_is_the_first(value):
-    assert paging.page_of(value) == 0
+    assert block_kit.page_of(value) == 0
 
 
 def test_fewer_calls_at_once_say_why_and_until_when():

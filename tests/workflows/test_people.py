@@ -1,7 +1,6 @@
 """People: looked up once in a while, refused when in doubt, every refusal on record."""
 
 import asyncio
-import json
 from dataclasses import dataclass, field
 
 import pytest
@@ -15,9 +14,8 @@ from bot.errors import (
     SlackUnreachable,
     UnknownPerson,
 )
-from bot.permissions import Permission, Person, Policy, Role
+from bot.permissions import Permission, Policy, Role
 from bot.slack.people import People
-from bot.slack.refusal_record import RefusalRecord
 from bot.store.audit import AuditStore
 
 TEAM = "T0HOME"
@@ -75,7 +73,7 @@ def slack():
 def people(slack, database, clock):
     roles = {Role.VIEWER: ("*",), Role.OPERATOR: ("S0TEAM",), Role.ADMIN: ("U0ADAM",)}
     policy = Policy(roles, {FLOW: ("S0FLOW", "U0BOB")})
-    people = People(slack, policy, RefusalRecord(database, AuditStore(), clock), clock)
+    people = People(slack, policy, clock, database)
     people.meet(TEAM, "U0BOT")
     return people
 
@@ -164,7 +162,7 @@ async def test_only_approver_is_told_which_setting_adds_another(
     database, slack, clock, approvers, setting
 ):
     policy = Policy({Role.APPROVER: ("U0ADA",)}, approvers)
-    people = People(slack, policy, RefusalRecord(database, AuditStore(), clock), clock)
+    people = People(slack, policy, clock, database)
     people.meet(TEAM, "U0BOT")
     with pytest.raises(Refused) as caught:
         await people.require(
@@ -177,12 +175,7 @@ async def test_only_approver_is_told_which_setting_adds_another(
 
 
 async def test_who_asked_is_told_that_every_other_full_member_may_decide(database, slack, clock):
-    people = People(
-        slack,
-        Policy({Role.APPROVER: ("*",)}),
-        RefusalRecord(database, AuditStore(), clock),
-        clock,
-    )
+    people = People(slack, Policy({Role.APPROVER: ("*",)}), clock, database)
     people.meet(TEAM, "U0BOT")
     with pytest.raises(Refused) as caught:
         await people.require(
@@ -203,7 +196,7 @@ async def test_who_asked_is_told_that_every_other_full_member_may_decide(databas
 )
 async def test_who_has_no_role_is_sent_to_who_manages_access(database, slack, clock, contact, said):
     policy = Policy({Role.ADMIN: ("U0ADAM",)}, access_contact=contact)
-    people = People(slack, policy, RefusalRecord(database, AuditStore(), clock), clock)
+    people = People(slack, policy, clock, database)
     people.meet(TEAM, "U0BOT")
     nora = await people.find("U0NORA")
     assert await people.lacks_access(nora) == f"You don't have access to Gatehouse yet. {said}"
@@ -221,12 +214,7 @@ async def test_who_only_approves_for_a_flow_does_not_lack_access(people):
 
 
 async def test_person_who_asks_during_the_start_waits(database, slack, clock):
-    people = People(
-        slack,
-        Policy({Role.VIEWER: ("*",)}),
-        RefusalRecord(database, AuditStore(), clock),
-        clock,
-    )
+    people = People(slack, Policy({Role.VIEWER: ("*",)}), clock, database)
     asking = asyncio.create_task(people.find("U0X", [TEAM]))
     await asyncio.sleep(0)
     assert not asking.done()
@@ -238,12 +226,7 @@ async def test_who_asks_a_bot_that_cannot_learn_its_workspace_is_refused(
     database, slack, clock, monkeypatch
 ):
     monkeypatch.setattr("bot.slack.people.MEET_SECONDS", 0.01)
-    people = People(
-        slack,
-        Policy({Role.VIEWER: ("*",)}),
-        RefusalRecord(database, AuditStore(), clock),
-        clock,
-    )
+    people = People(slack, Policy({Role.VIEWER: ("*",)}), clock, database)
     with pytest.raises(Refused, match="still starting"):
         await people.require(await people.find("U0X", [TEAM]), Permission.READ)
 
@@ -303,28 +286,6 @@ def refuse_group(slack, error):
         return await members(group_id)
 
     slack.members = refused
-
-
-async def test_refusals_of_a_person_are_one_entry_a_minute_with_a_count(people, database, clock):
-    async def refused(times):
-        for _ in range(times):
-            with pytest.raises(Refused):
-                await people.require(Person("U0NOBODY", "Nobody"), Permission.READ)
-
-    async def counts():
-        async with database.read_only() as tx:
-            entries = await AuditStore().latest(tx, 50)
-        return [json.loads(entry.detail).get("times", 1) for entry in reversed(entries)]
-
-    await refused(600)
-    assert await counts() == [1]
-    clock.advance(61)
-    await refused(3)
-    assert await counts() == [1, 600]
-    await people.write_down_refusals()
-    assert await counts() == [1, 600, 2]
-    await people.write_down_refusals()
-    assert await counts() == [1, 600, 2]
 
 
 async def test_stranger_of_a_shared_channel_is_refused(people, slack):

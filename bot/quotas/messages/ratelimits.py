@@ -7,7 +7,7 @@ from bot.organizations.messages import problems
 from bot.quotas.rules.quota import LimitKind
 from bot.quotas.rules.standing import Standing, State
 from bot.quotas.rules.use import OrganizationUse, Overview
-from bot.slack.messages import block_kit, ids, paging, text
+from bot.slack.messages import block_kit, ids, text
 from bot.slack.messages.message import Message, SlackBlock
 
 HEADINGS = ("Organization", "State", "Minute", "Day", "At once", "Data center")
@@ -97,7 +97,7 @@ def _controls(shown: Sequence[OrganizationUse], page: int, pages: int) -> list[S
             for use in shown
         ]
         elements.append(block_kit.select("Open an organization …", ids.RATELIMITS_SHOW, options))
-    elements += paging.turns(ids.RATELIMITS_PAGE, page, pages)
+    elements += block_kit.turns(ids.RATELIMITS_PAGE, page, pages)
     elements.append(block_kit.button("Refresh", f"{ids.RATELIMITS_PAGE}.refresh", str(page)))
     return [block_kit.actions(*elements)]
 

@@ -1,6 +1,6 @@
 """The Block Kit blocks that Gatehouse uses, within Slack's limits (docs.slack.dev, Block Kit)."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from bot.slack.messages import text
@@ -145,6 +145,33 @@ def table(rows: Sequence[Sequence[str]], *, right: frozenset[int] = frozenset())
     ]
     cells = [[{"type": "raw_text", "text": text.plain(cell, 90)} for cell in row] for row in rows]
     return {"type": "table", "column_settings": settings, "rows": cells}
+
+
+def page_of(value: str) -> int:
+    """Read the page number from a button's value; 1 if unreadable."""
+    return int(value) if value.isascii() and value.isdigit() and len(value) < len("1000000") else 0
+
+
+def turns(
+    action_id: str, page: int, pages: int, value: Callable[[int], str] = str
+) -> list[SlackBlock]:
+    """Return `Previous` and `Next`, and `First` and `Last` when they are further away.
+
+    Each button has its own action id. `value` builds a button's value from its page, if the value
+    contains more than the page.
+    """
+    last = pages - 1
+    turned = (
+        ("First", 0, page > 1),
+        ("Previous", page - 1, page > 0),
+        ("Next", page + 1, page < last),
+        ("Last", last, page < last - 1),
+    )
+    return [
+        button(label, f"{action_id}.{label.lower()}", value(to))
+        for label, to, is_there in turned
+        if is_there
+    ]
 
 
 def _plain(value: str, limit: int) -> dict[str, Any]:

@@ -12,6 +12,7 @@ STOPPED = Message(
     "Gatehouse was restarted before it could answer. Please try again in a moment; changes"
     " already made are kept."
 )
+DONE = Message("Done.")
 NOTED = Message(
     "Got it. Gatehouse can't reach its database right now and will do this as soon as it can. No"
     " need to click again."

@@ -7,7 +7,7 @@ from typing import Any
 from bot.approvals.rules.approval import Act, Reason, State
 from bot.slack.messages import block_kit, ids, replies, text
 from bot.slack.messages.message import TEXT_CHARACTERS, Message, SlackBlock
-from bot.slack.parse.words import escaped
+from bot.slack.parse import escaped
 from bot.testusers.messages.buttons import (
     again_button,
     cancel_button,

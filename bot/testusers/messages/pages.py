@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import Field, TypeAdapter, ValidationError
 
 from bot.approvals.rules.approval import State
-from bot.slack.messages import block_kit, ids, paging, text
+from bot.slack.messages import block_kit, ids, text
 from bot.slack.messages.message import MESSAGE_CHARACTERS, Message, SlackBlock
 from bot.testusers.messages.buttons import (
     cancel_button,
@@ -312,7 +312,7 @@ def _requests(page: OwnPage, show: Show, *, asks: bool) -> list[tuple[str, Slack
 
 
 def _turning(action_id: str, wanted: FlowPage, pages: int) -> list[SlackBlock]:
-    buttons = paging.turns(
+    buttons = block_kit.turns(
         action_id, wanted.page, pages, lambda to: FlowPage(wanted.flow, to, wanted.text).value()
     )
     if not buttons:

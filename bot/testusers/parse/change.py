@@ -12,7 +12,7 @@ from bot.approvals.rules.durations import MOST_PARTS, parse_duration
 from bot.approvals.rules.times import When, moment_of, parse_when, spell_when
 from bot.commands import TESTUSERS
 from bot.errors import Meant, UsageError
-from bot.slack.parse.words import Word, rest_of_line
+from bot.slack.parse import Word, rest_of_line
 from bot.spelling import DOUBLE_QUOTES, closest, folded, skeleton, tidy_identity
 from bot.testusers.parse.identities import KEYWORDS, is_identity, phone_in, question
 from bot.testusers.rules.changes import (

@@ -8,7 +8,7 @@ from bot.approvals.rules.durations import spell_duration
 from bot.approvals.rules.times import spell_when
 from bot.commands import FORM, HELP, TESTUSERS
 from bot.errors import Meant, UsageError
-from bot.slack.parse.words import (
+from bot.slack.parse import (
     Word,
     asks_for_help,
     escaped,

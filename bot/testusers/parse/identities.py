@@ -6,7 +6,7 @@ The command and the form ask about every word in another format.
 import re
 from collections.abc import Iterator
 
-from bot.slack.parse.words import recover
+from bot.slack.parse import recover
 from bot.spelling import LONG_DASHES, UNSEEN
 
 KEYWORDS = frozenset({"for", "from", "until", "now", "because"})

@@ -12,15 +12,13 @@ from typing import Any
 from bot.approvals.rules.policies import FlowPolicy
 from bot.errors import CommitUnknown, DatabaseUnavailable
 from bot.gateway.turns import Turns
-from bot.home.drawing import HomeDrawing
-from bot.home.publishing import Home
+from bot.home.publishing import Home, HomeDrawing
 from bot.ops.watchdog import Watchdog
 from bot.organizations.directory import OrganizationDirectory
 from bot.quotas.incidents import Incidents
 from bot.quotas.parts import QuotaParts
 from bot.services.lane import Lane
 from bot.slack.people import People
-from bot.slack.refusal_record import RefusalRecord
 from bot.slack.sender import SEND_KIND, Sender
 from bot.store import home_views, outbox
 from bot.store.audit import AuditStore
@@ -243,7 +241,7 @@ class Process:
             escalate_to=(ADAM,),
         )
         policy = default_policy(flow_policies={SURVEY: survey})
-        self.people = People(directory, policy, RefusalRecord(database, audit, clock), clock)
+        self.people = People(directory, policy, clock, database)
         self.people.meet(TEAM, "U0BOT")
         runners: dict[str, Any] = {}
         self._jobs = JobLoop(database, clock, self.name, runners)

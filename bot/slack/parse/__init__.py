@@ -1,1 +1,0 @@
-"""Parsing of words typed in Slack."""

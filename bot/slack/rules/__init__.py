@@ -1,1 +1,0 @@
-"""Pure rules about Slack users."""
