@@ -22,10 +22,7 @@ async def run(words: list[str], databases: list[str], seconds: float, at_once: i
             sys.stderr.write(brief(result) + "\n")
 
     try:
-        await asyncio.gather(*(one(*pair) for pair in pairs if not pair[0].is_busy))
-        for pair in pairs:
-            if pair[0].is_busy:
-                await one(*pair)
+        await asyncio.gather(*(one(*pair) for pair in pairs))
     finally:
         # Also when somebody stops it: what was found so far was found.
         tell([results[pair] for pair in pairs if pair in results])

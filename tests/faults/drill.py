@@ -118,14 +118,12 @@ class Drill:
         promise: The pass line.
         run: Does it; raises AssertionError where the promise is broken.
         databases: On which it applies.
-        is_busy: It takes a whole processor; beside others it would be slow for want of one.
     """
 
     name: str
     promise: str
     run: Callable[[Notes], Awaitable[None]]
     databases: tuple[Kind, ...] = BOTH
-    is_busy: bool = False
 
 
 async def lasts(began: float, seconds: float) -> None:

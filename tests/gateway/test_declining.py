@@ -35,8 +35,8 @@ def assert_is_left(seconds: int, told: int, began: float) -> None:
 
 
 @pytest.mark.slow
-async def test_minute_of_clients_is_four_fifths(gateway_on_each):
-    gateway, began = gateway_on_each, time.monotonic()
+async def test_minute_of_clients_is_four_fifths(gateway):
+    began = time.monotonic()
     await use_up(gateway, 80)
     kind, code, seconds = await declined(gateway)
     assert (kind, code) == ("minute", 44)
@@ -52,8 +52,7 @@ async def test_share_is_declined_in_the_same_form(gateway):
     assert await gateway.status(ITEMS, "nightly") == 200
 
 
-async def test_fifth_call_at_once_is_declined(gateway_on_each):
-    gateway = gateway_on_each
+async def test_fifth_call_at_once_is_declined(gateway):
     go_on, calls = await hold_all(gateway)
     kind, code, seconds = await declined(gateway)
     # The calls that run may take 15 s, and seldom do.
@@ -63,8 +62,7 @@ async def test_fifth_call_at_once_is_declined(gateway_on_each):
     assert gateway.upstream.most_running == 4
 
 
-async def test_client_that_waits_goes_when_a_call_ends(gateway_on_each):
-    gateway = gateway_on_each
+async def test_client_that_waits_goes_when_a_call_ends(gateway):
     go_on, calls = await hold_all(gateway)
     waiting = asyncio.create_task(gateway.status(ITEMS, headers={"Prefer": "wait=20"}))
     done, _ = await asyncio.wait({waiting}, timeout=0.3)

@@ -85,11 +85,6 @@ def test_lock_has_wheels_for_every_platform(tmp_path, python):
         )
 
 
-def test_lock_installs_on_alpine(tmp_path):
-    install(tmp_path, "3.12", "--python-platform", "x86_64-unknown-linux-musl")
-    assert list(tmp_path.glob("aiohttp/*cpython-312-x86_64-linux-musl.so"))
-
-
 @pytest.mark.skipif(len(INTERPRETERS) == 0, reason="needs another Python")
 def test_program_and_fast_tests_run_on_the_newest_python(tmp_path):
     """`make check` runs them on the oldest."""

@@ -242,18 +242,6 @@ async def test_deep_json_is_refused(world: World, depth: int, form: bool) -> Non
     assert await post(world, body.encode(), kind) in {200, 401, 404}
 
 
-@pytest.mark.parametrize("part", [b"", b"POST /sl", b"POST /slack/events HTTP/1.1\r\nHost: x\r\n"])
-async def test_who_never_finishes_a_request_is_hung_up_on(sqlite_url, monkeypatch, part) -> None:
-    monkeypatch.setattr("bot.connections.FIRST_REQUEST_SECONDS", 0.2)
-    async with running_world(sqlite_url) as world:
-        url = URL(str(world.slack.bot_url))
-        reader, writer = await asyncio.open_connection(url.host, url.port)
-        writer.write(part)
-        async with asyncio.timeout(30):
-            assert await reader.read() == b""
-        writer.close()
-
-
 async def test_a_body_that_never_ends_is_given_up(sqlite_url, monkeypatch) -> None:
     monkeypatch.setattr("handlers.endpoint.BODY_SECONDS", 0.2)
     async with running_world(sqlite_url) as world:
@@ -263,7 +251,3 @@ async def test_a_body_that_never_ends_is_given_up(sqlite_url, monkeypatch) -> No
         async with asyncio.timeout(30):
             assert (await reader.readline()).startswith(b"HTTP/1.1 408")
         writer.close()
-
-
-async def test_a_large_body_is_refused_before_it_is_read(world: World) -> None:
-    assert await post(world, b"x" * (2 << 20), "application/json") == 413

@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[2]
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 
-def simulate(*arguments: str, hash_seed: str = "random") -> tuple[int, str]:
+def simulate(*arguments: str, hash_seed: str) -> tuple[int, str]:
     done = subprocess.run(
         [sys.executable, "-m", "tests.simulation.days", *arguments],
         cwd=ROOT,
@@ -23,13 +23,11 @@ def simulate(*arguments: str, hash_seed: str = "random") -> tuple[int, str]:
     return done.returncode, done.stdout + done.stderr
 
 
-# Days that `make check` does not live besides; `make simulate SEEDS=100` lives more.
-@pytest.mark.parametrize("seed", ["21", "22"])
-def test_a_day_of_trouble_leaves_nothing_that_lies_and_repeats(seed):
-    status, said = simulate("--seed", seed, hash_seed="1")
+# A day that `make check` does not live besides; `make simulate SEEDS=100` lives more.
+def test_a_day_of_trouble_leaves_nothing_that_lies_and_repeats():
+    status, said = simulate("--seed", "21", hash_seed="1")
     assert status == 0, said
     for fault in ("kill -9", "freeze", "slack away", "slack answer lost"):
         assert fault in said
-    if seed == "21":
-        again = simulate("--seed", seed, hash_seed="2")[1]
-        assert re.findall(r"trace (\w+)", again) == re.findall(r"trace (\w+)", said) != []
+    again = simulate("--seed", "21", hash_seed="2")[1]
+    assert re.findall(r"trace (\w+)", again) == re.findall(r"trace (\w+)", said) != []

@@ -65,6 +65,9 @@ def ledger(database, clock, monkeypatch) -> GuardLedger:
     return GuardLedger(guards, clock)
 
 
+ON_SQLITE = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("database_url", "kind"),
@@ -95,6 +98,7 @@ async def test_the_guard_provokes_no_refusal_and_uses_the_minute(ledger, databas
 
 
 @pytest.mark.slow
+@ON_SQLITE
 async def test_through_the_guard_people_get_their_fifth_at_once(ledger):
     world = World(ledger, Service([SlidingLog(100)], concurrent=10), Network(), seed=1)
     process = Process()
@@ -123,12 +127,14 @@ async def stand_still(ledger, seconds: float, seed: int, *, counts_late: bool = 
 
 
 @pytest.mark.slow
+@ON_SQLITE
 @pytest.mark.parametrize(("seconds", "most"), [(14, 0), (120, 8)])
 async def test_standstill_of_the_service_is_not_worked_against(ledger, seconds, most):
     assert await stand_still(ledger, seconds, seed=7) <= most
 
 
 @pytest.mark.slow
+@ON_SQLITE
 async def test_late_counted_standstill_costs_only_what_it_held(ledger):
     # What it held comes at once at the end, and counts for a minute beside what is granted then.
     assert await stand_still(ledger, 120, seed=7, counts_late=True) <= 24

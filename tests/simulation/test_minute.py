@@ -14,7 +14,6 @@ NO_DAY = 10**9
 JITTER = Network()
 STRAGGLING = Network(straggle=8.0, share=0.02)
 RARELY_STRAGGLING = Network(straggle=8.0, share=0.001)
-QUICK = Network(out=(0.05, 0.05), work=(0.05, 0.05))
 
 
 def rule_of(kind: str, seed: int) -> FixedWindow | SlidingLog:
@@ -64,16 +63,3 @@ async def test_nearly_all_that_is_allowed_is_used(kind):
     service = await run(kind, RARELY_STRAGGLING, hours=0.75, seed=2, restarts=2 * HOUR)
     assert service.refused == 0
     assert utilisation(service.arrivals) >= 0.989
-
-
-@pytest.mark.parametrize("kind", KINDS)
-async def test_more_is_used_where_the_round_trip_is_short(kind):
-    service = await run(kind, QUICK, hours=0.5, seed=3)
-    assert service.refused == 0
-    assert utilisation(service.arrivals) >= 0.995
-
-
-@pytest.mark.parametrize("seed", range(4))
-async def test_no_phase_of_the_windows_matters(seed):
-    service = await run("fixed window", STRAGGLING, hours=0.25, seed=seed, restarts=120)
-    assert service.refused == 0

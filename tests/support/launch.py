@@ -2,7 +2,6 @@
 
 --clock FILE   the wall clock is off by as many seconds as the file says at the moment
 --short-leases  another process takes over after two seconds what a dead one has begun
---silent-names DOMAIN   no name server answers for its hosts within 40 s
 --die-at N     `kill -9` to itself right after the N-th step that leaves a trace somewhere, counted
                from the first SIGUSR1: a commit, or a call of another program that changes something
 
@@ -13,7 +12,6 @@ import argparse
 import json
 import os
 import signal
-import socket
 import sys
 import time
 from collections.abc import AsyncIterator
@@ -29,8 +27,6 @@ from bot.__main__ import main
 from bot.store import job_loop
 from bot.store import jobs as job_store
 from bot.store.engine import Database, Transaction
-
-SILENCE_SECONDS = 40.0
 
 
 class Steps:
@@ -109,19 +105,6 @@ def shift_clock(file: Path) -> None:
     time.time = shifted
 
 
-def silence_names(domain: str) -> None:
-    """Let every look-up of a host of the domain take as long as a name server that is away."""
-    honest = socket.getaddrinfo
-
-    def silent(host: Any, *rest: Any, **more: Any) -> Any:
-        if str(host).endswith(domain):
-            time.sleep(SILENCE_SECONDS)
-            raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
-        return honest(host, *rest, **more)
-
-    socket.getaddrinfo = silent
-
-
 def shorten_leases() -> None:
     """Let what a dead process has begun be taken over after two seconds."""
     job_store.LEASE_SECONDS, job_loop.RENEW_SECONDS, job_loop.POLL_SECONDS = 2.0, 0.3, 0.1
@@ -132,13 +115,10 @@ def launch() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--clock", type=Path)
     parser.add_argument("--die-at", type=int)
-    parser.add_argument("--silent-names")
     parser.add_argument("--short-leases", action="store_true")
     options = parser.parse_args()
     if options.clock:
         shift_clock(options.clock)
-    if options.silent_names:
-        silence_names(options.silent_names)
     if options.short_leases:
         shorten_leases()
     if options.die_at is not None:

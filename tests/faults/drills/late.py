@@ -5,7 +5,6 @@ import random
 
 import psycopg
 
-from sandbox.services.faults import Fault, FaultKind
 from tests.faults.drill import Drill, Notes, lasts
 from tests.support.databases import database_of
 from tests.support.fleet import Fleet, running_fleet
@@ -92,71 +91,11 @@ async def is_locked(watcher: psycopg.AsyncConnection[tuple[int]]) -> bool:
     return True
 
 
-async def late_post(notes: Notes) -> None:
-    """A POST is carried out 4 s after its time-out; what was approved since waits."""
-    async with database_of(notes.database, notes.folder) as url, running_fleet(url) as fleet:
-        story = Story(fleet)
-        first, second = await story.request(), await story.request()
-        hold = Fault(FaultKind.HOLD, "flow", method="POST", times=1)
-        fleet.services.state.faults.add(hold)
-        flow = fleet.services.state.flows[story.sid("welcome")]
-        await story.press(APPROVER, first, "Approve", "applied")
-        await hold.reached()
-        began = seconds_now()
-        await lasts(began, SECOND_AFTER_SECONDS)
-        await story.press(APPROVER, second, "Approve", "applied")
-        await lasts(began, LANDS_AFTER_SECONDS)
-        assert flow.history == [], "something was sent while the POST was in doubt"
-        hold.lift()
-        async with notes.recovery():
-            await story.comes_true()
-        notes.seen.append("the second change, once the list showed the first")
-        await notes.all_holds(story)
-
-
-async def channel_deleted(notes: Notes) -> None:
-    """The approvals channel is deleted while a request waits, and the settings name another."""
-    async with database_of(notes.database, notes.folder) as url, running_fleet(url) as fleet:
-        story = Story(fleet)
-        waiting = await story.request()
-        (first,) = fleet.processes
-        del fleet.slack.workspace.channels[OLD_CHANNEL]
-        await first.stop()
-        fleet.processes.remove(first)
-        workspace = fleet.slack.workspace
-        async with notes.recovery():
-            await fleet.add(approvals_channel=NEW_CHANNEL)
-            card = await fleet.slack.until(
-                lambda: next((m for m in workspace.messages(NEW_CHANNEL) if m.buttons), None),
-                timeout=30,
-            )
-        notes.seen.append("the card, with its buttons, in the new channel")
-        identity = story.of(waiting).identity
-        assert identity in card.text, card.text
-        await fleet.slack.click(APPROVER, card, "Approve")
-        flow = fleet.services.state.flows[story.sid("welcome")]
-        await fleet.services.state.until(lambda: identity in flow.identities)
-        await fleet.slack.until(lambda: "Applied" in card.text)
-        notes.holds("approved from there, applied once")
-        assert len(flow.history) == 1, flow.history
-        assert not fleet.tracebacks, fleet.tracebacks[0]
-
-
 DRILLS = (
     Drill(
         "a process freezes while it holds a row",
         "The others write again within 30 s; what it had not committed did not happen.",
         frozen_with_a_row,
         ("postgres",),
-    ),
-    Drill(
-        "a POST lands 4 s after its time-out",
-        "Nothing else is sent until the list shows it, and the cards tell the truth.",
-        late_post,
-    ),
-    Drill(
-        "the approvals channel is deleted",
-        "Open requests appear where the settings say, and can be decided there.",
-        channel_deleted,
     ),
 )

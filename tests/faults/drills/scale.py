@@ -6,7 +6,6 @@ from sandbox.services.faults import Fault, FaultKind
 from tests.faults.drill import Drill, Notes
 from tests.support.databases import database_of
 from tests.support.fleet import Fleet, running_fleet
-from tests.support.processes import BotProcess, NotReadyError
 from tests.support.story import ALERTS, APPROVER, REQUESTER, SECOND, Story
 
 PROCESSES = 4
@@ -94,27 +93,6 @@ async def taken_over(notes: Notes) -> None:
         await notes.all_holds(story)
 
 
-async def refused(notes: Notes) -> None:
-    """A second process on one SQLite file ends with a sentence; the first goes on."""
-    async with (
-        database_of("sqlite", notes.folder) as url,
-        running_fleet(url, 1, inventory_watch="off") as fleet,
-    ):
-        second = BotProcess(fleet.environment, fleet.session)
-        try:
-            await second.start()
-        except NotReadyError:
-            notes.seen.append(second.lines[-1].replace(notes.folder, "…"))
-        assert await second.ended() == UNUSABLE
-        assert "use PostgreSQL" in second.lines[-1], second.lines
-        notes.holds("exit status 2, one sentence")
-        await notes.people_see(fleet, REQUESTER, "/testusers", "list welcome", "test users")
-        await fleet.processes[0].kill()
-        async with notes.recovery():
-            await fleet.add()
-        notes.holds("a start after kill -9 is not refused")
-
-
 DRILLS = (
     Drill(
         "four processes on one database",
@@ -127,11 +105,5 @@ DRILLS = (
         "Another one finishes it within 30 s, once.",
         taken_over,
         ("postgres",),
-    ),
-    Drill(
-        "a second process on one SQLite file",
-        "It is refused with a sentence; the first goes on; after kill -9 the next starts at once.",
-        refused,
-        ("sqlite",),
     ),
 )
