@@ -69,12 +69,19 @@ class Interaction:
 
         Lone surrogates are kept: the request is then refused rather than changed.
         """
-        values = _part(_part(self.view, "state"), "values")
-        for element in _part(values, block_id).values():
+        for element in _part(self._values, self.block(block_id)).values():
             if isinstance(element, Mapping):
                 value = element.get("value") or _part(element, "selected_option").get("value")
                 return str(value or element.get("selected_date_time") or "").replace(NUL, MARK)
         return ""
+
+    def block(self, block_id: str) -> str:
+        """Return the block id of an input that may have been refilled, which extends its id."""
+        return next((name for name in self._values if name.startswith(f"{block_id}+")), block_id)
+
+    @property
+    def _values(self) -> Body:
+        return _part(_part(self.view, "state"), "values")
 
     def hidden(self, name: str) -> str:
         """Return an id that the bot embedded in its form."""
@@ -89,8 +96,7 @@ class Interaction:
             for block in (blocks if isinstance(blocks, list) else [])
             if isinstance(block, Mapping) and block.get("type") == "input"
         ]
-        values = _part(_part(self.view, "state"), "values")
-        return next(iter((*inputs, *map(str, values))), "")
+        return next(iter((*inputs, *map(str, self._values))), "")
 
 
 @dataclass(frozen=True)

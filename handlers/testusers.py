@@ -1,12 +1,14 @@
 """`/testusers`: a flow's test users, and the approval of changes."""
 
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from bot.approvals.rules.approval import Act
 from bot.commands import FORM, HELP, TESTUSERS
-from bot.errors import NotConfigured, NotFound, UsageError
+from bot.errors import GatehouseError, NotConfigured, NotFound, UsageError
 from bot.permissions import Permission
 from bot.slack.messages import help as help_ui
 from bot.slack.messages import ids
@@ -18,7 +20,7 @@ from bot.testusers.messages import conversation, forms, notes, pages
 from bot.testusers.messages.buttons import NOTHING, Prefilled
 from bot.testusers.parse.change import ChangeRequest, reason_problem
 from bot.testusers.parse.command import Subcommand, TestusersRequest, as_command, parse_testusers
-from bot.testusers.parse.form import TypedForm, parse_form
+from bot.testusers.parse.form import TypedForm, moment, odd_line, parse_form, with_line
 from handlers.interactions import Context
 from handlers.listeners import Place, command, helped, listens
 
@@ -122,20 +124,27 @@ async def _presets(context: Context, typed: Subcommand) -> Message:
 
 
 async def _open_form(context: Context, known: Prefilled = NOTHING) -> Message | None:
-    setup, interaction = context.bot.testusers.setup, context.interaction
-    await asking.require_asking(setup, context.person)
+    interaction = context.interaction
+    await asking.require_asking(context.bot.testusers.setup, context.person)
     if not interaction.trigger_id:
         return conversation.form_button()
+    await context.bot.slack.open_view(interaction.trigger_id, await _form(context, known))
+    return None
+
+
+async def _form(
+    context: Context, known: Prefilled, identities_block: str = ids.TESTUSERS_IDENTITIES
+) -> dict[str, Any]:
+    setup = context.bot.testusers.setup
     flow = setup.flow(known.flow) if known.flow else None
-    form = forms.change_form(
-        interaction.response_url,
+    return forms.change_form(
+        context.interaction.response_url,
         await extending.with_current_end(setup, known),
         flow=flow,
         presets=await presets.names(setup),
         longest=asking.longest(setup, flow) if flow else "",
+        identities_block=identities_block,
     )
-    await context.bot.slack.open_view(interaction.trigger_id, form)
-    return None
 
 
 @listens("action", ids.TESTUSERS_EXTEND, Permission.REQUEST, place=Place.FORM)
@@ -246,16 +255,24 @@ async def store_denial(context: Context) -> None:
     )
 
 
-def _parse_form(context: Context) -> ChangeRequest | dict[str, str]:
+def _typed_form(context: Context) -> TypedForm:
     typed = {name: context.interaction.typed(block_id) for name, block_id in INPUTS.items()}
-    return parse_form(TypedForm(**typed), context.bot.clock.now())
+    return TypedForm(**typed)
+
+
+def _parse_form(context: Context) -> ChangeRequest | dict[str, str]:
+    return parse_form(_typed_form(context), context.bot.clock.now())
 
 
 def _check_form(context: Context) -> Mapping[str, str]:
     """Return the problems by input; any problem keeps the form open."""
     parsed = _parse_form(context)
     if isinstance(parsed, dict):
-        return {INPUTS[name]: problem for name, problem in parsed.items()}
+        if odd_line(_typed_form(context).identities):
+            # Slack shows no buttons in errors, so they are added to the form.
+            context.bot.tasks.start(_offer_corrections(context), ids.TESTUSERS_WORD)
+        block = context.interaction.block
+        return {block(INPUTS[name]): problem for name, problem in parsed.items()}
     try:
         setup = context.bot.testusers.setup
         problem = asking.limit_problem(setup, parsed, context.bot.clock.now())
@@ -264,6 +281,36 @@ def _check_form(context: Context) -> Mapping[str, str]:
     except (NotFound, NotConfigured) as error:
         return {ids.TESTUSERS_FLOW: error.sentence}
     return {ids.TESTUSERS_UNTIL if parsed.until else ids.TESTUSERS_FOR: problem} if problem else {}
+
+
+async def _offer_corrections(context: Context) -> None:
+    with suppress(GatehouseError):  # the errors in the form say how to correct the word
+        await _update_form(context, _typed_form(context))
+
+
+@listens("action", ids.TESTUSERS_WORD, Permission.REQUEST, place=Place.FORM, is_prefix=True)
+async def correct_word(context: Context) -> None:
+    """Replace a word that doesn't look like an identity with the text on the clicked button."""
+    typed = _typed_form(context)
+    odd, _, line = context.value.partition("\n")
+    corrected = replace(typed, identities=with_line(typed.identities, odd, line))
+    # Slack keeps what was typed in a block whose id stays the same.
+    await _update_form(context, corrected, "+")
+
+
+async def _update_form(context: Context, typed: TypedForm, id_suffix: str = "") -> None:
+    block = context.interaction.block(ids.TESTUSERS_IDENTITIES)
+    known = Prefilled(
+        typed.flow,
+        typed.kind,
+        duration=typed.duration,
+        start=moment(typed.start),
+        until=moment(typed.until),
+        reason=typed.reason,
+        unsure=tuple(typed.identities.split("\n")),
+    )
+    form = await _form(context, known, f"{block}{id_suffix}")
+    await context.bot.slack.update_view(str(context.interaction.view.get("id")), form)
 
 
 def _command_of_form(context: Context) -> str:

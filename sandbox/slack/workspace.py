@@ -288,10 +288,11 @@ class Workspace:
         return view
 
     def show(self, view: View, body: Json) -> None:
-        """Replace what an open modal shows; what was typed in inputs that remain is kept."""
-        view.body, view.hash, view.errors = with_block_ids(body, view.id), self._new_hash(), {}
+        """Replace what an open modal shows; inputs that remain keep what was typed, and errors."""
+        view.body, view.hash = with_block_ids(body, view.id), self._new_hash()
         kept = {str(block.get("block_id")) for block in view.blocks}
         view.values = {key: value for key, value in view.values.items() if key in kept}
+        view.errors = {key: words for key, words in view.errors.items() if key in kept}
         self.changed()
 
     def depth(self, user: str) -> int:

@@ -7,6 +7,7 @@ import pytest
 from playwright.async_api import Route, expect
 
 from sandbox.services.state import SURVEY_FLOW
+from tests.browser.looking import violations
 from tests.browser.person import Person
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
@@ -30,6 +31,28 @@ async def test_a_name_typed_and_entered_at_once_is_the_one_that_is_chosen(person
     await modal.get_by_role("button", name="Request").click()
     await expect(modal).to_have_count(0)
     await expect(person.newest).to_contain_text("survey")
+
+
+async def test_a_click_keeps_a_word_of_the_form_as_typed(person: Person) -> None:
+    await person.type("/testusers")
+    modal = person.page.get_by_role("dialog", name="Test users")
+    flow = modal.get_by_role("combobox", name="Flow")
+    await flow.click()
+    await modal.get_by_role("option", name="survey").click()
+    identities = modal.get_by_label("Identities")
+    await identities.fill("John Smith")
+    await modal.get_by_label("Reason").fill("a demo")
+    await modal.get_by_role("button", name="Request").click()
+    keep = modal.get_by_role("button", name="Keep “John Smith” as typed")
+    await expect(modal).to_contain_text("“John Smith” doesn't look like a phone number")
+    assert await violations(person) == []
+    await keep.click()
+    await expect(keep).to_have_count(0)
+    await expect(identities).to_have_value('"John Smith"')
+    await expect(modal.get_by_label("Reason")).to_have_value("a demo")
+    await modal.get_by_role("button", name="Request").click()
+    await expect(modal).to_have_count(0)
+    await expect(person.newest).to_contain_text("John Smith")
 
 
 async def test_pasted_flow_is_taken_though_its_answer_comes_late(

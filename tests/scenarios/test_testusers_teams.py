@@ -135,6 +135,49 @@ async def test_the_form_asks_about_what_the_command_asks_about(world, line):
     assert f"`{line}`" in (await card(world)).all_text
 
 
+async def pressed(world, form, label: str):
+    await world.slack.until(lambda: label in form.buttons)
+    await world.slack.click(OTTO, form, label)
+    await world.slack.until(lambda: label not in form.buttons)
+
+
+async def test_a_click_in_the_form_corrects_a_word_or_keeps_it(world):
+    form = await opened_form(world)
+    until = int(time.time()) // 60 * 60 + 86_400
+    typed = {"Flow": "welcome", "Until": until, "Reason": "a demo"}
+    lines = "+15557001\n+1 555 0142\nJohn Smith\nann\n\n"
+    await world.slack.submit(OTTO, form, {**typed, "Identities": lines})
+    await world.slack.until(lambda: "Did you mean `+15550142`?" in json.dumps(form.blocks))
+    assert "“+1 555 0142” doesn't look like" in form.errors["testusers.identities"]
+    for label in ("Yes, +15550142", "Keep “John Smith” as typed", "Keep “ann” as typed"):
+        await pressed(world, form, label)
+    assert form.errors == {}
+    assert form.buttons == []
+    await world.slack.submit(OTTO, form)
+    message = await card(world)
+    for shown in ("`+15557001`", "`+15550142`", "`John Smith`", "`ann`", "a demo", f"^{until}^"):
+        assert shown in message.all_text
+
+
+async def test_a_corrected_word_is_asked_about_if_it_is_wrong_again(world):
+    form = await opened_form(world)
+    await world.slack.submit(OTTO, form, {"Flow": "welcome", "Identities": "John"})
+    await pressed(world, form, "Keep “John” as typed")
+    await world.slack.submit(OTTO, form, {"Identities": "Smith"})
+    (at,) = form.errors
+    assert "“Smith” doesn't look like" in form.errors[at]
+    assert at in [block["block_id"] for block in form.blocks]
+    await pressed(world, form, "Keep “Smith” as typed")
+    await world.slack.submit(OTTO, form)
+    assert "`Smith`" in (await card(world)).all_text
+
+
+async def test_a_mentioned_number_is_asked_about_when_the_form_opens(world):
+    message = world.slack.say(ADA, "C0GENERAL", "Please call 0170 555 0142.")
+    await world.slack.message_shortcut(OTTO, message, "add_as_test_users")
+    await pressed(world, await form_of(world), "Keep “01705550142” as typed")
+
+
 async def test_the_form_stays_open_where_the_policy_refuses(sqlite_url):
     policies = json.dumps({"survey": {"longest": "7d"}})
     async with running_world(sqlite_url, flow_policies=policies) as world:

@@ -104,6 +104,7 @@ TESTUSERS: Rows = (
     _pressed(f"{ids.TESTUSERS_HISTORY_PAGE}.next", Permission.READ, '{"flow": "welcome"}'),
     _pressed(f"{ids.TESTUSERS_MINE_PAGE}.next", Permission.READ, '{"page": 1}'),
     _pressed(f"{ids.TESTUSERS_MORE}.0", Permission.REQUEST, '{"f": "welcome"}'),
+    _pressed(f"{ids.TESTUSERS_WORD}.0", Permission.REQUEST, 'John\n"John"'),
     _pressed(f"{ids.TESTUSERS_REQUESTS_PAGE}.next", Permission.READ, '{"page": 1}'),
     EntryPoint(
         "view",

@@ -32,6 +32,8 @@ TESTUSERS_DENIAL = "testusers.denial"
 TESTUSERS_FLOW = "testusers.flow"
 TESTUSERS_CHANGE = "testusers.change"
 TESTUSERS_IDENTITIES = "testusers.identities"
+# The buttons for a word that doesn't look like an identity.
+TESTUSERS_WORD = "testusers.word"
 TESTUSERS_FOR = "testusers.for"
 TESTUSERS_FROM = "testusers.from"
 TESTUSERS_UNTIL = "testusers.until"

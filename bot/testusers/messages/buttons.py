@@ -99,7 +99,7 @@ class Prefilled:
         start, until: The start and the end of access.
         reason: The reason.
         more_seconds: The extension of access in seconds, if no form is opened.
-        unsure: Lines that the form asks about because they may not be identities.
+        unsure: Lines of the form that may not be identities, as typed.
         ends_at: The current end of access. Not stored in buttons, because it may change.
     """
 

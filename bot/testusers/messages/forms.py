@@ -7,10 +7,12 @@ from typing import Any
 
 from bot.slack.messages import block_kit, ids, text
 from bot.slack.messages.help import ABOUT_TEST_USERS
+from bot.slack.messages.message import SlackBlock
 from bot.testusers.messages.buttons import NOTHING, Prefilled
 from bot.testusers.messages.phrases import change_of, who
-from bot.testusers.parse.form import as_line
-from bot.testusers.rules.changes import MAX_REASON_CHARS, Flow
+from bot.testusers.parse.form import as_line, odd_line
+from bot.testusers.parse.identities import phone_in
+from bot.testusers.rules.changes import MAX_REASON_CHARS, Flow, identity_problem
 from bot.testusers.rules.requests import Request
 
 # docs.slack.dev, static_select: at most 100 options.
@@ -25,6 +27,7 @@ def change_form(
     flow: Flow | None = None,
     presets: Sequence[str] = (),
     longest: str = "",
+    identities_block: str = ids.TESTUSERS_IDENTITIES,
 ) -> dict[str, Any]:
     """Return the form that `/testusers` opens.
 
@@ -34,9 +37,11 @@ def change_form(
         flow: The preselected flow.
         presets: The names of all presets.
         longest: The longest access that the selected flow allows; "" for no limit.
+        identities_block: The block id of the identities.
     """
     limit = f"At most {longest} on {flow.name}." if flow and longest else NO_END
     only_preset = " Required unless you add a preset." if presets else ""
+    identities = _identities(filled)
     ends = f"Current end of access: {text.time(filled.ends_at)}." if filled.ends_at else ""
     return {
         "type": "modal",
@@ -55,12 +60,16 @@ def change_form(
             ),
             _input(ids.TESTUSERS_CHANGE, "Change", _change_select(presets, filled.kind)),
             _input(
-                ids.TESTUSERS_IDENTITIES,
+                identities_block,
                 "Identities",
-                _identities_input(filled),
+                _text_input(
+                    *(ids.TESTUSERS_IDENTITIES, block_kit.INPUT_CHARACTERS, identities),
+                    is_multiline=True,
+                ),
                 hint=f"One per line, e.g. +15550100 or whatsapp:+15550100.{only_preset}",
                 is_optional=bool(presets),
             ),
+            *_doubt(identities),
             _input(
                 ids.TESTUSERS_FOR,
                 "For",
@@ -138,13 +147,27 @@ def _input(
     return {**block, "hint": _plain(hint)} if hint else block
 
 
-def _identities_input(filled: Prefilled) -> dict[str, Any]:
+def _doubt(identities: str) -> list[SlackBlock]:
+    """Return the question about the first line that doesn't look like an identity."""
+    odd = odd_line(identities)
+    if not odd or identity_problem(odd):
+        return []
+    meant = phone_in(odd)
+    asked = f"Did you mean {text.identity(meant)}?" if meant else f"Keep {text.identity(odd)}?"
+    choices = {f"Yes, {meant}": meant} if meant else {}
+    choices[f"Keep “{odd}” as typed"] = f'"{odd}"'
+    buttons = [
+        block_kit.button(label, f"{ids.TESTUSERS_WORD}.{number}", f"{odd}\n{line}")
+        for number, (label, line) in enumerate(choices.items())
+    ]
+    return [block_kit.section(asked), block_kit.actions(*buttons)]
+
+
+def _identities(filled: Prefilled) -> str:
     lines = [*map(as_line, filled.identities), *filled.unsure]
     while len("\n".join(lines)) > block_kit.INPUT_CHARACTERS:
         lines.pop()
-    return _text_input(
-        ids.TESTUSERS_IDENTITIES, block_kit.INPUT_CHARACTERS, "\n".join(lines), is_multiline=True
-    )
+    return "\n".join(lines)
 
 
 def _flow_select(flow: Flow | None) -> dict[str, Any]:

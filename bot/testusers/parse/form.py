@@ -32,12 +32,15 @@ def parse_form(form: TypedForm, now: datetime) -> ChangeRequest | dict[str, str]
     lines = [line.strip() for line in form.identities.split("\n") if line.strip()]
     identities = tuple(filter(None, map(_identity, lines)))
     typed, reason = form.duration.strip(), " ".join(form.reason.split())
+    odd = odd_line(form.identities)
     preset = form.kind.partition("@")[2]
-    start, until = _moment(form.start), _moment(form.until)
+    start, until = moment(form.start), moment(form.until)
     needs_people = bool(identities) or not preset
     problems = {
         "flow": "" if form.flow else "Choose a flow.",
-        "identities": _odd_line(lines) or (needs_people and identities_problem(identities)),
+        "identities": question(odd, phone_in(odd))
+        if odd
+        else needs_people and identities_problem(identities),
         "duration": _duration_problem(typed, has_end=bool(until)),
         "start": "This time has passed." if start and start <= now else "",
         "until": (
@@ -81,16 +84,23 @@ def _identity(line: str) -> str:
     return bare[1:-1] if _is_quoted(bare) else tidy_identity(line)
 
 
-def _odd_line(lines: list[str]) -> str:
-    """Return the question about the first unquoted line that doesn't look like an identity."""
-    for line in lines:
+def odd_line(identities: str) -> str:
+    """Return the first unquoted line that doesn't look like an identity, or ""."""
+    for line in identities.split("\n"):
         tidied = tidy_identity(line)
-        if tidied and not (_is_quoted(line) or is_identity(tidied)):
-            return question(tidied, phone_in(tidied))
+        if tidied and not (_is_quoted(line.strip()) or is_identity(tidied)):
+            return tidied
     return ""
 
 
-def _moment(seconds: str) -> datetime | None:
+def with_line(identities: str, odd: str, line: str) -> str:
+    """Return the input's text with `line` in place of the lines that read `odd`."""
+    lines = identities.split("\n")
+    return "\n".join(line if tidy_identity(typed) == odd else typed for typed in lines)
+
+
+def moment(seconds: str) -> datetime | None:
+    """Return the time in a picker; None if it is empty."""
     return datetime.fromtimestamp(int(seconds), UTC) if seconds.isdecimal() else None
 
 
