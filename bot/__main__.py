@@ -26,6 +26,8 @@ def main(arguments: list[str] | None = None) -> int:
     if sys.platform == "win32":
         print("Gatehouse does not run on Windows. Use WSL.", file=sys.stderr)
         return UNUSABLE
+    # A SQLite file contains identities: keep it from other users of this machine.
+    os.umask(0o077)
     given = sys.argv[1:] if arguments is None else arguments
     if given[:1] == ["sandbox"]:
         return _sandbox(given[1:])

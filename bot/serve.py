@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import os
 import signal
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import astuple
@@ -363,8 +362,6 @@ async def serve(settings: Settings, redactor: Redactor) -> None:
     Raises:
         CannotStartError: The program can't start or must not continue.
     """
-    # A SQLite file contains identities: keep it from other users of this machine.
-    os.umask(0o077)
     lock = ProcessLock(settings.database_url.get_secret_value())
     try:
         lock.acquire()

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
+from tempfile import TemporaryDirectory
 
 from pydantic import BaseModel, ConfigDict, SecretStr
 from yarl import URL
@@ -28,6 +29,7 @@ from bot.services.failures import json_of, model_of
 from bot.services.http import ServiceHttp, open_session
 from bot.settings import Settings
 from bot.setup.answers import DataCenterAnswer, SetupError
+from bot.store.engine import Database
 
 REFUSED_CODE = frozenset({"invalid_code", "invalid_grant"})
 REFUSED_CLIENT = frozenset({"invalid_client", "invalid_client_secret", "unauthorized_client"})
@@ -108,13 +110,12 @@ async def refresh_token_of(data_center: str, answer: DataCenterAnswer, token_url
 
 
 def _token(data_center: str, tokens: _Tokens) -> str:
-    where = f"inventory → data_centers → {data_center}"
     domain = API_DOMAIN.fullmatch(tokens.api_domain)
     if tokens.error in REFUSED_CODE:
         problem = (
-            f"code was rejected ({tokens.error}). A code works once, only with the client and data"
-            " center that it was created for, and for three minutes unless you chose longer. Create"
-            " a new code and run setup again."
+            f"code was rejected ({tokens.error}). A code works once, with the client and in the"
+            " data center it was created for, and for three minutes unless you chose longer. Create"
+            " a new code."
         )
     elif tokens.error in REFUSED_CLIENT:
         problem = (
@@ -132,11 +133,22 @@ def _token(data_center: str, tokens: _Tokens) -> str:
         )
     else:
         return tokens.refresh_token
-    raise SetupError(f"{where}: {problem}")
+    raise SetupError(f"{data_center}: {problem}")
 
 
 async def listings(settings: Settings) -> dict[str, Listed]:
-    """List each data center's organizations; return an empty result without a database."""
+    """List each data center's organizations; return an empty result without a database.
+
+    A database file is not created, because setup writes nothing before the last question.
+    """
+    with TemporaryDirectory() as folder:
+        if Database(settings.database_url.get_secret_value(), SystemClock()).is_absent:
+            scratch = SecretStr(f"sqlite:///{folder}/gatehouse.db")
+            settings = settings.model_copy(update={"database_url": scratch})
+        return await _listings(settings)
+
+
+async def _listings(settings: Settings) -> dict[str, Listed]:
     async with gatehouse(settings) as bot:
         await prepare(bot.database)
         if not (await examine_database(bot.database)).is_well:

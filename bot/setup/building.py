@@ -43,7 +43,7 @@ def slack_settings(answers: Answers, workspace: Workspace) -> dict[str, str]:
 
 
 def inventory_settings(answer: InventoryAnswer, tokens: Mapping[str, str]) -> dict[str, str]:
-    """Return the inventory settings; `tokens` has the refresh tokens by data center."""
+    """Return the inventory settings; `tokens` has the refresh tokens by code."""
     vendor = INVENTORY[answer.vendor]
     base_url = answer.base_url or vendor.base_url or ""
     # Other data centers' roots are derived from the root on the .com host; any other URL is used
@@ -55,7 +55,7 @@ def inventory_settings(answer: InventoryAnswer, tokens: Mapping[str, str]) -> di
         oauth = {
             "client_id": center.client_id,
             "client_secret": center.client_secret,
-            "refresh_token": tokens.get(name, "a-code-that-is-not-exchanged-yet"),
+            "refresh_token": tokens.get(center.code or "", "a-code-that-is-not-exchanged-yet"),
             "token_url": token_url_of(answer, name),
         }
         credential = {"authtoken": center.authtoken} if center.authtoken else {"oauth": oauth}

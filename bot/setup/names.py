@@ -31,10 +31,11 @@ Ids = dict[str, set[str]]
 
 @dataclass(frozen=True)
 class Workspace:
-    """A workspace's people, user groups, and channels, by name."""
+    """A workspace's people, user groups, and channels, by name; `shown` has the names by ID."""
 
     people: Ids = field(default_factory=dict)
     channels: Ids = field(default_factory=dict)
+    shown: dict[str, str] = field(default_factory=dict)
 
     def ids_of(self, names: Iterable[str]) -> list[str]:
         """Return the IDs of people and groups; `*` and IDs are returned unchanged.
@@ -116,6 +117,7 @@ async def workspace_names(token: str, api_url: str, *, people: bool, channels: b
             users = await _pages(web.users_list(limit=PAGE), "members")
             groups = (await _called(web.usergroups_list())).get("usergroups") or []
             for row in (*users, *groups):
+                found.shown[str(row["id"])] = str(row.get("real_name") or row.get("name"))
                 for name in _names_of(row):
                     found.people.setdefault(name, set()).add(str(row["id"]))
         if channels:

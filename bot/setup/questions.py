@@ -14,7 +14,7 @@ from bot.settings import DATA_CENTERS
 from bot.setup.accounts import Listed, flows_of, listings
 from bot.setup.answers import Answers, InventoryAnswer, SetupError, answers_of
 from bot.setup.building import CHANNELS, alias_of, flow_address, inventory_settings
-from bot.setup.names import Workspace, team_of, together, workspace_names
+from bot.setup.names import EVERYBODY, Workspace, team_of, together, workspace_names
 from bot.setup.steps import SLACK_API_URL, Known, check_settings, exchange
 from bot.setup.vendors import EMAIL, FLOW, INVENTORY
 from bot.slack.manifest import manifest_text
@@ -154,7 +154,11 @@ class _Questions:
         self._given |= zip(CHANNELS, ids, strict=True)
 
     def _take_people(self, key: str, text: str) -> None:
-        self._given[key] = self._workspace.ids_of(text.replace(",", " ").split())
+        ids = self._workspace.ids_of(text.replace(",", " ").split())
+        names = [self._workspace.shown.get(found, f"{found} (not found)") for found in ids]
+        understood = "everybody" if EVERYBODY in ids else ", ".join(names) or "nobody"
+        print(f"   {key.capitalize()}: {on_one_line(understood)}.")
+        self._given[key] = ids
 
     def _ask_inventory(self) -> None:
         def take_place(text: str) -> dict[str, Any] | None:
@@ -200,7 +204,6 @@ class _Questions:
         inventory = answers_of(given).inventory
         if inventory is None:
             raise AssertionError  # just given
-        self._known.tokens.clear()
         self._list_organizations(inventory)
         self._given = given
 
@@ -236,8 +239,8 @@ class _Questions:
                 self._known.chosen[name] = row.organization_id
 
         self._ask(
-            "Which organization do listings count against? A number for each data center"
-            " (empty: the account's default)",
+            "Listing organizations uses up a few API calls of one organization. Which one? A number"
+            " for each data center (empty: the account's default organization)",
             take,
         )
 

@@ -1,6 +1,8 @@
 """`gatehouse setup`: writes the settings file and checks it."""
 
 import asyncio
+import shlex
+import shutil
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -67,11 +69,21 @@ def _check(environment: Mapping[str, str], out: Path) -> int:
     settings = read_settings(environment)
     findings = asyncio.run(examine(settings, environment))
     print(redactor_of(settings).clean(as_table(findings)))
+    start = f"{ENV_FILE}={shlex.quote(str(out))} {_program()}"
     if not all(finding.is_well for finding in findings):
-        print(f"\nCorrect {out} and try again: {ENV_FILE}={out} gatehouse check")
+        print(f"\nCorrect {out} and try again: {start} check")
         return FOUND
-    print(f"\nStart the bot: {ENV_FILE}={out} gatehouse")
+    print(f"\nStart the bot: {start}")
     return WELL
+
+
+def _program() -> str:
+    """Return the command that runs this program in this folder."""
+    program = Path(sys.argv[0])
+    if program.name == "__main__.py":
+        return f"{shlex.quote(sys.executable)} -m bot"
+    is_on_path = shutil.which(program.name) == str(program)
+    return shlex.quote(program.name if is_on_path else str(program))
 
 
 def _manifest_of(answers: Answers) -> str:

@@ -24,8 +24,8 @@ SLACK_API_URL = "https://slack.com/api/"
 class Known:
     """Results of earlier steps, so that steps don't run twice.
 
-    `tokens` has the refresh tokens, `listed` the organizations, and `chosen` the organization to
-    name in listings, each by data center; `listed` is None before organizations are listed.
+    `tokens` has the refresh tokens by code. `listed` has the organizations, and `chosen` the
+    organization to name in listings, by data center; `listed` is None before they are listed.
     """
 
     workspace: Workspace | None = None
@@ -63,9 +63,9 @@ def exchange(inventory: InventoryAnswer, known: Known) -> None:
         SetupError: A code is refused.
     """
     for name, center in inventory.data_centers.items():
-        if center.code and name not in known.tokens:
+        if center.code and center.code not in known.tokens:
             address = token_url_of(inventory, name)
-            known.tokens[name] = asyncio.run(refresh_token_of(name, center, address))
+            known.tokens[center.code] = asyncio.run(refresh_token_of(name, center, address))
 
 
 def check_settings(environment: Mapping[str, str]) -> Settings:

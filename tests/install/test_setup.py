@@ -17,18 +17,13 @@ PATIENCE_SECONDS = 60
 
 
 @asynccontextmanager
-async def served(place):
-    """Slack, with the installed bot that has nothing but the file that setup wrote."""
+async def served(place, start):
+    """Slack, with the installed bot, started by the line that setup printed."""
     port = free_port()
-    process = await asyncio.create_subprocess_exec(
-        *place.program,
+    process = await asyncio.create_subprocess_shell(
+        f"exec env {start}",
         cwd=place.folder,
-        env={
-            "PATH": os.environ["PATH"],
-            "GATEHOUSE_ENV_FILE": str(place.out),
-            "HOST": "127.0.0.1",
-            "PORT": str(port),
-        },
+        env={"PATH": os.environ["PATH"], "HOST": "127.0.0.1", "PORT": str(port)},
     )
     try:
         async with asyncio.timeout(PATIENCE_SECONDS), aiohttp.ClientSession() as session:
@@ -46,8 +41,9 @@ async def test_setup_leads_to_a_first_listing_and_a_first_test_user(installed, t
     async with running_place(tmp_path, installed / "gatehouse") as place:
         status, said = await place.set_up()
         assert status == 0, said
+        start = said.split("Start the bot: ")[1].strip()
         (organization, *_) = place.services.state.data_centers["eu"].organizations
-        async with served(place) as slack:
+        async with served(place, start) as slack:
             workspace = slack.workspace
             await slack.command("U0OPERATOR", "C0GENERAL", "/orgs", "")
             await slack.until(

@@ -94,6 +94,7 @@ async def test_a_person_at_a_terminal_gets_a_checked_file(place):
             ("(12 of 12)", f"sendgrid {url} {EMAIL_KEY}"),
         ):
             await terminal.answer(question, *answers)
+            assert not [*place.folder.iterdir()]
         await terminal.until("All is well.")
         assert await terminal.process.wait() == 0
     shown = terminal.shown
@@ -104,17 +105,23 @@ async def test_a_person_at_a_terminal_gets_a_checked_file(place):
         "Did you mean #approvals?",
         "Did you mean @otto?",
         "Enter data centers",
-        "code was rejected (invalid_code)",
+        "   eu: code was rejected (invalid_code)",
         "Enter numbers from 1 to 2",
     ):
         assert mistake in shown
+    for understood in (
+        "Approvers: Ada Approver, Approvers.",
+        "Operators: Otto Operator.",
+        "Admins: Adam Admin.",
+    ):
+        assert understood in shown
     secrets = ("sandbox-signing-secret", "xoxb-", CLIENT_SECRET, "demo-code-eu", EMAIL_KEY)
     typed = shown.replace("(xoxb-…)", "")
     assert not [secret for secret in secrets if secret in typed]
     settings = settings_in(place)
     assert settings.flow_aliases.keys() == {"welcome-call", "survey"}
     assert settings.inventory_data_centers["eu"].organization_id
-    assert stat.S_IMODE(place.out.stat().st_mode) == 0o600
+    assert {stat.S_IMODE(file.stat().st_mode) for file in place.folder.iterdir()} == {0o600}
 
 
 async def test_the_end_of_the_input_writes_nothing(place):
