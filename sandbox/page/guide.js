@@ -28,7 +28,7 @@ const STEPS = [
     tip: "You are Ada now. Press Approve on the card.",
     as: ADA,
     channel: APPROVALS,
-    isDone: () => posts(APPROVALS).some((m) => m.blocks.length && /\bapplied\b/i.test(JSON.stringify(m.blocks))),
+    isDone: () => posts(APPROVALS).some((m) => /\*Applied\*.*approved by Ada /.test(JSON.stringify(m.blocks))),
   },
   {
     title: "See who can test",

@@ -200,7 +200,7 @@ def test_buttons_go_with_the_first_transition(state, buttons) -> None:
         "*Add (2):*\n`+1`  `+2`",
         "*Remove (1):*\n`+3`",
         "*Already on the list; access ends 2 h after approval (no end date now) (1):*\n`+4`",
-        "3 → 4 test users · 2 h from approval · expires <!date^",
+        "3 → 4 test users · 2 h from approval · this request expires <!date^",
         f"`{FLOW.sid}` · requester U0OTTO",
         "> a demo",
     ],

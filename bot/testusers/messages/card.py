@@ -235,7 +235,7 @@ class _Card:
             if request.requested.duration_seconds is not None:
                 begins = "start" if request.requested.starts_at else "approval"
                 yield f"{text.duration(request.requested.duration_seconds)} from {begins}"
-            yield f"expires {text.time(request.expires_at)}"
+            yield f"this request expires {text.time(request.expires_at)}"
             yield text.code(request.flow.sid)
             yield f"requester {request.requester.slack_user_id}"
         else:

@@ -251,7 +251,7 @@ def still_waiting(request: Request, escalate_to: Sequence[str] | None = None) ->
     is_reminder = escalate_to is None
     waiting = "Still waiting for approval" if is_reminder else "Still waiting"
     asked = f"{who(request.requester)} wants to {change_of(request)}"
-    line = f"{waiting}: {asked}. Expires {text.time(request.expires_at)}."
+    line = f"{waiting}: {asked}. The request expires {text.time(request.expires_at)}."
     return _message([" ".join([*map(mention, escalate_to or ()), line])])
 
 

@@ -255,7 +255,7 @@ def _waiting(request: Request, change: str, needed: int, show: Show) -> str:
     if request.has_enough_approvals(needed):
         count = " · enough approvals now, Approve completes it"
     wanted = f"*{who(request.requester)}* wants to {change}"
-    expires = f"expires {text.time(request.expires_at)}"
+    expires = f"this request expires {text.time(request.expires_at)}"
     reason = quote(reason_of(request, request.requested.reason, show), 150)
     return "\n".join([f"{wanted}{count} · {expires}", *reason])
 
