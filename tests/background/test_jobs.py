@@ -10,18 +10,13 @@ from structlog.testing import capture_logs
 
 from bot.app import CROWDS
 from bot.errors import DatabaseUnavailable, NotFound
-from bot.quotas.incidents import PROBE_JOB
-from bot.slack.sender import SEND_KIND
 from bot.store import jobs
 from bot.store.engine import Database
 from bot.store.job_loop import AT_ONCE, RENEW_SECONDS, Again, Crowd, JobLoop, LeaseLost
 from bot.store.jobs import LEASE_SECONDS, Job
-from bot.testusers.interactions import INTERACTION, UNDO
-from bot.testusers.transitions import APPLY
+from tests.conftest import BOTH
 
 PATIENCE = 10
-# Each may wait long for another program.
-WAITING_KINDS = (SEND_KIND, INTERACTION, UNDO, APPLY, PROBE_JOB)
 
 
 class Work:
@@ -185,6 +180,7 @@ async def test_a_job_put_again_while_it_runs_runs_again(database, clock):
     assert [job.generation for job in work.runs] == [1, 2]
 
 
+@pytest.mark.parametrize("database_url", BOTH, indirect=True)
 async def test_a_long_run_keeps_its_lease(database, clock):
     work, other = Work(), Work()
     work.go_on.clear()
@@ -229,6 +225,7 @@ async def test_work_of_a_dead_process_is_taken_over_within_thirty_seconds(databa
     assert LEASE_SECONDS + 1 <= 30
 
 
+@pytest.mark.parametrize("database_url", BOTH, indirect=True)
 async def test_who_lost_the_lease_changes_nothing(database, clock):
     work = Work()
     work.go_on.clear()
@@ -394,28 +391,6 @@ async def test_what_failed_before_leaves_room_for_what_is_new(database, clock):
         assert [job.key for job in crowd.runs if job.tries == 0] == ["apply:new"]
         crowd.go_on.set()
         await crowd.seen(AT_ONCE + 1)
-
-
-@pytest.mark.parametrize("kind", WAITING_KINDS)
-async def test_jobs_that_hang_leave_room_for_clicks_cards_and_changes(database, clock, kind):
-    hanging, others = Work(), Work()
-    hanging.go_on.clear()
-    async with database.transaction() as tx:
-        for number in range(2 * AT_ONCE):
-            await jobs.put(tx, Job(f"hangs:{number}", kind, "x", clock.now()))
-    clock.advance(1)
-    rest = [item for item in WAITING_KINDS if item != kind]
-    for other in rest:
-        await put(database, other, kind=other)
-    runners = {kind: hanging, **dict.fromkeys(rest, others)}
-    loop = JobLoop(database, clock, "me", runners, CROWDS)
-    task = asyncio.create_task(loop.run())
-    await others.seen(len(rest))
-    assert sorted(job.kind for job in others.runs) == sorted(rest)
-    assert len(hanging.runs) < 2 * AT_ONCE
-    hanging.go_on.set()
-    await loop.stop(PATIENCE)
-    await task
 
 
 async def test_full_crowds_leave_room_for_every_other_kind(database, clock):

@@ -12,7 +12,7 @@ from bot.errors import SlackError, SlackUnreachable
 from bot.slack.client import SlackClient
 from bot.slack.messages import block_kit
 from bot.slack.messages.message import Message
-from bot.slack.sender import SEND_KIND, CardNow, Note, Sender
+from bot.slack.sender import CardNow, Note, Sender
 from bot.store import jobs, outbox
 from bot.store.engine import Database
 from bot.store.job_loop import Lease, LeaseLost
@@ -124,16 +124,6 @@ async def rig(database, clock):
         yield rig
 
 
-async def test_a_card_is_posted_and_then_edited(rig):
-    await rig.change("open")
-    await rig.work()
-    await rig.change("closed")
-    await rig.work()
-    assert rig.texts() == ["closed"]
-    assert (len(rig.posts()), rig.edits()) == (1, 1)
-    assert await rig.due_in() is None
-
-
 async def in_thread(rig, words: str) -> list[str]:
     """Have what stands under the card shown; return the thread."""
     await rig.change(words, "reminder:1", under=KEY)
@@ -225,11 +215,8 @@ async def test_a_card_that_is_gone_meanwhile_needs_no_sending(rig):
 
 
 FAULTS = {
-    "500": lambda faults: faults.status("chat.postMessage", 500),
-    "html": lambda faults: faults.html("chat.postMessage"),
     "html and 200": lambda faults: faults.html("chat.postMessage", status=200),
     "an error that passes": lambda faults: faults.error("chat.postMessage", "internal_error"),
-    "a broken connection": lambda faults: faults.drop("chat.postMessage"),
     "accepted, then cut": lambda faults: faults.cut("chat.postMessage"),
     "no answer": lambda faults: faults.hang("chat.postMessage"),
     "not in the channel yet": lambda faults: faults.error("chat.postMessage", "not_in_channel"),
@@ -251,17 +238,6 @@ async def test_whatever_slack_does_there_is_one_message_in_the_end(rig, fault):
     assert await rig.due_in() is None
 
 
-async def test_a_card_whose_posting_was_not_answered_is_brought_up_to_date(rig):
-    rig.slack.workspace.faults.cut("chat.postMessage")
-    await rig.change("pending")
-    assert [type(error) for error in await rig.work()] == [SlackUnreachable]
-    await rig.change("applied")
-    await rig.work()
-    await rig.work()
-    assert rig.texts() == ["applied"]
-    assert await rig.due_in() is None
-
-
 async def test_failed_edit_after_a_lost_answer_posts_nothing_more(rig):
     rig.slack.workspace.faults.cut("chat.postMessage")
     rig.slack.workspace.faults.drop("chat.update", times=2)
@@ -272,20 +248,6 @@ async def test_failed_edit_after_a_lost_answer_posts_nothing_more(rig):
     assert await rig.work() == []
     assert rig.texts() == ["applied"]
     assert (len(rig.posts()), rig.edits()) == (2, 3)
-
-
-async def test_job_whose_messages_a_killed_process_sent_is_done(rig):
-    job = jobs.Job(f"send:{KEY}", SEND_KIND, KEY, rig.clock.now())
-    assert await rig.sender.run(job, Lease(rig.database, "me", job)) is None
-    assert rig.posts() == []
-
-
-async def test_a_note_that_was_accepted_is_not_repeated(rig):
-    rig.slack.workspace.faults.cut("chat.postMessage")
-    await rig.say("once")
-    assert [type(error) for error in await rig.work()] == [SlackUnreachable]
-    await rig.work()
-    assert rig.texts() == ["once"]
 
 
 async def test_two_notes_with_the_same_words_are_two(rig):

@@ -1,7 +1,6 @@
 """What is old is forgotten; what waits is not."""
 
 from collections import defaultdict
-from datetime import timedelta
 
 import pytest
 from sqlalchemy import JSON, event
@@ -11,16 +10,16 @@ from bot.approvals.rules.approval import Act, State
 from bot.quotas.rules.blocks import IncidentDetail
 from bot.quotas.store import incidents
 from bot.services.errors import ServiceFailed
-from bot.slack import received_events
 from bot.store import jobs, outbox, tables
 from bot.store.job_loop import Lease
 from bot.store.jobs import Job
 from bot.store.outbox import OutboxMessage, SentCard
 from bot.store.retention import Retention
 from bot.store.types import EpochSeconds, UtcDateTime
-from bot.testusers.store import flows, requests
+from bot.testusers.store import requests
 from bot.testusers.transitions import card_key
-from tests.support.testusers import WELCOME, FakeFlowService, World, default_rules
+from tests.conftest import BOTH
+from tests.support.testusers import FakeFlowService, World, default_rules
 
 DAY = 86_400
 
@@ -214,6 +213,7 @@ async def rows_of(database, table):
         return (await tx.connection.execute(table.select())).all()
 
 
+@pytest.mark.parametrize("database_url", BOTH, indirect=True)
 async def test_all_that_is_old_goes_in_small_steps(database, clock, steps):
     forgotten = [
         tables.requests,
@@ -234,23 +234,3 @@ async def test_all_that_is_old_goes_in_small_steps(database, clock, steps):
     # The last change keeps its number in use.
     assert left == {table.name: int(table is tables.flow_changes) for table in forgotten}
     assert {name: max(removed) for name, removed in steps.items()} == dict.fromkeys(left, 2)
-
-
-async def test_signatures_go_in_small_steps_after_a_day(database, clock, steps):
-    async with database.transaction() as tx:
-        for number in range(5):
-            await received_events.take_signed(tx, str(number))
-    clock.advance(2 * DAY)
-    await Retention(database, 400, PRUNES).run(None, None)
-    assert await rows_of(database, tables.received_events) == []
-    assert max(steps["received_events"]) == 2
-
-
-async def test_newest_change_of_all_keeps_its_number(database, clock):
-    world = World(database, clock)
-    for number in range(3):
-        await world.decide(Act.APPROVE, await world.ask(f"add welcome +{number}"))
-        await world.work()
-    async with world.database.transaction() as tx:
-        assert await flows.forget(tx, world.clock.now() + timedelta(days=1)) == 2
-        assert len(await flows.changes_after(tx, WELCOME, 0)) == 1

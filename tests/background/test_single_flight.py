@@ -44,36 +44,6 @@ async def ask(lookups, load, count, key="a"):
     return tasks
 
 
-async def test_all_who_ask_get_the_one_answer(lookups, load):
-    tasks = await ask(lookups, load, 50)
-    load.go_on.set()
-    assert await asyncio.gather(*tasks) == ["a1"] * 50
-    assert load.calls == ["a"]
-
-
-async def test_keys_do_not_wait_for_each_other(lookups, load):
-    await ask(lookups, load, 1, "a")
-    await ask(lookups, load, 1, "b")
-    assert load.calls == ["a", "b"]
-    load.go_on.set()
-
-
-async def test_an_answer_is_kept_for_its_time(lookups, load, clock):
-    load.go_on.set()
-    assert await lookups.get("a", load) == "a1"
-    clock.advance(59)
-    assert await lookups.get("a", load) == "a1"
-    clock.advance(1)
-    assert await lookups.get("a", load) == "a2"
-
-
-async def test_a_fresh_one_is_looked_up_and_kept(lookups, load):
-    load.go_on.set()
-    await lookups.get("a", load)
-    assert await lookups.get("a", load, fresh=True) == "a2"
-    assert await lookups.get("a", load) == "a2"
-
-
 async def test_a_failure_reaches_everybody_who_waits_and_is_not_kept(lookups, load):
     load.error = KeyError("x")
     tasks = await ask(lookups, load, 3)

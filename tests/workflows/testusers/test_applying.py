@@ -5,7 +5,7 @@ import json
 import pytest
 
 from bot.approvals.rules.approval import Act, State
-from bot.services.errors import ServiceFailed, ServiceRefused, ServiceTimeout
+from bot.services.errors import ServiceFailed, ServiceTimeout
 from bot.store import jobs
 from bot.store.job_loop import Lease, LeaseLost
 from bot.testusers.applying import Applying
@@ -17,10 +17,6 @@ from tests.support.testusers import ADA, WELCOME, World
 
 def failed(status: int = 500) -> ServiceFailed:
     return ServiceFailed("flow", "The flow service is having problems.", status=status)
-
-
-def refused() -> ServiceRefused:
-    return ServiceRefused("flow", "The flow service refused: no such number.", status=400)
 
 
 def timed_out() -> ServiceTimeout:
@@ -46,21 +42,6 @@ async def test_an_approval_during_the_read_rides_along(world):
     assert [set(post) for post in world.service.posts] == [{"+1", "+2"}]
 
 
-async def test_an_approval_during_the_post_is_applied_next(world):
-    first, second = await world.ask("add welcome +1"), await world.ask("add welcome +2")
-    await world.decide(Act.APPROVE, first)
-
-    async def approve_second(call: str) -> None:
-        if call == "replace":
-            world.service.on_call = None
-            await world.decide(Act.APPROVE, second)
-
-    world.service.on_call = approve_second
-    await world.work()
-    assert world.service.posts == [("+1",), ("+1", "+2")]
-    assert (await world.stored(second)).state is State.APPLIED
-
-
 @pytest.mark.parametrize("database_url", BOTH, indirect=True)
 async def test_flow_is_changed_by_one_process_at_a_time(world):
     first, second = await world.ask("add welcome +1"), await world.ask("add welcome +2")
@@ -80,24 +61,6 @@ async def test_flow_is_changed_by_one_process_at_a_time(world):
     await world.work()
     assert seen == [(0, [])]
     assert world.service.posts == [("+1",), ("+1", "+2")]
-
-
-async def test_what_became_true_meanwhile_is_not_sent(world):
-    request = await world.ask("add welcome +1")
-    world.service.lists[WELCOME] = ["+1"]
-    await world.decide(Act.APPROVE, request)
-    await world.work()
-    assert world.service.posts == []
-    stored = await world.stored(request)
-    assert stored.state is State.APPLIED
-    assert stored.progress.done.already == Change(("+1",))
-
-
-async def test_the_last_person_can_be_removed(world):
-    world.service.lists[WELCOME] = ["+1"]
-    await approved(world, "remove welcome +1")
-    await world.work()
-    assert world.service.posts == [()]
 
 
 async def test_a_lost_answer_is_not_sent_again(world):
@@ -125,33 +88,6 @@ async def test_change_absent_after_three_tries_has_failed(world):
     assert world.service.posts == []
 
 
-async def test_when_nobody_can_know_whether_it_arrived_that_is_said(world):
-    request = await approved(world, "add welcome +1")
-    world.service.post_faults = [failed(), failed()]
-    world.service.lost_answers = [timed_out()]
-    await world.work()
-    await world.pass_time(1)
-    world.service.on_call = None
-
-    async def go_away(call: str) -> None:
-        if call == "read" and world.service.posts:
-            raise failed()
-
-    world.service.on_call = go_away
-    for _ in range(4):
-        await world.pass_time(10)
-    stored = await world.stored(request)
-    assert stored.state is State.FAILED
-    assert stored.progress.is_unsure
-    world.service.on_call = None
-    await world.decide(Act.RETRY, request)
-    await world.work()
-    stored = await world.stored(request)
-    assert stored.state is State.APPLIED
-    assert stored.progress.done.change == Change(("+1",))
-    assert world.service.posts == [("+1",)]
-
-
 async def test_an_edit_after_a_lost_answer_is_kept(world):
     request = await approved(world, "add welcome +1")
     world.service.lost_answers = [timed_out()]
@@ -160,29 +96,6 @@ async def test_an_edit_after_a_lost_answer_is_kept(world):
     await world.pass_time(1)
     assert world.service.lists[WELCOME] == ["new", "+1"]
     assert (await world.stored(request)).progress.done.outside == Change(("new",))
-
-
-async def test_an_answer_with_another_list_is_not_believed(world):
-    request = await approved(world, "add welcome +1")
-    world.service.answers = lambda identities: []
-    await world.work()
-    stored = await world.stored(request)
-    assert stored.state is State.APPLYING
-    assert "a different list" in stored.progress.failure
-
-
-async def test_one_bad_identity_does_not_fail_the_others(world):
-    good, bad = await world.ask("add welcome +1"), await world.ask("add welcome “bad”")
-    world.service.refuses = lambda identities: refused() if "bad" in identities else None
-    await world.decide(Act.APPROVE, good)
-    await world.decide(Act.APPROVE, bad)
-    for _ in range(3):
-        await world.pass_time(10)
-    assert world.service.lists[WELCOME] == ["+1"]
-    assert (await world.stored(good)).state is State.APPLIED
-    stored = await world.stored(bad)
-    assert stored.state is State.FAILED
-    assert "no such number" in stored.progress.failure
 
 
 async def test_a_lost_lease_never_sends(world):

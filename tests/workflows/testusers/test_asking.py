@@ -6,18 +6,15 @@ import pytest
 
 from bot.approvals.rules.approval import Act
 from bot.errors import Conflict, Refused
-from bot.services.errors import ServiceFailed
 from bot.testusers import asking
 from bot.testusers.parse.command import parse_testusers
 from bot.testusers.rules.changes import Change
 from bot.testusers.store import requests
-from tests.conftest import BOTH
 from tests.support.testusers import (
     ABEL,
     ADA,
     ADAM,
     OTTO,
-    VERA,
     WELCOME,
     World,
     default_policy,
@@ -61,16 +58,6 @@ async def applied(world: World, text: str):
     return request
 
 
-async def test_undo_reads_no_list_that_could_not_be_read_just_now(world):
-    request = await applied(world, "add welcome +1")
-    world.service.read_faults = [ServiceFailed("flow", "It broke.", status=500)]
-    reads = world.service.reads
-    for _ in range(3):
-        with pytest.raises(ServiceFailed):
-            await undo(world, request)
-    assert world.service.reads == reads + 1
-
-
 async def test_an_undo_takes_back_only_what_was_really_done(world):
     request = await world.ask("add welcome +1 +2")
     world.service.lists[WELCOME] = ["+1"]
@@ -88,34 +75,6 @@ async def test_an_undo_gives_a_removed_person_the_time_that_was_left(world):
     await world.work()
     assert world.service.lists[WELCOME] == ["+1"]
     await world.pass_time(3601)
-    assert world.service.lists[WELCOME] == []
-
-
-async def test_an_undo_of_an_extension_restores_the_earlier_end(world):
-    await applied(world, "add welcome +1 for 2h")
-    longer = await applied(world, "add welcome +1 for 3d")
-    inverse = (await undo(world, longer)).request
-    await world.decide(Act.APPROVE, inverse)
-    await world.work()
-    assert world.service.lists[WELCOME] == ["+1"]
-    await world.pass_time(7201)
-    assert world.service.lists[WELCOME] == []
-
-
-async def test_undo_of_an_extension_after_the_end_removes(world):
-    await applied(world, "add welcome +1 for 2h")
-    world.clock.advance(7000)
-    late = await world.ask("add welcome +1 for 2h")
-    assert late.requested.end_changes == ("+1",)
-    await world.pass_time(300)
-    assert world.service.lists[WELCOME] == []
-    await world.decide(Act.APPROVE, late)
-    await world.work()
-    assert world.service.lists[WELCOME] == ["+1"]
-    inverse = (await undo(world, late)).request
-    assert inverse.requested.change == Change((), ("+1",))
-    await world.decide(Act.APPROVE, inverse)
-    await world.work()
     assert world.service.lists[WELCOME] == []
 
 
@@ -137,23 +96,6 @@ async def test_an_undo_restores_an_end_that_nobody_knew_when_it_was_asked(world,
     assert world.service.lists[WELCOME] == []
 
 
-async def test_an_undo_of_an_extension_brings_nobody_back(world):
-    await applied(world, "add welcome +1 for 2h")
-    longer = await applied(world, "add welcome +1 for 3d")
-    world.service.lists[WELCOME] = []
-    assert (await undo(world, longer)).request is None
-
-
-async def test_an_undo_of_what_gave_an_end_takes_the_end_away(world):
-    world.service.lists[WELCOME] = ["+1"]
-    timed = await applied(world, "add welcome +1 for 2h")
-    inverse = (await undo(world, timed)).request
-    assert (inverse.requested.end_changes, inverse.requested.ends) == (("+1",), {})
-    await world.decide(Act.APPROVE, inverse)
-    await world.pass_time(7201)
-    assert world.service.lists[WELCOME] == ["+1"]
-
-
 async def test_a_change_is_undone_once_unless_the_undo_is_given_up(world):
     request = await applied(world, "add welcome +1")
     inverse = (await undo(world, request)).request
@@ -166,31 +108,10 @@ async def test_a_change_is_undone_once_unless_the_undo_is_given_up(world):
     assert (await undo(world, request)).request is not None
 
 
-@pytest.mark.parametrize(("act", "by"), [(Act.CANCEL, OTTO), (Act.DENY, ADA)])
-async def test_undo_that_was_given_up_is_asked_again_after_a_minute(world, act, by):
-    request = await applied(world, "add welcome +1")
-    inverse = (await undo(world, request)).request
-    world.clock.advance(5)
-    await world.decide(act, inverse, by, "no" if act is Act.DENY else "")
-    world.clock.advance(42.5)
-    for somebody in (OTTO, ADA):
-        with pytest.raises(Conflict, match="You can ask again in 18 s"):
-            await undo(world, request, somebody)
-    assert await pending(world) == []
-    world.clock.advance(17.5)
-    assert (await undo(world, request)).request is not None
-
-
 async def test_only_an_applied_change_is_undone(world):
     request = await world.ask("add welcome +1")
     with pytest.raises(Conflict, match="still waiting for approval"):
         await undo(world, request)
-
-
-async def test_who_may_not_ask_may_not_undo(world):
-    request = await applied(world, "add welcome +1")
-    with pytest.raises(Refused):
-        await undo(world, request, VERA)
 
 
 async def test_an_undo_that_finds_nothing_to_take_back_says_so(world):
@@ -223,12 +144,3 @@ async def test_one_person_has_twenty_requests_waiting_at_most(world):
     mine = next(item for item in await pending(world) if item.requester.slack_user_id == OTTO)
     await world.decide(Act.CANCEL, mine, by=OTTO)
     await world.ask("add welcome +2")
-
-
-@pytest.mark.parametrize("database_url", BOTH, indirect=True)
-async def test_twenty_at_once_beside_nineteen_are_one_more(world):
-    for number in range(19):
-        await world.ask(f"add welcome +1{number:03}")
-    at_once = [asked(world, f"add welcome +2{number:03}") for number in range(20)]
-    results = await asyncio.gather(*at_once, return_exceptions=True)
-    assert sum(isinstance(result, Conflict) for result in results) == 19

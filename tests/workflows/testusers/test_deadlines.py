@@ -5,9 +5,8 @@ import pytest
 from bot.approvals.rules.approval import Act, State
 from bot.errors import Conflict
 from bot.services.errors import ServiceFailed
-from bot.store import outbox
 from bot.testusers.store import grants
-from tests.support.testusers import ADA, ADAM, WELCOME, World
+from tests.support.testusers import ADA, WELCOME, World
 
 HOUR = 3600
 
@@ -32,14 +31,6 @@ async def test_requester_is_told_once_of_a_missing_card(world):
     assert world.reported() == ["unposted"]
     await world.pass_time(600)
     assert world.reported() == ["unposted"]
-
-
-async def test_requester_is_told_of_a_missing_card_without_approval(world):
-    world.is_channel_well = False
-    await world.ask("add welcome +1 now because urgent", ADAM)
-    await world.work()
-    await world.pass_time(60)
-    assert world.reported() == ["applied", "unposted"]
 
 
 async def test_reminder_waits_for_the_card(world):
@@ -100,15 +91,6 @@ async def test_a_removed_person_ends_nothing_later(world):
     await world.pass_time(3 * HOUR)
     assert world.service.lists[WELCOME] == ["+1"]
     assert (await world.stored(request)).progress.superseded == ("+1",)
-
-
-@pytest.mark.parametrize("later", ["remove welcome +1", "add welcome +1 for 2h"])
-async def test_card_of_a_permanent_grant_says_that_it_is_replaced(world, later):
-    first = await applied(world, "add welcome +1")
-    await applied(world, later)
-    stored = await world.stored(first)
-    assert (stored.progress.superseded, stored.is_over) == (("+1",), True)
-    assert outbox.REQUEST_CARD + first.id in [message.key for message in world.messages[-3:]]
 
 
 async def test_an_end_of_somebody_who_is_gone_sends_nothing(world):

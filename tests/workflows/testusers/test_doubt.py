@@ -1,7 +1,5 @@
 """A POST whose outcome is unknown: the flow waits for it, and what is found later counts."""
 
-from zoneinfo import ZoneInfo
-
 import pytest
 
 from bot.approvals.rules.approval import Act, State
@@ -150,18 +148,3 @@ async def test_service_that_fails_for_one_fails_only_its_request(world):
     states = [await state(world, item) for item in some]
     assert states == [State.APPLIED, State.FAILED, State.APPLIED]
     assert world.service.lists[WELCOME] == ["+1"]
-
-
-async def test_extension_that_starts_with_the_end_is_one_plan(world):
-    first = await approved(world, "add welcome +1 for 2h")
-    await world.work()
-    until = (await world.stored(first)).progress.done.ends_at["+1"]
-    local = until.astimezone(ZoneInfo("Europe/Berlin"))
-    await approved(world, f"add welcome +1 for 3h from {local:%Y-%m-%d %H:%M}")
-    await world.pass_time((until - world.clock.now()).total_seconds())
-    await world.pass_time(5)
-    assert world.service.posts == [("+1",)]
-    async with world.database.read_only() as tx:
-        (grant,) = (await grants.of_flow(tx, WELCOME)).values()
-    assert grant.ends_at > until
-    assert "ended" not in world.reported()

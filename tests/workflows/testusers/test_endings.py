@@ -1,7 +1,6 @@
 """The announcement that a grant ends: an hour before, once, and only while it is true."""
 
 from bot.approvals.rules.approval import Act
-from bot.testusers import asking
 from bot.testusers.rendering import RequestMessages
 from bot.testusers.transitions import ENDING
 from tests.support.testusers import OTTO, World
@@ -58,17 +57,3 @@ async def test_announcement_that_is_not_true_any_more_is_not_sent(world):
     (message,) = [item for item in world.messages if item.kind == ENDING]
     await applied(world, "remove welcome +1")
     assert await RequestMessages(world.setup).ending(message) is None
-
-
-async def test_each_end_of_one_request_is_announced(world):
-    """An undo gives people back the ends that they had."""
-    await applied(world, "add welcome +1 for 5h")
-    await applied(world, "add welcome +2 for 9h")
-    removal = await applied(world, "remove welcome +1 +2")
-    undo = (await asking.undo(world.setup, await world.person(OTTO), removal.id)).request
-    await world.decide(Act.APPROVE, undo)
-    await world.work()
-    await world.pass_time(4 * HOUR)
-    assert announced(world) == [undo.id]
-    await world.pass_time(4 * HOUR)
-    assert announced(world) == [undo.id, undo.id]

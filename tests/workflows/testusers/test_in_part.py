@@ -7,7 +7,6 @@ import pytest
 
 from bot.approvals.rules.approval import Act, State
 from bot.errors import Conflict
-from bot.services.errors import ServiceFailed
 from bot.testusers import asking
 from bot.testusers.messages import notes
 from bot.testusers.messages.buttons import request_buttons
@@ -115,45 +114,6 @@ async def test_retry_does_the_rest_and_leaves_the_first_ends(world):
     assert world.service.lists[WELCOME] == []
 
 
-async def test_retry_lets_in_nobody_whose_time_is_over(world):
-    request = await failed_in_part(world)
-    await world.pass_time(3 * HOUR)
-    await world.decide(Act.RETRY, request, ADA)
-    await world.work()
-    assert world.service.lists[WELCOME] == ["+3"]
-    assert (await world.stored(request)).state is State.APPLIED
-
-
-async def test_removal_in_part_ends_the_grants_of_who_is_gone(world):
-    await approved(world, "add welcome +1 +2 for 2h")
-    await world.work()
-    world.service.store_with("+2")
-    request = await approved(world, "remove welcome +1 +2")
-    await look(world)
-    world.service.answers = list
-    stored = await world.stored(request)
-    assert stored.state is State.FAILED
-    assert stored.progress.part.previous_ends.keys() == {"+1"}
-    assert "*Removed (1):*\\n`+1`" in shown(stored)
-    assert "*Not removed (1):*\\n`+2`" in shown(stored)
-    assert await ends(world) == {"+2": 2.0}
-    assert await parts_audited(world) == [([], ["+1"])]
-    await world.decide(Act.RETRY, request, ADA)
-    await world.work()
-    assert (world.service.lists[WELCOME], await ends(world)) == ([], {})
-
-
-async def test_extension_of_who_got_in_holds(world):
-    request = await failed_in_part(world)
-    await approved(world, "add welcome +1 for 5h")
-    await world.work()
-    assert await ends(world) == {"+1": 5.0, "+2": 2.0}
-    assert (await world.stored(request)).progress.superseded == ("+1",)
-    await world.decide(Act.RETRY, request, ADA)
-    await world.work()
-    assert await ends(world) == {"+1": 5.0, "+2": 2.0, "+3": 2.0}
-
-
 async def test_part_can_be_undone_and_then_not_be_retried(world):
     request = await failed_in_part(world)
     undo = (await asking.undo(world.setup, await world.person(OTTO), request.id)).request
@@ -167,20 +127,3 @@ async def test_part_can_be_undone_and_then_not_be_retried(world):
     assert (stored.state, stored.progress.is_undone) == (State.FAILED, True)
     with pytest.raises(Conflict, match="This has been undone"):
         await world.decide(Act.RETRY, request, ADA)
-
-
-async def test_part_can_be_retried_once_its_undo_is_denied(world):
-    request = await failed_in_part(world)
-    undo = (await asking.undo(world.setup, await world.person(OTTO), request.id)).request
-    await world.decide(Act.DENY, undo, ADA, "no")
-    await world.decide(Act.RETRY, request, ADA)
-    await world.work()
-    assert (await world.stored(request)).state is State.APPLIED
-
-
-async def test_failure_that_changed_nothing_has_no_undo(world):
-    world.service.refuses = lambda identities: ServiceFailed("flow", "500", status=500)
-    request = await approved(world, "add welcome +1")
-    await look(world)
-    with pytest.raises(Conflict, match="Only an applied change can be undone"):
-        await asking.undo(world.setup, await world.person(OTTO), request.id)

@@ -4,12 +4,12 @@ import random
 
 import pytest
 
-from bot.approvals.rules.approval import Act, State
+from bot.approvals.rules.approval import Act
 from bot.approvals.rules.policies import AutomaticRule, FlowPolicy
 from bot.errors import Conflict, Refused, UsageError
 from bot.permissions import Role
 from bot.store.outbox import OutboxMessage
-from bot.testusers import asking, reading
+from bot.testusers import asking
 from bot.testusers.policy_cli import explain
 from bot.testusers.rendering import RequestMessages
 from bot.testusers.rules.changes import Flow
@@ -34,32 +34,6 @@ HOUR = 3600
 def with_policy(database, clock, **keys) -> World:
     policies = {WELCOME: FlowPolicy(**keys)}
     return World(database, clock, policy=default_policy(flow_policies=policies))
-
-
-async def test_only_the_approvers_of_the_policy_approve(database, clock):
-    world = with_policy(database, clock, approvers=(VERA,))
-    request = await world.ask("add welcome +1")
-    with pytest.raises(Refused, match="for this flow"):
-        await world.decide(Act.APPROVE, request, ADA)
-    await world.decide(Act.APPROVE, request, VERA)
-    elsewhere = await world.ask("add survey +1")
-    with pytest.raises(Refused):
-        await world.decide(Act.APPROVE, elsewhere, VERA)
-    await world.decide(Act.APPROVE, elsewhere, ADA)
-
-
-async def test_as_many_approve_as_the_policy_needs(database, clock):
-    world = with_policy(database, clock, approvals_needed=2)
-    request = await world.ask("add welcome +1")
-    await world.decide(Act.APPROVE, request, ADA)
-    assert (await world.stored(request)).state is State.PENDING
-    (row,) = (await reading.pending(world.setup, await world.person(ADA))).rows
-    assert row.needed == 2
-    await world.decide(Act.APPROVE, request, ABEL)
-    assert (await world.stored(request)).state is State.APPLYING
-    elsewhere = await world.ask("add survey +1")
-    await world.decide(Act.APPROVE, elsewhere, ADA)
-    assert (await world.stored(elsewhere)).state is State.APPLYING
 
 
 async def test_nobody_is_added_for_longer_than_the_policy_lets_them(database, clock):
@@ -94,15 +68,6 @@ async def rendered(world: World, request, kind: str):
     return await render(OutboxMessage(f"{kind}:{request.id}", kind, request.id))
 
 
-async def test_the_card_mentions_whom_the_policy_names(database, clock):
-    world = with_policy(database, clock, notify=("S0ONCALL",))
-    request = await world.ask("add welcome +1")
-    assert "Notified: <!subteam^S0ONCALL>" in str((await rendered(world, request, "card")).message)
-    elsewhere = str((await rendered(world, await world.ask("add survey +1"), "card")).message)
-    assert f"Approvers: <@{ADA}> <!subteam^S0APPROVERS>" in elsewhere
-    assert ADAM not in elsewhere
-
-
 def escalating(database, clock, **more) -> World:
     policy = FlowPolicy(escalate_after_seconds=2 * HOUR, escalate_to=("S0LEADS", ADAM))
     return World(database, clock, policy=default_policy(flow_policies={"*": policy}), **more)
@@ -130,7 +95,7 @@ async def test_a_request_that_waits_is_escalated_once_and_on_time(database, cloc
 
 
 PEOPLE = (OTTO, ADA, ABEL, ADAM, VERA, NORA)
-CASES = 150
+CASES = 60
 
 
 async def test_explaining_agrees_with_what_then_happens(database, clock):

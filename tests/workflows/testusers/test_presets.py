@@ -2,10 +2,9 @@
 
 import pytest
 
-from bot.errors import NotFound, Refused, UsageError
+from bot.errors import NotFound, Refused
 from bot.testusers import presets
 from bot.testusers.messages import notes
-from bot.testusers.rules.changes import MAX_REQUEST_CHARS
 from tests.support.testusers import ADA, OTTO, VERA
 
 
@@ -48,19 +47,3 @@ async def test_a_viewer_looks_and_changes_nothing(world):
     shown = notes.presets(await presets.every_preset(world.setup, vera), sees_identities=False).text
     assert "`@demo` (1 test user): `…0100` · saved by Ada Approver" in shown
     assert "5550" not in shown
-
-
-async def test_an_unknown_preset_is_asked_about(world):
-    await presets.save_preset(world.setup, await world.person(OTTO), "demo-team", ("+1",))
-    with pytest.raises(NotFound, match="Did you mean “@demo-team”") as refusal:
-        await world.ask("add welcome @demo-tem")
-    assert "If “@demo-tem” is a test user, put it in quotes." in refusal.value.sentence
-
-
-async def test_presets_that_are_too_many_together_are_refused(world):
-    otto = await world.person(OTTO)
-    for name in ("a", "b"):
-        many = tuple(f"{name}{number:05}" for number in range(MAX_REQUEST_CHARS // 16))
-        await presets.save_preset(world.setup, otto, name, many)
-    with pytest.raises(UsageError, match="too many people"):
-        await world.ask("add welcome @a @b")

@@ -49,14 +49,6 @@ async def test_a_scheduled_change_outlives_its_expiry(world):
     assert (await world.stored(request)).state is State.CANCELLED
 
 
-async def test_a_start_that_passed_before_the_approval_is_at_once(world):
-    request = await world.ask("add welcome +1 from 12:00")
-    world.clock.advance(3 * HOUR)
-    await world.decide(Act.APPROVE, request)
-    await world.work()
-    assert world.service.lists[WELCOME] == ["+1"]
-
-
 async def test_the_card_says_when_it_starts(world):
     request = await world.ask("add welcome +1 for 2h from tomorrow 9:00")
     shown = str(card(request, (ADA,), 1).slack_blocks)

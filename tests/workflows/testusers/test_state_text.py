@@ -5,9 +5,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from bot.approvals.rules.approval import State
-from bot.testusers.messages.phrases import ago, change_in_plain, state_sentence
+from bot.testusers.messages.phrases import ago, state_sentence
 from bot.testusers.rules.changes import Change, Flow
-from bot.testusers.rules.requests import Done, Progress, Request, RequestedChange, Who
+from bot.testusers.rules.requests import Request, RequestedChange, Who
 
 NOW = datetime(2026, 3, 2, 9, tzinfo=UTC)
 
@@ -39,27 +39,3 @@ def test_a_late_click_hears_who_decided_on_what() -> None:
         "Ada already approved this 3 min ago: add +0, +1, +2 and 2 more to welcome"
         " and remove +9 from welcome. It has been applied."
     )
-
-
-@pytest.mark.parametrize(
-    ("part", "said"),
-    [(None, "It failed; "), (Done(NOW, *[Change()] * 3, 0, 0), "It failed in part; ")],
-)
-def test_late_click_hears_whether_a_part_went_through(part, said) -> None:
-    asked, by = RequestedChange(Change(("+1",)), (), 0), Who("U0ADA", "Ada")
-    progress = Progress(part=part)
-    request = Request("1", Flow("FW1"), by, asked, NOW, NOW, State.FAILED, progress)
-    assert said in state_sentence(request, NOW)
-
-
-@pytest.mark.parametrize(
-    ("people", "named"),
-    [
-        (("+1", "x" * 61, "+3"), f"+1, {'x' * 60}, +3"),
-        (("+1", "+2", "+3", "+4"), "+1, +2, +3 and 1 more"),
-    ],
-)
-def test_three_people_are_named_by_their_first_60_characters(people, named) -> None:
-    asked = RequestedChange(Change(people), (), 0)
-    request = Request("1", Flow("FW1", "welcome"), Who("U0ADA", "Ada"), asked, NOW, NOW)
-    assert change_in_plain(request) == f"add {named} to welcome"
