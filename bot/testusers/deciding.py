@@ -284,11 +284,11 @@ def _entry(
 
 def _nothing_applied(request: Request, news: Iterable[str]) -> str:
     next_step = {
-        State.PENDING: "The card now shows what this would do: look at it and decide again.",
+        State.PENDING: "The card now shows what this would do. Check it, and decide again.",
         State.EXPIRED: "The request has expired.",
         State.FAILED: "Please make a new request for the rest.",
     }[request.state]
-    return " ".join(("Nothing was applied, because something has changed.", *news, next_step))
+    return " ".join(("Nothing was applied.", *news, next_step))
 
 
 def _refusal(reason: Reason, request: Request, now: datetime) -> Conflict | Refused:

@@ -1,6 +1,7 @@
 """Approve, Retry and a scheduled start do what the card says, or nothing at all."""
 
 import json
+import re
 from datetime import timedelta
 
 import pytest
@@ -45,6 +46,17 @@ async def click(world, user: str, message, button: str) -> str:
     return (await world.answer(user, after=before)).all_text
 
 
+async def denied(world, message, by: str = ADA) -> None:
+    await world.slack.click(by, message, "Deny")
+    view = await world.slack.until(lambda: world.slack.workspace.open_view(by))
+    await world.slack.submit(by, view, {"Reason": "no"})
+
+
+def times(message) -> list[str]:
+    """The times in a message, in seconds since 1970."""
+    return re.findall(r"<!date\^(\d+)", message.all_text)
+
+
 async def shows(world, message, words: str):
     await world.slack.until(lambda: words in message.all_text)
 
@@ -56,13 +68,31 @@ async def applied(world, text: str):
     return message
 
 
+async def home_of(world, user: str) -> str:
+    """Open somebody's Home tab."""
+    await world.slack.open_home(user)
+    return (await world.slack.until(lambda: world.slack.workspace.homes.get(user))).all_text
+
+
+async def told(world, words: str) -> None:
+    """Wait for a direct message to the requester."""
+    dm = world.slack.workspace.dm
+    await world.slack.until(lambda: any(words in item.all_text for item in dm(OTTO)))
+
+
 async def test_extension_reads_as_an_extension_and_never_as_a_removal(world):
     await applied(world, "add welcome +1 for 2h")
     message = await asked(world, "add welcome +1 for 30d")
     assert "keep *1 test user* on *welcome* until 30 d after approval (now until" in (
         message.all_text
     )
-    assert "remove" not in message.all_text
+    answer = world.slack.workspace.ephemerals(OTTO)[-1].all_text
+    home = await home_of(world, ADA)
+    for text in (message.text, answer, home):
+        assert "until 30 d after approval (now until" in text
+        assert "remove" not in message.all_text + text
+    assert "Already on the list" not in message.all_text
+    assert "can't be approved anymore: change the end date of +1 on welcome." in message.all_text
     await click(world, ADA, message, "Approve")
     await shows(world, message, "*Applied*")
     assert flow(world).identities == ["+1"]
@@ -129,23 +159,26 @@ async def test_retry_reads_the_list_again(world):
     assert message.buttons == ["Approve", "Deny", "Cancel"]
 
 
-async def scheduled(sqlite_url, clock, text: str) -> None:
-    """Approve a change for tomorrow, and stop the bot."""
+async def scheduled(sqlite_url, clock, text: str) -> str:
+    """Approve a change for tomorrow, and stop the bot; return what the card said."""
     async with running_world(sqlite_url, clock=clock) as world:
         flow(world).identities.clear()
         message = await asked(world, text)
+        said = message.all_text
         await click(world, ADA, message, "Approve")
         await shows(world, message, "Starts <!date^")
+    return said
 
 
 async def test_start_that_passed_while_the_bot_was_down_is_made_up_for(sqlite_url, clock):
-    await scheduled(sqlite_url, clock, "add welcome +1 for 7d from tomorrow 9:00")
+    asked_for = await scheduled(sqlite_url, clock, "add welcome +1 for 7d from tomorrow 9:00")
     clock.ahead = timedelta(days=3)
     async with restarted(sqlite_url, clock=clock) as world:
         flow(world).identities.clear()
         message = await moved_card(world)
         await shows(world, message, "*Applied*")
-        assert "until <!date^" in message.all_text
+        start = int(re.search(r"from <!date\^(\d+)", asked_for)[1])
+        assert f"until <!date^{start + 7 * 86_400}^" in message.all_text
         assert flow(world).identities == ["+1"]
 
 
@@ -177,8 +210,12 @@ async def test_extension_that_starts_after_the_old_end_is_an_addition(world):
 async def test_access_without_an_end_says_so(world):
     message = await asked(world, "add welcome +1")
     assert "add *1 test user* to *welcome* with no end date" in message.all_text
+    answer = world.slack.workspace.ephemerals(OTTO)[-1].all_text
+    for text in (message.text, answer, await home_of(world, ADA)):
+        assert "add `+1` to *welcome* with no end date" in text
     await click(world, ADA, message, "Approve")
     await shows(world, message, "can test *welcome* with no end date")
+    await told(world, "can test *welcome* with no end date")
 
 
 def restarted(sqlite_url, **settings):
@@ -205,8 +242,7 @@ async def test_tightened_policy_asks_again_with_the_longest_time(sqlite_url, tex
         flow(world).identities.clear()
         message = await moved_card(world)
         said = await click(world, ADA, message, "Approve")
-        assert "Nothing was applied" in said
-        assert "at most 1h" in said
+        assert "Nothing was applied. Access to this flow can now last at most 1h." in said
         await shows(world, message, "*Asks again*")
         assert "to *welcome* for 1 h" in message.all_text
         assert message.buttons == ["Approve", "Deny", "Cancel"]
@@ -214,6 +250,19 @@ async def test_tightened_policy_asks_again_with_the_longest_time(sqlite_url, tex
         await click(world, ADA, message, "Approve")
         await shows(world, message, "*Applied*")
         assert "until <!date^" in message.all_text
+
+
+@pytest.mark.parametrize("policy", [{"longest": "3d"}, {"approvals_needed": 2}])
+async def test_tightened_policy_holds_for_a_scheduled_start(sqlite_url, clock, policy):
+    await scheduled(sqlite_url, clock, "add welcome +1 from tomorrow 9:00")
+    clock.ahead = timedelta(days=2)
+    async with restarted(sqlite_url, clock=clock, flow_policies=limited(**policy)) as world:
+        flow(world).identities.clear()
+        message = await moved_card(world)
+        await shows(world, message, "*Asks again*")
+        assert flow(world).history == []
+        assert message.buttons == ["Approve", "Deny", "Cancel"]
+        await told(world, "*Needs approval again*")
 
 
 async def test_alias_that_moved_asks_again_about_the_old_flow(sqlite_url):
@@ -225,6 +274,7 @@ async def test_alias_that_moved_asks_again_about_the_old_flow(sqlite_url):
         flow(world).identities.clear()
         message = await moved_card(world)
         await shows(world, message, f"to `{WELCOME}` for 2 h")
+        assert f"`{WELCOME}` · requester" not in message.all_text
         said = await click(world, ADA, message, "Approve")
         assert "“welcome” no longer names this flow" in said
         assert flow(world).history == []
@@ -256,14 +306,30 @@ async def test_retry_keeps_to_the_policy_of_now(sqlite_url):
 
 async def test_scheduled_change_is_denied_by_whoever_can_decide(world):
     message = await asked(world, "add welcome +1 from tomorrow 9:00")
-    await click(world, ADA, message, "Approve")
+    start = times(message)[0]
+    said = await click(world, ADA, message, "Approve")
+    assert f"from <!date^{start}^" in said
+    assert "It starts" not in said
     await shows(world, message, "Starts <!date^")
     assert message.buttons == ["Deny", "Cancel"]
-    await world.slack.click(ADAM, message, "Deny")
-    view = await world.slack.until(lambda: world.slack.workspace.open_view(ADAM))
-    await world.slack.submit(ADAM, view, {"Reason": "a mistake"})
+    await denied(world, message, ADAM)
     await shows(world, message, "*Denied* by Adam Admin")
     assert message.buttons == []
+    assert f"wanted to add `+1` to *welcome* from <!date^{start}^" in message.all_text
+    assert flow(world).history == []
+
+
+@pytest.mark.parametrize("term", ["from tomorrow 9:00", "until tomorrow 9:00"])
+async def test_asking_again_after_a_denial_keeps_the_times(world, term):
+    message = await asked(world, f"add welcome +1 {term}")
+    await denied(world, message)
+    (note,) = await world.slack.until(lambda: world.slack.workspace.dm(OTTO))
+    await world.slack.click(OTTO, note, "Ask again")
+    form = await world.slack.until(lambda: world.slack.workspace.open_view(OTTO))
+    await world.slack.submit(OTTO, form, {})
+    cards = world.slack.workspace.messages
+    await world.slack.until(lambda: len(cards("C0APPROVALS")) == 2)
+    assert times(cards("C0APPROVALS")[1])[0] == times(note)[0]
 
 
 async def test_card_names_other_open_requests_for_the_same_person(world):
@@ -285,14 +351,34 @@ async def test_card_says_who_can_approve_though_others_are_notified(sqlite_url):
         assert "Only Ada Approver can approve. Notified: <!subteam^S0APPROVERS>" in message.all_text
 
 
-async def test_each_time_says_what_it_is_the_time_of(world):
+async def cancelled(world, message) -> None:
+    await click(world, OTTO, message, "Cancel")
+
+
+async def failed(world, message) -> None:
+    world.services.state.faults.add(Fault(FaultKind.STATUS, "flow", method="POST", status=400))
+    await click(world, ADA, message, "Approve")
+
+
+@pytest.mark.parametrize(
+    ("decide", "outcome", "label"),
+    [
+        (denied, "*Denied*", "denied"),
+        (cancelled, "*Cancelled*", "cancelled"),
+        (failed, "*Failed", "approved"),
+    ],
+)
+async def test_each_time_says_what_it_is_the_time_of(world, decide, outcome, label):
     message = await asked(world, "add welcome +1")
-    await world.slack.click(ADA, message, "Deny")
-    view = await world.slack.until(lambda: world.slack.workspace.open_view(ADA))
-    await world.slack.submit(ADA, view, {"Reason": "no"})
-    await shows(world, message, "*Denied*")
+    await decide(world, message)
+    await shows(world, message, outcome)
     assert "asked by Otto Operator <!date^" in message.all_text
-    assert " · denied <!date^" in message.all_text
+    assert f" · {label} <!date^" in message.all_text
+
+
+async def test_card_of_a_change_made_now_says_when(world):
+    message = await asked(world, "add welcome +1 now because urgent", by=ADAM)
+    assert re.search(r"asked by Adam Admin <!date\^\S+ .* · applied <!date\^", message.all_text)
 
 
 async def test_undo_is_not_filed_beside_a_removal_that_waits(world):

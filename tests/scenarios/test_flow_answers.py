@@ -1,6 +1,8 @@
 """What the flow service answers, and what becomes of an approved change then."""
 
+import unicodedata
 from datetime import timedelta
+from functools import partial
 
 import pytest
 
@@ -138,14 +140,16 @@ async def test_new_spelling_of_the_service_is_the_identity(world, monkeypatch):
     assert flow(world).identities == []
 
 
-async def test_grant_in_a_new_spelling_ends_on_time(world, monkeypatch, clock):
+@pytest.mark.parametrize("respell", [str.lower, partial(unicodedata.normalize, "NFD")])
+async def test_grant_in_a_new_spelling_ends_on_time(world, monkeypatch, clock, respell):
     real = flow_service._store
     monkeypatch.setattr(
         flow_service,
         "_store",
-        lambda request, state, sid, sent: real(request, state, sid, [s.lower() for s in sent]),
+        lambda request, state, sid, sent: real(request, state, sid, [*map(respell, sent)]),
     )
     message = await applied(world, "add welcome Chat:ÉVA for 2h")
+    assert posts(world) == [[respell("Chat:ÉVA")]]
     clock.ahead = timedelta(hours=2)
     await shows(world, message, "Access ended")
     assert flow(world).identities == []

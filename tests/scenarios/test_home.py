@@ -262,3 +262,19 @@ async def test_grants_that_end_soon_are_shown(world):
     ending = otto.all_text.partition("Ending within 24 hours")[2]
     assert "+15550100" in ending
     assert otto.buttons[-3:] == ["Extend", "+2 h", "+1 day"]
+    await world.slack.click(OTTO, otto, "Extend")
+    form = await world.slack.until(lambda: world.slack.workspace.open_view(OTTO))
+    await world.slack.submit(OTTO, form, {})
+    cards = world.slack.workspace.messages
+    await world.slack.until(lambda: len(cards("C0APPROVALS")) == 2)
+    assert "until 2 h after approval (now until" in cards("C0APPROVALS")[1].all_text
+
+
+async def test_every_grant_that_ends_soon_is_counted(world):
+    otto = await opened(world, OTTO)
+    many = " ".join(f"+1555{number:04}" for number in range(60))
+    for text in (f"{many} for 2h", *(f"+1777{number} for 3h" for number in range(11))):
+        await world.slack.click(ADA, await asked(world, f"add welcome {text}"), "Approve")
+    await shows(
+        world, otto, "*60 test users* on *welcome* · until", "And 2 more. `/testusers mine`"
+    )

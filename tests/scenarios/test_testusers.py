@@ -72,6 +72,7 @@ async def test_a_request_is_approved_and_applied(world):
     assert "The card shows the result" in answer.all_text
     await shows(world, message, "Applied")
     assert message.buttons == ["Undo"]
+    assert "Updating" not in answer.all_text
     assert flow(world).identities == ["old", "+15550100"]
     assert len(world.slack.workspace.messages("C0APPROVALS")) == 1
     await told(world, OTTO, "approved by Ada Approver")

@@ -151,10 +151,12 @@ def form_button(
     label: str,
     duration_seconds: int | None = None,
     kind: str = "add",
+    start: datetime | None = None,
+    until: datetime | None = None,
 ) -> SlackBlock | None:
     """Return the button that opens the form with these people; None if they don't fit."""
     duration = spell_duration(duration_seconds) if duration_seconds else ""
-    value = Prefilled(flow.sid, kind, tuple(identities), duration).value()
+    value = Prefilled(flow.sid, kind, tuple(identities), duration, start, until).value()
     if len(value) > block_kit.VALUE_CHARACTERS:
         return None
     return block_kit.button(label, ids.TESTUSERS_EXTEND, value, spoken=f"{label}: {flow.name}")
@@ -162,12 +164,21 @@ def form_button(
 
 def again_button(request: Request) -> SlackBlock | None:
     """Return `Ask again`, which opens the form with the same request; None if that doesn't fit."""
-    change = request.requested.change
-    if request.requested.undo_of or (change.additions and change.removals):
+    requested, change = request.requested, request.requested.change
+    if requested.undo_of or (change.additions and change.removals):
         return None
-    seconds = request.requested.duration_seconds
     kind = "remove" if change.removals else "add"
-    return form_button(request.flow, change.identities, "Ask again", seconds, kind)
+    # A time that the requester gave is the same for everybody; a duration goes before it.
+    until = None if requested.duration_seconds else max(requested.ends.values(), default=None)
+    return form_button(
+        request.flow,
+        change.identities,
+        "Ask again",
+        requested.duration_seconds,
+        kind,
+        requested.starts_at,
+        until,
+    )
 
 
 def change_button(flow: Flow, label: str = "Change…") -> SlackBlock:

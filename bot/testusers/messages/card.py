@@ -236,7 +236,8 @@ class _Card:
                 begins = "start" if request.requested.starts_at else "approval"
                 yield f"{text.duration(request.requested.duration_seconds)} from {begins}"
             yield f"this request expires {text.time(request.expires_at)}"
-            yield text.code(request.flow.sid)
+            # Without an alias, the headline names the SID.
+            yield text.code(request.flow.sid) if request.flow.alias else ""
             yield f"requester {request.requester.slack_user_id}"
         else:
             yield f"asked by {who(request.requester)} {text.time(request.created_at)}"
@@ -302,7 +303,8 @@ class _Card:
         groups: dict[str, list[str]] = {}
         for title, identity in self.titled():
             groups.setdefault(title, []).append(identity)
-        if len(groups) == 1 and not groups.keys().isdisjoint({"Add", "Remove"}):
+        if len(groups) == 1 and not self.request.has_failed_in_part:
+            # The headline says the same as the title.
             return lines_of(next(iter(groups.values())))
         return [
             line

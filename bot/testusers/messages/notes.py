@@ -119,9 +119,7 @@ def decided(act: Act, reason: Reason, request: Request, needed: int) -> Message:
         Act.CANCEL: "You cancelled",
         Act.RETRY: "Trying again",
     }[act]
-    starts_at = request.requested.starts_at
     becomes = {
-        State.SCHEDULED: [f"It starts {text.time(starts_at)}." if starts_at else ""],
         State.APPLYING: [UNDER_WAY],
         State.APPLIED: ["It has been applied."],
     }
@@ -174,8 +172,10 @@ def _outcome(event: str, request: Request) -> list[str]:
         reason = quote(request.progress.denial_reason, 500)
         return [f":no_entry: *Denied* by {decider(request)}: {asked_for}.", *reason]
     if event == "unposted":
+        is_open = request.state is State.PENDING
+        missing = "Nobody has been asked yet" if is_open else "The card is missing"
         return [
-            f":warning: *Nobody has been asked yet*: Slack hasn't accepted the card: {asked_for}.",
+            f":warning: *{missing}*: Slack hasn't accepted the card: {asked_for}.",
             "I'll post it as soon as Slack accepts it. For the cause, see `/gatehouse status`.",
         ]
     if event == State.EXPIRED:

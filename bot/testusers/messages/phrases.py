@@ -156,7 +156,7 @@ def change_of(
         until, now = new_end_of(request, people), current_end_of(request, people)
         names, start = name(people, show), start_of(request)
         if effect is Effect.KEEP:
-            parts.append(f"keep {names}{of('on')} with no end date{now}")
+            parts.append(f"keep {names}{of('on')}{start} with no end date{now}")
         elif effect is Effect.EXTEND:
             parts.append(f"keep {names}{of('on')}{start} until {until}{now}")
         else:
@@ -201,10 +201,10 @@ def current_end_of(request: Request, people: Iterable[str]) -> str:
 
 
 def start_of(request: Request) -> str:
-    """Return the start, if it is in the future."""
+    """Return the start of a change that hasn't started, or never did."""
     starts_at = request.requested.starts_at
-    is_to_come = request.state in {State.PENDING, State.SCHEDULED}
-    return f" from {text.time(starts_at)}" if starts_at and is_to_come else ""
+    has_started = request.state in {State.APPLYING, State.APPLIED, State.FAILED}
+    return f" from {text.time(starts_at)}" if starts_at and not has_started else ""
 
 
 def term_of(request: Request) -> str:
@@ -344,7 +344,13 @@ def state_sentence(request: Request, now: datetime) -> str:
 def change_in_plain(request: Request) -> str:
     """Return a request's change as plain text: `add +1, +2 to welcome`."""
     change, flow = request.requested.change, request.flow.name
-    parts = (("add", change.additions, "to"), ("remove", change.removals, "from"))
+    new_ends = request.requested.end_changes
+    added = [identity for identity in change.additions if identity not in new_ends]
+    parts = (
+        ("add", added, "to"),
+        ("remove", change.removals, "from"),
+        ("change the end date of", new_ends, "on"),
+    )
     shown = []
     for verb, identities, preposition in parts:
         names = ", ".join(identity[:NAME_CHARACTERS] for identity in identities[:NAMED])

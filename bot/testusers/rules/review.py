@@ -216,7 +216,7 @@ def _ends_by(identity: str, at: datetime, situation: Situation) -> bool:
 
 def _alias_news(was: Flow, now: Flow) -> Iterable[str]:
     if was.alias is not None and was.alias != now.alias:
-        yield f"“{was.alias}” no longer names this flow; the request is still about {was.sid}."
+        yield f"“{was.alias}” no longer names this flow. The request still changes the old flow."
 
 
 def _term_news(requested: RequestedChange, capped: RequestedChange) -> Iterable[str]:
@@ -227,7 +227,7 @@ def _term_news(requested: RequestedChange, capped: RequestedChange) -> Iterable[
             if capped.duration_seconds
             else "now has to end sooner"
         )
-        yield f"Access to this flow {limit}, so the card has changed."
+        yield f"Access to this flow {limit}."
 
 
 _NEWS = {
