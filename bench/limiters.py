@@ -17,7 +17,7 @@ from limits.aio.strategies import (
 from pyrate_limiter import Duration, InMemoryBucket, Limiter, Rate
 from pyrate_limiter.limiter import SingleBucketFactory
 
-from bot.quotas.rules.plans import CallClass, Limits
+from bot.quotas.rules.limits import CallClass, Limits
 from bot.quotas.rules.quota import Granted
 from tests.simulation.ledgers import ModelLedger
 

@@ -20,7 +20,7 @@ from bot.configured import (
     redactor_of,
 )
 from bot.emailkey import EmailKey
-from bot.gateway.forward import GatewayParts
+from bot.gateway.forward import Forwarder
 from bot.gateway.server import Gateway
 from bot.gateway.turns import Turns
 from bot.home.publishing import Home, HomeDrawing
@@ -31,9 +31,11 @@ from bot.ops.watchdog import Watchdog
 from bot.organizations.client import InventoryClient
 from bot.organizations.directory import OrganizationDirectory
 from bot.quotas.guard import Guard
-from bot.quotas.incidents import PROBE_JOB, Incidents
-from bot.quotas.parts import QuotaParts
+from bot.quotas.incidents import ALERT_JOB, CARD, NOTE, PROBE_JOB, Alerts, Probes
+from bot.quotas.ratelimits import RateLimits
 from bot.quotas.store import incidents, quota_use
+from bot.quotas.tidying import TIDY_JOB, Tidying
+from bot.quotas.watcher import WATCH_KIND, Watcher
 from bot.services.calls import Observed
 from bot.services.http import ServiceHttp, open_session
 from bot.services.lane import Lane
@@ -114,10 +116,10 @@ class Gatehouse:
         self.health = Health(self, self.health_alerts)
         runners: dict[str, Runner] = {}
         self.jobs = JobLoop(database, clock, secrets.token_hex(8), runners, CROWDS, self.watchdog)
-        quotas = self._quotas()
+        self._quotas()
         testusers = self._testusers()
-        self._show(quotas)
-        self._run(runners, quotas, testusers)
+        self._show()
+        self._run(runners, testusers)
 
     def _connect_slack(self) -> None:
         settings, clock = self.settings, self.clock
@@ -129,12 +131,12 @@ class Gatehouse:
         self.pace = Pace(settings.commands_per_minute, clock)
         self.received = received_events.ReceivedEvents(self.database)
 
-    def _quotas(self) -> QuotaParts:
+    def _quotas(self) -> None:
         settings, clock, database = self.settings, self.clock, self.database
-        terms = quota_terms(settings)
-        guard = Guard(database, clock, terms, Incidents(terms), self.tasks)
+        terms = self.terms = quota_terms(settings)
+        guard = Guard(database, clock, terms, self.tasks)
         access = inventory_access(settings, self.http, clock)
-        inventory = InventoryClient(self.http, guard.call, access)
+        inventory = self.inventory = InventoryClient(self.http, guard.call, access)
         seconds, named = settings.inventory_cache_seconds, settings.named_organizations
         self.directory = OrganizationDirectory(inventory, database, clock, seconds, named)
         guard.name_of = self.directory.name_of
@@ -144,33 +146,17 @@ class Gatehouse:
             self.metrics.expect_gateway(settings.gateway_clients, centers)
             clients = gateway_clients(settings)
             shares = {client.name: client.share for client in clients}
-            parts = GatewayParts(
-                session=self.session,
-                access=access,
-                guard=guard,
-                turns=Turns(guard, database, clock, shares, self.tasks, self.watchdog),
-                redactor=self.http.redactor,
-                observer=self._observe_call,
-                clock=clock,
-                tasks=self.tasks,
-            )
+            turns = Turns(guard, shares, self.watchdog)
+            redactor, observe = self.http.redactor, self._observe_call
+            forwarder = Forwarder(self.session, access, turns, redactor, observe)
             # Scripts may send everything that they could send to the service directly.
             schemes = ("Bearer", settings.inventory_auth_header.partition(" ")[0])
             count = self.metrics.count_gateway
-            self.gateway = Gateway(parts, clients, schemes, self.directory, count)
-        quotas = QuotaParts(
-            database=database,
-            clock=clock,
-            audit=self.audit,
-            people=self.people,
-            inventory=inventory,
-            directory=self.directory,
-            terms=terms,
-            alerts_channel=settings.alerts_channel,
-            is_watching=settings.inventory_watch,
+            self.gateway = Gateway(forwarder, clients, schemes, self.directory, count)
+        self.ratelimits = RateLimits(
+            database, self.audit, inventory, self.directory, self.people, terms, clock
         )
-        self.ratelimits, self.alerts = quotas.ratelimits, quotas.alerts
-        return quotas
+        self.alerts = Alerts(database, self.audit, self.directory, settings.alerts_channel)
 
     def _testusers(self) -> Testusers:
         settings = self.settings
@@ -191,7 +177,7 @@ class Gatehouse:
         )
         return self.testusers
 
-    def _show(self, quotas: QuotaParts) -> None:
+    def _show(self) -> None:
         settings, database, clock = self.settings, self.database, self.clock
         email, missing = email_client(settings, self.http), settings.missing_for("email")
         self.emailkey = EmailKey(email, missing, Lane(clock))
@@ -201,7 +187,7 @@ class Gatehouse:
             clock,
             self.people,
             self.directory,
-            quotas.ratelimits,
+            self.ratelimits,
             settings.approvals_needed,
             settings.approvals_channel,
         )
@@ -216,23 +202,32 @@ class Gatehouse:
             counts[Counted.GATEWAY_CALLS_WAITING] = self.gateway.count_waiting
         self.status = StatusReport(self, self.health, counts)
 
-    def _run(self, runners: dict[str, Runner], quotas: QuotaParts, testusers: Testusers) -> None:
+    def _run(self, runners: dict[str, Runner], testusers: Testusers) -> None:
         settings, database = self.settings, self.database
+        inventory, directory, terms = self.inventory, self.directory, self.terms
+        probes = Probes(inventory, directory, terms)
+        is_watching = settings.inventory_watch
+        watcher = Watcher(database, inventory, directory, terms, is_watching)
+        tidying = Tidying(database, self.clock)
         witness = Witness(
             database, self.audit, settings.alerts_channel, is_wanted=settings.audit_witness
         )
         renderers = {
             **testusers.renderers,
-            **quotas.renderers,
+            CARD: self.alerts.card,
+            NOTE: self.alerts.note,
             HEALTH_CARD: self.health_alerts.card,
             HEAD: witness.note,
         }
-        card_kinds = {*testusers.card_kinds, *quotas.card_kinds, HEALTH_CARD}
+        card_kinds = {*testusers.card_kinds, CARD, HEALTH_CARD}
         sender = Sender(database, self.slack, renderers, card_kinds)
         retention = Retention(database, settings.retain_days, PRUNES)
         runners |= {
             **testusers.runners,
-            **quotas.runners,
+            PROBE_JOB: probes.run,
+            ALERT_JOB: self.alerts.after_mute,
+            WATCH_KIND: watcher.run,
+            TIDY_JOB: tidying.run,
             SEND_KIND: sender.run,
             RETAIN_KIND: retention.run,
             WITNESS_KIND: witness.post,
@@ -242,7 +237,7 @@ class Gatehouse:
         }
         self.plans: Sequence[Callable[[Transaction], Awaitable[None]]] = (
             *(retention.plan, self.home.plan, witness.plan),
-            *quotas.plans,
+            *(probes.plan, watcher.plan, tidying.plan),
             *testusers.plans,
         )
 

@@ -8,7 +8,7 @@ from bot.ops.clock import Clock
 from bot.ops.redaction import Redactor
 from bot.organizations.client import DataCenterAccess
 from bot.organizations.rules import OrganizationKey, root_of
-from bot.quotas.rules.plans import MINUTE_OF_ONE_PERSON, NO_RESERVE, Plan, Reserve
+from bot.quotas.rules.limits import MINUTE_OF_ONE_PERSON, NO_RESERVE, Plan, Reserve
 from bot.quotas.rules.quota import Terms
 from bot.services.credentials import (
     Credential,

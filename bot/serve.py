@@ -32,7 +32,7 @@ from bot.errors import (
 )
 from bot.metrics import JOB_STATES
 from bot.ops.redaction import Redactor
-from bot.quotas.rules.quota import LimitKind
+from bot.quotas.rules.limits import LimitKind
 from bot.server import make_server
 from bot.services.http import proxy_for
 from bot.settings import AUDIT_KEY_UNUSED, Settings, revealed

@@ -1,4 +1,4 @@
-"""`/ratelimits`: the usage of each limit, and the service's blocks."""
+"""`/ratelimits`: the usage of each limit, and the service's blocks; and the buttons of an alert."""
 
 from functools import partial
 
@@ -6,7 +6,7 @@ from bot.commands import RATELIMITS
 from bot.errors import Ambiguous, NotFound
 from bot.organizations.rules import OrganizationKey
 from bot.permissions import Permission
-from bot.quotas.messages import ratelimit_detail, ratelimits
+from bot.quotas import messages as ui
 from bot.quotas.parse import RatelimitsRequest, parse_ratelimits
 from bot.slack.messages import block_kit, ids, replies
 from bot.slack.messages import help as help_ui
@@ -20,10 +20,15 @@ async def answer_ratelimits(context: Context, typed: RatelimitsRequest) -> Messa
     """Answer `/ratelimits …`."""
     if typed.form == "help":
         return await helped(context, partial(help_ui.of_command, RATELIMITS))
+    workflow, person = context.bot.ratelimits, context.person
     if typed.form == "all":
-        return ratelimits.overview(await context.bot.ratelimits.overview(context.person))
+        return ui.overview(await workflow.overview(person))
     try:
-        return await _answer_about(context, typed)
+        if typed.form == "check":
+            return ui.checked(await workflow.check(person, typed.organization))
+        if typed.plan is not None:
+            return ui.plan_set(await workflow.set_plan(person, typed.organization, typed.plan))
+        return ui.detail(await workflow.one(person, typed.organization))
     except Ambiguous as several:
         if typed.form == "plan":
             raise
@@ -35,21 +40,11 @@ async def answer_ratelimits(context: Context, typed: RatelimitsRequest) -> Messa
         raise RATELIMITS.misuse(none.sentence, kind).or_rather(*none.meant) from none
 
 
-async def _answer_about(context: Context, typed: RatelimitsRequest) -> Message:
-    workflow, person = context.bot.ratelimits, context.person
-    if typed.form == "check":
-        return ratelimit_detail.checked(await workflow.check(person, typed.organization))
-    if typed.plan is not None:
-        plan_set = await workflow.set_plan(person, typed.organization, typed.plan)
-        return ratelimit_detail.plan_set(plan_set)
-    return ratelimit_detail.detail(await workflow.one(person, typed.organization))
-
-
 @listens("action", ids.RATELIMITS_PAGE, Permission.READ, place=Place.CLICKED, is_prefix=True)
 async def turn(context: Context) -> Message:
     """Answer the list's `Previous`, `Next` and `Refresh`."""
     page = block_kit.page_of(context.value)
-    return ratelimits.overview(await context.bot.ratelimits.overview(context.person, page))
+    return ui.overview(await context.bot.ratelimits.overview(context.person, page))
 
 
 @listens("action", ids.RATELIMITS_REFRESH, Permission.READ, place=Place.CLICKED)
@@ -57,11 +52,37 @@ async def turn(context: Context) -> Message:
 async def show(context: Context) -> Message:
     """Handle the menu `Show one …`, and an organization's `Refresh`."""
     key = OrganizationKey.of_path(context.value)
-    return ratelimit_detail.detail(await context.bot.ratelimits.detail(key))
+    return ui.detail(await context.bot.ratelimits.detail(key))
 
 
 @listens("action", ids.RATELIMITS_CHECK, Permission.REFRESH)
 async def check(context: Context) -> Message:
     """Answer `Check now`."""
     key = OrganizationKey.of_path(context.value)
-    return ratelimit_detail.checked(await context.bot.ratelimits.check_at(context.person, key))
+    return ui.checked(await context.bot.ratelimits.check_at(context.person, key))
+
+
+@listens("action", ids.INCIDENT_CHECK, Permission.REFRESH)
+async def check_blocked(context: Context) -> Message:
+    """Answer `Check now` with one call, or from stored data while the organization is blocked."""
+    key = await context.bot.alerts.key_of(_incident_id(context))
+    return ui.checked(await context.bot.ratelimits.check_at(context.person, key))
+
+
+@listens("action", ids.INCIDENT_MUTE, Permission.REFRESH)
+async def mute(context: Context) -> Message:
+    """Handle a click on `Mute 1 h`."""
+    return ui.muted(*await context.bot.alerts.mute(context.person, _incident_id(context)))
+
+
+@listens("action", ids.INCIDENT_UNMUTE, Permission.REFRESH)
+async def unmute(context: Context) -> Message:
+    """Answer `Unmute`."""
+    return ui.unmuted(await context.bot.alerts.unmute(context.person, _incident_id(context)))
+
+
+def _incident_id(context: Context) -> int:
+    value = context.value
+    if not (value.isascii() and value.isdigit() and len(value) < len("1" * 19)):
+        raise NotFound("That alert no longer exists.")
+    return int(value)

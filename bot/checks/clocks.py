@@ -14,7 +14,7 @@ from bot.checks.findings import Finding, well
 from bot.checks.parts import Parts
 from bot.errors import DatabaseUnavailable
 from bot.ops.clock import SystemClock, boot_id, machine_offset, since_boot
-from bot.quotas.store import quota_clock
+from bot.quotas import tidying
 
 log = structlog.get_logger(__name__)
 
@@ -100,7 +100,7 @@ async def _adopt(parts: Parts, clock: SystemClock, offset: float) -> None:
             # Other writers wait meanwhile, so that nothing mixes times from both clocks.
             async with parts.database.transaction() as tx:
                 clock.offset = offset
-                await quota_clock.move(tx, boot_id(), offset, step)
+                await tidying.move(tx, boot_id(), offset, step)
         clock.offset = offset
     except DatabaseUnavailable as error:
         clock.offset = before

@@ -6,7 +6,7 @@ from contextlib import suppress
 from bot.checks.findings import Finding, well
 from bot.checks.parts import Parts
 from bot.errors import DatabaseUnavailable
-from bot.organizations import listings
+from bot.organizations.directory import load_listing
 from bot.organizations.rules import Listing
 from bot.settings import Settings
 from bot.settings.gateway import ClientSettings
@@ -20,7 +20,7 @@ async def gateway(parts: Parts) -> list[Finding]:
     with suppress(DatabaseUnavailable):
         async with parts.database.read_only() as tx:
             centers = parts.settings.inventory_data_centers
-            stored = [await listings.load(tx, center) for center in centers]
+            stored = [await load_listing(tx, center) for center in centers]
     known = {listing.data_center: listing for listing in stored if listing is not None}
     return examine_gateway(parts.settings, known)
 

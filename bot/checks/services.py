@@ -16,7 +16,6 @@ from bot.organizations.client import InventoryClient
 from bot.organizations.directory import OrganizationDirectory
 from bot.organizations.rules import OrganizationKey
 from bot.quotas.guard import Guard
-from bot.quotas.incidents import Incidents
 from bot.services.calls import CallCause
 from bot.services.errors import (
     CredentialsRefused,
@@ -57,7 +56,7 @@ async def inventory(parts: Parts, *, can_be_granted: bool) -> list[Finding]:
         names = settings.inventory_data_centers
         return [Finding(f"inventory {name}", NOT_TRIED, sentence) for name in names]
     terms = quota_terms(settings)
-    guard = Guard(parts.database, parts.clock, terms, Incidents(terms), parts.tasks)
+    guard = Guard(parts.database, parts.clock, terms, parts.tasks)
     access = inventory_access(settings, parts.http, parts.clock)
     client = InventoryClient(parts.http, guard.call, access)
     directory = OrganizationDirectory(client, parts.database, parts.clock, 0, {})

@@ -20,12 +20,6 @@ STOPPING_RETRY_SECONDS = 1
 CONCURRENT_RETRY_SECONDS = 2.0
 CONCURRENT, BLOCKED = "concurrent", "blocked"
 
-_CODES = {
-    "minute": BlockCode.MINUTE,
-    "day": BlockCode.DAY,
-    CONCURRENT: BlockCode.CONCURRENT,
-}
-
 
 def as_answer(error: GatehouseError) -> web.Response:
     """Return the response to a request that failed."""
@@ -35,7 +29,8 @@ def as_answer(error: GatehouseError) -> web.Response:
             answer.headers["WWW-Authenticate"] = 'Bearer realm="gatehouse"'
         return answer
     if isinstance(error, QuotaExhausted):
-        return declined(error.limit_kind, _CODES[error.limit_kind], error.sentence, error.seconds)
+        code = BlockCode[error.limit_kind.upper()]
+        return declined(error.limit_kind, code, error.sentence, error.seconds)
     if isinstance(error, OrganizationBlocked):
         return declined(BLOCKED, error.code, error.sentence, error.seconds)
     if isinstance(error, DatabaseUnavailable | Stopping):

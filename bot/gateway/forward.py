@@ -1,10 +1,9 @@
 """Forwards a client's call once it is granted, using the data center's credential."""
 
 import asyncio
-import zlib
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from urllib.parse import quote, quote_plus
 
@@ -17,7 +16,6 @@ from bot.gateway.answers import message, whole_seconds
 from bot.gateway.bodies import (
     IN_MEMORY_BYTES,
     MOST_BYTES,
-    PIECE_BYTES,
     Delivery,
     Mask,
     PassedAnswer,
@@ -25,11 +23,9 @@ from bot.gateway.bodies import (
 )
 from bot.gateway.rules import passed_headers
 from bot.gateway.turns import ClientGone, Turns, Wait
-from bot.ops.clock import Clock
 from bot.ops.redaction import Redactor
 from bot.organizations.client import DataCenterAccess
 from bot.organizations.rules import OrganizationKey
-from bot.quotas.guard import Guard
 from bot.quotas.rules.blocks import BlockCode, pause_seconds
 from bot.services.calls import Observed, Observer, ServiceCall
 from bot.services.credentials import Signed
@@ -55,14 +51,12 @@ from bot.services.http import (
     note_headers,
     send_once,
 )
-from bot.tasks import Tasks
 
 # Minimum time between renewals of an access token that the service has never accepted.
 RENEW_SECONDS = 60.0
 # Time limit for reading the message of a 429, which has already been counted.
 REFUSAL_SECONDS = 3.0
 _OURS = ("Accept", "Accept-Encoding", "Content-Type", "User-Agent")
-_GZIP_OR_ZLIB, _CODINGS = 47, {"gzip", "x-gzip", "deflate"}
 
 
 @dataclass(frozen=True)
@@ -90,28 +84,21 @@ class Seen:
     waited: float = 0.0
 
 
-@dataclass(frozen=True)
-class GatewayParts:
-    """The dependencies of the gateway; `observer` receives each call that was sent."""
+@dataclass(eq=False)
+class Forwarder:
+    """Forwards clients' calls; never sends a call twice or follows a redirect.
+
+    `observer` receives each call that was sent.
+    """
 
     session: aiohttp.ClientSession
     access: Mapping[str, DataCenterAccess]
-    guard: Guard
     turns: Turns
     redactor: Redactor
     observer: Observer
-    clock: Clock
-    tasks: Tasks
-
-
-class Forwarder:
-    """Forwards clients' calls; never sends a call twice or follows a redirect."""
-
-    def __init__(self, parts: GatewayParts) -> None:
-        self._parts = parts
-        self._renewed_at: dict[str, float] = {}
-        # The credential that the service last accepted, by data center.
-        self._accepted: dict[str, Signed] = {}
+    _renewed_at: dict[str, float] = field(default_factory=dict, init=False)
+    # The credential that the service last accepted, by data center.
+    _accepted: dict[str, Signed] = field(default_factory=dict, init=False)
 
     async def forward(
         self, request: web.BaseRequest, call: GatewayCall, body: Spool, seen: Seen
@@ -123,18 +110,18 @@ class Forwarder:
             ClientGone, Stopping: No client is waiting for the answer anymore.
             ServiceError: The service didn't send an answer that can be passed on.
         """
-        center, clock = call.key.data_center, self._parts.clock
+        center, clock = call.key.data_center, self.turns.clock
         # Do this before waiting for a turn, because renewing the token may need a separate call.
-        await self._parts.access[center].credential.sign()
+        await self.access[center].credential.sign()
         wait = Wait(call.key, call.client, call.wait_seconds, lambda: is_gone(request))
         began = clock.monotonic()
-        async with self._parts.turns.call(wait) as permit:
+        async with self.turns.call(wait) as permit:
             seen.waited = clock.monotonic() - began
             if is_gone(request):
                 raise ServiceUnreachable(
                     "inventory", "The client closed its connection.", sent=False
                 )
-            exchange = _Exchange(self._parts, request, call, permit, seen)
+            exchange = _Exchange(self, request, call, permit, seen)
             signed, is_accepted = await exchange.run(body)
         if is_accepted:
             self._accepted[center] = signed
@@ -143,7 +130,7 @@ class Forwarder:
         return await exchange.deliver()
 
     def _renew(self, center: str, refused: Signed) -> None:
-        now = self._parts.clock.monotonic()
+        now = self.turns.clock.monotonic()
         is_new = refused is not self._accepted.get(center)
         if is_new and now - self._renewed_at.get(center, -RENEW_SECONDS) < RENEW_SECONDS:
             return
@@ -151,9 +138,9 @@ class Forwarder:
 
         async def renew() -> None:
             with suppress(ServiceError):
-                await self._parts.access[center].credential.renewed(refused)
+                await self.access[center].credential.renewed(refused)
 
-        self._parts.tasks.start(renew(), "renew a token")
+        self.turns.guard.tasks.start(renew(), "renew a token")
 
 
 class _Exchange:
@@ -161,13 +148,13 @@ class _Exchange:
 
     def __init__(
         self,
-        parts: GatewayParts,
+        forwarder: Forwarder,
         request: web.BaseRequest,
         call: GatewayCall,
         permit: Permit,
         seen: Seen,
     ) -> None:
-        self._parts = parts
+        self._forwarder = forwarder
         self._request = request
         self._call = call
         self._permit = permit
@@ -189,11 +176,11 @@ class _Exchange:
         Returns:
             The credential that was sent, and whether the service accepted it.
         """
-        seen, began = self._seen, self._parts.clock.monotonic()
+        seen, began = self._seen, self._forwarder.turns.clock.monotonic()
         center = self._call.key.data_center
         try:
             async with asyncio.timeout(TOTAL_SECONDS):
-                signed = await self._parts.access[center].credential.sign()
+                signed = await self._forwarder.access[center].credential.sign()
                 async with await self._send(signed, body) as response:
                     seen.status = response.status
                     await note_headers(self._permit, response.status, response.headers)
@@ -210,26 +197,28 @@ class _Exchange:
             seen.outcome = error.outcome
             raise error from None
         finally:
-            seconds = self._parts.clock.monotonic() - began
-            self._parts.observer(Observed("inventory", center, seen.outcome, seen.status, seconds))
+            seconds = self._forwarder.turns.clock.monotonic() - began
+            self._forwarder.observer(
+                Observed("inventory", center, seen.outcome, seen.status, seconds)
+            )
         return signed, not isinstance(failure, CredentialsRefused)
 
     def _failure(self, response: aiohttp.ClientResponse, body: bytes) -> ServiceError | None:
-        redactor = self._parts.redactor
+        redactor = self._forwarder.redactor
         return failure_of_status(self._service, response.status, response.headers, body, redactor)
 
     async def _send(self, signed: Signed, body: Spool) -> aiohttp.ClientResponse:
         call = self._call
         headers = [*call.headers, *signed.headers.items()]
-        if body.size > IN_MEMORY_BYTES:
-            headers.append(("Content-Length", str(body.size)))
+        is_large = body.size > IN_MEMORY_BYTES
+        headers += [("Content-Length", str(body.size))] if is_large else []
         try:
-            return await self._parts.session.request(
+            return await self._forwarder.session.request(
                 call.method,
                 _with_params(call.url, signed.params),
                 headers=headers,
                 skip_auto_headers=_OURS,
-                data=_data(body),
+                data=body.stream() if is_large else b"".join(body.pieces()) or None,
                 allow_redirects=False,
                 auto_decompress=False,
                 timeout=aiohttp.ClientTimeout(total=None, connect=CONNECT_SECONDS),
@@ -251,7 +240,8 @@ class _Exchange:
             response.close()
             sentence = f"{self._service.subject} requested another protocol."
             raise ResponseUnreadable("inventory", sentence)
-        has_body = _has_body(self._call.method, response)
+        without_body = {HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED}
+        has_body = self._call.method != "HEAD" and response.status not in without_body
         if has_body and (response.content_length or 0) > MOST_BYTES:
             response.close()
             raise too_large(self._service, MOST_BYTES)
@@ -309,7 +299,7 @@ class _Exchange:
             response.close()
             answer = message(HTTPStatus.TOO_MANY_REQUESTS, refusal.sentence)
         else:
-            refusal = await self._refuse(response, _decompressed(body, response))
+            refusal = await self._refuse(response, body)
             clean = mask.clean(body) + mask.rest()
             answer = web.Response(status=429, body=clean, headers=_headers(response, mask))
         self._refused = answer, refusal
@@ -326,7 +316,7 @@ class _Exchange:
             answer, refusal = self._refused
             seconds = None
             with suppress(DatabaseUnavailable):
-                seconds = await self._parts.guard.blocked_for(self._call.key)
+                seconds = await self._forwarder.turns.guard.blocked_for(self._call.key)
             if seconds is None:
                 seconds = pause_seconds(BlockCode.known(refusal.code), 0)
             answer.headers["Retry-After"] = whole_seconds(max(seconds, refusal.retry_after))
@@ -349,12 +339,6 @@ def _with_params(url: URL, params: Mapping[str, str]) -> URL:
     return URL(f"{url.with_query(None)}{'?' if query else ''}{query}", encoded=True)
 
 
-def _data(body: Spool) -> bytes | AsyncIterator[bytes] | None:
-    if body.size > IN_MEMORY_BYTES:
-        return body.stream()
-    return b"".join(body.pieces()) or None
-
-
 def _secrets_in(signed: Signed) -> list[str]:
     """Return the credential, both plain and URL-encoded."""
     in_headers = (value.rpartition(" ")[2] for value in signed.headers.values())
@@ -371,17 +355,3 @@ def _headers(response: aiohttp.ClientResponse, mask: Mask) -> "list[tuple[str, s
     if length is not None and response.status != HTTPStatus.TOO_MANY_REQUESTS:
         headers.append(("Content-Length", length))
     return [(name, mask.text(value)) for name, value in headers]
-
-
-def _has_body(method: str, response: aiohttp.ClientResponse) -> bool:
-    without = {HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED}
-    return method != "HEAD" and response.status not in without
-
-
-def _decompressed(body: bytes, response: aiohttp.ClientResponse) -> bytes:
-    """Return the decompressed beginning of a body; the service may compress without being asked."""
-    if response.headers.get("Content-Encoding", "").strip().casefold() not in _CODINGS:
-        return body
-    with suppress(zlib.error):
-        return zlib.decompressobj(_GZIP_OR_ZLIB).decompress(body, PIECE_BYTES)
-    return b""

@@ -14,7 +14,7 @@ from bot.connections import Connections, Site
 from bot.errors import GatehouseError
 from bot.gateway import answers
 from bot.gateway.bodies import MOST_BYTES, Spool, read_body, too_large
-from bot.gateway.forward import Forwarder, GatewayCall, GatewayParts, Seen
+from bot.gateway.forward import Forwarder, GatewayCall, Seen
 from bot.gateway.rules import (
     ORGANIZATION,
     GatewayClient,
@@ -55,7 +55,7 @@ class Gateway:
     """Answers requests from the team's other programs.
 
     Args:
-        parts: The dependencies for forwarding calls.
+        forwarder: Makes the calls.
         clients: The configured clients.
         schemes: The `Authorization` schemes that can carry a token.
         directory: Knows the organizations, including the default for calls that don't name one.
@@ -64,19 +64,18 @@ class Gateway:
 
     def __init__(
         self,
-        parts: GatewayParts,
+        forwarder: Forwarder,
         clients: Sequence[GatewayClient],
         schemes: Sequence[str],
         directory: OrganizationDirectory,
         observe: Observe,
     ) -> None:
-        self._parts = parts
-        self._forwarder = Forwarder(parts)
+        self.forwarder = forwarder
         self._clients = clients
         self._schemes = schemes
         self._directory = directory
         self._observe = observe
-        self._paths = {center: access.root.raw_path for center, access in parts.access.items()}
+        self._paths = {center: access.root.raw_path for center, access in forwarder.access.items()}
         self._running: Counter[str] = Counter()
         # The time until which each client's answers are paced.
         self._paced_until: defaultdict[str, float] = defaultdict(float)
@@ -111,7 +110,7 @@ class Gateway:
     async def stop(self, seconds: float) -> None:
         """Stop accepting requests, dismiss waiting requests, and let calls in progress finish."""
         self._is_stopping = True
-        self._parts.turns.stop()
+        self.forwarder.turns.stop()
         if self._runner is None:
             return
         for site in list(self._runner.sites):
@@ -125,7 +124,7 @@ class Gateway:
 
     async def count_waiting(self, _tx: Transaction) -> int:
         """Return the number of calls waiting in this process."""
-        return self._parts.turns.waiting.total()
+        return self.forwarder.turns.waiting.total()
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer a request; never include a traceback or any part of a credential."""
@@ -175,11 +174,11 @@ class Gateway:
         try:
             key = await self._key(client, target)
             seen.organization = key.organization_id
-            url = _address(self._parts.access[key.data_center].root, target, key)
+            url = _address(self.forwarder.access[key.data_center].root, target, key)
             wait = seconds_to_wait(request.headers.getall("Prefer", []))
             call = GatewayCall(client.name, key, request.method, url, headers, wait)
             await read_body(request, body)
-            return await self._forwarder.forward(request, call, body, seen)
+            return await self.forwarder.forward(request, call, body, seen)
         except GatehouseError as error:
             if answers.is_for_nothing(error):
                 await self._hold_back(client.name, began)
@@ -208,7 +207,7 @@ class Gateway:
             raise unauthorized()
         if client.name not in self._hidden:
             # As a last safeguard, keep the token out of the log from here on.
-            self._parts.redactor.add(next(iter(tokens)))
+            self.forwarder.redactor.add(next(iter(tokens)))
             self._hidden.add(client.name)
         return client
 

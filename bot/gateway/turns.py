@@ -19,18 +19,15 @@ import structlog
 from cachetools import LRUCache
 
 from bot.errors import GatehouseError
-from bot.ops.clock import Clock
 from bot.ops.watchdog import Watchdog
 from bot.organizations.rules import OrganizationKey
-from bot.quotas.declines import as_error
-from bot.quotas.guard import Guard
-from bot.quotas.rules.quota import Blocked, Full, LimitKind, Scope
+from bot.quotas.guard import Guard, as_error
+from bot.quotas.rules.limits import LimitKind
+from bot.quotas.rules.quota import Blocked, Full, Scope
 from bot.quotas.store import quota_use
 from bot.quotas.store.ledger import NotNow, Reservation
 from bot.services.calls import GATEWAY, CallCause
 from bot.services.http import Permit
-from bot.store.engine import Database
-from bot.tasks import Tasks
 
 log = structlog.get_logger(__name__)
 
@@ -113,27 +110,14 @@ class Turns:
 
     Args:
         guard: Asks the ledger, and settles granted calls.
-        database: Counts the slots of each client.
-        clock: Measures pauses and waiting times.
         shares: Each client's share, by client name.
-        tasks: Runs the tasks that own the lines.
         watchdog: Detects a line that is stuck.
     """
 
-    def __init__(
-        self,
-        guard: Guard,
-        database: Database,
-        clock: Clock,
-        shares: Mapping[str, float],
-        tasks: Tasks,
-        watchdog: Watchdog,
-    ) -> None:
-        self._guard = guard
-        self._database = database
-        self._clock = clock
+    def __init__(self, guard: Guard, shares: Mapping[str, float], watchdog: Watchdog) -> None:
+        self.guard = guard
+        self.clock = guard.clock
         self._shares = dict(shares)
-        self._tasks = tasks
         self._watchdog = watchdog
         self._lines: dict[OrganizationKey, _Line] = {}
         # By organization, and also by client if only the client's share is used up.
@@ -143,7 +127,7 @@ class Turns:
         self._is_stopping = False
         # Lines ask in parallel, so that organizations don't wait for each other, but use at most
         # half of the database connections, so that some remain for people.
-        self._asking = asyncio.Semaphore(max(1, database.pool_size // 2))
+        self._asking = asyncio.Semaphore(max(1, guard.database.pool_size // 2))
 
     @asynccontextmanager
     async def call(self, wait: Wait) -> AsyncIterator[Permit]:
@@ -156,7 +140,7 @@ class Turns:
         """
         reservation = await self._take(wait)
         try:
-            async with self._guard.granted(wait.key, _cause(wait.client), reservation) as call:
+            async with self.guard.granted(wait.key, _cause(wait.client), reservation) as call:
                 yield call
         finally:
             self._call_ended(wait)
@@ -176,14 +160,14 @@ class Turns:
     async def _take(self, wait: Wait) -> Reservation:
         if wait.is_gone():
             raise ClientGone("The client closed its connection.")
-        decline, now = self._declined(wait), self._clock.monotonic()
+        decline, now = self._declined(wait), self.clock.monotonic()
         if decline is not None and (wait.seconds <= 0 or decline.is_for_the_day):
             raise decline.error(wait.key, now)
         granted: asyncio.Future[Reservation] = asyncio.get_running_loop().create_future()
         line = self._lines.get(wait.key)
         if line is None:
             line = self._lines[wait.key] = _Line(wait.key)
-            self._tasks.start(self._serve(line), f"turns {wait.key}")
+            self.guard.tasks.start(self._serve(line), f"turns {wait.key}")
         line.waiters.append(_Waiter(wait, now + wait.seconds, granted))
         line.changed.set()
         try:
@@ -191,7 +175,7 @@ class Turns:
         except asyncio.CancelledError:
             # The call was granted just as the client stopped waiting.
             if not granted.cancelled() and granted.exception() is None:
-                self._tasks.start(self._guard.give_back(granted.result()), "give back")
+                self.guard.tasks.start(self.guard.give_back(granted.result()), "give back")
             raise
 
     async def _serve(self, line: _Line) -> None:
@@ -201,7 +185,7 @@ class Turns:
                     move()
                     line.changed.clear()
                     await self._grant(line)
-                    now = self._clock.monotonic()
+                    now = self.clock.monotonic()
                     for waiter in line.waiters:
                         decline = waiter.decline
                         if decline and (waiter.deadline <= now or decline.is_for_the_day):
@@ -223,18 +207,18 @@ class Turns:
         used: Counter[str] | None = None
         while waiter := self._next(line, used or Counter()):
             if used is None and len({waiter.wait.client for waiter in line.waiters}) > 1:
-                async with self._asking, self._database.read_only() as tx:
+                async with self._asking, self.guard.database.read_only() as tx:
                     used = await quota_use.minute_by_client(tx, line.key)
                 continue
             wait = waiter.wait
             async with self._asking:
-                result = await self._guard.reserve(
+                result = await self.guard.reserve(
                     wait.key, _cause(wait.client), self._shares.get(wait.client, 1.0)
                 )
             if isinstance(result, NotNow):
                 self._remember(wait, result)
             elif waiter.granted.done():
-                await self._guard.give_back(result)
+                await self.guard.give_back(result)
             else:
                 waiter.granted.set_result(result)
                 if used is not None:
@@ -256,7 +240,7 @@ class Turns:
         line.waiters = [waiter for waiter in line.waiters if not waiter.granted.done()]
 
     def _remember(self, wait: Wait, answer: NotNow) -> None:
-        reason, now = answer.reason, self._clock.monotonic()
+        reason, now = answer.reason, self.clock.monotonic()
         if isinstance(reason, Blocked):
             seconds = max(reason.until - answer.now, BUSY_SECONDS)
         elif reason.kind is LimitKind.CONCURRENT:
@@ -269,7 +253,7 @@ class Turns:
         self._declines[wait.key, wait.client if is_share else None] = decline
 
     def _declined(self, wait: Wait) -> _Decline | None:
-        now = self._clock.monotonic()
+        now = self.clock.monotonic()
         known = (self._declines.get((wait.key, client)) for client in (None, wait.client))
         return next((decline for decline in known if decline and now < decline.until), None)
 
@@ -286,7 +270,7 @@ class Turns:
         """Wait for a change, a deadline, or a decline's expiry."""
         times = [waiter.deadline for waiter in line.waiters]
         times += [waiter.decline.until for waiter in line.waiters if waiter.decline]
-        pause = self._clock.sleep(min(LOOK_SECONDS, max(0.0, min(times) - now)))
+        pause = self.clock.sleep(min(LOOK_SECONDS, max(0.0, min(times) - now)))
         waits = [asyncio.ensure_future(line.changed.wait()), asyncio.ensure_future(pause)]
         try:
             await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)

@@ -6,8 +6,8 @@ from datetime import datetime
 from typing import Any
 
 from bot.approvals.rules.approval import State
-from bot.quotas.messages.ratelimits import MARKS
-from bot.quotas.rules.quota import LimitKind
+from bot.quotas.messages import MARKS
+from bot.quotas.rules.limits import LimitKind
 from bot.quotas.rules.use import OrganizationUse
 from bot.slack.messages import block_kit, ids, text
 from bot.slack.messages.help import ABOUT_TEST_USERS

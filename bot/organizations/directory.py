@@ -5,13 +5,15 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Protocol
+from hashlib import sha256
 
 import structlog
+from pydantic import TypeAdapter
+from sqlalchemy import Text, cast, select
 
 from bot.errors import DatabaseUnavailable, GatehouseError, NotConfigured, NotFound
 from bot.ops.clock import Clock
-from bot.organizations import listings
+from bot.organizations.client import InventoryClient
 from bot.organizations.rules import (
     DataCenterReport,
     Directory,
@@ -24,9 +26,13 @@ from bot.services.calls import CallCause
 from bot.services.errors import RateLimited, ServiceError, ServiceRefused
 from bot.services.lane import pause_after
 from bot.single_flight import SingleFlight
-from bot.store.engine import Database
+from bot.store.engine import Database, Transaction
+from bot.store.statements import upsert
+from bot.store.tables import listings
 
 log = structlog.get_logger(__name__)
+
+ORGANIZATIONS = TypeAdapter(tuple[Organization, ...])
 
 NO_LONGER_LISTED = "That organization is no longer listed. /orgs shows those that are."
 # How long a person waits for a slow data center; the call continues for the next person.
@@ -37,19 +43,6 @@ REFRESH, LIST = "refresh", "list"
 REFRESHED_SECONDS = 5.0
 
 
-class InventoryListings(Protocol):
-    """The parts of the inventory client that the directory needs."""
-
-    @property
-    def data_centers(self) -> Sequence[str]:
-        """Return the configured data centers, in order."""
-        ...
-
-    async def organizations(self, key: OrganizationKey, cause: CallCause) -> Sequence[Organization]:
-        """List a data center's organizations; the call names `key` and counts against it."""
-        ...
-
-
 @dataclass(frozen=True)
 class _Failure:
     error: ServiceError
@@ -57,30 +50,25 @@ class _Failure:
     listing: Listing | None
 
 
+@dataclass(eq=False)
 class OrganizationDirectory:
-    """All organizations of all data centers.
+    """All organizations of all data centers; the database stores the last successful listings.
 
     Args:
         inventory: Makes the calls.
-        database: Stores the last successful listings.
-        clock: Measures durations; dates come from the database.
+        database: Also dates the listings.
+        clock: Measures durations.
         cache_seconds: How long a listing stays fresh; the setting `INVENTORY_CACHE_SECONDS`.
         named: The configured `organization_id` by data center, where configured.
     """
 
-    def __init__(
-        self,
-        inventory: InventoryListings,
-        database: Database,
-        clock: Clock,
-        cache_seconds: float,
-        named: Mapping[str, str],
-    ) -> None:
-        self._inventory = inventory
-        self._database = database
-        self._clock = clock
-        self._cache_seconds = cache_seconds
-        self._named = named
+    inventory: InventoryClient
+    database: Database
+    clock: Clock
+    cache_seconds: float
+    named: Mapping[str, str]
+
+    def __post_init__(self) -> None:
         # The newest successful listing of each data center, from any process.
         self._last: dict[str, Listing] = {}
         self._failures: dict[str, _Failure] = {}
@@ -95,7 +83,7 @@ class OrganizationDirectory:
     @property
     def data_centers(self) -> Sequence[str]:
         """Return the configured data centers."""
-        return self._inventory.data_centers
+        return self.inventory.data_centers
 
     async def directory(
         self, cause: CallCause, *, fresh: bool = False, is_typed: bool = True
@@ -201,17 +189,17 @@ class OrganizationDirectory:
     async def _report(
         self, center: str, cause: CallCause, *, fresh: bool, is_typed: bool
     ) -> DataCenterReport:
-        age = self._age(center)
-        reused_for = self._cache_seconds
+        reused_for = self.cache_seconds
         if fresh:
             reused_for = 0.0 if is_typed else REFRESHED_SECONDS
-        if age is not None and 0 <= age < reused_for:
+        last = self._last.get(center)
+        if last and 0 <= (self._now() - last.fetched_at).total_seconds() < reused_for:
             return self._known_report(center)
         failure = self._failures.get(center)
         if (
             failure
             and not is_typed
-            and self._clock.monotonic() < failure.at + pause_after(failure.error)
+            and self.clock.monotonic() < failure.at + pause_after(failure.error)
         ):
             return DataCenterReport(center, self._last.get(center), failure.error.sentence)
         call = self._calls.start(center, lambda _: self._call(center, cause))
@@ -229,7 +217,7 @@ class OrganizationDirectory:
     async def _call(self, center: str, cause: CallCause) -> Listing:
         key = OrganizationKey(center, await self.representative(center))
         try:
-            organizations = await self._inventory.organizations(key, cause)
+            organizations = await self.inventory.organizations(key, cause)
         except ServiceError as error:
             self.note_failure(center, error)
             if isinstance(error, ServiceRefused):
@@ -240,7 +228,7 @@ class OrganizationDirectory:
 
     def note_failure(self, center: str, error: ServiceError) -> None:
         """Remember why a data center couldn't be listed, until a listing succeeds."""
-        now = self._clock.monotonic()
+        now = self.clock.monotonic()
         self._failures[center] = _Failure(error, now, self._last.get(center))
 
     def note_declined(self, key: OrganizationKey) -> None:
@@ -252,8 +240,8 @@ class OrganizationDirectory:
 
     async def representative(self, center: str) -> str:
         """Return the organization to name in a data center's next listing, or ""."""
-        if center in self._named:
-            return self._named[center]
+        if center in self.named:
+            return self.named[center]
         await self._look()
         last = self._last.get(center)
         representative = last.representative() if last else ""
@@ -263,40 +251,67 @@ class OrganizationDirectory:
         """Store a listing as the newest; if the database is unavailable, only in this process."""
         center = key.data_center
         self._failures.pop(center, None)
-        listing = listings.listing_of(center, organizations, self._now())
+        stored = ORGANIZATIONS.dump_json(tuple(organizations))
+        digest, size = sha256(stored).hexdigest(), len(stored)
+        listing = Listing(center, tuple(organizations), self._now(), digest, size)
         try:
-            async with self._database.transaction() as tx:
+            async with self.database.transaction() as tx:
                 listing = replace(listing, fetched_at=await tx.now())
-                await listings.save(tx, listing)
+                await _save(tx, listing)
         except DatabaseUnavailable as error:
             log.warning("directory.not_stored", data_center=center, reason=error.sentence)
         self._last[center] = listing
         return listing
 
-    def _age(self, center: str) -> float | None:
-        last = self._last.get(center)
-        return None if last is None else (self._now() - last.fetched_at).total_seconds()
-
     def _now(self) -> datetime:
         """Return the best estimate of the database's time, which dates the listings."""
         if self._database_clock is None:
-            return self._clock.now()
-        return self._database_clock + timedelta(seconds=self._clock.monotonic())
+            return self.clock.now()
+        return self._database_clock + timedelta(seconds=self.clock.monotonic())
 
     async def _look(self) -> None:
         await self._looks.get("", self._load_newer, fresh=True)
 
     async def _load_newer(self, _: str) -> None:
         with suppress(DatabaseUnavailable):
-            async with self._database.read_only() as tx:
-                for center, (fetched_at, digest) in (await listings.versions(tx)).items():
+            async with self.database.read_only() as tx:
+                for center, (fetched_at, digest) in (await _versions(tx)).items():
                     own = self._last.get(center)
                     if own is not None and (own.fetched_at, own.digest) == (fetched_at, digest):
                         continue
-                    stored = await listings.load(tx, center)
+                    stored = await load_listing(tx, center)
                     # Meanwhile, a call in this process may have returned a newer listing.
                     own = self._last.get(center)
                     if stored and (own is None or stored.fetched_at >= own.fetched_at):
                         self._last[center] = stored
-                elapsed = timedelta(seconds=self._clock.monotonic())
+                elapsed = timedelta(seconds=self.clock.monotonic())
                 self._database_clock = await tx.now() - elapsed
+
+
+async def _save(tx: Transaction, listing: Listing) -> None:
+    values = {
+        "data_center": listing.data_center,
+        "fetched_at": listing.fetched_at,
+        "digest": listing.digest,
+        "organizations": ORGANIZATIONS.dump_python(listing.organizations, mode="json"),
+    }
+    await upsert(tx, listings, values)
+
+
+async def load_listing(tx: Transaction, data_center: str) -> Listing | None:
+    """Return the data center's last successful listing, or None."""
+    text = cast(listings.c.organizations, Text)
+    query = select(listings.c.fetched_at, listings.c.digest, text)
+    row = (await tx.connection.execute(query.where(listings.c.data_center == data_center))).first()
+    if row is None:
+        return None
+    fetched_at, digest, stored = row
+    organizations = ORGANIZATIONS.validate_json(stored)
+    return Listing(data_center, organizations, fetched_at, digest, len(stored))
+
+
+async def _versions(tx: Transaction) -> dict[str, tuple[datetime, str]]:
+    """Return the date and digest of each data center's stored listing."""
+    query = select(listings.c.data_center, listings.c.fetched_at, listings.c.digest)
+    rows = await tx.connection.execute(query)
+    return {row.data_center: (row.fetched_at, row.digest) for row in rows}

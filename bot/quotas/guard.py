@@ -6,25 +6,25 @@ this process, or the database fails, the bot therefore makes too few calls, neve
 """
 
 import asyncio
+import math
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 
 import structlog
 
-from bot.errors import DatabaseUnavailable
+from bot.errors import DatabaseUnavailable, OrganizationBlocked, QuotaError, QuotaExhausted
 from bot.ops.clock import Clock
 from bot.organizations.rules import OrganizationKey
-from bot.quotas.declines import as_error
-from bot.quotas.incidents import Incidents, Refusal
-from bot.quotas.rules.days import reported_day
-from bot.quotas.rules.plans import CallClass
-from bot.quotas.rules.quota import GRACE_SECONDS, Full, LimitKind, Terms
-from bot.quotas.store import accounts
+from bot.quotas import incidents
+from bot.quotas.incidents import Refusal
+from bot.quotas.rules.limits import CallClass, LimitKind, reported_day
+from bot.quotas.rules.quota import GRACE_SECONDS, Blocked, Full, Scope, Terms
 from bot.quotas.store import ledger as quotas
 from bot.quotas.store.ledger import CallRequest, NotNow, Reservation
-from bot.services.calls import PROBE, CallCause, ReportedLimits
+from bot.services.calls import CallCause, ReportedLimits
 from bot.services.errors import (
     RateLimited,
     ResponseTooLarge,
@@ -32,6 +32,7 @@ from bot.services.errors import (
     ServiceTimeout,
     ServiceUnreachable,
 )
+from bot.slack.messages import text
 from bot.store.engine import Database, Transaction
 from bot.tasks import Tasks
 
@@ -47,54 +48,91 @@ WRITE_AGAIN_SECONDS = 1.0
 
 # After these outcomes, the service may still be processing the call.
 _UNFINISHED = (ServiceTimeout, ServiceUnreachable, ResponseTooLarge)
+_USED_UP = {
+    Scope.ORGANIZATION: {
+        LimitKind.MINUTE: "Gatehouse has used all {allowed:,} calls per minute of {whose}.",
+        LimitKind.DAY: "Gatehouse has used all {allowed:,} calls per day of {whose}.",
+        LimitKind.CONCURRENT: "{allowed:,} calls of {whose} are already running, the most allowed.",
+    },
+    Scope.CLIENT: {
+        LimitKind.MINUTE: (
+            "This client has used its share of {whose}: {allowed:,} calls per minute."
+        ),
+        LimitKind.DAY: "This client has used its share of {whose}: {allowed:,} calls per day.",
+        LimitKind.CONCURRENT: (
+            "This client's share of {whose} is {allowed:,} calls at once, and they are running."
+        ),
+    },
+    Scope.PERSON: {
+        LimitKind.MINUTE: (
+            "You've used {allowed:,} calls per minute of {whose}, the most for one person."
+        ),
+    },
+}
+_STALLED = (
+    "The inventory service isn't answering calls for {whose}, so Gatehouse makes one at a time."
+)
 
 
+def as_error(not_now: NotNow, key: OrganizationKey, name: str | None = None) -> QuotaError:
+    """Return the error for a call that was not granted; `name` is the organization's, if known."""
+    reason, now = not_now.reason, not_now.now
+    whose = f"organization {key.organization_id} ({key.data_center})"
+    if name:
+        whose = f"{text.shorten(name, 60)} ({key.data_center})"
+    elif not key.organization_id:
+        whose = f"the data center {key.data_center}"
+    at = reason.until if isinstance(reason, Blocked) else reason.free_at
+    seconds = 0.0 if at is None else at - now
+    time, when = datetime.fromtimestamp(now + seconds, UTC), text.duration(math.ceil(seconds))
+    if isinstance(reason, Blocked):
+        again = f"tries again in {when}" if seconds > 0 else "is trying again now"
+        sentence = (
+            f"The inventory service has blocked {whose} with code {int(reason.code)}."
+            f" Gatehouse {again} and makes no calls until then."
+        )
+        return OrganizationBlocked(sentence, code=int(reason.code), until=time, seconds=seconds)
+    used = _STALLED if reason.is_stalled else _USED_UP[reason.scope][reason.kind]
+    used = used.format(allowed=reason.allowed, whose=whose)
+    latest = " at the latest" if reason.kind is LimitKind.CONCURRENT else ""
+    sentence = f"{used} Nothing was sent. The next slot is free in {when}{latest}."
+    return QuotaExhausted(sentence, limit_kind=reason.kind.value, free_at=time, seconds=seconds)
+
+
+@dataclass(eq=False)
 class Guard:
-    """Grants calls for all processes that share the database.
+    """Grants calls for all processes that share the database, which also provides the time.
 
-    Args:
-        database: Stores the ledger and provides the time.
-        clock: Measures pauses and the phases of a call.
-        terms: The plans, and the timeout of a call.
-        incidents: Records refusals by the service and the outcomes of probes.
-        tasks: Runs retries for writing refusals.
+    `name_of` returns an organization's name, for the message of a declined call.
     """
 
-    def __init__(
-        self,
-        database: Database,
-        clock: Clock,
-        terms: Terms,
-        incidents: Incidents,
-        tasks: Tasks,
-    ) -> None:
-        self._database = database
-        self._clock = clock
-        self._terms = terms
-        self._incidents = incidents
-        self.name_of: Callable[[OrganizationKey], str | None] = lambda _: None
-        """Returns an organization's name, for the message of a declined call."""
-        self._tasks = tasks
-        # Refusals that the database hasn't accepted yet, oldest first.
-        self._unwritten: dict[OrganizationKey, deque[tuple[_Call, RateLimited]]] = {}
-        self._writing = asyncio.Lock()
+    database: Database
+    clock: Clock
+    terms: Terms
+    tasks: Tasks
+    name_of: Callable[[OrganizationKey], str | None] = lambda _: None
+    # Refusals that the database hasn't accepted yet, oldest first.
+    _unwritten: dict[OrganizationKey, deque[tuple["_Call", RateLimited]]] = field(
+        default_factory=dict, init=False
+    )
+    _writing: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
 
     @asynccontextmanager
     async def call(self, key: OrganizationKey, cause: CallCause) -> AsyncIterator["_Call"]:
-        """Grant a single attempt at a call; see `QuotaGuard`.
+        """Grant a single attempt at a call.
 
         A person's call waits up to 2 s for a concurrent slot, but never for the minute or daily
         limit. Background calls wait elsewhere: jobs until their next run, gateway clients in the
         gateway's queue.
         """
-        request = self._request(key, cause)
-        deadline = self._clock.monotonic() + PERSON_WAITS_SECONDS
+        request = CallRequest(key, cause, self.terms)
+        deadline = self.clock.monotonic() + PERSON_WAITS_SECONDS
         while isinstance(result := await self._try(request), NotNow):
-            left = deadline - self._clock.monotonic()
-            is_person = request.call_class is CallClass.PERSON
-            if not is_person or not _is_busy(result) or left <= 0:
+            left, reason = deadline - self.clock.monotonic(), result.reason
+            is_busy = isinstance(reason, Full) and reason.kind is LimitKind.CONCURRENT
+            if request.call_class is not CallClass.PERSON or not is_busy or left <= 0:
                 raise as_error(result, key, self.name_of(key))
-            await self._clock.sleep(min(left, LOOK_AGAIN_SECONDS))
+            await self.clock.sleep(min(left, LOOK_AGAIN_SECONDS))
         async with self.granted(key, cause, result) as call:
             yield call
 
@@ -106,14 +144,14 @@ class Guard:
         Raises:
             DatabaseUnavailable: The call is not granted.
         """
-        return await self._try(replace(self._request(key, cause), share=share))
+        return await self._try(CallRequest(key, cause, self.terms, share))
 
     @asynccontextmanager
     async def granted(
         self, key: OrganizationKey, cause: CallCause, reservation: Reservation
     ) -> AsyncIterator["_Call"]:
         """Yield a reserved call; settle it with its outcome when the block ends."""
-        call = _Call(reservation, self._request(key, cause), self._clock)
+        call = _Call(reservation, CallRequest(key, cause, self.terms), self.clock)
         try:
             yield call
         except BaseException as error:
@@ -127,29 +165,25 @@ class Guard:
         Raises:
             DatabaseUnavailable: The block can't be read.
         """
-        async with self._database.read_only() as tx:
-            account = await accounts.load(tx, key, self._terms)
-        block = account.blocks.longest if account is not None else None
-        return None if account is None or block is None else block.until - account.now
-
-    def _request(self, key: OrganizationKey, cause: CallCause) -> CallRequest:
-        return CallRequest(key, cause, class_of(cause), self._terms)
+        async with self.database.read_only() as tx:
+            until, now = await incidents.next_try(tx, key, self.terms), await tx.now()
+        return None if until is None else until - now.timestamp()
 
     async def _try(self, request: CallRequest) -> Reservation | NotNow:
         # Refusals that aren't written yet could change the decision.
         await self._write_refusals(request.key)
         is_probe = request.call_class is CallClass.PROBE
-        opened = self._database.transaction() if is_probe else self._database.autocommit()
+        opened = self.database.transaction() if is_probe else self.database.autocommit()
         async with opened as tx:
             # Use a clock that includes time asleep, as the database's clock does.
-            asked_at = self._clock.since_boot()
+            asked_at = self.clock.since_boot()
             result = await quotas.reserve(tx, request)
         return replace(result, asked_at=asked_at) if isinstance(result, Reservation) else result
 
     async def give_back(self, unused: Reservation) -> None:
         """Give back an unused reservation; if the database is unavailable, it expires."""
         with suppress(DatabaseUnavailable):
-            async with self._database.autocommit() as tx:
+            async with self.database.autocommit() as tx:
                 await quotas.give_back(tx, unused)
 
     async def _end_whatever_comes(self, call: "_Call", error: BaseException | None) -> None:
@@ -171,19 +205,20 @@ class Guard:
             try:
                 await self._write_refusals(key)
             except BaseException:
-                self._tasks.start(self._go_on_writing(key), f"refusals {key}")
+                self.tasks.start(self._go_on_writing(key), f"refusals {key}")
                 raise
             return
         is_over = call.is_whole(error) or call.was_never_sent(error)
         if not is_over and not call.is_probe:
             return
-        opened = self._database.transaction if call.is_probe else self._database.autocommit
+        opened = self.database.transaction if call.is_probe else self.database.autocommit
         async with opened() as tx:
             if is_over:
                 await self._settle(tx, call, error)
                 await self._note_reported(tx, call)
             if call.is_probe:
-                await self._incidents.probed(tx, key, passed=error is None and is_over)
+                passed = error is None and is_over
+                await incidents.probed(tx, key, self.terms, passed=passed)
 
     async def _settle(self, tx: Transaction, call: "_Call", error: BaseException | None) -> None:
         if call.was_never_sent(error):
@@ -211,34 +246,34 @@ class Guard:
             self._unwritten.pop(key, None)
 
     async def _write_refusal(self, call: "_Call", error: RateLimited) -> None:
-        async with self._database.transaction() as tx:
-            if await quotas.is_settled(tx, call.reservation, self._terms):
+        async with self.database.transaction() as tx:
+            if await quotas.is_settled(tx, call.reservation, self.terms):
                 # The previous attempt was interrupted during the commit, but the commit succeeded.
                 return
             await self._note_reported(tx, call)
             # Write this before settling the call, since the refused call itself counted as in use.
             refusal = Refusal(call.request, call.reservation, error, call.seconds_since_headers())
-            await self._incidents.refused(tx, refusal)
+            await incidents.refused(tx, refusal)
             await self._settle(tx, call, None)
 
     async def _go_on_writing(self, key: OrganizationKey) -> None:
         """Retry until the database accepts the refusals, even if no call is requested."""
         while key in self._unwritten:
-            await self._clock.sleep(WRITE_AGAIN_SECONDS)
+            await self.clock.sleep(WRITE_AGAIN_SECONDS)
             with suppress(DatabaseUnavailable):
                 await self._write_refusals(key)
 
 
+@dataclass(eq=False)
 class _Call:
     """A granted call; collects the outcome for the transaction that settles it."""
 
-    def __init__(self, reservation: Reservation, request: CallRequest, clock: Clock) -> None:
-        self.reservation = reservation
-        self.request = request
-        self.limits: ReportedLimits | None = None
-        self.refusal: RateLimited | None = None
-        self._clock = clock
-        self._headers_at: float | None = None
+    reservation: Reservation
+    request: CallRequest
+    clock: Clock
+    limits: ReportedLimits | None = None
+    refusal: RateLimited | None = None
+    headers_at: float | None = None
 
     def may_send(self) -> bool:
         """Return True if a request sent now would end before its hold expires.
@@ -246,11 +281,11 @@ class _Call:
         A call takes at most its timeout; its hold lasts a grace period longer. The clock used here
         includes time asleep, because the database's clock keeps running meanwhile.
         """
-        return self._clock.since_boot() - self.reservation.asked_at <= GRACE_SECONDS
+        return self.clock.since_boot() - self.reservation.asked_at <= GRACE_SECONDS
 
     async def responded(self) -> None:
         """Record that the response headers arrived."""
-        self._headers_at = self._clock.monotonic()
+        self.headers_at = self.clock.monotonic()
 
     async def reported(self, limits: ReportedLimits) -> None:
         """Record the limits that the service reported."""
@@ -268,7 +303,7 @@ class _Call:
 
     def is_whole(self, error: BaseException | None) -> bool:
         """Return True if the complete answer arrived, successful or not."""
-        if self._headers_at is None:
+        if self.headers_at is None:
             return False
         answered = isinstance(error, ServiceError) and not isinstance(error, _UNFINISHED)
         return error is None or answered
@@ -279,21 +314,10 @@ class _Call:
         A granted call may still fail to get a token.
         """
         if isinstance(error, ServiceError) and error.service == "oauth":
-            return self._headers_at is None
+            return self.headers_at is None
         return isinstance(error, ServiceUnreachable) and not error.sent
 
     def seconds_since_headers(self) -> float:
         """Return the seconds since the headers arrived, by this process's clock."""
-        now = self._clock.monotonic()
-        return now - (self._headers_at if self._headers_at is not None else now)
-
-
-def class_of(cause: CallCause) -> CallClass:
-    """Return the call class that a cause belongs to."""
-    if cause.kind == PROBE:
-        return CallClass.PROBE
-    return CallClass.BACKGROUND if cause.background else CallClass.PERSON
-
-
-def _is_busy(result: NotNow) -> bool:
-    return isinstance(result.reason, Full) and result.reason.kind is LimitKind.CONCURRENT
+        now = self.clock.monotonic()
+        return now - (self.headers_at if self.headers_at is not None else now)

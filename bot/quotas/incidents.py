@@ -1,21 +1,47 @@
-"""Handles a 429: the pause, the incident, its alert, and the probe that ends it."""
+"""Handles a 429: the pause, the incident and its alert, and the probe that ends them.
+
+The functions run in the transaction that settles the call.
+"""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from bot.errors import NotConfigured, NotFound, OrganizationBlocked, QuotaExhausted
+from bot.organizations.client import InventoryClient
+from bot.organizations.directory import OrganizationDirectory
 from bot.organizations.rules import OrganizationKey
-from bot.quotas.rules.blocks import BlockCode, Blocks, IncidentDetail
-from bot.quotas.rules.days import limit_in_message
-from bot.quotas.rules.plans import CallClass, lower_concurrency, lower_minute
-from bot.quotas.rules.quota import InUse, LimitKind, Terms
-from bot.quotas.rules.standing import Meter, may_be_smaller_plan
+from bot.permissions import Person
+from bot.quotas import messages as ui
+from bot.quotas.rules.blocks import BlockCode, Blocks, Incident, IncidentDetail
+from bot.quotas.rules.limits import (
+    CallClass,
+    LimitKind,
+    Lowered,
+    Plan,
+    limit_in_message,
+    limits_of,
+    lower_concurrency,
+    lower_minute,
+)
+from bot.quotas.rules.quota import Terms
 from bot.quotas.store import accounts, incidents, quota_use
 from bot.quotas.store import ledger as quotas
 from bot.quotas.store.accounts import Account
 from bot.quotas.store.ledger import CallRequest, Reservation
-from bot.services.errors import RateLimited
+from bot.services.calls import PROBE, CallCause
+from bot.services.errors import (
+    CredentialsRefused,
+    PermissionMissing,
+    RateLimited,
+    ServiceError,
+    ServiceRefused,
+)
+from bot.slack.sender import CardNow, Note
 from bot.store import jobs, outbox
-from bot.store.engine import Transaction
+from bot.store.audit import AuditStore
+from bot.store.audit_entry import AuditEntry
+from bot.store.engine import Database, Transaction
+from bot.store.job_loop import Lease
 from bot.store.jobs import Job
 from bot.store.outbox import OutboxMessage
 
@@ -23,18 +49,13 @@ PROBE_JOB = "probe"
 ALERT_JOB = "alert"
 CARD, NOTE = "incident_card", "incident_note"
 MUTE_SECONDS = 3600.0
+EDIT_SECONDS = 10.0
 # A free slot may be taken a moment later.
 LEAST_PUT_OFF_SECONDS = 1.0
 # A plan change or another process may free a slot sooner than the ledger expects.
 MOST_PUT_OFF_SECONDS = 3600.0
-# For refusals recorded later than this, current usage doesn't show the usage at the 429.
-LATE_SECONDS = 5.0
-
-_LIMIT_OF = {
-    BlockCode.MINUTE: LimitKind.MINUTE,
-    BlockCode.DAY: LimitKind.DAY,
-    BlockCode.CONCURRENT: LimitKind.CONCURRENT,
-}
+# Outcomes that mean the organization doesn't exist or isn't ours.
+_DECLINED = (ServiceRefused, CredentialsRefused, PermissionMissing)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,77 +68,108 @@ class Refusal:
     seconds_ago: float = 0.0
 
 
-class Incidents:
-    """Records the effects of refusals and probes in the transaction that settles the call.
+async def refused(tx: Transaction, refusal: Refusal) -> None:
+    """Pause all calls for the organization, count the refusal, and schedule the probe."""
+    request, error, code = refusal.request, refusal.error, BlockCode.known(refusal.error.code)
+    account = await accounts.load_locked(tx, request.key, request.terms)
+    is_probe = request.call_class is CallClass.PROBE
+    at = account.now - refusal.seconds_ago
+    blocks = account.blocks.refused(code, at, probe=is_probe, told_seconds=error.retry_after)
+    await quotas.save_blocks(tx, account, blocks)
+    detail = await _learn(tx, account, refusal, code)
+    incident_id, is_new = await incidents.count_one(
+        tx, account.id, code, detail, at, refusal.reservation.at
+    )
+    if detail.is_lowered and not is_new:
+        await incidents.note(tx, [incident_id], is_lowered=True)
+    await probe_job(tx, account.id, account.key, blocks, ensure=False)
+    if is_new and account.muted_until > account.now:
+        await _mute_job(tx, incident_id, account.muted_until)
+    else:
+        await outbox.put(tx, card_message(incident_id))
 
-    Args:
-        terms: The plans, and the timeout of a call.
+
+async def _learn(
+    tx: Transaction, account: Account, refusal: Refusal, code: BlockCode
+) -> IncidentDetail:
+    """Lower the limit according to a refusal; return details for the incident.
+
+    The bot's own use is measured when the call was granted or, if greater, now. The day counts only
+    the bot's calls, not those of other clients.
     """
+    error, granted, in_use = refusal.error, refusal.reservation.granted, account.in_use
+    at = account.now - refusal.seconds_ago
+    day_limit = account.day.limit
+    if code is BlockCode.DAY:
+        named = limit_in_message(error.message, refusal.request.key.organization_id)
+        if named is not None and named < (account.day_ledger.lowered or named + 1):
+            await quotas.change(tx, account.id, lowered_day=named)
+        day_limit = min(day_limit, named or day_limit)
+    day = await quota_use.own_day(tx, account, refusal.reservation.number, refusal.seconds_ago)
+    concurrent = max(granted.concurrent + 1, in_use.concurrent)
+    own = {
+        LimitKind.MINUTE: (max(granted.minute + 1, in_use.minute), account.limits.minute),
+        LimitKind.DAY: (day, day_limit),
+        LimitKind.CONCURRENT: (concurrent, account.limits.concurrent),
+    }
+    used, limit = own[code.kind]
+    is_foreign = used < limit
+    lowered: Lowered | None = None
+    if code is BlockCode.CONCURRENT:
+        known = account.lowered_concurrent
+        lowered = lower_concurrency(known, beside=granted.concurrent, used=used, at=at)
+        if lowered is not None:
+            values = {"lowered_concurrent": lowered.limit, "lowered_until": lowered.until}
+            await quotas.change(tx, account.id, **values)
+    elif code is BlockCode.MINUTE and is_foreign and not account.blocks:
+        # A probe, or a call in flight when the block began, adds no information.
+        lowered = lower_minute(account.lowered_minute, used=used, at=at)
+        values = {"lowered_minute": lowered.limit, "lowered_minute_until": lowered.until}
+        await quotas.change(tx, account.id, **values)
+    smallest: int = getattr(limits_of(Plan.FREE), code.kind.value)
+    return IncidentDetail(
+        own={kind.value: pair for kind, pair in own.items()},
+        words=error.message,
+        sent_code=error.code,
+        is_foreign=is_foreign,
+        may_be_plan=is_foreign and used > smallest,
+        is_lowered=lowered is not None,
+        clients=await quota_use.use_by_client(tx, account, at),
+    )
 
-    def __init__(self, terms: Terms) -> None:
-        self._terms = terms
 
-    async def refused(self, tx: Transaction, refusal: Refusal) -> None:
-        """Pause all calls for the organization, count the refusal, and schedule the probe."""
-        request, error, code = refusal.request, refusal.error, BlockCode.known(refusal.error.code)
-        account = await accounts.load_locked(tx, request.key, self._terms)
-        is_probe = request.call_class is CallClass.PROBE
-        at = account.now - refusal.seconds_ago
-        blocks = account.blocks.refused(code, at, probe=is_probe, told_seconds=error.retry_after)
-        await quotas.save_blocks(tx, account, blocks)
-        detail = await _learn(tx, account, refusal, code)
-        incident_id, is_new = await incidents.count_one(
-            tx, account.id, code, detail, at, refusal.reservation.at
-        )
-        if detail.is_lowered and not is_new:
-            await incidents.note(tx, [incident_id], is_lowered=True)
-        await probe_job(tx, account.id, account.key, blocks, ensure=False)
-        if is_new and account.muted_until > account.now:
-            await mute_job(tx, incident_id, account.muted_until)
-        else:
-            await outbox.put(tx, card_message(incident_id))
+async def next_try(tx: Transaction, key: OrganizationKey, terms: Terms) -> float | None:
+    """Return the time of the call at the end of the pause; None if nothing is blocked."""
+    account = await accounts.load(tx, key, terms)
+    longest = account.blocks.longest if account is not None else None
+    return None if longest is None else longest.until
 
-    async def next_try(self, tx: Transaction, key: OrganizationKey) -> float | None:
-        """Return the time of the call at the end of the pause; None if nothing is blocked."""
-        account = await accounts.load(tx, key, self._terms)
-        longest = account.blocks.longest if account is not None else None
-        return None if longest is None else longest.until
 
-    async def probed(self, tx: Transaction, key: OrganizationKey, *, passed: bool) -> None:
-        """End the blocks and their incidents if the probe succeeded; otherwise extend the pause."""
-        account = await accounts.load_locked(tx, key, self._terms)
-        if not passed:
-            await _pause(tx, account, account.blocks.unclear(account.now))
-            return
+async def probed(tx: Transaction, key: OrganizationKey, terms: Terms, *, passed: bool) -> None:
+    """End the blocks and their incidents if the probe succeeded; otherwise extend the pause."""
+    account = await accounts.load_locked(tx, key, terms)
+    if passed:
         await _close(tx, account)
+    else:
+        await _pause(tx, account, account.blocks.unclear(account.now))
 
-    async def gone(self, tx: Transaction, key: OrganizationKey, why: str) -> None:
-        """End the blocks and incidents of an organization that can no longer be called."""
-        account = await accounts.load_locked(tx, key, self._terms)
-        await incidents.note(tx, await incidents.open_ids(tx, account.id), ended_because=why)
-        await _close(tx, account)
 
-    async def not_reached(self, tx: Transaction, key: OrganizationKey, due: float) -> None:
-        """Extend the pause after a probe that was due at `due` but failed before it was granted."""
-        await accounts.lock(tx, key)
-        if await self.next_try(tx, key) == due:
-            await self.probed(tx, key, passed=False)
-
-    async def postpone(self, tx: Transaction, key: OrganizationKey, until: datetime) -> None:
-        """Postpone the probe, and update the time of the next attempt everywhere."""
-        account = await accounts.load_locked(tx, key, self._terms)
-        seconds = max(until.timestamp() - account.now, LEAST_PUT_OFF_SECONDS)
-        later = account.now + min(seconds, MOST_PUT_OFF_SECONDS)
-        await _pause(tx, account, account.blocks.postpone(later))
+async def postpone(tx: Transaction, key: OrganizationKey, terms: Terms, until: datetime) -> None:
+    """Postpone the probe, and update the time of the next attempt everywhere."""
+    account = await accounts.load_locked(tx, key, terms)
+    seconds = max(until.timestamp() - account.now, LEAST_PUT_OFF_SECONDS)
+    later = account.now + min(seconds, MOST_PUT_OFF_SECONDS)
+    await _pause(tx, account, account.blocks.postpone(later))
 
 
 async def _close(tx: Transaction, account: Account) -> None:
     await quotas.save_blocks(tx, account, Blocks())
     # Replaces any job that a refusal during the probe scheduled.
-    await jobs.drop(tx, _probe_key(account.id))
+    await jobs.drop(tx, f"{PROBE_JOB}:{account.id}")
     for incident_id in await incidents.close_all(tx, account.id):
-        await outbox.put(tx, card_message(incident_id))
-        await outbox.put(tx, OutboxMessage(_card_key(incident_id), NOTE, str(incident_id)))
+        card = card_message(incident_id)
+        await outbox.put(tx, card)
+        await outbox.put(tx, OutboxMessage(card.key, NOTE, card.subject))
 
 
 async def _pause(tx: Transaction, account: Account, blocks: Blocks) -> None:
@@ -132,68 +184,13 @@ async def probe_job(
     tx: Transaction, organization: int, key: OrganizationKey, blocks: Blocks, *, ensure: bool
 ) -> None:
     """Schedule the call at the end of the pause; with `ensure`, keep an existing job."""
-    longest = blocks.longest
-    if longest is None:
-        return
-    due_at = datetime.fromtimestamp(longest.until, UTC)
-    job = Job(_probe_key(organization), PROBE_JOB, key.path, due_at)
-    await (jobs.ensure(tx, job) if ensure else jobs.put(tx, job))
+    if (longest := blocks.longest) is not None:
+        due_at = datetime.fromtimestamp(longest.until, UTC)
+        job = Job(f"{PROBE_JOB}:{organization}", PROBE_JOB, key.path, due_at)
+        await (jobs.ensure(tx, job) if ensure else jobs.put(tx, job))
 
 
-def _probe_key(organization: int) -> str:
-    return f"{PROBE_JOB}:{organization}"
-
-
-async def _learn(
-    tx: Transaction, account: Account, refusal: Refusal, code: BlockCode
-) -> IncidentDetail:
-    """Lower the limit according to a refusal; return details for the incident.
-
-    The bot's own use is measured when the call was granted or, if greater and the refusal is
-    recent, now. The day counts only the bot's calls, not those of other clients.
-    """
-    error, granted = refusal.error, refusal.reservation.granted
-    now = account.in_use if refusal.seconds_ago <= LATE_SECONDS else InUse()
-    at = account.now - refusal.seconds_ago
-    day_limit, limits = account.day.limit, account.limits
-    if code is BlockCode.DAY:
-        named = limit_in_message(error.message, refusal.request.key.organization_id)
-        if named is not None and named < (account.day_ledger.lowered or named + 1):
-            await quotas.change(tx, account.id, lowered_day=named)
-        day_limit = min(day_limit, named or day_limit)
-    day = await quota_use.own_day(tx, account, refusal.reservation.number, refusal.seconds_ago)
-    meters = {
-        LimitKind.MINUTE: Meter(max(granted.minute + 1, now.minute), limits.minute),
-        LimitKind.DAY: Meter(day, day_limit),
-        LimitKind.CONCURRENT: Meter(max(granted.concurrent + 1, now.concurrent), limits.concurrent),
-    }
-    kind = _LIMIT_OF[code]
-    own = meters[kind]
-    is_foreign, lowered = own.used < own.limit, None
-    if code is BlockCode.CONCURRENT:
-        lowered = lower_concurrency(
-            account.lowered_concurrent, beside=granted.concurrent, used=own.used, at=at
-        )
-        if lowered is not None:
-            values = {"lowered_concurrent": lowered.limit, "lowered_until": lowered.until}
-            await quotas.change(tx, account.id, **values)
-    elif code is BlockCode.MINUTE and is_foreign and not account.blocks:
-        # A probe, or a call in flight when the block began, adds no information.
-        lowered = lower_minute(account.lowered_minute, used=own.used, at=at)
-        values = {"lowered_minute": lowered.limit, "lowered_minute_until": lowered.until}
-        await quotas.change(tx, account.id, **values)
-    return IncidentDetail(
-        own={kind.value: [meter.used, meter.limit] for kind, meter in meters.items()},
-        words=error.message,
-        sent_code=error.code,
-        is_foreign=is_foreign,
-        may_be_plan=may_be_smaller_plan(kind, own),
-        is_lowered=lowered is not None,
-        clients=await quota_use.use_by_client(tx, account, at),
-    )
-
-
-async def mute_job(tx: Transaction, incident_id: int, until: float) -> None:
+async def _mute_job(tx: Transaction, incident_id: int, until: float) -> None:
     """Schedule the job that reports an incident when its mute ends."""
     due_at = datetime.fromtimestamp(until, UTC)
     await jobs.put(tx, Job(f"{ALERT_JOB}:{incident_id}", ALERT_JOB, str(incident_id), due_at))
@@ -201,8 +198,173 @@ async def mute_job(tx: Transaction, incident_id: int, until: float) -> None:
 
 def card_message(incident_id: int) -> OutboxMessage:
     """Return an outbox message that updates the incident's message."""
-    return OutboxMessage(_card_key(incident_id), CARD, str(incident_id))
+    return OutboxMessage(f"{outbox.INCIDENT_CARD}{incident_id}", CARD, str(incident_id))
 
 
-def _card_key(incident_id: int) -> str:
-    return f"{outbox.INCIDENT_CARD}{incident_id}"
+@dataclass(frozen=True)
+class Probes:
+    """Runs the `probe` jobs; any running process makes the single call at the end of a pause.
+
+    The inventory's guard grants one probe at a time and records the outcome.
+    """
+
+    inventory: InventoryClient
+    directory: OrganizationDirectory
+    terms: Terms
+
+    async def plan(self, tx: Transaction) -> None:
+        """Add a probe job for every organization that is blocked."""
+        for incident in await incidents.all_open(tx):
+            await probe_job(tx, incident.organization, incident.key, incident.blocks, ensure=True)
+
+    async def run(self, job: Job, lease: Lease) -> datetime | None:
+        """Make the call if the organization is still blocked; return the time of the next attempt.
+
+        If the call was made or must wait, this also schedules the next job and updates the time
+        shown in the organization's alerts.
+        """
+        key, database = OrganizationKey.of_path(job.subject), lease.database
+        async with database.read_only() as tx:
+            due = await next_try(tx, key, self.terms)
+        if due is None:
+            return None
+        await lease.confirm()
+        try:
+            found = await self.inventory.organizations(key, CallCause(PROBE))
+        except OrganizationBlocked as blocked:
+            # Another process is making the call, or died while making it.
+            return blocked.until
+        except QuotaExhausted as full:
+            async with database.transaction() as tx:
+                await postpone(tx, key, self.terms, full.free_at)
+        except NotConfigured:
+            # The data center was removed from the settings.
+            await self._give_up(database, key, "is no longer in the settings")
+        except ServiceError as error:
+            if isinstance(error, ServiceRefused):
+                # The data center lists no organizations anymore, or its listings are blocked like
+                # this call.
+                self.directory.note_declined(key)
+            if isinstance(error, _DECLINED) and await self._is_gone(key):
+                await self._give_up(database, key, "is no longer listed by the service")
+                return None
+            async with database.transaction() as tx:
+                # The attempt may have failed before it reached the guard, for example while
+                # renewing a token.
+                await accounts.lock(tx, key)
+                if await next_try(tx, key, self.terms) == due:
+                    await probed(tx, key, self.terms, passed=False)
+            raise
+        else:
+            await self.directory.accept(key, found)
+        return None
+
+    async def _is_gone(self, key: OrganizationKey) -> bool:
+        listing = (await self.directory.known()).report_on(key.data_center).listing
+        is_listed = listing is None or listing.place_of(key.organization_id) is not None
+        return bool(key.organization_id) and not is_listed
+
+    async def _give_up(self, database: Database, key: OrganizationKey, why: str) -> None:
+        """End the blocks and incidents of an organization that can no longer be called."""
+        async with database.transaction() as tx:
+            account = await accounts.load_locked(tx, key, self.terms)
+            await incidents.note(tx, await incidents.open_ids(tx, account.id), ended_because=why)
+            await _close(tx, account)
+
+
+@dataclass(frozen=True)
+class Alerts:
+    """The alerts in `ALERTS_CHANNEL`, which is `channel_id`."""
+
+    database: Database
+    audit: AuditStore
+    directory: OrganizationDirectory
+    channel_id: str
+
+    async def card(self, outbox_message: OutboxMessage) -> CardNow | None:
+        """Return the incident's current message; None if it was muted before posting."""
+        incident = await self._load(int(outbox_message.subject))
+        if incident is None:
+            return None
+        if incident.muted_until is not None and not await self._is_posted(outbox_message.key):
+            return None
+        seconds = EDIT_SECONDS if incident.closed_at is None else 0.0
+        message = ui.incident_card(incident, await self._name(incident.key))
+        return CardNow(self.channel_id, message, seconds)
+
+    async def note(self, outbox_message: OutboxMessage) -> Note | None:
+        """Return the reply that announces the incident's end in its thread."""
+        incident = await self._load(int(outbox_message.subject))
+        if incident is None or not await self._is_posted(outbox_message.key):
+            return None
+        message = ui.cleared_note(incident, await self._name(incident.key))
+        return Note(self.channel_id, message, in_thread=True)
+
+    async def after_mute(self, job: Job, _lease: Lease) -> None:
+        """Run the `alert` jobs: report incidents that began during a mute and are still open."""
+        incident = await self._load(int(job.subject))
+        if incident is not None and incident.closed_at is None:
+            async with self.database.transaction() as tx:
+                await outbox.put(tx, card_message(incident.id))
+
+    async def mute(self, person: Person, incident_id: int) -> tuple[str, datetime]:
+        """Mute alerts about the incident's organization for an hour.
+
+        Return the organization's name and the end of the mute.
+
+        Raises:
+            NotFound: No such incident.
+        """
+        async with self.database.transaction() as tx:
+            incident = _existing(await incidents.load(tx, incident_id))
+            until = (await tx.now()).timestamp() + MUTE_SECONDS
+            organization = await quotas.mute(tx, incident.key, until, person.name)
+            for open_id in await incidents.open_ids(tx, organization):
+                await _mute_job(tx, open_id, until)
+            await outbox.put(tx, card_message(incident_id))
+            detail = {"incident": incident_id, "seconds": MUTE_SECONDS}
+            entry = AuditEntry(person.slack_user_id, "alert.muted", str(incident.key), detail)
+            await self.audit.append(tx, entry)
+        return await self._name(incident.key), datetime.fromtimestamp(until, UTC)
+
+    async def unmute(self, person: Person, incident_id: int) -> str:
+        """Unmute alerts about the incident's organization; return the organization's name.
+
+        Raises:
+            NotFound: No such incident.
+        """
+        async with self.database.transaction() as tx:
+            incident = _existing(await incidents.load(tx, incident_id))
+            organization = await quotas.mute(tx, incident.key, 0.0, None)
+            # Post the alerts that the mute suppressed.
+            for open_id in {incident_id, *await incidents.open_ids(tx, organization)}:
+                await outbox.put(tx, card_message(open_id))
+            detail = {"incident": incident_id}
+            entry = AuditEntry(person.slack_user_id, "alert.unmuted", str(incident.key), detail)
+            await self.audit.append(tx, entry)
+        return await self._name(incident.key)
+
+    async def key_of(self, incident_id: int) -> OrganizationKey:
+        """Return the organization that an incident is about.
+
+        Raises:
+            NotFound: No such incident.
+        """
+        return _existing(await self._load(incident_id)).key
+
+    async def _load(self, incident_id: int) -> Incident | None:
+        async with self.database.read_only() as tx:
+            return await incidents.load(tx, incident_id)
+
+    async def _is_posted(self, key: str) -> bool:
+        async with self.database.read_only() as tx:
+            return await outbox.sent_card(tx, key) is not None
+
+    async def _name(self, key: OrganizationKey) -> str:
+        return (await self.directory.known()).name_of(key)
+
+
+def _existing(incident: Incident | None) -> Incident:
+    if incident is None:
+        raise NotFound("That alert no longer exists.")
+    return incident

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from bot.commands import RATELIMITS
-from bot.quotas.rules.plans import Plan
+from bot.quotas.rules.limits import Plan
 from bot.slack.parse import Word, asks_for_help, read_words, refuse_endless, rest_of_line
 
 LONGEST_NAME = 400

@@ -3,17 +3,17 @@
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from bot.errors import Ambiguous, DatabaseUnavailable, NotFound, OrganizationBlocked
 from bot.ops.clock import Clock
-from bot.organizations.directory import NO_LONGER_LISTED, InventoryListings, OrganizationDirectory
+from bot.organizations.client import InventoryClient
+from bot.organizations.directory import NO_LONGER_LISTED, OrganizationDirectory
 from bot.organizations.rules import Directory, OrganizationKey, Place
 from bot.paging import page_count
 from bot.permissions import Person
-from bot.quotas.rules.days import DAY_SECONDS
-from bot.quotas.rules.plans import Plan
-from bot.quotas.rules.quota import Full, LimitKind, Terms
-from bot.quotas.rules.standing import Standing, State
+from bot.quotas.rules.limits import DAY_SECONDS, LimitKind, Plan
+from bot.quotas.rules.quota import Full, Terms
 from bot.quotas.rules.use import (
     HOUR_SECONDS,
     ORGANIZATIONS_SHOWN,
@@ -24,6 +24,8 @@ from bot.quotas.rules.use import (
     OrganizationUse,
     Overview,
     PlanSet,
+    Standing,
+    State,
     by_person,
     first_hour,
     forecast,
@@ -43,36 +45,17 @@ LIST = "list"
 IDLE_SHOWN = 500
 
 
+@dataclass(frozen=True)
 class RateLimits:
-    """Answers `/ratelimits`; makes no call if the answer is already known.
+    """Answers `/ratelimits`; makes no call if the answer is already known."""
 
-    Args:
-        database: The ledger.
-        audit: Records plan changes.
-        inventory: Makes the calls for `check`.
-        directory: Provides the organizations.
-        people: Provides people's names.
-        terms: The plans, and the timeout of a call.
-        clock: Measures the duration of a check.
-    """
-
-    def __init__(
-        self,
-        database: Database,
-        audit: AuditStore,
-        inventory: InventoryListings,
-        directory: OrganizationDirectory,
-        people: People,
-        terms: Terms,
-        clock: Clock,
-    ) -> None:
-        self._database = database
-        self._audit = audit
-        self._inventory = inventory
-        self._directory = directory
-        self._people = people
-        self._terms = terms
-        self._clock = clock
+    database: Database
+    audit: AuditStore
+    inventory: InventoryClient
+    directory: OrganizationDirectory
+    people: People
+    terms: Terms
+    clock: Clock
 
     async def overview(self, person: Person, page: int = 0) -> Overview:
         """Return a page of all organizations, worst first; too high a `page` returns the last page.
@@ -83,7 +66,7 @@ class RateLimits:
         Raises:
             NotConfigured: No data center is configured.
         """
-        directory = await self._directory.listed(CallCause(LIST, person.slack_user_id))
+        directory = await self.directory.listed(CallCause(LIST, person.slack_user_id))
         called, idle, now = await self._standings(directory)
         # Unlisted accounts, such as a data center's own, are shown only if they have a problem.
         listed = set(directory.keys)
@@ -111,15 +94,15 @@ class RateLimits:
         Raises:
             DatabaseUnavailable: The ledger can't be read.
         """
-        called, idle, _ = await self._standings(await self._directory.known())
+        called, idle, _ = await self._standings(await self.directory.known())
         return [*called, *idle[:IDLE_SHOWN]]
 
     async def _standings(
         self, directory: Directory
     ) -> tuple[list[Standing], list[Standing], float]:
         """Return the called organizations (worst first), the other listed ones, and the time."""
-        async with self._database.read_only() as tx:
-            found = await accounts.load_all(tx, self._terms)
+        async with self.database.read_only() as tx:
+            found = await accounts.load_all(tx, self.terms)
             now = (await tx.now()).timestamp()
         called = sorted(map(quota_use.standing, found), key=lambda standing: standing.rank)
         keys = {standing.key for standing in called}
@@ -141,9 +124,9 @@ class RateLimits:
             NotFound: The organization isn't listed and was never called.
         """
         name = await self._known_name(key)
-        async with self._database.read_only() as tx:
+        async with self.database.read_only() as tx:
             now = (await tx.now()).timestamp()
-            account = await accounts.load(tx, key, self._terms)
+            account = await accounts.load(tx, key, self.terms)
             if account is None:
                 return Detail.idle(name, self._idle(key), now)
             standing = quota_use.standing(account)
@@ -179,9 +162,9 @@ class RateLimits:
         if standing.blocks:
             # Check this first, because renewing the credential may also need a call.
             return Checked(name, standing)
-        began = self._clock.monotonic()
+        began = self.clock.monotonic()
         try:
-            found = await self._inventory.organizations(key, CallCause(CHECK, person.slack_user_id))
+            found = await self.inventory.organizations(key, CallCause(CHECK, person.slack_user_id))
         except OrganizationBlocked:
             return Checked(name, await self._current(key))
         except RateLimited as refusal:
@@ -189,8 +172,8 @@ class RateLimits:
                 raise
             standing = await self._after_call(key, "The call was blocked.")
             return Checked(name, standing, refusal=refusal.message)
-        seconds = self._clock.monotonic() - began
-        await self._directory.accept(key, found)
+        seconds = self.clock.monotonic() - began
+        await self.directory.accept(key, found)
         return Checked(name, await self._after_call(key, "The call succeeded."), seconds=seconds)
 
     async def _after_call(self, key: OrganizationKey, became: str) -> Standing:
@@ -202,10 +185,10 @@ class RateLimits:
             ) from away
 
     async def _known_name(self, key: OrganizationKey) -> str:
-        directory = await self._directory.known()
+        directory = await self.directory.known()
         if directory.listed_name(key) is None:
-            async with self._database.read_only() as tx:
-                if await accounts.load(tx, key, self._terms) is None:
+            async with self.database.read_only() as tx:
+                if await accounts.load(tx, key, self.terms) is None:
                     raise NotFound(NO_LONGER_LISTED)
         return directory.name_of(key)
 
@@ -216,12 +199,12 @@ class RateLimits:
             NotFound, Ambiguous: No organization has the ID or full name, or several have it.
         """
         place = await self._find(person, typed, Directory.named)
-        async with self._database.transaction() as tx:
-            before = await accounts.load_locked(tx, place.key, self._terms)
+        async with self.database.transaction() as tx:
+            before = await accounts.load_locked(tx, place.key, self.terms)
             await quotas.set_plan(tx, place.key, plan)
             detail = {"plan": plan.value, "before": before.plan.value}
             entry = AuditEntry(person.slack_user_id, "plan.set", str(place.key), detail)
-            await self._audit.append(tx, entry)
+            await self.audit.append(tx, entry)
         return PlanSet(place.organization.name, before.plan, plan, before.is_lowered)
 
     async def _find(
@@ -232,19 +215,19 @@ class RateLimits:
     ) -> Place:
         """Search the known organizations first, so that a check makes one call instead of two."""
         try:
-            return how(await self._directory.known(), typed)
+            return how(await self.directory.known(), typed)
         except (NotFound, Ambiguous):
             # A new listing may contain the organization, or a full name that matched only partly
             # before.
             cause = CallCause(LIST, person.slack_user_id)
-            return how(await self._directory.directory(cause), typed)
+            return how(await self.directory.directory(cause), typed)
 
     def _idle(self, key: OrganizationKey) -> Standing:
-        return Standing.idle(key, self._terms.plan_of(key))
+        return Standing.idle(key, self.terms.plan_of(key))
 
     async def _current(self, key: OrganizationKey) -> Standing:
-        async with self._database.read_only() as tx:
-            account = await accounts.load(tx, key, self._terms)
+        async with self.database.read_only() as tx:
+            account = await accounts.load(tx, key, self.terms)
             return self._idle(key) if account is None else quota_use.standing(account)
 
     async def _free_at(
@@ -255,7 +238,7 @@ class RateLimits:
             meter = standing.meter(kind)
             if meter.used >= meter.limit:
                 full = Full(kind, meter.used, meter.limit)
-                reported = await quotas.with_time(tx, account, full, self._terms)
+                reported = await quotas.with_time(tx, account, full, self.terms)
                 free_at[kind] = reported.free_at or account.now
         return free_at
 
@@ -270,5 +253,5 @@ class RateLimits:
     async def _names(self, hours: Sequence[HourOfCalls]) -> dict[str, str]:
         callers = (caller for caller, _ in by_person(hours)[:PEOPLE_SHOWN])
         ids = [caller for caller in callers if caller is not None and client_named(caller) is None]
-        names = await asyncio.gather(*(self._people.name(slack_user_id) for slack_user_id in ids))
+        names = await asyncio.gather(*(self.people.name(slack_user_id) for slack_user_id in ids))
         return dict(zip(ids, names, strict=True))

@@ -1,48 +1,115 @@
-"""Deletes old calls once an hour, in the process that runs the job first."""
+"""Keeps the ledger in order: deletes old calls, and follows the clock behind the ledger's times.
 
+Held calls expire at a fixed time. If the clock is set forward, they expire too soon; if it is set
+back, they expire too late, and no calls are granted, possibly for a day.
+"""
+
+from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 import structlog
+from sqlalchemy import BigInteger, bindparam, case, select, type_coerce, update
 
 from bot.ops.clock import Clock, SystemClock, boot_id
-from bot.quotas.store import accounts, quota_clock, quota_use
+from bot.quotas.incidents import PROBE_JOB
+from bot.quotas.store import accounts, quota_use
 from bot.store import jobs
 from bot.store.engine import Database, Transaction
 from bot.store.job_loop import Lease
 from bot.store.jobs import Job
+from bot.store.tables import jobs as job_rows
+from bot.store.tables import quota_calls as calls
+from bot.store.tables import quota_organizations as organizations
+from bot.store.types import EpochSeconds
 
 log = structlog.get_logger(__name__)
 
-TIDY_KIND = quota_clock.TIDY_JOB
+TIDY_JOB = "quota_tidy"
 EVERY = timedelta(hours=1)
+# Ignore differences due to microseconds and to reading a clock twice.
+LEAST_STEP_SECONDS = 0.01
+# An organization's times that are adjusted with the clock, unless they are 0 or null.
+MOVED = (
+    *("probing_until", "muted_until", "watched_at", "reported_resets_at"),
+    *("lowered_until", "lowered_minute_until"),
+)
 
 
+@dataclass(frozen=True)
 class Tidying:
-    """Runs the `quota_tidy` job.
+    """Runs the `quota_tidy` job; `clock` is the ledger's if the database doesn't have its own."""
 
-    Args:
-        database: The ledger.
-        clock: The ledger's clock if the database doesn't have its own.
-    """
-
-    def __init__(self, database: Database, clock: Clock) -> None:
-        self._database = database
-        self._clock = clock
+    database: Database
+    clock: Clock
 
     async def plan(self, tx: Transaction) -> None:
         """Add the job, and adjust the ledger to this process's clock."""
-        await jobs.ensure(tx, Job(TIDY_KIND, TIDY_KIND, TIDY_KIND, await tx.now() + EVERY))
+        await jobs.ensure(tx, Job(TIDY_JOB, TIDY_JOB, TIDY_JOB, await tx.now() + EVERY))
         boot = boot_id()
-        if self._database.is_sqlite and boot and isinstance(self._clock, SystemClock):
-            step = await quota_clock.follow(tx, boot, self._clock.offset)
+        if self.database.is_sqlite and boot and isinstance(self.clock, SystemClock):
+            step = await follow(tx, boot, self.clock.offset)
             if step:
                 log.warning("quota.clock_was_set", seconds=round(step, 3))
 
     async def run(self, _job: Job, _lease: Lease) -> datetime:
         """Delete old calls, one organization per transaction; return the time of the next run."""
-        async with self._database.read_only() as tx:
+        async with self.database.read_only() as tx:
             keys, now = await quota_use.keys_to_tidy(tx), await tx.now()
         for key in keys:
-            async with self._database.transaction() as tx:
+            async with self.database.transaction() as tx:
                 await quota_use.tidy(tx, await accounts.lock(tx, key))
         return now + EVERY
+
+
+async def follow(tx: Transaction, boot: str, offset: float) -> float:
+    """Adjust the ledger of a database without its own clock to this process's clock.
+
+    `offset` is the clock's time minus the time since `boot`. If `offset` differs from the last
+    process's offset since the same boot, the clock was set by the difference, which is returned in
+    seconds.
+    """
+    last = await jobs.payload_of(tx, TIDY_JOB)
+    step = offset - last["offset"] if last.get("boot") == boot else 0.0
+    if abs(step) < LEAST_STEP_SECONDS:
+        step = 0.0
+    await move(tx, boot, offset, step)
+    return step
+
+
+async def move(tx: Transaction, boot: str, offset: float, step: float) -> None:
+    """Adjust the ledger to a clock that is `step` seconds ahead of the old clock.
+
+    Calls, blocks with their probes, and leases keep their remaining time. The clock is recorded in
+    the payload of the hourly job.
+    """
+    recorded = update(job_rows).where(job_rows.c.key == TIDY_JOB)
+    await tx.connection.execute(recorded.values(payload={"boot": boot, "offset": offset}))
+    if not step:
+        return
+    by = bindparam("step", step, type_=EpochSeconds)
+    held = (calls.c.slot_free_at, calls.c.permit_until)
+    # Calls that were never sent hold no slot and keep their mark (`UNSENT`).
+    moved: dict[Any, Any] = {
+        column: case((calls.c.slot_free_at > 0.0, column + by), else_=column) for column in held
+    }
+    moved[calls.c.reserved_at] = calls.c.reserved_at + by
+    await tx.connection.execute(update(calls).values(moved))
+    for column in (organizations.c[name] for name in MOVED):
+        after = update(organizations).where(column > 0.0).values({column: column + by})
+        await tx.connection.execute(after)
+    query = select(organizations.c.id, organizations.c.blocks)
+    for row in (row for row in (await tx.connection.execute(query)).all() if row.blocks):
+        blocks = [
+            {**block, "since": block["since"] + step, "until": block["until"] + step}
+            for block in row.blocks
+        ]
+        its = update(organizations).where(organizations.c.id == row.id)
+        await tx.connection.execute(its.values(blocks=blocks))
+    microseconds = round(step * 1_000_000)
+    for column, which in (
+        (job_rows.c.leased_until, job_rows.c.leased_until.is_not(None)),
+        (job_rows.c.due_at, job_rows.c.kind == PROBE_JOB),
+    ):
+        later = type_coerce(column, BigInteger) + microseconds
+        await tx.connection.execute(update(job_rows).where(which).values({column: later}))

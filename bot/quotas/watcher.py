@@ -1,29 +1,24 @@
 """The watcher calls each organization periodically, so that blocks are noticed without a request.
 
-It never takes a slot that is left to people: the check waits in the database until a background
-slot is free, while other organizations are checked. The probe job makes the call at the end of a
-pause.
+Checks are spread over the day, within 1 % of each daily limit. The watcher never takes a slot that
+is left to people: a check waits in the database until a background slot is free, while other
+organizations are checked. The probe job makes the call at the end of a pause.
 """
 
-from dataclasses import replace
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 import structlog
 
 from bot.errors import GatehouseError, QuotaExhausted
-from bot.organizations.directory import InventoryListings, OrganizationDirectory
+from bot.organizations.client import InventoryClient
+from bot.organizations.directory import OrganizationDirectory
 from bot.organizations.rules import OrganizationKey
-from bot.quotas.rules.plans import limits_of
+from bot.quotas.rules.limits import limits_of
 from bot.quotas.rules.quota import Terms
-from bot.quotas.rules.watching import (
-    LEAST_PAUSE_SECONDS,
-    Watched,
-    next_check,
-    next_turn_at,
-    seconds_between_checks,
-)
+from bot.quotas.store import accounts, quota_use
 from bot.quotas.store import ledger as quotas
-from bot.quotas.store import quota_use
 from bot.services.calls import WATCH, CallCause
 from bot.services.errors import ServiceFailed, ServiceTimeout, ServiceUnreachable
 from bot.store import jobs
@@ -40,37 +35,79 @@ IDLE = timedelta(minutes=10)
 FIRST_AFTER = timedelta(minutes=1)
 # Errors that would affect calls for all other organizations of the data center too.
 OUTAGES = (ServiceFailed, ServiceTimeout, ServiceUnreachable)
+_DAY_SECONDS = 86_400.0
+_SHARE_OF_THE_DAY = 0.01
+LEAST_PAUSE_SECONDS = 5.0
+MOST_OVERDUE = 2.0
+# Each check transfers the whole listing of a data center, so large listings make checks rarer: less
+# than 1 GB a day for all data centers together, including listings for people.
+_MOST_BYTES_A_DAY = 800_000_000
 
 
-class Watcher:
-    """Runs the `watch` job.
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """An organization, the time of its last check (0: never), and the minimum interval."""
 
-    Args:
-        database: Stores the times of checks.
-        inventory: Makes the calls.
-        directory: Provides the organizations, and stores the listings that the calls return.
-        terms: The plans, and the timeout of a call.
-        is_on: The setting `INVENTORY_WATCH`.
+    key: OrganizationKey
+    checked_at: float
+    every_seconds: float
+
+    @property
+    def due_at(self) -> float:
+        """Return the time of the next check."""
+        return self.checked_at + self.every_seconds
+
+
+def seconds_between_checks(day_limit: int, bytes_a_round: int, data_centers: int) -> float:
+    """Return an organization's minimum time between two checks.
+
+    `bytes_a_round` is the number of bytes transferred by checking every organization of its data
+    center once. Each data center gets an equal part of the bytes for a day.
     """
+    checks_a_day = day_limit * _SHARE_OF_THE_DAY
+    if checks_a_day <= 0:
+        return float("inf")
+    rounds_a_day = _MOST_BYTES_A_DAY / data_centers / max(1, bytes_a_round)
+    return _DAY_SECONDS / min(checks_a_day, rounds_a_day)
 
-    def __init__(
-        self,
-        database: Database,
-        inventory: InventoryListings,
-        directory: OrganizationDirectory,
-        terms: Terms,
-        *,
-        is_on: bool,
-    ) -> None:
-        self._database = database
-        self._inventory = inventory
-        self._directory = directory
-        self._terms = terms
-        self._is_on = is_on
+
+def next_check(watched: Collection[Watched], now: float) -> Watched | None:
+    """Return the organization that is most overdue relative to its interval, if any is due."""
+
+    def urgency(each: Watched) -> tuple[float, float, OrganizationKey]:
+        # Limited, so that many new organizations with long intervals don't delay the others.
+        overdue = min(MOST_OVERDUE, (now - each.checked_at) / each.every_seconds)
+        return overdue, -each.every_seconds, each.key
+
+    return max((each for each in watched if now >= each.due_at), key=urgency, default=None)
+
+
+def next_turn_at(watched: Collection[Watched], now: float) -> float | None:
+    """Return when to look for the next due check; None if there are no organizations.
+
+    Checks that are due together, such as after a start, are spread at twice the usual pace and at
+    least a few seconds apart.
+    """
+    checks_a_second = sum(1 / organization.every_seconds for organization in watched)
+    if checks_a_second <= 0:
+        return None
+    due_at = min(organization.due_at for organization in watched)
+    return max(due_at, now + max(0.5 / checks_a_second, LEAST_PAUSE_SECONDS))
+
+
+@dataclass(frozen=True)
+class Watcher:
+    """Runs the `watch` job; `is_on` is the setting `INVENTORY_WATCH`."""
+
+    database: Database
+    inventory: InventoryClient
+    directory: OrganizationDirectory
+    terms: Terms
+    is_on: bool
 
     async def plan(self, tx: Transaction) -> None:
         """Add the job, or remove it if the watcher is off."""
-        if self._is_on and self._inventory.data_centers:
+        if self.is_on and self.inventory.data_centers:
             first_at = await tx.now() + FIRST_AFTER
             await jobs.ensure(tx, Job(WATCH_KIND, WATCH_KIND, WATCH_KIND, first_at))
         else:
@@ -78,25 +115,26 @@ class Watcher:
 
     async def run(self, _job: Job, lease: Lease) -> datetime | None:
         """Make the next check; return the time of the one after it."""
-        if not self._is_on:
+        if not self.is_on:
             return None
-        async with self._database.read_only() as tx:
+        async with self.database.read_only() as tx:
             now = (await tx.now()).timestamp()
         watched = await self._watched()
         due = next_check(watched.values(), now)
+        looks_at = [now + IDLE.total_seconds()]
         if due is not None:
             await lease.confirm()
-            watched[due.key] = replace(due, checked_at=await self._take_turn(due, now))
-        looks_at = [now + IDLE.total_seconds(), next_turn_at(watched.values(), now)]
-        if due is not None and watched[due.key].checked_at < now:
-            looks_at.append(watched[due.key].due_at)
-        return datetime.fromtimestamp(min(filter(None, looks_at)), UTC)
+            checked = replace(due, checked_at=await self._check(due, now))
+            watched[due.key] = checked
+            looks_at += [checked.due_at] if checked.checked_at < now else []
+        looks_at.append(next_turn_at(watched.values(), now) or looks_at[0])
+        return datetime.fromtimestamp(min(looks_at), UTC)
 
     async def _watched(self) -> dict[OrganizationKey, Watched]:
         """Return the active organizations, and the data centers that were never listed."""
-        reports = (await self._directory.known()).reports
-        async with self._database.read_only() as tx:
-            known = await quota_use.last_checks(tx, self._terms)
+        reports = (await self.directory.known()).reports
+        async with self.database.read_only() as tx:
+            known = await quota_use.last_checks(tx, self.terms)
         watched: dict[OrganizationKey, Watched] = {}
         for report in reports:
             keys, size = [OrganizationKey(report.data_center)], 0
@@ -104,28 +142,29 @@ class Watcher:
                 places, size = report.listing.places, report.listing.size
                 keys = [place.key for place in places if place.organization.is_org_active]
             for key in keys:
-                usual = (limits_of(self._terms.plan_of(key)).day, 0.0)
+                usual = (limits_of(self.terms.plan_of(key)).day, 0.0)
                 day_limit, checked_at = known.get(key, usual)
                 every = seconds_between_checks(day_limit, size * len(keys), len(reports))
                 watched[key] = Watched(key, checked_at, every)
         return watched
 
-    async def _take_turn(self, due: Watched, now: float) -> float:
+    async def _check(self, due: Watched, now: float) -> float:
         """Make the call; return the check's time, set back if there was no room for the call."""
-        async with self._database.transaction() as tx:
-            if not await quotas.take_turn(tx, due.key, due.checked_at):
-                return now
+        await self._note(due.key, now)
         try:
-            found = await self._inventory.organizations(due.key, CallCause(WATCH, background=True))
-            await self._directory.accept(due.key, found)
+            found = await self.inventory.organizations(due.key, CallCause(WATCH, background=True))
+            await self.directory.accept(due.key, found)
         except QuotaExhausted as full:
             free_at = max(full.free_at.timestamp(), now + LEAST_PAUSE_SECONDS)
             checked_at = min(now, free_at - due.every_seconds)
-            async with self._database.transaction() as tx:
-                await quotas.postpone_turn(tx, due.key, checked_at)
+            await self._note(due.key, checked_at)
             return checked_at
         except GatehouseError as error:
             log.info("watch.failed", key=str(due.key), outcome=error.outcome)
             if isinstance(error, OUTAGES):
-                self._directory.note_failure(due.key.data_center, error)
+                self.directory.note_failure(due.key.data_center, error)
         return now
+
+    async def _note(self, key: OrganizationKey, watched_at: float) -> None:
+        async with self.database.transaction() as tx:
+            await quotas.change(tx, await accounts.lock(tx, key), watched_at=watched_at)

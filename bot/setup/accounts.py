@@ -15,8 +15,7 @@ from bot.checks.database import examine_database, prepare
 from bot.ops.clock import SystemClock
 from bot.ops.redaction import Redactor
 from bot.organizations.rules import Organization
-from bot.quotas.rules.days import DaySource
-from bot.quotas.rules.plans import Plan, limits_of
+from bot.quotas.rules.limits import DaySource, Plan, limits_of
 from bot.services.calls import Answer, CallCause, Observed, ServiceCall
 from bot.services.credentials import basic
 from bot.services.errors import (

@@ -10,8 +10,7 @@ from playwright.async_api import Browser, expect
 
 from bot.organizations.rules import OrganizationKey
 from bot.quotas.guard import Guard
-from bot.quotas.incidents import Incidents
-from bot.quotas.rules.plans import Plan
+from bot.quotas.rules.limits import Plan
 from bot.quotas.rules.quota import Terms
 from bot.services.calls import CallCause
 from bot.store.engine import Database
@@ -112,7 +111,7 @@ async def remember_a_day(database: Path) -> None:
     clock = FakeClock(hour_at - timedelta(hours=23))
     store = Database(f"sqlite:///{database}", clock, own_clock=False)
     await migrate(store)
-    guard = Guard(store, clock, TERMS, Incidents(TERMS), Tasks())
+    guard = Guard(store, clock, TERMS, Tasks())
     for _ in range(23):
         calls = BUSY[clock.now().hour]
         for call in range(calls):

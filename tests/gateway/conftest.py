@@ -10,7 +10,7 @@ from aiohttp import web
 
 from bot.gateway.rules import token_hash
 from bot.organizations.rules import Organization, OrganizationKey
-from bot.quotas.rules.plans import Plan
+from bot.quotas.rules.limits import Plan
 from bot.quotas.rules.quota import Terms
 from bot.quotas.store import accounts
 from bot.quotas.store.accounts import Account

@@ -116,7 +116,7 @@ async def test_call_that_waits_is_not_hung_up_on_for_more_connections(sqlite_url
         calls += [
             asyncio.create_task(gateway.status(ITEMS, next(names), headers=wait)) for _ in range(14)
         ]
-        turns = gateway.world.bot.gateway._parts.turns
+        turns = gateway.world.bot.gateway.forwarder.turns
 
         async def are_waiting() -> bool:
             return turns.waiting.total() == 14
@@ -235,7 +235,7 @@ async def test_half_a_body_is_not_waited_for_without_end(gateway, monkeypatch):
 
 async def test_client_that_goes_while_it_waits_takes_no_slot(gateway):
     go_on, calls = await hold_all(gateway)
-    turns = gateway.world.bot.gateway._parts.turns
+    turns = gateway.world.bot.gateway.forwarder.turns
 
     async def is_waiting() -> bool:
         return turns.waiting["script"] == 1
@@ -393,7 +393,7 @@ async def test_refused_access_token_is_renewed_for_the_next_call(gateway, monkey
         async def renewed(self, refused):
             renewed.append(refused)
 
-    access = gateway.world.bot.gateway._parts.access["eu"]
+    access = gateway.world.bot.gateway.forwarder.access["eu"]
     signed = await access.credential.sign()
     monkeypatch.setattr(type(access), "credential", Credential(), raising=False)
 
@@ -439,7 +439,7 @@ async def test_token_that_is_revoked_again_within_a_minute_is_renewed_again(sqli
 async def test_stop_sends_away_who_waits_and_finishes_what_runs(gateway):
     go_on, calls = await hold_all(gateway)
     waiting = asyncio.create_task(gateway.status(ITEMS, headers={"Prefer": "wait=30"}))
-    turns = gateway.world.bot.gateway._parts.turns
+    turns = gateway.world.bot.gateway.forwarder.turns
     while not turns.waiting:
         await asyncio.wait({waiting}, timeout=0.01)
     stopping = asyncio.create_task(gateway.world.bot.gateway.stop(5))

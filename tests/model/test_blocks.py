@@ -3,7 +3,7 @@
 import pytest
 
 from bot.quotas.rules.blocks import BlockCode, Blocks, pause_seconds
-from bot.quotas.rules.plans import CallClass
+from bot.quotas.rules.limits import CallClass
 
 NOW = 1_000_000.0
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bot.quotas.rules.days import (
+from bot.quotas.rules.limits import (
     DayLedger,
     DaySource,
     DayUse,

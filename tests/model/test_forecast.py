@@ -2,7 +2,7 @@
 
 import pytest
 
-from bot.quotas.rules.days import DaySource, DayUse
+from bot.quotas.rules.limits import DaySource, DayUse
 from bot.quotas.rules.use import HourOfCalls, forecast
 
 NOW = 1_000_000.0

@@ -8,7 +8,7 @@ from bot.gateway.rules import (
     token_hash,
 )
 from bot.organizations.rules import OrganizationKey
-from bot.quotas.rules.plans import Limits
+from bot.quotas.rules.limits import Limits
 from bot.services.calls import caller_of, client_named
 
 TEN = OrganizationKey("eu", "10")

@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.quotas.rules.blocks import BlockCode, Blocks
-from bot.quotas.rules.days import DaySource, DayUse
-from bot.quotas.rules.plans import CallClass, Limits, Plan, limits_of
+from bot.quotas.rules.limits import CallClass, DaySource, DayUse, LimitKind, Limits, Plan, limits_of
 from bot.quotas.rules.quota import (
     Blocked,
     Full,
@@ -14,7 +13,6 @@ from bot.quotas.rules.quota import (
     HeldCall,
     Holdings,
     InUse,
-    LimitKind,
     Scope,
     Terms,
     decide,

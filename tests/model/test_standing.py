@@ -6,10 +6,9 @@ import pytest
 
 from bot.organizations.rules import OrganizationKey
 from bot.quotas.rules.blocks import BlockCode, Blocks
-from bot.quotas.rules.days import DaySource, DayUse
-from bot.quotas.rules.plans import Plan, limits_of
-from bot.quotas.rules.quota import InUse, LimitKind
-from bot.quotas.rules.standing import Meter, Standing, State, may_be_smaller_plan
+from bot.quotas.rules.limits import DaySource, DayUse, LimitKind, Plan, limits_of
+from bot.quotas.rules.quota import InUse
+from bot.quotas.rules.use import Meter, Standing, State
 
 
 def standing(name="1", *, minute=0, concurrent=0, day=0, blocked=False) -> Standing:
@@ -42,21 +41,6 @@ def test_organization_that_was_never_called_uses_nothing():
 @pytest.mark.parametrize("kind", ["minute", "concurrent", "day"])
 def test_one_call_is_use_of_any_limit(kind):
     assert standing(**{kind: 1}).is_used
-
-
-@pytest.mark.parametrize(
-    ("kind", "used", "limit", "may_be"),
-    [
-        (LimitKind.DAY, 1000, 2000, False),
-        (LimitKind.DAY, 1001, 2000, True),
-        (LimitKind.DAY, 1999, 2000, True),
-        (LimitKind.DAY, 2000, 2000, False),
-        (LimitKind.CONCURRENT, 5, 10, False),
-        (LimitKind.CONCURRENT, 6, 10, True),
-    ],
-)
-def test_use_above_the_smallest_plan_may_mean_a_wrong_plan(kind, used, limit, may_be):
-    assert may_be_smaller_plan(kind, Meter(used, limit)) is may_be
 
 
 def test_limit_of_nothing_is_used_up():

@@ -4,17 +4,15 @@ import pytest
 
 from bot.organizations.rules import OrganizationKey
 from bot.quotas.rules.blocks import BlockCode, Blocks
-from bot.quotas.rules.days import DaySource, DayUse
-from bot.quotas.rules.plans import Limits, Plan, limits_of
+from bot.quotas.rules.limits import DaySource, DayUse, Plan, limits_of
 from bot.quotas.rules.quota import InUse
-from bot.quotas.rules.standing import Standing
 from bot.quotas.rules.use import (
     Checked,
     Detail,
     Forecast,
     HourOfCalls,
     Overview,
-    PlanSet,
+    Standing,
     first_hour,
 )
 
@@ -72,12 +70,6 @@ def test_bot_tries_again_when_the_longest_block_ends():
     blocks = Blocks().refused(BlockCode.DAY, 100.0, probe=False)
     assert Checked("Acme", standing(blocks)).until == 100.0 + 900
     assert Checked("Acme", standing(), seconds=0.2).until is None
-
-
-def test_limits_of_a_plan_that_was_set_are_the_new_ones():
-    change = PlanSet("Acme", Plan.FREE, Plan.STANDARD)
-    assert change.limits == Limits(100, 2000, 10)
-    assert not change.is_lifted
 
 
 def test_overview_is_one_page_unless_told_otherwise():

@@ -3,7 +3,7 @@
 import pytest
 
 from bot.organizations.rules import OrganizationKey
-from bot.quotas.rules.watching import Watched, next_check, next_turn_at, seconds_between_checks
+from bot.quotas.watcher import Watched, next_check, next_turn_at, seconds_between_checks
 
 DAY = 86_400.0
 NOW = 10 * DAY

@@ -7,7 +7,7 @@ from bot.emailkey import EmailKeyRequest, parse_emailkey
 from bot.errors import UsageError
 from bot.organizations.parse import OrgsRequest, parse_orgs
 from bot.quotas.parse import RatelimitsRequest, parse_ratelimits
-from bot.quotas.rules.plans import Plan
+from bot.quotas.rules.limits import Plan
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,15 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from bot.quotas.rules.blocks import Blocks
-from bot.quotas.rules.days import DAY_SECONDS, DayLedger, day_use, leaves_day_at
-from bot.quotas.rules.plans import CallClass, Limits
+from bot.quotas.rules.limits import (
+    DAY_SECONDS,
+    CallClass,
+    DayLedger,
+    LimitKind,
+    Limits,
+    day_use,
+    leaves_day_at,
+)
 from bot.quotas.rules.quota import (
     GRACE_SECONDS,
     Decision,
@@ -14,7 +21,6 @@ from bot.quotas.rules.quota import (
     HeldCall,
     Holdings,
     InUse,
-    LimitKind,
     decide,
 )
 

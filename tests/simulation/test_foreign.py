@@ -9,8 +9,7 @@ from itertools import count
 import pytest
 
 from bot.quotas.rules.blocks import BlockCode, Blocks
-from bot.quotas.rules.days import DaySource, DayUse
-from bot.quotas.rules.plans import CallClass, Limits, Lowered, lower_minute
+from bot.quotas.rules.limits import CallClass, DaySource, DayUse, Limits, Lowered, lower_minute
 from bot.quotas.rules.quota import Granted, HeldCall, Holdings, InUse, decide
 from tests.simulation.services import SlidingLog
 

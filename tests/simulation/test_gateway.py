@@ -14,8 +14,7 @@ from bot.gateway.turns import Turns, Wait
 from bot.ops.watchdog import Watchdog
 from bot.organizations.rules import OrganizationKey
 from bot.quotas.guard import Guard
-from bot.quotas.incidents import Incidents
-from bot.quotas.rules.plans import Plan
+from bot.quotas.rules.limits import Plan
 from bot.quotas.rules.quota import Terms
 from bot.services.calls import CallCause
 from bot.tasks import Tasks
@@ -35,8 +34,8 @@ class Process:
 
     def __init__(self, database, clock) -> None:
         self.tasks = Tasks()
-        self.guard = Guard(database, clock, TERMS, Incidents(TERMS), self.tasks)
-        self.turns = Turns(self.guard, database, clock, SHARES, self.tasks, Watchdog())
+        self.guard = Guard(database, clock, TERMS, self.tasks)
+        self.turns = Turns(self.guard, SHARES, Watchdog())
 
     def call(self, client: str, seconds: float):
         return self.turns.call(Wait(KEY, client, seconds))

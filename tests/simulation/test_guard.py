@@ -8,9 +8,8 @@ import pytest
 from bot.errors import QuotaExhausted
 from bot.organizations.rules import OrganizationKey
 from bot.quotas.guard import Guard
-from bot.quotas.incidents import Incidents
-from bot.quotas.rules.plans import CallClass, Plan
-from bot.quotas.rules.quota import Full, Granted, LimitKind, Terms
+from bot.quotas.rules.limits import CallClass, LimitKind, Plan
+from bot.quotas.rules.quota import Full, Granted, Terms
 from bot.services.calls import CallCause
 from bot.tasks import Tasks
 from tests.simulation.ledgers import Ticket
@@ -61,7 +60,7 @@ class GuardLedger:
 def ledger(database, clock, monkeypatch) -> GuardLedger:
     # Who waits is the simulation's business.
     monkeypatch.setattr("bot.quotas.guard.PERSON_WAITS_SECONDS", 0.0)
-    guards = [Guard(database, clock, TERMS, Incidents(TERMS), Tasks()) for _process in range(4)]
+    guards = [Guard(database, clock, TERMS, Tasks()) for _process in range(4)]
     return GuardLedger(guards, clock)
 
 

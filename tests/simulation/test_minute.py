@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from bot.quotas.rules.plans import CallClass, Limits
+from bot.quotas.rules.limits import CallClass, Limits
 from tests.simulation.ledgers import ModelLedger
 from tests.simulation.services import FixedWindow, Service, SlidingLog
 from tests.simulation.world import TIMEOUT_SECONDS, Caller, Network, Process, World

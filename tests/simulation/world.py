@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from itertools import count
 
-from bot.quotas.rules.plans import CallClass
-from bot.quotas.rules.quota import GRACE_SECONDS, Full, Granted, LimitKind
+from bot.quotas.rules.limits import CallClass, LimitKind
+from bot.quotas.rules.quota import GRACE_SECONDS, Full, Granted
 from bot.quotas.store.accounts import UNSENT
 from bot.store.tables import quota_calls
 from tests.simulation.ledgers import Ledger

@@ -5,7 +5,7 @@ from sqlalchemy import update
 
 from bot.organizations.rules import OrganizationKey
 from bot.quotas.rules.blocks import IncidentDetail
-from bot.quotas.rules.plans import Plan
+from bot.quotas.rules.limits import Plan
 from bot.quotas.rules.quota import Terms
 from bot.quotas.store import accounts, incidents
 from bot.store.tables import incidents as incidents_table

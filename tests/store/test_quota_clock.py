@@ -4,12 +4,13 @@ import pytest
 
 from bot.ops.clock import SystemClock, boot_id
 from bot.organizations.rules import OrganizationKey
-from bot.quotas.rules.plans import CallClass, Plan
+from bot.quotas import tidying
+from bot.quotas.rules.limits import Plan
 from bot.quotas.rules.quota import Terms
-from bot.quotas.store import accounts, quota_clock
+from bot.quotas.store import accounts
 from bot.quotas.store import ledger as quotas
 from bot.quotas.store.ledger import CallRequest, NotNow, Reservation
-from bot.quotas.tidying import TIDY_KIND, Tidying
+from bot.quotas.tidying import TIDY_JOB, Tidying
 from bot.services.calls import CallCause
 from bot.store import jobs
 from bot.store.engine import Database
@@ -18,7 +19,7 @@ from tests.support.clock import FakeClock
 
 KEY = OrganizationKey("eu", "10")
 TERMS = Terms(lambda _key: Plan.PREMIUM, timeout_seconds=10.0)
-REQUEST = CallRequest(KEY, CallCause("list", "U1"), CallClass.PERSON, TERMS)
+REQUEST = CallRequest(KEY, CallCause("list", "U1"), TERMS)
 
 
 async def reserve(database):
@@ -41,8 +42,8 @@ async def in_use(database) -> int:
 
 async def follow(database, boot, offset) -> float:
     async with database.transaction() as tx:
-        await jobs.ensure(tx, Job(TIDY_KIND, TIDY_KIND, TIDY_KIND, await tx.now()))
-        return await quota_clock.follow(tx, boot, offset)
+        await jobs.ensure(tx, Job(TIDY_JOB, TIDY_JOB, TIDY_JOB, await tx.now()))
+        return await tidying.follow(tx, boot, offset)
 
 
 @pytest.mark.parametrize("step", [61.0, -600.0, -86_400.0])
@@ -70,7 +71,7 @@ async def test_start_follows_the_clock_of_the_process(sqlite_url):
     # The process before this one had a clock that was an hour behind.
     await follow(database, boot_id(), clock.offset)
     async with database.transaction() as tx:
-        await quota_clock.move(tx, boot_id(), clock.offset - 3600, -3600)
+        await tidying.move(tx, boot_id(), clock.offset - 3600, -3600)
     assert await in_use(database) == 0
     async with database.transaction() as tx:
         await Tidying(database, clock).plan(tx)

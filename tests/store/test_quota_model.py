@@ -5,7 +5,7 @@ import random
 import pytest
 
 from bot.organizations.rules import OrganizationKey
-from bot.quotas.rules.plans import CallClass, Plan, limits_of
+from bot.quotas.rules.limits import CallClass, Plan, limits_of
 from bot.quotas.rules.quota import Granted, Terms
 from bot.quotas.store import ledger as quotas
 from bot.quotas.store.ledger import CallRequest, Reservation
@@ -31,7 +31,8 @@ class Both:
         return self._clock.now().timestamp()
 
     async def ask(self, call_class: CallClass) -> None:
-        request = CallRequest(KEY, CallCause("list"), call_class, TERMS)
+        cause = CallCause("list", background=call_class is CallClass.BACKGROUND)
+        request = CallRequest(KEY, cause, TERMS)
         async with self._database.autocommit() as tx:
             ours = await quotas.reserve(tx, request)
         ticket = await self._model.reserve(self._now(), call_class)

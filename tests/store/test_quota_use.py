@@ -4,8 +4,7 @@ import pytest
 from sqlalchemy import func, select
 
 from bot.organizations.rules import OrganizationKey
-from bot.quotas.rules.days import reported_day
-from bot.quotas.rules.plans import CallClass, Plan
+from bot.quotas.rules.limits import Plan, reported_day
 from bot.quotas.rules.quota import Terms
 from bot.quotas.rules.use import HourOfCalls
 from bot.quotas.store import accounts, quota_use
@@ -22,7 +21,7 @@ HOUR = 3600.0
 
 
 async def call(database, key=KEY, kind="list", user="U1") -> Reservation:
-    request = CallRequest(key, CallCause(kind, user), CallClass.PERSON, TERMS)
+    request = CallRequest(key, CallCause(kind, user), TERMS)
     async with database.autocommit() as tx:
         reservation = await quotas.reserve(tx, request)
         assert isinstance(reservation, Reservation)
@@ -84,7 +83,7 @@ async def test_every_organization_stands_as_one_alone_does(database, clock):
 async def test_organization_with_nothing_to_tell_is_not_read(database):
     """Of ten thousand that are listed, most were never called but by the watcher."""
     async with database.transaction() as tx:
-        assert await quotas.take_turn(tx, OTHER, 0.0)
+        await quotas.change(tx, await accounts.lock(tx, OTHER), watched_at=1.0)
     await call(database)
     async with database.read_only() as tx:
         assert [item.key for item in await accounts.load_all(tx, TERMS)] == [KEY]
@@ -115,15 +114,6 @@ async def test_numbers_go_on_when_no_single_call_is_left(database, clock):
     assert (await the_account(database)).day.used == 0
     assert (await call(database)).number == 2
     assert (await the_account(database)).day.used == 1
-
-
-async def test_a_turn_of_the_watcher_is_taken_once(database, clock):
-    async with database.transaction() as tx:
-        assert await quotas.take_turn(tx, KEY, 0.0)
-    async with database.transaction() as tx:
-        assert not await quotas.take_turn(tx, KEY, 0.0)
-    async with database.read_only() as tx:
-        assert await quota_use.last_checks(tx, TERMS) == {KEY: (10_000, clock.now().timestamp())}
 
 
 @pytest.mark.parametrize("told_hours", [1, 23])

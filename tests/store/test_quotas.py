@@ -4,9 +4,8 @@ import pytest
 from sqlalchemy import event
 
 from bot.organizations.rules import OrganizationKey
-from bot.quotas.rules.days import reported_day
-from bot.quotas.rules.plans import CallClass, Plan
-from bot.quotas.rules.quota import LimitKind, Terms
+from bot.quotas.rules.limits import CallClass, LimitKind, Plan, reported_day
+from bot.quotas.rules.quota import Terms
 from bot.quotas.store import accounts
 from bot.quotas.store import ledger as quotas
 from bot.quotas.store.ledger import CallRequest, NotNow, Reservation
@@ -16,9 +15,8 @@ KEY = OrganizationKey("eu", "10")
 TERMS = Terms(lambda _key: Plan.FREE, timeout_seconds=10.0)
 
 
-def a_request(key=KEY, call_class=CallClass.PERSON) -> CallRequest:
-    cause = CallCause("list", "U1")
-    return CallRequest(key, cause, call_class, TERMS)
+def a_request(key=KEY, cause=CallCause("list", "U1")) -> CallRequest:  # noqa: B008
+    return CallRequest(key, cause, TERMS)
 
 
 async def reserve(database, **wanted) -> Reservation | NotNow:

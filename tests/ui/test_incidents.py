@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from bot.organizations.rules import OrganizationKey
-from bot.quotas.messages import incidents
+from bot.quotas import messages
 from bot.quotas.rules.blocks import BlockCode, Blocks, Incident, IncidentDetail
 from sandbox.slack.validation import UPDATE_TEXT, check_message
 
@@ -41,7 +41,7 @@ def check_valid(message) -> None:
 
 
 def test_an_open_one_says_what_a_person_needs():
-    message = incidents.card(an_incident(), "Acme")
+    message = messages.incident_card(an_incident(), "Acme")
     check_valid(message)
     for words in (
         "*Acme* (eu) is blocked: limit of 100 requests per minute exceeded",
@@ -59,29 +59,29 @@ def test_an_open_one_says_what_a_person_needs():
 
 def test_one_at_the_bots_own_limit_says_so():
     own = {**OWN, "minute": [100, 100]}
-    message = incidents.card(an_incident(detail={"is_foreign": False, "own": own}), "Acme")
+    message = messages.incident_card(an_incident(detail={"is_foreign": False, "own": own}), "Acme")
     assert "Gatehouse itself had reached the limit (100 requests per minute)." in message.text
     assert "another client" not in message.text
 
 
 @pytest.mark.parametrize(("sent", "shown"), [(57, "(sent as 57)"), (None, "(sent as none)")])
 def test_a_code_that_is_not_documented_is_shown_as_sent(sent, shown):
-    assert shown in incidents.card(an_incident(detail={"sent_code": sent}), "Acme").text
+    assert shown in messages.incident_card(an_incident(detail={"sent_code": sent}), "Acme").text
 
 
 def test_one_that_is_over_has_its_duration_and_no_buttons():
     over = an_incident(closed_at=AT + timedelta(minutes=2, seconds=5), blocks=Blocks(), refusals=3)
-    message = incidents.card(over, "Acme")
+    message = messages.incident_card(over, "Acme")
     check_valid(message)
     assert "*Cleared* after 2 min 5 s: *Acme* (eu)" in message.text
     assert "blocked 3 times" in repr(message.slack_blocks)
     assert labels(message) == []
-    assert "Cleared after 2 min 5 s" in incidents.cleared_note(over, "Acme").text
+    assert "Cleared after 2 min 5 s" in messages.cleared_note(over, "Acme").text
 
 
 def test_a_muted_one_says_until_when_and_by_whom_and_can_be_unmuted():
     muted = an_incident(muted_until=AT + timedelta(hours=1), muted_by="Otto & Co")
-    message = incidents.card(muted, "Acme")
+    message = messages.incident_card(muted, "Acme")
     assert "muted until <!date" in message.text
     assert "by Otto &amp; Co" in message.text
     assert labels(message) == ["Check now", "Unmute"]
@@ -91,14 +91,16 @@ def test_a_muted_one_says_until_when_and_by_whom_and_can_be_unmuted():
 @pytest.mark.parametrize("is_over", [False, True])
 def test_nasty_words_stay_within_slacks_limits_and_inert(code, is_over):
     closed_at = AT if is_over else None
-    message = incidents.card(an_incident(code, detail={"words": NASTY}, closed_at=closed_at), NASTY)
+    message = messages.incident_card(
+        an_incident(code, detail={"words": NASTY}, closed_at=closed_at), NASTY
+    )
     check_valid(message)
     assert "<!channel>" not in f"{message.text}{message.slack_blocks}"
     assert "<@U1>" not in f"{message.text}{message.slack_blocks}"
-    check_valid(incidents.muted(NASTY, AT))
+    check_valid(messages.muted(NASTY, AT))
 
 
 def test_plan_that_may_be_too_large_is_named_beside_another_client():
     detail = {"is_foreign": True, "may_be_plan": True, "own": {**OWN, "concurrent": [6, 10]}}
-    message = incidents.card(an_incident(detail=detail), "Acme")
+    message = messages.incident_card(an_incident(detail=detail), "Acme")
     assert "*another client* used it up, or the organization's plan is smaller" in message.text

@@ -6,19 +6,19 @@ from dataclasses import replace
 import pytest
 
 from bot.organizations.rules import DataCenterReport, OrganizationKey
-from bot.quotas.messages import ratelimit_detail, ratelimits
+from bot.quotas import messages as ratelimits
 from bot.quotas.rules.blocks import BlockCode, Blocks
-from bot.quotas.rules.days import DaySource, DayUse
-from bot.quotas.rules.plans import Limits, Plan, limits_of
-from bot.quotas.rules.quota import InUse, LimitKind
-from bot.quotas.rules.standing import Meter, Standing
+from bot.quotas.rules.limits import DaySource, DayUse, LimitKind, Limits, Plan, limits_of
+from bot.quotas.rules.quota import InUse
 from bot.quotas.rules.use import (
     Checked,
     Detail,
     Forecast,
     HourOfCalls,
+    Meter,
     OrganizationUse,
     Overview,
+    Standing,
     first_hour,
 )
 from bot.slack.messages import block_kit
@@ -94,7 +94,7 @@ def test_states_are_counted_worst_first():
 
 def test_organization_fits_whatever_its_name():
     people = [HourOfCalls(first_hour(NOW), f"kind {n}", f"U{n}", 1) for n in range(200)]
-    message = ratelimit_detail.detail(a_detail(standing(), hours=people, name=NASTY))
+    message = ratelimits.detail(a_detail(standing(), hours=people, name=NASTY))
     check_valid(message)
     assert "<!channel>" not in message.text
     assert "others 190" in message.text
@@ -103,7 +103,7 @@ def test_organization_fits_whatever_its_name():
 def test_the_text_says_what_the_charts_say():
     first = first_hour(NOW)
     hours = [HourOfCalls(first, "list", "U1", 3), HourOfCalls(first + 23 * 3600, "check", None, 4)]
-    message = ratelimit_detail.detail(a_detail(standing(), hours=hours))
+    message = ratelimits.detail(a_detail(standing(), hours=hours))
     assert message.text.endswith(" 4")
     assert "3, " in message.text.partition("Calls by hour (UTC): ")[2][:9]
     assert "By person: Gatehouse 4, Ada &lt;x&gt; 3" in message.text
@@ -112,7 +112,7 @@ def test_the_text_says_what_the_charts_say():
 
 def test_a_full_minute_says_when_a_slot_is_free():
     free_at = {LimitKind.MINUTE: NOW + 12.0}
-    message = ratelimit_detail.detail(a_detail(standing(minute=100), free_at=free_at))
+    message = ratelimits.detail(a_detail(standing(minute=100), free_at=free_at))
     assert "next slot in 12 s" in message.text
 
 
@@ -128,17 +128,17 @@ def test_a_full_minute_says_when_a_slot_is_free():
     ],
 )
 def test_the_forecast_in_words(pace, words):
-    assert words in ratelimit_detail.detail(a_detail(standing(), pace=pace)).text
+    assert words in ratelimits.detail(a_detail(standing(), pace=pace)).text
 
 
 def test_a_check_says_what_happened():
     blocks = Blocks().refused(BlockCode.DAY, NOW, probe=False)
-    passed = ratelimit_detail.checked(Checked("Acme", standing(minute=1), seconds=0.214))
+    passed = ratelimits.checked(Checked("Acme", standing(minute=1), seconds=0.214))
     assert "Test call to *Acme* succeeded (0.21 s)." in passed.text
     assert "minute 1/100 · day 0/1,000 · at once 0/5" in passed.text
-    refused = ratelimit_detail.checked(Checked("Acme", standing(blocks=blocks), refusal="<no>"))
+    refused = ratelimits.checked(Checked("Acme", standing(blocks=blocks), refusal="<no>"))
     assert "Test call to *Acme* was blocked: “&lt;no&gt;” Gatehouse tries again" in refused.text
-    silent = ratelimit_detail.checked(Checked("Acme", standing(blocks=blocks)))
+    silent = ratelimits.checked(Checked("Acme", standing(blocks=blocks)))
     assert "is still blocked, so no call was made. Gatehouse tries again <!date^" in silent.text
     for message in (passed, refused, silent):
         check_valid(message)
@@ -151,8 +151,8 @@ def test_a_page_that_cannot_be_read_is_the_first(value):
 
 def test_fewer_calls_at_once_say_why_and_until_when():
     one = replace(standing(), plan=Plan.PREMIUM, limits=Limits(100, 10_000, 7))
-    lowered = ratelimit_detail.detail(a_detail(replace(one, lowered_until=NOW + 3600)))
+    lowered = ratelimits.detail(a_detail(replace(one, lowered_until=NOW + 3600)))
     check_valid(lowered)
     why = "\nlowered from 10 after the service blocked more, until"
-    assert f"0/7 {ratelimit_detail.bar(Meter(0, 7))}{why} <!date^{NOW + 3600:.0f}^" in lowered.text
-    assert "lowered" not in told(ratelimit_detail.detail(a_detail(one)))
+    assert f"0/7 {ratelimits.bar(Meter(0, 7))}{why} <!date^{NOW + 3600:.0f}^" in lowered.text
+    assert "lowered" not in told(ratelimits.detail(a_detail(one)))

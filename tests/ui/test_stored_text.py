@@ -6,17 +6,16 @@ from datetime import UTC, datetime
 import pytest
 
 from bot.audit import messages as audit
-from bot.quotas.messages import incidents
+from bot.quotas import messages
 from bot.store.audit_entry import RecordedEntry
 from bot.testusers.messages import notes
 from bot.testusers.rules.requests import Preset, Who
 from tests.support.requests import texts_of
-from tests.ui.test_incidents import OWN, an_incident
+from tests.ui.test_incidents import an_incident
 
 AT = datetime(2026, 11, 20, 9, 0, tzinfo=UTC)
 NASTY = "`<!channel> <@U1>"
 NAMED = Preset(NASTY, (NASTY,), Who("U0OTTO", NASTY), AT)
-USE = OWN | {"day": [NASTY, 1000], "concurrent": [1, NASTY]}
 
 
 def an_entry(action: str, detail: str) -> RecordedEntry:
@@ -26,7 +25,7 @@ def an_entry(action: str, detail: str) -> RecordedEntry:
 @pytest.mark.parametrize(
     "message",
     [
-        incidents.card(an_incident(detail={"sent_code": NASTY, "words": NASTY, "own": USE}), "x"),
+        messages.incident_card(an_incident(detail={"words": NASTY}), "x"),
         audit.audit(
             [an_entry("plan.set", json.dumps({"before": NASTY, "plan": NASTY}))],
             NASTY,

@@ -7,8 +7,9 @@ import pytest
 from bot.errors import CommitUnknown, DatabaseUnavailable, QuotaExhausted
 from bot.organizations.rules import OrganizationKey
 from bot.quotas.guard import Guard
-from bot.quotas.incidents import Incidents, Refusal
-from bot.quotas.rules.plans import CallClass, Plan
+from bot.quotas.incidents import Refusal
+from bot.quotas.incidents import refused as refused_in
+from bot.quotas.rules.limits import Plan
 from bot.quotas.rules.quota import Terms
 from bot.quotas.store import accounts, incidents
 from bot.quotas.store import ledger as quotas
@@ -40,7 +41,7 @@ async def tasks():
 
 @pytest.fixture
 def guard(database, clock, tasks) -> Guard:
-    return Guard(database, clock, TERMS, Incidents(TERMS), tasks)
+    return Guard(database, clock, TERMS, tasks)
 
 
 async def call(guard, cause=PERSON, *, code=None, reported=None, during=None):
@@ -167,7 +168,7 @@ async def test_service_that_takes_fewer_at_once_refuses_them_once_a_day(
 
 async def test_later_refusal_that_lowers_the_calls_at_once_is_told(database, clock, monkeypatch):
     monkeypatch.setitem(plans, KEY, Plan.ENTERPRISE)
-    request = CallRequest(KEY, PERSON, CallClass.PERSON, TERMS)
+    request = CallRequest(KEY, PERSON, TERMS)
     async with database.transaction() as tx:
         first, *others, last = [await quotas.reserve(tx, request) for _ in range(8)]
         for answered in others:
@@ -176,7 +177,7 @@ async def test_later_refusal_that_lowers_the_calls_at_once_is_told(database, clo
     for reservation in (first, last):
         async with database.transaction() as tx:
             error = RateLimited("inventory", "Declined.", code=1070, message="too many")
-            await Incidents(TERMS).refused(tx, Refusal(request, reservation, error))
+            await refused_in(tx, Refusal(request, reservation, error))
         (incident,) = await all_incidents(database)
         told.append((incident.refusals, incident.detail.is_lowered))
     assert told == [(1, False), (2, True)]

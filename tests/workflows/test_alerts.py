@@ -16,11 +16,11 @@ from bot.organizations.rules import (
     OrganizationKey,
 )
 from bot.permissions import Person
-from bot.quotas.alerts import Alerts, Probes
+from bot.quotas import messages as ui
 from bot.quotas.guard import Guard
-from bot.quotas.incidents import Incidents
-from bot.quotas.messages import incidents as ui
-from bot.quotas.rules.plans import Plan
+from bot.quotas.incidents import Alerts, Probes
+from bot.quotas.incidents import next_try as next_try_in
+from bot.quotas.rules.limits import Plan
 from bot.quotas.rules.quota import Terms
 from bot.quotas.store import incidents
 from bot.services.calls import PROBE, CallCause
@@ -35,7 +35,6 @@ from bot.tasks import Tasks
 
 KEY = OrganizationKey("eu", "10")
 TERMS = Terms(lambda _key: Plan.FREE, timeout_seconds=10.0)
-INCIDENTS = Incidents(TERMS)
 OTTO = Person("U0OPERATOR", "Otto")
 
 
@@ -93,7 +92,7 @@ class FakeInventory:
 
 @pytest.fixture
 def inventory(database, clock) -> FakeInventory:
-    return FakeInventory(Guard(database, clock, TERMS, INCIDENTS, Tasks()))
+    return FakeInventory(Guard(database, clock, TERMS, Tasks()))
 
 
 @pytest.fixture
@@ -121,7 +120,7 @@ async def the_job(database, key="probe:1") -> Job:
 
 async def probe(database, inventory, directory):
     job = await the_job(database)
-    again_at = await Probes(inventory, directory, INCIDENTS).run(job, FakeLease(database))
+    again_at = await Probes(inventory, directory, TERMS).run(job, FakeLease(database))
     async with database.transaction() as tx:
         await jobs.finish(tx, "me", job, again_at)
     return again_at
@@ -131,7 +130,7 @@ async def probe_in_vain(database, inventory, directory, error) -> None:
     """A run that fails, as the job loop ends it."""
     job = await the_job(database)
     with pytest.raises(type(error)):
-        await Probes(inventory, directory, INCIDENTS).run(job, FakeLease(database))
+        await Probes(inventory, directory, TERMS).run(job, FakeLease(database))
     async with database.transaction() as tx:
         await jobs.finish(tx, "me", job, await tx.now(), job.tries + 1)
 
@@ -146,7 +145,7 @@ async def is_due(database) -> bool:
 
 async def next_try(database) -> float | None:
     async with database.read_only() as tx:
-        return await INCIDENTS.next_try(tx, KEY)
+        return await next_try_in(tx, KEY, TERMS)
 
 
 async def messages(database) -> int:
@@ -202,8 +201,11 @@ async def test_data_center_that_is_gone_is_not_blocked_for_ever(
     assert await count_open(database) == 0
     async with database.read_only() as tx:
         incident = await incidents.load(tx, 1)
-    assert "no longer in the settings" in ui.card(incident, "Acme").text
-    assert "Cleared" not in ui.card(incident, "Acme").text + ui.cleared_note(incident, "Acme").text
+    assert "no longer in the settings" in ui.incident_card(incident, "Acme").text
+    assert (
+        "Cleared"
+        not in ui.incident_card(incident, "Acme").text + ui.cleared_note(incident, "Acme").text
+    )
 
 
 async def test_organization_that_is_gone_is_not_blocked_for_ever(
@@ -222,7 +224,7 @@ async def test_organization_that_is_gone_is_not_blocked_for_ever(
     assert await next_try(database) is None
     async with database.read_only() as tx:
         incident = await incidents.load(tx, 1)
-    assert "*Closed*" in ui.card(incident, "Acme").text
+    assert "*Closed*" in ui.incident_card(incident, "Acme").text
     assert "no longer listed by the service" in ui.cleared_note(incident, "Acme").text
 
 
@@ -256,7 +258,7 @@ async def test_a_passing_probe_that_the_database_did_not_take_is_made_again(
     inventory.during = break_down
     job = await the_job(database)
     with pytest.raises(DatabaseUnavailable):
-        await Probes(inventory, directory, INCIDENTS).run(job, FakeLease(database))
+        await Probes(inventory, directory, TERMS).run(job, FakeLease(database))
     monkeypatch.undo()
     inventory.during = None
     async with database.transaction() as tx:

@@ -13,7 +13,7 @@ from bot.ops.clock import SystemClock, since_boot
 from bot.organizations.rules import OrganizationKey
 from bot.quotas.incidents import probe_job
 from bot.quotas.rules.blocks import BlockCode, Blocks
-from bot.quotas.rules.plans import CallClass, Plan
+from bot.quotas.rules.limits import Plan
 from bot.quotas.rules.quota import Terms
 from bot.quotas.store import accounts
 from bot.quotas.store import ledger as quotas
@@ -25,7 +25,7 @@ from bot.store.jobs import Job
 
 KEY = OrganizationKey("eu", "10")
 TERMS = Terms(lambda _key: Plan.PREMIUM, timeout_seconds=10.0)
-REQUEST = CallRequest(KEY, CallCause("list", "U1"), CallClass.PERSON, TERMS)
+REQUEST = CallRequest(KEY, CallCause("list", "U1"), TERMS)
 HOUR = 3600.0
 
 

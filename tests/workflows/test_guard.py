@@ -8,10 +8,9 @@ import pytest
 
 from bot.errors import DatabaseUnavailable, OrganizationBlocked, QuotaExhausted
 from bot.organizations.rules import OrganizationKey
-from bot.quotas.alerts import Probes
 from bot.quotas.guard import Guard
-from bot.quotas.incidents import Incidents
-from bot.quotas.rules.plans import Plan
+from bot.quotas.incidents import Probes
+from bot.quotas.rules.limits import Plan
 from bot.quotas.rules.quota import Terms
 from bot.quotas.store import accounts, incidents, quota_use
 from bot.services.calls import CallCause, ReportedLimits
@@ -44,7 +43,7 @@ def tasks() -> Tasks:
 
 @pytest.fixture
 def guard(database, clock, tasks) -> Guard:
-    return Guard(database, clock, TERMS, Incidents(TERMS), tasks)
+    return Guard(database, clock, TERMS, tasks)
 
 
 async def make(guard, cause=PERSON, key=KEY, *, told=None) -> None:
@@ -193,7 +192,7 @@ async def test_fast_clock_frees_no_slot_early(database, clock, tasks):
         def monotonic(self) -> float:
             return clock.monotonic() * 1.08
 
-    guard = Guard(database, FastClock(), TERMS, Incidents(TERMS), tasks)
+    guard = Guard(database, FastClock(), TERMS, tasks)
     async with guard.call(KEY, PERSON) as grant:
         await grant.responded()
         clock.advance(50)
@@ -292,7 +291,7 @@ async def test_the_45s_own_headers_do_not_undo_what_its_message_lowered(guard, d
 @pytest.fixture
 def sharing_guard(database, clock, tasks) -> Guard:
     terms = replace(TERMS, person_minute=50)
-    return Guard(database, clock, terms, Incidents(terms), tasks)
+    return Guard(database, clock, terms, tasks)
 
 
 async def test_one_person_leaves_half_of_the_minute_to_others(sharing_guard, clock):

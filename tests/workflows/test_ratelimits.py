@@ -15,10 +15,10 @@ from bot.organizations.rules import (
     OrganizationKey,
 )
 from bot.permissions import Person
+from bot.quotas import incidents
 from bot.quotas.guard import Guard
-from bot.quotas.incidents import Incidents
 from bot.quotas.ratelimits import RateLimits
-from bot.quotas.rules.plans import Plan
+from bot.quotas.rules.limits import Plan
 from bot.quotas.rules.quota import Terms
 from bot.services.calls import CallCause, ReportedLimits
 from bot.services.errors import RateLimited
@@ -103,7 +103,7 @@ def clock() -> JumpingClock:
 
 @pytest.fixture
 def inventory(database, clock) -> FakeInventory:
-    return FakeInventory(Guard(database, clock, TERMS, Incidents(TERMS), Tasks()))
+    return FakeInventory(Guard(database, clock, TERMS, Tasks()))
 
 
 @pytest.fixture
@@ -183,14 +183,13 @@ async def test_a_try_is_put_off_for_an_hour_at_most(ratelimits, inventory, datab
     """Another plan may make room sooner than the ledger said."""
     inventory.refusal = a_429()
     await ratelimits.check(OTTO, "10")
-    told = Incidents(TERMS)
     async with database.transaction() as tx:
-        await told.postpone(tx, KEY, clock.now() + timedelta(hours=20))
-        assert await told.next_try(tx, KEY) == clock.now().timestamp() + HOUR
+        await incidents.postpone(tx, KEY, TERMS, clock.now() + timedelta(hours=20))
+        assert await incidents.next_try(tx, KEY, TERMS) == clock.now().timestamp() + HOUR
 
 
 async def test_a_whole_name_that_is_listed_since_is_no_part_of_an_old_one(ratelimits):
-    directory = ratelimits._directory
+    directory = ratelimits.directory
     with pytest.raises(Ambiguous, match="only part of a name"):
         await ratelimits.set_plan(OTTO, "two", Plan.PREMIUM)
     two = Organization(organization_id="12", name="Two")

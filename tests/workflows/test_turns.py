@@ -10,8 +10,7 @@ from bot.gateway.turns import ClientGone, Stopping, Turns, Wait
 from bot.ops.watchdog import Watchdog
 from bot.organizations.rules import OrganizationKey
 from bot.quotas.guard import Guard
-from bot.quotas.incidents import Incidents
-from bot.quotas.rules.plans import Plan
+from bot.quotas.rules.limits import Plan
 from bot.quotas.rules.quota import Terms
 from bot.quotas.store import accounts
 from bot.services.calls import CallCause, ReportedLimits
@@ -38,8 +37,8 @@ class Process:
 
     def __init__(self, database, clock) -> None:
         self.tasks = Tasks()
-        self.guard = Guard(database, clock, TERMS, Incidents(TERMS), self.tasks)
-        self.turns = Turns(self.guard, database, clock, SHARES, self.tasks, Watchdog())
+        self.guard = Guard(database, clock, TERMS, self.tasks)
+        self.turns = Turns(self.guard, SHARES, Watchdog())
 
     def call(self, client="a", seconds=0.0, key=KEY, **rest):
         return self.turns.call(Wait(key, client, seconds, **rest))

@@ -13,7 +13,7 @@ from bot.organizations.rules import (
     Organization,
     OrganizationKey,
 )
-from bot.quotas.rules.plans import Plan
+from bot.quotas.rules.limits import Plan
 from bot.quotas.rules.quota import Terms
 from bot.quotas.watcher import Watcher
 from bot.services.errors import RateLimited, ServiceFailed, ServiceRefused

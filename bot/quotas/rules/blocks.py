@@ -12,7 +12,7 @@ from datetime import datetime
 from enum import IntEnum
 
 from bot.organizations.rules import OrganizationKey
-from bot.quotas.rules.plans import CallClass
+from bot.quotas.rules.limits import CallClass, LimitKind
 
 
 class BlockCode(IntEnum):
@@ -27,29 +27,27 @@ class BlockCode(IntEnum):
         """Return the code to handle; an undocumented or missing code counts as 44."""
         return cls(code) if code in {known.value for known in cls} else cls.MINUTE
 
+    @property
+    def kind(self) -> LimitKind:
+        """Return the limit that was exceeded."""
+        return LimitKind[self.name]
 
-@dataclass(frozen=True, slots=True)
-class _Pause:
-    first_seconds: float
-    longest_seconds: float
 
-
+# The first pause and the longest, in seconds.
 _PAUSES = {
-    BlockCode.MINUTE: _Pause(60.0, 15 * 60.0),
-    BlockCode.DAY: _Pause(15 * 60.0, 3600.0),
-    BlockCode.CONCURRENT: _Pause(2.0, 60.0),
+    BlockCode.MINUTE: (60.0, 15 * 60.0),
+    BlockCode.DAY: (15 * 60.0, 3600.0),
+    BlockCode.CONCURRENT: (2.0, 60.0),
 }
-
-
 # Longest accepted pause, even if the service requests a longer one.
 LONGEST_TOLD_SECONDS = 3600.0
 
 
 def pause_seconds(code: BlockCode, failed_tries: int) -> float:
     """Return the seconds to pause after this many failed attempts."""
-    pause = _PAUSES[code]
-    # Limited, so that an edited row can't cause hours of computation.
-    return min(pause.longest_seconds, pause.first_seconds * 2.0 ** min(failed_tries, 16))
+    first, longest = _PAUSES[code]
+    # Limited, because a float can't hold every power of two.
+    return min(longest, first * 2.0 ** min(failed_tries, 16))
 
 
 @dataclass(frozen=True, slots=True)

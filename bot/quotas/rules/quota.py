@@ -16,8 +16,7 @@ from enum import StrEnum
 
 from bot.organizations.rules import OrganizationKey
 from bot.quotas.rules.blocks import BlockCode, Blocks
-from bot.quotas.rules.days import DayUse
-from bot.quotas.rules.plans import NO_RESERVE, CallClass, Limits, Plan, Reserve
+from bot.quotas.rules.limits import NO_RESERVE, CallClass, DayUse, LimitKind, Limits, Plan, Reserve
 
 MINUTE_SECONDS = 60.0
 # Covers windows that include both ends, and clocks running at different rates.
@@ -46,19 +45,6 @@ class Terms:
     def hold_seconds(self) -> float:
         """Return how long the service may be processing an unanswered call."""
         return self.timeout_seconds + GRACE_SECONDS
-
-
-class LimitKind(StrEnum):
-    """The three limits."""
-
-    MINUTE = "minute"
-    DAY = "day"
-    CONCURRENT = "concurrent"
-
-    @property
-    def in_words(self) -> str:
-        """Return a label: `minute`, `day`, `at once`."""
-        return "at once" if self is LimitKind.CONCURRENT else self.value
 
 
 @dataclass(frozen=True, slots=True)

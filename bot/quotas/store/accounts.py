@@ -20,16 +20,20 @@ from sqlalchemy import (
 
 from bot.organizations.rules import OrganizationKey
 from bot.quotas.rules.blocks import Block, BlockCode, Blocks
-from bot.quotas.rules.days import (
+from bot.quotas.rules.limits import (
     DAY_SECONDS,
     DayLedger,
     DaySource,
     DayUse,
+    Limits,
+    Lowered,
+    Plan,
     ReportedDay,
+    Reserve,
     day_began_at,
     day_use,
+    limits_of,
 )
-from bot.quotas.rules.plans import Limits, Lowered, Plan, Reserve, limits_of
 from bot.quotas.rules.quota import InUse, Terms
 from bot.store.engine import Transaction
 from bot.store.statements import insert_into

@@ -19,8 +19,15 @@ from sqlalchemy import (
 from bot.errors import DatabaseUnavailable
 from bot.organizations.rules import OrganizationKey
 from bot.quotas.rules.blocks import Blocks
-from bot.quotas.rules.days import ReportedDay, leaves_day_at
-from bot.quotas.rules.plans import CallClass, Limits, Plan, limits_of
+from bot.quotas.rules.limits import (
+    CallClass,
+    LimitKind,
+    Limits,
+    Plan,
+    ReportedDay,
+    leaves_day_at,
+    limits_of,
+)
 from bot.quotas.rules.quota import (
     Blocked,
     Decision,
@@ -28,13 +35,12 @@ from bot.quotas.rules.quota import (
     Granted,
     HeldCall,
     Holdings,
-    LimitKind,
     Scope,
     Terms,
     decide,
 )
 from bot.quotas.store.accounts import UNSENT, Account, load_or_add, lock
-from bot.services.calls import CallCause
+from bot.services.calls import PROBE, CallCause
 from bot.store.engine import Transaction
 from bot.store.statements import insert_into
 from bot.store.tables import quota_calls as calls
@@ -54,9 +60,15 @@ class CallRequest:
 
     key: OrganizationKey
     cause: CallCause
-    call_class: CallClass
     terms: Terms
     share: float = 1.0
+
+    @property
+    def call_class(self) -> CallClass:
+        """Return the kind of caller."""
+        if self.cause.kind == PROBE:
+            return CallClass.PROBE
+        return CallClass.BACKGROUND if self.cause.background else CallClass.PERSON
 
     def part_of(self, limits: Limits) -> Limits | None:
         """Return the caller's own limits, or None if only the organization's limits apply."""
@@ -321,22 +333,3 @@ async def mute(tx: Transaction, key: OrganizationKey, until: float, by: str | No
     organization = await lock(tx, key)
     await change(tx, organization, muted_until=until, muted_by=by)
     return organization
-
-
-async def take_turn(tx: Transaction, key: OrganizationKey, seen_at: float) -> bool:
-    """Record that the watcher takes its turn; return False if another process has taken the turn.
-
-    `seen_at` is the time of the last turn known to the caller.
-    """
-    organization, now = await lock(tx, key), await tx.now()
-    taken = await tx.connection.execute(
-        update(organizations)
-        .where(organizations.c.id == organization, organizations.c.watched_at <= seen_at)
-        .values(watched_at=now.timestamp())
-    )
-    return taken.rowcount == 1
-
-
-async def postpone_turn(tx: Transaction, key: OrganizationKey, seen_at: float) -> None:
-    """Undo a turn in which no call was made: record `seen_at` as the last turn."""
-    await change(tx, await lock(tx, key), watched_at=seen_at)

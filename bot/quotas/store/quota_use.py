@@ -16,10 +16,9 @@ from sqlalchemy import (
 )
 
 from bot.organizations.rules import OrganizationKey
-from bot.quotas.rules.days import day_began_at
+from bot.quotas.rules.limits import day_began_at
 from bot.quotas.rules.quota import Terms
-from bot.quotas.rules.standing import Standing
-from bot.quotas.rules.use import HOUR_SECONDS, HourOfCalls
+from bot.quotas.rules.use import HOUR_SECONDS, HourOfCalls, Standing
 from bot.quotas.store.accounts import UNSENT, Account, day_limit_of
 from bot.services.calls import caller_of, client_named
 from bot.store.engine import Transaction

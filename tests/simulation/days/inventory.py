@@ -18,14 +18,13 @@ from yarl import URL
 
 import bot.gateway.forward
 from bot.gateway.bodies import Delivery, Spool
-from bot.gateway.forward import Forwarder, GatewayCall, GatewayParts, Seen
+from bot.gateway.forward import Forwarder, GatewayCall, Seen
 from bot.gateway.turns import Turns
-from bot.ops.clock import Clock
 from bot.ops.redaction import Redactor
 from bot.organizations.client import DataCenterAccess, InventoryClient
 from bot.organizations.rules import Organization, OrganizationKey
 from bot.quotas.guard import Guard, _Call
-from bot.quotas.rules.plans import _LIMITS, Limits, Plan
+from bot.quotas.rules.limits import _LIMITS, Limits, Plan
 from bot.quotas.rules.quota import GRACE_SECONDS, MINUTE_SECONDS, Terms
 from bot.quotas.store.ledger import Reservation
 from bot.services.calls import GATEWAY, PROBE, CallCause
@@ -33,7 +32,6 @@ from bot.services.credentials import OAuthCredential, OAuthGrant
 from bot.services.errors import CredentialsRefused
 from bot.services.http import ServiceHttp
 from bot.store.types import to_microseconds
-from bot.tasks import Tasks
 from tests.simulation.days.connections import Session
 from tests.simulation.days.loop import PROCESS, SimulationLoop
 from tests.simulation.days.outside import TIMEOUT_SECONDS, Faults, at_their_place
@@ -220,19 +218,17 @@ class Client:
 
     data_centers: Sequence[str] = (KEY.data_center,)
 
-    def __init__(self, inventory: Inventory, guard: Guard, turns: Turns, clock: Clock) -> None:
+    def __init__(self, inventory: Inventory, turns: Turns) -> None:
         accounts = GRANT.token_url.host or ""
         services = {ROOT.host or "": inventory.answer, accounts: inventory.tokens.renew}
         session: Any = Session(services)
-        redactor, observer = Redactor(), lambda _: None
+        redactor, observer, clock = Redactor(), lambda _: None, turns.clock
         http = ServiceHttp(session, redactor, observer, clock)
         credential = OAuthCredential(http, clock, KEY.data_center, GRANT)
         access = {KEY.data_center: DataCenterAccess(ROOT, credential)}
         self._inventory = inventory
-        self._client = InventoryClient(http, guard.call, access)
-        self._forwarder = Forwarder(
-            GatewayParts(session, access, guard, turns, redactor, observer, clock, Tasks())
-        )
+        self._client = InventoryClient(http, turns.guard.call, access)
+        self._forwarder = Forwarder(session, access, turns, redactor, observer)
 
     async def organizations(
         self, key: OrganizationKey, cause: CallCause

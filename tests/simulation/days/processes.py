@@ -15,8 +15,10 @@ from bot.gateway.turns import Turns
 from bot.home.publishing import Home, HomeDrawing
 from bot.ops.watchdog import Watchdog
 from bot.organizations.directory import OrganizationDirectory
-from bot.quotas.incidents import Incidents
-from bot.quotas.parts import QuotaParts
+from bot.quotas.incidents import ALERT_JOB, CARD, NOTE, PROBE_JOB, Alerts, Probes
+from bot.quotas.ratelimits import RateLimits
+from bot.quotas.tidying import TIDY_JOB, Tidying
+from bot.quotas.watcher import WATCH_KIND, Watcher
 from bot.services.lane import Lane
 from bot.slack.people import People
 from bot.slack.sender import SEND_KIND, Sender
@@ -177,6 +179,25 @@ class WatchedAudit(AuditStore):
             self._outside.flows.problems.append(problem)
 
 
+class Quotas:
+    """The parts of the bot that deal with limits."""
+
+    def __init__(self, database, audit, client, directory, people, clock) -> None:
+        self.ratelimits = RateLimits(database, audit, client, directory, people, TERMS, clock)
+        self.alerts = Alerts(database, audit, directory, ALERTS)
+        probes, tidying = Probes(client, directory, TERMS), Tidying(database, clock)
+        watcher = Watcher(database, client, directory, TERMS, is_on=True)
+        self.runners = {
+            PROBE_JOB: probes.run,
+            ALERT_JOB: self.alerts.after_mute,
+            WATCH_KIND: watcher.run,
+            TIDY_JOB: tidying.run,
+        }
+        self.renderers = {CARD: self.alerts.card, NOTE: self.alerts.note}
+        self.card_kinds = {CARD}
+        self.plans = probes.plan, watcher.plan, tidying.plan
+
+
 class Process:
     """One process; `parts` is None until it has started."""
 
@@ -192,7 +213,7 @@ class Process:
         self._ids = 0
         self.people: People
         self.parts: Testusers | None = None
-        self.quotas: QuotaParts
+        self.quotas: Quotas
         self.client: Client
         self.home: Home
 
@@ -273,23 +294,12 @@ class Process:
 
     def _quotas(
         self, database: Database, audit: AuditStore, clock: VirtualClock
-    ) -> tuple[Client, QuotaParts, Home]:
-        parts = database, clock, TERMS, Incidents(TERMS), Tasks()
+    ) -> tuple[Client, Quotas, Home]:
+        parts = database, clock, TERMS, Tasks()
         guard = WatchedGuard(self._outside.inventory, self._outside.reader, *parts)
-        turns = Turns(guard, database, clock, CLIENTS, Tasks(), Watchdog())
-        client = Client(self._outside.inventory, guard, turns, clock)
+        client = Client(self._outside.inventory, Turns(guard, CLIENTS, Watchdog()))
         directory = OrganizationDirectory(client, database, clock, 300, {})
-        quotas = QuotaParts(
-            database=database,
-            clock=clock,
-            audit=audit,
-            people=self.people,
-            inventory=client,
-            directory=directory,
-            terms=TERMS,
-            alerts_channel=ALERTS,
-            is_watching=True,
-        )
+        quotas = Quotas(database, audit, client, directory, self.people, clock)
         drawing = HomeDrawing(
             database,
             clock,

@@ -1,0 +1,407 @@
+"""Messages about limits: `/ratelimits`, checks, plans, and alerts about blocks."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from bot.organizations.messages import problems
+from bot.quotas.rules.blocks import BlockCode, Incident, IncidentDetail
+from bot.quotas.rules.limits import DaySource, LimitKind, limits_of
+from bot.quotas.rules.use import (
+    PEOPLE_SHOWN,
+    Checked,
+    Detail,
+    Meter,
+    OrganizationUse,
+    Overview,
+    PlanSet,
+    Standing,
+    State,
+)
+from bot.services.calls import client_named
+from bot.slack.messages import block_kit, ids, text
+from bot.slack.messages.message import Message, SlackBlock
+
+HEADINGS = ("Organization", "State", "Minute", "Day", "At once", "Data center")
+NUMBERS = frozenset({2, 3, 4})
+MARKS = {
+    State.BLOCKED: ":no_entry:",
+    State.DAY_FULL: ":red_circle:",
+    State.MINUTE_FULL: ":red_circle:",
+    State.BUSY: ":large_orange_circle:",
+    State.NEARLY_FULL: ":large_yellow_circle:",
+    State.FINE: ":large_green_circle:",
+}
+# Slack tables don't render emoji names.
+SIGNS = {
+    State.BLOCKED: "\u26d4",
+    State.DAY_FULL: "\U0001f534",
+    State.MINUTE_FULL: "\U0001f534",
+    State.BUSY: "\U0001f7e0",
+    State.NEARLY_FULL: "\U0001f7e1",
+    State.FINE: "\U0001f7e2",
+}
+CELLS = 10
+# A chart has at most 20 categories and a message at most two charts (docs.slack.dev, data
+# visualization block), so each chart shows 12 hours.
+HOURS_A_CHART = 12
+CHARTS = ("Calls by hour (UTC), 24 to 12 hours ago", "Calls by hour (UTC), last 12 hours")
+SOURCES = {
+    DaySource.PLAN: "limit of the plan, over 25 hours",
+    DaySource.REPORTED: "reported by the service",
+    DaySource.MESSAGE: "from the service's last error message",
+}
+LIFTED = "Limits that were lowered after errors are back to the plan's."
+UNITS = {
+    LimitKind.MINUTE: "per minute",
+    LimitKind.DAY: "per day",
+    LimitKind.CONCURRENT: "at once",
+}
+CLIENTS_SHOWN = 8
+
+
+def _moment(at: float) -> str:
+    return text.time(datetime.fromtimestamp(at, UTC))
+
+
+def overview(found: Overview) -> Message:
+    """Show a page of organizations, worst first."""
+    counted = [
+        f"{MARKS[state]} {found.states[state]:,} {state}"
+        for state in State
+        if found.states.get(state)
+    ]
+    total = text.count(found.organizations, "organization")
+    summary = "\n".join(
+        filter(None, (f"*API usage of {total}*, closest to the limit first", " · ".join(counted)))
+    )
+    failures = problems(found.failures)
+    rows: list[Sequence[str]] = []
+    lines: list[str] = []
+    for use in found.uses:
+        standing = use.standing
+        state, center = _state(standing), standing.key.data_center
+        meters = {kind: str(standing.meter(kind)) for kind in LimitKind}
+        sign = f"{SIGNS[standing.state]} {state}"
+        rows.append((text.shorten(use.name, 60), sign, *meters.values(), center))
+        used = ", ".join(f"{meter} {kind.in_words}" for kind, meter in meters.items())
+        lines.append(f"{text.escape(use.name, 60)} ({center}): {used}, {state}")
+    turning = f"Page {found.page + 1} of {found.pages} · " if found.pages > 1 else ""
+    details = f"{text.code('/ratelimits <org>')} for one's last 24 hours"
+    return Message(
+        "\n".join([summary, *failures, *lines]),
+        (
+            block_kit.section(summary),
+            *map(block_kit.section, failures),
+            *([block_kit.table([HEADINGS, *rows], right=NUMBERS)] if rows else []),
+            block_kit.context(f"{turning}As of {_moment(found.at)} · {details}"),
+            _controls(found.uses, found.page, found.pages),
+        ),
+    )
+
+
+def _state(standing: Standing) -> str:
+    block = standing.blocks.longest
+    return f"{standing.state} ({int(block.code)})" if block else str(standing.state)
+
+
+def _controls(shown: Sequence[OrganizationUse], page: int, pages: int) -> SlackBlock:
+    elements: list[SlackBlock] = []
+    if shown:
+        options = [
+            (
+                f"{text.shorten(use.name, 50)} ({use.standing.key.data_center})",
+                use.standing.key.path[: block_kit.OPTION_VALUE_CHARACTERS],
+            )
+            for use in shown
+        ]
+        elements.append(block_kit.select("Open an organization …", ids.RATELIMITS_SHOW, options))
+    elements += block_kit.turns(ids.RATELIMITS_PAGE, page, pages)
+    elements.append(block_kit.button("Refresh", f"{ids.RATELIMITS_PAGE}.refresh", str(page)))
+    return block_kit.actions(*elements)
+
+
+def detail(organization: Detail) -> Message:
+    """Show one organization: current use, the last 24 hours, and a forecast."""
+    standing, key = organization.standing, organization.standing.key
+    state = f"{MARKS[standing.state]} *{_state(standing).capitalize()}*"
+    pairs = [(kind.in_words.capitalize(), _meter(organization, kind)) for kind in LimitKind]
+    if block := standing.blocks.longest:
+        again = _soon(organization, block.until)
+        state += f" since {_moment(block.since)}. Gatehouse tries again {again}."
+    else:
+        # During a block, no calls are made, so there is nothing to forecast.
+        pairs.append(("At this pace", _forecast(organization)))
+    made, hours = _made(organization), organization.by_hour()
+    footnote = " · ".join(
+        (
+            f"ID {text.code(key.organization_id)}"
+            if key.organization_id
+            else "no organization named",
+            f"data center {text.escape(key.data_center)}",
+            f"plan {standing.plan.value}",
+            f"as of {_moment(organization.at)}",
+        )
+    )
+    lines = [
+        f"*{text.escape(organization.name, 300)}*",
+        state,
+        *(f"{label}: {words}" for label, words in pairs),
+        made,
+        footnote,
+        f"Calls by hour (UTC): {', '.join(f'{_hour(at)} {calls}' for at, calls in hours)}",
+    ]
+    return Message(
+        "\n".join(lines),
+        (
+            block_kit.header(organization.name),
+            block_kit.section(state),
+            *block_kit.fields(pairs),
+            block_kit.section(made),
+            *_charts(hours),
+            block_kit.context(footnote),
+            block_kit.actions(
+                block_kit.button("Check now", ids.RATELIMITS_CHECK, key.path),
+                block_kit.button("Refresh", ids.RATELIMITS_REFRESH, key.path),
+            ),
+        ),
+    )
+
+
+def _soon(organization: Detail, at: float) -> str:
+    return text.soon(datetime.fromtimestamp(at, UTC), datetime.fromtimestamp(organization.at, UTC))
+
+
+def _meter(organization: Detail, kind: LimitKind) -> str:
+    standing = organization.standing
+    meter = standing.meter(kind)
+    lines = [f"{meter} {bar(meter)}"]
+    free_at = organization.free_at.get(kind)
+    if free_at is not None:
+        lines.append(f"next slot {_soon(organization, free_at)}")
+    if kind is LimitKind.DAY:
+        day, others = standing.day, organization.others_used
+        resets = "" if day.resets_at is None else f", resets {_soon(organization, day.resets_at)}"
+        other_clients = f"; about {others:,} by other clients" if others else ""
+        lines.append(f"{SOURCES[day.source]}{resets}{other_clients}")
+    if kind is LimitKind.CONCURRENT and standing.lowered_until is not None:
+        planned, until = limits_of(standing.plan).concurrent, _moment(standing.lowered_until)
+        lines.append(f"lowered from {planned} after the service blocked more, until {until}")
+    return "\n".join(lines)
+
+
+def bar(meter: Meter) -> str:
+    """Draw a meter with ten cells; any use fills at least one cell."""
+    full = min(CELLS, max(round(meter.share * CELLS), 1 if meter.used else 0))
+    return "▰" * full + "▱" * (CELLS - full)
+
+
+def _forecast(organization: Detail) -> str:
+    pace = f"{text.count(organization.forecast.calls_an_hour, 'call')} in the last hour"
+    ends_at = organization.forecast.ends_at
+    if ends_at is None:
+        return f"{pace}: well within the daily limit"
+    if ends_at <= organization.at:
+        return f"{pace}: the daily limit is used up"
+    return f"{pace}: the daily limit will be reached {_moment(ends_at)}"
+
+
+def _made(organization: Detail) -> str:
+    if not organization.hours:
+        return "No calls in the last 24 hours."
+    made = organization.by_person()
+    people = [f"{_caller(organization, caller)} {calls:,}" for caller, calls in made[:PEOPLE_SHOWN]]
+    rest = sum(calls for _, calls in made[PEOPLE_SHOWN:])
+    people += [f"others {rest:,}"] if rest else []
+    kinds = [f"{text.escape(kind)} {calls:,}" for kind, calls in organization.by_kind()]
+    return (
+        f"*Gatehouse's calls in the last 24 hours*\nBy person: {', '.join(people)}\n"
+        f"By type: {', '.join(kinds)}"
+    )
+
+
+def _caller(organization: Detail, caller: str | None) -> str:
+    if caller is None:
+        return "Gatehouse"
+    if (client := client_named(caller)) is not None:
+        return f"{text.code(client)} (gateway)"
+    return text.escape(organization.people.get(caller, caller), 80)
+
+
+def _hour(at: float) -> str:
+    return f"{datetime.fromtimestamp(at, UTC):%H:00}"
+
+
+def _charts(hours: Sequence[tuple[float, int]]) -> list[SlackBlock]:
+    charts: list[SlackBlock] = []
+    for first, title in enumerate(CHARTS if any(calls for _, calls in hours) else ()):
+        shown = hours[first * HOURS_A_CHART :][:HOURS_A_CHART]
+        points = [{"label": _hour(at), "value": calls} for at, calls in shown]
+        axes = {"categories": [point["label"] for point in points], "y_label": "Calls"}
+        series = [{"name": "Calls", "data": points}]
+        chart = {"type": "bar", "series": series, "axis_config": axes}
+        charts.append({"type": "data_visualization", "title": title, "chart": chart})
+    return charts
+
+
+def checked(result: Checked) -> Message:
+    """Show the result of a check: a successful call, a refused call, or no call."""
+    name, standing = f"*{text.escape(result.name, 300)}*", result.standing
+    until = "" if result.until is None else f" Gatehouse tries again {_moment(result.until)}."
+    if result.seconds is not None:
+        verdict = f":white_check_mark: Test call to {name} succeeded ({result.seconds:.2f} s)."
+    elif result.refusal is not None:
+        words = f": “{text.escape(result.refusal, 300)}”" if result.refusal else "."
+        verdict = f":no_entry: Test call to {name} was blocked{words}{until}"
+    else:
+        verdict = f":no_entry: {name} is still blocked, so no call was made.{until}"
+    meters = " · ".join(f"{kind.in_words} {standing.meter(kind)}" for kind in LimitKind)
+    markup = f"{verdict}\n{MARKS[standing.state]} {_state(standing)} · {meters}"
+    button = block_kit.button("Show limits", ids.RATELIMITS_SHOW, standing.key.path)
+    return Message(markup, (block_kit.section(markup), block_kit.actions(button)))
+
+
+def plan_set(result: PlanSet) -> Message:
+    """Confirm a plan, with its limits."""
+    limits, name = limits_of(result.now), f"*{text.escape(result.name, 300)}*"
+    allowed = (
+        f"{limits.minute:,} calls per minute, {limits.day:,} per day, {limits.concurrent:,} at once"
+    )
+    lifted = f" {LIFTED}" if result.is_lifted else ""
+    if result.now is result.before:
+        changed = lifted or " Nothing changed."
+        markup = f"{name} is already on the *{result.now}* plan: {allowed}.{changed}"
+    else:
+        was = f"(was {result.before})"
+        markup = f"{name} is now on the *{result.now}* plan {was}: {allowed}.{lifted}"
+    return Message(markup, (block_kit.section(markup),))
+
+
+def incident_card(incident: Incident, name: str) -> Message:
+    """Return the incident's message, blocked or cleared."""
+    told, kind = incident.detail, BlockCode(incident.code).kind
+    used, limit = told.own[kind.value]
+    unit = f"requests {UNITS[kind]}"
+    reason = text.escape(told.words, 300)
+    lines = [
+        _headline(incident, name, f"limit of {limit:,} {unit} exceeded"),
+        " ".join((_cause(told, f"{used:,}" if used else "none", unit), *_effects(incident))),
+        *([f"> {reason}"] if reason else []),
+        *_clients(told),
+    ]
+    small_print = _small_print(incident)
+    buttons = [_buttons(incident, name)] if incident.closed_at is None else []
+    return Message(
+        "\n".join([*lines, small_print]),
+        (block_kit.section("\n".join(lines)), block_kit.context(small_print), *buttons),
+    )
+
+
+def cleared_note(incident: Incident, name: str) -> Message:
+    """Return the thread reply for a call that succeeded."""
+    name, why = text.escape(name, 300), incident.detail.ended_because
+    if why:
+        return Message(f"Closed: {name} {why}, so Gatehouse has stopped trying.")
+    return Message(
+        f":white_check_mark: Cleared after {_lasted(incident)}: calls to {name} work again."
+    )
+
+
+def muted(name: str, until: datetime) -> Message:
+    """Confirm a mute."""
+    return Message(
+        f"Muted: no new alerts about {text.escape(name, 300)} until {text.time(until)}."
+        " This one keeps updating."
+    )
+
+
+def unmuted(name: str) -> Message:
+    """Confirm the end of a mute."""
+    return Message(f"Unmuted: new alerts about {text.escape(name, 300)} are posted again.")
+
+
+def _headline(incident: Incident, name: str, exceeded: str) -> str:
+    center = f" ({text.escape(incident.key.data_center)})" if incident.key.organization_id else ""
+    subject = f"*{text.escape(name, 300)}*{center}"
+    if incident.closed_at is None:
+        return f":no_entry: {subject} is blocked: {exceeded}"
+    if why := incident.detail.ended_because:
+        return f":heavy_minus_sign: *Closed* after {_lasted(incident)}: {subject} {why}."
+    cleared = f":white_check_mark: *Cleared* after {_lasted(incident)}: {subject}"
+    return f"{cleared}\nIt was blocked: {exceeded}."
+
+
+def _cause(told: IncidentDetail, used: str, unit: str) -> str:
+    if not told.is_foreign:
+        return f"Gatehouse itself had reached the limit ({used} {unit})."
+    only = "" if used == "none" else "only "
+    smaller = ", or the organization's plan is smaller than the one set here"
+    return (
+        f"Gatehouse made {only}{used} of them, so *another client* used it up"
+        f"{smaller if told.may_be_plan else ''}."
+    )
+
+
+def _effects(incident: Incident) -> list[str]:
+    is_minute, is_open = incident.code == BlockCode.MINUTE, incident.closed_at is None
+    sentences: list[str] = []
+    if is_minute and is_open:
+        sentences.append("People who use the service in their browser may be locked out too.")
+    if incident.detail.is_lowered and is_minute:
+        sentences.append("For an hour, Gatehouse leaves more calls per minute to other clients.")
+    elif incident.detail.is_lowered:
+        sentences.append("Gatehouse makes fewer calls at once for a day.")
+    if is_open and (block := incident.blocks.longest):
+        again = _moment(block.until)
+        sentences.append(f"Gatehouse tries again {again} and makes no calls until then.")
+    elif is_open:
+        sentences.append("Gatehouse is trying again now.")
+    return sentences
+
+
+def _small_print(incident: Incident) -> str:
+    key, told = incident.key, incident.detail
+    times = "once" if incident.refusals == 1 else f"{incident.refusals:,} times"
+    sent = "none" if told.sent_code is None else told.sent_code
+    as_sent = "" if told.sent_code == incident.code else f" (sent as {sent})"
+    own = ((*told.own[kind.value], unit) for kind, unit in UNITS.items())
+    parts = [
+        text.code(key.organization_id) if key.organization_id else "no organization named",
+        f"{text.escape(key.data_center)}, code {incident.code}{as_sent}",
+        f"since {text.time(incident.opened_at)}",
+        f"blocked {times}",
+        "Gatehouse's usage then: "
+        + ", ".join(f"{used:,}/{limit:,} {unit}" for used, limit, unit in own),
+    ]
+    if incident.closed_at is not None:
+        parts.append(f"ended {text.time(incident.closed_at)}")
+    elif incident.muted_until is not None:
+        by = f" by {text.escape(incident.muted_by, 80)}" if incident.muted_by else ""
+        parts.append(f"muted until {text.time(incident.muted_until)}{by}")
+    return " · ".join(parts)
+
+
+def _clients(told: IncidentDetail) -> list[str]:
+    """Return each gateway client's use, which is part of Gatehouse's use."""
+    shown = [
+        f"{text.escape(name)} {minute:,} per minute, {day:,} per day"
+        for name, (minute, day) in list(told.clients.items())[:CLIENTS_SHOWN]
+    ]
+    if more := len(told.clients) - len(shown):
+        shown.append(text.count(more, "more client"))
+    return [f"Gateway clients had used: {'; '.join(shown)}."] if shown else []
+
+
+def _buttons(incident: Incident, name: str) -> SlackBlock:
+    value, short = str(incident.id), text.shorten(name, 40)
+    check = block_kit.button("Check now", ids.INCIDENT_CHECK, value, spoken=f"Check {short} now")
+    if incident.muted_until is None:
+        spoken = f"Mute {short} for 1 hour"
+        mute = block_kit.button("Mute 1 h", ids.INCIDENT_MUTE, value, spoken=spoken)
+    else:
+        mute = block_kit.button("Unmute", ids.INCIDENT_UNMUTE, value, spoken=f"Unmute {short}")
+    return block_kit.actions(check, mute)
+
+
+def _lasted(incident: Incident) -> str:
+    ended_at = incident.closed_at or incident.opened_at
+    return text.duration((ended_at - incident.opened_at).total_seconds())

@@ -1,1 +1,0 @@
-"""Messages about limits and incidents."""
