@@ -7,13 +7,9 @@ import pytest
 from bot.errors import CommitUnknown, DatabaseUnavailable, QuotaExhausted
 from bot.organizations.rules import OrganizationKey
 from bot.quotas.guard import Guard
-from bot.quotas.incidents import Refusal
-from bot.quotas.incidents import refused as refused_in
 from bot.quotas.rules.limits import Plan
 from bot.quotas.rules.quota import Terms
-from bot.quotas.store import accounts, incidents
-from bot.quotas.store import ledger as quotas
-from bot.quotas.store.ledger import CallRequest
+from bot.quotas.store import incidents
 from bot.services.calls import GATEWAY, PROBE, CallCause, ReportedLimits
 from bot.services.errors import RateLimited
 from bot.tasks import Tasks
@@ -61,11 +57,6 @@ async def call(guard, cause=PERSON, *, code=None, reported=None, during=None):
 async def refused(guard, code, **more) -> None:
     with pytest.raises(RateLimited):
         await call(guard, code=code, **more)
-
-
-async def the_account(database):
-    async with database.read_only() as tx:
-        return await accounts.load(tx, KEY, TERMS)
 
 
 async def all_incidents(database):
@@ -118,17 +109,6 @@ async def test_own_use_of_a_told_day_is_of_that_day(guard, database, clock):
     assert incident.detail.is_foreign is True
 
 
-async def test_more_at_once_than_a_smaller_plan_allows_accuses_nobody(guard, database, monkeypatch):
-    monkeypatch.setitem(plans, KEY, Plan.ENTERPRISE)
-    async with AsyncExitStack() as stack:
-        for _ in range(5):
-            await stack.enter_async_context(guard.call(KEY, PERSON))
-        await refused(guard, 1070)
-    (incident,) = await all_incidents(database)
-    assert incident.detail.own["concurrent"] == [6, 10]
-    assert incident.detail.may_be_plan is True
-
-
 async def burst(guard, calls: int, taken: int) -> tuple[int, int]:
     """Calls at once to a service that takes so many; how many were sent, and how many refused."""
     sent = []
@@ -164,57 +144,6 @@ async def test_service_that_takes_fewer_at_once_refuses_them_once_a_day(
     clock.advance(24 * HOUR)
     # It may have been another client's doing, or the service may have changed its mind.
     assert await burst(guard, 10, taken=10) == (10, 0)
-
-
-async def test_later_refusal_that_lowers_the_calls_at_once_is_told(database, clock, monkeypatch):
-    monkeypatch.setitem(plans, KEY, Plan.ENTERPRISE)
-    request = CallRequest(KEY, PERSON, TERMS)
-    async with database.transaction() as tx:
-        first, *others, last = [await quotas.reserve(tx, request) for _ in range(8)]
-        for answered in others:
-            await quotas.settle(tx, answered, 0.0)
-    told = []
-    for reservation in (first, last):
-        async with database.transaction() as tx:
-            error = RateLimited("inventory", "Declined.", code=1070, message="too many")
-            await refused_in(tx, Refusal(request, reservation, error))
-        (incident,) = await all_incidents(database)
-        told.append((incident.refusals, incident.detail.is_lowered))
-    assert told == [(1, False), (2, True)]
-    assert incident.detail.own["concurrent"] == [2, 10]
-
-
-async def test_another_plan_ends_what_was_lowered(guard, database, clock, monkeypatch):
-    monkeypatch.setitem(plans, KEY, Plan.ENTERPRISE)
-    await burst(guard, 10, taken=7)
-    await probe_passes(guard, clock)
-    assert (await the_account(database)).limits.concurrent == 7
-    async with database.transaction() as tx:
-        await quotas.set_plan(tx, KEY, Plan.PREMIUM)
-    assert (await the_account(database)).limits.concurrent == 10
-
-
-async def test_other_clients_do_not_take_all_calls_at_once(guard, database, clock, monkeypatch):
-    monkeypatch.setitem(plans, KEY, Plan.ENTERPRISE)
-    for taken in (8, 6, 5, 3, 0):
-        await burst(guard, taken + 1, taken)
-        await probe_passes(guard, clock)
-    assert (await the_account(database)).limits.concurrent == 5
-
-
-async def test_larger_plan_ends_a_told_day_that_is_used_up(guard, database, clock):
-    await call(guard, reported=ReportedLimits(1000, 0, int(20 * HOUR)))
-    with pytest.raises(QuotaExhausted):
-        await call(guard)
-    async with database.transaction() as tx:
-        await quotas.set_plan(tx, KEY, Plan.PREMIUM)
-    await call(guard)
-    day = (await the_account(database)).day
-    assert (day.used, day.limit) == (1001, 10_000)
-    async with database.transaction() as tx:
-        await quotas.set_plan(tx, KEY, Plan.STANDARD)
-    # Of a smaller plan the service has the last word.
-    assert (await the_account(database)).day.limit == 10_000
 
 
 async def test_refusal_whose_commit_is_unknown_is_written_once(guard, database, monkeypatch, tasks):

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from bot.errors import DatabaseUnavailable, NotConfigured, OrganizationBlocked
+from bot.errors import DatabaseUnavailable, NotConfigured
 from bot.organizations.rules import (
     DataCenterReport,
     Directory,
@@ -23,8 +23,8 @@ from bot.quotas.incidents import next_try as next_try_in
 from bot.quotas.rules.limits import Plan
 from bot.quotas.rules.quota import Terms
 from bot.quotas.store import incidents
-from bot.services.calls import PROBE, CallCause
-from bot.services.errors import NotJson, RateLimited, ServiceRefused
+from bot.services.calls import CallCause
+from bot.services.errors import RateLimited, ServiceRefused
 from bot.slack.sender import CardNow
 from bot.store import jobs, outbox
 from bot.store.audit import AuditStore
@@ -135,14 +135,6 @@ async def probe_in_vain(database, inventory, directory, error) -> None:
         await jobs.finish(tx, "me", job, await tx.now(), job.tries + 1)
 
 
-async def is_due(database) -> bool:
-    """Whether there is a probe to run now."""
-    async with database.transaction() as tx:
-        claimed = await jobs.claim(tx, "somebody", 50)
-        await jobs.release(tx, "somebody", [job.key for job in claimed])
-    return "probe" in {job.kind for job in claimed}
-
-
 async def next_try(database) -> float | None:
     async with database.read_only() as tx:
         return await next_try_in(tx, KEY, TERMS)
@@ -156,38 +148,6 @@ async def messages(database) -> int:
 async def count_open(database) -> int:
     async with database.read_only() as tx:
         return await incidents.count_open(tx)
-
-
-async def test_later_try_is_told_when_the_own_limit_is_used_up(
-    database, clock, inventory, directory
-):
-    for _ in range(9):
-        for _ in range(100):
-            await inventory.organizations(KEY, CallCause("list", "U1"))
-        clock.advance(61)
-    for _ in range(99):
-        await inventory.organizations(KEY, CallCause("list", "U1"))
-    await be_refused(inventory, 45)
-    made = len(inventory.calls)
-    clock.advance(900)
-    free_at = clock.now() + timedelta(hours=25, seconds=15 - 900 - 9 * 61)
-    before = await messages(database)
-    assert await probe(database, inventory, directory) is None
-    # Another plan may make room sooner, so it is tried every hour.
-    in_an_hour = clock.now() + timedelta(hours=1)
-    assert await next_try(database) == pytest.approx(in_an_hour.timestamp())
-    assert await messages(database) == before + 1
-    with pytest.raises(OrganizationBlocked) as caught:
-        await inventory.organizations(KEY, CallCause("check", "U1"))
-    assert caught.value.until == in_an_hour
-    assert not await is_due(database)
-    clock.advance((free_at - clock.now()).total_seconds() - 60)
-    assert await probe(database, inventory, directory) is None
-    assert await next_try(database) == pytest.approx(free_at.timestamp())
-    assert len(inventory.calls) == made
-    clock.advance(60)
-    assert await probe(database, inventory, directory) is None
-    assert await count_open(database) == 0
 
 
 async def test_data_center_that_is_gone_is_not_blocked_for_ever(
@@ -226,19 +186,6 @@ async def test_organization_that_is_gone_is_not_blocked_for_ever(
         incident = await incidents.load(tx, 1)
     assert "*Closed*" in ui.incident_card(incident, "Acme").text
     assert "no longer listed by the service" in ui.cleared_note(incident, "Acme").text
-
-
-async def test_unreadable_probe_ends_nothing_and_waits_its_pause(
-    database, clock, inventory, directory
-):
-    await be_refused(inventory)
-    inventory.error = NotJson("inventory", "Not JSON.")
-    for pause in (60, 120, 240):
-        clock.advance(pause)
-        await probe_in_vain(database, inventory, directory, inventory.error)
-        assert not await is_due(database)
-    assert [cause.kind for cause in inventory.calls] == ["list", PROBE, PROBE, PROBE]
-    assert await count_open(database) == 1
 
 
 async def test_a_passing_probe_that_the_database_did_not_take_is_made_again(

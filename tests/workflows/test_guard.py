@@ -20,14 +20,13 @@ from bot.services.errors import (
     ServiceTimeout,
     ServiceUnreachable,
 )
-from bot.store import jobs, outbox
+from bot.store import jobs
 from bot.tasks import Tasks
 from tests.support.clock import JumpingClock
 
 KEY = OrganizationKey("eu", "10")
 OTHER = OrganizationKey("com", "11")
 PERSON = CallCause("list", "U1")
-BACKGROUND = CallCause("watch", background=True)
 TERMS = Terms(lambda _key: Plan.FREE, timeout_seconds=10.0)
 
 
@@ -259,29 +258,6 @@ async def test_no_call_is_granted_while_a_refusal_is_written(guard, database, mo
     assert [type(result) for result in results] == [OrganizationBlocked] * 2
 
 
-async def test_many_refusals_are_one_incident_with_what_the_bot_itself_used(guard, database):
-    await use_up(guard, 3)
-    refusal = a_429(message="You have been blocked.")
-    together = asyncio.Barrier(4)
-
-    async def one():
-        async with guard.call(KEY, PERSON) as grant:
-            await together.wait()
-            await grant.responded()
-            await grant.refused(refusal)
-            raise refusal
-
-    await asyncio.gather(*(one() for _ in range(4)), return_exceptions=True)
-    async with database.read_only() as tx:
-        [incident] = await incidents.all_open(tx)
-        messages = await outbox.waiting(tx, f"incident:{incident.id}")
-    assert incident.refusals == 4
-    assert incident.detail.words == "You have been blocked."
-    assert incident.detail.own["minute"] == [7, 100]
-    assert incident.detail.is_foreign is True
-    assert {message.kind for message in messages} == {"incident_card"}
-
-
 async def test_the_45s_own_headers_do_not_undo_what_its_message_lowered(guard, database):
     told = ReportedLimits(limit=2000, remaining=0, reset_seconds=100)
     await be_refused(guard, 45, message="the limit is 1000", told=told)
@@ -309,9 +285,3 @@ async def test_one_person_leaves_half_of_the_minute_to_others(sharing_guard, clo
         await make(sharing_guard, cause=CallCause("list", "U3"))
     clock.advance(51)
     await make(sharing_guard)
-
-
-async def test_share_of_one_person_does_not_bind_the_bot_itself(sharing_guard, database):
-    await use_up(sharing_guard, 80, cause=BACKGROUND)
-    await use_up(sharing_guard, 20)
-    assert (await standing(database)).in_use.minute == 100

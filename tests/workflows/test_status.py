@@ -5,14 +5,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from bot.audit.reading import AuditReading
 from bot.checks.rules import Counted
 from bot.checks.status import StatusReport
 from bot.errors import DatabaseUnavailable
 from bot.services.seen import ServiceLog, ServiceSeen
 from bot.store import jobs
-from bot.store.audit import AuditStore
-from bot.store.audit_entry import AuditEntry
 from bot.store.jobs import Job
 
 
@@ -30,11 +27,6 @@ def report(database, services, clock):
     shared = SimpleNamespace(database=database, services=services, clock=clock, watchdog=watchdog)
     health = SimpleNamespace(troubles=list)
     return StatusReport(shared, health, {Counted.PENDING_REQUESTS: three})
-
-
-async def test_services_are_told_of_before_their_first_call(services):
-    assert [seen.name for seen in services.seen()] == ["inventory (eu)", "flow"]
-    assert services.seen()[0].succeeded_at is None
 
 
 async def test_the_last_success_and_the_last_failure_are_both_kept(services, clock):
@@ -102,14 +94,3 @@ async def test_a_database_that_is_away_is_part_of_the_status(report, database, m
     status = await report.status()
     assert (status.is_database_well, status.jobs) == (False, None)
     assert len(status.services) == 2
-
-
-async def test_the_audit_is_read_from_its_end(database):
-    audit = AuditStore()
-    for number in range(5):
-        async with database.transaction() as tx:
-            await audit.append(tx, AuditEntry("U0ADA", f"act.{number}", "subject"))
-    reading = AuditReading(database, audit)
-    entries, head = await reading.latest(2)
-    assert [entry.action for entry in entries] == ["act.4", "act.3"]
-    assert head == entries[0].hash

@@ -161,18 +161,6 @@ async def test_outage_that_the_watcher_meets_is_the_data_centers(
     assert directory.failed == ([(center, error)] if is_outage else [])
 
 
-async def test_large_listings_cost_less_than_a_gigabyte_a_day(database, clock, inventory):
-    size, at = 4_700_000, clock.now()
-    everybody = tuple(organization(number) for number in range(10, 510))
-    large = Listing("eu", everybody, at, size=size)
-    small = Listing("com", (organization(4),), at, size=500)
-    directory = FakeDirectory([DataCenterReport("eu", large), DataCenterReport("com", small)])
-    await watch(a_watcher(database, inventory, directory), clock, DAY / 4)
-    made = Counter(key.data_center for key, _ in inventory.calls)
-    assert 10 <= made["eu"] * 4 <= 1_000_000_000 / size
-    assert made["com"] >= 2
-
-
 async def test_it_can_be_off(database, clock, inventory, directory):
     on = a_watcher(database, inventory, directory)
     off = a_watcher(database, inventory, directory, is_on=False)
