@@ -3,19 +3,15 @@
 import asyncio
 import gzip
 import logging
-import subprocess
-import sys
 import time
 from contextlib import asynccontextmanager
 
 import pytest
-from aiohttp import web, web_protocol
-from aiohttp.http_parser import HttpRequestParserPy
+from aiohttp import web
 
 from bot import connections
-from bot.connections import Connections, Site, connections_for
+from bot.connections import Connections, Site
 from bot.server import make_server
-from tests.support.forks import ROOT
 
 BOMB = gzip.compress(b"\0" * (300 << 20), 9)
 
@@ -76,13 +72,6 @@ async def test_unwanted_body_is_read_for_a_second_at_most(monkeypatch):
         assert (await exchange(port, head.encode())).startswith(b"HTTP/1.1 200")
 
 
-async def test_identity_encoding_is_taken():
-    async with listening() as (port, _):
-        sent = request("/healthz", b"", "Content-Encoding: identity", "Connection: close")
-        answer = await exchange(port, sent.replace(b"POST", b"GET"))
-        assert answer.startswith(b"HTTP/1.1 200")
-
-
 @pytest.mark.parametrize("part", [b"", b"GET /hea", b"GET /healthz HTTP/1.1\r\nHost: x\r\n"])
 async def test_silent_connection_is_closed(part, monkeypatch):
     monkeypatch.setattr(connections, "FIRST_REQUEST_SECONDS", 0.1)
@@ -112,11 +101,6 @@ async def test_many_silent_connections_leave_room_for_others():
             writer.close()
 
 
-def test_bound_leaves_files_to_the_rest_of_the_process():
-    assert connections_for(200, print).most == 100
-    assert connections_for(1_000_000, print).most == 500
-
-
 MALFORMED = [
     b"nonsense\r\n\r\n",
     b"GET / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: xchunked secret-words\r\n\r\n",
@@ -136,22 +120,6 @@ async def test_malformed_http_is_counted_and_not_repeated(sent, caplog):
     assert counted in (["malformed"], ["malformed", "malformed"])
 
 
-async def test_malformed_rest_of_a_body_is_counted_and_not_repeated(monkeypatch, caplog):
-    # As aiohttp reads where it has no C extension.
-    monkeypatch.setattr(web_protocol, "HttpRequestParser", HttpRequestParserPy)
-    head = b"GET /healthz HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
-    with caplog.at_level(logging.INFO):
-        async with listening() as (port, counted), asyncio.timeout(30):
-            reader, writer = await asyncio.open_connection("127.0.0.1", port)
-            writer.write(head)
-            assert (await reader.readuntil(b"\r\n\r\nok")).startswith(b"HTTP/1.1 200")
-            writer.write(b"zz secret-words\r\n")
-            assert await reader.read() == b""
-            writer.close()
-    assert [record for record in caplog.records if record.levelno > logging.DEBUG] == []
-    assert counted == ["malformed"]
-
-
 @pytest.mark.parametrize("path", ["/healthz", "/nowhere"])
 async def test_answers_name_no_version(path):
     async with listening() as (port, _):
@@ -159,40 +127,3 @@ async def test_answers_name_no_version(path):
         assert b"Server: Gatehouse\r\n" in answer
         assert b"aiohttp" not in answer
         assert b"aiohttp" not in await exchange(port, b"nonsense\r\n\r\n")
-
-
-AT_THE_LIMIT = """
-import asyncio, resource, socket
-resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
-from bot.connections import tell_of_no_files_once_in_a_while
-
-async def main():
-    tell_of_no_files_once_in_a_while(asyncio.get_running_loop())
-    server = await asyncio.start_server(lambda r, w: None, "127.0.0.1", 0)
-    port = server.sockets[0].getsockname()[1]
-    mine = []
-    try:
-        while True:
-            one = socket.socket(); one.setblocking(False); mine.append(one)
-            one.connect_ex(("127.0.0.1", port))
-    except OSError:
-        pass
-    await asyncio.sleep(2.5)
-
-asyncio.run(main())
-"""
-
-
-@pytest.mark.slow
-async def test_file_limit_is_logged_once_and_not_for_ever():
-    run = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-c",
-        AT_THE_LIMIT,
-        cwd=ROOT,
-        stderr=subprocess.STDOUT,
-        stdout=subprocess.PIPE,
-    )
-    printed, _ = await run.communicate()
-    assert printed.count(b"http.no_files_left") == 1
-    assert len(printed) < 2_000

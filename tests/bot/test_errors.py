@@ -42,31 +42,12 @@ def test_outcomes_are_short_stable_words_and_no_two_are_the_same() -> None:
     assert all(re.fullmatch(r"[a-z_]{4,24}", outcome) for outcome in outcomes)
 
 
-def test_missing_settings_are_named_in_a_sentence() -> None:
-    error = errors.NotConfigured("the flow service", ["FLOW_BASE_URL", "FLOW_AUTH_TOKEN"])
-    assert error.sentence == (
-        "The flow service is not set up yet."
-        " Ask whoever runs Gatehouse to set FLOW_BASE_URL, FLOW_AUTH_TOKEN."
-    )
-
-
 @pytest.mark.parametrize(
     ("wait", "told"), [(0.0, "1 s"), (0.2, "1 s"), (1.0, "2 s"), (41.3, "42 s")]
 )
 def test_the_wait_is_told_in_whole_seconds_never_too_short(wait: float, told: str) -> None:
     sentence = errors.TooManyCommands(wait).sentence
     assert sentence.endswith(f"in {told}.")
-
-
-@pytest.mark.parametrize(
-    ("kind", "retryable"),
-    [(service_errors.ServiceTimeout, True), (service_errors.Redirected, False)],
-)
-def test_an_error_knows_whether_a_retry_may_help(
-    kind: type[service_errors.ServiceError], retryable: bool
-) -> None:
-    assert kind("flow", "No.").retryable is retryable
-    assert kind("flow", "No.", retryable=not retryable).retryable is not retryable
 
 
 @pytest.mark.parametrize("name", sorted(errors.TRIGGER_GONE))

@@ -65,17 +65,6 @@ def test_slow_names_hold_up_neither_names_nor_work_in_threads(asked):
     assert sorted(asked) == sorted([*slow_hosts, QUICK])
 
 
-def test_unknown_name_is_told_to_everybody_who_asks(asked):
-    async def program():
-        answers = await asyncio.gather(
-            *(look("nobody.example") for _ in range(3)), return_exceptions=True
-        )
-        assert {type(answer) for answer in answers} == {socket.gaierror}
-        assert await look(QUICK) == FOUND
-
-    run(program())
-
-
 def test_program_runs_in_it(monkeypatch):
     loops = []
 
