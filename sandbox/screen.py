@@ -30,14 +30,14 @@ def about(person: Person) -> Json:
 
 def screen(workspace: Workspace, user: str) -> Json:
     """Everything on this person's screen; `home` is None until the bot has published it."""
-    home = workspace.homes.get(user)
+    home, modal = workspace.homes.get(user), workspace.open_view(user)
     workspace.direct(user)
     channels = [c for c in workspace.channels.values() if user in c.members]
     return {
         "version": workspace.version,
         "channels": [as_listed(channel) for channel in channels],
         "messages": [as_shown(workspace, m) for m in shown_messages(workspace, channels, user)],
-        "views": [as_modal(view) for view in workspace.stack(user)],
+        "modal": as_modal(modal) if modal else None,
         "home": as_modal(home) if home else None,
     }
 

@@ -207,15 +207,11 @@ class Page:
         return outcome(await self._slack.click(body["as"], place, body["action_id"], **where))
 
     async def _suggest(self, body: Json) -> Json:
-        place = find_place(self._slack.workspace, body)
-        where = body["action_id"], body["typed"]
-        offered = await self._slack.suggest(body["as"], place, *where, block_id=body["block_id"])
-        return {"options": offered}
+        typed = body["action_id"], body["typed"]
+        return {"options": await self._slack.suggest(body["as"], self._modal(body), *typed)}
 
     async def _submit(self, body: Json) -> Json:
-        view = find_place(self._slack.workspace, body)
-        if not isinstance(view, View):
-            raise NotThereError("that modal is closed")
+        view = self._modal(body)
         fill_all(view, body["values"])
         lacking = missing(view)
         if lacking:
@@ -224,10 +220,14 @@ class Page:
         return outcome(await self._slack.send(body["as"], view))
 
     async def _close_view(self, body: Json) -> Json:
-        view = find_place(self._slack.workspace, body)
-        if isinstance(view, View):
-            await self._slack.close(body["as"], view)
+        self._slack.workspace.close(self._modal(body))
         return {}
+
+    def _modal(self, body: Json) -> View:
+        view = find_place(self._slack.workspace, body)
+        if not isinstance(view, View):
+            raise NotThereError("that modal is closed")
+        return view
 
     async def _restart(self, _wish: Json) -> Json:
         """Kill the bot, as a crash would, and start it again."""

@@ -5,7 +5,6 @@ import { isSafe, textObject } from "./markup.js";
 import { menuButton } from "./menu.js";
 import { post } from "./net.js";
 import { store } from "./store.js";
-import { typeahead } from "./typeahead.js";
 
 /** Any element that acts at once. */
 export function control(element, block, place) {
@@ -15,10 +14,6 @@ export function control(element, block, place) {
       return button(element, act);
     case "overflow":
       return overflow(element, act);
-    case "external_select":
-      return typeahead(element, block, place, (option) => option && act(option), wordsOf(element));
-    case "datepicker":
-      return dated(element, act);
     default:
       return select(element, act);
   }
@@ -28,8 +23,6 @@ async function press(element, block, place, value) {
   const body = { as: store.me, block_id: block.block_id, action_id: element.action_id, value: value ?? null };
   return post("/page/press", { ...body, ...place.where(), values: place.values?.() });
 }
-
-const wordsOf = (element) => element.placeholder?.text ?? "Choose";
 
 function button(element, act) {
   const node = el(
@@ -57,20 +50,12 @@ function visit(address) {
 }
 
 function select(element, act) {
-  const groups = element.option_groups ?? [{ options: element.options }];
-  const first = element.initial_option?.value;
-  const inside = groups.map((group) => {
-    const options = group.options.map((one) =>
-      el("option", { value: one.value, selected: one.value === first, text: one.text.text }),
-    );
-    return group.label ? el("optgroup", { label: group.label.text }, options) : options;
-  });
-  const empty = first ? [] : [el("option", { value: "", text: wordsOf(element) })];
+  const words = element.placeholder?.text ?? "Choose";
   return el(
     "select",
-    { "aria-label": wordsOf(element), "data-action": element.action_id, onchange: (event) => act(event.target.value) },
-    empty,
-    inside.flat(),
+    { "aria-label": words, "data-action": element.action_id, onchange: (event) => act(event.target.value) },
+    el("option", { value: "", text: words }),
+    element.options.map((one) => el("option", { value: one.value, text: one.text.text })),
   );
 }
 
@@ -82,11 +67,6 @@ function overflow(element, act) {
   const items = element.options.map((one) => ({ text: textObject(one.text), about: one.description?.text, act: chosen(one) }));
   const props = { class: "action", "aria-label": "More actions", "data-action": element.action_id, text: "⋯" };
   return menuButton(props, items);
-}
-
-function dated(element, act) {
-  const props = { type: "date", value: element.initial_date, "aria-label": wordsOf(element) };
-  return el("input", { ...props, onchange: (event) => act(event.target.value) });
 }
 
 /** Ask first where the bot wants that. */

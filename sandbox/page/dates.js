@@ -31,31 +31,10 @@ function pretty(plain) {
   };
 }
 
-function ago(when) {
-  const seconds = Math.round((when - Date.now()) / 1000);
-  const words = new Intl.RelativeTimeFormat(undefined, { numeric: "auto" });
-  for (const [unit, size] of [["day", 86_400], ["hour", 3600], ["minute", 60]]) {
-    if (Math.abs(seconds) >= size) return words.format(Math.round(seconds / size), unit);
-  }
-  return words.format(seconds, "second");
-}
-
 const seconds24 = format({ hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
 const long = format({ weekday: "long", day: "numeric", month: "long", year: "numeric" });
-const medium = format({ day: "numeric", month: "long", year: "numeric" });
-const TOKENS = {
-  date_num: (when) => wall(when).slice(0, 10),
-  date: medium,
-  date_short: short,
-  date_long: long,
-  date_pretty: pretty(medium),
-  date_short_pretty: pretty(short),
-  date_long_pretty: pretty(long),
-  day_divider_pretty: pretty(long),
-  time,
-  time_secs: format({ hour: "numeric", minute: "2-digit", second: "2-digit" }),
-  ago,
-};
+// Of Slack's, those that the bot uses, and the plainest.
+const TOKENS = { date_num: (when) => wall(when).slice(0, 10), date_short_pretty: pretty(short), time };
 
 /** A `<!date^…>` of Slack: `epoch^format^link`, with a fallback. */
 export function slackDate(body, fallback) {

@@ -10,7 +10,7 @@ export function inputBlock(block, place) {
   const id = freshId("input");
   const hintId = `${id}-hint`;
   const described = block.optional ? `${id}-optional ${hintId}` : hintId;
-  const made = make(block.element, block, place, { id, "aria-describedby": described, "aria-required": String(!block.optional) });
+  const made = make(block.element, block.optional, place, { id, "aria-describedby": described, "aria-required": String(!block.optional) });
   const label = el("label", { for: id }, textObject(block.label));
   // Beside the label and not in it, so that the input keeps its name.
   const optional = block.optional ? el("span", { class: "optional", id: `${id}-optional`, text: "(optional)" }) : null;
@@ -35,16 +35,16 @@ function complain(node, error, input, described, words) {
   input.setAttribute("aria-describedby", words ? `${error.id} ${described}` : described);
 }
 
-function make(element, block, place, props) {
+function make(element, isOptional, place, props) {
   const kind = element.type;
   if (kind === "plain_text_input") return line(element, props);
-  if (kind === "external_select") return external(element, block, place, props);
-  if (kind === "static_select") return select(element, props, block.optional);
-  return typed(element, props);
+  if (kind === "external_select") return external(element, place, props);
+  if (kind === "static_select") return select(element, props, isOptional);
+  return moment(element, props);
 }
 
 function line(element, props) {
-  const shape = { maxlength: element.max_length, placeholder: element.placeholder?.text, autocomplete: "off" };
+  const shape = { maxlength: element.max_length, autocomplete: "off" };
   const node = element.multiline
     ? el("textarea", { ...props, ...shape, rows: 4 })
     : el("input", { ...props, ...shape, type: "text" });
@@ -52,8 +52,8 @@ function line(element, props) {
   return { node, focus: node, read: () => node.value, write: (value) => (node.value = value ?? "") };
 }
 
-function external(element, block, place, props) {
-  const node = typeahead(element, block, place, () => {}, undefined, props);
+function external(element, place, props) {
+  const node = typeahead(element, place, props);
   const read = () => node.current();
   const write = (option) => node.restore(option);
   return { node, focus: node.querySelector("input"), read, write, settle: node.settle };
@@ -61,27 +61,10 @@ function external(element, block, place, props) {
 
 function select(element, props, optional) {
   const initial = element.initial_option?.value ?? "";
-  const groups = element.option_groups ?? [{ options: element.options }];
-  const inside = groups.map((group) => {
-    const items = group.options.map((one) => el("option", { value: one.value, text: one.text.text }));
-    return group.label ? el("optgroup", { label: group.label.text }, items) : items;
-  });
+  const options = element.options.map((one) => el("option", { value: one.value, text: one.text.text }));
   const none = initial && !optional ? [] : el("option", { value: "", text: element.placeholder?.text ?? "Choose…" });
-  const node = el("select", props, none, inside.flat());
+  const node = el("select", props, none, options);
   node.value = initial;
-  return { node, focus: node, read: () => node.value || null, write: (value) => (node.value = value ?? "") };
-}
-
-const TYPES = {
-  datepicker: ["date", "initial_date"],
-  timepicker: ["time", "initial_time"],
-};
-
-function typed(element, props) {
-  if (element.type === "datetimepicker") return moment(element, props);
-  const [type, initial] = TYPES[element.type];
-  const node = el("input", { ...props, type, placeholder: element.placeholder?.text });
-  node.value = element[initial] ?? "";
   return { node, focus: node, read: () => node.value || null, write: (value) => (node.value = value ?? "") };
 }
 

@@ -60,7 +60,7 @@ function show(screen) {
   showSide();
   showTrouble();
   if (beside?.kind === "thread") beside.node.refresh();
-  showModal(screen.views.at(-1));
+  showModal(screen.modal);
 }
 
 function showChannel(channel) {

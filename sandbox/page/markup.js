@@ -2,11 +2,17 @@
 
 import { slackDate } from "./dates.js";
 import { el } from "./dom.js";
-import { emoji } from "./emoji.js";
 import { channelName, personName } from "./store.js";
 
 const PIECES =
   /```([\s\S]+?)```|`([^`\n]+)`|<([^<>\n]+)>|:([a-z0-9_+-]+):|(?<![\p{L}\p{N}*])\*(\S(?:[^*\n]*\S)?)\*(?![\p{L}\p{N}*])|(?<![\p{L}\p{N}_])_(\S(?:[^_\n]*\S)?)_(?![\p{L}\p{N}_])|(?<![\p{L}\p{N}~])~(\S(?:[^~\n]*\S)?)~(?![\p{L}\p{N}~])/gu;
+
+// Those that the bot uses; another name stays as it was written.
+const EMOJI = {
+  alarm_clock: "⏰", arrows_counterclockwise: "🔄", calendar: "📅", gear: "⚙️", grey_question: "❔", heavy_minus_sign: "➖",
+  hourglass: "⌛", key: "🔑", large_green_circle: "🟢", large_orange_circle: "🟠", large_yellow_circle: "🟡", no_entry: "⛔",
+  red_circle: "🔴", tada: "🎉", warning: "⚠️", wastebasket: "🗑️", white_check_mark: "✅", x: "❌",
+};
 
 const decode = (text) => text.replace(/&lt;/g, "<").replace(/&gt;/g, ">").replace(/&amp;/g, "&");
 
@@ -60,7 +66,7 @@ function piece([whole, pre, code, angle, name, bold, italic, strike]) {
 }
 
 function named(name) {
-  const sign = emoji(name);
+  const sign = EMOJI[name];
   return sign && el("span", { class: "emoji", role: "img", "aria-label": name.replaceAll("_", " "), text: sign });
 }
 

@@ -17,7 +17,6 @@ export function startSide(chosen) {
   const small = matchMedia("(max-width: 720px)");
   small.addEventListener("change", () => placeActing(small.matches));
   placeActing(small.matches);
-  startTheme();
 }
 
 /** On a small screen the side is away, so whom one acts as stands at the top. */
@@ -87,19 +86,3 @@ const LOCK = "M3 5V4a2.5 2.5 0 0 1 5 0v1h1v6H2V5zm1.2 0h2.6V4a1.3 1.3 0 0 0-2.6 
 
 const lock = () =>
   svg("svg", { class: "lock", viewBox: "0 0 11 12", "aria-hidden": "true" }, svg("path", { d: LOCK, "fill-rule": "evenodd" }));
-
-function startTheme() {
-  const button = byId("theme");
-  const dark = matchMedia("(prefers-color-scheme: dark)");
-  const now = () => document.documentElement.dataset.theme ?? (dark.matches ? "dark" : "light");
-  const name = () => (button.textContent = now() === "dark" ? "Light mode" : "Dark mode");
-  const saved = localStorage.getItem("theme");
-  if (saved) document.documentElement.dataset.theme = saved;
-  button.addEventListener("click", () => {
-    document.documentElement.dataset.theme = now() === "dark" ? "light" : "dark";
-    localStorage.setItem("theme", now());
-    name();
-  });
-  dark.addEventListener("change", name);
-  name();
-}

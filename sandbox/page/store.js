@@ -8,7 +8,7 @@ export const store = {
   channel: "C0GENERAL",
   thread: null,
   newSince: null, // the number of the last message that was seen when this channel was opened
-  screen: { channels: [], messages: [], views: [], bot: "starting" },
+  screen: { channels: [], messages: [], modal: null, bot: "starting" },
 };
 
 const read = new Map();

@@ -9,9 +9,9 @@ const PAUSE_MS = 120;
 /** What one may type for an option: its value, its text, or a whole word of that. */
 const namesOf = ({ value, text: { text } }) => [value, text, ...text.split(/[\s()]+/)].map((name) => name.toLowerCase());
 
-/** A combobox; `chosen(option | null)` hears of every choice. `name` labels it where no label does. */
-export function typeahead(element, block, place, chosen, name, props = {}) {
-  const box = new Typeahead(element, block, place, chosen, name, props);
+/** A combobox. */
+export function typeahead(element, place, props) {
+  const box = new Typeahead(element, place, props);
   box.node.current = () => box.option;
   box.node.restore = (option) => box.restore(option);
   box.node.settle = () => box.settle();
@@ -19,11 +19,11 @@ export function typeahead(element, block, place, chosen, name, props = {}) {
 }
 
 class Typeahead {
-  constructor(element, block, place, chosen, name, props) {
-    Object.assign(this, { element, block, place, chosen, option: element.initial_option ?? null });
+  constructor(element, place, props) {
+    Object.assign(this, { element, place, option: element.initial_option ?? null });
     Object.assign(this, { options: [], active: -1, asked: 0, timer: 0, question: null });
     const id = freshId("options");
-    this.list = el("ul", { id, class: "options", role: "listbox", "aria-label": name ?? "Options", hidden: true });
+    this.list = el("ul", { id, class: "options", role: "listbox", "aria-label": "Options", hidden: true });
     this.input = el("input", {
       type: "text",
       role: "combobox",
@@ -31,7 +31,6 @@ class Typeahead {
       "aria-autocomplete": "list",
       "aria-expanded": "false",
       "aria-controls": id,
-      "aria-label": name,
       placeholder: element.placeholder?.text,
       "data-action": element.action_id,
       oninput: () => this.typed(),
@@ -55,7 +54,6 @@ class Typeahead {
     this.option = null;
     this.options = [];
     this.show(false);
-    this.chosen(null);
     this.forget();
     this.timer = setTimeout(() => this.ask(), PAUSE_MS);
   }
@@ -75,7 +73,7 @@ class Typeahead {
   }
 
   async hear(asked, typed) {
-    const body = { as: store.me, block_id: this.block.block_id, action_id: this.element.action_id, typed };
+    const body = { as: store.me, action_id: this.element.action_id, typed };
     const answer = await post("/page/suggest", { ...body, ...this.place.where() });
     if (asked !== this.asked) return;
     this.question = null;
@@ -105,7 +103,6 @@ class Typeahead {
     this.forget();
     this.restore(option);
     this.show(false);
-    this.chosen(option);
   }
 
   left() {

@@ -18,24 +18,17 @@ Method = Callable[[Workspace, Json], Json]
 
 METHODS: dict[str, tuple[Method, str]] = {
     "auth.test": (directory.auth_test, ""),
-    "bots.info": (directory.bots_info, "users:read"),
-    "chat.delete": (chat.delete, "chat:write"),
     "chat.getPermalink": (chat.permalink, ""),
-    "chat.postEphemeral": (chat.post_ephemeral, "chat:write"),
     "chat.postMessage": (chat.post_message, "chat:write"),
     "chat.update": (chat.update, "chat:write"),
     "conversations.info": (directory.conversations_info, ""),
     "conversations.list": (directory.conversations_list, ""),
-    "conversations.members": (directory.conversations_members, ""),
-    "conversations.open": (directory.conversations_open, "im:write"),
-    "team.info": (directory.team_info, "team:read"),
     "usergroups.list": (directory.usergroups_list, "usergroups:read"),
     "usergroups.users.list": (directory.usergroup_users, "usergroups:read"),
     "users.info": (directory.users_info, "users:read"),
     "users.list": (directory.users_list, "users:read"),
     "views.open": (modals.views_open, ""),
     "views.publish": (modals.views_publish, ""),
-    "views.push": (modals.views_push, ""),
     "views.update": (modals.views_update, ""),
 }
 PARSED = ("blocks", "view", "attachments", "metadata")

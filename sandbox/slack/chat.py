@@ -18,34 +18,15 @@ def post_message(workspace: Workspace, args: Json) -> Json:
     return {"channel": channel.id, "ts": message.ts, "message": own(workspace, message)}
 
 
-def post_ephemeral(workspace: Workspace, args: Json) -> Json:
-    """`chat.postEphemeral`: only for a person who is in the channel."""
-    channel = channel_to_post(workspace, args.get("channel"))
-    user = str(args.get("user"))
-    if user not in channel.members:
-        raise Refusal("user_not_in_channel")
-    check_message(args.get("text"), args.get("blocks"))
-    message = new_message(workspace, channel.id, args)
-    message.only_for = user
-    return {"message_ts": workspace.post(message).ts}
-
-
 def update(workspace: Workspace, args: Json) -> Json:
     """`chat.update`: the bot's own messages only; `text` without `blocks` takes the blocks away."""
-    message = own_message(workspace, args, "cant_update_message")
+    message = own_message(workspace, args)
     if args.get("text") is not None or args.get("blocks") is not None:
         check_message(args.get("text"), args.get("blocks"), most_text=UPDATE_TEXT)
         body = with_block_ids({"blocks": args.get("blocks")}, message.ts)
         workspace.edit(message, args["text"], body["blocks"])
     shown = own(workspace, message)
     return {"channel": message.channel, "ts": message.ts, "text": message.text, "message": shown}
-
-
-def delete(workspace: Workspace, args: Json) -> Json:
-    """`chat.delete`: the bot's own messages only."""
-    message = own_message(workspace, args, "cant_delete_message")
-    workspace.delete(message)
-    return {"channel": message.channel, "ts": message.ts}
 
 
 def permalink(workspace: Workspace, args: Json) -> Json:
@@ -83,8 +64,7 @@ def channel_to_post(workspace: Workspace, channel_id: Any) -> Channel:
     channel = known_channel(workspace, channel_id)
     if channel.is_archived:
         raise Refusal("is_archived")
-    outside = workspace.bot_user_id not in channel.members
-    if outside and "chat:write.public" not in workspace.scopes:
+    if workspace.bot_user_id not in channel.members:
         raise Refusal("not_in_channel")
     return channel
 
@@ -111,12 +91,12 @@ def same_client_message(workspace: Workspace, channel: str, key: Any) -> Message
     return next((m for m in posted if m.client_msg_id == key), None)
 
 
-def own_message(workspace: Workspace, args: Json, refusal: str) -> Message:
+def own_message(workspace: Workspace, args: Json) -> Message:
     """The bot's own message that a call names.
 
     Raises:
         Refusal: `channel_not_found`, `is_inactive` in an archived channel, `message_not_found`, or
-            `refusal` for somebody else's message.
+            `cant_update_message` for somebody else's message.
     """
     channel = known_channel(workspace, args.get("channel"))
     if channel.is_archived:
@@ -125,7 +105,7 @@ def own_message(workspace: Workspace, args: Json, refusal: str) -> Message:
     if message is None:
         raise Refusal("message_not_found")
     if message.user != workspace.bot_user_id:
-        raise Refusal(refusal)
+        raise Refusal("cant_update_message")
     return message
 
 

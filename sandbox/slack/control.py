@@ -1,6 +1,5 @@
-"""`/_control`: look at this Slack's calls and make them fail, from another process.
+"""`/_control`: make this Slack's calls fail, from another process.
 
-GET  calls?last=50  the last Web API calls, newest last
 POST faults         {"method", "kind", "times"?, "retry_after"?, "error"?, "status"?}
 POST faults/lift    {}: everything works again, and what is held goes on
 
@@ -19,15 +18,7 @@ from sandbox.slack.workspace import Workspace
 
 
 def add_control(app: web.Application, workspace: Workspace) -> None:
-    """Add what goes wrong, and the record of calls."""
-
-    async def calls(request: web.Request) -> web.Response:
-        last = int(request.query.get("last", "50"))
-        shown = [
-            {"method": call.method, "at": call.at, "status": call.status, "answer": call.answer}
-            for call in workspace.calls[-last:]
-        ]
-        return web.json_response({"calls": shown})
+    """Add what goes wrong."""
 
     async def disturb(request: web.Request) -> web.Response:
         try:
@@ -40,7 +31,6 @@ def add_control(app: web.Application, workspace: Workspace) -> None:
         workspace.faults.clear()
         return web.json_response({})
 
-    app.router.add_get("/_control/calls", calls)
     app.router.add_post("/_control/faults", disturb)
     app.router.add_post("/_control/faults/lift", lift)
 

@@ -207,21 +207,13 @@ def show_submission_reply(workspace: Workspace, view: View, delivery: Delivery) 
             workspace.fail(view, {"": TROUBLE})
         elif action == "errors":
             show_errors(workspace, view, reply.get("errors") or {})
-        elif action in {"update", "push"}:
+        elif action == "update":
             check_view(reply.get("view"))
-            replace_or_push(workspace, view, action, reply["view"])
+            workspace.show(view, reply["view"])
         else:
-            workspace.close(view, everything=action == "clear")
+            workspace.close(view)
     except Refusal:
         workspace.fail(view, {"": TROUBLE})
-
-
-def replace_or_push(workspace: Workspace, view: View, action: str, body: Json) -> None:
-    """Show another view in this modal's place, or on top of it."""
-    if action == "update":
-        workspace.show(view, body)
-    else:
-        workspace.open(view.user, body)
 
 
 def show_errors(workspace: Workspace, view: View, errors: dict[str, str]) -> None:

@@ -126,35 +126,6 @@ def conversations_info(workspace: Workspace, args: Json) -> Json:
     return {"channel": as_channel(workspace, channel)}
 
 
-def conversations_members(workspace: Workspace, args: Json) -> Json:
-    """`conversations.members`, all on one page."""
-    channel = known_channel(workspace, args.get("channel"))
-    need_scope(workspace, read_scope(channel))
-    return {"members": sorted(channel.members), "response_metadata": {"next_cursor": ""}}
-
-
-def conversations_open(workspace: Workspace, args: Json) -> Json:
-    """`conversations.open`: the direct messages with one person."""
-    user = str(args.get("users"))
-    if user not in workspace.people:
-        raise Refusal("user_not_found")
-    return {"channel": {"id": workspace.direct(user).id}}
-
-
-def team_info(workspace: Workspace, _args: Json) -> Json:
-    """`team.info`."""
-    team = {"id": workspace.team_id, "name": "Gatehouse sandbox", "domain": workspace.team_domain}
-    return {"team": team}
-
-
-def bots_info(workspace: Workspace, args: Json) -> Json:
-    """`bots.info`: the bot itself, the only one there is."""
-    if args.get("bot") not in {None, workspace.bot_id}:
-        raise Refusal("bot_not_found")
-    about = {"id": workspace.bot_id, "app_id": workspace.app_id, "user_id": workspace.bot_user_id}
-    return {"bot": {**about, "deleted": False, "name": "gatehouse"}}
-
-
 def read_scope(channel: Channel) -> str:
     """The scope that reading about this kind of channel needs."""
     if channel.is_direct:

@@ -3,8 +3,6 @@
 Source: the reference pages of Slack's Block Kit elements and the checks of its Python SDK.
 """
 
-from typing import Any
-
 from sandbox.slack.checker import Checker, Rule
 from sandbox.slack.messages import Json
 
@@ -47,46 +45,22 @@ def options(check: Checker, part: Json, at: str, most: int) -> None:
         check.wrong("duplicate option values", f"{at}/options")
 
 
-def select(kind: str, extra: str = "") -> Rule:
-    """Return the rule of a select whose options Slack or the bot provides."""
-
-    def rule(check: Checker, part: Json, at: str) -> None:
-        optional = f"placeholder confirm focus_on_load {extra}"
-        check.keys(part, at, "action_id", optional)
-        check.strings(part, at, action_id=255)
-        check.texts(part, at, placeholder=150)
-        check.flag(part, at, "focus_on_load")
-        check_confirm(check, part, at)
-        check.number(part, at, "min_query_length", 0, 100)
-        if kind == "static":
-            static_options(check, part, at)
-
-    return rule
-
-
-def static_options(check: Checker, part: Json, at: str) -> None:
-    """Options or groups of options, not both; what is chosen at first is among them."""
-    if (part.get("options") is None) == (part.get("option_groups") is None):
-        check.wrong("must define either options or option_groups", at)
-        return
-    if part.get("options") is not None:
-        options(check, part, at, 100)
-        offered = part["options"]
-    else:
-        groups = check.objects(part, at, "option_groups", 1, 100)
-        for place, group in groups:
-            check.keys(group, place, "label options")
-            check.texts(group, place, label=75)
-            options(check, group, place, 100)
-        offered = [item for _, group in groups for item in group.get("options", [])]
-    chosen(check, part, at, offered)
-
-
-def chosen(check: Checker, part: Json, at: str, offered: list[Json]) -> None:
-    """What is chosen at first has to be one of the options."""
-    first = part.get("initial_option")
-    if first and first not in offered:
+def static_select(check: Checker, part: Json, at: str) -> None:
+    """A select with its options; what is chosen at first is among them."""
+    check.keys(part, at, "action_id options", "placeholder initial_option")
+    check.strings(part, at, action_id=255)
+    check.texts(part, at, placeholder=150)
+    options(check, part, at, 100)
+    if part.get("initial_option") and part["initial_option"] not in (part.get("options") or []):
         check.wrong("initial option is not among the options", at)
+
+
+def external_select(check: Checker, part: Json, at: str) -> None:
+    """A select whose options the bot provides while somebody types."""
+    check.keys(part, at, "action_id", "placeholder initial_option min_query_length")
+    check.strings(part, at, action_id=255)
+    check.texts(part, at, placeholder=150)
+    check.number(part, at, "min_query_length", 0, 100)
 
 
 def overflow(check: Checker, part: Json, at: str) -> None:
@@ -99,47 +73,28 @@ def overflow(check: Checker, part: Json, at: str) -> None:
 
 def plain_text_input(check: Checker, part: Json, at: str) -> None:
     """One or several lines of text."""
-    optional = "initial_value multiline min_length max_length dispatch_action_config"
-    check.keys(part, at, "action_id", f"{optional} focus_on_load placeholder")
+    check.keys(part, at, "action_id", "initial_value multiline max_length")
     check.strings(part, at, action_id=255)
-    check.texts(part, at, placeholder=150)
-    check.flag(part, at, "multiline", "focus_on_load")
-    check.number(part, at, "min_length", 0, 3000)
+    check.flag(part, at, "multiline")
     check.number(part, at, "max_length", 1, 3000)
     if part.get("initial_value"):
         check.string(part["initial_value"], f"{at}/initial_value", part.get("max_length") or 3000)
 
 
-def typed(required: str = "", optional: str = "initial_value") -> Rule:
-    """The rule of an input of one line with a meaning: a date, an address, a number."""
-
-    def rule(check: Checker, part: Json, at: str) -> None:
-        more = "placeholder focus_on_load confirm dispatch_action_config"
-        check.keys(part, at, f"action_id {required}", f"{optional} {more}")
-        check.strings(part, at, action_id=255)
-        check.texts(part, at, placeholder=150)
-        check_confirm(check, part, at)
-
-    return rule
+def datetimepicker(check: Checker, part: Json, at: str) -> None:
+    """A day and a time of it, in seconds since 1970."""
+    check.keys(part, at, "action_id", "initial_date_time")
+    check.strings(part, at, action_id=255)
 
 
 PRESSED: dict[str, Rule] = {
     "button": button,
     "overflow": overflow,
-    "datetimepicker": typed(optional="initial_date_time"),
-    "datepicker": typed(optional="initial_date"),
-    "timepicker": typed(optional="initial_time timezone"),
-    "static_select": select("static", "options option_groups initial_option"),
-    "external_select": select("external", "min_query_length initial_option"),
+    "static_select": static_select,
 }
 INPUTS: dict[str, Rule] = {
-    **{name: rule for name, rule in PRESSED.items() if name not in {"button", "overflow"}},
+    "datetimepicker": datetimepicker,
+    "external_select": external_select,
     "plain_text_input": plain_text_input,
+    "static_select": static_select,
 }
-
-
-def check_element(check: Checker, rules: dict[str, Rule], part: Any, at: str) -> None:
-    """Check one element by its type, and whether this surface may have it."""
-    check.follow(rules, part, at, "element")
-    if check.surface == "home" and isinstance(part, dict) and part.get("type") == "datetimepicker":
-        check.wrong("unsupported element in a home: datetimepicker", at)

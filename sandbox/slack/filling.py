@@ -6,10 +6,9 @@ from sandbox.slack.messages import Json, View, label, label_of
 
 ONE_OPTION = {"static_select", "external_select", "overflow"}
 STATE_FIELDS = {
-    "datepicker": "selected_date",
-    "timepicker": "selected_time",
     "datetimepicker": "selected_date_time",
-} | dict.fromkeys(ONE_OPTION, "selected_option")
+    **dict.fromkeys(ONE_OPTION, "selected_option"),
+}
 REQUIRED = "Please complete this required field."
 
 
@@ -41,8 +40,6 @@ def pick(element: Json, wanted: Any) -> Json:
     if isinstance(wanted, dict):
         return wanted
     offered = list(element.get("options") or [])
-    for group in element.get("option_groups") or []:
-        offered += group["options"]
     for option in offered:
         if wanted in {option["text"]["text"], option["value"]}:
             return dict(option)
@@ -111,11 +108,9 @@ def client_problem(block: Json, element: Json, value: Any) -> str | None:
     """What is wrong with one input before it is sent."""
     if value in (None, "", []):
         return None if block.get("optional") else REQUIRED
-    if element["type"] == "plain_text_input":
-        if len(value) > (element.get("max_length") or 3000):
-            return f"Please enter at most {element.get('max_length') or 3000} characters."
-        if len(value) < (element.get("min_length") or 0):
-            return f"Please enter at least {element['min_length']} characters."
+    most = element.get("max_length") or 3000
+    if element["type"] == "plain_text_input" and len(value) > most:
+        return f"Please enter at most {most} characters."
     return None
 
 

@@ -73,8 +73,6 @@ class View:
     hash: str
     user: str
     body: Json
-    root_id: str
-    previous_id: str | None = None
     values: dict[str, dict[str, Json]] = field(default_factory=dict)
     errors: dict[str, str] = field(default_factory=dict)
     team_id: str = ""
@@ -117,8 +115,6 @@ class View:
             "private_metadata": "",
             "callback_id": "",
             "external_id": "",
-            "clear_on_close": False,
-            "notify_on_close": False,
             "submit": None,
             "close": None,
             **self.body,
@@ -126,8 +122,8 @@ class View:
             "team_id": self.team_id,
             "hash": self.hash,
             "state": {"values": self.values},
-            "previous_view_id": self.previous_id,
-            "root_view_id": self.root_id,
+            "previous_view_id": None,
+            "root_view_id": self.id,
             "app_id": app_id,
             "app_installed_team_id": self.team_id,
             "bot_id": bot_id,
@@ -149,11 +145,9 @@ def interactive(blocks: list[Json]) -> Iterator[tuple[Json, Json]]:
     """Every element with an `action_id`, wherever in the blocks it stands."""
     for block in blocks:
         held = [*block.get("elements", []), block.get("accessory"), block.get("element")]
-        held += block.get("actions", []) if isinstance(block.get("actions"), list) else []
         for element in held:
             if isinstance(element, dict) and "action_id" in element:
                 yield block, element
-        yield from interactive(block.get("child_blocks", []))
 
 
 def texts(part: Any) -> Iterator[str]:

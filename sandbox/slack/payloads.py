@@ -1,6 +1,6 @@
 """The forms that Slack sends to an app, field for field.
 
-Source: Slack's pages on slash commands, `block_actions`, `view_submission`, `view_closed` and
+Source: Slack's pages on slash commands, `block_actions`, `view_submission`,
 `block_suggestion`, `shortcut`, `message_action`, and the Events API.
 """
 
@@ -114,7 +114,7 @@ class Sender:
         """A button pressed or a choice made in a modal."""
         return self.common("block_actions") | {
             "container": {"type": "view", "view_id": view.id},
-            "trigger_id": self.workspace.new_trigger(self.person.id, view),
+            "trigger_id": self.workspace.new_trigger(self.person.id),
             "view": self.view(view),
             "actions": [action],
         }
@@ -122,30 +122,19 @@ class Sender:
     def submission(self, view: View) -> Json:
         """A modal sent."""
         return self.common("view_submission") | {
-            "trigger_id": self.workspace.new_trigger(self.person.id, view),
+            "trigger_id": self.workspace.new_trigger(self.person.id),
             "view": self.view(view),
             "response_urls": [],
         }
 
-    def closed(self, view: View, *, is_cleared: bool = False) -> Json:
-        """A modal dismissed."""
-        return self.common("view_closed") | {"view": self.view(view), "is_cleared": is_cleared}
-
-    def suggestion(self, place: View | Message, block: Json, element: Json, typed: str) -> Json:
+    def suggestion(self, view: View, block: Json, element: Json, typed: str) -> Json:
         """Words typed into a type-ahead select."""
-        payload = self.common("block_suggestion") | {
+        return self.common("block_suggestion") | {
             "action_id": element["action_id"],
             "block_id": block["block_id"],
             "value": typed,
-        }
-        if isinstance(place, View):
-            container = {"type": "view", "view_id": place.id}
-            return payload | {"container": container, "view": self.view(place)}
-        channel = self.workspace.channels[place.channel]
-        return payload | {
-            "container": {"type": "message", "message_ts": place.ts, "channel_id": place.channel},
-            "channel": {"id": channel.id, "name": channel.name},
-            "message": place.as_slack(),
+            "container": {"type": "view", "view_id": view.id},
+            "view": self.view(view),
         }
 
     def shortcut(self, callback_id: str) -> Json:

@@ -166,24 +166,13 @@ class RunningSlack:
         payload = self._sender(user).action(place, action, self._response_url(key), typed)
         return await self._deliverer.interaction(payload)
 
-    async def suggest(
-        self,
-        user: str,
-        place: View | Message,
-        name: str,
-        typed: str,
-        *,
-        block_id: str | None = None,
-    ) -> list[Json]:
+    async def suggest(self, user: str, view: View, name: str, typed: str) -> list[Json]:
         """The options that the bot offers for words typed into a type-ahead select."""
-        block, element = found_in(place, name, block_id)
-        payload = self._sender(user).suggestion(place, block, element, typed)
+        block, element = found_in(view, name)
+        payload = self._sender(user).suggestion(view, block, element, typed)
         delivery = await self._deliverer.interaction(payload)
         reply = delivery.json if isinstance(delivery.json, dict) else {}
-        offered = list(reply.get("options") or [])
-        for group in reply.get("option_groups") or []:
-            offered += group["options"]
-        return offered
+        return list(reply.get("options") or [])
 
     async def submit(self, user: str, view: View, values: dict[str, Any] | None = None) -> Delivery:
         """A person fills in a modal and sends it.
@@ -211,14 +200,6 @@ class RunningSlack:
         delivery = await self._deliverer.interaction(self._sender(user).submission(view))
         show_submission_reply(self.workspace, view, delivery)
         return delivery
-
-    async def close(self, user: str, view: View) -> Delivery | None:
-        """A person dismisses a modal; the bot hears of it if it asked to."""
-        payload = self._sender(user).closed(view)
-        self.workspace.close(view, everything=bool(view.body.get("clear_on_close")))
-        if view.body.get("notify_on_close"):
-            return await self._deliverer.interaction(payload)
-        return None
 
     async def open_home(self, user: str) -> Delivery:
         """A person opens the bot's Home tab."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from sandbox.slack.checker import Checker, Rule
 from sandbox.slack.data_blocks import data_visualization, table
-from sandbox.slack.elements import INPUTS, PRESSED, check_element
+from sandbox.slack.elements import INPUTS, PRESSED
 from sandbox.slack.messages import Json
 from sandbox.slack.refusals import Refusal, bad_blocks
 
@@ -29,12 +29,12 @@ def section(check: Checker, part: Json, at: str) -> None:
         for place, found in check.items(part, at, "fields", 1, 10):
             check.text(found, place, 2000)
     if part.get("accessory") is not None:
-        check_element(check, PRESSED, part["accessory"], f"{at}/accessory")
+        check.follow(PRESSED, part["accessory"], f"{at}/accessory", "element")
 
 
 def header(check: Checker, part: Json, at: str) -> None:
     """A heading."""
-    check.keys(part, at, "text", "block_id level")
+    check.keys(part, at, "text", "block_id")
     check.texts(part, at, text=150)
 
 
@@ -50,7 +50,7 @@ def actions(check: Checker, part: Json, at: str) -> None:
     check.keys(part, at, "elements", "block_id")
     found = check.objects(part, at, "elements", 1, 25)
     for place, element in found:
-        check_element(check, PRESSED, element, place)
+        check.follow(PRESSED, element, place, "element")
     ids = [element.get("action_id") for _, element in found]
     if len(set(ids)) != len(ids):
         check.wrong("action_id must be unique within a block", f"{at}/elements")
@@ -58,10 +58,10 @@ def actions(check: Checker, part: Json, at: str) -> None:
 
 def input_block(check: Checker, part: Json, at: str) -> None:
     """A label with something to fill in."""
-    check.keys(part, at, "label element", "block_id hint optional dispatch_action")
+    check.keys(part, at, "label element", "block_id hint optional")
     check.texts(part, at, label=2000, hint=2000)
-    check.flag(part, at, "optional", "dispatch_action")
-    check_element(check, INPUTS, part.get("element"), f"{at}/element")
+    check.flag(part, at, "optional")
+    check.follow(INPUTS, part.get("element"), f"{at}/element", "element")
 
 
 def divider(check: Checker, part: Json, at: str) -> None:
@@ -162,26 +162,22 @@ def check_view(view: Any) -> None:
 
 def check_home_frame(check: Checker, view: Json) -> None:
     """Check what stands around a Home tab's blocks: it has no title and no buttons of its own."""
-    check.keys(view, "/view", "type blocks", "private_metadata callback_id external_id")
+    check.keys(view, "/view", "type blocks", "private_metadata callback_id")
     check_view_ids(check, view)
 
 
 def check_view_ids(check: Checker, view: Json) -> None:
     """Check the strings that only the app reads."""
-    for key, most in {"private_metadata": 3000, "callback_id": 255, "external_id": 255}.items():
+    for key, most in {"private_metadata": 3000, "callback_id": 255}.items():
         if view.get(key):
             check.string(view[key], f"/view/{key}", most)
 
 
 def check_view_frame(check: Checker, view: Json) -> None:
     """Check what stands around a modal's blocks."""
-    optional = (
-        "submit close private_metadata callback_id clear_on_close notify_on_close external_id"
-    )
-    check.keys(view, "/view", "type title blocks", f"{optional} submit_disabled")
+    check.keys(view, "/view", "type title blocks", "submit close private_metadata callback_id")
     check.choice(view, "/view", "type", {"modal"})
     check.texts(view, "/view", title=24, submit=24, close=24)
-    check.flag(view, "/view", "clear_on_close", "notify_on_close")
     check_view_ids(check, view)
     inputs = [
         b for b in view.get("blocks") or [] if isinstance(b, dict) and b.get("type") == "input"

@@ -66,7 +66,6 @@ class Trigger:
     """A trigger_id: good once, for three seconds."""
 
     user: str
-    view: View | None
     made_at: float
     used: bool = False
 
@@ -111,7 +110,7 @@ class Workspace:
     version: int = 0
 
     def __post_init__(self) -> None:
-        self._stacks: dict[str, list[View]] = {}
+        self._open: dict[str, View] = {}
         self._last_ts = 0.0
         self._numbers = itertools.count(1)
         self._change = asyncio.Event()
@@ -135,13 +134,8 @@ class Workspace:
         return [m for m in self.all_messages if m.only_for == user and not m.deleted]
 
     def open_view(self, user: str) -> View | None:
-        """The modal on top of this person's screen."""
-        stack = self._stacks.get(user)
-        return stack[-1] if stack else None
-
-    def stack(self, user: str) -> list[View]:
-        """The modals on this person's screen, the lowest first."""
-        return list(self._stacks.get(user, []))
+        """The modal on this person's screen."""
+        return self._open.get(user)
 
     def calls_of(self, method: str) -> list[Call]:
         """The calls of one Web API method, oldest first."""
@@ -207,10 +201,10 @@ class Workspace:
 
     # Triggers and response URLs.
 
-    def new_trigger(self, user: str, view: View | None = None) -> str:
+    def new_trigger(self, user: str) -> str:
         """A fresh trigger_id for something that a person did."""
         trigger_id = f"{next(self._numbers)}.{self.team_id}.{user}"
-        self.triggers[trigger_id] = Trigger(user, view, self._passed())
+        self.triggers[trigger_id] = Trigger(user, self._passed())
         return trigger_id
 
     def _passed(self) -> float:
@@ -263,7 +257,7 @@ class Workspace:
         home = self.homes.get(user)
         if home is None:
             view_id = f"V{next(self._numbers):08d}"
-            home = View(view_id, "", user, {}, view_id, team_id=self.people[user].team_id)
+            home = View(view_id, "", user, {}, team_id=self.people[user].team_id)
             self.homes[user] = self.views[view_id] = home
         else:
             home.versions.append(home.body)
@@ -274,16 +268,13 @@ class Workspace:
     # Modals.
 
     def open(self, user: str, body: Json) -> View:
-        """Show a new modal on top of what this person sees."""
-        stack = self._stacks.setdefault(user, [])
-        view_id = f"V{next(self._numbers):08d}"
-        below = stack[-1] if stack else None
-        view = View(view_id, self._new_hash(), user, with_block_ids(body, view_id), view_id)
-        view.team_id = self.people[user].team_id
-        if below:
-            view.root_id, view.previous_id = below.root_id, below.id
-        stack.append(view)
-        self.views[view_id] = view
+        """Show a new modal; one that was open gives way."""
+        if user in self._open:
+            self.close(self._open[user])
+        view_id, team_id = f"V{next(self._numbers):08d}", self.people[user].team_id
+        body = with_block_ids(body, view_id)
+        view = View(view_id, self._new_hash(), user, body, team_id=team_id)
+        self._open[user] = self.views[view_id] = view
         self.changed()
         return view
 
@@ -295,17 +286,10 @@ class Workspace:
         view.errors = {key: words for key, words in view.errors.items() if key in kept}
         self.changed()
 
-    def depth(self, user: str) -> int:
-        """How many modals lie on top of each other on this person's screen."""
-        return len(self._stacks.get(user, []))
-
-    def close(self, view: View, *, everything: bool = False) -> None:
-        """Take a modal away, or all of its person's."""
-        stack = self._stacks.get(view.user, [])
-        gone = list(stack) if everything else [v for v in stack if v is view]
-        for closed in gone:
-            stack.remove(closed)
-            self.views.pop(closed.id, None)
+    def close(self, view: View) -> None:
+        """Take a modal away."""
+        if self._open.get(view.user) is view:
+            del self._open[view.user], self.views[view.id]
         self.changed()
 
     def fail(self, view: View, errors: dict[str, str]) -> None:

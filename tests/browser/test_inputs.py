@@ -1,4 +1,4 @@
-"""Every kind of input and block that the page draws, whether our bot shows it today or not."""
+"""Every kind of input and block that the page draws."""
 
 from typing import Any
 
@@ -27,8 +27,6 @@ RED_BLUE = [option("Red"), option("Blue")]
 INPUTS: dict[str, dict[str, Any]] = {
     "Name": {"type": "plain_text_input", "max_length": 10},
     "Story": {"type": "plain_text_input", "multiline": True, "initial_value": "once"},
-    "Day": {"type": "datepicker", "initial_date": "2026-01-02"},
-    "Hour": {"type": "timepicker"},
     "When": {"type": "datetimepicker", "initial_date_time": 1767268800},
     "Colour": {"type": "static_select", "options": RED_BLUE, "initial_option": RED_BLUE[1]},
 }
@@ -52,8 +50,6 @@ MODAL = {
 FILLED = {
     "Name": {"value": "Ada"},
     "Story": {"value": "once more"},
-    "Day": {"selected_date": "2026-01-02"},
-    "Hour": {"selected_time": "10:30"},
     "When": {"selected_date_time": 1767268800},
     "Colour": {"selected_option": RED_BLUE[0]},
 }
@@ -72,7 +68,6 @@ async def test_every_input_of_a_modal_is_filled_in_and_sent(
     await expect(name).to_have_accessible_description("Please complete this required field.")
     await name.fill("Ada")
     await modal.get_by_label("Story", exact=True).fill("once more")
-    await modal.get_by_label("Hour", exact=True).fill("10:30")
     await modal.get_by_label("Colour", exact=True).select_option("Red")
     await modal.get_by_role("button", name="Send").click()
     await sandbox.slack.until(lambda: view.values["Colour"])

@@ -223,7 +223,7 @@ async def test_every_command_is_acknowledged_and_answered(world: World, fields, 
 
     answer = await world.slack.until(come)
     if isinstance(answer, View):
-        workspace.close(answer, everything=True)
+        workspace.close(answer)
     else:
         # The page of a list links its address in the flow service.
         ours = f"<{world.services.url}/v2/Flows/"

@@ -29,7 +29,7 @@ async def deliver(
     if entry.kind == "options":
         return list(delivery.json["options"])
     if isinstance(delivery.json, dict) and "response_action" in delivery.json:
-        return View("V0", "", user, {}, "V0", errors=delivery.json.get("errors", {}))
+        return View("V0", "", user, {}, errors=delivery.json.get("errors", {}))
     return await _outcome(world, user, before)
 
 
@@ -72,7 +72,7 @@ async def _outcome(world: World, user: str, before: int) -> Message | View:
 
     found = await world.slack.until(seen)
     if isinstance(found, View):
-        world.slack.workspace.close(found, everything=True)
+        world.slack.workspace.close(found)
     return found
 
 
