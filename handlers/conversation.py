@@ -35,8 +35,16 @@ CHANGES = frozenset({"add", "remove"})
 @listens("event", "message", None, place=Place.NOWHERE)
 async def written(context: Context) -> None:
     """Claim the message, then answer it as the command that it contains."""
-    bot, interaction = context.bot, context.interaction
-    if _is_for_us(interaction) and await bot.received.claim(interaction.event_id):
+    bot, interaction, event = context.bot, context.interaction, context.interaction.event
+    is_from_person = bool(
+        interaction.slack_user_id
+        and interaction.event_id
+        and event.get("channel_type") == "im"
+        and event.get("subtype") in PLAIN_SUBTYPES
+        and not event.get("bot_id")
+        and not event.get("edited")
+    )
+    if is_from_person and await bot.received.claim(interaction.event_id):
         bot.tasks.start(_respond(bot, interaction), "message")
 
 
@@ -47,18 +55,6 @@ async def _respond(bot: Gatehouse, interaction: Interaction) -> None:
     listener = Listener("command", command.name, None, answer, Place.NEW)
     await Answering(bot, listener, command, port).run()
     await bot.received.answered(event_id)
-
-
-def _is_for_us(interaction: Interaction) -> bool:
-    event = interaction.event
-    return bool(
-        interaction.slack_user_id
-        and interaction.event_id
-        and event.get("channel_type") == "im"
-        and event.get("subtype") in PLAIN_SUBTYPES
-        and not event.get("bot_id")
-        and not event.get("edited")
-    )
 
 
 def _command(bot: Gatehouse, interaction: Interaction) -> tuple[Interaction, Answer]:

@@ -34,6 +34,7 @@ log = structlog.get_logger(__name__)
 MOST_FIELDS = 100
 # The fields by which Bolt finds a listener; all must be strings.
 LOOKED_UP = ("command", "callback_id", "action_id", "response_url")
+COMMAND_FIELDS = frozenset({"command", "ssl_check"})
 BODY_SECONDS = 5.0
 # Like Slack's own verification: five minutes either way, so that adjusting a clock doesn't lock
 # Slack out.
@@ -125,7 +126,9 @@ class SlackEndpoint:
     async def handle(self, request: web.Request) -> web.Response:
         """Respond to one request from Slack."""
         try:
-            body = (await _body(request)).decode("utf-8")
+            # No limit for a body that arrived with the headers.
+            async with asyncio.timeout(None if request.content.is_eof() else BODY_SECONDS):
+                body = (await request.read()).decode("utf-8")
         except (UnicodeDecodeError, web.RequestPayloadError):
             return self._refused(Refusal.MALFORMED, "unreadable")
         except TimeoutError:
@@ -177,50 +180,32 @@ def _only(request: web.Request, name: str) -> str:
     return values[0] if len(values) == 1 else ""
 
 
-async def _body(request: web.Request) -> bytes:
-    """Read the body, with a time limit unless the body arrived with the headers.
-
-    Raises:
-        TimeoutError: The body arrives too slowly.
-    """
-    if request.content.is_eof():
-        return await request.read()
-    async with asyncio.timeout(BODY_SECONDS):
-        return await request.read()
-
-
 def _bolt_request(request: web.Request, body: str) -> AsyncBoltRequest | None:
     """Return the request for Bolt, or None if Slack never sends requests of this form."""
-    payload = _payload(request, body)
-    if payload is None:
-        return None
-    headers = {name: [value] for name, value in request.headers.items()}
-    try:
-        # In HTTP mode Bolt parses the body again, and finds nothing in a command whose text
-        # contains the word "payload".
-        return AsyncBoltRequest(body=payload, headers=headers, mode="socket_mode")  # type: ignore[arg-type]
-    except Exception as error:  # noqa: BLE001 - Bolt reads fields before it looks for them
-        log.warning("slack.malformed", error=type(error).__name__)
-        return None
-
-
-def _payload(request: web.Request, body: str) -> dict[str, Any] | None:
-    """Parse the payload, form-encoded or JSON; None if it is neither or is incomplete."""
+    is_command = False
     try:
         if request.content_type == "application/json":
             payload = _json(body)
         else:
             form = dict(parse_qsl(body, keep_blank_values=True, max_num_fields=MOST_FIELDS))
-            if "payload" not in form:
-                return form if "command" in form or "ssl_check" in form else None
-            payload = _json(form["payload"])
-    except (ValueError, RecursionError):
+            is_command = "payload" not in form and not form.keys().isdisjoint(COMMAND_FIELDS)
+            payload = form if is_command else _json(form["payload"])
+    except (KeyError, ValueError, RecursionError):
         return None
     if not isinstance(payload, dict):
         return None
     # Bolt reads inside each field that is present, and fails on null.
     given = {name: value for name, value in payload.items() if value is not None}
-    return given if _is_whole(given) else None
+    if not (is_command or _is_whole(given)):
+        return None
+    headers = {name: [value] for name, value in request.headers.items()}
+    try:
+        # In HTTP mode Bolt parses the body again, and finds nothing in a command whose text
+        # contains the word "payload".
+        return AsyncBoltRequest(body=given, headers=headers, mode="socket_mode")  # type: ignore[arg-type]
+    except Exception as error:  # noqa: BLE001 - Bolt reads fields before it looks for them
+        log.warning("slack.malformed", error=type(error).__name__)
+        return None
 
 
 def _is_whole(payload: Mapping[str, Any]) -> bool:

@@ -91,12 +91,10 @@ class Interaction:
     def first_input(self) -> str:
         """The block id of a form's first input, for errors about the whole form."""
         blocks = self.view.get("blocks")
-        inputs = [
-            _text(block, "block_id")
-            for block in (blocks if isinstance(blocks, list) else [])
-            if isinstance(block, Mapping) and block.get("type") == "input"
-        ]
-        return next(iter((*inputs, *map(str, self._values))), "")
+        for block in blocks if isinstance(blocks, list) else []:
+            if isinstance(block, Mapping) and block.get("type") == "input":
+                return _text(block, "block_id")
+        return ""
 
 
 @dataclass(frozen=True)
@@ -140,15 +138,17 @@ def read(body: Body) -> Interaction:
         *(_text(body, "command"), _text(action, "action_id"), _text(body, "action_id")),
         *(_text(body, "callback_id"), _text(event, "type"), _text(view, "callback_id")),
     )
-    is_message = body.get("type") == "message_action"
+    text, message = _text(body, "text") or _text(event, "text"), _part(body, "message")
+    if body.get("type") == "message_action":
+        # An app's text may be only in blocks and attachments.
+        parts = [message.get("blocks"), message.get("attachments")]
+        text = _text(message, "text") or "\n".join(_texts(parts))
     chosen = _text(_part(action, "selected_option"), "value")
     return Interaction(
         slack_user_id=_text(user, "id") or _text(body, "user_id") or _text(event, "user"),
         team_ids=tuple(filter(None, teams)),
         name=next(filter(None, names), ""),
-        text=_message_text(_part(body, "message"))
-        if is_message
-        else _text(body, "text") or _text(event, "text"),
+        text=text,
         value=_text(action, "value") or chosen or _text(body, "value"),
         channel_id=_text(container, "channel_id")
         or _text(channel, "id")
@@ -189,12 +189,6 @@ def _hidden(view: Body, name: str) -> str:
     except (ValueError, RecursionError):
         return ""
     return _storable(str(found.get(name, ""))) if isinstance(found, dict) else ""
-
-
-def _message_text(message: Body) -> str:
-    """Return a message's text; an app's text may be only in blocks and attachments."""
-    text = _text(message, "text")
-    return text or "\n".join(_texts([message.get("blocks"), message.get("attachments")]))
 
 
 def _texts(part: object, depth: int = 0) -> Iterator[str]:

@@ -7,6 +7,7 @@ clicks are checked when they are processed, because the permission may depend on
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
+from functools import partial
 from typing import Any, Literal, Protocol, TypeVar
 
 from bot.commands import FORM, Command
@@ -129,7 +130,12 @@ def command(
             try:
                 typed = parse(context)
             except UsageError as error:
-                raise await _usage_for(context, described, error) from None
+                people, person = context.bot.people, context.person
+                if error.kind is not None:
+                    await people.require(person, described.permission(error.kind))
+                    raise
+                usable = described.only(partial(people.may, person))
+                raise usable.misuse(error.sentence).or_rather(*error.meant) from None
             permission = described.permission(typed.form)
             await require(context, permission, acts=typed.form != FORM)
             return await answer(context, typed)
@@ -151,19 +157,10 @@ async def require(context: Context, permission: Permission, *, acts: bool) -> No
         raise Replayed("This was done before.")
 
 
-async def _usage_for(context: Context, described: Command, error: UsageError) -> UsageError:
-    people, person = context.bot.people, context.person
-    if error.kind is not None:
-        await people.require(person, described.permission(error.kind))
-        return error
-    may = described.only(lambda permission: people.may(person, permission))
-    return may.misuse(error.sentence).or_rather(*error.meant)
-
-
 async def helped(context: Context, show: Callable[[May], Message]) -> Message:
     """Return `show` for the person's permissions, or the sentence for people without any."""
     people, person = context.bot.people, context.person
     without_access = await people.lacks_access(person)
     if without_access:
         return replies.said(without_access)
-    return show(lambda permission: people.may(person, permission))
+    return show(partial(people.may, person))

@@ -43,11 +43,9 @@ INPUTS = {
 }
 
 
-def _parse(context: Context) -> TestusersRequest:
-    return parse_testusers(context.text, context.bot.testusers.setup.aliases)
-
-
-@command(TESTUSERS, _parse)
+@command(
+    TESTUSERS, lambda context: parse_testusers(context.text, context.bot.testusers.setup.aliases)
+)
 async def answer_testusers(context: Context, typed: TestusersRequest) -> Message | None:
     """Answer `/testusers …`."""
     if isinstance(typed, ChangeRequest):

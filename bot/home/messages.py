@@ -23,6 +23,7 @@ ENDING_SHOWN = 10
 MORE_ACCESS = "`/testusers mine` shows everybody you requested access for."
 NO_ACCESS = "You don't have access to Gatehouse yet:"
 MORE_REQUESTS = "`/testusers requests` shows all of them."
+NO_REQUESTS = "You have no open requests, and none decided in the last 7 days."
 WORDS = {
     LimitKind.MINUTE: "this minute",
     LimitKind.DAY: "today",
@@ -78,13 +79,19 @@ class HomeContent:
 def home(content: HomeContent, approvals_channel: str) -> dict[str, Any]:
     """Return the Home tab of a person with a role."""
     show = in_full if content.sees_identities else masked
+    change = block_kit.button("Change test users", ids.HOME_TESTUSERS, "home", style="primary")
     return _view(
         [
-            block_kit.actions(*_shortcuts(content)),
+            block_kit.actions(
+                *([change] if content.asks_changes else []),
+                block_kit.button("Organizations", ids.HOME_ORGS, "home"),
+                block_kit.button("Rate limits", ids.HOME_RATELIMITS, "home"),
+            ),
             block_kit.header(WAITING),
             *_waiting(content, approvals_channel, show),
             block_kit.header(OWN),
-            *_own(content, show),
+            *(_request(request, show, cancels=content.asks_changes) for request in content.own),
+            *([] if content.own else [block_kit.context(NO_REQUESTS, ABOUT_TEST_USERS)]),
             *_ending(content, show),
             block_kit.header(LIMITS),
             *_limits(content),
@@ -101,15 +108,6 @@ def _view(shown: Sequence[SlackBlock]) -> dict[str, Any]:
     return {"type": "home", "blocks": [dict(block) for block in shown]}
 
 
-def _shortcuts(content: HomeContent) -> list[SlackBlock]:
-    change = block_kit.button("Change test users", ids.HOME_TESTUSERS, "home", style="primary")
-    return [
-        *([change] if content.asks_changes else []),
-        block_kit.button("Organizations", ids.HOME_ORGS, "home"),
-        block_kit.button("Rate limits", ids.HOME_RATELIMITS, "home"),
-    ]
-
-
 def _waiting(content: HomeContent, approvals_channel: str, show: Show) -> list[SlackBlock]:
     if not content.waiting:
         return [block_kit.context("Nothing is waiting for you.")]
@@ -121,19 +119,14 @@ def _waiting(content: HomeContent, approvals_channel: str, show: Show) -> list[S
     return [*shown, *([block_kit.context(f"And {left} more. {MORE_REQUESTS}")] if left else [])]
 
 
-def _own(content: HomeContent, show: Show) -> list[SlackBlock]:
-    if not content.own:
-        return [
-            block_kit.context(
-                "You have no open requests, and none decided in the last 7 days.", ABOUT_TEST_USERS
-            )
-        ]
-    return [_request(request, show, cancels=content.asks_changes) for request in content.own]
-
-
 def _request(request: Request, show: Show, *, cancels: bool) -> SlackBlock:
     in_part = " in part" if request.has_failed_in_part else ""
-    state = f"{STATES[request.state]}{in_part}{_by(request)}{_why(request, show)}"
+    reason = {
+        State.DENIED: request.progress.denial_reason,
+        State.FAILED: request.progress.failure,
+    }.get(request.state, "")
+    why = f": {text.escape(reason_of(request, reason, show), 200)}" if reason else ""
+    state = f"{STATES[request.state]}{in_part}{_by(request)}{why}"
     asked = f"asked {text.time(request.created_at)}"
     change = change_of(request, show)
     markup = f"{state}\n{change[:1].upper()}{change[1:]} · {asked}"
@@ -153,14 +146,6 @@ def _by(request: Request) -> str:
     return f" by {name}" if request.state is State.DENIED else f", approved by {name}"
 
 
-def _why(request: Request, show: Show) -> str:
-    words = {
-        State.DENIED: request.progress.denial_reason,
-        State.FAILED: request.progress.failure,
-    }.get(request.state, "")
-    return f": {text.escape(reason_of(request, words, show), 200)}" if words else ""
-
-
 def _ending(content: HomeContent, show: Show) -> list[SlackBlock]:
     if not content.ending:
         return []
@@ -175,20 +160,17 @@ def _ending(content: HomeContent, show: Show) -> list[SlackBlock]:
 
 
 def _limits(content: HomeContent) -> list[SlackBlock]:
-    lines = [_block(block) for block in content.blocks] + [_closest(use) for use in content.closest]
+    lines = []
+    for block in content.blocks:
+        again = f" Gatehouse tries again {text.time(block.until)}." if block.until else ""
+        where = f"*{text.escape(block.name, 80)}* ({block.data_center})"
+        lines.append(f":no_entry: {where} is blocked (code {block.code}).{again}")
+    for use in content.closest:
+        standing = use.standing
+        kind = max(LimitKind, key=lambda kind: standing.meter(kind).share)
+        where = f"*{text.escape(use.name, 80)}* ({standing.key.data_center})"
+        meter = standing.meter(kind)
+        lines.append(f"{MARKS[standing.state]} {where}: {meter} {WORDS[kind]}")
     if not lines:
         return [block_kit.context("No organization is blocked or close to a limit.")]
     return [block_kit.section("\n".join(lines))]
-
-
-def _block(block: OpenBlock) -> str:
-    again = f" Gatehouse tries again {text.time(block.until)}." if block.until else ""
-    name = text.escape(block.name, 80)
-    return f":no_entry: *{name}* ({block.data_center}) is blocked (code {block.code}).{again}"
-
-
-def _closest(use: OrganizationUse) -> str:
-    standing = use.standing
-    kind = max(LimitKind, key=lambda kind: standing.meter(kind).share)
-    where = f"*{text.escape(use.name, 80)}* ({standing.key.data_center})"
-    return f"{MARKS[standing.state]} {where}: {standing.meter(kind)} {WORDS[kind]}"

@@ -254,11 +254,7 @@ class HomeDrawing:
                 tx, user, decided_since=now - DECIDED_FOR, limit=OWN_SHOWN
             )
             timed = await grants.of_requester(tx, user, limit=TIMED_READ, only_timed=True)
-        waiting = [
-            PendingRow(request, True, False, self._needed(request))
-            for request in pending
-            if self._waits(person, request)
-        ]
+        waiting = [row for request in pending if (row := self._waiting(person, request))]
         blocks = [
             OpenBlock(
                 names.name_of(incident.key),
@@ -298,13 +294,12 @@ class HomeDrawing:
         worst = islice(used, CLOSEST_SHOWN)
         return [OrganizationUse(names.name_of(standing.key), standing) for standing in worst]
 
-    def _needed(self, request: Request) -> int:
-        rules = self.people.policy.rules_of(request.flow.sid, self._approvals_needed)
-        return rules.approvals_needed
-
-    def _waits(self, person: Person, request: Request) -> bool:
+    def _waiting(self, person: Person, request: Request) -> PendingRow | None:
+        """Return the request if it waits for the person's decision."""
+        flow_sid, user = request.flow.sid, person.slack_user_id
+        needed = self.people.policy.rules_of(flow_sid, self._approvals_needed).approvals_needed
         approved = {approval.who.slack_user_id for approval in request.progress.approvals}
-        has_enough = request.has_enough_approvals(self._needed(request))
-        return (has_enough or person.slack_user_id not in approved) and self.people.may(
-            person, Permission.DECIDE, request.flow.sid, request.requester.slack_user_id
-        )
+        if user in approved and not request.has_enough_approvals(needed):
+            return None
+        may = self.people.may(person, Permission.DECIDE, flow_sid, request.requester.slack_user_id)
+        return PendingRow(request, True, False, needed) if may else None

@@ -118,10 +118,12 @@ class SlackClient:
         user = answer.get("user")
         if not isinstance(user, dict):
             raise SlackUnreachable
+        profile = user["profile"] if isinstance(user.get("profile"), dict) else {}
+        names = (user.get("real_name"), profile.get("real_name"), profile.get("display_name"))
         return SlackUser(
             slack_user_id=slack_user_id,
             team_id=user.get("team_id") or "",
-            name=_name(user) or slack_user_id,
+            name=str(next(filter(None, (*names, user.get("name"), slack_user_id)))),
             is_guest=bool(user.get("is_restricted") or user.get("is_ultra_restricted")),
             is_bot=bool(user.get("is_bot")),
             is_deleted=bool(user.get("deleted")),
@@ -237,13 +239,6 @@ class SlackClient:
         return answer
 
 
-def _name(user: Mapping[str, Any]) -> str:
-    profile = user.get("profile")
-    profile = profile if isinstance(profile, dict) else {}
-    names = (user.get("real_name"), profile.get("real_name"), profile.get("display_name"))
-    return next((str(name) for name in (*names, user.get("name")) if name), "")
-
-
 def _translated(error: Exception) -> SlackError:
     if not isinstance(error, SlackApiError):
         return SlackUnreachable()
@@ -252,7 +247,12 @@ def _translated(error: Exception) -> SlackError:
     body = response.data if isinstance(getattr(response, "data", None), dict) else {}
     name = body.get("error")
     if status == HTTP_TOO_MANY or name in {"ratelimited", "rate_limited"}:
-        return SlackRateLimited(_retry_after(response.headers))
+        lowered = {name.lower(): value for name, value in response.headers.items()}
+        try:
+            seconds = max(1.0, float(lowered.get("retry-after", 1)))
+        except (TypeError, ValueError):
+            seconds = 1.0
+        return SlackRateLimited(min(seconds, LONGEST_WAIT_SECONDS))
     if not isinstance(name, str) or status >= HTTP_SERVER_ERROR or name in PASSING:
         return SlackUnreachable()
     if name in GONE:
@@ -260,15 +260,6 @@ def _translated(error: Exception) -> SlackError:
     needed = body.get("needed")
     details = (body.get("response_metadata") or {}).get("messages") or []
     return SlackRefused(name, f"needs {needed}" if needed else "; ".join(map(str, details)))
-
-
-def _retry_after(headers: Mapping[str, Any]) -> float:
-    """Read `Retry-After` in whole seconds: 1 if missing, an hour at most."""
-    lowered = {name.lower(): value for name, value in headers.items()}
-    try:
-        return min(max(1.0, float(lowered.get("retry-after", 1))), LONGEST_WAIT_SECONDS)
-    except (TypeError, ValueError):
-        return 1.0
 
 
 async def in_plain_if_need_be(message: Message, send: Callable[[Message], Awaitable[T]]) -> T:
@@ -294,15 +285,16 @@ def _simpler(message: Message) -> Message:
     shown = []
     for block in message.slack_blocks:
         if block["type"] in TABLES:
-            rows = [map(_cell, row) for row in block["rows"]]
-            shown.append(section("\n".join(" · ".join(filter(None, row)) for row in rows)))
+            rows = [
+                [cell.get("text", cell.get("value", "")) for cell in row] for row in block["rows"]
+            ]
+            lines = (
+                " · ".join(escape(str(cell), 100) for cell in row if cell != "") for row in rows
+            )
+            shown.append(section("\n".join(lines)))
         elif block["type"] != CHART:
             shown.append(block)
     return Message(message.text, shown)
-
-
-def _cell(cell: Mapping[str, Any]) -> str:
-    return escape(str(cell.get("text", cell.get("value", ""))), 100)
 
 
 def slack_web_client(

@@ -102,34 +102,27 @@ def manifest_text(url: str | None, *, socket: bool) -> str:
 
 def _endpoint(url: str | None) -> str:
     example = f"For example: gatehouse manifest --url {PLACEHOLDER_URL}"
-    address = _parsed(url or "")
-    if address is None or address.scheme != "https":
+    typed = url or ""
+    try:
+        address = URL(typed)
+    except ValueError:
+        address = URL()
+    is_odd = address.user or address.query_string or address.fragment or not address.host
+    if address.scheme != "https" or is_odd or " " in typed or not typed.isprintable():
         raise ValueError(f"Slack calls https:// addresses only. {example}")
     if address.path.rstrip("/").endswith(EVENTS_PATH):
         raise ValueError(f"--url goes without {EVENTS_PATH}, which is added. {example}")
-    if not _is_public(address.host or ""):
+    host = address.host or ""
+    try:
+        is_public = ipaddress.ip_address(host).is_global
+    except ValueError:
+        is_public = host != "localhost" and "." in host
+    if not is_public:
         raise ValueError(
             "Slack cannot call an address of this machine or of a private network: use --socket,"
             f" or the public address. {example}"
         )
     return str(address).rstrip("/") + EVENTS_PATH
-
-
-def _is_public(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_global
-    except ValueError:
-        return host != "localhost" and "." in host
-
-
-def _parsed(url: str) -> URL | None:
-    try:
-        address = URL(url)
-    except ValueError:
-        return None
-    has_space = any(character.isspace() or not character.isprintable() for character in url)
-    is_plain = not (address.user or address.query_string or address.fragment or has_space)
-    return address if address.host and is_plain else None
 
 
 def missing_scopes(granted: frozenset[str]) -> str:

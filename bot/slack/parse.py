@@ -98,11 +98,15 @@ def read_words(text: str, *, commas: bool = False) -> tuple[Word, ...]:
     """Split a command's text into words at white space, and at commas if `commas`."""
     separators = r"\s," if commas else r"\s"
     gap = re.compile(rf"[{separators}]*")
+    plain = re.compile(rf"(?:{_MARKUP}|[^{separators}])+")
     words: list[Word] = []
     never_closed: set[str] = set()
     at = _end_of(gap, text, 0)
     while at < len(text):
-        word = _quoted_word(text, at, separators, never_closed) or _plain_word(text, at, separators)
+        word = _quoted_word(text, at, separators, never_closed)
+        if word is None:
+            end = _end_of(plain, text, at)
+            word = Word(recover(text[at:end]), False, at, end)
         words.append(word)
         at = _end_of(gap, text, word.end)
     return tuple(words)
@@ -128,32 +132,25 @@ def _quoted_word(text: str, start: int, separators: str, never_closed: set[str])
     return None
 
 
-def _plain_word(text: str, start: int, separators: str) -> Word:
-    end = _end_of(re.compile(rf"(?:{_MARKUP}|[^{separators}])+"), text, start)
-    return Word(recover(text[start:end]), False, start, end)
-
-
 def _typed(match: re.Match[str]) -> str:
     markup = match.group()
     if markup in _ENTITIES:
         return _ENTITIES[markup]
-    target, _, label = markup[1:-1].partition("|")
-    typed = _typed_markup(markup, target, label)
+    typed = _typed_markup(markup)
     return re.sub(r"&(?:amp|lt|gt);", lambda entity: _ENTITIES[entity.group()], typed)
 
 
-def _typed_markup(markup: str, target: str, label: str) -> str:
+def _typed_markup(markup: str) -> str:
+    target, _, label = markup[1:-1].partition("|")
     if target.startswith(("@", "#")):
         return target[0] + label.removeprefix(target[0]) if label else markup
     if target.startswith("!"):
         return label if target.startswith("!subteam^") and label else markup
     if not label:
         return re.sub(r"^(?:mailto|tel):", "", target)
-    return label if _is_made_from(target, label) else markup
-
-
-def _is_made_from(target: str, label: str) -> bool:
     bare = re.sub(r"^[A-Za-z][A-Za-z0-9+.-]*:(?://)?", "", target)
     if target.startswith("tel:"):
-        return re.sub(r"\D", "", bare) == re.sub(r"\D", "", label)
-    return label.rstrip("/") in (target.rstrip("/"), bare.rstrip("/"))
+        is_as_typed = re.sub(r"\D", "", bare) == re.sub(r"\D", "", label)
+    else:
+        is_as_typed = label.rstrip("/") in (target.rstrip("/"), bare.rstrip("/"))
+    return label if is_as_typed else markup

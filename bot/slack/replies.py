@@ -78,13 +78,16 @@ class Replies:
         unless `tries` is 1: that is for messages that are soon replaced. If it's unknown whether
         Slack accepted a post, the post isn't repeated as a direct message.
         """
+
+        def body(version: Message) -> str:
+            fields = f'"response_type": "ephemeral", "replace_original": {json.dumps(replace)}'
+            return f"{{{fields}, {version.json[1:]}"
+
         if response_url:
             try:
                 await in_plain_if_need_be(
                     message,
-                    lambda version: self._send(
-                        response_url, _body(version, replace=replace), tries
-                    ),
+                    lambda version: self._send(response_url, body(version), tries),
                 )
             except SlackError as error:
                 _log_refusal(error)
@@ -230,8 +233,3 @@ def _refusal(status: int, words: bytes) -> str:
     if status == HTTP_OK:
         return ""
     return said if NAME.fullmatch(said) else f"http_{status}"
-
-
-def _body(message: Message, *, replace: bool) -> str:
-    fields = f'"response_type": "ephemeral", "replace_original": {json.dumps(replace)}'
-    return f"{{{fields}, {message.json[1:]}"

@@ -105,7 +105,9 @@ class Sender:
         async with self._database.read_only() as tx:
             outbox_messages = await outbox.waiting(tx, job.subject)
         for outbox_message, following in zip_longest(outbox_messages, outbox_messages[1:]):
-            if following is not None and self._is_same_card(outbox_message, following):
+            same = following and (following.kind, following.subject)
+            is_card = outbox_message.kind in self._card_kinds
+            if is_card and same == (outbox_message.kind, outbox_message.subject):
                 # One edit shows both; messages between two edits are sent in order.
                 await self._done([outbox_message.id])
                 continue
@@ -117,10 +119,6 @@ class Sender:
             if again_at is not None:
                 return again_at
         return None
-
-    def _is_same_card(self, first: OutboxMessage, second: OutboxMessage) -> bool:
-        is_card = first.kind in self._card_kinds
-        return is_card and (first.kind, first.subject) == (second.kind, second.subject)
 
     async def _send(self, outbox_message: OutboxMessage, lease: Lease) -> datetime | None:
         await lease.confirm()
@@ -175,52 +173,54 @@ class Sender:
             await outbox.mark_sent(tx, ids, failure)
 
 
+@dataclass
 class _Showing:
-    def __init__(
-        self,
-        database: Database,
-        slack: SlackClient,
-        lease: Lease,
-        outbox_message: OutboxMessage,
-        card: CardNow,
-        sent: SentCard | None,
-    ) -> None:
-        self._database = database
-        self._slack = slack
-        self._lease = lease
-        self._outbox_message = outbox_message
-        self._card = card
-        self._sent = sent
-        self._fingerprint = _fingerprint(card.message)
+    database: Database
+    slack: SlackClient
+    lease: Lease
+    outbox_message: OutboxMessage
+    card: CardNow
+    sent: SentCard | None
+
+    @property
+    def fingerprint(self) -> str:
+        payload = json.dumps(self.card.message.payload(), sort_keys=True, ensure_ascii=False)
+        return hashlib.sha256(payload.encode("utf-8", "surrogatepass")).hexdigest()
 
     async def bring_up_to_date(self, now: datetime) -> datetime | None:
         """Post or edit the card; return the time to do so, if it is later."""
-        sent = self._sent
+        sent = self.sent
         if sent is None:
             await self._post_first()
-        elif self._card.follows and sent.channel_id != self._card.channel_id:
-            await self._move(sent)
-        elif sent.fingerprint == self._fingerprint:
+        elif self.card.follows and sent.channel_id != self.card.channel_id:
+            await self._post_anew(sent)
+            moved = Message(f"This request is now in <#{self.card.channel_id}>.")
+            try:
+                await self.slack.update(sent.channel_id, sent.message_ts, moved)
+            except SlackError as error:
+                # The old card may be gone. If not, its buttons work like the new card's buttons.
+                log.info("outbox.not_moved", reason=error.sentence)
+        elif sent.fingerprint == self.fingerprint:
             await self._is_shown(sent)
-        elif sent.sent_at + timedelta(seconds=self._card.edit_seconds) > now:
-            return sent.sent_at + timedelta(seconds=self._card.edit_seconds)
+        elif sent.sent_at + timedelta(seconds=self.card.edit_seconds) > now:
+            return sent.sent_at + timedelta(seconds=self.card.edit_seconds)
         else:
             await self._edit(sent)
         return None
 
     async def _post_first(self) -> None:
         """Post the card; if an earlier attempt may have arrived, Slack shows the earlier text."""
-        async with self._database.transaction() as tx:
-            begun = await outbox.begin_post(tx, self._outbox_message)
-        name = f"{self._outbox_message.key}:{begun.first_at}"
+        async with self.database.transaction() as tx:
+            begun = await outbox.begin_post(tx, self.outbox_message)
+        name = f"{self.outbox_message.key}:{begun.first_at}"
         try:
             await self._post(name, is_repeated=begun.is_repeated)
         except (SlackRateLimited, SlackRefused) as error:
             is_lost = isinstance(error, SlackRefused) and error.error in PLACE_GONE
-            async with self._database.transaction() as tx:
-                await outbox.end_post(tx, self._outbox_message)
-                if is_lost and self._card.is_beside:
-                    await outbox.mark_sent(tx, [self._outbox_message.id], error.sentence)
+            async with self.database.transaction() as tx:
+                await outbox.end_post(tx, self.outbox_message)
+                if is_lost and self.card.is_beside:
+                    await outbox.mark_sent(tx, [self.outbox_message.id], error.sentence)
                     return
             raise
 
@@ -228,23 +228,14 @@ class _Showing:
         try:
             await self._update(sent)
         except SlackMessageGone:
-            await (self._is_shown(sent) if self._card.is_beside else self._post_anew(sent))
+            await (self._is_shown(sent) if self.card.is_beside else self._post_anew(sent))
         except SlackRefused as error:
-            if error.error in PLACE_GONE and self._card.is_beside:
+            if error.error in PLACE_GONE and self.card.is_beside:
                 await self._is_shown(sent)
                 return
-            if error.error not in PLACE_GONE or sent.channel_id == self._card.channel_id:
+            if error.error not in PLACE_GONE or sent.channel_id == self.card.channel_id:
                 raise
             await self._post_anew(sent)
-
-    async def _move(self, sent: SentCard) -> None:
-        await self._post_anew(sent)
-        moved = Message(f"This request is now in <#{self._card.channel_id}>.")
-        try:
-            await self._slack.update(sent.channel_id, sent.message_ts, moved)
-        except SlackError as error:
-            # The old card may be gone. If not, its buttons still work like the new card's buttons.
-            log.info("outbox.not_moved", reason=error.sentence)
 
     async def _post_anew(self, sent: SentCard) -> None:
         """Post the card again under a new id after the card or its channel was deleted."""
@@ -252,36 +243,34 @@ class _Showing:
 
     async def _post(self, name: str, *, is_repeated: bool) -> None:
         """Post the card and store its location before any edit, so failed edits never repost it."""
-        place, thread_ts = await self._place()
-        self._lease.check()
-        channel_id, message_ts = await self._slack.post(
-            place, self._card.message, thread_ts=thread_ts, client_msg_id=_client_msg_id(name)
+        place, thread_ts = self.card.channel_id, None
+        if self.card.under:
+            async with self.database.read_only() as tx:
+                above = await outbox.sent_card(tx, self.card.under)
+            if above is not None:
+                place, thread_ts = above.channel_id, above.message_ts
+        self.lease.check()
+        channel_id, message_ts = await self.slack.post(
+            place, self.card.message, thread_ts=thread_ts, client_msg_id=_client_msg_id(name)
         )
-        shown = outbox.WHATEVER if is_repeated else self._fingerprint
+        shown = outbox.WHATEVER if is_repeated else self.fingerprint
         standing = await self._note(channel_id, message_ts, shown, is_done=not is_repeated)
         if is_repeated and standing is not None:
-            self._sent = standing
+            self.sent = standing
             await self._update(standing)
 
-    async def _place(self) -> tuple[str, str | None]:
-        if not self._card.under:
-            return self._card.channel_id, None
-        async with self._database.read_only() as tx:
-            above = await outbox.sent_card(tx, self._card.under)
-        return (above.channel_id, above.message_ts) if above else (self._card.channel_id, None)
-
     async def _update(self, sent: SentCard) -> None:
-        self._lease.check()
-        await self._slack.update(sent.channel_id, sent.message_ts, self._card.message)
-        await self._note(sent.channel_id, sent.message_ts, self._fingerprint, is_done=True)
+        self.lease.check()
+        await self.slack.update(sent.channel_id, sent.message_ts, self.card.message)
+        await self._note(sent.channel_id, sent.message_ts, self.fingerprint, is_done=True)
 
     async def _note(
         self, channel_id: str, message_ts: str, shown: str, *, is_done: bool
     ) -> SentCard | None:
-        message = self._outbox_message
-        async with self._database.transaction() as tx:
+        message = self.outbox_message
+        async with self.database.transaction() as tx:
             card = SentCard(message.key, channel_id, message_ts, shown, await tx.now())
-            if not await outbox.replace_card(tx, card, self._sent):
+            if not await outbox.replace_card(tx, card, self.sent):
                 await outbox.doubt_card(tx, message)
                 return None
             if is_done:
@@ -289,16 +278,11 @@ class _Showing:
         return card
 
     async def _is_shown(self, sent: SentCard) -> None:
-        async with self._database.transaction() as tx:
+        async with self.database.transaction() as tx:
             if await outbox.sent_card(tx, sent.key) == sent:
-                await outbox.mark_sent(tx, [self._outbox_message.id])
+                await outbox.mark_sent(tx, [self.outbox_message.id])
             else:
-                await outbox.doubt_card(tx, self._outbox_message)
-
-
-def _fingerprint(message: Message) -> str:
-    payload = json.dumps(message.payload(), sort_keys=True, ensure_ascii=False)
-    return hashlib.sha256(payload.encode("utf-8", "surrogatepass")).hexdigest()
+                await outbox.doubt_card(tx, self.outbox_message)
 
 
 def _client_msg_id(name: str) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 
-from bot.commands import COMMANDS, TESTUSERS, Command, Form
+from bot.commands import COMMANDS, TESTUSERS, Command
 from bot.permissions import LEAST_ROLE, Permission, Role
 from bot.slack.messages import block_kit, text
 from bot.slack.messages.message import Message
@@ -60,14 +60,15 @@ def _chapters(commands: Iterable[Command], may: May) -> list[str]:
         (command, [form for form in command.forms if may(form.permission)]) for command in commands
     ]
     return [
-        "\n".join((f"*{command.name}*", *(_line(command, form) for form in forms)))
+        "\n".join(
+            (
+                f"*{command.name}*",
+                *(f"• {text.code(command.usage(form.kind))} – {form.does}" for form in forms),
+            )
+        )
         for command, forms in usable
         if forms
     ]
-
-
-def _line(command: Command, form: Form) -> str:
-    return f"• {text.code(command.usage(form.kind))} – {form.does}"
 
 
 def _others(commands: Iterable[Command], may: May) -> list[str]:

@@ -21,6 +21,7 @@ FIRST_STRONG_ISOLATE, POP_ISOLATE = "\u2068", "\u2069"
 WORD_JOINER = "\u2060"
 VISIBLE_STAND_IN = "\ufffd"
 RIGHT_TO_LEFT = frozenset({"R", "AL", "AN"})
+STAND_IN_FOR_BACKTICK = "\u02cb"
 # Cached: a page of organizations has two hundred texts, many of them repeated, and escaping them is
 # the most expensive part of an answer.
 REMEMBERED = 4096
@@ -42,22 +43,16 @@ ESCAPED_CUT = re.compile(r"&(?:a|am|amp|l|lt|g|gt)?$")
 def tidy(value: str) -> str:
     """Return the text on one line, without control characters or tall stacks of marks."""
     seen = UNSEEN.sub(VISIBLE_STAND_IN, " ".join(value.split()))
-    return seen if seen.isascii() else _with_few_marks(seen)
-
-
-def _with_few_marks(value: str) -> str:
+    if seen.isascii():
+        return seen
     kept: list[str] = []
     marks = 0
-    for character in value:
+    for character in seen:
         is_mark = character >= FIRST_MARK and unicodedata.category(character) in MARKS_ABOVE
         marks = marks + 1 if is_mark else 0
         if marks <= MOST_MARKS:
             kept.append(character)
     return "".join(kept)
-
-
-def _head(value: str, limit: int) -> str:
-    return value if len(value) <= HEAD_TIMES * limit else value[: HEAD_TIMES * limit]
 
 
 def shorten(value: str, limit: int) -> str:
@@ -70,12 +65,7 @@ def escape(value: str, limit: int = 300) -> str:
 
     The text looks the same, but can't format, link or mention anything.
     """
-    return _escape(_head(value, limit), limit)
-
-
-@lru_cache(REMEMBERED)
-def _escape(value: str, limit: int) -> str:
-    return _isolated(_escaped(_inert(value, limit)))
+    return _isolated(_escaped(_inert(value[: HEAD_TIMES * limit], limit)))
 
 
 def sentence(value: str, limit: int = 300) -> str:
@@ -83,22 +73,12 @@ def sentence(value: str, limit: int = 300) -> str:
 
     The sentence keeps its text direction; only right-to-left parts are isolated.
     """
-    return _sentence(_head(value, limit), limit)
-
-
-@lru_cache(REMEMBERED)
-def _sentence(value: str, limit: int) -> str:
-    return _escaped(_isolated_inside(_inert(value, limit)))
+    return _escaped(_isolated_inside(_inert(value[: HEAD_TIMES * limit], limit)))
 
 
 def code(value: str, limit: int = 300) -> str:
     """Return external text as a code span: exact, easy to copy, and without formatting."""
-    return _code(_head(value, limit), limit)
-
-
-@lru_cache(REMEMBERED)
-def _code(value: str, limit: int) -> str:
-    shown = _without_code(shorten(tidy(value), limit)) or " "
+    shown = _line(value[: HEAD_TIMES * limit], limit) or " "
     return f"`{_isolated(_escaped(shown))}`"
 
 
@@ -124,24 +104,25 @@ def exact(value: str, limit: int) -> str | None:
 
 def plain(value: str, limit: int = 75) -> str:
     """Return external text for a plain-text object: a header, button, cell or option."""
-    return _plain(_head(value, limit), limit)
+    return _plain(value[: HEAD_TIMES * limit], limit)
 
 
 @lru_cache(REMEMBERED)
-def _plain(value: str, limit: int) -> str:
-    shown = tidy(value).replace("<", "\u2039").replace(">", "\u203a")
+def _plain(head: str, limit: int) -> str:
+    shown = tidy(head).replace("<", "\u2039").replace(">", "\u203a")
     shown = ENTITY.sub("&" + WORD_JOINER, EMOJI.sub(":" + WORD_JOINER, shown))
     # Leave room for the two isolating characters.
     return _isolated(shorten(shown, limit if shown.isascii() else limit - 2)) or "–"
 
 
-def _inert(value: str, limit: int) -> str:
-    shown = EMOJI.sub(":" + WORD_JOINER, _without_code(shorten(tidy(value), limit)))
+@lru_cache(REMEMBERED)
+def _inert(head: str, limit: int) -> str:
+    shown = EMOJI.sub(":" + WORD_JOINER, _line(head, limit))
     return FORMATTING.sub(lambda match: WORD_JOINER + match.group(), shown)
 
 
-def _without_code(value: str) -> str:
-    return value.replace("`", "\u02cb")
+def _line(head: str, limit: int) -> str:
+    return shorten(tidy(head), limit).replace("`", STAND_IN_FOR_BACKTICK)
 
 
 def _escaped(value: str) -> str:
@@ -161,18 +142,16 @@ def _isolated(value: str) -> str:
 def _isolated_inside(value: str) -> str:
     if _isolated(value) == value:
         return value
-    kinds = "".join(_direction(character) for character in value)
+    directions = map(unicodedata.bidirectional, value)
+    kinds = "".join(
+        "R" if kind in RIGHT_TO_LEFT else "L" if kind == "L" else "-" for kind in directions
+    )
     parts, at = [], 0
     for stretch in RIGHT_TO_LEFT_STRETCH.finditer(kinds):
         start, end = stretch.span()
         parts += [value[at:start], _isolated(value[start:end])]
         at = end
     return "".join((*parts, value[at:]))
-
-
-def _direction(character: str) -> str:
-    kind = unicodedata.bidirectional(character)
-    return "R" if kind in RIGHT_TO_LEFT else "L" if kind == "L" else "-"
 
 
 def cut(markup: str, limit: int) -> str:
