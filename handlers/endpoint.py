@@ -210,8 +210,9 @@ def _bolt_request(request: web.Request, body: str) -> AsyncBoltRequest | None:
 
 def _is_whole(payload: Mapping[str, Any]) -> bool:
     """Return True if the payload has the fields that Bolt reads without checking."""
-    view, event, actions = payload.get("view", {}), payload.get("event"), payload.get("actions")
-    if not isinstance(view, dict) or not isinstance(view.get("state"), dict | None):
+    view, event, actions = payload.get("view", {}), payload.get("event", {}), payload.get("actions")
+    is_nested = isinstance(view, dict) and isinstance(event, dict)
+    if not is_nested or not isinstance(view.get("state"), dict | None):
         return False
     action = actions[0] if isinstance(actions, list) and actions else None
     form = view.get("callback_id") if isinstance(view.get("type"), str) else None
@@ -221,7 +222,7 @@ def _is_whole(payload: Mapping[str, Any]) -> bool:
         "view_submission": form,
         "view_closed": form,
         "block_suggestion": payload.get("action_id"),
-        "event_callback": event.get("type", "") if isinstance(event, dict) else None,
+        "event_callback": event.get("type", "") if "event" in payload else None,
         "shortcut": payload.get("callback_id"),
         "message_action": payload.get("callback_id"),
     }.get(str(kind), "")

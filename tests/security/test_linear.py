@@ -31,7 +31,7 @@ from bot.spelling import folded, skeleton, tidy_identity
 from bot.testusers.parse.command import parse_testusers
 from bot.testusers.parse.form import TypedForm, parse_form
 from bot.testusers.parse.identities import is_identity, mentioned_identities, phone_in
-from handlers.endpoint import _from_json, parse_qsl
+from handlers.endpoint import _json, parse_qsl
 
 LENGTH, NOISE_SECONDS = 4096, 0.02
 # Four times the text takes a linear parser 4 times as long, and a quadratic one 16 times.
@@ -67,7 +67,7 @@ PARSERS: Mapping[str, Callable[[str], object]] = {
     "time": lambda typed: parse_when([typed]),
     "escape": text.escape,
     "sentence": text.sentence,
-    "JSON of Slack": _from_json,
+    "JSON of Slack": _json,
     "JSON of settings": json.loads,
     "form of Slack": parse_qsl,
     "gateway path": lambda typed: gateway.target_of(f"/eu/{typed}", ROOTS),
