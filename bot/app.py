@@ -3,6 +3,7 @@
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 
 import aiohttp
 
@@ -53,12 +54,14 @@ from bot.store.engine import Database, Transaction
 from bot.store.job_loop import Crowd, JobLoop, Runner
 from bot.store.retention import RETAIN_KIND, Retention
 from bot.tasks import Tasks
-from bot.testusers.card_links import CardLinks
-from bot.testusers.interactions import INTERACTION, UNDO
-from bot.testusers.parts import Testusers, testusers_parts
-from bot.testusers.setup import RequestRules, Setup
+from bot.testusers import timers
+from bot.testusers.applying import Applying
+from bot.testusers.flows import Flows
+from bot.testusers.interactions import INTERACTION, UNDO, StoredInteractions
+from bot.testusers.rendering import RequestMessages
 from bot.testusers.store import flows, requests
-from bot.testusers.transitions import APPLY
+from bot.testusers.transitions import APPLY, TIMER
+from bot.testusers.transitions import CARD as REQUEST_CARD
 
 # Jobs that may wait long for a service; hanging jobs don't use other jobs' slots.
 CROWDS = (
@@ -115,11 +118,13 @@ class Gatehouse:
         self.health_alerts = HealthAlerts(self)
         self.health = Health(self, self.health_alerts)
         runners: dict[str, Runner] = {}
-        self.jobs = JobLoop(database, clock, secrets.token_hex(8), runners, CROWDS, self.watchdog)
+        self.jobs = JobLoop(database, clock, self.new_id(), runners, CROWDS, self.watchdog)
         self._quotas()
-        testusers = self._testusers()
+        flow, missing = flow_client(settings, self.http), settings.missing_for("flow")
+        self.flows = Flows(settings.flow_aliases, flow, missing, Lane(clock))
+        self.clicks = StoredInteractions(self)
         self._show()
-        self._run(runners, testusers)
+        self._run(runners)
 
     def _connect_slack(self) -> None:
         settings, clock = self.settings, self.clock
@@ -158,24 +163,10 @@ class Gatehouse:
         )
         self.alerts = Alerts(database, self.audit, self.directory, settings.alerts_channel)
 
-    def _testusers(self) -> Testusers:
-        settings = self.settings
-        rules = RequestRules(
-            aliases=settings.flow_aliases,
-            approvals_needed=settings.approvals_needed,
-            request_hours=settings.request_hours,
-            remind_hours=settings.remind_hours,
-            approvals_channel=settings.approvals_channel,
-            alerts_channel=settings.alerts_channel,
-            missing=settings.missing_for("flow"),
-        )
-        flow, lane = flow_client(settings, self.http), Lane(self.clock)
-        setup = Setup(self.database, self.audit, self.people, flow, rules, lane=lane)
-        card_links = CardLinks(self.database, self.slack, self.clock)
-        self.testusers = testusers_parts(
-            setup, self.replies, self.metrics.count_command, card_links
-        )
-        return self.testusers
+    @staticmethod
+    def new_id() -> str:
+        """Return an id for a request or a job."""
+        return secrets.token_hex(8)
 
     def _show(self) -> None:
         settings, database, clock = self.settings, self.database, self.clock
@@ -188,7 +179,6 @@ class Gatehouse:
             self.people,
             self.directory,
             self.ratelimits,
-            settings.approvals_needed,
             settings.approvals_channel,
         )
         self.home = Home(database, drawing, self.slack, self.jobs.wake)
@@ -202,28 +192,32 @@ class Gatehouse:
             counts[Counted.GATEWAY_CALLS_WAITING] = self.gateway.count_waiting
         self.status = StatusReport(self, self.health, counts)
 
-    def _run(self, runners: dict[str, Runner], testusers: Testusers) -> None:
+    def _run(self, runners: dict[str, Runner]) -> None:
         settings, database = self.settings, self.database
         inventory, directory, terms = self.inventory, self.directory, self.terms
         probes = Probes(inventory, directory, terms)
         is_watching = settings.inventory_watch
         watcher = Watcher(database, inventory, directory, terms, is_watching)
         tidying = Tidying(database, self.clock)
+        messages = RequestMessages(self)
         witness = Witness(
             database, self.audit, settings.alerts_channel, is_wanted=settings.audit_witness
         )
         renderers = {
-            **testusers.renderers,
+            **messages.renderers,
             CARD: self.alerts.card,
             NOTE: self.alerts.note,
             HEALTH_CARD: self.health_alerts.card,
             HEAD: witness.note,
         }
-        card_kinds = {*testusers.card_kinds, CARD, HEALTH_CARD}
+        card_kinds = {REQUEST_CARD, CARD, HEALTH_CARD}
         sender = Sender(database, self.slack, renderers, card_kinds)
         retention = Retention(database, settings.retain_days, PRUNES)
         runners |= {
-            **testusers.runners,
+            APPLY: Applying(self).run,
+            TIMER: partial(timers.run, self),
+            INTERACTION: self.clicks.run,
+            UNDO: self.clicks.run,
             PROBE_JOB: probes.run,
             ALERT_JOB: self.alerts.after_mute,
             WATCH_KIND: watcher.run,
@@ -238,7 +232,7 @@ class Gatehouse:
         self.plans: Sequence[Callable[[Transaction], Awaitable[None]]] = (
             *(retention.plan, self.home.plan, witness.plan),
             *(probes.plan, watcher.plan, tidying.plan),
-            *testusers.plans,
+            *(messages.plan, timers.plan),
         )
 
     def _observe_slack(self, method: str, error: str | None, _channel_id: str | None) -> None:

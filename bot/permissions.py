@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import chain
 
-from bot.approvals.rules.policies import FlowPolicy, FlowRules, flow_rules
+from bot.approvals.rules import EVERY_FLOW, OF_EVERY_FLOW, OF_THIS_FLOW, FlowPolicy
 
 EVERY_FULL_MEMBER = "*"
 
@@ -134,6 +134,7 @@ class Policy:
         flow_policies: The policies of flows, by SID in capitals or `"*"`.
         allow_self_approval: `ALLOW_SELF_APPROVAL`.
         access_contact: The user or group to contact for a role.
+        approvals_needed: `APPROVALS_NEEDED`.
     """
 
     roles: Roles = field(default_factory=dict)
@@ -141,6 +142,7 @@ class Policy:
     allow_self_approval: bool = False
     access_contact: str | None = None
     flow_policies: Mapping[str, FlowPolicy] = field(default_factory=dict)
+    approvals_needed: int = 1
 
     def judge(
         self,
@@ -154,7 +156,7 @@ class Policy:
         A flow's approver list replaces the role: only people on the list may decide for the flow.
         With `requester`, the decision is about this person's request.
         """
-        rules = self.rules_of(flow_sid) if flow_sid else FlowRules()
+        rules = self.of_flow(flow_sid) if flow_sid else FlowPolicy()
         by_flow = permission is Permission.DECIDE and rules.approvers is not None
         holders = self.holders(permission, flow_sid if by_flow else None)
         role = LEAST_ROLE.get(permission)
@@ -182,7 +184,7 @@ class Policy:
 
         With a flow, `DECIDE` is the permission to decide on its requests.
         """
-        approvers = self.rules_of(flow_sid).approvers if flow_sid else None
+        approvers = self.of_flow(flow_sid).approvers if flow_sid else None
         if permission is Permission.DECIDE and approvers is not None:
             return approvers
         least = LEAST_ROLE.get(permission)
@@ -205,17 +207,25 @@ class Policy:
         """All lists of people whose requests a policy approves automatically."""
         return [policy.auto.requesters for policy in self.flow_policies.values() if policy.auto]
 
-    def rules_of(self, flow_sid: str, approvals_needed: int = 1) -> FlowRules:
-        """Return a flow's rules; `approvals_needed` is the general setting."""
-        key = flow_sid.upper()
-        return flow_rules(key, self.flow_policies, self.flow_approvers, approvals_needed)
+    def of_flow(self, flow_sid: str) -> FlowPolicy:
+        """Return the rules for a flow: its own, then those of every flow, then the settings."""
+        key, rules = flow_sid.upper(), FlowPolicy()
+        layers = (
+            (FlowPolicy(approvals_needed=self.approvals_needed), "APPROVALS_NEEDED"),
+            (FlowPolicy(self.flow_approvers.get(key)), "FLOW_APPROVERS"),
+            (self.flow_policies.get(EVERY_FLOW, FlowPolicy()), OF_EVERY_FLOW),
+            (self.flow_policies.get(key, FlowPolicy()), OF_THIS_FLOW),
+        )
+        for layer, source in layers:
+            rules = layer.over(rules, source)
+        return rules
 
     def mentioned(self, flow_sid: str, requester: str) -> tuple[str, ...]:
         """Return the people mentioned on a request's card: `notify`, or the approvers.
 
         Admins who have no other approving role are mentioned only if nobody else can approve.
         """
-        rules = self.rules_of(flow_sid)
+        rules = self.of_flow(flow_sid)
         if rules.notify is not None:
             return rules.notify
         if rules.approvers is not None:

@@ -9,9 +9,8 @@ from bot.errors import NotFound
 from bot.slack.messages import help as help_ui
 from bot.slack.messages import ids
 from bot.slack.messages.message import Message
-from bot.testusers.asking import require_asking
-from bot.testusers.extending import prefilled
-from bot.testusers.messages import conversation as ui
+from bot.testusers.asking import prefilled, require_asking
+from bot.testusers.messages import notes as ui
 from bot.testusers.parse.change import ChangeRequest
 from bot.testusers.parse.command import as_typed, parse_testusers
 from handlers.answering import Answering
@@ -72,7 +71,7 @@ def _command(bot: Gatehouse, interaction: Interaction) -> tuple[Interaction, Ans
         return message, partial(helped, show=ui.greeting)
     testusers = replace(interaction, name=TESTUSERS.name, text=typed)
     if first in CHANGES:
-        text = as_typed(typed, bot.testusers.setup.aliases)
+        text = as_typed(typed, bot.flows.aliases)
         return replace(testusers, text=text), _offer_form
     if first in DECIDING or first in TESTUSERS.subcommands:
         text = "requests" if first in DECIDING else typed
@@ -81,13 +80,13 @@ def _command(bot: Gatehouse, interaction: Interaction) -> tuple[Interaction, Ans
 
 
 async def _offer_form(context: Context) -> Message:
-    setup = context.bot.testusers.setup
-    await require_asking(setup, context.person)
-    typed = parse_testusers(context.text, setup.aliases)
+    bot = context.bot
+    await require_asking(bot, context.person)
+    typed = parse_testusers(context.text, bot.flows.aliases)
     if not isinstance(typed, ChangeRequest):
         raise NotFound(f"I can't read “{context.text[:80]}”.")
-    flow = setup.flow(typed.flow)
-    return ui.filled_form(flow, await prefilled(setup, context.person, flow, typed))
+    flow = bot.flows.named(typed.flow)
+    return ui.filled_form(flow, await prefilled(bot, context.person, flow, typed))
 
 
 @listens("action", ids.RUN_COMMAND, None, place=Place.CLICKED, is_prefix=True)

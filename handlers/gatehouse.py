@@ -27,5 +27,5 @@ async def answer_gatehouse(context: Context, typed: GatehouseRequest) -> Message
         case "audit":
             entries, head = await bot.audit_log.latest(typed.count)
             people = await bot.people.names(audit.people_in(entries))
-            names = audit.Names(people, bot.testusers.setup.flow_names)
+            names = audit.Names(people, bot.flows.names)
             return audit.audit(entries, head, names)

@@ -24,7 +24,7 @@ async def opened(context: Context) -> None:
 @listens("shortcut", ids.ADD_AS_TEST_USERS, Permission.REQUEST, place=Place.FORM)
 async def add_mentioned(context: Context) -> None:
     """Answer `Add as test users` in a message's menu."""
-    await require_asking(context.bot.testusers.setup, context.person)
+    await require_asking(context.bot, context.person)
     mentioned = Prefilled(unsure=mentioned_identities(context.text))
     form = forms.change_form(context.interaction.response_url, mentioned)
     await context.bot.slack.open_view(context.interaction.trigger_id, form)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from bot.approvals.rules.approval import Act
+from bot.approvals.rules import Act
 from bot.commands import FORM, HELP, TESTUSERS
 from bot.errors import GatehouseError, NotConfigured, NotFound, UsageError
 from bot.permissions import Permission
@@ -14,13 +14,14 @@ from bot.slack.messages import help as help_ui
 from bot.slack.messages import ids
 from bot.slack.messages.message import Message
 from bot.slack.parse import escaped
-from bot.testusers import asking, deciding, extending, presets, reading
+from bot.testusers import asking, deciding, presets, reading
 from bot.testusers.interactions import StoredInteraction
-from bot.testusers.messages import conversation, forms, notes, pages
+from bot.testusers.messages import forms, notes, pages
 from bot.testusers.messages.buttons import NOTHING, Prefilled
 from bot.testusers.parse.change import ChangeRequest, reason_problem
 from bot.testusers.parse.command import Subcommand, TestusersRequest, as_command, parse_testusers
 from bot.testusers.parse.form import TypedForm, moment, odd_line, parse_form, with_line
+from bot.testusers.rendering import card_link
 from handlers.interactions import Context
 from handlers.listeners import Place, command, helped, listens
 
@@ -43,9 +44,7 @@ INPUTS = {
 }
 
 
-@command(
-    TESTUSERS, lambda context: parse_testusers(context.text, context.bot.testusers.setup.aliases)
-)
+@command(TESTUSERS, lambda context: parse_testusers(context.text, context.bot.flows.aliases))
 async def answer_testusers(context: Context, typed: TestusersRequest) -> Message | None:
     """Answer `/testusers …`."""
     if isinstance(typed, ChangeRequest):
@@ -56,14 +55,14 @@ async def answer_testusers(context: Context, typed: TestusersRequest) -> Message
     if typed.form == FORM:
         return await _open_form(context)
     if typed.form == HELP:
-        aliases = context.bot.testusers.setup.aliases
+        aliases = context.bot.flows.aliases
         return await helped(context, partial(help_ui.of_testusers, aliases=aliases))
     return await _presets(context, typed)
 
 
 async def _listed(context: Context, wanted: pages.FlowPage) -> Message:
     page = await reading.listed(
-        context.bot.testusers.setup,
+        context.bot,
         context.person,
         wanted.flow,
         wanted.page,
@@ -74,21 +73,20 @@ async def _listed(context: Context, wanted: pages.FlowPage) -> Message:
 
 
 async def _history(context: Context, wanted: pages.FlowPage) -> Message:
-    setup = context.bot.testusers.setup
-    page = await reading.history(setup, context.person, wanted.flow, wanted.page)
+    page = await reading.history(context.bot, context.person, wanted.flow, wanted.page)
     return pages.history(page, **_rights(context))
 
 
 async def _own(context: Context, wanted: pages.FlowPage) -> Message:
-    page = await reading.own(context.bot.testusers.setup, context.person, wanted.page)
+    page = await reading.own(context.bot, context.person, wanted.page)
     return pages.own(page, **_rights(context))
 
 
 async def _pending(context: Context, wanted: pages.FlowPage) -> Message:
-    setup = context.bot.testusers.setup
-    page = await reading.pending(setup, context.person, wanted.page)
+    page = await reading.pending(context.bot, context.person, wanted.page)
     sees = _rights(context)["sees_identities"]
-    return pages.pending(page, setup.rules.approvals_channel, sees_identities=sees)
+    channel = context.bot.settings.approvals_channel
+    return pages.pending(page, channel, sees_identities=sees)
 
 
 for _action_id, _page in {
@@ -110,22 +108,22 @@ def _rights(context: Context) -> dict[str, bool]:
 
 
 async def _presets(context: Context, typed: Subcommand) -> Message:
-    setup, person = context.bot.testusers.setup, context.person
+    bot, person = context.bot, context.person
     if typed.form == "save_preset":
-        before = await presets.save_preset(setup, person, typed.text, typed.identities)
+        before = await presets.save_preset(bot, person, typed.text, typed.identities)
         return notes.preset_saved(typed.text, typed.identities, before)
     if typed.form == "delete_preset":
-        return notes.preset_deleted(await presets.delete_preset(setup, person, typed.text))
-    flow, sees = next(iter(setup.aliases), ""), _rights(context)["sees_identities"]
-    saved = await presets.every_preset(setup, person)
+        return notes.preset_deleted(await presets.delete_preset(bot, person, typed.text))
+    flow, sees = next(iter(bot.flows.aliases), ""), _rights(context)["sees_identities"]
+    saved = await presets.every_preset(bot, person)
     return notes.presets(saved, sees_identities=sees, flow=flow)
 
 
 async def _open_form(context: Context, known: Prefilled = NOTHING) -> Message | None:
     interaction = context.interaction
-    await asking.require_asking(context.bot.testusers.setup, context.person)
+    await asking.require_asking(context.bot, context.person)
     if not interaction.trigger_id:
-        return conversation.form_button()
+        return notes.open_form()
     await context.bot.slack.open_view(interaction.trigger_id, await _form(context, known))
     return None
 
@@ -133,14 +131,14 @@ async def _open_form(context: Context, known: Prefilled = NOTHING) -> Message | 
 async def _form(
     context: Context, known: Prefilled, identities_block: str = ids.TESTUSERS_IDENTITIES
 ) -> dict[str, Any]:
-    setup = context.bot.testusers.setup
-    flow = setup.flow(known.flow) if known.flow else None
+    bot = context.bot
+    flow = bot.flows.named(known.flow) if known.flow else None
     return forms.change_form(
         context.interaction.response_url,
-        await extending.with_current_end(setup, known),
+        await asking.with_current_end(bot, known),
         flow=flow,
-        presets=await presets.names(setup),
-        longest=asking.longest(setup, flow) if flow else "",
+        presets=await presets.names(bot),
+        longest=asking.longest(bot, flow) if flow else "",
         identities_block=identities_block,
     )
 
@@ -151,12 +149,12 @@ async def _form(
 @listens("action", ids.TESTUSERS_MORE, Permission.REQUEST, is_prefix=True)
 async def fill_in(context: Context) -> Message | None:
     """Answer `Extend`, `Remove` and `Change…`: send the request, or open the filled-in form."""
-    setup, known = context.bot.testusers.setup, Prefilled.of(context.value)
-    await asking.require_asking(setup, context.person)
+    bot, known = context.bot, Prefilled.of(context.value)
+    await asking.require_asking(bot, context.person)
     if not known.more_seconds:
         return await _open_form(context, known)
-    flow, more = setup.flow(known.flow), known.more_seconds
-    until = await extending.extended_end(setup, flow, known.identities, more)
+    flow, more = bot.flows.named(known.flow), known.more_seconds
+    until = await asking.extended_end(bot, flow, known.identities, more)
     return await _request(context, ChangeRequest("add", known.flow, known.identities, until=until))
 
 
@@ -170,10 +168,10 @@ async def ask_anyway(context: Context) -> Message:
 
 
 async def _request(context: Context, typed: ChangeRequest, *, anyway: bool = False) -> Message:
-    testusers, person = context.bot.testusers, context.person
-    channel = testusers.setup.rules.approvals_channel
+    bot, person = context.bot, context.person
+    channel = bot.settings.approvals_channel
     asked = await asking.ask(
-        testusers.setup,
+        bot,
         person,
         typed,
         context.interaction.delivery,
@@ -186,13 +184,13 @@ async def _request(context: Context, typed: ChangeRequest, *, anyway: bool = Fal
             typed,
             channel,
             is_own=asked.earlier.requester.slack_user_id == person.slack_user_id,
-            card=await testusers.card_links.link(asked.earlier.id),
+            card=await card_link(bot, asked.earlier.id),
         )
     zone = person.time_zone if typed.start or typed.until else ""
     message = notes.asked(asked.flow, asked.effect, asked.request, channel, zone)
     if asked.request is None or not asked.request.waits:
         return message
-    card = await testusers.card_links.link(asked.request.id)
+    card = await card_link(bot, asked.request.id)
     return notes.with_next_steps(message, asked.request, card)
 
 
@@ -202,7 +200,7 @@ for _action_id, (_act, _permission) in ACTS.items():
     async def store(context: Context, act: Act = _act) -> None:
         """Store the click of a button."""
         interaction = context.interaction
-        await context.bot.testusers.interactions.store(
+        await context.bot.clicks.store(
             StoredInteraction(
                 act,
                 interaction.value,
@@ -219,8 +217,7 @@ for _action_id, (_act, _permission) in ACTS.items():
 @listens("action", ids.TESTUSERS_DENY, Permission.DECIDE, place=Place.FORM, requires_itself=True)
 async def ask_why(context: Context) -> None:
     """Answer `Deny`: ask for the reason, if the person may deny and the request is open."""
-    setup = context.bot.testusers.setup
-    request = await deciding.look_to_deny(setup, context.person, context.value)
+    request = await deciding.look_to_deny(context.bot, context.person, context.value)
     page = pages.page_of_block(context.interaction.block_id)
     form = forms.denial_form(request, context.interaction.response_url, page)
     await context.bot.slack.open_view(context.interaction.trigger_id, form)
@@ -240,7 +237,7 @@ def _check_denial(context: Context) -> Mapping[str, str]:
 async def store_denial(context: Context) -> None:
     """Store a denial with its reason."""
     interaction = context.interaction
-    await context.bot.testusers.interactions.store(
+    await context.bot.clicks.store(
         StoredInteraction(
             Act.DENY,
             interaction.hidden("request"),
@@ -272,8 +269,7 @@ def _check_form(context: Context) -> Mapping[str, str]:
         block = context.interaction.block
         return {block(INPUTS[name]): problem for name, problem in parsed.items()}
     try:
-        setup = context.bot.testusers.setup
-        problem = asking.limit_problem(setup, parsed, context.bot.clock.now())
+        problem = asking.limit_problem(context.bot, parsed, context.bot.clock.now())
     except UsageError as error:
         return {ids.TESTUSERS_UNTIL if parsed.until else ids.TESTUSERS_FROM: error.sentence}
     except (NotFound, NotConfigured) as error:
@@ -334,5 +330,4 @@ async def request_of_form(context: Context) -> Message | None:
 @listens("options", ids.TESTUSERS_FLOW, Permission.REQUEST)
 async def suggest(context: Context) -> list[dict[str, Any]]:
     """Answer the type-ahead of flows."""
-    setup = context.bot.testusers.setup
-    return forms.flow_options(reading.suggestions(setup, context.value))
+    return forms.flow_options(reading.suggestions(context.bot, context.value))

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from bot.approvals.rules.policies import EVERY_FLOW
+from bot.approvals.rules import EVERY_FLOW
 from bot.checks.findings import Finding, failed, well
 from bot.checks.parts import Parts
 from bot.checks.slack import in_time
@@ -86,7 +86,7 @@ class _RolesCheck:
         everywhere = policy.holders(Permission.DECIDE)
         found = self._too_few(everywhere, "anything", advice, self._needed)
         for flow_sid in dict.fromkeys((*policy.flow_approvers, *policy.flow_policies)):
-            rules = policy.rules_of(flow_sid, self._needed)
+            rules = policy.of_flow(flow_sid)
             named = policy.holders(Permission.DECIDE, flow_sid)
             target = "any other flow" if flow_sid == EVERY_FLOW else f"flow {flow_sid}"
             advice = f"see {rules.sources.get('approvers', 'ROLES')}"

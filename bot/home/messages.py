@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from bot.approvals.rules.approval import State
+from bot.approvals.rules import State
 from bot.quotas.messages import MARKS
 from bot.quotas.rules.limits import LimitKind
 from bot.quotas.rules.use import OrganizationUse
@@ -14,8 +14,8 @@ from bot.slack.messages.help import ABOUT_TEST_USERS
 from bot.slack.messages.message import SlackBlock
 from bot.testusers.messages import pages
 from bot.testusers.messages.buttons import decision_buttons
+from bot.testusers.messages.pages import GrantGroup, PendingRow
 from bot.testusers.messages.phrases import Show, change_of, in_full, masked, reason_of
-from bot.testusers.rules.pages import GrantGroup, PendingRow
 from bot.testusers.rules.requests import Request
 
 WAITING, OWN, LIMITS = "Waiting for you", "Your requests", "Limits"

@@ -34,7 +34,7 @@ from bot.store.engine import Database, Transaction
 from bot.store.home_views import BETWEEN, OPEN_FOR, HomeView
 from bot.store.job_loop import Lease
 from bot.store.jobs import Job
-from bot.testusers.rules.pages import PendingRow, grouped
+from bot.testusers.messages.pages import PendingRow, grouped
 from bot.testusers.rules.requests import Request
 from bot.testusers.store import grants, requests
 
@@ -203,7 +203,6 @@ class HomeDrawing:
         people: Identities and permissions.
         directory: The organizations' names.
         ratelimits: The organizations' quota usage.
-        approvals_needed: The setting for flows without a policy.
         approvals_channel: The channel that cards are posted in.
     """
 
@@ -214,14 +213,12 @@ class HomeDrawing:
         people: People,
         directory: OrganizationDirectory,
         ratelimits: RateLimits,
-        approvals_needed: int,
         approvals_channel: str,
     ) -> None:
         self._database = database
         self.people = people
         self._directory = directory
         self._ratelimits = ratelimits
-        self._approvals_needed = approvals_needed
         self._approvals_channel = approvals_channel
         self._closest: SingleFlight[str, Sequence[OrganizationUse]] = SingleFlight(
             TTLCache(1, CLOSEST_SECONDS, timer=clock.monotonic)
@@ -297,7 +294,7 @@ class HomeDrawing:
     def _waiting(self, person: Person, request: Request) -> PendingRow | None:
         """Return the request if it waits for the person's decision."""
         flow_sid, user = request.flow.sid, person.slack_user_id
-        needed = self.people.policy.rules_of(flow_sid, self._approvals_needed).approvals_needed
+        needed = self.people.policy.of_flow(flow_sid).approvals_needed
         approved = {approval.who.slack_user_id for approval in request.progress.approvals}
         if user in approved and not request.has_enough_approvals(needed):
             return None

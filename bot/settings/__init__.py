@@ -16,8 +16,8 @@ from pydantic import (
 )
 from yarl import URL
 
-from bot.approvals.rules.durations import parse_duration
-from bot.approvals.rules.policies import EVERY_FLOW, AutomaticRule, FlowPolicy
+from bot.approvals.parse import parse_duration
+from bot.approvals.rules import EVERY_FLOW, AutomaticRule, FlowPolicy
 from bot.ops.secrets import is_loopback
 from bot.permissions import EVERY_FULL_MEMBER, Policy, Role
 from bot.settings.gateway import ClientName, ClientSettings, ReservePath, ReserveSettings
@@ -206,7 +206,7 @@ class FlowPolicySettings(BaseModel):
         """Return these settings as a policy."""
         return FlowPolicy(
             self.approvers,
-            self.approvals_needed,
+            self.approvals_needed or 0,
             self.notify,
             self.longest,
             self.escalate_after,
@@ -296,7 +296,14 @@ class Settings(BaseModel):
             (name if name == EVERY_FLOW else aliases.get(name, name)).upper(): flow_policy.policy
             for name, flow_policy in self.flow_policies.items()
         }
-        return Policy(self.roles, by_sid, self.allow_self_approval, self.access_contact, policies)
+        return Policy(
+            self.roles,
+            by_sid,
+            self.allow_self_approval,
+            self.access_contact,
+            policies,
+            self.approvals_needed,
+        )
 
     def missing_for(self, service: Literal["inventory", "flow", "email"]) -> tuple[str, ...]:
         """Return the missing settings for a service; empty if the service can be used."""

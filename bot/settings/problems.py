@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from yarl import URL
 
-from bot.approvals.rules.policies import EVERY_FLOW
+from bot.approvals.rules import EVERY_FLOW
 from bot.ops.secrets import secret_problems
 from bot.settings.gateway import gateway_problems
 from bot.settings.names import mistyped
@@ -266,7 +266,7 @@ def _policy_problems(settings: "Settings") -> Problems:
     policy = settings.policy
     for name in settings.flow_policies:
         sid = name if name == EVERY_FLOW else settings.flow_aliases.get(name, name)
-        rules = policy.rules_of(sid, settings.approvals_needed)
+        rules = policy.of_flow(sid)
         approvers = rules.approvers or ()
         are_people = approvers and not any(approver.startswith("S") for approver in approvers)
         checks = (

@@ -5,12 +5,14 @@ doubt, collects the approved changes and expired grants, stores the new list, se
 response, and writes the results in one transaction.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
 
 import structlog
 
+from bot.approvals.rules import State
 from bot.errors import NotConfigured
 from bot.ops.current_delivery import following_again, now_following
 from bot.services.errors import (
@@ -25,13 +27,223 @@ from bot.store.job_loop import Again, Lease
 from bot.store.jobs import Job
 from bot.store.outbox import OutboxMessage
 from bot.testusers.finishing import ChangeSet
-from bot.testusers.rules import tries
-from bot.testusers.rules.applying import ListChangePlan, Outcome
-from bot.testusers.rules.changes import Flow, is_sendable, same_people
-from bot.testusers.settling import Look, Waiting
-from bot.testusers.setup import Setup
+from bot.testusers.flows import Parts
+from bot.testusers.rules.applying import (
+    CONFIRMED,
+    Ending,
+    ListChangePlan,
+    Outcome,
+    Post,
+    failed,
+    is_before,
+    is_last_try,
+    is_spent,
+    make_plan,
+    outcome_of,
+    reason_of,
+    tried,
+    whose_turn,
+)
+from bot.testusers.rules.changes import Flow, is_sendable, same_people, stored_spellings
+from bot.testusers.rules.requests import Grant, RecordedChange, Request
 from bot.testusers.store import flows, grants, requests
-from bot.testusers.transitions import REFUSED
+from bot.testusers.transitions import REFUSED, review_of
+
+STALE = (
+    "The flow service showed an older list, without a change that Gatehouse has just made."
+    " I left the list alone."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """The open work for a flow, as stored.
+
+    `requests` are the approved requests, oldest decision first; `post` is the POST in doubt; `due`
+    are the expired grants; `starting` are the people whose approved change is about to start;
+    `latest` is the last change that the bot made, if it is recent.
+    """
+
+    at: datetime
+    flow: Flow
+    requests: Sequence[Request]
+    post: Post | None
+    due: Sequence[Grant]
+    starting: Collection[str]
+    latest: RecordedChange | None
+
+    @classmethod
+    async def load(cls, tx: Transaction, flow_key: str) -> "Waiting":
+        """Load the flow's open work."""
+        now, post = await tx.now(), await flows.post(tx, flow_key)
+        applying, due = await requests.applying(tx, flow_key), await grants.due(tx, flow_key)
+        scheduled = await requests.scheduled(tx, flow_key) if due else []
+        starting = {
+            identity
+            for request in scheduled
+            if request.requested.starts_at and request.requested.starts_at <= now
+            for identity in request.left.identities
+        }
+        flow = applying[0].flow if applying else await grants.flow_of(tx, flow_key)
+        if flow is None and post is not None and post.plan.steps:
+            sent_for = await requests.load(tx, post.plan.steps[0].request_id)
+            flow = sent_for.flow if sent_for else None
+        latest = await flows.latest_changes(tx, flow_key, 1)
+        is_recent = latest and now - latest[0].at < CONFIRMED
+        recent = latest[0] if is_recent else None
+        return cls(now, flow or Flow(flow_key), applying, post, due, starting, recent)
+
+    @property
+    def ready(self) -> list[Request]:
+        """The requests whose next attempt is due."""
+        return whose_turn(self.requests, self.at)
+
+    @property
+    def over(self) -> list[Grant]:
+        """The grants to end, except for people named by an approved request."""
+        named = {identity for request in self.requests for identity in request.left.identities}
+        named |= {*self.starting}
+        return [grant for grant in self.due if grant.identity not in named]
+
+    @property
+    def is_held(self) -> bool:
+        """True if the flow has to wait until the POST can no longer arrive."""
+        return self.post is not None and self.post.is_held(self.at)
+
+    @property
+    def is_anything(self) -> bool:
+        """True if the list has to be read."""
+        return bool(self.ready or self.post or self.over)
+
+
+@dataclass
+class Look:
+    """The check of a list, in one transaction.
+
+    `looked_at` is a time before the list was read; `missing` are the people with a grant who were
+    not on the list the last time, and `gone` those who are now missing for the first time.
+    """
+
+    bot: Parts
+    tx: Transaction
+    waiting: Waiting
+    listed: tuple[str, ...]
+    looked_at: datetime
+    missing: Collection[str]
+    gone: list[str] = field(default_factory=list)
+
+    async def run(self) -> ListChangePlan | None:
+        """Record what the list shows, and store and return the next plan, if there is one.
+
+        Raises:
+            ResponseUnreadable: The list lacks a change that was just confirmed.
+        """
+        waiting, post = self.waiting, self.waiting.post
+        if is_before(waiting.latest, post, self.listed):
+            raise ResponseUnreadable("flow", STALE)
+        if post is not None and not post.is_settled_by(self.listed, self.looked_at):
+            return await self._repeat(post)
+        changes = await ChangeSet.begin(self.tx, waiting.flow)
+        if post is not None and not await self._close(post, changes):
+            await changes.write(self.bot.audit)
+            return None
+        left = []
+        for request in map(changes.now, waiting.requests):
+            if is_spent(request) and request.state is State.APPLYING:
+                await changes.note_try(request.id, failed)
+            elif request.state is State.APPLYING:
+                left.append(request)
+        await self._end_what_is_gone(changes, left)
+        asking_again = [request for request in left if await self._asks_again(changes, request)]
+        plan = await self._plan(
+            changes, [request for request in left if request not in asking_again]
+        )
+        if plan.changes_nothing:
+            await changes.settle(plan, waiting.at, self.listed)
+        await changes.write(self.bot.audit)
+        return None if plan.changes_nothing else await self._store(Post(plan, waiting.at))
+
+    async def _store(self, post: Post) -> ListChangePlan:
+        await flows.keep_post(self.tx, self.waiting.flow.key, post)
+        return post.plan
+
+    async def _repeat(self, post: Post) -> ListChangePlan | None:
+        """Send the same list again if the bot doesn't know that it was sent; otherwise wait."""
+        applying = {request.id for request in self.waiting.requests}
+        if not (post.may_repeat(self.listed) and applying.issuperset(post.plan.request_ids)):
+            return None
+        return await self._store(Post(post.plan, self.waiting.at, sent_before=post.sent_at))
+
+    async def _close(self, post: Post, changes: ChangeSet) -> bool:
+        """Settle the POST; return False if the flow has to wait because the list was sent twice."""
+        if post.outcome is not Outcome.CONFIRMED:
+            at = post.sent_before or post.sent_at
+            is_seen = await changes.settle(post.plan, at, self.listed)
+            if not is_seen and post.outcome is not Outcome.ANSWERED:
+                changes.never_arrived(post.plan)
+        left = post.after(Outcome.CONFIRMED)
+        is_over = left is None or not left.is_in_the_air(self.looked_at)
+        await flows.keep_post(self.tx, self.waiting.flow.key, None if is_over else left)
+        return is_over
+
+    def _over(self, changes: ChangeSet) -> list[Grant]:
+        """Return the grants to end, without grants that have just been ended or replaced."""
+        return [
+            grant for grant in self.waiting.over if changes.granted.get(grant.identity) == grant
+        ]
+
+    async def _end_what_is_gone(self, changes: ChangeSet, left: Iterable[Request]) -> None:
+        """End the grants of people whom somebody else removed, once a second check confirms it."""
+        for grant in self._over(changes):
+            if grant.identity not in self.listed:
+                await changes.end(Ending(grant.identity, grant.request_id, was_gone=True))
+        named = {identity for request in left for identity in request.left.identities}
+        named.update(grant.identity for grant in self.waiting.due)
+        missing = {
+            identity: grant
+            for identity, grant in changes.granted.items()
+            if identity not in self.listed and identity not in named
+        }
+        unknown = [identity for identity in self.listed if identity not in changes.granted]
+        spellings = stored_spellings(list(missing), unknown)
+        for identity, grant in missing.items():
+            if identity in spellings:
+                await changes.respell(grant, spellings[identity])
+            elif identity in self.missing:
+                await changes.end(Ending(identity, grant.request_id, was_gone=True))
+            else:
+                self.gone.append(identity)
+
+    async def _asks_again(self, changes: ChangeSet, request: Request) -> bool:
+        """Ask again if the change's effect on this list differs from its card.
+
+        Access that ended while an approved change waited for a retry is ignored.
+        """
+        if request.requested.without_approval or request.progress.part is not None:
+            return False
+        for at in (request.decided_at, self.waiting.at):
+            review = await review_of(self.bot, self.tx, request, self.listed, at)
+            if not review.news or review.is_over:
+                return False
+        await changes.ask_again(request.id, review, self.bot.settings.request_hours)
+        return True
+
+    async def _plan(self, changes: ChangeSet, left: Sequence[Request]) -> ListChangePlan:
+        """Plan all due changes, a request's last attempt alone: it may make the others fail."""
+        ready, over = whose_turn(left, self.waiting.at), self._over(changes)
+        if any(map(is_last_try, ready)):
+            ready, over = ready[:1], []
+        own = {
+            request.id: [
+                *await flows.changes_after(
+                    self.tx, self.waiting.flow.key, request.requested.seen_change_id
+                ),
+                *changes.made,
+            ]
+            for request in ready
+        }
+        return make_plan(self.bot.new_id(), self.listed, self.waiting.at, ready, over, own)
+
 
 log = structlog.get_logger(__name__)
 
@@ -49,12 +261,14 @@ GONE = "gone"
 class Applying:
     """Runs the jobs `apply:<flow>`."""
 
-    def __init__(self, setup: Setup) -> None:
-        self._setup = setup
+    def __init__(self, bot: Parts) -> None:
+        self._bot = bot
 
     async def run(self, job: Job, lease: Lease) -> Again | None:
         """Apply all approved changes and expired grants; return the time of the next run."""
-        waiting, failures = await self._waiting(job.subject), 0
+        async with self._bot.database.read_only() as tx:
+            waiting = await Waiting.load(tx, job.subject)
+        failures = 0
         if not waiting.is_held and (waiting.is_anything or job.payload.get(GONE)):
             with following_again(*_deliveries(waiting)):
                 is_well = await self._apply(waiting.flow, lease, waiting.at)
@@ -62,10 +276,6 @@ class Applying:
             failed_before = max(0, job.tries - BY_ITSELF)
             failures = 0 if is_well else max(1, failed_before + (not waiting.ready))
         return await self._next(lease.job, failures)
-
-    async def _waiting(self, flow_key: str) -> Waiting:
-        async with self._setup.database.read_only() as tx:
-            return await Waiting.load(tx, flow_key)
 
     async def _apply(self, flow: Flow, lease: Lease, at: datetime) -> bool:
         """Make one GET, and one POST if the list has to change; return False if a call failed.
@@ -78,7 +288,7 @@ class Applying:
         """
         plan = None
         try:
-            plan = await self._look(flow, lease, at, await self._read(flow))
+            plan = await self._look(flow, lease, at)
             if plan is not None:
                 await self._finish(flow, lease, plan, await self._send(flow, lease, plan))
         except (ServiceError, NotConfigured) as error:
@@ -87,33 +297,30 @@ class Applying:
             return False
         return True
 
-    async def _read(self, flow: Flow) -> tuple[str, ...]:
-        listed = tuple(await self._setup.service().read(flow.sid))
+    async def _look(self, flow: Flow, lease: Lease, at: datetime) -> ListChangePlan | None:
+        """Read the list, record the results that it shows, and store the next POST, if any."""
+        listed = tuple(await self._bot.flows.service().read(flow.sid))
         if not all(map(is_sendable, listed)):
             raise ResponseUnreadable(
                 "flow",
                 "The list contains an entry I can't send back unchanged, so I left it alone.",
             )
-        return listed
-
-    async def _look(
-        self, flow: Flow, lease: Lease, at: datetime, listed: tuple[str, ...]
-    ) -> ListChangePlan | None:
-        """Record the results that the list shows, and store the next POST, if any."""
-        async with self._setup.database.transaction() as tx:
+        async with self._bot.database.transaction() as tx:
             waiting = await Waiting.load(tx, flow.key)
             # Others may have been approved while the list was read.
             now_following(*_deliveries(waiting))
-            look = Look(self._setup, tx, waiting, listed, at, lease.job.payload.get(GONE, ()))
+            look = Look(self._bot, tx, waiting, listed, at, lease.job.payload.get(GONE, ()))
             plan = await look.run()
-            await _remember(tx, lease, look.gone)
+            payload = {GONE: look.gone} if look.gone else {}
+            if payload != lease.job.payload:
+                await lease.remember(tx, payload)
             await lease.hold(tx)
         return plan
 
     async def _send(self, flow: Flow, lease: Lease, plan: ListChangePlan) -> Sequence[str]:
         lease.check()
         # Checked again once connected, because connecting takes up to 5 s.
-        service, may_send = self._setup.service(), lambda: lease.is_fresh
+        service, may_send = self._bot.flows.service(), lambda: lease.is_fresh
         answered = await service.replace(flow.sid, plan.after, may_send)
         spellings = plan.spellings_on(answered)
         sent = [spellings.get(identity, identity) for identity in plan.after]
@@ -127,11 +334,11 @@ class Applying:
     async def _finish(
         self, flow: Flow, lease: Lease, plan: ListChangePlan, answered: Sequence[str]
     ) -> None:
-        async with self._setup.database.transaction() as tx:
+        async with self._bot.database.transaction() as tx:
             post = await flows.post(tx, flow.key)
             changes = await ChangeSet.begin(tx, flow)
             await changes.settle(plan, await tx.now(), answered)
-            await changes.write(self._setup.audit)
+            await changes.write(self._bot.audit)
             await flows.keep_post(tx, flow.key, post and post.after(Outcome.CONFIRMED))
             await _tell_of_end(tx, flow)
             await lease.hold(tx)
@@ -144,25 +351,25 @@ class Applying:
         error: ServiceError | NotConfigured,
     ) -> None:
         """Record a failure for all requests and grants in the calls, and the POST's outcome."""
-        async with self._setup.database.transaction() as tx:
+        async with self._bot.database.transaction() as tx:
             waiting = await Waiting.load(tx, flow.key)
             post = waiting.post
             if plan is not None and post is not None:
-                post = post.after(tries.outcome_of(error))
+                post = post.after(outcome_of(error))
                 await flows.keep_post(tx, flow.key, post)
             changes = await ChangeSet.begin(tx, flow)
-            ids = requests.ids(waiting.ready) if plan is None else plan.request_ids
+            ids = plan.request_ids if plan else [request.id for request in waiting.ready]
             is_shared = plan is not None and plan.is_shared
             for request_id in sorted(ids):
                 of_request = post if post and post.is_of(request_id) else None
-                tried = partial(
-                    tries.tried, error=error, at=waiting.at, post=of_request, is_shared=is_shared
+                note = partial(
+                    tried, error=error, at=waiting.at, post=of_request, is_shared=is_shared
                 )
-                await changes.note_try(request_id, tried)
+                await changes.note_try(request_id, note)
             if plan is None or not plan.steps:
                 for request_id in sorted({grant.request_id for grant in waiting.over}):
-                    await changes.say_overdue(request_id, tries.reason_of(error))
-            await changes.write(self._setup.audit)
+                    await changes.say_overdue(request_id, reason_of(error))
+            await changes.write(self._bot.audit)
             if isinstance(error, (CredentialsRefused, PermissionMissing)):
                 await _tell_of_refusal(tx, flow, error)
             await lease.hold(tx)
@@ -172,7 +379,7 @@ class Applying:
 
         The pause increases with every failure.
         """
-        async with self._setup.database.read_only() as tx:
+        async with self._bot.database.read_only() as tx:
             waiting = await Waiting.load(tx, job.subject)
             next_end = await grants.next_end(tx, job.subject)
         at, post = waiting.at, waiting.post
@@ -198,12 +405,6 @@ class Applying:
 def _deliveries(waiting: Waiting) -> list[str]:
     """Return the log ids of the clicks and commands that led to this run."""
     return [request.progress.delivery_id for request in waiting.ready]
-
-
-async def _remember(tx: Transaction, lease: Lease, gone: Sequence[str]) -> None:
-    payload = {GONE: list(gone)} if gone else {}
-    if payload != lease.job.payload:
-        await lease.remember(tx, payload)
 
 
 async def _tell_of_refusal(tx: Transaction, flow: Flow, error: ServiceError) -> None:

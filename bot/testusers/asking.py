@@ -1,30 +1,34 @@
 """Asking: check a change against the current list, store it, and ask the approvers."""
 
-import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from hashlib import sha256
 
-from bot.approvals.rules.approval import State
-from bot.approvals.rules.durations import spell_duration
-from bot.approvals.rules.policies import duration_problem
+from bot.approvals.parse import spell_duration
+from bot.approvals.rules import State, duration_problem
 from bot.errors import Conflict, NotFound
 from bot.ops.current_delivery import delivery_id
 from bot.permissions import Permission, Person
-from bot.slack.messages import text
 from bot.store.audit_entry import AuditEntry
 from bot.store.engine import Transaction
 from bot.testusers.deciding import approved_by_rule
+from bot.testusers.flows import Parts, who
+from bot.testusers.messages.buttons import Prefilled
 from bot.testusers.messages.phrases import change_in_plain, state_sentence
 from bot.testusers.parse.change import ChangeRequest, misuse, term_of
-from bot.testusers.presets import unknown_preset
+from bot.testusers.presets import saved_presets, unknown_preset
 from bot.testusers.rules.applying import inverse_of
-from bot.testusers.rules.changes import Change, Effect, Flow, effect_of, identities_problem
-from bot.testusers.rules.requests import Done, Grant, Request, RequestedChange
-from bot.testusers.rules.spellings import Spellings
-from bot.testusers.setup import Setup, who
-from bot.testusers.store import flows, grants, presets, requests
+from bot.testusers.rules.changes import (
+    Change,
+    Effect,
+    Flow,
+    Spellings,
+    effect_of,
+    identities_problem,
+)
+from bot.testusers.rules.requests import Grant, Request, RequestedChange
+from bot.testusers.store import flows, grants, requests
 from bot.testusers.timers import first_look
 from bot.testusers.transitions import (
     is_in_doubt,
@@ -35,9 +39,6 @@ from bot.testusers.transitions import (
 )
 
 MOST_PENDING = 20
-# Each undo posts a card that mentions the approvers, so it can't be requested again right after
-# being cancelled.
-UNDO_PAUSE = timedelta(minutes=1)
 _WAITING = frozenset({State.PENDING, State.SCHEDULED, State.APPLYING})
 _DONE = frozenset({State.APPLIED, State.FAILED})
 
@@ -75,7 +76,7 @@ class Snapshot:
 
 
 async def require_asking(
-    setup: Setup, person: Person, permission: Permission = Permission.REQUEST
+    bot: Parts, person: Person, permission: Permission = Permission.REQUEST
 ) -> None:
     """Require that the person may ask and that the flow service is configured.
 
@@ -83,12 +84,12 @@ async def require_asking(
         Refused: The person lacks the permission.
         NotConfigured: The flow service lacks settings.
     """
-    await setup.people.require(person, permission)
-    setup.service()
+    await bot.people.require(person, permission)
+    bot.flows.service()
 
 
 async def ask(
-    setup: Setup,
+    bot: Parts,
     person: Person,
     requested: ChangeRequest,
     delivery: str = "",
@@ -98,7 +99,7 @@ async def ask(
     """Make a request from a command or form, or apply it immediately if it says `now`.
 
     Args:
-        setup: The parts that all steps share.
+        bot: The parts of the bot.
         person: The requester.
         requested: The requested change.
         delivery: The id of Slack's delivery. Slack may deliver twice, for example when a
@@ -111,16 +112,16 @@ async def ask(
         NotConfigured, ServiceError: The list cannot be read.
     """
     permission = Permission.OVERRIDE if requested.now else Permission.REQUEST
-    await require_asking(setup, person, permission)
-    flow = setup.flow(requested.flow)
-    now = await setup.database.now()
+    await require_asking(bot, person, permission)
+    flow = bot.flows.named(requested.flow)
+    now = await bot.database.now()
     term = term_of(person.time_zone, requested, now)
-    identities = await _identities(setup, requested)
-    snapshot = await _snapshot(setup, flow)
+    identities = await _identities(bot, requested)
+    snapshot = await _snapshot(bot, flow)
     effect = _effect(requested, identities, snapshot, term.starts_at)
     if effect.change.is_empty:
         return Asked(flow, effect, None)
-    too_long = _too_long(setup, flow, term.seconds(requested, now))
+    too_long = _too_long(bot, flow, term.seconds(requested, now))
     if effect.change.additions and too_long:
         raise misuse("add", too_long)
     stored = replace(
@@ -133,15 +134,15 @@ async def ask(
     )
     request_id = sha256(delivery.encode()).hexdigest()[:16] if delivery else None
     if not (anyway or requested.now):
-        async with setup.database.read_only() as tx:
+        async with bot.database.read_only() as tx:
             waiting = await requests.waiting(tx, flow.key)
         for earlier in waiting:
             if earlier.id != request_id and earlier.requested.effect == stored.effect:
                 return Asked(flow, effect, None, earlier, now - earlier.created_at)
-    return Asked(flow, effect, await _open_once(setup, person, flow, stored, request_id))
+    return Asked(flow, effect, await _open(bot, person, flow, stored, request_id=request_id))
 
 
-async def undo(setup: Setup, person: Person, request_id: str) -> Asked:
+async def undo(bot: Parts, person: Person, request_id: str) -> Asked:
     """Make a request that undoes an earlier one.
 
     While the undo request is open, the same person gets the same request again.
@@ -149,31 +150,38 @@ async def undo(setup: Setup, person: Person, request_id: str) -> Asked:
     Raises:
         Refused: The person may not ask.
         NotFound: The request does not exist.
-        Conflict: No part of the request is applied, more of it may still be applied, its undo is
-            already requested, or the last undo was abandoned less than a minute ago.
+        Conflict: No part of the request is applied, more of it may still be applied, or its undo is
+            already requested.
     """
-    await setup.people.require(person, Permission.REQUEST)
-    undone, done = await _applied(setup, request_id)
-    if undone.progress.undone_by is not None:
-        return await _undo_before(setup, person, undone.progress.undone_by)
-    now, flow = await setup.database.now(), undone.flow
-    _require_pause(undone, now)
-    snapshot = await _snapshot(setup, flow, is_typed=False)
-    people, spellings = (
-        (*done.change.identities, *done.already.identities),
-        Spellings(snapshot.listed),
-    )
+    await bot.people.require(person, Permission.REQUEST)
+    async with bot.database.read_only() as tx:
+        now, undone = await tx.now(), await requests.load(tx, request_id)
+        if undone is None:
+            raise NotFound("That request no longer exists.")
+        waiting = await requests.waiting(tx, undone.flow.key)
+    done, flow, by = undone.took_effect, undone.flow, undone.progress.undone_by
+    if undone.state not in _DONE or done is None:
+        raise Conflict(f"Only an applied change can be undone. {state_sentence(undone, now)}")
+    if by is not None:
+        return _undo_before(person, [request for request in waiting if request.id == by])
+    snapshot = await _snapshot(bot, flow, is_typed=False)
+    spellings = Spellings(snapshot.listed)
+    people = (*done.change.identities, *done.already.identities)
     done = done.respelled({identity: spellings.respelled(identity) for identity in people})
     wanted, ends = inverse_of(done, set(snapshot.listed), now)
     timed = grants.timed(snapshot.grants)
     effect = effect_of(wanted, set(snapshot.listed), timed, timed=ends.keys())
     if effect.change.is_empty:
         return Asked(flow, effect, None)
-    if effect.change.removals:
-        await _require_new(setup, undone, effect)
+    for other in waiting if effect.change.removals else ():
+        if other.requested.change == effect.change:
+            change = change_in_plain(other)
+            raise Conflict(
+                f"{other.requester.name} has already asked to {change}. That request is still open."
+            )
     for identity in effect.change.additions:
         end = ends.get(identity)
-        if problem := _too_long(setup, flow, (end - now).total_seconds() if end else None):
+        if problem := _too_long(bot, flow, (end - now).total_seconds() if end else None):
             raise Conflict(f"This can't be undone with a button. {problem}")
     stored = replace(
         snapshot.requested(effect),
@@ -183,53 +191,19 @@ async def undo(setup: Setup, person: Person, request_id: str) -> Asked:
         undo_of=undone.id,
         reason=f"Undoes {undone.requester.name}'s request",
     )
-    return Asked(flow, effect, await _open(setup, person, flow, stored, undone=undone))
+    return Asked(flow, effect, await _open(bot, person, flow, stored, undone=undone))
 
 
-async def _applied(setup: Setup, request_id: str) -> tuple[Request, Done]:
-    async with setup.database.read_only() as tx:
-        request = await requests.load(tx, request_id)
-    if request is None:
-        raise NotFound("That request no longer exists.")
-    if request.state not in _DONE or request.took_effect is None:
-        state = state_sentence(request, await setup.database.now())
-        raise Conflict(f"Only an applied change can be undone. {state}")
-    return request, request.took_effect
+def _undo_before(person: Person, waiting: Sequence[Request]) -> Asked:
+    for earlier in waiting:
+        if earlier.requester.slack_user_id == person.slack_user_id:
+            requested = earlier.requested
+            effect = Effect(requested.change, Change(), requested.end_changes)
+            return Asked(earlier.flow, effect, earlier)
+    raise Conflict("Someone has already asked to undo this.")
 
 
-async def _undo_before(setup: Setup, person: Person, request_id: str) -> Asked:
-    async with setup.database.read_only() as tx:
-        earlier = await requests.load(tx, request_id)
-    is_own = earlier and earlier.requester.slack_user_id == person.slack_user_id
-    if earlier is None or not is_own or earlier.state is not State.PENDING:
-        raise Conflict("Someone has already asked to undo this.")
-    requested = earlier.requested
-    effect = Effect(requested.change, Change(), requested.end_changes)
-    return Asked(earlier.flow, effect, earlier)
-
-
-def _require_pause(undone: Request, now: datetime) -> None:
-    given_up_at = undone.progress.undo_given_up_at
-    if given_up_at is not None and now < given_up_at + UNDO_PAUSE:
-        seconds = math.ceil((given_up_at + UNDO_PAUSE - now).total_seconds())
-        raise Conflict(
-            "The last request to undo this was closed a moment ago."
-            f" You can ask again in {text.duration(seconds)}."
-        )
-
-
-async def _require_new(setup: Setup, undone: Request, effect: Effect) -> None:
-    async with setup.database.read_only() as tx:
-        waiting = await requests.waiting(tx, undone.flow.key)
-    for other in waiting:
-        if other.requested.change == effect.change:
-            change = change_in_plain(other)
-            raise Conflict(
-                f"{other.requester.name} has already asked to {change}. That request is still open."
-            )
-
-
-def limit_problem(setup: Setup, requested: ChangeRequest, now: datetime) -> str | None:
+def limit_problem(bot: Parts, requested: ChangeRequest, now: datetime) -> str | None:
     """Return the reason why the flow's policy refuses a form's request, or None.
 
     Raises:
@@ -237,23 +211,23 @@ def limit_problem(setup: Setup, requested: ChangeRequest, now: datetime) -> str 
         NotFound: The flow does not exist.
         UsageError: A time has passed.
     """
-    flow = setup.flow(requested.flow)
+    flow = bot.flows.named(requested.flow)
     if requested.kind == "remove":
         return None
-    return _too_long(setup, flow, term_of("UTC", requested, now).seconds(requested, now))
+    return _too_long(bot, flow, term_of("UTC", requested, now).seconds(requested, now))
 
 
-def longest(setup: Setup, flow: Flow) -> str:
+def longest(bot: Parts, flow: Flow) -> str:
     """Return the longest access that the flow's policy allows; "" for no limit."""
-    rules = setup.flow_rules(flow.sid)
-    return spell_duration(rules.longest_seconds) if rules.longest_seconds else ""
+    seconds = bot.people.policy.of_flow(flow.sid).longest_seconds
+    return spell_duration(seconds) if seconds else ""
 
 
-def _too_long(setup: Setup, flow: Flow, duration_seconds: float | None) -> str | None:
-    return duration_problem(setup.flow_rules(flow.sid), duration_seconds, longest(setup, flow))
+def _too_long(bot: Parts, flow: Flow, duration_seconds: float | None) -> str | None:
+    return duration_problem(bot.people.policy.of_flow(flow.sid), duration_seconds)
 
 
-async def _identities(setup: Setup, requested: ChangeRequest) -> tuple[str, ...]:
+async def _identities(bot: Parts, requested: ChangeRequest) -> tuple[str, ...]:
     """Return all named people, including the current members of presets.
 
     Raises:
@@ -262,12 +236,12 @@ async def _identities(setup: Setup, requested: ChangeRequest) -> tuple[str, ...]
     """
     if not requested.presets:
         return requested.identities
-    async with setup.database.read_only() as tx:
-        saved = await presets.load(tx, requested.presets)
+    async with bot.database.read_only() as tx:
+        saved = await saved_presets(tx, requested.presets)
         missing = [name for name in requested.presets if name not in saved]
         if missing:
             quoted = f" If “@{missing[0]}” is a test user, put it in quotes."
-            raise unknown_preset(missing[0], await presets.names(tx), quoted)
+            raise unknown_preset(missing[0], list(await saved_presets(tx)), quoted)
     named = [identity for name in requested.presets for identity in saved[name].identities]
     identities = tuple(dict.fromkeys((*requested.identities, *named)))
     if problem := identities_problem(identities):
@@ -275,12 +249,12 @@ async def _identities(setup: Setup, requested: ChangeRequest) -> tuple[str, ...]
     return identities
 
 
-async def _snapshot(setup: Setup, flow: Flow, *, is_typed: bool = True) -> Snapshot:
+async def _snapshot(bot: Parts, flow: Flow, *, is_typed: bool = True) -> Snapshot:
     """Read the bot's own changes before the list, so that they never look like external changes."""
-    async with setup.database.read_only() as tx:
+    async with bot.database.read_only() as tx:
         change_id = await flows.latest_change_id(tx, flow.key)
         granted = await grants.of_flow(tx, flow.key)
-    listed = await setup.read(flow, is_typed=is_typed)
+    listed = await bot.flows.read(flow, is_typed=is_typed)
     return Snapshot(change_id, granted, tuple(listed))
 
 
@@ -309,61 +283,50 @@ def _effect(
     return replace(effect, respelled=respelled, kept=kept)
 
 
-async def _open_once(
-    setup: Setup, person: Person, flow: Flow, requested: RequestedChange, request_id: str | None
-) -> Request:
-    """Open a request, unless this delivery already has an open one."""
-    while True:
-        request = await _open(setup, person, flow, requested, request_id=request_id)
-        if request is not None:
-            return request
-        async with setup.database.read_only() as tx:
-            there = await requests.load(tx, request_id or "")
-        if there is not None and (there.state in _WAITING or there.progress.rule):
-            return there
-        request_id = None
-
-
 async def _open(
-    setup: Setup,
+    bot: Parts,
     person: Person,
     flow: Flow,
     requested: RequestedChange,
     *,
     undone: Request | None = None,
     request_id: str | None = None,
-) -> Request | None:
-    async with setup.database.transaction() as tx:
+) -> Request:
+    """Open a request, unless this delivery already has an open one."""
+    async with bot.database.transaction() as tx:
         at = await tx.now()
-        expires_at = at + timedelta(hours=setup.rules.request_hours)
-        new_id = request_id or setup.new_id()
+        expires_at = at + timedelta(hours=bot.settings.request_hours)
+        new_id = request_id or bot.new_id()
         request = Request(new_id, flow, who(person), requested, at, expires_at)
         if requested.without_approval:
             progress = replace(request.progress, delivery_id=delivery_id())
             request = request.moved(State.APPLYING, who(person), at, progress)
         if not await requests.insert(tx, request):
-            return None
+            earlier = await requests.load(tx, request.id)
+            if earlier is not None and (earlier.state in _WAITING or earlier.progress.rule):
+                return earlier
+            request = replace(request, id=bot.new_id())
+            await requests.insert(tx, request)
         if undone is not None:
             await _mark_undone(tx, undone, request.id)
-        await setup.audit.append(tx, _entry(request))
+        await bot.audit.append(tx, _entry(request))
         if undone is not None:
             await write_card(tx, undone.id)
-        if approved := await approved_by_rule(setup, tx, person, request):
+        if approved := await approved_by_rule(bot, tx, person, request):
             return approved
         if requested.without_approval:
             await put_apply_job(tx, flow.key)
             return request
         # Counted while the audit log is locked, so two simultaneous requests can't both be the
         # last.
-        if await requests.count_pending_of(tx, person.slack_user_id) > MOST_PENDING:
+        if await requests.count_pending(tx, person.slack_user_id) > MOST_PENDING:
             raise Conflict(
                 f"You already have {MOST_PENDING} requests waiting for a decision. Cancel one of"
                 " them, or wait until some are decided: /testusers requests"
             )
         await write_card(tx, request.id)
         await write_related_cards(tx, request)
-        look_at = first_look(request, setup)
-        await put_timer(tx, request.id, look_at)
+        await put_timer(tx, request.id, first_look(bot, request))
     return request
 
 
@@ -398,3 +361,73 @@ def _entry(request: Request) -> AuditEntry:
     }
     action = "request.created_without_approval" if requested.without_approval else "request.created"
     return AuditEntry(request.requester.slack_user_id, action, request.id, detail)
+
+
+MINUTE = timedelta(minutes=1)
+
+
+async def with_current_end(bot: Parts, known: Prefilled) -> Prefilled:
+    """Return the form's initial values: the current end and the last duration.
+
+    Raises:
+        NotConfigured: The flow service lacks settings.
+        NotFound: The flow does not exist.
+    """
+    if known.kind != "add" or not (known.flow and known.identities):
+        return known
+    found, _ = await _grants(bot, bot.flows.named(known.flow), known.identities)
+    ends = [(grant.ends_at, grant.granted_at) for grant in found if grant.ends_at is not None]
+    if not ends:
+        return known
+    ends_at, granted_at = max(ends)
+    minutes = max(1, round((ends_at - granted_at) / MINUTE))
+    is_open = not (known.duration or known.until)
+    duration = spell_duration(minutes * 60) if is_open else known.duration
+    return replace(known, duration=duration, ends_at=ends_at)
+
+
+async def prefilled(bot: Parts, person: Person, flow: Flow, command: ChangeRequest) -> Prefilled:
+    """Return the form's initial values after a complete command.
+
+    Raises:
+        UsageError: A time has passed, or the time zone is unknown.
+    """
+    term = term_of(person.time_zone, command, await bot.database.now())
+    preset = f"@{command.presets[0]}" if len(command.presets) == 1 else ""
+    seconds = command.duration_seconds
+    return Prefilled(
+        flow.sid,
+        f"{command.kind}{preset}",
+        command.identities,
+        spell_duration(seconds) if seconds else "",
+        term.starts_at,
+        term.ends_at,
+        command.reason,
+    )
+
+
+async def extended_end(bot: Parts, flow: Flow, identities: Sequence[str], seconds: int) -> datetime:
+    """Return the end this many seconds after the current end or the current time.
+
+    Raises:
+        Conflict: Somebody's access has no end.
+    """
+    found, now = await _grants(bot, flow, identities)
+    ends = [now]
+    for grant in found:
+        if grant.ends_at is None:
+            endless = f"“{grant.identity[:80]}” has access with no end date."
+            raise Conflict(f"{endless} There's no need to extend it.")
+        ends.append(grant.ends_at)
+    # A whole minute, as people type it; never less than requested.
+    end = max(ends) + timedelta(seconds=seconds) + MINUTE
+    return end.replace(second=0, microsecond=0)
+
+
+async def _grants(
+    bot: Parts, flow: Flow, identities: Sequence[str]
+) -> tuple[list[Grant], datetime]:
+    async with bot.database.read_only() as tx:
+        granted = await grants.of_flow(tx, flow.key)
+        now = await tx.now()
+    return [granted[identity] for identity in identities if identity in granted], now

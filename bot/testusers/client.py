@@ -113,17 +113,10 @@ def _list_in(call: ServiceCall, flow_sid: str, answer: Answer) -> _FlowAnswer:
     # A missing list must never be treated as empty, because the next update would then empty it.
     if sent.test_users is None:
         raise wrong_form(call, "no list of test users")
-    other_sids = {sid.upper() for sid in (sent.sid, *_sids_in(sent.url)) if sid} - {
-        flow_sid.upper()
-    }
-    if other_sids:
+    sids = (sent.sid, *_FLOW_IN_URL.findall(sent.url or ""))
+    if {sid.upper() for sid in sids if sid} - {flow_sid.upper()}:
         raise wrong_form(call, "for another flow")
     return sent
-
-
-def _sids_in(url: str | None) -> list[str]:
-    """Return the flow SID in the resource's own address."""
-    return _FLOW_IN_URL.findall(url or "")
 
 
 def _on_host_of(base_url: URL, sent: str) -> str:

@@ -2,33 +2,36 @@
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
-from datetime import UTC, datetime, tzinfo
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from datetime import UTC, datetime
 
-from bot.approvals.rules.approval import Act, Decision, Reason, State
-from bot.approvals.rules.approval import decide as decide_by_state
-from bot.approvals.rules.automatic import (
+from bot.approvals.parse import zone_of
+from bot.approvals.rules import (
     RULE_NAME,
+    Act,
     ApprovedByRule,
-    Candidate,
+    Decision,
+    Reason,
+    State,
     is_automatic,
     rule_id,
 )
+from bot.approvals.rules import decide as decide_by_state
 from bot.errors import Conflict, NotFound, Refused, SlackRefused, UnknownPerson
 from bot.ops.current_delivery import delivery_id
 from bot.permissions import Permission, Person
 from bot.store.audit_entry import BOT, AuditEntry
 from bot.store.engine import Transaction
+from bot.testusers.flows import THE_BOT, Parts, who
 from bot.testusers.messages.phrases import state_sentence
 from bot.testusers.rules.requests import Approval, Request, Who
 from bot.testusers.rules.review import TAKES_AWAY, effects, reconsidered
-from bot.testusers.setup import THE_BOT, Setup, who
 from bot.testusers.store import requests
 from bot.testusers.transitions import (
     apply_transition,
     asked_again_entry,
     expired_entry,
     is_in_doubt,
+    review_of,
 )
 
 ROUNDS = 10
@@ -73,7 +76,7 @@ class Decided:
 
 
 async def decide(
-    setup: Setup,
+    bot: Parts,
     person: Person,
     act: Act,
     request_id: str,
@@ -91,20 +94,20 @@ async def decide(
         Conflict: Somebody has already decided; the sentence says who and when.
     """
     for _ in range(ROUNDS):
-        request = await _look(setup, person, act, request_id)
+        request = await _look(bot, person, act, request_id)
         if _did_so_before(person, act, request, denial_reason, click):
             if act is Act.APPROVE and request.state in GIVEN_UP:
-                raise _refusal(Reason.WRONG_STATE, request, await setup.database.now())
+                raise _refusal(Reason.WRONG_STATE, request, await bot.database.now())
             is_open = request.state is State.PENDING
             reason = Reason.QUORUM_OPEN if is_open else Reason.ALLOWED
-            return Decided(act, reason, request, _needed(setup, request))
-        decided = await _try(setup, person, act, request, denial_reason, click)
+            return Decided(act, reason, request, _needed(bot, request))
+        decided = await _try(bot, person, act, request, denial_reason, click)
         if decided is not None:
             return decided
     raise Conflict("Someone else is deciding right now. Please try again.")
 
 
-async def look_to_deny(setup: Setup, person: Person, request_id: str) -> Request:
+async def look_to_deny(bot: Parts, person: Person, request_id: str) -> Request:
     """Return the request if the person may deny it now, to ask for a reason.
 
     Raises:
@@ -112,50 +115,50 @@ async def look_to_deny(setup: Setup, person: Person, request_id: str) -> Request
         NotFound: The request does not exist.
         Conflict: Somebody has already decided; the sentence says who.
     """
-    request = await _look(setup, person, Act.DENY, request_id)
+    request = await _look(bot, person, Act.DENY, request_id)
     if request.state not in {State.PENDING, State.SCHEDULED}:
-        raise Conflict(state_sentence(request, await setup.database.now()))
+        raise Conflict(state_sentence(request, await bot.database.now()))
     return request
 
 
-async def _look(setup: Setup, person: Person, act: Act, request_id: str) -> Request:
+async def _look(bot: Parts, person: Person, act: Act, request_id: str) -> Request:
     """Return the request, in any state, if the person has the permission for the action.
 
     Raises:
         Refused: The person lacks the permission.
         NotFound: The request does not exist.
     """
-    async with setup.database.read_only() as tx:
+    async with bot.database.read_only() as tx:
         request = await requests.load(tx, request_id)
     if act is Act.CANCEL:
-        await setup.people.require(person, Permission.REQUEST)
+        await bot.people.require(person, Permission.REQUEST)
     else:
         sid = request.flow.sid if request else None
         requester = request.requester.slack_user_id if request and act is Act.APPROVE else None
-        await setup.people.require(person, Permission.DECIDE, flow_sid=sid, requester=requester)
+        await bot.people.require(person, Permission.DECIDE, flow_sid=sid, requester=requester)
     if request is None:
         raise NotFound("That request no longer exists.")
     return request
 
 
-def _needed(setup: Setup, request: Request) -> int:
-    return setup.flow_rules(request.flow.sid).approvals_needed
+def _needed(bot: Parts, request: Request) -> int:
+    return bot.people.policy.of_flow(request.flow.sid).approvals_needed
 
 
 async def _try(
-    setup: Setup, person: Person, act: Act, request: Request, denial_reason: str, click: Click
+    bot: Parts, person: Person, act: Act, request: Request, denial_reason: str, click: Click
 ) -> Decided | None:
     """Try once; return None if the request was changed in between."""
     given_by = [approval.who.slack_user_id for approval in request.progress.approvals]
     checked = given_by if act is Act.APPROVE else ()
-    entitled = [user_id for user_id in checked if await _is_entitled(setup, user_id, request)]
-    async with setup.database.transaction() as tx:
+    entitled = [user_id for user_id in checked if await _is_entitled(bot, user_id, request)]
+    async with bot.database.transaction() as tx:
         at = await tx.now()
         decision = decide_by_state(
             act,
             request.facts,
             person.slack_user_id,
-            approvals_needed=_needed(setup, request),
+            approvals_needed=_needed(bot, request),
             entitled_ids=entitled,
             at=at,
         )
@@ -166,20 +169,20 @@ async def _try(
             shown_at, known = request.requested.shown_at, request.progress.news
             if known and shown_at and click.at and click.at < shown_at:
                 raise Conflict(_nothing_applied(request, known))
-            review = await setup.review(tx, request)
+            review = await review_of(bot, tx, request)
             news = review if review.news else None
         if news is not None:
             if act is Act.RETRY and await is_in_doubt(tx, request):
                 raise Conflict(STILL_CHECKING)
             # Not reconsidered if a part has already taken effect.
-            hours, has_part = setup.rules.request_hours, request.progress.part is not None
+            hours, has_part = bot.settings.request_hours, request.progress.part is not None
             moved = None if has_part else reconsidered(request, news, at, hours, THE_BOT)
         if moved is None:
             detail = {"act": act, "reason": decision.reason, "state": request.state}
             entry = AuditEntry(person.slack_user_id, "request.refused", request.id, detail)
-            await setup.audit.append(tx, entry)
+            await bot.audit.append(tx, entry)
         elif not await apply_transition(
-            tx, setup.audit, request, moved, _entry(person, act, request, moved, decision)
+            tx, bot.audit, request, moved, _entry(person, act, request, moved, decision)
         ):
             return None
     now = moved or request
@@ -187,11 +190,11 @@ async def _try(
         raise Conflict(_nothing_applied(now, news.news))
     if not decision.is_followed:
         raise _refusal(decision.reason, now, at)
-    return Decided(act, decision.reason, now, _needed(setup, now))
+    return Decided(act, decision.reason, now, _needed(bot, now))
 
 
-async def _is_entitled(setup: Setup, slack_user_id: str, request: Request) -> bool:
-    people = setup.people
+async def _is_entitled(bot: Parts, slack_user_id: str, request: Request) -> bool:
+    people = bot.people
     try:
         # In earlier versions, only people in this workspace could approve.
         person = await people.find(slack_user_id, (people.team_id,), fresh=True)
@@ -306,46 +309,35 @@ def _refusal(reason: Reason, request: Request, now: datetime) -> Conflict | Refu
 
 
 async def approved_by_rule(
-    setup: Setup, tx: Transaction, person: Person, request: Request
+    bot: Parts, tx: Transaction, person: Person, request: Request
 ) -> Request | None:
     """Return the new request as approved, if the flow's policy approves it automatically.
 
     The caller has locked the audit log, so two simultaneous requests count each other.
     """
-    rules = setup.flow_rules(request.flow.sid)
-    if rules.auto is None or request.state is not State.PENDING:
+    policy, requested = bot.people.policy.of_flow(request.flow.sid), request.requested
+    if policy.auto is None or request.state is not State.PENDING or requested.starts_at:
         return None
-    now, counted_as = request.created_at, rule_id(rules, request.flow.key)
-    asker, since = request.requester.slack_user_id, _midnight(person, now)
-    used = await requests.count_by_rule(tx, asker, counted_as, since)
-    if not is_automatic(rules, _candidate(person, request), used):
+    now, counted_as = request.created_at, rule_id(policy, request.flow.key)
+    zone = zone_of(person.time_zone) or UTC
+    midnight = now.astimezone(zone).replace(hour=0, minute=0, second=0, microsecond=0)
+    used = await requests.count_by_rule(tx, person.slack_user_id, counted_as, midnight)
+    ends = [requested.end_of(identity, now) for identity in requested.change.additions]
+    by_person = effects(requested, requested.change, now)
+    if not is_automatic(
+        policy,
+        used,
+        {person.slack_user_id, *person.groups},
+        [(end - now).total_seconds() if end else None for end in ends],
+        takes_away=not TAKES_AWAY.isdisjoint(by_person.values()),
+    ):
         return None
     rule = ApprovedByRule(
-        rules.sources["auto"], rules.auto.longest_seconds, used + 1, rules.auto.a_day
+        policy.sources["auto"], policy.auto.longest_seconds, used + 1, policy.auto.a_day
     )
     progress = replace(request.progress, rule=rule, delivery_id=delivery_id())
     approved = request.moved(State.APPLYING, Who(counted_as, RULE_NAME), now, progress)
     detail = {"flow": request.flow.sid, **asdict(rule)}
     entry = AuditEntry(BOT, "request.approved_by_rule", request.id, detail)
-    await apply_transition(tx, setup.audit, request, approved, entry)
+    await apply_transition(tx, bot.audit, request, approved, entry)
     return approved
-
-
-def _candidate(person: Person, request: Request) -> Candidate:
-    requested, now = request.requested, request.created_at
-    ends = [requested.end_of(identity, now) for identity in requested.change.additions]
-    by_person = effects(requested, requested.change, now)
-    return Candidate(
-        {person.slack_user_id, *person.groups},
-        [(end - now).total_seconds() if end else None for end in ends],
-        takes_away=not TAKES_AWAY.isdisjoint(by_person.values()),
-        starts_later=requested.starts_at is not None,
-    )
-
-
-def _midnight(person: Person, now: datetime) -> datetime:
-    try:
-        zone: tzinfo = ZoneInfo(person.time_zone)
-    except (ZoneInfoNotFoundError, ValueError):
-        zone = UTC
-    return now.astimezone(zone).replace(hour=0, minute=0, second=0, microsecond=0)

@@ -9,15 +9,15 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from bot.approvals.rules.approval import State, can_move
+from bot.approvals.rules import State, can_move
 from bot.store.audit import AuditStore
 from bot.store.audit_entry import BOT, AuditEntry
 from bot.store.engine import Transaction
+from bot.testusers.flows import THE_BOT
 from bot.testusers.rules.applying import Ending, ListChangePlan, Step, is_true
 from bot.testusers.rules.changes import NO_CHANGE, Change, Flow, apply_change, difference
 from bot.testusers.rules.requests import Done, Ended, Grant, Request
 from bot.testusers.rules.review import Review, reconsidered
-from bot.testusers.setup import THE_BOT
 from bot.testusers.store import flows, grants, requests
 from bot.testusers.transitions import (
     apply_transition,

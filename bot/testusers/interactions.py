@@ -4,16 +4,15 @@ Any running process carries out a stored click, in the job `click:<id>`, and ans
 click's response_url. Carrying out a click twice, for example after a crash, has no further effect.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any, Protocol
+from typing import Any
 
 import structlog
 from cachetools import LRUCache
 from pydantic import TypeAdapter
 
-from bot.approvals.rules.approval import Act
+from bot.approvals.rules import Act
 from bot.errors import DatabaseUnavailable, GatehouseError, Replayed, UnknownPerson
 from bot.ops.current_delivery import delivery_id, following_again, new_delivery_id
 from bot.permissions import Permission
@@ -25,11 +24,11 @@ from bot.store.job_loop import Again, Lease, Outcome
 from bot.store.jobs import Job
 from bot.store.outbox import OutboxMessage
 from bot.testusers.asking import undo
-from bot.testusers.card_links import CardLinks
 from bot.testusers.deciding import Click, decide
+from bot.testusers.flows import Parts
 from bot.testusers.messages import notes, pages
 from bot.testusers.reading import pending
-from bot.testusers.setup import Setup
+from bot.testusers.rendering import card_link
 from bot.testusers.transitions import CARD, card_key
 
 log = structlog.get_logger(__name__)
@@ -42,16 +41,6 @@ READY_SECONDS = 0.5
 # accepts an answer.
 WHO_TRIES, WHO_SECONDS = 6, 10.0
 WAITING_INTERACTIONS = 1_000
-
-
-class ReplyPort(Protocol):
-    """Answers by response_url."""
-
-    async def say(
-        self, response_url: str, message: Message, *, to: str, replace: bool = False
-    ) -> bool:
-        """Show the message to the person; return True if Slack accepted it."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -84,19 +73,10 @@ _STORED = TypeAdapter(StoredInteraction)
 
 
 class StoredInteractions:
-    """Stores clicks, and carries them out; `count` receives a click's name and its outcome."""
+    """Stores clicks, and carries them out."""
 
-    def __init__(
-        self,
-        setup: Setup,
-        reply_port: ReplyPort,
-        count: Callable[[str, str], None],
-        links: CardLinks | None = None,
-    ) -> None:
-        self._setup = setup
-        self._links = links
-        self._replies = reply_port
-        self._count = count
+    def __init__(self, bot: Parts) -> None:
+        self._bot = bot
         # Clicks whose people know that they have to wait: a response_url allows only five posts.
         self._said_later: LRUCache[str, bool] = LRUCache(WAITING_INTERACTIONS)
 
@@ -107,13 +87,13 @@ class StoredInteractions:
             DatabaseUnavailable: The click is not stored and will not be carried out.
             Replayed: The click is already stored.
         """
-        async with self._setup.database.transaction() as tx:
+        async with self._bot.database.transaction() as tx:
             if not await take_in(tx):
                 raise Replayed("This was done before.")
             now = await tx.now()
             interaction = replace(interaction, delivery_id=delivery_id(), clicked_at=now)
             job = Job(
-                f"click:{self._setup.new_id()}",
+                f"click:{self._bot.new_id()}",
                 UNDO if interaction.act is Act.UNDO else INTERACTION,
                 interaction.request_id[:255],
                 now,
@@ -123,7 +103,7 @@ class StoredInteractions:
 
     async def run(self, job: Job, lease: Lease) -> Outcome:  # noqa: ARG002
         """Carry out a stored click and answer it, once Slack has identified the bot."""
-        if not self._setup.people.is_ready:
+        if not self._bot.people.is_ready:
             return await self._soon(READY_SECONDS)
         interaction = _STORED.validate_python(job.payload)
         with following_again(interaction.delivery_id or new_delivery_id()):
@@ -132,14 +112,20 @@ class StoredInteractions:
     async def _follow(self, interaction: StoredInteraction, job: Job) -> Outcome:
         name, to = f"testusers.{interaction.act}", interaction.slack_user_id
         try:
-            message, outcome = await self._outcome(interaction, job.key, name)
+            message, outcome = await self._process(interaction, job.key), "ok"
         except DatabaseUnavailable:
             if job.key not in self._said_later:
                 self._said_later[job.key] = True
-                await self._replies.say(interaction.reply_to, replies.NOTED, to=to)
+                await self._bot.replies.say(interaction.reply_to, replies.NOTED, to=to)
             raise
+        except GatehouseError as error:
+            message, outcome = replies.sorry(error), error.outcome
+        except Exception:
+            reference = delivery_id() or new_delivery_id()
+            log.exception("click.broken", name=name, reference=reference)
+            message, outcome = replies.broken(reference), "broken"
         await self._show_copy(interaction)
-        self._count(name, outcome)
+        self._bot.metrics.count_command(name, outcome)
         log.info("answered", name=name, outcome=outcome)
         if not interaction.reply_to and outcome == "ok":
             # The click was in the Home tab, which shows the result.
@@ -148,14 +134,14 @@ class StoredInteractions:
         if interaction.page and outcome in {"ok", "conflict"}:
             renewed = await self._renewed(interaction, message)
         url, is_renewed = interaction.reply_to, renewed is not None
-        if await self._replies.say(url, renewed or message, to=to, replace=is_renewed):
+        if await self._bot.replies.say(url, renewed or message, to=to, replace=is_renewed):
             return None
         if outcome == UnknownPerson.outcome and job.tries < WHO_TRIES:
             # Slack is unavailable: nothing was done, and nobody was informed.
             return Again(await self._soon(WHO_SECONDS), job.tries + 1)
         # Not retried only to deliver the answer: the click would be decided and recorded a second
         # time. The card shows the result; an error goes to a direct message.
-        is_told = outcome != "ok" and url and await self._replies.say("", message, to=to)
+        is_told = outcome != "ok" and url and await self._bot.replies.say("", message, to=to)
         if not is_told:
             log.warning("click.unanswered", name=name)
         return None
@@ -165,57 +151,43 @@ class StoredInteractions:
 
         If the response to a post is lost, the post is repeated, and the channel has two cards.
         """
-        if interaction.channel_id != self._setup.rules.approvals_channel:
+        if interaction.channel_id != self._bot.settings.approvals_channel:
             return
         request_id, key = interaction.request_id, card_key(interaction.request_id)
-        async with self._setup.database.transaction() as tx:
+        async with self._bot.database.transaction() as tx:
             copy_key = await outbox.remember_copy(
                 tx, key, interaction.channel_id, interaction.message_ts
             )
             if copy_key is not None:
                 await outbox.put(tx, OutboxMessage(copy_key, CARD, request_id))
 
-    async def _outcome(
-        self, interaction: StoredInteraction, key: str, name: str
-    ) -> tuple[Message, str]:
-        try:
-            return await self._process(interaction, key), "ok"
-        except DatabaseUnavailable:
-            raise
-        except GatehouseError as error:
-            return replies.sorry(error), error.outcome
-        except Exception:
-            reference = delivery_id() or new_delivery_id()
-            log.exception("click.broken", name=name, reference=reference)
-            return replies.broken(reference), "broken"
-
     async def _renewed(self, interaction: StoredInteraction, message: Message) -> Message | None:
         """Return the current version of the list with the button; None if it can't be shown."""
-        people, channel = self._setup.people, self._setup.rules.approvals_channel
+        people, channel = self._bot.people, self._bot.settings.approvals_channel
         try:
             person = await people.find(interaction.slack_user_id, interaction.team_ids)
-            page = await pending(self._setup, person, int(interaction.page))
+            page = await pending(self._bot, person, int(interaction.page))
         except (GatehouseError, ValueError):
             return None
         sees = people.may(person, Permission.SEE_IDENTITIES)
         return pages.renewed(message, pages.pending(page, channel, sees_identities=sees))
 
     async def _soon(self, seconds: float) -> datetime:
-        return await self._setup.database.now() + timedelta(seconds=seconds)
+        return await self._bot.database.now() + timedelta(seconds=seconds)
 
     async def _process(self, interaction: StoredInteraction, key: str) -> Message:
-        setup, request_id = self._setup, interaction.request_id
-        person = await setup.people.find(interaction.slack_user_id, interaction.team_ids)
+        bot, request_id = self._bot, interaction.request_id
+        person = await bot.people.find(interaction.slack_user_id, interaction.team_ids)
         if interaction.act is Act.UNDO:
-            asked = await undo(setup, person, request_id)
-            channel = setup.rules.approvals_channel
+            asked = await undo(bot, person, request_id)
+            channel = bot.settings.approvals_channel
             message = notes.asked(asked.flow, asked.effect, asked.request, channel)
             if asked.request is None or not asked.request.waits:
                 return message
-            link = await self._links.link(asked.request.id) if self._links else None
+            link = await card_link(bot, asked.request.id)
             return notes.with_next_steps(message, asked.request, link)
         click = Click(key, interaction.clicked_at)
         decided = await decide(
-            setup, person, interaction.act, request_id, interaction.denial_reason, click
+            bot, person, interaction.act, request_id, interaction.denial_reason, click
         )
         return notes.decided(decided.act, decided.reason, decided.request, decided.needed)

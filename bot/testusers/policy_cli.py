@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from slack_sdk.web.async_client import AsyncWebClient
 
-from bot.approvals.rules.durations import spell_duration
+from bot.approvals.parse import spell_duration
 from bot.errors import SlackError, UnknownPerson
 from bot.ops.clock import SystemClock
 from bot.ops.terminal import on_one_line
@@ -50,7 +50,7 @@ async def explain_policy(settings: Settings, typed_flow: str, slack_user_id: str
         try:
             me = await slack.who_am_i()
             people.meet(me.team_id, me.slack_user_id)
-            lines = await explain(people, flow, slack_user_id, settings.approvals_needed)
+            lines = await explain(people, flow, slack_user_id)
         except UnknownPerson:
             print(f"Slack doesn't know anybody with the ID {slack_user_id}.")
             return 1
@@ -61,21 +61,18 @@ async def explain_policy(settings: Settings, typed_flow: str, slack_user_id: str
     return 0
 
 
-async def explain(
-    people: People, flow: Flow, slack_user_id: str, approvals_needed: int
-) -> list[str]:
+async def explain(people: People, flow: Flow, slack_user_id: str) -> list[str]:
     """Return the flow's rules as lines, and whether the person may approve its requests.
 
     Args:
         people: Looks up people and decides on permissions.
         flow: The flow.
         slack_user_id: The person.
-        approvals_needed: The general setting.
 
     Raises:
         UnknownPerson: Slack can't identify the person.
     """
-    policy, rules = people.policy, people.policy.rules_of(flow.sid, approvals_needed)
+    policy, rules = people.policy, people.policy.of_flow(flow.sid)
     person = await people.find(slack_user_id, (people.team_id,))
     decision = policy.judge(person, Permission.DECIDE, flow.sid)
     who = f"{person.name} ({person.slack_user_id})"
@@ -90,13 +87,14 @@ async def explain(
         reason = await people.explain(person, decision)
         verdict = [f"{who} can't approve and would read: {reason}"]
     longest, after, auto = rules.longest_seconds, rules.escalate_after_seconds, rules.auto
+    escalate_to = _ids(rules.escalate_to or ())
     changes = "additions and removals" if rules.auto_remove else "additions"
     values = {
         "Approvers": _ids(policy.holders(Permission.DECIDE, flow.sid)),
         "Approvals needed": str(rules.approvals_needed),
         "Card mentions": _ids(policy.mentioned(flow.sid, "")),
         "Longest access": longest and spell_duration(longest),
-        "Escalation": after and f"after {spell_duration(after)}, to {_ids(rules.escalate_to)}",
+        "Escalation": after and f"after {spell_duration(after)}, to {escalate_to}",
         "Automatic approval": auto
         and f"{changes} asked for by {_ids(auto.requesters)},"
         f" at most {spell_duration(auto.longest_seconds)}, {auto.a_day} a person and day",

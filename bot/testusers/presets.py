@@ -1,69 +1,94 @@
-"""Presets, which people who may ask for changes save and delete; each change is audited."""
+"""Presets: people under one name, whom everyone who may ask saves and deletes; audited."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+
+from pydantic import TypeAdapter
+from sqlalchemy import delete, select
 
 from bot.errors import Meant, NotFound
 from bot.permissions import Permission, Person
 from bot.spelling import closest
 from bot.store.audit_entry import AuditEntry
-from bot.testusers.rules.requests import Preset
-from bot.testusers.setup import Setup, who
-from bot.testusers.store import presets
+from bot.store.engine import Transaction
+from bot.store.statements import upsert
+from bot.store.tables import presets
+from bot.testusers.flows import Parts, who
+from bot.testusers.rules.requests import Preset, Who
 
 NAMED = 10
+_WHO = TypeAdapter(Who)
 
 
-async def every_preset(setup: Setup, person: Person) -> list[Preset]:
+async def saved_presets(tx: Transaction, names: Collection[str] | None = None) -> dict[str, Preset]:
+    """Return the presets with these names, or all presets, by name and in order."""
+    query = select(presets).order_by(presets.c.name)
+    if names is not None:
+        query = query.where(presets.c.name.in_(names))
+    return {
+        row.name: Preset(
+            row.name, tuple(row.identities), _WHO.validate_python(row.saved_by), row.saved_at
+        )
+        for row in await tx.connection.execute(query)
+    }
+
+
+async def every_preset(bot: Parts, person: Person) -> list[Preset]:
     """Return all presets by name.
 
     Raises:
         Refused: The person may not see this.
     """
-    await setup.people.require(person, Permission.READ)
-    async with setup.database.read_only() as tx:
-        return await presets.every(tx)
+    await bot.people.require(person, Permission.READ)
+    async with bot.database.read_only() as tx:
+        return list((await saved_presets(tx)).values())
 
 
-async def names(setup: Setup) -> list[str]:
+async def names(bot: Parts) -> list[str]:
     """Return the names of all presets."""
-    async with setup.database.read_only() as tx:
-        return await presets.names(tx)
+    async with bot.database.read_only() as tx:
+        return list(await saved_presets(tx))
 
 
 async def save_preset(
-    setup: Setup, person: Person, name: str, identities: Sequence[str]
+    bot: Parts, person: Person, name: str, identities: Sequence[str]
 ) -> Preset | None:
     """Save people under a name; return the people it had before.
 
     Raises:
         Refused: The person may not ask for changes.
     """
-    await setup.people.require(person, Permission.REQUEST)
-    async with setup.database.transaction() as tx:
-        before = (await presets.load(tx, [name])).get(name)
-        preset = Preset(name, tuple(identities), who(person), await tx.now())
-        await presets.put(tx, preset)
-        detail = {"before": before.identities if before else (), "after": preset.identities}
+    await bot.people.require(person, Permission.REQUEST)
+    async with bot.database.transaction() as tx:
+        before = (await saved_presets(tx, [name])).get(name)
+        values = {
+            "name": name,
+            "identities": list(identities),
+            "saved_by": _WHO.dump_python(who(person), mode="json"),
+            "saved_at": await tx.now(),
+        }
+        await upsert(tx, presets, values)
+        detail = {"before": before.identities if before else (), "after": tuple(identities)}
         entry = AuditEntry(person.slack_user_id, "preset.saved", name, detail)
-        await setup.audit.append(tx, entry)
+        await bot.audit.append(tx, entry)
     return before
 
 
-async def delete_preset(setup: Setup, person: Person, name: str) -> Preset:
+async def delete_preset(bot: Parts, person: Person, name: str) -> Preset:
     """Delete a preset and return it; requests that used it don't change.
 
     Raises:
         Refused: The person may not ask for changes.
         NotFound: The preset does not exist.
     """
-    await setup.people.require(person, Permission.REQUEST)
-    async with setup.database.transaction() as tx:
-        preset = (await presets.load(tx, [name])).get(name)
-        if preset is None or not await presets.drop(tx, name):
-            raise unknown_preset(name, await presets.names(tx))
+    await bot.people.require(person, Permission.REQUEST)
+    async with bot.database.transaction() as tx:
+        preset = (await saved_presets(tx, [name])).get(name)
+        deleted = await tx.connection.execute(delete(presets).where(presets.c.name == name))
+        if preset is None or not deleted.rowcount:
+            raise unknown_preset(name, list(await saved_presets(tx)))
         detail = {"before": preset.identities}
         entry = AuditEntry(person.slack_user_id, "preset.deleted", name, detail)
-        await setup.audit.append(tx, entry)
+        await bot.audit.append(tx, entry)
     return preset
 
 

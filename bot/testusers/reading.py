@@ -5,8 +5,8 @@ from datetime import timedelta
 from bot.paging import page_count
 from bot.permissions import Permission, Person
 from bot.spelling import folded
-from bot.testusers.rules.changes import is_flow_sid, mask
-from bot.testusers.rules.pages import (
+from bot.testusers.flows import Parts
+from bot.testusers.messages.pages import (
     HistoryPage,
     ListPage,
     OwnPage,
@@ -14,8 +14,8 @@ from bot.testusers.rules.pages import (
     PendingRow,
     grouped,
 )
+from bot.testusers.rules.changes import is_flow_sid, mask
 from bot.testusers.rules.requests import Request
-from bot.testusers.setup import Setup
 from bot.testusers.store import flows, grants, requests
 
 LIST_PAGE, HISTORY_PAGE, PENDING_PAGE = 16, 5, 5
@@ -28,7 +28,7 @@ SUGGESTIONS = 100
 
 
 async def listed(
-    setup: Setup,
+    bot: Parts,
     person: Person,
     typed: str,
     page: int = 0,
@@ -44,14 +44,14 @@ async def listed(
         Refused: The person may not see this.
         NotFound, NotConfigured, ServiceError: The flow or its list can't be read.
     """
-    await setup.people.require(person, Permission.READ)
-    flow = setup.flow(typed)
-    sees, wanted = setup.people.may(person, Permission.SEE_IDENTITIES), folded(text)
-    whole = await setup.read(flow, is_typed=is_typed)
+    await bot.people.require(person, Permission.READ)
+    flow = bot.flows.named(typed)
+    sees, wanted = bot.people.may(person, Permission.SEE_IDENTITIES), folded(text)
+    whole = await bot.flows.read(flow, is_typed=is_typed)
     found = [
         identity for identity in whole if wanted in folded(identity if sees else mask(identity))
     ]
-    async with setup.database.read_only() as tx:
+    async with bot.database.read_only() as tx:
         granted = await grants.of_flow(tx, flow.key)
         scheduled = [] if text or page else await requests.scheduled(tx, flow.key)
     pages = page_count(len(found), LIST_PAGE)
@@ -70,59 +70,59 @@ async def listed(
         len(others),
         text,
         tuple(scheduled[:SCHEDULED_SHOWN]),
-        setup.service().url_of(flow.sid),
+        bot.flows.service().url_of(flow.sid),
     )
 
 
-async def history(setup: Setup, person: Person, typed: str, page: int = 0) -> HistoryPage:
+async def history(bot: Parts, person: Person, typed: str, page: int = 0) -> HistoryPage:
     """Return a page of a flow's requests, newest first.
 
     Raises:
         Refused: The person may not see this.
         NotFound: The flow does not exist.
     """
-    await setup.people.require(person, Permission.READ)
-    flow = setup.flow(typed)
-    async with setup.database.read_only() as tx:
+    await bot.people.require(person, Permission.READ)
+    flow = bot.flows.named(typed)
+    async with bot.database.read_only() as tx:
         found, total = await requests.of_flow(
             tx, flow.key, limit=HISTORY_PAGE, offset=page * HISTORY_PAGE
         )
         changes = await flows.latest_changes(tx, flow.key, ENDINGS_SHOWN * 4)
     pages = page_count(total, HISTORY_PAGE)
     if page >= pages:
-        return await history(setup, person, typed, pages - 1)
+        return await history(bot, person, typed, pages - 1)
     ended = [change for change in changes if change.ended]
     endings = ended[: 0 if page else ENDINGS_SHOWN]
     return HistoryPage(flow, tuple(found), tuple(endings), page, pages, total)
 
 
-async def pending(setup: Setup, person: Person, page: int = 0) -> PendingPage:
+async def pending(bot: Parts, person: Person, page: int = 0) -> PendingPage:
     """Return a page of open requests, with the buttons for the person.
 
     Raises:
         Refused: The person may not see this.
     """
-    await setup.people.require(person, Permission.READ)
-    async with setup.database.read_only() as tx:
+    await bot.people.require(person, Permission.READ)
+    async with bot.database.read_only() as tx:
         total = await requests.count_pending(tx)
         pages = page_count(total, PENDING_PAGE)
         page = min(page, pages - 1)
         found = await requests.pending(tx, limit=PENDING_PAGE, offset=page * PENDING_PAGE)
         later = [] if page else (await requests.scheduled(tx))[:SCHEDULED_SHOWN]
-    rows = tuple(_row(setup, person, request) for request in found)
-    scheduled = tuple(_row(setup, person, request) for request in later)
+    rows = tuple(_row(bot, person, request) for request in found)
+    scheduled = tuple(_row(bot, person, request) for request in later)
     return PendingPage(rows, page, pages, total, scheduled)
 
 
-async def own(setup: Setup, person: Person, page: int = 0) -> OwnPage:
+async def own(bot: Parts, person: Person, page: int = 0) -> OwnPage:
     """Return the person's requests and the access they requested, the next end first.
 
     Raises:
         Refused: The person may not see this.
     """
-    await setup.people.require(person, Permission.READ)
+    await bot.people.require(person, Permission.READ)
     user = person.slack_user_id
-    async with setup.database.read_only() as tx:
+    async with bot.database.read_only() as tx:
         since = await tx.now() - DECIDED_FOR
         own = await requests.of_requester(tx, user, decided_since=since, limit=OWN_MOST)
         granted = await grants.of_requester(tx, user, limit=OWN_MOST)
@@ -133,24 +133,23 @@ async def own(setup: Setup, person: Person, page: int = 0) -> OwnPage:
     return OwnPage(tuple(own), tuple(shown), len(granted), page, pages)
 
 
-def _row(setup: Setup, person: Person, request: Request) -> PendingRow:
+def _row(bot: Parts, person: Person, request: Request) -> PendingRow:
     requester = request.requester.slack_user_id
-    people, sid = setup.people, request.flow.sid
+    people, sid = bot.people, request.flow.sid
     return PendingRow(
         request,
         decides=people.may(person, Permission.DECIDE, sid, requester),
         cancels=person.slack_user_id == requester and people.may(person, Permission.REQUEST),
-        needed=setup.flow_rules(sid).approvals_needed,
+        needed=bot.people.policy.of_flow(sid).approvals_needed,
     )
 
 
-def suggestions(setup: Setup, typed: str) -> list[tuple[str, str]]:
+def suggestions(bot: Parts, typed: str) -> list[tuple[str, str]]:
     """Return (shown, value) for the flows that match the text; a pasted SID is accepted too."""
     wanted = typed.strip().casefold()
-    aliases = setup.rules.aliases
     found = [
         (f"{alias} ({sid})", alias)
-        for alias, sid in sorted(aliases.items())
+        for alias, sid in sorted(bot.flows.sids.items())
         if wanted in alias.casefold() or wanted in sid.casefold()
     ]
     if not found and is_flow_sid(typed.strip()):

@@ -3,36 +3,72 @@
 from dataclasses import replace
 from datetime import datetime
 
-from bot.approvals.rules.approval import State
+from bot.approvals.rules import State
+from bot.errors import DatabaseUnavailable, SlackError
 from bot.permissions import EVERY_FULL_MEMBER, Permission
-from bot.slack.sender import CardNow, Note
+from bot.slack.sender import CardNow, Note, Renderer
 from bot.store import outbox
 from bot.store.engine import Transaction
 from bot.store.outbox import OutboxMessage
-from bot.testusers.card_links import CardLinks
+from bot.testusers.flows import Parts
 from bot.testusers.messages import notes
 from bot.testusers.messages.card import card
 from bot.testusers.rules.changes import Flow
 from bot.testusers.rules.requests import Request
-from bot.testusers.setup import Setup
 from bot.testusers.store import grants, requests
-from bot.testusers.transitions import card_key, write_card
+from bot.testusers.transitions import (
+    CARD,
+    ENDING,
+    ESCALATION,
+    FAILURE,
+    OUTCOME,
+    REFUSED,
+    REMINDER,
+    card_key,
+    write_card,
+)
 
 # States in which somebody still has to act, or may act.
 OPEN_STATES = frozenset({State.PENDING, State.SCHEDULED, State.APPLYING, State.FAILED})
+TRIES, PAUSE_SECONDS = 8, 0.05
+
+
+async def card_link(bot: Parts, request_id: str, tries: int = TRIES) -> str | None:
+    """Return the link to a request's card, which is posted soon after the request is made.
+
+    None if it isn't, or if Slack or the database fails: messages are correct without the link.
+    """
+    try:
+        for attempt in range(tries):
+            if attempt:
+                await bot.clock.sleep(PAUSE_SECONDS)
+            async with bot.database.read_only() as tx:
+                card = await outbox.sent_card(tx, card_key(request_id))
+            if card is not None:
+                return await bot.slack.permalink(card.channel_id, card.message_ts)
+    except (DatabaseUnavailable, SlackError):
+        return None
+    return None
 
 
 class RequestMessages:
-    """Renders cards, reminders and messages to requesters.
+    """Renders cards, reminders and messages to requesters."""
 
-    Args:
-        setup: The parts that all steps share.
-        links: Finds links to cards; None to omit the links.
-    """
+    def __init__(self, bot: Parts) -> None:
+        self._bot = bot
 
-    def __init__(self, setup: Setup, links: CardLinks | None = None) -> None:
-        self._setup = setup
-        self._links = links
+    @property
+    def renderers(self) -> dict[str, Renderer]:
+        """The functions that render outbox messages, by kind."""
+        return {
+            CARD: self.card,
+            REMINDER: self.waiting,
+            ESCALATION: self.waiting,
+            FAILURE: self.failure,
+            OUTCOME: self.outcome,
+            ENDING: self.ending,
+            REFUSED: self.refused,
+        }
 
     async def plan(self, tx: Transaction) -> None:
         """Redraw open cards with the current settings: approvers, quorum, channel."""
@@ -46,22 +82,23 @@ class RequestMessages:
 
     async def card(self, outbox_message: OutboxMessage) -> CardNow | None:
         """Return the card of a request in its current state."""
-        channel = self._setup.rules.approvals_channel
+        channel = self._bot.settings.approvals_channel
         request = await self._request(outbox_message)
         if request is None:
             return None
         if request.state in OPEN_STATES:
-            request = replace(request, flow=self._setup.flow_now(request.flow))
-        flow_rules, policy = self._setup.flow_rules(request.flow.sid), self._setup.people.policy
+            request = replace(request, flow=self._bot.flows.now(request.flow))
+        policy = self._bot.people.policy
+        flow_policy = policy.of_flow(request.flow.sid)
         mentioned = policy.mentioned(request.flow.sid, request.requester.slack_user_id)
-        async with self._setup.database.read_only() as tx:
+        async with self._bot.database.read_only() as tx:
             related = await requests.naming_the_same(tx, request)
         message = card(
             request,
             mentioned,
-            flow_rules.approvals_needed,
+            flow_policy.approvals_needed,
             allows_self=policy.allow_self_approval,
-            approvers=await self._approvers(request) if flow_rules.notify is not None else "",
+            approvers=await self._approvers(request) if flow_policy.notify is not None else "",
             related=related,
         )
         if outbox.COPY in outbox_message.key:
@@ -69,16 +106,12 @@ class RequestMessages:
         return CardNow(channel, message, follows=request.state in OPEN_STATES)
 
     async def _approvers(self, request: Request) -> str:
-        policy = self._setup.people.policy
+        policy = self._bot.people.policy
         ids = policy.holders(Permission.DECIDE, request.flow.sid)
         if EVERY_FULL_MEMBER in ids:
             return "any full member"
         asker = None if policy.allow_self_approval else request.requester.slack_user_id
-        return await self._setup.people.named(user_id for user_id in ids if user_id != asker)
-
-    async def reminder(self, outbox_message: OutboxMessage) -> CardNow | None:
-        """Return the reminder in the card's thread."""
-        return await self._waiting(outbox_message)
+        return await self._bot.people.named(user_id for user_id in ids if user_id != asker)
 
     async def failure(self, outbox_message: OutboxMessage) -> CardNow | None:
         """Return the failure in the card's thread, edited once the change is applied."""
@@ -87,16 +120,12 @@ class RequestMessages:
         if request is None or request.state not in shown:
             return None
         message = shown[request.state](request)
-        return CardNow(self._setup.rules.approvals_channel, message, under=above)
-
-    async def escalation(self, outbox_message: OutboxMessage) -> CardNow | None:
-        """Return the escalation in the card's thread."""
-        return await self._waiting(outbox_message, is_escalation=True)
+        return CardNow(self._bot.settings.approvals_channel, message, under=above)
 
     async def ending(self, outbox_message: OutboxMessage) -> Note | None:
         """Return the announcement that access ends soon, while it is true."""
         request = await self._request(outbox_message)
-        async with self._setup.database.read_only() as tx:
+        async with self._bot.database.read_only() as tx:
             now, made = await tx.now(), await grants.of_request(tx, outbox_message.subject)
         ends_at = datetime.fromisoformat(outbox_message.payload["ends_at"])
         ending = [grant.identity for grant in made if grant.ends_at == ends_at]
@@ -104,15 +133,14 @@ class RequestMessages:
             return None
         return Note(request.requester.slack_user_id, notes.ending(request, ending, ends_at))
 
-    async def _waiting(
-        self, outbox_message: OutboxMessage, *, is_escalation: bool = False
-    ) -> CardNow | None:
+    async def waiting(self, outbox_message: OutboxMessage) -> CardNow | None:
         """Return a reminder or an escalation in the card's thread, updated after the decision."""
+        is_escalation = outbox_message.kind == ESCALATION
         request = await self._request(outbox_message)
         if request is None:
             return None
         above, is_waiting = card_key(request.id), request.state is State.PENDING
-        async with self._setup.database.read_only() as tx:
+        async with self._bot.database.read_only() as tx:
             # The note needs a posted card; after the decision, only a note already sent is updated.
             needed = await outbox.sent_card(tx, above if is_waiting else outbox_message.key)
         if needed is None:
@@ -120,9 +148,9 @@ class RequestMessages:
         if not is_waiting:
             message = notes.no_longer_waiting(request, is_escalation=is_escalation)
         else:
-            people = self._setup.flow_rules(request.flow.sid).escalate_to
+            people = self._bot.people.policy.of_flow(request.flow.sid).escalate_to or ()
             message = notes.still_waiting(request, people if is_escalation else None)
-        return CardNow(self._setup.rules.approvals_channel, message, under=above)
+        return CardNow(self._bot.settings.approvals_channel, message, under=above)
 
     async def outcome(self, outbox_message: OutboxMessage) -> Note | None:
         """Return the message to the requester about the outcome."""
@@ -132,24 +160,24 @@ class RequestMessages:
         payload = dict(outbox_message.payload)
         if payload["event"] == "ended":
             # The message may be sent hours later, when Slack is available again.
-            async with self._setup.database.read_only() as tx:
+            async with self._bot.database.read_only() as tx:
                 granted = await grants.of_flow(tx, request.flow.key)
             # People whom no later request has added again.
             out = [identity for identity in payload["identities"] if identity not in granted]
             if not out:
                 return None
             payload["identities"] = out
-        link = await self._links.link(request.id, tries=1) if self._links else None
+        link = await card_link(self._bot, request.id, tries=1)
         return Note(request.requester.slack_user_id, notes.outcome(request, payload, link))
 
     async def refused(self, outbox_message: OutboxMessage) -> Note:
         """Return the alert that the service refuses the credential, or that it accepts it again."""
-        payload, channel = outbox_message.payload, self._setup.rules.alerts_channel
+        payload, channel = outbox_message.payload, self._bot.settings.alerts_channel
         if not payload:
             return Note(channel, notes.service_accepts())
         flow = Flow(outbox_message.subject, payload["alias"])
         return Note(channel, notes.service_refuses(payload["sentence"], flow))
 
     async def _request(self, outbox_message: OutboxMessage) -> Request | None:
-        async with self._setup.database.read_only() as tx:
+        async with self._bot.database.read_only() as tx:
             return await requests.load(tx, outbox_message.subject)

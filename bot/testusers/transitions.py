@@ -1,20 +1,23 @@
 """Request transitions: the conditional write and all its consequences."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from bot.approvals.rules.approval import State, can_move
+from bot.approvals.rules import FlowPolicy, State, can_move
 from bot.store import jobs, outbox
 from bot.store.audit import AuditStore
 from bot.store.audit_entry import BOT, AuditEntry
 from bot.store.engine import Transaction
 from bot.store.jobs import Job
 from bot.store.outbox import OutboxMessage
+from bot.testusers.flows import Parts
+from bot.testusers.rules.changes import apply_changes
 from bot.testusers.rules.requests import Request
-from bot.testusers.store import flows, requests
+from bot.testusers.rules.review import Review, review
+from bot.testusers.store import flows, grants, requests
 
 APPLY, TIMER = "testusers.apply", "testusers.timer"
 ESCALATION, FAILURE, ENDING = "testusers.escalation", "testusers.failure", "testusers.ending"
@@ -90,6 +93,32 @@ async def tell_thread(tx: Transaction, request: Request) -> None:
         await outbox.put(tx, OutboxMessage(key, FAILURE, request.id))
 
 
+async def review_of(
+    bot: Parts,
+    tx: Transaction,
+    request: Request,
+    listed: Sequence[str] | None = None,
+    at: datetime | None = None,
+    *,
+    reads_settings: bool = True,
+) -> Review:
+    """Return the request's effect, at the current or an earlier time.
+
+    `listed` is the flow's list, if it was just read; otherwise, the effect is based on the list
+    that the request was last compared with and the bot's own changes since.
+    """
+    key, requested = request.flow.key, request.requested
+    granted = await grants.of_flow(tx, key)
+    if listed is None:
+        own = await flows.changes_after(tx, key, requested.seen_change_id)
+        listed = apply_changes(requested.seen, own)
+    flow, policy = request.flow, FlowPolicy()
+    if reads_settings:
+        flow, policy = bot.flows.now(flow), bot.people.policy.of_flow(flow.sid)
+    at, change_id = at or await tx.now(), await flows.latest_change_id(tx, key)
+    return review(request, flow, policy, at, listed, change_id, grants.timed(granted))
+
+
 async def put_apply_job(tx: Transaction, flow_key: str) -> None:
     """Apply a flow's approved changes and expired grants now; the job keeps its payload."""
     key = f"apply:{flow_key}"
@@ -131,8 +160,10 @@ async def apply_transition(
     if not await requests.replace(tx, replace(new, version=old.version)):
         return False
     undone_id = new.requested.undo_of if new.state in _GIVEN_UP else None
-    if undone_id:
-        await _allow_undo_again(tx, undone_id, new)
+    undone = await requests.load(tx, undone_id, lock=True) if undone_id else None
+    if undone is not None and undone.progress.undone_by == new.id:
+        progress = replace(undone.progress, undone_by=None)
+        await requests.replace(tx, replace(undone, progress=progress))
     await audit.append(tx, entry)
     await write_card(tx, new.id)
     if undone_id:
@@ -158,11 +189,3 @@ async def _follow(tx: Transaction, old: Request, new: Request) -> None:
         await put_apply_job(tx, new.flow.key)
     if new.state in OUTCOME_STATES:
         await tell_requester(tx, new, new.state.value)
-
-
-async def _allow_undo_again(tx: Transaction, request_id: str, given_up: Request) -> None:
-    undone = await requests.load(tx, request_id, lock=True)
-    if undone is not None and undone.progress.undone_by == given_up.id:
-        at = given_up.decided_at
-        progress = replace(undone.progress, undone_by=None, undo_given_up_at=at)
-        await requests.replace(tx, replace(undone, progress=progress))

@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import JSON, event
 
 from bot.app import PRUNES
-from bot.approvals.rules.approval import Act, State
+from bot.approvals.rules import Act, State
 from bot.quotas.rules.blocks import IncidentDetail
 from bot.quotas.store import incidents
 from bot.services.errors import ServiceFailed
@@ -19,7 +19,7 @@ from bot.store.types import EpochSeconds, UtcDateTime
 from bot.testusers.store import requests
 from bot.testusers.transitions import card_key
 from tests.conftest import BOTH
-from tests.support.testusers import FakeFlowService, World, default_rules
+from tests.support.testusers import FakeFlowService, World, default_settings
 
 DAY = 86_400
 
@@ -169,7 +169,8 @@ async def test_the_card_of_an_open_incident_stays_and_goes_with_it(database, clo
 
 
 async def test_the_card_of_a_request_that_waits_stays_however_long_that_is(database, clock):
-    world = World(database, clock, rules=default_rules(request_hours=24 * 10, remind_hours=24 * 9))
+    settings = default_settings(request_hours=24 * 10, remind_hours=24 * 9)
+    world = World(database, clock, settings=settings)
     request = await world.ask("add welcome +1")
     await world.work()
     await remember_card(world, request)

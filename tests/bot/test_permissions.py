@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.approvals.rules.policies import FlowPolicy
+from bot.approvals.rules import FlowPolicy
 from bot.permissions import Permission, Person, Policy, Reason, Role
 
 V, O, A, M = Role.VIEWER, Role.OPERATOR, Role.APPROVER, Role.ADMIN  # noqa: E741

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 import pytest
 from sqlalchemy import text
 
-from bot.approvals.rules.approval import Act
+from bot.approvals.rules import Act
 from bot.errors import CommitUnknown, DatabaseUnavailable
 from bot.slack.messages import replies
 from bot.store import engine, sqlite
@@ -65,7 +65,8 @@ class FakeReplies:
 
 async def test_a_click_that_waits_for_the_database_says_so_once(database, clock, monkeypatch):
     world, port = World(database, clock), FakeReplies()
-    clicks = StoredInteractions(world.setup, port, lambda name, outcome: None)
+    world.replies = port
+    clicks = StoredInteractions(world)
 
     async def unavailable(*_) -> None:
         raise DatabaseUnavailable

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.approvals.rules.approval import State
+from bot.approvals.rules import State
 from bot.testusers.rules.applying import (
     Ending,
     ListChangePlan,

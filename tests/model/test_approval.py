@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from bot.approvals.rules.approval import OVER, Act, Decision, Facts, Reason, State, can_move, decide
+from bot.approvals.rules import OVER, Act, Decision, Facts, Reason, State, can_move, decide
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 LATER = NOW + timedelta(hours=1)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.approvals.rules.durations import LONGEST_SECONDS, parse_duration, spell_duration
+from bot.approvals.parse import LONGEST_SECONDS, parse_duration, spell_duration
 
 
 @pytest.mark.parametrize(

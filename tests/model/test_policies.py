@@ -4,12 +4,10 @@ import random
 
 import pytest
 
-from bot.approvals.rules.policies import (
+from bot.approvals.rules import (
     AutomaticRule,
     FlowPolicy,
-    FlowRules,
     duration_problem,
-    flow_rules,
 )
 from bot.permissions import (
     EVERY_FULL_MEMBER,
@@ -22,23 +20,25 @@ from bot.permissions import (
 FLOW = "FW" + "AB" * 16
 IDS = ("U0A", "U0B", "U0C", "S0X", "S0Y")
 FULL = FlowPolicy(("U0A",), 3, ("S0X",), 3600, 60, ("U0B",), AutomaticRule(("U0A",), 60, 1), True)
+KEYS = FlowPolicy.__dataclass_fields__.keys() - {"sources"}
 
 
-@pytest.mark.parametrize("name", FlowPolicy.__dataclass_fields__)
+@pytest.mark.parametrize("name", sorted(KEYS))
 def test_each_key_holds_alone_and_its_absence_leaves_the_next_layer(name) -> None:
     own = FlowPolicy(**{name: getattr(FULL, name)})
     everywhere = FlowPolicy(
         ("U0C",), 2, ("U0C",), 7200, 120, ("U0C",), AutomaticRule(("U0C",), 60, 2), False
     )
     approvers = {FLOW: ("S0Y",)}
-    with_own = flow_rules(FLOW, {FLOW: own, "*": everywhere}, approvers, 1)
-    without = flow_rules(FLOW, {"*": everywhere}, approvers, 1)
-    general = flow_rules(FLOW, {}, approvers, 1)
+    with_own, without, general = (
+        Policy(flow_approvers=approvers, flow_policies=policies).of_flow(FLOW)
+        for policies in ({FLOW: own, "*": everywhere}, {"*": everywhere}, {})
+    )
     assert getattr(with_own, name) == getattr(FULL, name)
     assert getattr(without, name) == getattr(everywhere, name)
     assert with_own.sources[name] == "FLOW_POLICIES (this flow)"
     assert without.sources[name] == "FLOW_POLICIES (every flow)"
-    others = FlowPolicy.__dataclass_fields__.keys() - {name}
+    others = KEYS - {name}
     assert all(getattr(with_own, other) == getattr(everywhere, other) for other in others)
     assert general.approvers == ("S0Y",)
     assert (general.approvals_needed, general.longest_seconds) == (1, None)
@@ -46,10 +46,6 @@ def test_each_key_holds_alone_and_its_absence_leaves_the_next_layer(name) -> Non
         "approvers": "FLOW_APPROVERS",
         "approvals_needed": "APPROVALS_NEEDED",
     }
-
-
-def test_without_a_rule_one_approval_is_enough() -> None:
-    assert FlowRules().approvals_needed == 1
 
 
 @pytest.mark.parametrize(
@@ -63,7 +59,7 @@ def test_without_a_rule_one_approval_is_enough() -> None:
     ],
 )
 def test_access_lasts_no_longer_than_the_policy_lets_it(longest, seconds, problem) -> None:
-    found = duration_problem(FlowRules(longest_seconds=longest), seconds, "1h")
+    found = duration_problem(FlowPolicy(longest_seconds=longest), seconds)
     assert found is None if problem is None else problem in found
 
 
@@ -72,7 +68,8 @@ def random_policy(chance: random.Random) -> Policy:
         return tuple(chance.sample(IDS, chance.randint(1, 3)))
 
     def flow_policy() -> FlowPolicy:
-        return FlowPolicy(*(chance.choice((None, value)) for value in (some(), 2, some())))
+        approvers, notify = (chance.choice((None, some())) for _ in range(2))
+        return FlowPolicy(approvers, chance.choice((0, 2)), notify)
 
     roles = {role: (*some(), EVERY_FULL_MEMBER)[chance.randint(0, 1) :] for role in Role}
     policies = {key: flow_policy() for key in (FLOW, "*") if chance.random() < 0.6}
@@ -95,7 +92,7 @@ def test_nobody_approves_their_own_request_unless_that_is_allowed() -> None:
     for _ in range(5_000):
         policy = random_policy(chance)
         person = random_person(chance, policy)
-        approvers = policy.rules_of(FLOW).approvers
+        approvers = policy.of_flow(FLOW).approvers
         may_own = policy.judge(person, Permission.DECIDE, FLOW, person.slack_user_id).is_granted
         may_other = policy.judge(person, Permission.DECIDE, FLOW, "U0OTHER").is_granted
         assert not may_own or policy.allow_self_approval

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from bot.approvals.rules.approval import Facts, State
+from bot.approvals.rules import Facts, State
 from bot.testusers.rules.changes import NO_CHANGE, Change, Flow
 from bot.testusers.rules.requests import (
     Approval,

@@ -4,8 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.spelling import tidy_identity
-from bot.testusers.rules.changes import Change, apply_change
-from bot.testusers.rules.spellings import Spellings
+from bot.testusers.rules.changes import Change, Spellings, apply_change
 
 MARKED, OTHER = "\u202a+1\u202c", "\u200e+1"
 COMPOSED, DECOMPOSED = "caf\u00e9", "cafe\u0301"

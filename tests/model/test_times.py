@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from bot.approvals.rules.times import LocalTime, moment_of, parse_when, spell_when
+from bot.approvals.parse import LocalTime, moment_of, parse_when, spell_when
 
 BERLIN = ZoneInfo("Europe/Berlin")
 

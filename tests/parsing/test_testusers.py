@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.approvals.rules.times import LocalTime
+from bot.approvals.parse import LocalTime
 from bot.errors import UsageError
 from bot.slack.messages import replies
 from bot.testusers.parse.change import ChangeRequest

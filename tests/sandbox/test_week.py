@@ -4,10 +4,9 @@ from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
 
-from bot.approvals.rules.approval import State
+from bot.approvals.rules import State
 from bot.settings import read_settings
 from bot.store.engine import Database
-from bot.testusers.setup import RequestRules
 from sandbox import week
 from sandbox.launch import ALIASES, bot_settings
 from sandbox.services.running import RunningServices
@@ -27,8 +26,7 @@ async def test_a_fifth_of_the_week_at_most_needs_a_second_person(sqlite_url, clo
     settings = read_settings(bot_settings(slack, services, Path("unused.db"), 1))
     database = Database(sqlite_url, clock)
     lists = FakeFlowService({sid: [] for sid in ALIASES.values()})
-    rules = RequestRules(settings.flow_aliases, approvals_channel="C0APPROVALS")
-    world = World(database, clock, lists, rules, policy=settings.policy)
+    world = World(database, clock, lists, settings, policy=settings.policy)
     people = week.testers()
     world.slack.groups[week.TESTERS] = frozenset(person.id for person in people)
     states = Counter[State]()

@@ -8,8 +8,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from bot.approvals.rules.approval import State
-from bot.approvals.rules.policies import AutomaticRule, FlowPolicy
+from bot.approvals.rules import AutomaticRule, FlowPolicy, State
 from bot.store.engine import Database
 from bot.testusers import asking
 from bot.testusers.parse.command import parse_testusers
@@ -106,9 +105,7 @@ async def test_day_is_counted_over_all_processes(database_url, clock):
     worlds = [World(database, clock, policy=policy, owner=str(database)) for database in databases]
     person = await worlds[0].person(FAKE_OTTO)
     asks = [
-        asking.ask(
-            worlds[number % 3].setup, person, parse_testusers(f"add welcome +{number} for 2h")
-        )
+        asking.ask(worlds[number % 3], person, parse_testusers(f"add welcome +{number} for 2h"))
         for number in range(15)
     ]
     asked = [item.request.state for item in await asyncio.gather(*asks)]

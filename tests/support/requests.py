@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 from hypothesis import strategies as st
 
-from bot.approvals.rules.approval import State
+from bot.approvals.rules import State
 from bot.testusers.messages.phrases import in_full
 from bot.testusers.rules.changes import Change, Flow, identities_problem
 from bot.testusers.rules.requests import (

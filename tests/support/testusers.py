@@ -3,23 +3,29 @@
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from functools import partial
+from secrets import token_hex
+from types import SimpleNamespace
+from typing import Any
 
+from bot.ops.clock import SystemClock
 from bot.permissions import Person, Policy, Role
 from bot.services.errors import ServiceError, ServiceRefused, ServiceTimeout, ServiceUnreachable
+from bot.services.lane import Lane
 from bot.slack.people import People
 from bot.store import jobs, outbox
 from bot.store.audit import AuditStore
 from bot.store.engine import Database
 from bot.store.job_loop import Again, Lease
+from bot.testusers import timers
 from bot.testusers.applying import Applying
 from bot.testusers.asking import ask
 from bot.testusers.deciding import decide
+from bot.testusers.flows import Flows
 from bot.testusers.parse.change import ChangeRequest
 from bot.testusers.parse.command import parse_testusers
 from bot.testusers.rules.requests import Request
-from bot.testusers.setup import RequestRules, Setup
 from bot.testusers.store import requests
-from bot.testusers.timers import Timers
 from bot.testusers.transitions import APPLY, TIMER
 
 TEAM = "T0GATEHOUSE"
@@ -63,6 +69,9 @@ class FakeSlackPeople:
 
     async def group_handles(self) -> dict[str, str]:
         return {}
+
+    async def permalink(self, channel_id: str, message_ts: str) -> str:
+        return f"https://slack.example/{channel_id}/p{message_ts}"
 
 
 @dataclass
@@ -146,14 +155,17 @@ class FakeFlowService:
 
 
 class World:
-    """One process of the bot, driven by hand: `work` runs every job that is due."""
+    """One process of the bot, driven by hand: `work` runs every job that is due.
+
+    It has the parts that steps get from `Gatehouse`.
+    """
 
     def __init__(
         self,
         database: Database,
         clock,
         service: FakeFlowService | None = None,
-        rules: RequestRules | None = None,
+        settings: Any = None,
         *,
         owner: str = "one",
         policy: Policy | None = None,
@@ -166,14 +178,20 @@ class World:
         self.audit = AuditStore()
         people = People(self.slack, policy or default_policy(), clock, database)
         people.meet(TEAM, "U0BOT")
-        self.setup = Setup(database, self.audit, people, self.service, rules or default_rules())
+        self.settings = settings or default_settings()
+        self.flows = Flows(self.settings.flow_aliases, self.service, (), Lane(SystemClock()))
+        self.metrics: Any = SimpleNamespace(count_command=lambda *_: None)
+        self.replies: Any = None
         self.people = people
         self.runners = {
-            APPLY: Applying(self.setup).run,
-            TIMER: Timers(self.setup).run,
+            APPLY: Applying(self).run,
+            TIMER: partial(timers.run, self),
         }
         self.messages: list[outbox.OutboxMessage] = []
         self.is_channel_well = True
+
+    def new_id(self) -> str:
+        return token_hex(8)
 
     async def person(self, slack_user_id: str) -> Person:
         return await self.people.find(slack_user_id)
@@ -182,12 +200,12 @@ class World:
         """Ask with the text of a command; it must become a request."""
         command = parse_testusers(text)
         assert isinstance(command, ChangeRequest)
-        asked = await ask(self.setup, await self.person(by), command)
+        asked = await ask(self, await self.person(by), command)
         assert asked.request is not None
         return asked.request
 
     async def decide(self, act, request: Request, by: str = ADA, reason: str = ""):
-        return await decide(self.setup, await self.person(by), act, request.id, reason)
+        return await decide(self, await self.person(by), act, request.id, reason)
 
     async def stored(self, request: Request) -> Request:
         async with self.database.read_only() as tx:
@@ -257,6 +275,12 @@ def default_policy(**changes) -> Policy:
     return replace(Policy(roles), **changes)
 
 
-def default_rules(**changes) -> RequestRules:
-    aliases = {"welcome": WELCOME, "survey": SURVEY}
-    return RequestRules(aliases, approvals_channel="C0APPROVALS", **changes)
+def default_settings(**changes) -> Any:
+    defaults = {
+        "flow_aliases": {"welcome": WELCOME, "survey": SURVEY},
+        "request_hours": 24,
+        "remind_hours": 4,
+        "approvals_channel": "C0APPROVALS",
+        "alerts_channel": "C0ALERTS",
+    }
+    return SimpleNamespace(**(defaults | changes))

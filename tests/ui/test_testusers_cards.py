@@ -5,13 +5,13 @@ from datetime import timedelta
 import pytest
 from hypothesis import given, settings
 
-from bot.approvals.rules.approval import Act, Reason, State
+from bot.approvals.rules import Act, Reason, State
 from bot.slack.messages.message import Message
 from bot.testusers.messages import notes, pages
 from bot.testusers.messages.card import GIVEN_UP, card
+from bot.testusers.messages.pages import PendingPage, PendingRow
 from bot.testusers.messages.phrases import in_full
 from bot.testusers.rules.changes import Change, identities_problem
-from bot.testusers.rules.pages import PendingPage, PendingRow
 from bot.testusers.rules.requests import (
     Approval,
     Done,

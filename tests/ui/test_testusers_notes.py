@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from bot.approvals.rules.approval import State
+from bot.approvals.rules import State
 from bot.slack.messages import text
 from bot.slack.messages.ids import TESTUSERS_EXTEND
 from bot.testusers.messages import forms, notes

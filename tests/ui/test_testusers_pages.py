@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bot.approvals.rules.approval import State
+from bot.approvals.rules import State
 from bot.testusers.messages import notes, pages
 from bot.testusers.messages.buttons import Prefilled
+from bot.testusers.messages.pages import HistoryPage, ListPage, PendingPage, PendingRow
 from bot.testusers.rules.changes import Change
-from bot.testusers.rules.pages import HistoryPage, ListPage, PendingPage, PendingRow
 from bot.testusers.rules.requests import (
     Done,
     Ended,

@@ -7,8 +7,8 @@ from typing import Annotated
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from bot.approvals.rules.approval import State
-from bot.approvals.rules.durations import spell_duration
+from bot.approvals.parse import spell_duration
+from bot.approvals.rules import State
 from bot.slack.messages import block_kit, ids
 from bot.slack.messages.message import SlackBlock
 from bot.testusers.messages.phrases import change_in_plain

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from bot.approvals.rules.approval import State
+from bot.approvals.rules import State
 from bot.permissions import EVERY_FULL_MEMBER
 from bot.slack.messages import block_kit, text
 from bot.slack.messages.message import MESSAGE_CHARACTERS, Message, SlackBlock
@@ -32,10 +32,10 @@ from bot.testusers.messages.phrases import (
     what_failed,
     who,
 )
+from bot.testusers.rules.applying import PAUSES_SECONDS, TRIES
 from bot.testusers.rules.changes import NO_CHANGE, Change, apply_change
 from bot.testusers.rules.requests import Done, Request
 from bot.testusers.rules.review import Effect
-from bot.testusers.rules.tries import PAUSES_SECONDS, TRIES
 
 LEVELS = 3
 ENDED_SHOWN = 5

@@ -1,12 +1,13 @@
 """`/testusers list`, `history`, `requests` and `mine`, one page at a time."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Annotated
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from bot.approvals.rules.approval import State
+from bot.approvals.rules import State
 from bot.slack.messages import block_kit, ids, text
 from bot.slack.messages.message import MESSAGE_CHARACTERS, Message, SlackBlock
 from bot.testusers.messages.buttons import (
@@ -29,7 +30,6 @@ from bot.testusers.messages.phrases import (
     has_one_term,
     how_many,
     in_full,
-    lines_of,
     masked,
     names,
     quote,
@@ -38,15 +38,97 @@ from bot.testusers.messages.phrases import (
     state_of,
     who,
 )
-from bot.testusers.rules.pages import (
-    GrantGroup,
-    HistoryPage,
-    ListPage,
-    OwnPage,
-    PendingPage,
-    PendingRow,
-)
-from bot.testusers.rules.requests import Request
+from bot.testusers.rules.changes import Flow
+from bot.testusers.rules.requests import Grant, RecordedChange, Request
+
+
+@dataclass(frozen=True, slots=True)
+class ListPage:
+    """One page of a flow's `total` test users, with information about them.
+
+    People added by Gatehouse come first; `outside` counts the others. `text` is the filter text, if
+    any; `scheduled` are approved requests that start later. `url` is the list's address in the flow
+    service, or "".
+    """
+
+    flow: Flow
+    identities: tuple[str, ...]
+    grants: Mapping[str, Grant]
+    page: int
+    pages: int
+    total: int
+    outside: int = 0
+    text: str = ""
+    scheduled: tuple[Request, ...] = ()
+    url: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryPage:
+    """A flow's requests, newest first, and its latest list changes without a request."""
+
+    flow: Flow
+    requests: tuple[Request, ...]
+    endings: tuple[RecordedChange, ...]
+    page: int
+    pages: int
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class PendingRow:
+    """A pending request, the buttons for the reader, and the number of approvals that it needs."""
+
+    request: Request
+    decides: bool
+    cancels: bool
+    needed: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class PendingPage:
+    """The pending requests, oldest first, and the approved requests that start later."""
+
+    rows: tuple[PendingRow, ...]
+    page: int
+    pages: int
+    total: int
+    scheduled: tuple[PendingRow, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class GrantGroup:
+    """People who got access to a flow through the same request, until the same time."""
+
+    flow: Flow
+    identities: tuple[str, ...]
+    ends_at: datetime | None
+
+
+def grouped(granted: Iterable[tuple[Flow, Grant]]) -> list[GrantGroup]:
+    """Return the grants by request and end, in the order of the first grant of each group."""
+    groups: dict[tuple[str, datetime | None], list[tuple[Flow, Grant]]] = {}
+    for flow, grant in granted:
+        groups.setdefault((grant.request_id, grant.ends_at), []).append((flow, grant))
+    return [
+        GrantGroup(group[0][0], tuple(grant.identity for _, grant in group), ends_at)
+        for (_, ends_at), group in groups.items()
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class OwnPage:
+    """A person's own recent requests, and one page of the access that they requested.
+
+    `people` is the total number of people with that access.
+    """
+
+    requests: tuple[Request, ...]
+    groups: tuple[GrantGroup, ...]
+    people: int
+    page: int = 0
+    pages: int = 1
+
 
 EXACT_CHARACTERS = 900
 CANCELLABLE = frozenset({State.PENDING, State.SCHEDULED})
@@ -81,59 +163,39 @@ class FlowPage:
 _FLOW_PAGE = TypeAdapter(FlowPage)
 
 
+Row = tuple[str, SlackBlock | None]
+
+
 def listing(page: ListPage, *, sees_identities: bool, asks: bool = False) -> Message:
     """Return a flow's test users with approver and end of access, and with buttons if `asks`."""
     show = in_full if sees_identities else masked
+    flow = flow_name(page.flow)
     matching = f" with {text.code(page.text, 60)} in them" if page.text else ""
-    later = [f"Starts later: {change_of(request, show)}" for request in page.scheduled]
-    change = [block_kit.actions(change_button(page.flow))] if asks else []
+    below = [block_kit.actions(change_button(page.flow))] if asks else []
     if page.url:
-        change.append(block_kit.context(text.link(page.url, "The list in the flow service")))
-    if not page.total:
-        nobody = f"no test users{matching or ' yet'}"
-        return _message([f"{flow_name(page.flow)} has {nobody}.", *later], change)
-    title = f"{flow_name(page.flow)} has *{how_many(page.total)}*{matching}"
-    granted = [identity for identity in page.identities if identity in page.grants]
-    others = [identity for identity in page.identities if identity not in page.grants]
-    known = []
-    for grant in (page.grants[identity] for identity in granted):
-        approved = names(grant.approved_by)
-        by = f"approved by {approved}" if approved else "applied without approval"
-        until = f"until {text.time(grant.ends_at)}" if grant.ends_at else "no end date"
-        about = f"{until} · requested by {who(grant.granted_by)}, {by}"
-        known.append(f"• {show(grant.identity)} {about}")
-    heading = [f"*Added outside Gatehouse* ({page.outside:,})"] if others else []
+        below.append(block_kit.context(text.link(page.url, "The list in the flow service")))
     wanted = FlowPage(page.flow.name, page.page, page.text)
-    below = [*change, *_turning(ids.TESTUSERS_LIST_PAGE, wanted, page.pages)]
-    message = _message([title, *known, *heading, *lines_of(others, show), *later], below)
-    if not asks:
-        return message
-    ends = {identity for identity, grant in page.grants.items() if grant.ends_at is not None}
-    menus = {
-        identity: person_menu(page.flow, identity, has_end=identity in ends)
-        for identity in page.identities
-    }
-    rows = [
-        *((line, menus[identity]) for line, identity in zip(known, granted, strict=True)),
-        *((line, None) for line in heading),
-        *((f"• {show(identity)}", menus[identity]) for identity in others),
-        *((line, None) for line in later),
+    below += _turning(ids.TESTUSERS_LIST_PAGE, wanted, page.pages)
+    title = f"{flow} has *{how_many(page.total)}*{matching}"
+    rows: list[Row] = [
+        (title if page.total else f"{flow} has no test users{matching or ' yet'}.", None)
     ]
-    people = _with_menus(rows, MESSAGE_CHARACTERS - size_of(below) - len(title))
-    return Message(message.text, (block_kit.section(title), *people, *below)) if people else message
-
-
-def _with_menus(rows: Sequence[tuple[str, SlackBlock | None]], room: int) -> list[SlackBlock]:
-    """Return one paragraph per row, with menus if they fit; too many rows get no menus."""
-    room -= size_of(block_kit.section(line) for line, _ in rows)
-    if room < 0:
-        return []
-    people = []
-    for line, menu in rows:
-        size = size_of([menu]) if menu else 0
-        people.append(block_kit.section(line, menu if size <= room else None))
-        room -= size if size <= room else 0
-    return people
+    is_outside = False
+    for identity in page.identities:
+        grant, about = page.grants.get(identity), ""
+        if grant is not None:
+            approved = names(grant.approved_by)
+            by = f"approved by {approved}" if approved else "applied without approval"
+            until = f"until {text.time(grant.ends_at)}" if grant.ends_at else "no end date"
+            about = f" {until} · requested by {who(grant.granted_by)}, {by}"
+        elif not is_outside:
+            is_outside = True
+            rows.append((f"*Added outside Gatehouse* ({page.outside:,})", None))
+        has_end = grant is not None and grant.ends_at is not None
+        menu = person_menu(page.flow, identity, has_end=has_end) if asks else None
+        rows.append((f"• {show(identity)}{about}", menu))
+    rows += [(f"Starts later: {change_of(request, show)}", None) for request in page.scheduled]
+    return _message(rows, below)
 
 
 def history(page: HistoryPage, *, sees_identities: bool, asks: bool = False) -> Message:
@@ -145,25 +207,17 @@ def history(page: HistoryPage, *, sees_identities: bool, asks: bool = False) -> 
     show = in_full if sees_identities else masked
     if not page.total and not page.endings:
         add = [block_kit.actions(change_button(page.flow, "Add a test user"))] if asks else []
-        return _message([f"No requests for {flow_name(page.flow)} yet."], add)
+        return _message([(f"No requests for {flow_name(page.flow)} yet.", None)], add)
     title = f"*{text.count(page.total, 'request')}* for {flow_name(page.flow)}, newest first"
-    lines = [_remembered(request, show) for request in page.requests]
-    endings = [
-        f"• {text.time(change.at)} · Access of {brief(change.ended, show)} ended"
-        for change in page.endings
-    ]
-    turn = _turning(ids.TESTUSERS_HISTORY_PAGE, FlowPage(page.flow.name, page.page), page.pages)
-    message = _message([title, *lines, *endings], turn)
-    buttons = [undo_button(request) if asks else None for request in page.requests]
-    if not any(buttons):
-        return message
-    rows = [
+    rows: list[Row] = [
         (title, None),
-        *zip(lines, buttons, strict=True),
-        *((ending, None) for ending in endings),
+        *((_remembered(each, show), undo_button(each) if asks else None) for each in page.requests),
     ]
-    shown = _with_menus(rows, MESSAGE_CHARACTERS - size_of(turn))
-    return Message(message.text, (*shown, *turn)) if shown else message
+    for change in page.endings:
+        ended = brief(change.ended, show)
+        rows.append((f"• {text.time(change.at)} · Access of {ended} ended", None))
+    turn = _turning(ids.TESTUSERS_HISTORY_PAGE, FlowPage(page.flow.name, page.page), page.pages)
+    return _message(rows, turn)
 
 
 def _remembered(request: Request, show: Show) -> str:
@@ -190,7 +244,13 @@ def _outcome(request: Request, show: Show) -> str:
 def pending(page: PendingPage, channel_id: str, *, sees_identities: bool) -> Message:
     """Return the open requests with the reader's buttons; the cards are in the channel."""
     show = in_full if sees_identities else masked
-    later = [_later(row, show) for row in page.scheduled]
+    later = [
+        _with_buttons(
+            f":calendar: Approved, starts later: {change_of(row.request, show)}",
+            decision_buttons(row.request, decides=False, cancels=row.cancels),
+        )
+        for row in page.scheduled
+    ]
     if not page.total:
         title = "Nothing is waiting for approval. :tada:"
         lines = [title, *(line for line, _ in later)]
@@ -227,37 +287,29 @@ def renewed(decided: Message, pending_now: Message) -> Message:
     )
 
 
-def _later(row: PendingRow, show: Show) -> tuple[str, list[SlackBlock]]:
-    line = f":calendar: Approved, starts later: {change_of(row.request, show)}"
-    buttons = decision_buttons(row.request, decides=False, cancels=row.cancels)
+def _with_buttons(line: str, buttons: Sequence[SlackBlock]) -> tuple[str, list[SlackBlock]]:
     return line, [*block_kit.sections([line]), *([block_kit.actions(*buttons)] if buttons else [])]
 
 
 def waiting(row: PendingRow, channel_id: str, show: Show) -> tuple[str, list[SlackBlock]]:
     """Return a pending request as a line and as blocks with its buttons."""
-    change = change_of(row.request, show, exact)
-    is_exact = len(change) <= EXACT_CHARACTERS and has_one_term(row.request)
+    request, change = row.request, change_of(row.request, show, exact)
+    is_exact = len(change) <= EXACT_CHARACTERS and has_one_term(request)
     if not is_exact:
-        change = change_of(row.request, show)
-    line = _waiting(row.request, change, row.needed, show)
+        change = change_of(request, show)
+    given = len(request.progress.approvals)
+    count = f" · {given} of {row.needed} approvals" if row.needed > 1 else ""
+    if request.has_enough_approvals(row.needed):
+        count = " · enough approvals now, Approve completes it"
+    expires = f"this request expires {text.time(request.expires_at)}"
+    reason = quote(reason_of(request, request.requested.reason, show), 150)
+    line = "\n".join([f"*{who(request.requester)}* wants to {change}{count} · {expires}", *reason])
     if not is_exact:
         see = "Decide on" if row.decides else "See"
         line += f"\nToo long to show here. {see} its card in <#{channel_id}>."
     # People can only decide on changes that they see in full.
     decides = row.decides and is_exact
-    buttons = decision_buttons(row.request, decides=decides, cancels=row.cancels)
-    return line, [*block_kit.sections([line]), *([block_kit.actions(*buttons)] if buttons else [])]
-
-
-def _waiting(request: Request, change: str, needed: int, show: Show) -> str:
-    given = len(request.progress.approvals)
-    count = f" · {given} of {needed} approvals" if needed > 1 else ""
-    if request.has_enough_approvals(needed):
-        count = " · enough approvals now, Approve completes it"
-    wanted = f"*{who(request.requester)}* wants to {change}"
-    expires = f"this request expires {text.time(request.expires_at)}"
-    reason = quote(reason_of(request, request.requested.reason, show), 150)
-    return "\n".join([f"{wanted}{count} · {expires}", *reason])
+    return _with_buttons(line, decision_buttons(request, decides=decides, cancels=row.cancels))
 
 
 def own(page: OwnPage, *, sees_identities: bool, asks: bool) -> Message:
@@ -287,13 +339,10 @@ def group_blocks(group: GrantGroup, show: Show, *, asks: bool) -> tuple[str, lis
     people = f"*{how_many(len(group.identities))}*" if many else show(group.identities[0])
     names = f": {brief(group.identities, show)}" if many else ""
     line = f"• {people} on {flow_name(group.flow)} · {until}{names}"
-    if group.ends_at:
-        buttons = extend_buttons(group.flow, group.identities)
-    else:
-        button = form_button(group.flow, group.identities, "Set an end date")
-        buttons = [button] if button else []
-    row = [block_kit.actions(*buttons)] if asks and buttons else []
-    return line, [block_kit.section(line), *row]
+    buttons = extend_buttons(group.flow, group.identities)
+    if not group.ends_at:
+        buttons = [*filter(None, [form_button(group.flow, group.identities, "Set an end date")])]
+    return _with_buttons(line, buttons if asks else [])
 
 
 def _requests(page: OwnPage, show: Show, *, asks: bool) -> list[tuple[str, SlackBlock | None]]:
@@ -320,8 +369,19 @@ def _turning(action_id: str, wanted: FlowPage, pages: int) -> list[SlackBlock]:
     return [block_kit.context(f"Page {wanted.page + 1} of {pages}"), block_kit.actions(*buttons)]
 
 
-def _message(lines: Sequence[str], turning: Sequence[SlackBlock]) -> Message:
-    body = block_kit.sections(lines)
-    if size_of(body) > MESSAGE_CHARACTERS:
-        body = block_kit.sections([text.cut(line, 400) for line in lines])
-    return Message("\n".join(lines), (*body, *turning))
+def _message(rows: Sequence[Row], below: Sequence[SlackBlock]) -> Message:
+    """Return the rows with as many of their buttons as fit, or without buttons."""
+    lines = [line for line, _ in rows]
+    body = [block_kit.section(line) for line in lines]
+    room = MESSAGE_CHARACTERS - size_of(body) - size_of(below)
+    if room < 0 or not any(button for _, button in rows):
+        body = block_kit.sections(lines)
+        if size_of(body) > MESSAGE_CHARACTERS:
+            body = block_kit.sections([text.cut(line, 400) for line in lines])
+        return Message("\n".join(lines), (*body, *below))
+    for number, (line, button) in enumerate(rows):
+        size = size_of([button]) if button else 0
+        if size <= room:
+            body[number] = block_kit.section(line, button)
+            room -= size
+    return Message("\n".join(lines), (*body, *below))

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from bot.approvals.rules.approval import State
+from bot.approvals.rules import State
 from bot.slack.messages import text
 from bot.testusers.rules.changes import Flow, mask, mask_in
 from bot.testusers.rules.requests import Request, Who

@@ -6,10 +6,16 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import takewhile
 from typing import Literal
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from bot.approvals.rules.durations import MOST_PARTS, parse_duration
-from bot.approvals.rules.times import When, moment_of, parse_when, spell_when
+from bot.approvals.parse import (
+    MOST_PARTS,
+    When,
+    moment_of,
+    parse_duration,
+    parse_when,
+    spell_when,
+    zone_of,
+)
 from bot.commands import TESTUSERS
 from bot.errors import Meant, UsageError
 from bot.slack.parse import Word, rest_of_line
@@ -249,7 +255,12 @@ def _doubt(action: str, odd: Sequence[Word], typed: Typed) -> UsageError:
         for start, end, words in guesses
     ]
     if typed.flow is None or not is_identity(typed.flow.text):
-        meant.append(_as_typed(odd, text))
+        kept = text
+        for word in reversed(odd):
+            kept = f"{text[: word.start]}{quoted(text[word.start : word.end])}{kept[word.end :]}"
+        names = ", ".join(f"“{word.text}”" for word in odd)
+        label = f"Keep {names} as typed" if len(names) <= LABEL_CHARACTERS else "Keep them as typed"
+        meant.append(Meant(text.strip(), kept.strip(), label))
     return misuse(action, sentence, has_right_form=True).or_rather(*meant)
 
 
@@ -292,17 +303,6 @@ def _flow_problem(word: Word, typed: Typed) -> str:
     return f"“{word.text[:80]}” is a flow. {rule}"
 
 
-def _as_typed(odd: Sequence[Word], text: str) -> Meant:
-    """Return the command with every unrecognized word in quotes."""
-    changed = text
-    for word in reversed(odd):
-        before, inside, after = text[: word.start], text[word.start : word.end], changed[word.end :]
-        changed = f"{before}{quoted(inside)}{after}"
-    names = ", ".join(f"“{word.text}”" for word in odd)
-    label = f"Keep {names} as typed" if len(names) <= LABEL_CHARACTERS else "Keep them as typed"
-    return Meant(text.strip(), changed.strip(), label)
-
-
 def quoted(word: str) -> str:
     """Return the word in a kind of quotation marks that it doesn't contain."""
     mark = "'" if any(mark in word for mark in DOUBLE_QUOTES) else '"'
@@ -331,7 +331,10 @@ def term_of(time_zone: str, requested: ChangeRequest, now: datetime) -> Term:
     """
     if requested.start is None and requested.until is None:
         return Term()
-    zone = _zone(time_zone)
+    zone = zone_of(time_zone)
+    if zone is None:
+        problem = f"I don't know your time zone ({time_zone}), so I can't read the time."
+        raise misuse("add", problem, has_right_form=True)
     starts_at = ends_at = None
     if requested.start is not None:
         starts_at = moment_of(requested.start, now, zone)
@@ -347,11 +350,3 @@ def term_of(time_zone: str, requested: ChangeRequest, now: datetime) -> Term:
 
 def _out_of_range(when: When, problem: str) -> UsageError:
     return misuse("add", f"“{spell_when(when)}” {problem}.", has_right_form=True)
-
-
-def _zone(time_zone: str) -> ZoneInfo:
-    try:
-        return ZoneInfo(time_zone)
-    except (ZoneInfoNotFoundError, ValueError):
-        problem = f"I don't know your time zone ({time_zone}), so I can't read the time."
-        raise misuse("add", problem, has_right_form=True) from None

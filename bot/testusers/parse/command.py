@@ -4,8 +4,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from bot.approvals.rules.durations import spell_duration
-from bot.approvals.rules.times import spell_when
+from bot.approvals.parse import spell_duration, spell_when
 from bot.commands import FORM, HELP, TESTUSERS
 from bot.errors import Meant, UsageError
 from bot.slack.parse import (

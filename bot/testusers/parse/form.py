@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from bot.approvals.rules.durations import parse_duration
+from bot.approvals.parse import parse_duration
 from bot.spelling import DOUBLE_QUOTES, tidy_identity
 from bot.testusers.parse.change import ChangeRequest, duration_problem, reason_problem
 from bot.testusers.parse.identities import is_identity, phone_in, question

@@ -5,8 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from bot.approvals.rules.approval import Facts, State
-from bot.approvals.rules.automatic import ApprovedByRule
+from bot.approvals.rules import ApprovedByRule, Facts, State
 from bot.testusers.rules.changes import Change, Flow
 
 # People with shorter access don't need a reminder.
@@ -99,15 +98,10 @@ class Done:
         # A spelling never turns one person into another person in the same record.
         taken = Counter(now.values())
         now = {identity: new if taken[new] == 1 else identity for identity, new in now.items()}
-
-        def spelled(change: Change) -> Change:
-            additions = tuple(now[identity] for identity in change.additions)
-            return Change(additions, tuple(now[identity] for identity in change.removals))
-
         return replace(
             self,
-            change=spelled(self.change),
-            already=spelled(self.already),
+            change=self.change.spelled(now),
+            already=self.already.spelled(now),
             ends_at={now.get(identity, identity): end for identity, end in self.ends_at.items()},
             previous_ends={
                 now.get(identity, identity): end for identity, end in self.previous_ends.items()
@@ -148,8 +142,7 @@ class Progress:
     automatic rule that approved the request. `superseded` are people whose grant a later request
     replaced or removed; `overdue` is the reason why an expired grant could not be ended yet;
     `undone_by` is the id of the request that undoes this one, and `is_undone` is True once that
-    request has been applied; `undo_given_up_at` is the time when the last undo was denied,
-    cancelled or expired; `delivery_id` is the log id of the last Slack delivery that caused the
+    request has been applied; `delivery_id` is the log id of the last Slack delivery that caused the
     request to be applied.
     """
 
@@ -169,7 +162,6 @@ class Progress:
     overdue: str = ""
     undone_by: str | None = None
     is_undone: bool = False
-    undo_given_up_at: datetime | None = None
     delivery_id: str = ""
     news: tuple[str, ...] = ()
     rung: tuple[str, ...] = ()
@@ -281,13 +273,10 @@ class Request:
         An undo that restores an end that has passed doesn't keep anybody on the list.
         """
         change = self.left
-        late = tuple(identity for identity in change.additions if self._is_over_for(identity, at))
+        ends = {identity: self.requested.end_of(identity, at) for identity in change.additions}
+        late = tuple(identity for identity, end in ends.items() if end is not None and end <= at)
         gone = late if self.requested.undo_of else ()
         return Change(change.without(late).additions, change.removals + gone)
-
-    def _is_over_for(self, identity: str, at: datetime) -> bool:
-        end = self.requested.end_of(identity, at)
-        return end is not None and end <= at
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,11 @@ recalculated from current data; if it differs, nothing is applied and the card a
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
-from bot.approvals.rules.approval import State
-from bot.approvals.rules.durations import spell_duration
+from bot.approvals.parse import spell_duration
+from bot.approvals.rules import FlowPolicy, State
 from bot.testusers.rules.changes import Change, Flow
 from bot.testusers.rules.requests import Request, RequestedChange, Who
 
@@ -27,30 +27,8 @@ class Effect(StrEnum):
     REMOVE = "remove"
 
 
+LATER = datetime.max.replace(tzinfo=UTC)
 TAKES_AWAY = frozenset({Effect.SHORTEN, Effect.LIMIT, Effect.REMOVE})
-
-
-@dataclass(frozen=True, slots=True)
-class Situation:
-    """The data that a request's meaning depends on, read at one time.
-
-    Attributes:
-        at: The time of the data.
-        flow: The request's flow with its current alias.
-        ends: The end of each of the flow's grants, by identity; None for no end.
-        longest_seconds: The longest access that a request may ask for.
-        approvals_needed: The number of approvals that the request needs.
-        listed: The list as last read, with the bot's own changes since.
-        change_id: The id of the last of these changes.
-    """
-
-    at: datetime
-    flow: Flow
-    ends: Mapping[str, datetime | None]
-    listed: Sequence[str]
-    change_id: int = 0
-    longest_seconds: int | None = None
-    approvals_needed: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,48 +84,56 @@ def reconsidered(
     )
 
 
-def review(request: Request, situation: Situation) -> Review:
-    """Return the request with its current effect, and the changes since its card was drawn."""
+def review(
+    request: Request,
+    flow: Flow,
+    policy: FlowPolicy,
+    at: datetime,
+    listed: Sequence[str],
+    change_id: int,
+    grant_ends: Mapping[str, datetime],
+) -> Review:
+    """Return the request with its current effect, and the changes since its card was drawn.
+
+    Args:
+        request: The request.
+        flow: Its flow with the current alias.
+        policy: The rules for the flow.
+        at: The time of the following data.
+        listed: The list as last read, with the bot's own changes since.
+        change_id: The id of the last of these changes.
+        grant_ends: The ends of the flow's grants that have an end, by identity.
+    """
     requested = request.requested
-    begins_at = _begins_at(requested, situation.at)
-    capped = _capped(requested, begins_at, situation.longest_seconds)
-    change, end_changes = _change(capped, request.left, begins_at, situation)
+    begins_at = _begins_at(requested, at)
+    capped = _capped(requested, begins_at, policy.longest_seconds)
+    present = {identity for identity in listed if grant_ends.get(identity, LATER) > begins_at}
+    change, end_changes = _change(capped, request.left, begins_at, present, grant_ends)
     over = set(request.left.additions) - set(change.identities)
-    ends = {
-        identity: end
-        for identity in end_changes
-        if (end := situation.ends.get(identity)) is not None
-    }
     settled = requested.change.without(request.left.identities)
     now = replace(
         capped,
         change=Change(settled.additions + change.additions, settled.removals + change.removals),
         end_changes=end_changes,
-        current_ends=ends,
-        seen=tuple(situation.listed),
-        seen_change_id=situation.change_id,
-        shown_at=situation.at,
+        current_ends={person: grant_ends[person] for person in end_changes if person in grant_ends},
+        seen=tuple(listed),
+        seen_change_id=change_id,
+        shown_at=at,
     )
     before = effects(requested, request.left, requested.shown_at or request.created_at)
-    after = effects(now, change, situation.at)
     news = (
-        *_alias_news(request.flow, situation.flow),
-        *_term_news(requested, capped),
-        *_effect_news(before, after, over),
+        *_term_news(request, flow, capped),
+        *_effect_news(before, effects(now, change, at), over),
     )
-    reviewed = replace(request, flow=situation.flow, requested=now)
-    if news or not _lacks_approvals(request, situation.approvals_needed):
-        return Review(reviewed, news)
-    needed = f"{situation.approvals_needed} approvals are now needed."
-    return Review(reviewed, (needed,), keeps_approvals=True)
-
-
-def _lacks_approvals(request: Request, needed: int) -> bool:
-    """Return True for an approved request that has too few approvals for the current quorum."""
+    reviewed = replace(request, flow=flow, requested=now)
     is_approved = request.state in {State.SCHEDULED, State.FAILED}
     # A rule's approval counts as one.
     given = len(request.progress.approvals) or int(request.progress.rule is not None)
-    return is_approved and not request.requested.without_approval and given < needed
+    has_enough = given >= policy.approvals_needed or requested.without_approval
+    if news or not is_approved or has_enough:
+        return Review(reviewed, news)
+    needed = f"{policy.approvals_needed} approvals are now needed."
+    return Review(reviewed, (needed,), keeps_approvals=True)
 
 
 def effects(requested: RequestedChange, change: Change, at: datetime) -> dict[str, Effect]:
@@ -190,37 +176,33 @@ def _capped(
 
 
 def _change(
-    requested: RequestedChange, left: Change, begins_at: datetime, situation: Situation
+    requested: RequestedChange,
+    left: Change,
+    begins_at: datetime,
+    present: Collection[str],
+    grant_ends: Mapping[str, datetime],
 ) -> tuple[Change, tuple[str, ...]]:
     """Return the remaining change, and the people for whom only the end changes."""
     additions, removals, end_changes = [], list(left.removals), []
     for identity in left.additions:
-        end = requested.end_of(identity, begins_at)
-        is_there = identity in situation.listed and not _ends_by(identity, begins_at, situation)
+        end, is_there = requested.end_of(identity, begins_at), identity in present
         if end is not None and end <= begins_at:
             # An undo restores an earlier end; if that has passed, the person isn't kept on the
             # list.
             removals += [identity] if requested.undo_of and is_there else []
             continue
         additions.append(identity)
-        has_end = end is not None or situation.ends.get(identity) is not None
+        has_end = end is not None or identity in grant_ends
         if is_there and (has_end or identity in requested.end_changes):
             end_changes.append(identity)
     return Change(tuple(additions), tuple(removals)), tuple(end_changes)
 
 
-def _ends_by(identity: str, at: datetime, situation: Situation) -> bool:
-    end = situation.ends.get(identity)
-    return end is not None and end <= at
-
-
-def _alias_news(was: Flow, now: Flow) -> Iterable[str]:
-    if was.alias is not None and was.alias != now.alias:
+def _term_news(request: Request, flow: Flow, capped: RequestedChange) -> Iterable[str]:
+    was = request.flow
+    if was.alias is not None and was.alias != flow.alias:
         yield f"“{was.alias}” no longer names this flow. The request still changes the old flow."
-
-
-def _term_news(requested: RequestedChange, capped: RequestedChange) -> Iterable[str]:
-    if capped != requested:
+    if capped != request.requested:
         longest = spell_duration(capped.duration_seconds or 0)
         limit = (
             f"can now last at most {longest}"
@@ -244,13 +226,13 @@ def _effect_news(
     before: Mapping[str, Effect], after: Mapping[str, Effect], over: Collection[str]
 ) -> Iterable[str]:
     if over:
-        yield f"{_count(len(over), 'is', 'are')} past the requested end of access."
+        yield f"{_people(len(over))} past the requested end of access."
     changed = Counter(
         effect for person, effect in after.items() if before.get(person) is not effect
     )
     for effect, number in changed.items():
-        yield _NEWS[effect].format(who=_count(number, "is", "are"))
+        yield _NEWS[effect].format(who=_people(number))
 
 
-def _count(number: int, singular: str, plural: str) -> str:
-    return f"1 person {singular}" if number == 1 else f"{number} people {plural}"
+def _people(number: int) -> str:
+    return "1 person is" if number == 1 else f"{number} people are"

@@ -1,7 +1,6 @@
 """The bot's past and next changes to flows' lists."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -18,32 +17,12 @@ from bot.testusers.rules.requests import RecordedChange
 _POST = TypeAdapter(Post)
 
 
-@dataclass(frozen=True, slots=True)
-class _Content:
-    """A recorded change as stored; the lists themselves are in the audit log."""
-
-    additions: tuple[str, ...]
-    removals: tuple[str, ...]
-    request_ids: tuple[str, ...]
-    ended: tuple[str, ...]
-
-
-_CONTENT = TypeAdapter(_Content)
-
-
 # Made once: building a statement takes longer than executing it.
 _POSTS = (
     select(flow_posts)
     .where(flow_posts.c.flow_key == bindparam("its_flow"))
     .order_by(flow_posts.c.sent_at, flow_posts.c.id)
 )
-
-
-async def put_post(tx: Transaction, flow_key: str, post: Post) -> None:
-    """Store the POST that is about to be sent for a flow, or its current outcome."""
-    content = _POST.dump_python(post, mode="json")
-    stored = {"id": post.plan.id, "flow_key": flow_key, "sent_at": post.sent_at, "content": content}
-    await upsert(tx, flow_posts, stored)
 
 
 async def post(tx: Transaction, flow_key: str) -> Post | None:
@@ -54,16 +33,13 @@ async def post(tx: Transaction, flow_key: str) -> Post | None:
 
 
 async def keep_post(tx: Transaction, flow_key: str, post: Post | None) -> None:
-    """Store the current state of a flow's POST; drop it if it is None, so no longer in doubt."""
+    """Store a flow's POST, about to be sent or sent; drop it if it is None, so not in doubt."""
     if post is None:
-        await drop_post(tx, flow_key)
-    else:
-        await put_post(tx, flow_key, post)
-
-
-async def drop_post(tx: Transaction, flow_key: str) -> None:
-    """Remove a flow's POST, which is no longer in doubt."""
-    await tx.connection.execute(delete(flow_posts).where(flow_posts.c.flow_key == flow_key))
+        await tx.connection.execute(delete(flow_posts).where(flow_posts.c.flow_key == flow_key))
+        return
+    content = _POST.dump_python(post, mode="json")
+    stored = {"id": post.plan.id, "flow_key": flow_key, "sent_at": post.sent_at, "content": content}
+    await upsert(tx, flow_posts, stored)
 
 
 async def record_change(
@@ -74,13 +50,14 @@ async def record_change(
     ended: Sequence[str],
 ) -> None:
     """Record a change to the list, with its requests and ended grants."""
-    content = _Content(change.additions, change.removals, tuple(request_ids), tuple(ended))
+    content = {
+        "additions": change.additions,
+        "removals": change.removals,
+        "request_ids": request_ids,
+        "ended": ended,
+    }
     await tx.connection.execute(
-        flow_changes.insert().values(
-            flow_key=flow_key,
-            at=await tx.now(),
-            content=_CONTENT.dump_python(content, mode="json"),
-        )
+        flow_changes.insert().values(flow_key=flow_key, at=await tx.now(), content=content)
     )
 
 
@@ -113,6 +90,6 @@ async def latest_changes(tx: Transaction, flow_key: str, limit: int) -> Sequence
 
 
 def _recorded(row: Any) -> RecordedChange:  # noqa: ANN401 - a row of the table
-    content = _CONTENT.validate_python(row.content)
-    change = Change(content.additions, content.removals)
-    return RecordedChange(row.id, row.at, change, content.request_ids, content.ended)
+    stored = {name: tuple(identities) for name, identities in row.content.items()}
+    change = Change(stored["additions"], stored["removals"])
+    return RecordedChange(row.id, row.at, change, stored["request_ids"], stored["ended"])

@@ -5,12 +5,11 @@ from datetime import datetime
 from typing import Any
 
 from pydantic import TypeAdapter
-from sqlalchemy import Select, bindparam, delete, func, select
+from sqlalchemy import Select, bindparam, delete, select
 
 from bot.store.engine import Transaction
 from bot.store.statements import upsert
 from bot.store.tables import grants, requests
-from bot.store.types import from_microseconds
 from bot.testusers.rules.changes import Flow
 from bot.testusers.rules.requests import Grant, Who
 
@@ -68,11 +67,9 @@ async def due(tx: Transaction, flow_key: str) -> list[Grant]:
 async def next_end(tx: Transaction, flow_key: str) -> datetime | None:
     """Return the next future end of a flow's grants."""
     later = (grants.c.flow_key == flow_key) & (grants.c.ends_at > await tx.now())
-    query = select(func.min(grants.c.ends_at)).where(later)
-    found: object = await tx.connection.scalar(query)
-    if isinstance(found, int):
-        return from_microseconds(found)
-    return found if isinstance(found, datetime) else None
+    query = select(grants.c.ends_at).where(later).order_by(grants.c.ends_at).limit(1)
+    found: datetime | None = await tx.connection.scalar(query)
+    return found
 
 
 async def of_requester(

@@ -1,14 +1,14 @@
 """Requests: stored when made, changed by conditional writes, deleted when old."""
 
 import dataclasses
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from datetime import datetime
 from typing import Any
 
 from pydantic import TypeAdapter
 from sqlalchemy import Select, bindparam, exists, func, select, update
 
-from bot.approvals.rules.approval import OVER, State
+from bot.approvals.rules import OVER, State
 from bot.store.engine import Transaction
 from bot.store.statements import insert_into, remove_some
 from bot.store.tables import grants, outbox_messages, requests
@@ -143,16 +143,12 @@ async def count_by_rule(tx: Transaction, slack_user_id: str, rule_id: str, since
     return int(await tx.connection.scalar(query) or 0)
 
 
-async def count_pending(tx: Transaction) -> int:
-    """Return the number of pending requests."""
+async def count_pending(tx: Transaction, slack_user_id: str = "") -> int:
+    """Return the number of pending requests, of one person or all."""
     query = select(func.count()).where(requests.c.state == State.PENDING)
+    if slack_user_id:
+        query = query.where(requests.c.requester_id == slack_user_id)
     return int(await tx.connection.scalar(query) or 0)
-
-
-async def count_pending_of(tx: Transaction, slack_user_id: str) -> int:
-    """Return the number of a person's pending requests."""
-    condition = (requests.c.state == State.PENDING) & (requests.c.requester_id == slack_user_id)
-    return int(await tx.connection.scalar(select(func.count()).where(condition)) or 0)
 
 
 async def of_flow(
@@ -231,8 +227,3 @@ def _request(row: Any) -> Request:  # noqa: ANN401 - a row of the table
         row.decided_at,
         row.version,
     )
-
-
-def ids(stored: Sequence[Request]) -> tuple[str, ...]:
-    """Return the ids of these requests."""
-    return tuple(request.id for request in stored)

@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from datetime import datetime
 
-from bot.approvals.rules.approval import State
+from bot.approvals.rules import State
 from bot.slack.messages import ids, text
 from bot.slack.messages.message import Message
 from bot.testusers.rules.requests import Grant, Request

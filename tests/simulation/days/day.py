@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 import bot.quotas.guard
 import bot.store.job_loop
 import bot.store.retention
-from bot.approvals.rules.approval import Act
+from bot.approvals.rules import Act
 from bot.errors import GatehouseError, QuotaError
 from bot.services.calls import CallCause
 from bot.services.errors import ServiceTimeout
@@ -135,7 +135,7 @@ class Day:
             for process in self.processes
             if not process.is_dead
             and process.name not in self.loop.frozen
-            and process.parts is not None
+            and process.bot is not None
         ]
 
     async def _calm_down(self) -> None:
@@ -213,9 +213,9 @@ class Day:
         await self._deliver(process, asker, text, delivery)
 
     async def _deliver(self, process: Process, asker: str, text: str, delivery: str) -> None:
-        assert process.parts is not None
+        assert process.bot is not None
         person, command = await process.people.find(asker), parse_testusers(text)
-        asked = await asking.ask(process.parts.setup, person, command, delivery)
+        asked = await asking.ask(process.bot, person, command, delivery)
         if asked.request is not None:
             first = self.asked.setdefault(delivery, asked.request.id)
             self.twice.append((first, asked.request.id))
@@ -228,10 +228,10 @@ class Day:
         return f"{there + timedelta(minutes=minutes):%H:%M}"
 
     async def _save_preset(self, process: Process) -> None:
-        assert process.parts is not None
+        assert process.bot is not None
         people = self.random.sample(IDENTITIES, 2)
         otto = await process.people.find(OTTO)
-        await presets.save_preset(process.parts.setup, otto, PRESET, people)
+        await presets.save_preset(process.bot, otto, PRESET, people)
 
     async def _click(self, process: Process) -> None:
         """Press a button; now and then twice, or all at once, wherever it is taken in."""
@@ -243,8 +243,8 @@ class Day:
             click = StoredInteraction(act, request_id, item, (), "https://reply.example", "no")
             self.loop.trace(f"{item} {act} {request_id}")
             taken_by = self.random.choice(self._alive() or [process])
-            assert taken_by.parts is not None
-            taken_by.run(_quietly(taken_by.parts.interactions.store(click)))
+            assert taken_by.bot is not None
+            taken_by.run(_quietly(taken_by.bot.clicks.store(click)))
 
     async def _trouble(self) -> None:
         """Kill and freeze processes, in the midst of whatever they do."""

@@ -19,16 +19,15 @@ from bot.store.outbox import OutboxMessage
 from bot.store.tables import audit_entries, flow_posts, grants, incidents, jobs, outbox_messages
 from bot.testusers.rendering import RequestMessages
 from bot.testusers.rules.requests import Request
-from bot.testusers.setup import Setup
 from bot.testusers.store import grants as grant_store
 from bot.testusers.store import requests
 from bot.testusers.transitions import OUTCOME, card_key
 from tests.simulation.days.cards import wrong_card
 from tests.simulation.days.homes import about_requests
 from tests.simulation.days.processes import ALERTS, APPROVALS_NEEDED, Outside, Process
-from tests.support.testusers import ADAM, default_rules
+from tests.support.testusers import ADAM, default_settings
 
-APPROVALS = default_rules().approvals_channel
+APPROVALS = default_settings().approvals_channel
 # Whom only the bot adds and removes.
 IDENTITIES = (*(f"+155501{n:02}" for n in range(6)), "whatsapp:Ada", "whatsapp:Bob")
 CREATED = ("request.created", "request.created_without_approval")
@@ -178,14 +177,7 @@ class Oracle:
 
     async def _wrong_cards(self) -> list[str]:
         """There is one card for each request, and it tells what is stored."""
-        setup = Setup(
-            self.database,
-            AuditStore(),
-            self.process.people,
-            self.outside.flows,
-            default_rules(**self.outside.rules),
-        )
-        renderer, problems = RequestMessages(setup), []
+        renderer, problems = RequestMessages(self.process.bot), []
         for request in self.stored:
             async with self.database.read_only() as tx:
                 sent = await outbox.sent_card(tx, card_key(request.id))

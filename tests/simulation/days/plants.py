@@ -11,7 +11,7 @@ import bot.permissions
 import bot.quotas.guard
 import bot.slack.sender
 import bot.testusers.rules.applying
-from bot.approvals.rules.policies import FlowRules
+from bot.approvals.rules import FlowPolicy
 from bot.errors import SlackError
 from bot.home.publishing import Home
 from bot.permissions import Reason
@@ -23,8 +23,7 @@ from bot.single_flight import SingleFlight
 from bot.slack.sender import Sender
 from bot.store import jobs
 from bot.store.job_loop import Lease
-from bot.testusers import asking, settling
-from bot.testusers.setup import Setup
+from bot.testusers import applying, asking, deciding, timers, transitions
 from bot.testusers.store import flows, grants, requests
 from tests.simulation.days.processes import Server
 
@@ -132,12 +131,12 @@ def own_request_approved() -> None:
 @_plant
 def quorum_ignored() -> None:
     """One approval is enough."""
-    real = FlowRules.__init__
+    real = FlowPolicy.__init__
 
     def init(self: Any, *arguments: Any, **named: Any) -> None:
         real(self, *arguments, **{**named, "approvals_needed": 1})
 
-    FlowRules.__init__ = init  # type: ignore[method-assign]
+    FlowPolicy.__init__ = init  # type: ignore[method-assign]
 
 
 @_plant
@@ -153,12 +152,13 @@ def grants_never_end() -> None:
 @_plant
 def settings_not_read_again() -> None:
     """What was asked for is applied, whatever the policy says by now."""
-    real = Setup.review
+    real = transitions.review_of
 
-    async def review(self: Any, *given: Any, **options: Any) -> Any:
-        return await real(self, *given, **{**options, "reads_settings": False})
+    async def review_of(*given: Any, **options: Any) -> Any:
+        return await real(*given, **{**options, "reads_settings": False})
 
-    Setup.review = review  # type: ignore[method-assign]
+    for module in (deciding, applying, timers):
+        module.review_of = review_of  # type: ignore[attr-defined]
 
 
 @_plant
@@ -171,13 +171,13 @@ def posts_never_in_doubt() -> None:
 @_plant
 def old_list_believed() -> None:
     """A list that lacks what was just confirmed is taken as it is."""
-    settling.is_before = lambda *_: False  # type: ignore[attr-defined]
+    applying.is_before = lambda *_: False  # type: ignore[attr-defined]
 
 
 @_plant
 def new_spelling_ignored() -> None:
     """An identity that the service spells its own way is somebody else."""
-    for module in (bot.testusers.rules.applying, settling):
+    for module in (bot.testusers.rules.applying, applying):
         module.stored_spellings = lambda *_: {}  # type: ignore[attr-defined]
 
 

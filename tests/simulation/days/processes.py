@@ -7,9 +7,11 @@ from contextlib import asynccontextmanager
 from contextvars import Context, ContextVar
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
-from bot.approvals.rules.policies import FlowPolicy
+from bot.approvals.rules import FlowPolicy
 from bot.errors import CommitUnknown, DatabaseUnavailable
 from bot.gateway.turns import Turns
 from bot.home.publishing import Home, HomeDrawing
@@ -31,10 +33,14 @@ from bot.store.jobs import Job
 from bot.store.retention import RETAIN_KIND, Retention
 from bot.store.types import to_microseconds
 from bot.tasks import Tasks
-from bot.testusers.card_links import CardLinks
-from bot.testusers.parts import Testusers, testusers_parts
-from bot.testusers.setup import Setup
+from bot.testusers import flows as testuser_flows
+from bot.testusers import timers
+from bot.testusers.applying import Applying
+from bot.testusers.interactions import INTERACTION, UNDO, StoredInteractions
+from bot.testusers.rendering import RequestMessages
 from bot.testusers.store import flows, requests
+from bot.testusers.transitions import APPLY, TIMER
+from bot.testusers.transitions import CARD as REQUEST_CARD
 from tests.simulation.days import inline_sqlite
 from tests.simulation.days.homes import Homes
 from tests.simulation.days.inventory import CLIENTS, TERMS, Client, Inventory, WatchedGuard
@@ -49,7 +55,7 @@ from tests.support.testusers import (
     WELCOME,
     FakeSlackPeople,
     default_policy,
-    default_rules,
+    default_settings,
 )
 
 # The job that runs, and the claim that it runs by.
@@ -199,7 +205,7 @@ class Quotas:
 
 
 class Process:
-    """One process; `parts` is None until it has started."""
+    """One process; `bot` is None until it has started."""
 
     def __init__(self, name: str, outside: Outside) -> None:
         self.name = name
@@ -212,7 +218,7 @@ class Process:
         self._context.run(PROCESS.set, name)
         self._ids = 0
         self.people: People
-        self.parts: Testusers | None = None
+        self.bot: Any = None
         self.quotas: Quotas
         self.client: Client
         self.home: Home
@@ -241,7 +247,7 @@ class Process:
         return f"{self.name}-{self._ids}"
 
     async def _serve(self) -> None:
-        while self.parts is None:
+        while self.bot is None:
             try:
                 await self._start()
             except DatabaseUnavailable:
@@ -266,31 +272,36 @@ class Process:
         self.people.meet(TEAM, "U0BOT")
         runners: dict[str, Any] = {}
         self._jobs = JobLoop(database, clock, self.name, runners)
-        setup = Setup(
-            database,
-            audit,
-            self.people,
-            outside.flows,
-            default_rules(**outside.rules, remind_hours=remind_hours),
+        settings = default_settings(**outside.rules, remind_hours=remind_hours)
+        bot = SimpleNamespace(
+            settings=settings,
+            clock=clock,
+            database=database,
+            audit=audit,
+            people=self.people,
+            flows=testuser_flows.Flows(settings.flow_aliases, outside.flows, (), Lane(clock)),
+            slack=outside.slack,
+            replies=outside.slack,
+            metrics=SimpleNamespace(count_command=lambda *_: None),
             new_id=self._new_id,
-            lane=Lane(clock),
         )
-        links = CardLinks(database, outside.slack, clock)
-        parts = testusers_parts(setup, outside.slack, lambda *_: None, links)
+        clicks = bot.clicks = StoredInteractions(bot)
+        messages = RequestMessages(bot)
         self.client, quotas, self.home = self._quotas(database, audit, clock)
-        renderers = {**parts.renderers, **quotas.renderers}
-        card_kinds = {*parts.card_kinds, *quotas.card_kinds}
+        renderers = {**messages.renderers, **quotas.renderers}
+        card_kinds = {REQUEST_CARD, *quotas.card_kinds}
         sender = Sender(database, outside.slack, renderers, card_kinds)
         prunes = [requests.forget, flows.forget, outbox.prune]
         retention = Retention(database, outside.kept_days, prunes)
-        found = {**parts.runners, **quotas.runners}
+        found = {**quotas.runners, APPLY: Applying(bot).run, TIMER: partial(timers.run, bot)}
+        found |= dict.fromkeys((INTERACTION, UNDO), clicks.run)
         found |= {SEND_KIND: sender.run, RETAIN_KIND: retention.run}
         found |= {home_views.PUBLISH: self.home.run, home_views.SPREAD: self.home.spread}
         runners |= {kind: _as_run(runner) for kind, runner in found.items()}
         async with database.transaction() as tx:
-            for plan in (*quotas.plans, *parts.plans, retention.plan, self.home.plan):
+            for plan in (*quotas.plans, messages.plan, timers.plan, retention.plan, self.home.plan):
                 await plan(tx)
-        self.quotas, self.parts = quotas, parts
+        self.quotas, self.bot = quotas, bot
 
     def _quotas(
         self, database: Database, audit: AuditStore, clock: VirtualClock
@@ -306,8 +317,7 @@ class Process:
             self.people,
             directory,
             quotas.ratelimits,
-            default_rules().approvals_needed,
-            default_rules().approvals_channel,
+            default_settings().approvals_channel,
         )
         return client, quotas, Home(database, drawing, self._outside.homes, self._jobs.wake)
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from bot.approvals.rules.approval import Act, State
+from bot.approvals.rules import Act, State
 from bot.services.errors import ServiceFailed, ServiceTimeout
 from bot.store import jobs
 from bot.store.job_loop import Lease, LeaseLost
@@ -106,7 +106,7 @@ async def test_a_lost_lease_never_sends(world):
         ]
     world.clock.advance(jobs.LEASE_SECONDS + 1)
     with pytest.raises(LeaseLost):
-        await Applying(world.setup).run(job, Lease(world.database, "slow", job))
+        await Applying(world).run(job, Lease(world.database, "slow", job))
     assert world.service.posts == []
     await world.work()
     assert world.service.posts == [("+1",)]

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from bot.approvals.rules.approval import Act
+from bot.approvals.rules import Act
 from bot.errors import Conflict, Refused
 from bot.testusers import asking
 from bot.testusers.parse.command import parse_testusers
@@ -22,7 +22,7 @@ from tests.support.testusers import (
 
 
 async def asked(world: World, text: str, by: str = OTTO):
-    return await asking.ask(world.setup, await world.person(by), parse_testusers(text))
+    return await asking.ask(world, await world.person(by), parse_testusers(text))
 
 
 async def pending(world: World):
@@ -48,7 +48,7 @@ async def test_the_approvers_of_a_flow_are_those_of_its_sid_in_any_case(database
 
 
 async def undo(world: World, request, by: str = OTTO):
-    return await asking.undo(world.setup, await world.person(by), request.id)
+    return await asking.undo(world, await world.person(by), request.id)
 
 
 async def applied(world: World, text: str):
@@ -123,15 +123,15 @@ async def test_an_undo_that_finds_nothing_to_take_back_says_so(world):
 async def test_a_delivery_that_comes_again_asks_for_the_same_request(world):
     person, command = await world.person(OTTO), parse_testusers("add welcome +1")
     first, again = await asyncio.gather(
-        asking.ask(world.setup, person, command, "one"),
-        asking.ask(world.setup, person, command, "one"),
+        asking.ask(world, person, command, "one"),
+        asking.ask(world, person, command, "one"),
     )
     assert first.request is not None
     assert again.request is not None
     assert first.request.id == again.request.id
     assert len(await pending(world)) == 1
     assert [action for _, action in await world.audited()] == ["request.created"]
-    await asking.ask(world.setup, person, command, "two")
+    await asking.ask(world, person, command, "two")
     assert len(await pending(world)) == 2
 
 

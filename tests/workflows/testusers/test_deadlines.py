@@ -2,7 +2,7 @@
 
 import pytest
 
-from bot.approvals.rules.approval import Act, State
+from bot.approvals.rules import Act, State
 from bot.errors import Conflict
 from bot.services.errors import ServiceFailed
 from bot.testusers.store import grants

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from bot.approvals.rules.approval import Act, Reason, State
+from bot.approvals.rules import Act, Reason, State
 from bot.errors import NotFound
 from bot.testusers import deciding
 from tests.conftest import BOTH
@@ -16,13 +16,12 @@ from tests.support.testusers import (
     WELCOME,
     World,
     default_policy,
-    default_rules,
 )
 
 
 @pytest.fixture
 def two_needed(database, clock) -> World:
-    return World(database, clock, rules=default_rules(approvals_needed=2))
+    return World(database, clock, policy=default_policy(approvals_needed=2))
 
 
 @pytest.mark.parametrize("database_url", BOTH, indirect=True)
@@ -53,9 +52,7 @@ async def test_one_may_approve_ones_own_request_where_that_is_set(database, cloc
 async def test_a_forged_button_finds_nothing(world):
     request = await world.ask("add welcome +1")
     with pytest.raises(NotFound):
-        await deciding.decide(
-            world.setup, await world.person(ADA), Act.APPROVE, request.id[:-1] + "x"
-        )
+        await deciding.decide(world, await world.person(ADA), Act.APPROVE, request.id[:-1] + "x")
 
 
 @pytest.mark.parametrize("database_url", BOTH, indirect=True)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bot.approvals.rules.approval import Act, State
+from bot.approvals.rules import Act, State
 from bot.services.errors import (
     CredentialsRefused,
     PermissionMissing,

@@ -1,6 +1,6 @@
 """The announcement that a grant ends: an hour before, once, and only while it is true."""
 
-from bot.approvals.rules.approval import Act
+from bot.approvals.rules import Act
 from bot.testusers.rendering import RequestMessages
 from bot.testusers.transitions import ENDING
 from tests.support.testusers import OTTO, World
@@ -26,7 +26,7 @@ async def test_grant_is_announced_an_hour_before_its_end(world):
     await world.pass_time(1)
     assert announced(world) == [request.id]
     (message,) = [item for item in world.messages if item.kind == ENDING]
-    note = await RequestMessages(world.setup).ending(message)
+    note = await RequestMessages(world).ending(message)
     assert note.channel_id == OTTO
     assert "`+1`, `+2`" in note.message.text
     buttons = note.message.slack_blocks[-1]["elements"]
@@ -56,4 +56,4 @@ async def test_announcement_that_is_not_true_any_more_is_not_sent(world):
     await world.pass_time(3 * HOUR)
     (message,) = [item for item in world.messages if item.kind == ENDING]
     await applied(world, "remove welcome +1")
-    assert await RequestMessages(world.setup).ending(message) is None
+    assert await RequestMessages(world).ending(message) is None

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bot.approvals.rules.approval import Act, State
+from bot.approvals.rules import Act, State
 from bot.errors import Conflict
 from bot.services.errors import ServiceFailed, ServiceRefused
 from bot.testusers.asking import undo
@@ -125,7 +125,7 @@ async def test_update_that_finds_no_flow_ends_no_grant(world):
 
 
 async def undone(world: World, request):
-    return (await undo(world.setup, await world.person(OTTO), request.id)).request
+    return (await undo(world, await world.person(OTTO), request.id)).request
 
 
 async def test_undo_approved_after_the_end_it_restores_lets_nobody_in(world):

@@ -8,17 +8,15 @@ from dataclasses import dataclass, field
 import pytest
 
 from bot.app import CROWDS
-from bot.approvals.rules.approval import Act, State
+from bot.approvals.rules import Act, State
 from bot.services.errors import ServiceFailed, ServiceTimeout
 from bot.slack.messages.message import Message
 from bot.slack.sender import SEND_KIND
 from bot.store import outbox
 from bot.store.job_loop import JobLoop
 from bot.store.outbox import OutboxMessage
-from bot.testusers import parts
-from bot.testusers.card_links import CardLinks
-from bot.testusers.interactions import StoredInteraction
-from bot.testusers.rules.tries import TRIES
+from bot.testusers.interactions import INTERACTION, UNDO, StoredInteraction, StoredInteractions
+from bot.testusers.rules.applying import TRIES
 from bot.testusers.transitions import card_key
 from tests.support.testusers import ADA, ADAM, OTTO, WELCOME, FakeFlowService, World
 
@@ -91,12 +89,11 @@ class Scene:
         self.sids = tuple(f"FW{1000 + number:032X}" for number in range(FLOWS))
         self.service = service_class({sid: [] for sid in (WELCOME, *self.sids)})
         self.world, self.seen = World(database, clock, self.service), Seen()
-        links = CardLinks(database, None, clock)
-        self.parts = parts.testusers_parts(self.world.setup, self.seen, lambda *_: None, links)
+        self.world.replies, self.clicks = self.seen, StoredInteractions(self.world)
 
     async def press(self, act: Act, request, by: str, name: str) -> None:
         click = StoredInteraction(act, request.id, by, (), name)
-        await self.parts.interactions.store(click)
+        await self.clicks.store(click)
 
     async def asked(self, extra: str = "") -> list:
         """A change of each flow that will hang."""
@@ -108,7 +105,8 @@ class Scene:
     async def hangs(self) -> AsyncIterator[None]:
         """The service hangs, and jobs run, until the block ends."""
         self.service.hanging = self.sids
-        runners = {**self.parts.runners, SEND_KIND: self.seen.send}
+        clicks = dict.fromkeys((INTERACTION, UNDO), self.clicks.run)
+        runners = {**self.world.runners, **clicks, SEND_KIND: self.seen.send}
         loop = JobLoop(self.world.database, self.world.clock, "me", runners, CROWDS)
         task = asyncio.create_task(loop.run())
         try:

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from bot.approvals.rules.approval import Act, State
+from bot.approvals.rules import Act, State
 from bot.errors import Conflict
 from bot.testusers import asking
 from bot.testusers.messages import notes
@@ -116,7 +116,7 @@ async def test_retry_does_the_rest_and_leaves_the_first_ends(world):
 
 async def test_part_can_be_undone_and_then_not_be_retried(world):
     request = await failed_in_part(world)
-    undo = (await asking.undo(world.setup, await world.person(OTTO), request.id)).request
+    undo = (await asking.undo(world, await world.person(OTTO), request.id)).request
     assert undo.requested.change == Change(removals=("+1", "+2"))
     with pytest.raises(Conflict, match="Someone has asked to undo this"):
         await world.decide(Act.RETRY, request, ADA)

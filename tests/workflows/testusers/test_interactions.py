@@ -5,14 +5,14 @@ from datetime import timedelta
 
 from structlog.testing import capture_logs
 
-from bot.approvals.rules.approval import Act, State
+from bot.approvals.rules import Act, State
 from bot.errors import SlackUnreachable
 from bot.slack.messages.message import Message
 from bot.store import jobs
 from bot.store.job_loop import Again, Lease
 from bot.testusers.interactions import INTERACTION, StoredInteraction, StoredInteractions
 from bot.testusers.store import requests
-from tests.support.testusers import ABEL, ADA, World, default_rules
+from tests.support.testusers import ABEL, ADA, World, default_policy
 
 
 @dataclass
@@ -34,7 +34,8 @@ class FakeReplies:
 
 
 def clicks_of(world: World, replies: FakeReplies) -> StoredInteractions:
-    return StoredInteractions(world.setup, replies, lambda name, outcome: None)
+    world.replies = replies
+    return StoredInteractions(world)
 
 
 async def kept(world: World, request) -> jobs.Job:
@@ -59,7 +60,7 @@ async def test_another_process_follows_and_answers_a_click(world):
 
 
 async def test_click_whose_answer_slack_refuses_is_decided_once(database, clock):
-    world = World(database, clock, rules=default_rules(approvals_needed=2))
+    world = World(database, clock, policy=default_policy(approvals_needed=2))
     request = await world.ask("add welcome +1")
     job = await kept(world, request)
     replies = FakeReplies(takes=False)
@@ -110,11 +111,11 @@ async def test_click_that_slack_knows_nothing_of_is_followed_again(world):
 
 
 async def test_click_is_retried_when_an_earlier_approver_is_unknown(database, clock):
-    rules = default_rules(approvals_needed=2)
-    before = World(database, clock, rules=rules)
+    policy = default_policy(approvals_needed=2)
+    before = World(database, clock, policy=policy)
     request = await before.ask("add welcome +1")
     await before.decide(Act.APPROVE, request, ABEL)
-    world = World(database, clock, before.service, rules)
+    world = World(database, clock, before.service, policy=policy)
     job = await kept(world, request)
     user = world.slack.user
 

@@ -4,8 +4,7 @@ import random
 
 import pytest
 
-from bot.approvals.rules.approval import Act
-from bot.approvals.rules.policies import AutomaticRule, FlowPolicy
+from bot.approvals.rules import Act, AutomaticRule, FlowPolicy
 from bot.errors import Conflict, Refused, UsageError
 from bot.permissions import Role
 from bot.store.outbox import OutboxMessage
@@ -25,7 +24,6 @@ from tests.support.testusers import (
     WELCOME,
     World,
     default_policy,
-    default_rules,
 )
 
 HOUR = 3600
@@ -59,12 +57,12 @@ async def test_an_undo_gives_no_longer_access_than_the_policy_lets_it(database, 
     await world.decide(Act.APPROVE, request)
     await world.work()
     with pytest.raises(Conflict, match="must end"):
-        await asking.undo(world.setup, await world.person(OTTO), request.id)
+        await asking.undo(world, await world.person(OTTO), request.id)
 
 
 async def rendered(world: World, request, kind: str):
-    messages = RequestMessages(world.setup)
-    render = {"card": messages.card, "escalation": messages.escalation}[kind]
+    kind = f"testusers.{kind}"
+    render = RequestMessages(world).renderers[kind]
     return await render(OutboxMessage(f"{kind}:{request.id}", kind, request.id))
 
 
@@ -112,11 +110,14 @@ async def test_explaining_agrees_with_what_then_happens(database, clock):
         }
         roles = {role: tuple(chance.sample(ids, 2)) for role in Role}
         policy = default_policy(
-            roles=roles, flow_policies=named, allow_self_approval=chance.random() < 0.3
+            roles=roles,
+            flow_policies=named,
+            allow_self_approval=chance.random() < 0.3,
+            approvals_needed=20,
         )
-        world = World(database, clock, policy=policy, rules=default_rules(approvals_needed=20))
+        world = World(database, clock, policy=policy)
         user = chance.choice(PEOPLE)
-        lines = await explain(world.people, Flow(WELCOME, "welcome"), user, 20)
+        lines = await explain(world.people, Flow(WELCOME, "welcome"), user)
         told = next(line for line in lines if line.startswith(f"{NAMES[user]} ({user})"))
         is_own = user == OTTO
         own_line = [line for line in lines if line.startswith("They ")]
@@ -158,7 +159,7 @@ async def test_explaining_names_every_rule_with_its_setting(database, clock):
     )
     flow = Flow(WELCOME, "welcome")
     abel = f"{NAMES[ABEL]} ({ABEL})"
-    lines = await explain(world.people, flow, ABEL, 1)
+    lines = await explain(world.people, flow, ABEL)
     assert lines == [
         f"Flow welcome ({WELCOME})",
         "Approvers: U0ADA, S0APPROVERS [FLOW_POLICIES (this flow)]",
@@ -170,7 +171,7 @@ async def test_explaining_names_every_rule_with_its_setting(database, clock):
         f"{abel} can approve: in S0APPROVERS, which FLOW_POLICIES (this flow) names.",
         "They can't approve their own requests [ALLOW_SELF_APPROVAL]",
     ]
-    (verdict,) = [item for item in await explain(world.people, flow, ADAM, 1) if "U0ADAM)" in item]
+    (verdict,) = [item for item in await explain(world.people, flow, ADAM) if "U0ADAM)" in item]
     assert verdict.startswith("Adam Admin (U0ADAM) can't approve and would read: You can't approve")
-    by_role = await explain(world.people, Flow(SURVEY), ADA, 1)
+    by_role = await explain(world.people, Flow(SURVEY), ADA)
     assert "Ada Approver (U0ADA) can approve: has the role approver [ROLES]." in by_role

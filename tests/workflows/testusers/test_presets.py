@@ -10,40 +10,40 @@ from tests.support.testusers import ADA, OTTO, VERA
 
 async def test_a_preset_stands_for_its_people_when_it_is_asked_for(world):
     otto = await world.person(OTTO)
-    assert await presets.save_preset(world.setup, otto, "demo", ("+1", "+2")) is None
+    assert await presets.save_preset(world, otto, "demo", ("+1", "+2")) is None
     request = await world.ask("add welcome @Demo +2 +3")
     assert request.requested.change.additions == ("+2", "+3", "+1")
-    before = await presets.save_preset(world.setup, otto, "demo", ("+9",))
+    before = await presets.save_preset(world, otto, "demo", ("+9",))
     assert before.identities == ("+1", "+2")
     assert (await world.stored(request)).requested.change.additions == ("+2", "+3", "+1")
 
 
 async def test_a_preset_is_removed_by_its_name(world):
     world.service.lists["FW00000000000000000000000000000001"] = ["+1", "+2", "+3"]
-    await presets.save_preset(world.setup, await world.person(OTTO), "demo", ("+1", "+2"))
+    await presets.save_preset(world, await world.person(OTTO), "demo", ("+1", "+2"))
     request = await world.ask("remove welcome @demo")
     assert request.requested.change.removals == ("+1", "+2")
 
 
 async def test_saving_and_deleting_are_audited_with_what_was(world):
     otto = await world.person(OTTO)
-    await presets.save_preset(world.setup, otto, "demo", ("+1",))
-    await presets.delete_preset(world.setup, otto, "demo")
+    await presets.save_preset(world, otto, "demo", ("+1",))
+    await presets.delete_preset(world, otto, "demo")
     with pytest.raises(NotFound, match="no preset “@demo”"):
-        await presets.delete_preset(world.setup, otto, "demo")
+        await presets.delete_preset(world, otto, "demo")
     assert await world.audited() == [(OTTO, "preset.saved"), (OTTO, "preset.deleted")]
-    assert await presets.every_preset(world.setup, otto) == []
+    assert await presets.every_preset(world, otto) == []
 
 
 async def test_a_viewer_looks_and_changes_nothing(world):
     vera = await world.person(VERA)
-    await presets.save_preset(world.setup, await world.person(ADA), "demo", ("+15550100",))
+    await presets.save_preset(world, await world.person(ADA), "demo", ("+15550100",))
     for act in (
-        presets.save_preset(world.setup, vera, "demo", ("+1",)),
-        presets.delete_preset(world.setup, vera, "demo"),
+        presets.save_preset(world, vera, "demo", ("+1",)),
+        presets.delete_preset(world, vera, "demo"),
     ):
         with pytest.raises(Refused):
             await act
-    shown = notes.presets(await presets.every_preset(world.setup, vera), sees_identities=False).text
+    shown = notes.presets(await presets.every_preset(world, vera), sees_identities=False).text
     assert "`@demo` (1 test user): `…0100` · saved by Ada Approver" in shown
     assert "5550" not in shown

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bot.approvals.rules.approval import Act, State
+from bot.approvals.rules import Act, State
 from bot.store import outbox
 from bot.testusers.rendering import RequestMessages
 from tests.support.testusers import ADA, OTTO, WELCOME, World
@@ -23,7 +23,7 @@ async def test_start_shows_open_cards_anew_and_no_others(world: World) -> None:
     assert (await world.stored(failed)).state is State.FAILED
     world.messages.clear()
     async with world.database.transaction() as tx:
-        await RequestMessages(world.setup).plan(tx)
+        await RequestMessages(world).plan(tx)
     await world.work()
     assert {message.subject for message in world.messages} == {pending.id, failed.id}
 
@@ -39,15 +39,15 @@ async def test_reminder_is_corrected_once_the_request_is_decided(world: World, a
     request = await world.ask("add welcome +1")
     await world.pass_time(4 * 3600)
     reminder = [message for message in world.messages if message.kind == "testusers.reminder"][-1]
-    messages = RequestMessages(world.setup)
-    shown = await messages.reminder(reminder)
+    messages = RequestMessages(world)
+    shown = await messages.waiting(reminder)
     assert "Still waiting for approval" in shown.message.text
     await posted(world, reminder.key)
     world.messages.clear()
     await world.decide(act, request, by, "no")
     await world.work()
     (again,) = [message for message in world.messages if message.kind == "testusers.reminder"]
-    assert words in (await messages.reminder(again)).message.text
+    assert words in (await messages.waiting(again)).message.text
 
 
 async def posted(world: World, key: str) -> None:

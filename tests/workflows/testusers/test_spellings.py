@@ -2,7 +2,7 @@
 
 import pytest
 
-from bot.approvals.rules.approval import Act, State
+from bot.approvals.rules import Act, State
 from bot.testusers import asking
 from bot.testusers.messages import notes
 from bot.testusers.parse.command import parse_testusers
@@ -16,7 +16,7 @@ COMPOSED, DECOMPOSED = "caf\u00e9@b.c", "cafe\u0301@b.c"
 
 
 async def asked(world: World, text: str):
-    return await asking.ask(world.setup, await world.person(OTTO), parse_testusers(text))
+    return await asking.ask(world, await world.person(OTTO), parse_testusers(text))
 
 
 async def applied(world: World, text: str):
@@ -78,5 +78,5 @@ async def test_undo_finds_who_was_spelled_otherwise_since(world):
     world.service.lists[WELCOME] = ["x"]
     request = await applied(world, "add welcome +15550100")
     world.service.lists[WELCOME] = ["x", MARKED]
-    undo = (await asking.undo(world.setup, await world.person(OTTO), request.id)).request
+    undo = (await asking.undo(world, await world.person(OTTO), request.id)).request
     assert undo.requested.change == Change(removals=(MARKED,))

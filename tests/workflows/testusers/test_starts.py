@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
-from bot.approvals.rules.approval import Act, State
+from bot.approvals.rules import Act, State
 from bot.testusers.messages import notes
 from bot.testusers.messages.card import card
 from bot.testusers.store import grants

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from bot.approvals.rules.approval import State
+from bot.approvals.rules import State
 from bot.testusers.messages.phrases import ago, state_sentence
 from bot.testusers.rules.changes import Change, Flow
 from bot.testusers.rules.requests import Request, RequestedChange, Who

@@ -3,7 +3,7 @@
 import pytest
 from sqlalchemy import select
 
-from bot.approvals.rules.approval import OVER, Act, State
+from bot.approvals.rules import OVER, Act, State
 from bot.errors import DatabaseUnavailable
 from bot.services.errors import ServiceFailed
 from bot.store import jobs, outbox
@@ -29,11 +29,11 @@ class FullAudit(AuditStore):
 
 
 def fill_audit(world: World, action: str | None = None) -> None:
-    object.__setattr__(world.setup, "audit", FullAudit(action))
+    world.audit = FullAudit(action)
 
 
 def empty_audit(world: World) -> None:
-    object.__setattr__(world.setup, "audit", world.audit)
+    world.audit = AuditStore()
     world.clock.advance(jobs.LEASE_SECONDS)
 
 

@@ -19,10 +19,12 @@ click is allowed and, if not, why. With a quorum, the last approval moves the re
 approval counts only while its approver is still allowed to approve.
 """
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
+
+from bot.approvals.parse import spell_duration
 
 
 class State(StrEnum):
@@ -179,3 +181,122 @@ def _count(
     # Earlier approvals may now be enough, if fewer are needed than before.
     is_later = request.starts_at is not None and at < request.starts_at
     return Decision(Reason.ALLOWED, State.SCHEDULED if is_later else State.APPLYING, counted)
+
+
+EVERY_FLOW = "*"
+OF_THIS_FLOW, OF_EVERY_FLOW = "FLOW_POLICIES (this flow)", "FLOW_POLICIES (every flow)"
+
+
+@dataclass(frozen=True)
+class AutomaticRule:
+    """The people whose requests are approved automatically, and the limits on these requests."""
+
+    requesters: tuple[str, ...]
+    longest_seconds: int
+    a_day: int
+
+
+@dataclass(frozen=True)
+class FlowPolicy:
+    """The rules for a flow's requests: an entry of `FLOW_POLICIES`, or all that apply to a flow.
+
+    A rule that is not set is None.
+
+    Attributes:
+        approvers: User and group ids; only they may approve. None if roles decide.
+        approvals_needed: The number of approvers that a request needs; 0 if not set.
+        notify: User and group ids that a card mentions.
+        longest_seconds: The longest access that a request may ask for.
+        escalate_after_seconds: The time after which a pending request is escalated.
+        escalate_to: User and group ids that the escalation mentions.
+        auto: The rule that approves additions automatically.
+        auto_remove: True if the rule also approves removals.
+        sources: The setting that each rule comes from.
+    """
+
+    approvers: tuple[str, ...] | None = None
+    approvals_needed: int = 0
+    notify: tuple[str, ...] | None = None
+    longest_seconds: int | None = None
+    escalate_after_seconds: int | None = None
+    escalate_to: tuple[str, ...] | None = None
+    auto: AutomaticRule | None = None
+    auto_remove: bool | None = None
+    sources: dict[str, str] = field(default_factory=dict)
+
+    def over(self, general: "FlowPolicy", source: str) -> "FlowPolicy":
+        """Return the more general policy, replaced by each rule that is set in this one."""
+        own = {
+            name: value
+            for name, rule in FlowPolicy.__dataclass_fields__.items()
+            if name != "sources" and (value := getattr(self, name)) != rule.default
+        }
+        return replace(general, **own, sources=general.sources | dict.fromkeys(own, source))
+
+
+def duration_problem(policy: FlowPolicy, duration_seconds: float | None) -> str | None:
+    """Return a sentence that explains why the duration is not allowed; None if it is allowed.
+
+    `duration_seconds` is None for access with no end.
+    """
+    if policy.longest_seconds is None:
+        return None
+    longest = spell_duration(policy.longest_seconds)
+    if duration_seconds is None:
+        return (
+            f"Access to this flow must end, after at most {longest}."
+            f" Add, for example, “for {longest}”."
+        )
+    if duration_seconds > policy.longest_seconds:
+        return f"That's too long: access to this flow lasts at most {longest}."
+    return None
+
+
+# An id that no Slack user has, so that a rule's approvals can be counted.
+RULE_ID = "rule:"
+RULE_NAME = "an automatic rule"
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovedByRule:
+    """The rule that approved a request, and how much of the daily allowance is used.
+
+    `source` is the setting that defines the rule; `used` includes this request.
+    """
+
+    source: str
+    longest_seconds: int
+    used: int
+    a_day: int
+
+
+def is_automatic(
+    policy: FlowPolicy,
+    used: int,
+    requester_ids: Collection[str],
+    lasts_seconds: Sequence[float | None],
+    *,
+    takes_away: bool,
+) -> bool:
+    """Return True if the policy's rule approves a request that starts now.
+
+    Args:
+        policy: The policy of the flow.
+        used: The number of the person's requests that the rule has already approved today.
+        requester_ids: The requester's user id and groups.
+        lasts_seconds: How long each addition lasts from now, None for no end.
+        takes_away: The request removes somebody, or makes access end sooner.
+    """
+    rule = policy.auto
+    if rule is None or used >= rule.a_day or set(rule.requesters).isdisjoint(requester_ids):
+        return False
+    if takes_away and not policy.auto_remove:
+        return False
+    longest = min(rule.longest_seconds, policy.longest_seconds or rule.longest_seconds)
+    return all(seconds is not None and seconds <= longest for seconds in lasts_seconds)
+
+
+def rule_id(policy: FlowPolicy, flow_key: str) -> str:
+    """Return the id that counts the approvals of a flow's rule."""
+    is_of_every_flow = policy.sources.get("auto") == OF_EVERY_FLOW
+    return f"{RULE_ID}{EVERY_FLOW if is_of_every_flow else flow_key}"

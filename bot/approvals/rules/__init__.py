@@ -1,1 +1,0 @@
-"""Pure functions for requests, policies and times."""
