@@ -15,8 +15,8 @@ WELCOME = "FW00000000000000000000000000000001"
 
 
 @pytest.fixture
-async def world(database_url):
-    async with running_world(database_url, inventory_watch="off") as world:
+async def world(sqlite_url):
+    async with running_world(sqlite_url, inventory_watch="off") as world:
         yield world
 
 

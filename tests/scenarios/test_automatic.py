@@ -2,9 +2,6 @@
 
 import asyncio
 import json
-import os
-import signal
-from datetime import UTC, datetime
 
 import pytest
 
@@ -12,7 +9,6 @@ from bot.approvals.rules import AutomaticRule, FlowPolicy, State
 from bot.store.engine import Database
 from bot.testusers import asking
 from bot.testusers.parse.command import parse_testusers
-from tests.support.fleet import running_fleet
 from tests.support.testusers import OTTO as FAKE_OTTO
 from tests.support.testusers import WELCOME, World, default_policy
 from tests.support.world import running_world
@@ -98,10 +94,11 @@ async def test_next_day_counts_from_none(sqlite_url, clock):
     await database.close()
 
 
-async def test_day_is_counted_over_all_processes(database_url, clock):
+@pytest.mark.postgres
+async def test_day_is_counted_over_all_processes(postgres_url, clock):
     rule = FlowPolicy(auto=AutomaticRule((FAKE_OTTO,), 14_400, 5))
     policy = default_policy(flow_policies={"*": rule})
-    databases = [Database(database_url, clock) for _ in range(3)]
+    databases = [Database(postgres_url, clock) for _ in range(3)]
     worlds = [World(database, clock, policy=policy, owner=str(database)) for database in databases]
     person = await worlds[0].person(FAKE_OTTO)
     asks = [
@@ -112,55 +109,3 @@ async def test_day_is_counted_over_all_processes(database_url, clock):
     assert (asked.count(State.APPLYING), asked.count(State.PENDING)) == (5, 10)
     for one in databases:
         await one.close()
-
-
-def zone_where_it_is_noon() -> str:
-    """A time zone in which the day does not end soon; the sign is that of POSIX."""
-    return f"Etc/GMT{datetime.now(UTC).hour - 12:+d}"
-
-
-@pytest.mark.slow
-@pytest.mark.postgres
-async def test_day_is_counted_while_processes_are_killed(postgres_url):
-    policies = json.dumps({"welcome": {"auto": {**AUTO, "a_day": 5}}})
-    launcher = ("-m", "tests.support.launch", "--short-leases")
-    async with running_fleet(
-        postgres_url, 0, commands_per_minute="0", flow_policies=policies
-    ) as fleet:
-        fleet.slack.workspace.people[OTTO].tz = zone_where_it_is_noon()
-        flow = fleet.services.state.flows[WELCOME]
-        flow.identities.clear()
-        doomed = await asyncio.gather(
-            *(fleet.add((*launcher, "--die-at", str(step))) for step in (2, 5, 9))
-        )
-
-        async def ask(number: int) -> None:
-            text = f"add welcome +1555{number} for 2h"
-            await fleet.slack.command(OTTO, "C0GENERAL", "/testusers", text)
-
-        for process in doomed:
-            os.kill(process.pid, signal.SIGUSR1)
-        await asyncio.gather(*(ask(number) for number in range(6)))
-        assert [await process.ended() for process in doomed] == [-signal.SIGKILL] * 3
-        await fleet.add(launcher)
-        # What the dead ones were asked may be lost; these are not.
-        await asyncio.gather(*(ask(number) for number in range(6, 12)))
-        cards = fleet.slack.workspace.messages
-        await fleet.slack.until(lambda: len(flow.identities) >= 5, timeout=60)
-        # A dead process's card is posted by another one, when its lease has ended.
-        await fleet.slack.until(
-            lambda: states(cards("C0APPROVALS")).count("applied") >= len(flow.identities),
-            timeout=60,
-        )
-        await fleet.slack.until(lambda: "asks" in states(cards("C0APPROVALS")), timeout=60)
-        await fleet.slack.until(lambda: all(states(cards("C0APPROVALS"))), timeout=60)
-        assert len(flow.identities) == states(cards("C0APPROVALS")).count("applied") == 5
-        assert fleet.tracebacks == []
-
-
-def states(messages) -> list[str]:
-    """What each card says, "" while its change is being applied."""
-    return [
-        "asks" if "Approve" in card.buttons else "applied" if "*Applied*" in card.all_text else ""
-        for card in messages
-    ]

@@ -122,11 +122,11 @@ async def test_event_delivered_three_times_is_answered_once(world):
     assert len(await cards(world)) == 1
 
 
-async def test_event_that_comes_again_after_a_restart_is_not_answered(database_url):
-    async with running_world(database_url, inventory_watch="off") as world:
+async def test_event_that_comes_again_after_a_restart_is_not_answered(sqlite_url):
+    async with running_world(sqlite_url, inventory_watch="off") as world:
         await world.slack.direct_message(VERA, "orgs")
         await world.slack.until(lambda: answers(world, VERA))
-    async with running_world(database_url, inventory_watch="off") as world:
+    async with running_world(sqlite_url, inventory_watch="off") as world:
         # The stand-in numbers its events anew, so this one has the same id.
         await world.slack.direct_message(VERA, "orgs")
         await settled(world)

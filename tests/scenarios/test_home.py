@@ -220,9 +220,9 @@ async def test_slack_asking_to_wait_is_obeyed(world):
     assert "Your requests" in home.all_text
 
 
-async def test_home_is_true_again_after_a_restart(haste, database_url):
+async def test_home_is_true_again_after_a_restart(haste, sqlite_url):
     settings = {"inventory_watch": "off"}
-    async with running_world(database_url, **settings) as world:
+    async with running_world(sqlite_url, **settings) as world:
         flow = world.services.state.flows[WELCOME]
         flow.identities.clear()
         otto = await opened(world, OTTO)
@@ -230,7 +230,7 @@ async def test_home_is_true_again_after_a_restart(haste, database_url):
         world.slack.workspace.faults.error("views.publish", "internal_error", times=None)
         await asked(world, "add welcome +15550100")
         assert "+15550100" not in otto.all_text
-    async with running_world(database_url, **settings) as world:
+    async with running_world(sqlite_url, **settings) as world:
         home = await world.slack.until(lambda: world.slack.workspace.homes[OTTO])
         assert "+15550100" in home.all_text
 

@@ -1,12 +1,12 @@
 """Killed with -9 at any step between the click and the last message, nothing is lost or doubled.
 
-A real process is killed before and after every commit and every call, one step after the other;
-the next process finishes what was begun.
+A real process is killed after every commit and every call that changes something, one step after
+the other; the next process finishes what was begun. `make faults` does so on PostgreSQL too.
 """
 
 import asyncio
 import re
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 import pytest
@@ -16,7 +16,6 @@ from sandbox.services.state import Flow
 from sandbox.slack.server import RunningSlack
 from tests.support.databases import copy_sqlite
 from tests.support.fleet import Fleet, running_fleet
-from tests.support.postgres import own_database, server_url
 from tests.support.processes import BotProcess
 
 WELCOME = "FW00000000000000000000000000000001"
@@ -110,29 +109,15 @@ async def every_nth_step(database_url: str, first: int) -> int:
 
 
 @pytest.fixture
-def sqlite_urls(tmp_path, sqlite_template):
+def urls(tmp_path, sqlite_template):
     paths = [tmp_path / f"{n}.db" for n in range(WORLDS)]
     for path in paths:
         copy_sqlite(sqlite_template, path)
     return [f"sqlite:///{path}" for path in paths]
 
 
-@pytest.fixture
-async def postgres_urls(postgres_template):
-    async with AsyncExitStack() as stack:
-        yield [
-            await stack.enter_async_context(own_database(server_url(), postgres_template))
-            for _ in range(WORLDS)
-        ]
-
-
-@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
-def urls(request):
-    return request.getfixturevalue(f"{request.param}_urls")
-
-
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 async def test_killed_at_any_step_the_change_stands_once_and_all_is_told(urls):
     deaths = await asyncio.gather(*(every_nth_step(url, n + 1) for n, url in enumerate(urls)))
-    assert sum(deaths) > 40
+    assert sum(deaths) > 20

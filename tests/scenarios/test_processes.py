@@ -6,10 +6,8 @@ import json
 
 import pytest
 
-from sandbox.people import Person
 from tests.support.fleet import running_fleet
 from tests.support.postgres import connect
-from tests.support.world import ROLES
 
 WELCOME = "FW00000000000000000000000000000001"
 OTTO, ADA, ABEL = "U0OPERATOR", "U0APPROVER", "U0APPROVER2"
@@ -61,14 +59,14 @@ async def test_two_approvers_in_two_processes_are_one_post(pair):
 
 
 @pytest.mark.postgres
-async def test_twenty_approvals_at_once_are_all_there_with_few_calls(pair):
-    names = [f"+{n}" for n in range(20)]
+async def test_approvals_at_once_are_all_there_with_few_calls(pair):
+    names = [f"+{n}" for n in range(12)]
     cards = await asked(pair, *names)
     before = len(pair.services.state.calls)
     await asyncio.gather(*(approve(pair, n % 2, ADA, card) for n, card in enumerate(cards)))
     await pair.slack.until(lambda: all("Applied" in card.all_text for card in cards))
     assert sorted(flow(pair).identities) == sorted(names)
-    assert len(pair.services.state.calls) - before <= 20
+    assert len(pair.services.state.calls) - before <= 12
 
 
 @pytest.mark.postgres
@@ -85,38 +83,6 @@ async def test_home_shows_what_was_decided_in_another_process(pair):
     assert all(later.at - before.at >= 3 for before, later in itertools.pairwise(calls))
 
 
-@pytest.mark.postgres
-async def test_decision_elsewhere_is_seen_by_fifty_who_have_home_open(postgres_url):
-    crowd = [Person(f"U0CROWD{n}", f"crowd{n}", f"Crowd {n}", "approver") for n in range(50)]
-    approvers = {"approver": [*ROLES["approver"], *(item.id for item in crowd)]}
-    settings = {"commands_per_minute": "0", "roles": json.dumps(ROLES | approvers)}
-    async with running_fleet(postgres_url, 2, **settings) as fleet:
-        workspace = fleet.slack.workspace
-        workspace.people.update({item.id: item for item in crowd})
-        for number, one in enumerate(crowd):
-            fleet.slack.bot_url = fleet.processes[number % 2].address
-            await fleet.slack.open_home(one.id)
-
-        def are_shown(words: str) -> bool:
-            homes = [workspace.homes.get(item.id) for item in crowd]
-            return all(home is not None and words in home.all_text for home in homes)
-
-        await fleet.slack.until(lambda: are_shown("Nothing is waiting for you"))
-        (card,) = await asked(fleet, "+1")
-        await fleet.slack.until(lambda: are_shown("+1"))
-        await approve(fleet, 0, ADA, card)
-        await fleet.slack.until(lambda: are_shown("Nothing is waiting for you"))
-        for one in crowd:
-            times = [
-                call.at
-                for call in workspace.calls_of("views.publish")
-                if call.ok and call.args["user_id"] == one.id
-            ]
-            assert len(times) >= 3
-            assert all(later - earlier >= 3 for earlier, later in itertools.pairwise(times))
-        assert fleet.tracebacks == []
-
-
 async def set_revision(url: str, revision: str) -> str:
     """Set the revision of the schema as a newer version would, and return the one before."""
     connection = await connect(url)
@@ -127,30 +93,6 @@ async def set_revision(url: str, revision: str) -> str:
     finally:
         await connection.close()
     return before
-
-
-@pytest.mark.postgres
-async def test_processes_of_an_older_version_leave_clicks_to_the_newer_one(pair, postgres_url):
-    (card,) = await asked(pair, "+1")
-    ours = await set_revision(postgres_url, "9999")
-    for process in pair.processes:
-        # What it found out a tenth of a second ago is told again.
-        async with asyncio.timeout(60):
-            while await process.readiness() != (503, "schema"):  # noqa: ASYNC110 - another process
-                await asyncio.sleep(0.05)
-    await approve(pair, 0, ADA, card)
-    await pair.slack.until(lambda: "again in a moment" in said(pair, ADA))
-    await approve(pair, 1, ABEL, card)
-    await pair.slack.until(lambda: "again in a moment" in said(pair, ABEL))
-    assert (await pair.ask(OTTO, "/orgs", "refresh")).text
-    await set_revision(postgres_url, ours)
-    for process in pair.processes:
-        await process.ready()
-    # What was pressed meanwhile is followed by nobody, and pressed again it is.
-    assert flow(pair).history == []
-    await approve(pair, 1, ADA, card)
-    await pair.slack.until(lambda: "Applied" in card.all_text)
-    assert flow(pair).history == [["+1"]]
 
 
 @pytest.mark.postgres

@@ -11,7 +11,6 @@ import pytest
 from bot.ops.clock import SystemClock
 from sandbox.services.faults import Fault, FaultKind
 from sandbox.services.state import ServicesState
-from tests.support.fleet import running_fleet
 from tests.support.world import running_world
 
 SETTINGS = {"commands_per_minute": "0", "inventory_watch": "off"}
@@ -280,22 +279,3 @@ async def test_the_metrics_tell_use_and_limit_of_every_organization(world):
         assert f"gatehouse_quota_used{labels(called.organization_id, limit)} {used}" in lines
         assert f"gatehouse_quota_limit{labels(called.organization_id, limit)} {most}" in lines
         assert f"gatehouse_quota_used{labels(idle.organization_id, limit)} 0.0" in lines
-
-
-@pytest.mark.slow
-@pytest.mark.postgres
-async def test_four_processes_together_keep_the_limits_of_one(postgres_url):
-    state = ServicesState()
-    one = state.data_centers["eu"].organizations[0]
-    async with running_fleet(postgres_url, 4, services=state, **SETTINGS) as fleet:
-        await fleet.ask("U0VIEWER", "/orgs")
-        state.latency_seconds = 0.05
-        for _ in range(5):
-            await check_at_once(fleet, one.organization_id, 26)
-    arrived = [
-        call.arrived_at for call in state.calls if call.organization_id == one.organization_id
-    ]
-    assert len(arrived) >= 90
-    assert all(later - at > 60 for at, later in zip(arrived, arrived[100:], strict=False))
-    assert state.limits.usage[("eu", one.organization_id)].peak_in_flight <= 5
-    assert state.refused == []

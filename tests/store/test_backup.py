@@ -26,10 +26,10 @@ from tests.support.needs import ROOT_USER, lacks
 from tests.support.postgres import connect
 
 
-@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
-def other_url(request) -> str:
-    """An empty database, of either kind."""
-    return request.getfixturevalue(f"empty_{request.param}_url")
+@pytest.fixture(params=[("sqlite", "empty_postgres"), ("postgres", "empty_sqlite")])
+def two_urls(request) -> list[str]:
+    """A database, and an empty one of the other kind."""
+    return [request.getfixturevalue(f"{kind}_url") for kind in request.param]
 
 
 async def work(url: str, number: int) -> None:
@@ -65,20 +65,23 @@ async def test_restored_database_is_that_of_the_backup(database_url, tmp_path, c
     assert "The audit log is intact: 3 entries" in capsys.readouterr().out
 
 
-async def test_backup_is_restored_into_another_database(database_url, other_url, tmp_path):
-    await work(database_url, 3)
-    assert await back_up(database_url, tmp_path / "saved") == 0
+@pytest.mark.postgres
+async def test_backup_is_restored_into_another_database(two_urls, tmp_path):
+    url, other_url = two_urls
+    await work(url, 3)
+    assert await back_up(url, tmp_path / "saved") == 0
     assert await restore(other_url, tmp_path / "saved") == 0
     assert await state(other_url) == (True, 3, 3)
 
 
+@pytest.mark.postgres
 async def test_backup_of_an_older_schema_is_restored_and_upgraded(
-    empty_database_url, other_url, tmp_path
+    empty_sqlite_url, empty_postgres_url, tmp_path
 ):
-    await revision_0015.write(empty_database_url)
-    assert await back_up(empty_database_url, tmp_path / "saved") == 1
-    assert await restore(other_url, tmp_path / "saved") == 1
-    database = Database(other_url, SystemClock())
+    await revision_0015.write(empty_sqlite_url)
+    assert await back_up(empty_sqlite_url, tmp_path / "saved") == 1
+    assert await restore(empty_postgres_url, tmp_path / "saved") == 1
+    database = Database(empty_postgres_url, SystemClock())
     assert await migrate(database)
     assert await is_current(database)
     async with database.read_only() as tx:
@@ -86,18 +89,18 @@ async def test_backup_of_an_older_schema_is_restored_and_upgraded(
     await database.close()
 
 
-async def test_file_that_exists_is_not_written_over(database_url, tmp_path, capsys):
+async def test_file_that_exists_is_not_written_over(sqlite_url, tmp_path, capsys):
     (tmp_path / "saved").write_text("mine")
-    assert await back_up(database_url, tmp_path / "saved") == 2
+    assert await back_up(sqlite_url, tmp_path / "saved") == 2
     assert (tmp_path / "saved").read_text() == "mine"
     assert "exists" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("damage", ["cut", "text", "empty", "edited", "away"])
-async def test_damaged_backup_changes_nothing(database_url, tmp_path, damage, capsys):
-    await work(database_url, 3)
+async def test_damaged_backup_changes_nothing(sqlite_url, tmp_path, damage, capsys):
+    await work(sqlite_url, 3)
     path = tmp_path / "saved"
-    await back_up(database_url, path)
+    await back_up(sqlite_url, path)
     content = path.read_bytes()
     if damage == "edited":
         told = gzip.decompress(content).replace(b"plan.set", b"plan.get")
@@ -106,9 +109,9 @@ async def test_damaged_backup_changes_nothing(database_url, tmp_path, damage, ca
         path.write_bytes({"cut": content[:-20], "text": b"no backup"}.get(damage, b""))
     if damage == "away":
         path.unlink()
-    await work(database_url, 1)
-    assert await restore(database_url, path) == 2
-    assert await state(database_url) == (True, 4, 4)
+    await work(sqlite_url, 1)
+    assert await restore(sqlite_url, path) == 2
+    assert await state(sqlite_url) == (True, 4, 4)
     assert str(path) in capsys.readouterr().out or damage == "edited"
 
 

@@ -51,9 +51,9 @@ async def ask(url: str, own: int) -> int:
     return right
 
 
-@pytest.fixture(params=["transaction", "session"])
-async def pooled_url(request, postgres_url) -> AsyncIterator[str]:
-    async with running_pgbouncer(postgres_url, request.param) as url:
+@pytest.fixture
+async def pooled_url(postgres_url) -> AsyncIterator[str]:
+    async with running_pgbouncer(postgres_url) as url:
         yield url
 
 

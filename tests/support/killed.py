@@ -1,8 +1,9 @@
 """Runs the real program and kills it with -9 at a step of its work, then at the next, and so on.
 
 `python -m tests.support.killed FIRST EVERY`: the first process dies at step FIRST after somebody
-clicked, the next one EVERY steps later. A step is the moment before or after a commit or an HTTP
-call. Each process is named on a line of the output, as `<step> <process id>`. SIGTERM ends it all.
+clicked, the next one EVERY steps later. A step is a commit, or a call that changes something: in
+between, nothing outside of the process changes. Each process is named on a line of the output, as
+`<step> <process id>`. SIGTERM ends it all.
 """
 
 import itertools
@@ -33,7 +34,7 @@ def patch(steps: Steps) -> None:
     count_calls(steps)
     # A run that is starved for longer than its lease is begun anew, and may never come to its end.
     shorten_leases()
-    # A death right before a POST leaves the flow in doubt.
+    # A death between the note of a POST and its answer leaves the flow in doubt.
     applying.IN_DOUBT = timedelta(seconds=4)
 
 
@@ -49,7 +50,7 @@ def run(first: int, every: int) -> None:
     for step in itertools.count(first, every):
         child = os.fork()
         if child == 0:
-            patch(Steps(step, is_every=True))
+            patch(Steps(step))
             os._exit(main([]))
         signal.signal(signal.SIGTERM, stop)
         sys.stdout.write(f"{step} {child}\n")

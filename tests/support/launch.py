@@ -34,11 +34,9 @@ class Steps:
 
     Args:
         die_at: The one at which it dies, from 1.
-        is_every: Whether the moments right before them, and calls that change nothing, count too.
     """
 
-    def __init__(self, die_at: int, *, is_every: bool = False) -> None:
-        self.is_every = is_every
+    def __init__(self, die_at: int) -> None:
         self._die_at = die_at
         self._count = 0
         self._is_armed = False
@@ -46,11 +44,6 @@ class Steps:
     def arm(self, *_: object) -> None:
         """Begin to count."""
         self._is_armed = True
-
-    def comes(self, what: str) -> None:
-        """One more step, where the moment before it counts."""
-        if self.is_every:
-            self.took(f"before {what}")
 
     def took(self, what: str) -> None:
         """One more step."""
@@ -72,7 +65,6 @@ def count_commits(steps: Steps) -> None:
     async def transaction(self: Database) -> AsyncIterator[Transaction]:
         async with honest(self) as tx:
             yield tx
-            steps.comes("commit")
         steps.took("commit")
 
     Database.transaction = transaction  # type: ignore[method-assign]
@@ -83,11 +75,9 @@ def count_calls(steps: Steps) -> None:
     honest = aiohttp.ClientSession._request
 
     async def request(self: aiohttp.ClientSession, method: str, url: Any, **rest: Any) -> Any:
-        path = urlsplit(str(url)).path.strip("/").partition("/")[2]
-        steps.comes(path)
         answer = await honest(self, method, url, **rest)
-        if steps.is_every or method.upper() != "GET":
-            steps.took(path)
+        if method.upper() != "GET":
+            steps.took(urlsplit(str(url)).path.strip("/").partition("/")[2])
         return answer
 
     aiohttp.ClientSession._request = request  # type: ignore[method-assign,assignment]
