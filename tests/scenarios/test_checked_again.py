@@ -81,7 +81,7 @@ async def told(world, words: str) -> None:
 
 
 async def test_extension_reads_as_an_extension_and_never_as_a_removal(world):
-    await applied(world, "add welcome +1 for 2h")
+    first = await applied(world, "add welcome +1 for 2h")
     message = await asked(world, "add welcome +1 for 30d")
     assert "keep *1 test user* on *welcome* until 30 d after approval (now until" in (
         message.all_text
@@ -96,6 +96,8 @@ async def test_extension_reads_as_an_extension_and_never_as_a_removal(world):
     await click(world, ADA, message, "Approve")
     await shows(world, message, "*Applied*")
     assert flow(world).identities == ["+1"]
+    await shows(world, first, "*Replaced by a later request:* `+1`")
+    assert "`+1` could test *welcome*." in first.all_text
 
 
 async def test_extension_whose_old_end_has_passed_reads_as_an_addition(world):

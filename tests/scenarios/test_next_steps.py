@@ -321,7 +321,7 @@ async def test_dialog_names_the_change_it_is_about(world):
     assert "wants to add `+15550100` to *welcome*" in str(form)
     await world.slack.click(ADA, card, "Approve")
     await world.slack.until(lambda: "Applied" in card.all_text)
-    assert dialogs_of(card) == {"Undo": f"An approver has to confirm that you undo: {change}"}
+    assert dialogs_of(card) == {"Undo": f"Asks an approver to take this back: {change}"}
 
 
 async def test_undo_answers_with_a_link_to_its_card(world):

@@ -42,7 +42,7 @@ def undo_button(request: Request) -> SlackBlock | None:
     change = request.requested.change if part is None else part.change
     if request.is_over and not change.removals:
         return None
-    sure = ("Ask to undo this?", "An approver has to confirm that you undo", "Ask to undo")
+    sure = ("Ask to undo this?", "Asks an approver to take this back", "Ask to undo")
     return _button(request, "Undo", ids.TESTUSERS_UNDO, sure=sure)
 
 

@@ -229,13 +229,15 @@ def effect_of_change(request: Request) -> str:
         return f"{flow} has changed: {added} added, {removed} removed"
     if change.removals:
         return f"{subject} can no longer test {flow}"
+    if request.is_over:
+        # Access may have ended early; the card says below how and when.
+        return f"{subject} could test {flow}"
     done = request.progress.done
     known = done.ends_at if done else request.requested.ends
     ends = {known.get(identity) for identity in change.additions}
     end = ends.pop()
     until = f" until {text.time(end)}" if end else " with no end date"
-    can = "could" if request.is_over else "can"
-    return f"{subject} {can} test {flow}{'' if ends else until}"
+    return f"{subject} can test {flow}{'' if ends else until}"
 
 
 def has_one_term(request: Request) -> bool:
