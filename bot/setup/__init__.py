@@ -2,5 +2,5 @@
 
 `answers.py` defines the answers, `vendors.py` the vendors' defaults, `questions.py` asks in a
 terminal, `names.py` finds people and channels in Slack, `accounts.py` calls the services,
-`building.py` builds the settings, and `run.py` writes the file and runs the check.
+`building.py` turns answers into settings, and `run.py` writes the file and runs the check.
 """

@@ -1,28 +1,99 @@
-"""Builds settings from answers without I/O; names and codes are already IDs and tokens."""
+"""Turns answers into settings, for answers from a file and from the terminal."""
 
+import asyncio
 import json
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import partial
 
 from yarl import URL
 
-from bot.setup.accounts import Listed
-from bot.setup.answers import Answers, FlowAnswer, InventoryAnswer
-from bot.setup.names import Workspace, together
+from bot.settings import Settings, SettingsError, read_settings
+from bot.setup.accounts import Listed, listings, refresh_token_of
+from bot.setup.answers import Answers, FlowAnswer, InventoryAnswer, SetupError
+from bot.setup.names import CHANNEL_ID, EVERYBODY, PERSON_ID, Workspace, together, workspace_names
 from bot.setup.vendors import DATA_CENTER, EMAIL, FLOW, INVENTORY
 
 ROLES = {"viewer": "viewers", "operator": "operators", "approver": "approvers", "admin": "admins"}
 CHANNELS = ("alerts_channel", "approvals_channel")
 LONGEST_ALIAS = 50
+SLACK_API_URL = "https://slack.com/api/"
 
 
-def slack_settings(answers: Answers, workspace: Workspace) -> dict[str, str]:
-    """Return the settings for Slack and the roles.
+@dataclass
+class Known:
+    """Results of earlier steps, so that steps don't run twice.
+
+    `tokens` has the refresh tokens by code. `listed` has the organizations, and `chosen` the
+    organization to name in listings, by data center; `listed` is None before they are listed.
+    """
+
+    workspace: Workspace | None = None
+    tokens: dict[str, str] = field(default_factory=dict)
+    listed: dict[str, Listed] | None = None
+    chosen: dict[str, str] = field(default_factory=dict)
+
+
+def settings_of(answers: Answers, rest: Mapping[str, str], known: Known) -> dict[str, str]:
+    """Return the settings for the answers, by name.
+
+    Codes work only once, so they are exchanged only after all other answers are valid.
 
     Raises:
-        SetupError: Some names don't exist in Slack; the error lists all of them.
+        SetupError: Answers are invalid; the error lists all problems found so far.
     """
+    settings = _slack_settings(answers, known.workspace or _workspace(answers, rest))
+    settings |= _service_settings(answers)
+    inventory = answers.inventory
+    if inventory is None:
+        check_settings({**rest, **settings})
+        return settings
+    check_settings({**rest, **settings, **inventory_settings(inventory, known.tokens)})
+    exchange(inventory, known)
+    settings |= inventory_settings(inventory, known.tokens)
+    if known.listed is None:
+        known.listed = asyncio.run(listings(check_settings({**rest, **settings})))
+    return _with_organizations(settings, known.listed, known.chosen)
+
+
+def exchange(inventory: InventoryAnswer, known: Known) -> None:
+    """Exchange the codes that have no refresh token yet.
+
+    Raises:
+        SetupError: A code is refused.
+    """
+    for name, center in inventory.data_centers.items():
+        if center.code and center.code not in known.tokens:
+            address = _token_url(inventory, name)
+            known.tokens[center.code] = asyncio.run(refresh_token_of(name, center, address))
+
+
+def check_settings(environment: Mapping[str, str]) -> Settings:
+    """Validate the settings in an environment.
+
+    Raises:
+        SetupError: Settings are invalid.
+    """
+    try:
+        return read_settings(environment)
+    except SettingsError as error:
+        raise SetupError(*error.problems) from None
+
+
+def _workspace(answers: Answers, rest: Mapping[str, str]) -> Workspace:
+    """Look up names in Slack; IDs need no permission to do so."""
+    people = [name for key in ROLES.values() for name in getattr(answers, key)]
+    channels = (answers.alerts_channel, answers.approvals_channel)
+    if all(name == EVERYBODY or PERSON_ID.fullmatch(name) for name in people) and all(
+        map(CHANNEL_ID.fullmatch, channels)
+    ):
+        return Workspace()
+    api_url = rest.get("SLACK_API_URL") or SLACK_API_URL
+    return asyncio.run(workspace_names(answers.slack_bot_token, api_url))
+
+
+def _slack_settings(answers: Answers, workspace: Workspace) -> dict[str, str]:
     steps: list[tuple[str, Callable[[], object]]] = [
         *((f"{key}: ", partial(workspace.ids_of, getattr(answers, key))) for key in ROLES.values()),
         *((f"{key}: ", partial(workspace.channel_id, getattr(answers, key))) for key in CHANNELS),
@@ -56,7 +127,7 @@ def inventory_settings(answer: InventoryAnswer, tokens: Mapping[str, str]) -> di
             "client_id": center.client_id,
             "client_secret": center.client_secret,
             "refresh_token": tokens.get(center.code or "", "a-code-that-is-not-exchanged-yet"),
-            "token_url": token_url_of(answer, name),
+            "token_url": _token_url(answer, name),
         }
         credential = {"authtoken": center.authtoken} if center.authtoken else {"oauth": oauth}
         centers[name] = {**credential, **address}
@@ -67,23 +138,16 @@ def inventory_settings(answer: InventoryAnswer, tokens: Mapping[str, str]) -> di
     }
 
 
-def token_url_of(answer: InventoryAnswer, data_center: str) -> str:
-    """Return the URL that issues a data center's tokens."""
+def _token_url(answer: InventoryAnswer, data_center: str) -> str:
     vendor = INVENTORY[answer.vendor]
     address = answer.token_url or vendor.token_urls.get(data_center) or vendor.token_url or ""
     return address.replace(DATA_CENTER, data_center)
 
 
-def with_organizations(
+def _with_organizations(
     settings: Mapping[str, str], listed: Mapping[str, Listed], chosen: Mapping[str, str]
 ) -> dict[str, str]:
-    """Add the plans that the services reported and the chosen organizations.
-
-    Args:
-        settings: The result of `inventory_settings`.
-        listed: The organizations by data center.
-        chosen: The ID of the organization to name in listings, by data center.
-    """
+    """Add the plans that the services reported and the chosen organizations."""
     plans = {
         found.default.organization_id: found.plan.value
         for found in listed.values()
@@ -99,8 +163,7 @@ def with_organizations(
     }
 
 
-def service_settings(answers: Answers) -> dict[str, str]:
-    """Return the flow and email service settings."""
+def _service_settings(answers: Answers) -> dict[str, str]:
     found: dict[str, str] = {}
     if answers.flow is not None:
         found |= {

@@ -104,8 +104,8 @@ async def team_of(token: str, api_url: str) -> str:
     return str(answer.get("team") or answer.get("team_id") or "")
 
 
-async def workspace_names(token: str, api_url: str, *, people: bool, channels: bool) -> Workspace:
-    """Look up the names in the answers.
+async def workspace_names(token: str, api_url: str) -> Workspace:
+    """Look up all names.
 
     Raises:
         SetupError: Slack refuses the token, a scope is missing, or Slack can't be reached.
@@ -113,18 +113,16 @@ async def workspace_names(token: str, api_url: str, *, people: bool, channels: b
     async with open_session() as session:
         web = _client(token, api_url, session)
         found = Workspace()
-        if people:
-            users = await _pages(web.users_list(limit=PAGE), "members")
-            groups = (await _called(web.usergroups_list())).get("usergroups") or []
-            for row in (*users, *groups):
-                found.shown[str(row["id"])] = str(row.get("real_name") or row.get("name"))
-                for name in _names_of(row):
-                    found.people.setdefault(name, set()).add(str(row["id"]))
-        if channels:
-            kinds = "public_channel,private_channel"
-            listing = web.conversations_list(types=kinds, exclude_archived=True, limit=PAGE)
-            for row in await _pages(listing, "channels"):
-                found.channels.setdefault(_plain(str(row["name"])), set()).add(str(row["id"]))
+        users = await _pages(web.users_list(limit=PAGE), "members")
+        groups = (await _called(web.usergroups_list())).get("usergroups") or []
+        for row in (*users, *groups):
+            found.shown[str(row["id"])] = str(row.get("real_name") or row.get("name"))
+            for name in _names_of(row):
+                found.people.setdefault(name, set()).add(str(row["id"]))
+        kinds = "public_channel,private_channel"
+        listing = web.conversations_list(types=kinds, exclude_archived=True, limit=PAGE)
+        for row in await _pages(listing, "channels"):
+            found.channels.setdefault(_plain(str(row["name"])), set()).add(str(row["id"]))
     return found
 
 

@@ -13,9 +13,17 @@ from bot.ops.terminal import on_one_line
 from bot.settings import DATA_CENTERS
 from bot.setup.accounts import Listed, flows_of, listings
 from bot.setup.answers import Answers, InventoryAnswer, SetupError, answers_of
-from bot.setup.building import CHANNELS, alias_of, flow_address, inventory_settings
+from bot.setup.building import (
+    CHANNELS,
+    SLACK_API_URL,
+    Known,
+    alias_of,
+    check_settings,
+    exchange,
+    flow_address,
+    inventory_settings,
+)
 from bot.setup.names import EVERYBODY, Workspace, team_of, together, workspace_names
-from bot.setup.steps import SLACK_API_URL, Known, check_settings, exchange
 from bot.setup.vendors import EMAIL, FLOW, INVENTORY
 from bot.slack.manifest import manifest_text
 
@@ -142,7 +150,7 @@ class _Questions:
 
     def _look_up(self) -> None:
         token = str(self._given["slack_bot_token"])
-        found = workspace_names(token, self._api_url, people=True, channels=True)
+        found = workspace_names(token, self._api_url)
         self._workspace = self._known.workspace = asyncio.run(found)
 
     def _take_channels(self, text: str) -> None:

@@ -1,9 +1,11 @@
 """`gatehouse setup`: writes the settings file and checks it."""
 
 import asyncio
+import os
 import shlex
 import shutil
 import sys
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -16,12 +18,12 @@ from bot.ops.terminal import on_one_line
 from bot.settings import read_settings
 from bot.settings.env_file import ENV_FILE
 from bot.setup.answers import Answers, SetupError, read_answers
+from bot.setup.building import Known, settings_of
 from bot.setup.questions import ask
-from bot.setup.settings_file import check_place, settings_text, write_settings
-from bot.setup.steps import Known, settings_of
 from bot.slack.manifest import manifest_text
 
 WELL, FOUND, NOT_WRITTEN = 0, 1, 2
+HEADER = "# Written by `gatehouse setup`. docs/settings.md has every setting.\n"
 # Copied from the environment without asking, so that the bot can start with the file alone.
 KEPT = ("SLACK_API_URL", "DATABASE_URL")
 ASKED = frozenset(
@@ -40,7 +42,7 @@ def set_up(answers_file: Path | None, out: Path, environment: Mapping[str, str])
     configure_logs("CRITICAL", "console", Redactor())
     rest = {name: value for name, value in environment.items() if name not in {*ASKED, ENV_FILE}}
     try:
-        check_place(out)
+        _check_place(out)
         if answers_file is not None:
             answers, known = read_answers(answers_file), Known()
             manifest = _manifest_of(answers)
@@ -91,3 +93,64 @@ def _manifest_of(answers: Answers) -> str:
         return manifest_text(answers.url, socket=answers.slack_app_token is not None)
     except ValueError as error:
         raise SetupError(f"url: {error}") from None
+
+
+def settings_text(settings: Mapping[str, str]) -> str:
+    """Return the content of the settings file.
+
+    Raises:
+        SetupError: A value contains a line break or another invisible character.
+    """
+    unseen = [name for name, value in settings.items() if not value.isprintable()]
+    if unseen:
+        names = " and ".join(unseen)
+        raise SetupError(f"{names} would contain a line break or an invisible character.")
+    lines = (f"{name}={_quoted(value)}\n" for name, value in settings.items())
+    return HEADER + "".join(lines)
+
+
+def _quoted(value: str) -> str:
+    if "'" not in value:
+        return f"'{value}'"
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def _check_place(path: Path) -> None:
+    """Check that the file can be created before a single-use code is exchanged.
+
+    Raises:
+        SetupError: The file can't be created.
+    """
+    if path.is_dir() or not os.access(path.parent, os.W_OK | os.X_OK):
+        raise SetupError(
+            f"{path} can't be written. Use --out with a file in a folder that you can write to."
+        )
+
+
+def write_settings(path: Path, text: str) -> None:
+    """Write the file with mode 0600; back up an existing file as `<name>.bak`.
+
+    Raises:
+        SetupError: The file can't be written; an existing file is unchanged.
+    """
+    try:
+        if path.exists():
+            _replace(path.with_name(f"{path.name}.bak"), path.read_bytes())
+        _replace(path, text.encode())
+    except OSError as error:
+        raise SetupError(f"{path} can't be written: {error.strerror}.") from None
+
+
+def _replace(path: Path, content: bytes) -> None:
+    # mkstemp creates files that only their owner can access.
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    new = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        new.replace(path)
+    finally:
+        new.unlink(missing_ok=True)

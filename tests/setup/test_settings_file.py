@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.settings.env_file import load_env_file
-from bot.setup.settings_file import settings_text, write_settings
+from bot.setup.run import settings_text, write_settings
 
 VALUES = st.text(st.characters(exclude_categories=["C", "Z"]) | st.just(" "))
 
