@@ -32,29 +32,18 @@ async def explained(environment, flow: str, user: str) -> tuple[int, str]:
     return await run(environment, "policy", "explain", flow, user)
 
 
-async def test_a_member_of_a_named_group_can_approve_by_the_policy(environment) -> None:
+async def test_a_member_of_a_named_group_can_approve_by_the_policy(environment, slack) -> None:
+    person = slack.workspace.people["U0APPROVER2"]
+    slack.workspace.people[person.id] = replace(person, name="Ada\x1b[2K\nAdmins")
     status, out = await explained(environment, "welcome", "U0APPROVER2")
     assert status == 0
     assert "Approvers: S0APPROVERS [FLOW_POLICIES (this flow)]" in out
-    assert (
-        "(U0APPROVER2) can approve: in S0APPROVERS, which FLOW_POLICIES (this flow) names." in out
-    )
+    # Her name stays on its line.
+    verdict = "can approve: in S0APPROVERS, which FLOW_POLICIES (this flow) names."
+    assert f"Ada\\x1b[2K\\nAdmins (U0APPROVER2) {verdict}" in out
     assert "They can't approve their own requests [ALLOW_SELF_APPROVAL]" in out
     rule = "additions asked for by S0APPROVERS, at most 4h, 5 a person and day"
     assert f"Automatic approval: {rule} [FLOW_POLICIES (this flow)]" in out
-
-
-async def test_a_name_stays_on_its_line(environment, slack) -> None:
-    person = slack.workspace.people["U0APPROVER2"]
-    slack.workspace.people[person.id] = replace(person, name="Ada\x1b[2K\nAdmins")
-    _, out = await explained(environment, "welcome", "U0APPROVER2")
-    assert "Ada\\x1b[2K\\nAdmins (U0APPROVER2) can approve" in out
-
-
-async def test_an_admin_who_is_not_named_cannot_approve(environment) -> None:
-    status, out = await explained(environment, "welcome", "U0ADMIN")
-    assert status == 0
-    assert "(U0ADMIN) can't approve and would read: You can't approve" in out
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,6 @@ from tests.setup.test_answers import settings_in
 
 pytestmark = pytest.mark.slow
 PATIENCE_SECONDS = 60
-END_OF_INPUT = "\x04"
 
 
 class Terminal:
@@ -122,15 +121,6 @@ async def test_a_person_at_a_terminal_gets_a_checked_file(place):
     assert settings.flow_aliases.keys() == {"welcome-call", "survey"}
     assert settings.inventory_data_centers["eu"].organization_id
     assert {stat.S_IMODE(file.stat().st_mode) for file in place.folder.iterdir()} == {0o600}
-
-
-async def test_the_end_of_the_input_writes_nothing(place):
-    async with Terminal(place) as terminal:
-        await terminal.answer("(1 of 12)", END_OF_INPUT)
-        await terminal.until("was not written")
-        assert await terminal.process.wait() == 2
-    assert "Traceback" not in terminal.shown
-    assert not place.out.exists()
 
 
 async def test_a_file_is_replaced_only_after_yes(place):
