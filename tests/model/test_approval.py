@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
@@ -151,3 +151,4 @@ class Quorum(RuleBasedStateMachine):
 
 
 TestQuorum = Quorum.TestCase
+TestQuorum.settings = settings(max_examples=40, deadline=None)

@@ -82,13 +82,6 @@ def test_probe_that_tells_nothing_is_repeated_twice_as_late():
     assert again.probing_until == 0
 
 
-def test_no_block_is_in_nobodys_way():
-    assert not Blocks()
-    assert Blocks().probing_until == 0
-    assert Blocks().unclear(NOW) == Blocks()
-    assert Blocks().in_the_way_of(CallClass.PERSON, NOW) is None
-
-
 def test_a_try_that_is_put_off_is_no_failed_one():
     blocks = Blocks().refused(BlockCode.MINUTE, NOW, probe=False)
     blocks = blocks.refused(BlockCode.CONCURRENT, NOW, probe=False)
@@ -98,15 +91,3 @@ def test_a_try_that_is_put_off_is_no_failed_one():
     assert later.of(BlockCode.CONCURRENT) == blocks.of(BlockCode.CONCURRENT)
     assert later.in_the_way_of(CallClass.PROBE, NOW + 499) is not None
     assert later.in_the_way_of(CallClass.PROBE, NOW + 500) is None
-
-
-def test_putting_off_never_makes_it_sooner():
-    blocks = Blocks().refused(BlockCode.MINUTE, NOW, probe=False)
-    assert blocks.postpone(NOW + 59) == blocks
-    assert Blocks().postpone(NOW) == Blocks()
-
-
-def test_codes_of_the_specification_name_their_limits():
-    codes = [44, 45, 1070]
-    assert codes == [BlockCode.MINUTE, BlockCode.DAY, BlockCode.CONCURRENT]
-    assert [BlockCode.known(code) for code in codes] == codes

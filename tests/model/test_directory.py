@@ -10,7 +10,6 @@ from bot.organizations.rules import (
     Directory,
     Listing,
     Organization,
-    OrganizationKey,
 )
 from bot.slack.messages import text
 
@@ -134,37 +133,6 @@ def test_nothing_is_nobody(typed):
         directory.named(typed)
 
 
-def test_a_look_up_in_vain_says_how_to_go_on():
-    with pytest.raises(
-        NotFound, match=r"called “chekc 7”\. /orgs <text> searches by a part of it\."
-    ):
-        a_directory("Acme").find(" chekc 7")
-
-
-@pytest.mark.parametrize(
-    ("key", "name"),
-    [
-        (OrganizationKey("com", "10000001"), "Acme"),
-        (OrganizationKey("com", "10000009"), "10000009"),
-        (OrganizationKey("eu", "10000001"), "10000001"),
-        (OrganizationKey("com"), "Calls without an organization"),
-    ],
-)
-def test_whom_a_call_counts_against_has_a_name(key, name):
-    directory = Directory((*a_directory("Acme").reports, DataCenterReport("eu", None)))
-    assert directory.name_of(key) == name
-    assert directory.listed_name(key) == (name if name == "Acme" else None)
-
-
-@pytest.mark.parametrize(
-    ("typed", "near"),
-    [("acmee", ["Acme Widgets"]), ("cmae", ["Acme Widgets"]), ("xyz", []), ("", [])],
-)
-def test_a_typo_suggests_the_nearest_name(typed, near):
-    suggested = a_directory("Acme Widgets", "Beta").meant(typed)
-    assert [meant.label for meant in suggested] == [f"{name} (com)" for name in near]
-
-
 def test_the_nearest_names_come_first_and_once():
     everywhere = Directory(
         a_directory("Acme Ltd", "acne", "acme").reports + a_directory("Acme", center="eu").reports
@@ -189,19 +157,3 @@ def test_of_many_that_match_the_first_ten_are_shown(count, shown, hint):
     assert caught.value.sentence == f"“sho” matches {count} organizations.{hint}"
     assert len(caught.value.candidates) == len(caught.value.choices) == shown
     assert caught.value.how_to_choose == "Use the ID."
-
-
-@pytest.mark.parametrize(
-    ("length", "candidate", "choice"),
-    [
-        (40, "a" * 40, "a" * 40),
-        (41, "a" * 41, "a" * 40 + "…"),
-        (100, "a" * 100, "a" * 40 + "…"),
-        (101, "a" * 100 + "…", "a" * 40 + "…"),
-    ],
-)
-def test_a_long_name_is_shortened_where_it_is_chosen(length, candidate, choice):
-    with pytest.raises(Ambiguous) as caught:
-        a_directory("a" * length).named("aa")
-    assert caught.value.candidates == (f"{candidate} (10000001, com)",)
-    assert caught.value.choices == {"com/10000001": f"{choice} (com/10000001)"}

@@ -39,18 +39,6 @@ def test_a_told_reset_before_the_end_means_that_it_lasts():
     assert forecast(a_day(500, NOW + 6 * HOUR), 100, NOW).ends_at == NOW + 5 * HOUR
 
 
-def test_slow_calls_end_a_told_day_and_none_do_not():
-    told = a_day(999, NOW + 6 * HOUR)
-    assert forecast(told, 1, NOW).ends_at == NOW + HOUR
-    assert forecast(told, 0, NOW).ends_at is None
-
-
-def test_steady_calls_that_leave_as_fast_as_they_come_have_no_end():
-    """39 an hour, evenly, on 1,000 in 25 hours: never more than 975."""
-    old = [calls_of(NOW - n * HOUR, 39) for n in range(1, 26)]
-    assert forecast(a_day(975), 39, NOW, old).ends_at is None
-
-
 @pytest.mark.parametrize("minutes", [0, 7, 30, 59])
 def test_steady_calls_have_no_end_at_any_minute_of_the_hour(minutes):
     now, begun = NOW // HOUR * HOUR + minutes * 60, minutes / 60
@@ -83,10 +71,3 @@ def test_old_calls_leave_once_evenly_over_an_hour(hours_ago, calls, last_hour, e
     old = [calls_of(NOW - hours_ago * HOUR, calls)]
     ends_at = forecast(a_day(900), last_hour, NOW, old).ends_at
     assert ends_at == pytest.approx(NOW + ends_in_hours * HOUR, abs=MINUTE)
-
-
-def test_other_clients_go_on_at_their_pace_in_a_told_day():
-    told = a_day(600, NOW + 12 * HOUR)
-    assert forecast(told, 20, NOW).ends_at is None
-    # 480 calls of others in 12 h.
-    assert forecast(told, 20, NOW, others_used=480).ends_at == pytest.approx(NOW + 400 / 60 * HOUR)

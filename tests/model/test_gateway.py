@@ -4,7 +4,6 @@ import pytest
 
 from bot.gateway.rules import (
     GatewayClient,
-    GatewayRefusal,
     token_hash,
 )
 from bot.organizations.rules import OrganizationKey
@@ -20,43 +19,6 @@ def a_client(name="nightly", token="secret", organizations=frozenset({TEN})):
 
 def test_token_hash_is_not_printed():
     assert token_hash("secret") not in repr(a_client())
-
-
-def test_client_may_call_for_its_own_organizations_only():
-    client = a_client()
-    client.require("GET", "eu")
-    client.require_organization(TEN)
-    for key in (OrganizationKey("eu", "11"), OrganizationKey("com", "10"), OrganizationKey("eu")):
-        with pytest.raises(GatewayRefusal) as refusal:
-            client.require_organization(key)
-        assert refusal.value.status == 403
-
-
-@pytest.mark.parametrize(
-    ("key", "sentence"),
-    [
-        (OrganizationKey("eu", "11"), "The client nightly may not call for 11."),
-        (
-            OrganizationKey("eu"),
-            (
-                "The client nightly may not call for the data center eu as a whole."
-                " Name one that it may call in organization_id."
-            ),
-        ),
-    ],
-)
-def test_client_is_told_whom_it_may_not_call_for(key, sentence):
-    with pytest.raises(GatewayRefusal) as refusal:
-        a_client().require_organization(key)
-    assert refusal.value.sentence == sentence
-
-
-def test_client_of_everything_may_call_for_everybody():
-    client = a_client(organizations=None)
-    client.require("GET", "sa")
-    client.require_organization(OrganizationKey("sa"))
-    with pytest.raises(GatewayRefusal):
-        client.require("DELETE", "sa")
 
 
 def test_ledger_tells_clients_from_people():

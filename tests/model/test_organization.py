@@ -40,12 +40,6 @@ def test_only_id_and_name_of_an_active_organization_have_to_be_there() -> None:
     assert (organization.is_default_org, organization.is_org_active) == (False, True)
 
 
-def test_an_organization_is_not_changed() -> None:
-    organization = Organization.model_validate(SENT)
-    with pytest.raises(ValidationError):
-        organization.name = "Another"
-
-
 def test_a_field_nobody_knows_does_no_harm() -> None:
     assert Organization.model_validate({**SENT, "novelty": [1]}).name == "Zillum"
 
@@ -79,11 +73,6 @@ def test_an_id_can_be_a_key(wrong: str) -> None:
     with pytest.raises(ValidationError):
         Organization.model_validate({**SENT, "organization_id": wrong})
     assert Organization.model_validate({**SENT, "organization_id": "7" * 64})
-
-
-def test_a_key_prints_as_data_center_and_organization() -> None:
-    assert str(OrganizationKey("com.au", "7")) == "com.au/7"
-    assert str(OrganizationKey("eu")) == "eu/-"
 
 
 @pytest.mark.parametrize(

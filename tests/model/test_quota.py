@@ -13,7 +13,6 @@ from bot.quotas.rules.quota import (
     HeldCall,
     Holdings,
     InUse,
-    Scope,
     Terms,
     decide,
     next_free_at,
@@ -88,12 +87,6 @@ def test_a_permit_is_held_until_the_body_is_read():
     assert in_use_of([call], NOW + 5).concurrent == 0
 
 
-def test_five_at_once_on_the_free_plan_and_ten_on_the_others():
-    assert isinstance(asked(calls=in_flight(4)), Granted)
-    assert asked(calls=in_flight(5)).kind is LimitKind.CONCURRENT
-    assert isinstance(asked(calls=in_flight(9), limits=limits_of(Plan.STANDARD)), Granted)
-
-
 @pytest.mark.parametrize(
     ("calls", "kind"), [(answered(80), LimitKind.MINUTE), (in_flight(4), LimitKind.CONCURRENT)]
 )
@@ -130,10 +123,6 @@ def test_at_the_time_named_a_slot_is_free_and_not_before(frees, allowed):
         assert sum(item >= at for item in free) >= allowed
 
 
-def test_full_is_a_value_with_its_reason():
-    assert asked(calls=answered(100)) == Full(LimitKind.MINUTE, 100, 100)
-
-
 def test_a_full_minute_is_free_when_its_oldest_slot_is():
     held = Holdings.of(answered(100), NOW)
     assert held.free_at(LimitKind.MINUTE, 100) == NOW - 1 - 0.099 + 60.05
@@ -142,19 +131,6 @@ def test_a_full_minute_is_free_when_its_oldest_slot_is():
 
 def test_call_without_an_answer_holds_for_its_timeout_and_a_grace():
     assert Terms(lambda _: Plan.FREE, timeout_seconds=10.0).hold_seconds == 15.0
-
-
-def test_limits_have_words():
-    assert [kind.in_words for kind in LimitKind] == ["minute", "day", "at once"]
-
-
-def test_nothing_is_in_use_unless_said():
-    assert InUse() == InUse(minute=0, concurrent=0, is_stalled=False)
-    assert Full(LimitKind.DAY, 1, 1).scope is Scope.ORGANIZATION
-
-
-def test_slot_is_free_at_its_very_time():
-    assert Holdings.of([HeldCall(NOW, NOW)], NOW) == Holdings([], [])
 
 
 @pytest.mark.parametrize(("used", "result"), [(999, Granted), (1000, Full)])

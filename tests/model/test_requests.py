@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from bot.approvals.rules import Facts, State
+from bot.approvals.rules import State
 from bot.testusers.rules.changes import NO_CHANGE, Change, Flow
 from bot.testusers.rules.requests import (
     Approval,
@@ -40,17 +40,6 @@ IN_PART = replace(REQUEST, state=State.FAILED, progress=Progress(part=PART))
 )
 def test_two_requests_for_the_same_have_one_effect(other: RequestedChange, is_same: bool) -> None:
     assert (other.effect == ASKED.effect) is is_same
-
-
-def test_state_machine_is_given_people_and_times() -> None:
-    approved = replace(
-        REQUEST,
-        requested=replace(ASKED, starts_at=SOON),
-        progress=Progress(approvals=(Approval(ADA, NOW),)),
-    )
-    assert approved.facts == Facts(State.PENDING, "U0OTTO", LATER, ("U0ADA",), SOON)
-    undone = replace(approved, progress=replace(approved.progress, undone_by="2"))
-    assert undone.facts == replace(approved.facts, is_being_undone=True)
 
 
 @pytest.mark.parametrize(
@@ -126,11 +115,3 @@ def test_what_is_done_follows_people_to_their_spelling_of_now() -> None:
     assert now.previous_ends == {"C": SOON, "D": None}
     assert done.respelled({"c": "a"}) == done
     assert done.respelled({"a": "z", "c": "z"}) == done
-
-
-def test_access_ends_at_its_fixed_end_or_so_long_after_it_began() -> None:
-    assert REQUEST.requested.end_of("a", NOW) is None
-    asked = replace(ASKED, duration_seconds=3600, ends={"a": SOON})
-    request = replace(REQUEST, requested=asked)
-    assert request.requested.end_of("a", NOW) == SOON
-    assert request.requested.end_of("b", NOW) == LATER

@@ -2,13 +2,11 @@
 
 import random
 
-import pytest
-
 from bot.organizations.rules import OrganizationKey
 from bot.quotas.rules.blocks import BlockCode, Blocks
-from bot.quotas.rules.limits import DaySource, DayUse, LimitKind, Plan, limits_of
+from bot.quotas.rules.limits import DaySource, DayUse, Plan, limits_of
 from bot.quotas.rules.quota import InUse
-from bot.quotas.rules.use import Meter, Standing, State
+from bot.quotas.rules.use import Standing, State
 
 
 def standing(name="1", *, minute=0, concurrent=0, day=0, blocked=False) -> Standing:
@@ -36,20 +34,6 @@ def test_organization_that_was_never_called_uses_nothing():
     idle = Standing.idle(OrganizationKey("eu", "1"), Plan.FREE)
     assert idle == standing()
     assert not idle.is_used
-
-
-@pytest.mark.parametrize("kind", ["minute", "concurrent", "day"])
-def test_one_call_is_use_of_any_limit(kind):
-    assert standing(**{kind: 1}).is_used
-
-
-def test_limit_of_nothing_is_used_up():
-    assert Meter(0, 0).share == 1
-
-
-def test_a_meter_reads_used_of_limit():
-    one = standing(minute=37, day=120, concurrent=2)
-    assert [str(one.meter(kind)) for kind in LimitKind] == ["37/100", "120/1,000", "2/5"]
 
 
 def test_the_worst_is_first_and_equal_ones_are_in_order():

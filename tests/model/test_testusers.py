@@ -65,34 +65,6 @@ def test_identities_are_named_once_and_fit_one_card() -> None:
 
 
 @pytest.mark.parametrize(
-    "padding",
-    ["", "&" * 10, "<" * 10, ">" * 10, "\u00e9" * 10],
-    ids=["plain", "and", "less", "greater", "accents"],
-)
-def test_a_card_holds_6000_characters_as_it_shows_them(padding: str) -> None:
-    shown = {"": 0, "&": 5, "<": 4, ">": 4, "\u00e9": len("⟨U+00E9⟩")}
-    # A line has 8 besides, and up to 45 that tell how other alphabets read.
-    room = 300 - 8 - shown[padding[:1]] * 10 - (0 if padding.isascii() else 45)
-    people = [f"{number:0{room}}{padding}" for number in range(20)]
-    assert identities_problem(people) is None
-    problem = identities_problem([*people[1:], f"{0:0{room + 1}}{padding}"]) or ""
-    assert "too many people for one request (20)" in problem
-    assert "about 300 phone numbers" in problem
-
-
-def test_how_a_short_name_of_another_alphabet_reads_takes_its_length() -> None:
-    # 8 for the line, 80 + 11 as they are shown, 21 as they read.
-    people = [f"{number:011}{'é' * 10}" for number in range(50)]
-    assert identities_problem(people) is None
-    assert "(50)" in (identities_problem([*people[1:], f"{0:012}{'é' * 10}"]) or "")
-
-
-def test_what_is_wrong_is_quoted_only_in_part() -> None:
-    assert f"“{'x' * 20}…”" in (identity_problem("x" * 301) or "")
-    assert f"“{'x' * 80}”" in (identities_problem(["x" * 81, "x" * 81]) or "")
-
-
-@pytest.mark.parametrize(
     ("text", "holds"),
     [
         (SID, True),

@@ -1,11 +1,9 @@
 """A start or an end is a moment in the requester's zone, on the days of change too."""
 
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import assume, example, given
-from hypothesis import strategies as st
 
 from bot.approvals.parse import LocalTime, moment_of, parse_when, spell_when
 
@@ -123,41 +121,3 @@ def test_an_end_comes_after_its_start(typed, end) -> None:
     start = datetime(2026, 3, 6, 9, tzinfo=BERLIN)
     moment = moment_of(when, start - timedelta(days=4), BERLIN, after=start, ends=True)
     assert (moment and f"{moment.astimezone(BERLIN):%Y-%m-%d %H:%M}") == end
-
-
-ZONES = (
-    *("Europe/Berlin", "Europe/London", "America/New_York", "Australia/Lord_Howe", "Asia/Tehran"),
-    *("Pacific/Auckland", "America/Havana", "Africa/Casablanca", "Asia/Kolkata", "Asia/Beirut"),
-)
-
-
-NEW_YEAR = datetime(2026, 1, 1, tzinfo=UTC)
-
-
-@given(
-    zone=st.sampled_from(ZONES).map(ZoneInfo),
-    # From a winter to the next one: both changes of the clocks, of both hemispheres.
-    now=st.integers(0, 366 * 1440).map(lambda item: NEW_YEAR + timedelta(minutes=item)),
-    days=st.integers(0, 300),
-    at=st.times().map(lambda item: item.replace(second=0, microsecond=0)),
-    ends=st.booleans(),
-    is_dated=st.booleans(),
-)
-@example(ZoneInfo("Europe/Berlin"), datetime(2026, 3, 28, 12, tzinfo=UTC), 1, time(3), True, True)
-@example(ZoneInfo("Europe/Berlin"), datetime(2026, 10, 24, 12, tzinfo=UTC), 1, time(2), True, True)
-@example(ZoneInfo("America/Havana"), datetime(2026, 11, 1, 3, tzinfo=UTC), 0, time(0), True, False)
-def test_the_local_time_that_is_typed_comes_back(zone, now, days, at, ends, is_dated) -> None:
-    day: date = (now.astimezone(zone) + timedelta(days=days)).date()
-    typed = f"{day} {at:%H:%M}" if is_dated else f"{at:%H:%M}"
-    when, _ = parse_when(typed.split())
-    moment = moment_of(when, now, zone, ends=ends)
-    if moment is None:
-        assert datetime.combine(day, at, zone) <= now
-        return
-    shown = moment.astimezone(zone)
-    assert not is_dated or shown.date() == day
-    local = datetime.combine(shown.date(), at, zone)
-    # A time that the clocks skip on that day cannot come back.
-    assume(local.astimezone(UTC).astimezone(zone).time() == at)
-    assert shown.time() == at
-    assert moment > now

@@ -11,7 +11,6 @@ from bot.quotas.rules.use import (
     Detail,
     Forecast,
     HourOfCalls,
-    Overview,
     Standing,
     first_hour,
 )
@@ -59,19 +58,7 @@ def test_most_calls_are_first_and_equal_ones_in_order():
     assert one.by_kind() == [("list", 5), ("check", 2), ("watch", 2)]
 
 
-def test_organization_that_was_never_called_has_no_calls_and_no_end():
-    idle = Detail.idle("Acme", standing(), THIS_HOUR)
-    assert (idle.name, idle.standing, idle.at) == ("Acme", standing(), THIS_HOUR)
-    assert (idle.free_at, list(idle.hours), idle.people, idle.others_used) == ({}, [], {}, None)
-    assert idle.forecast == Forecast(calls_an_hour=0, ends_at=None)
-
-
 def test_bot_tries_again_when_the_longest_block_ends():
     blocks = Blocks().refused(BlockCode.DAY, 100.0, probe=False)
     assert Checked("Acme", standing(blocks)).until == 100.0 + 900
     assert Checked("Acme", standing(), seconds=0.2).until is None
-
-
-def test_overview_is_one_page_unless_told_otherwise():
-    overview = Overview([], [], THIS_HOUR, 0, {})
-    assert (overview.page, overview.pages) == (0, 1)

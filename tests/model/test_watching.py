@@ -46,29 +46,3 @@ def test_many_that_are_due_are_spread():
     assert next_turn_at([watched(str(n)) for n in range(10_000)], NOW) == NOW + 5
     assert next_turn_at([], NOW) is None
     assert next_turn_at([watched("a", limit=0)], NOW) is None
-
-
-def test_over_a_day_each_gets_its_turns_and_no_more():
-    last = {"a": 0.0, "b": 0.0, "c": 0.0}
-    limits = {"a": 1000, "b": 2000, "c": 10_000}
-    made = dict.fromkeys(last, 0)
-
-    def all_of():
-        return [watched(n, limits[n], NOW - at) for n, at in last.items()]
-
-    now = NOW
-    while now < NOW + DAY:
-        due = next_check(all_of(), now)
-        if due is not None:
-            last[due.key.organization_id] = now
-            made[due.key.organization_id] += 1
-        now = next_turn_at(all_of(), now)
-    assert [made[name] / limits[name] for name in made] == pytest.approx([0.01] * 3, rel=0.11)
-    assert all(made[name] <= 0.01 * limits[name] for name in made)
-
-
-def test_large_listings_make_checks_rarer_for_themselves_only():
-    small, large = 1_000_000, 1_600_000_000
-    assert seconds_between_checks(1000, small, 2) == DAY / 10
-    assert seconds_between_checks(1000, large, 1) == 2 * DAY
-    assert seconds_between_checks(1000, large, 2) == 4 * DAY

@@ -5,7 +5,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.slack.parse import (
-    asks_for_help,
     escaped,
     read_words,
     recover,
@@ -72,11 +71,6 @@ def test_words_are_split_as_typed(sent: str, words: list[str]) -> None:
     assert texts(sent) == words
 
 
-def test_a_comma_separates_only_where_asked() -> None:
-    assert texts("Acme, Inc", commas=False) == ["Acme,", "Inc"]
-    assert [word.text for word in read_words("a,b")] == ["a,b"]
-
-
 @pytest.mark.parametrize(
     ("sent", "keyword"),
     [("Help", "help"), ("\u2014help", "help"), ("--HELP", "help"), ('"help"', ""), ("-", "-")],
@@ -97,14 +91,6 @@ def test_a_long_dash_alone_is_punctuation() -> None:
 def test_an_unclosed_quotation_is_told() -> None:
     words = read_words('"a b\u201d c \u201cd')
     assert [word.opens_quote for word in words] == [False, False, True]
-
-
-@pytest.mark.parametrize(
-    ("typed", "asks"),
-    [("help", True), ("-h", True), ("?", True), ("", False), ("help me", False), ("add", False)],
-)
-def test_help_is_asked_for_alone(typed: str, asks: bool) -> None:
-    assert asks_for_help(read_words(typed)) is asks
 
 
 def test_the_rest_of_the_line_is_as_typed() -> None:

@@ -98,9 +98,3 @@ def test_nasty_words_stay_within_slacks_limits_and_inert(code, is_over):
     assert "<!channel>" not in f"{message.text}{message.slack_blocks}"
     assert "<@U1>" not in f"{message.text}{message.slack_blocks}"
     check_valid(messages.muted(NASTY, AT))
-
-
-def test_plan_that_may_be_too_large_is_named_beside_another_client():
-    detail = {"is_foreign": True, "may_be_plan": True, "own": {**OWN, "concurrent": [6, 10]}}
-    message = messages.incident_card(an_incident(detail=detail), "Acme")
-    assert "*another client* used it up, or the organization's plan is smaller" in message.text

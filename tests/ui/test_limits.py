@@ -309,6 +309,18 @@ CHANGE = {"flow": WELCOME, "additions": ["+1", "+2", "+3", "+4"], "removals": []
             recorded("plan.set", "eu/7", plan="premium", before="free"),
             "*Ada* changed the plan of eu/7 from free to premium",
         ),
+        (
+            recorded("preset.saved", "demo", before=["+1"], after=["+2"]),
+            "*Ada* saved the preset `@demo`: `+2` (before: `+1`)",
+        ),
+        (
+            recorded("preset.deleted", "demo", before=["+1"]),
+            "*Ada* deleted the preset `@demo` (`+1`)",
+        ),
+        (
+            recorded("request.escalated", actor="bot", flow=WELCOME, to=["U0ADA"]),
+            "A change to *welcome* was pending too long and has been escalated",
+        ),
         (recorded("alert.unmuted", "eu/7"), "*Ada* unmuted alerts about eu/7"),
         (recorded("alert.muted", "eu/7", seconds=3600), "*Ada* muted alerts about eu/7 for 1 h"),
         (recorded("thing.happened", "eu/7", a=1), '*Ada*: thing.happened eu/7 `{"a": 1}`'),

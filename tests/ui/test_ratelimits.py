@@ -1,27 +1,24 @@
 """`/ratelimits` as people see it: the list, one organization, a check."""
 
 from collections import Counter
-from dataclasses import replace
 
 import pytest
 
-from bot.organizations.rules import DataCenterReport, OrganizationKey
+from bot.organizations.rules import OrganizationKey
 from bot.quotas import messages as ratelimits
 from bot.quotas.rules.blocks import BlockCode, Blocks
-from bot.quotas.rules.limits import DaySource, DayUse, LimitKind, Limits, Plan, limits_of
+from bot.quotas.rules.limits import DaySource, DayUse, LimitKind, Plan, limits_of
 from bot.quotas.rules.quota import InUse
 from bot.quotas.rules.use import (
     Checked,
     Detail,
     Forecast,
     HourOfCalls,
-    Meter,
     OrganizationUse,
     Overview,
     Standing,
     first_hour,
 )
-from bot.slack.messages import block_kit
 from sandbox.slack.validation import UPDATE_TEXT, check_message
 
 NOW = 1_780_000_000.0
@@ -64,32 +61,6 @@ def test_a_page_of_many_nasty_names_is_within_slacks_limits():
         check_valid(message)
         assert "<!channel>" not in message.text
     assert "Page 134 of 134" in told(message)
-
-
-def test_each_data_center_never_listed_is_named():
-    centers = ("com", "eu", "in", "com.au", "jp", "ca", "com.cn", "sa")
-    for why in ("It has not answered. " * 10, "&" * 300, NASTY):
-        failures = [DataCenterReport(center, None, why) for center in centers]
-        uses = [OrganizationUse(NASTY, standing(str(n))) for n in range(20)]
-        message = ratelimits.overview(an_overview(uses, failures))
-        check_valid(message)
-        shown = repr(message.slack_blocks)
-        assert f"*{', '.join(centers)}* couldn't be loaded" in shown
-        assert f"*{', '.join(centers)}* couldn't be loaded" in message.text
-
-
-def test_states_are_counted_worst_first():
-    blocked = Blocks().refused(BlockCode.MINUTE, NOW, probe=False)
-    uses = [
-        OrganizationUse("A", standing(blocks=blocked)),
-        OrganizationUse("B", standing(minute=100)),
-        OrganizationUse("C", standing()),
-    ]
-    message = ratelimits.overview(an_overview(uses))
-    assert (
-        "1 blocked · :red_circle: 1 minute limit reached · :large_green_circle: 1 within limits"
-        in message.text
-    )
 
 
 def test_organization_fits_whatever_its_name():
@@ -142,17 +113,3 @@ def test_a_check_says_what_happened():
     assert "is still blocked, so no call was made. Gatehouse tries again <!date^" in silent.text
     for message in (passed, refused, silent):
         check_valid(message)
-
-
-@pytest.mark.parametrize("value", ["", "x", "-1", "9" * 30, "٣"])
-def test_a_page_that_cannot_be_read_is_the_first(value):
-    assert block_kit.page_of(value) == 0
-
-
-def test_fewer_calls_at_once_say_why_and_until_when():
-    one = replace(standing(), plan=Plan.PREMIUM, limits=Limits(100, 10_000, 7))
-    lowered = ratelimits.detail(a_detail(replace(one, lowered_until=NOW + 3600)))
-    check_valid(lowered)
-    why = "\nlowered from 10 after the service blocked more, until"
-    assert f"0/7 {ratelimits.bar(Meter(0, 7))}{why} <!date^{NOW + 3600:.0f}^" in lowered.text
-    assert "lowered" not in told(ratelimits.detail(a_detail(one)))

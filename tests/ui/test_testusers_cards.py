@@ -138,10 +138,8 @@ def test_a_card_says_how_many_grants_ended_and_who_can_approve() -> None:
         (1, 3, "*1 of 3 approvals* (Amy). 2 more needed.", "<@U0ABEL> <@U0ANN>"),
         (2, 3, "*2 of 3 approvals* (Amy, Abel). One more needed.", "<@U0ANN>"),
         (1, 1, "*Enough approvals now* (Amy). Any approver can press Approve", EVERYBODY),
-        (2, 1, "*Enough approvals now* (Amy, Abel). Any approver can press Approve", EVERYBODY),
         (2, 2, "*Enough approvals now* (Amy, Abel). Any approver can press Approve", EVERYBODY),
     ],
-    ids=["needs two", "needs one", "two to one", "three to one", "three to two"],
 )
 def test_card_with_enough_approvals_says_what_completes_it(given, needed, count, asked) -> None:
     request = approved_by(given)
@@ -193,9 +191,14 @@ def test_buttons_go_with_the_first_transition(state, buttons) -> None:
     assert asks == [button for button in buttons if button in {"Cancel", "Undo", "Retry"}]
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
+def test_who_decides_reads_all_that_is_asked() -> None:
+    change = Change(("+1", "+2", "+4"), ("+3",))
+    requested = RequestedChange(
+        change, ("old", "+3", "+4"), 0, ("+4",), duration_seconds=7200, reason="a demo"
+    )
+    request = Request("1", FLOW, OTTO, requested, NOW, NOW + timedelta(hours=24))
+    shown = "\n".join(texts_of(Message("x", card(request, ("U0ADA",), 1).slack_blocks)))
+    for words in (
         ":hourglass: *Otto &lt;!here&gt;* wants to add *2 test users* to *welcome* for 2 h; ",
         "*Add (2):*\n`+1`  `+2`",
         "*Remove (1):*\n`+3`",
@@ -203,13 +206,5 @@ def test_buttons_go_with_the_first_transition(state, buttons) -> None:
         "3 → 4 test users · 2 h from approval · this request expires <!date^",
         f"`{FLOW.sid}` · requester U0OTTO",
         "> a demo",
-    ],
-)
-def test_who_decides_reads_all_that_is_asked(words) -> None:
-    change = Change(("+1", "+2", "+4"), ("+3",))
-    requested = RequestedChange(
-        change, ("old", "+3", "+4"), 0, ("+4",), duration_seconds=7200, reason="a demo"
-    )
-    request = Request("1", FLOW, OTTO, requested, NOW, NOW + timedelta(hours=24))
-    blocks = card(request, ("U0ADA",), 1).slack_blocks
-    assert words in "\n".join(texts_of(Message("x", blocks)))
+    ):
+        assert words in shown

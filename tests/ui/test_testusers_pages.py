@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from bot.approvals.rules import State
 from bot.testusers.messages import notes, pages
-from bot.testusers.messages.buttons import Prefilled
 from bot.testusers.messages.pages import HistoryPage, ListPage, PendingPage, PendingRow
 from bot.testusers.rules.changes import Change
 from bot.testusers.rules.requests import (
@@ -120,15 +119,6 @@ def test_a_viewer_finds_no_identity_in_a_reason_either() -> None:
     assert shown[1].count("…0100 is a bad …") == 2
     assert "not for …0100" in shown[1]
     assert "5550" not in shown[1]
-
-
-@pytest.mark.parametrize("asks", [True, False])
-def test_empty_history_offers_who_may_ask_to_add_somebody(asks) -> None:
-    message = pages.history(HistoryPage(FLOW, (), (), 0, 1, 0), sees_identities=True, asks=asks)
-    assert message.text == "No requests for *welcome* yet."
-    rows = [block["elements"] for block in message.slack_blocks if block["type"] == "actions"]
-    found = [(item["text"]["text"], Prefilled.of(item["value"])) for row in rows for item in row]
-    assert found == ([("Add a test user", Prefilled(FLOW.sid))] if asks else [])
 
 
 @pytest.mark.parametrize("asks", [True, False])
