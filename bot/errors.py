@@ -47,18 +47,19 @@ class Meant:
 
 
 class GatehouseError(Exception):
-    """The base class: catch it to answer with `sentence`.
+    """The base class: catch it to answer with `sentence`, which some classes have already.
 
     `is_passing` is True if nothing was done and a retry may soon work; `meant` has suggestions.
     """
 
     outcome: ClassVar[str] = "error"
     is_passing: ClassVar[bool] = False
+    sentence: str = ""
     meant: tuple[Meant, ...] = ()
 
-    def __init__(self, sentence: str) -> None:
-        super().__init__(sentence)
-        self.sentence = sentence
+    def __init__(self, sentence: str = "") -> None:
+        self.sentence = sentence or self.sentence
+        super().__init__(self.sentence)
 
     def or_rather(self, *meant: Meant) -> Self:
         """Return the same error with these suggestions."""
@@ -162,6 +163,7 @@ class Replayed(GatehouseError):
     """The same Slack request was handled before; it gets no answer."""
 
     outcome = "replayed"
+    sentence = "This was done before."
 
 
 class DatabaseUnavailable(GatehouseError):
@@ -169,14 +171,7 @@ class DatabaseUnavailable(GatehouseError):
 
     outcome = "database"
     is_passing = True
-
-    def __init__(
-        self,
-        sentence: str = (
-            "Gatehouse can't reach its database. Nothing was changed; please try again."
-        ),
-    ) -> None:
-        super().__init__(sentence)
+    sentence = "Gatehouse can't reach its database. Nothing was changed; please try again."
 
 
 class DatabaseInUse(DatabaseUnavailable):
@@ -195,35 +190,27 @@ class DatabaseTooNew(DatabaseUnavailable):
     """The schema was created by a newer version of Gatehouse."""
 
     outcome = "database_too_new"
-
-    def __init__(self) -> None:
-        super().__init__(
-            "This database was created by a newer version of Gatehouse. "
-            "Run that version, or restore a backup."
-        )
+    sentence = (
+        "This database was created by a newer version of Gatehouse. "
+        "Run that version, or restore a backup."
+    )
 
 
 class Superseded(DatabaseUnavailable):
     """A newer version of Gatehouse has migrated the database while this process was running."""
 
     outcome = "superseded"
-
-    def __init__(self) -> None:
-        super().__init__(
-            "Gatehouse is being upgraded, so nothing was done. Please try again in a moment."
-        )
+    sentence = "Gatehouse is being upgraded, so nothing was done. Please try again in a moment."
 
 
 class DatabaseTooOld(DatabaseUnavailable):
     """The schema was created by a version that is too old to upgrade from."""
 
     outcome = "database_too_old"
-
-    def __init__(self) -> None:
-        super().__init__(
-            "This database was written by a version of Gatehouse before 0.2.0. Start version 0.2.0"
-            " on it once, and then this version."
-        )
+    sentence = (
+        "This database was written by a version of Gatehouse before 0.2.0. Start version 0.2.0"
+        " on it once, and then this version."
+    )
 
 
 class CommitUnknown(DatabaseUnavailable):
@@ -231,12 +218,10 @@ class CommitUnknown(DatabaseUnavailable):
 
     outcome = "commit_unknown"
     is_passing = False
-
-    def __init__(self) -> None:
-        super().__init__(
-            "The database connection dropped at the last moment, so I can't tell whether this went"
-            " through. Please check before you try again."
-        )
+    sentence = (
+        "The database connection dropped at the last moment, so I can't tell whether this went"
+        " through. Please check before you try again."
+    )
 
 
 class Conflict(GatehouseError):
@@ -295,9 +280,7 @@ class SlackUnreachable(SlackError):
 
     outcome = "slack_unreachable"
     is_passing = True
-
-    def __init__(self) -> None:
-        super().__init__("Slack can't be reached right now.")
+    sentence = "Slack can't be reached right now."
 
 
 class SlackRateLimited(SlackError):
@@ -314,9 +297,7 @@ class SlackMessageGone(SlackError):
     """The message no longer exists, or can no longer be edited."""
 
     outcome = "slack_message_gone"
-
-    def __init__(self) -> None:
-        super().__init__("That message no longer exists.")
+    sentence = "That message no longer exists."
 
 
 # https://docs.slack.dev/reference/methods/views.open

@@ -154,7 +154,7 @@ async def require(context: Context, permission: Permission, *, acts: bool) -> No
     """
     await context.bot.people.require(context.person, permission)
     if acts and permission in ACTING and not await context.bot.received.take():
-        raise Replayed("This was done before.")
+        raise Replayed
 
 
 async def helped(context: Context, show: Callable[[May], Message]) -> Message:

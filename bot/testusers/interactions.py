@@ -89,7 +89,7 @@ class StoredInteractions:
         """
         async with self._bot.database.transaction() as tx:
             if not await take_in(tx):
-                raise Replayed("This was done before.")
+                raise Replayed
             now = await tx.now()
             interaction = replace(interaction, delivery_id=delivery_id(), clicked_at=now)
             job = Job(

@@ -167,7 +167,7 @@ async def test_form_is_opened_without_being_written_down(bot):
 async def test_stored_click_that_came_before_is_counted_and_not_told(bot, is_first):
     async def store(_interaction):
         if not is_first:
-            raise Replayed("This was done before.")
+            raise Replayed
 
     listens("action", "act", Permission.DECIDE, place=Place.LATER)(store)
     pressed = EntryPoint("action", "act", Permission.DECIDE)
