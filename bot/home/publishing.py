@@ -9,7 +9,7 @@ import asyncio
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import Any
@@ -64,20 +64,14 @@ Drawn = tuple[Mapping[str, Any], datetime | None]
 """A view, and the time of its next change if nothing else happens."""
 
 
+@dataclass
 class Home:
     """Runs the jobs `home` and `homes`; `wake` makes this process check for jobs."""
 
-    def __init__(
-        self,
-        database: Database,
-        drawing: "HomeDrawing",
-        slack: SlackClient,
-        wake: Callable[[], None],
-    ) -> None:
-        self._database = database
-        self._drawing = drawing
-        self._slack = slack
-        self._wake = wake
+    database: Database
+    drawing: "HomeDrawing"
+    slack: SlackClient
+    wake: Callable[[], None]
 
     async def open(self, slack_user_id: str, *, is_empty: bool) -> None:
         """Record that a person opened the tab; the first process to pick up the job publishes it.
@@ -85,7 +79,7 @@ class Home:
         Raises:
             DatabaseUnavailable: The tab will not be published.
         """
-        async with self._database.transaction() as tx:
+        async with self.database.transaction() as tx:
             due_at = await home_views.opened(tx, slack_user_id, is_empty=is_empty)
             now = await tx.now()
         self._wake_at([due_at], now)
@@ -96,22 +90,22 @@ class Home:
 
     async def spread(self, _job: Job, _lease: Lease) -> None:
         """Run a `homes` job: refresh every open tab after a change."""
-        async with self._database.transaction() as tx:
+        async with self.database.transaction() as tx:
             due, now = await home_views.mark_all(tx), await tx.now()
         self._wake_at(due, now)
 
     async def run(self, job: Job, lease: Lease) -> datetime | None:
         """Run a `home` job: publish the person's current view if it isn't shown yet."""
-        async with self._database.read_only() as tx:
+        async with self.database.read_only() as tx:
             view, now = await home_views.load(tx, job.subject), await tx.now()
         if view is None or view.opened_at <= now - OPEN_FOR:
             return None
-        if not self._drawing.people.is_ready:
+        if not self.drawing.people.is_ready:
             return now + SOON
         if view.published_at is not None and view.published_at + BETWEEN > now:
             self._wake_at([view.published_at + BETWEEN], now)
             return view.published_at + BETWEEN
-        drawn, next_at = await self._drawing.draw(view.slack_user_id, view.opened_at, now)
+        drawn, next_at = await self.drawing.draw(view.slack_user_id, view.opened_at, now)
         text = json.dumps(drawn, sort_keys=True, ensure_ascii=False)
         fingerprint = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
         is_unsure = view.unsure_until is not None and view.unsure_until <= now
@@ -124,7 +118,7 @@ class Home:
         loop = asyncio.get_running_loop()
         for at in {at for at in times if at > now}:
             seconds = (at - now).total_seconds() + A_LITTLE_SECONDS
-            loop.call_later(seconds, self._wake)
+            loop.call_later(seconds, self.wake)
 
     async def _publish(
         self,
@@ -137,7 +131,7 @@ class Home:
         try:
             new_hash = await self._publish_over(view.slack_user_id, drawn, view.hash, lease)
         except SlackRateLimited as error:
-            return await self._database.now() + timedelta(seconds=error.retry_after_seconds)
+            return await self.database.now() + timedelta(seconds=error.retry_after_seconds)
         except SlackUnreachable as error:
             log.warning("home.unsure", reason=error.sentence)
             now = await self._note(view, fingerprint="", unsure_for=UNSURE_FOR)
@@ -160,13 +154,13 @@ class Home:
         """
         if view_hash is not None:
             try:
-                return await self._slack.publish_home(user, view, view_hash)
+                return await self.slack.publish_home(user, view, view_hash)
             except SlackRefused as error:
                 if error.error != HASH_CONFLICT:
                     raise
         if not lease.is_fresh:
             await lease.confirm()
-        return await self._slack.publish_home(user, view, None)
+        return await self.slack.publish_home(user, view, None)
 
     async def _note(
         self,
@@ -176,7 +170,7 @@ class Home:
         view_hash: str | None = None,
         unsure_for: timedelta | None = None,
     ) -> datetime:
-        async with self._database.transaction() as tx:
+        async with self.database.transaction() as tx:
             now = await tx.now()
             unsure_until = now + unsure_for if unsure_for else view.unsure_until
             known = replace(
@@ -194,6 +188,7 @@ def _first(*times: datetime | None) -> datetime | None:
     return min((time for time in times if time is not None), default=None)
 
 
+@dataclass
 class HomeDrawing:
     """Draws Home tabs.
 
@@ -206,22 +201,16 @@ class HomeDrawing:
         approvals_channel: The channel that cards are posted in.
     """
 
-    def __init__(
-        self,
-        database: Database,
-        clock: Clock,
-        people: People,
-        directory: OrganizationDirectory,
-        ratelimits: RateLimits,
-        approvals_channel: str,
-    ) -> None:
-        self._database = database
-        self.people = people
-        self._directory = directory
-        self._ratelimits = ratelimits
-        self._approvals_channel = approvals_channel
+    database: Database
+    clock: Clock
+    people: People
+    directory: OrganizationDirectory
+    ratelimits: RateLimits
+    approvals_channel: str
+
+    def __post_init__(self) -> None:
         self._closest: SingleFlight[str, Sequence[OrganizationUse]] = SingleFlight(
-            TTLCache(1, CLOSEST_SECONDS, timer=clock.monotonic)
+            TTLCache(1, CLOSEST_SECONDS, timer=self.clock.monotonic)
         )
 
     async def draw(self, slack_user_id: str, opened_at: datetime, now: datetime) -> Drawn:
@@ -242,8 +231,8 @@ class HomeDrawing:
     async def _content(self, person: Person, opened_at: datetime) -> Drawn:
         user, people = person.slack_user_id, self.people
         closest = await self._closest.get("", self._find_closest)
-        names = await self._directory.known()
-        async with self._database.read_only() as tx:
+        names = await self.directory.known()
+        async with self.database.read_only() as tx:
             now = await tx.now()
             pending = await requests.pending(tx, limit=PENDING_READ)
             blocked = await incidents.all_open(tx)
@@ -282,12 +271,12 @@ class HomeDrawing:
             *(at - ENDING_WITHIN for _, at in ending_by if at is not None),
             *(request.decided_at + DECIDED_FOR for request in own if request.decided_at),
         ]
-        drawn = ui.home(content, self._approvals_channel)
+        drawn = ui.home(content, self.approvals_channel)
         return drawn, min(at for at in changes_at if at > now)
 
     async def _find_closest(self, _: str) -> Sequence[OrganizationUse]:
-        names = await self._directory.known()
-        used = (standing for standing in await self._ratelimits.standings() if standing.is_used)
+        names = await self.directory.known()
+        used = (standing for standing in await self.ratelimits.standings() if standing.is_used)
         worst = islice(used, CLOSEST_SHOWN)
         return [OrganizationUse(names.name_of(standing.key), standing) for standing in worst]
 

@@ -5,40 +5,25 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 
 import structlog
 
 ID_CHARACTERS = 12
 
 
-@dataclass(slots=True)
-class Delivery:
-    """A request from Slack.
-
-    Attributes:
-        digest: The digest of the request's signature, which is the same for a repeated request; ""
-            if repeats are detected in another way or can't occur.
-        is_first: True if no process has handled the request before; None until checked.
-    """
-
-    digest: str
-    is_first: bool | None = None
-
-
-_current: ContextVar[Delivery | None] = ContextVar("delivery", default=None)
+_digest: ContextVar[str] = ContextVar("digest", default="")
 
 
 @contextmanager
 def following(signature: str = "") -> Iterator[None]:
     """Make a Slack request the current one, including for tasks started in the block."""
     digest = hashlib.sha256(signature.encode()).hexdigest() if signature else ""
-    token = _current.set(Delivery(digest))
+    token = _digest.set(digest)
     try:
         with following_again(digest[:ID_CHARACTERS] or new_delivery_id()):
             yield
     finally:
-        _current.reset(token)
+        _digest.reset(token)
 
 
 @contextmanager
@@ -60,9 +45,12 @@ def now_following(*ids: str) -> None:
         structlog.contextvars.bind_contextvars(request_id=",".join(known))
 
 
-def current() -> Delivery | None:
-    """Return the request being handled, if any."""
-    return _current.get()
+def current_digest() -> str:
+    """Return the digest of the current request's signature, the same for a repeated request.
+
+    It is "" if repeats are detected in another way or can't occur.
+    """
+    return _digest.get()
 
 
 def delivery_id() -> str:

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import update
 
 from bot.errors import DatabaseUnavailable
-from bot.ops import current_delivery
+from bot.ops.current_delivery import current_digest
 from bot.store.engine import Database, Transaction
 from bot.store.statements import insert_into, remove_some
 from bot.store.tables import received_events
@@ -33,14 +33,10 @@ class ReceivedEvents:
 
     async def take(self) -> bool:
         """Return True the first time the current Slack request is seen."""
-        delivery = current_delivery.current()
-        if delivery is None or not delivery.digest:
+        if not current_digest():
             return True
-        if delivery.is_first is None:
-            async with self._database.transaction() as tx:
-                is_first = await take_in(tx)
-            delivery.is_first = is_first
-        return delivery.is_first
+        async with self._database.transaction() as tx:
+            return await take_in(tx)
 
     async def claim(self, event_id: str) -> bool:
         """Return True if this process should answer: no process has answered or is answering."""
@@ -73,16 +69,10 @@ class ReceivedEvents:
 
 async def take_in(tx: Transaction) -> bool:
     """Like `ReceivedEvents.take`, in the transaction that stores the request's effects."""
-    delivery = current_delivery.current()
-    if delivery is None or not delivery.digest:
+    digest = current_digest()
+    if not digest:
         return True
-    return await take_signed(tx, delivery.digest)
-
-
-async def take_signed(tx: Transaction, digest: str) -> bool:
-    """Return True the first time a signature with this digest is seen."""
-    insert = insert_into(received_events)
-    now = await tx.now()
+    insert, now = insert_into(received_events), await tx.now()
     values = {"event_id": f"{SIGNATURE}{digest}", "received_at": now, "answered_at": now}
     taken = await tx.connection.execute(insert.values(values).on_conflict_do_nothing())
     return bool(taken.rowcount == 1)

@@ -4,6 +4,8 @@ import json
 import re
 import uuid
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import TypeVar
 
 import aiohttp
@@ -79,16 +81,16 @@ class Replies:
         Slack accepted a post, the post isn't repeated as a direct message.
         """
 
-        def body(version: Message) -> str:
+        async def send(version: Message) -> None:
             fields = f'"response_type": "ephemeral", "replace_original": {json.dumps(replace)}'
-            return f"{{{fields}, {version.json[1:]}"
+            body = f"{{{fields}, {version.json[1:]}"
+            await _retried(self._clock, lambda: self._post(response_url, body), tries)
 
         if response_url:
             try:
-                await in_plain_if_need_be(
-                    message,
-                    lambda version: self._send(response_url, body(version), tries),
-                )
+                if not is_of_slack(response_url, self._slack_api):
+                    raise SlackRefused(FOREIGN_URL)
+                await in_plain_if_need_be(message, send)
             except SlackError as error:
                 _log_refusal(error)
                 if isinstance(error, SlackUnreachable):
@@ -101,19 +103,17 @@ class Replies:
             self._slack.post(to, message, thread_ts=None, client_msg_id=str(uuid.uuid4()))
         )
 
-    async def _send(self, response_url: str, body: str, tries: int) -> None:
-        if not is_of_slack(response_url, self._slack_api):
-            raise SlackRefused(FOREIGN_URL)
-        await _retried(self._clock, lambda: self._post(response_url, body), tries)
-
     async def _post(self, response_url: str, body: str) -> None:
         timeout = aiohttp.ClientTimeout(total=TIMEOUT_SECONDS)
         try:
             async with self._session.post(
                 response_url, data=body, headers=JSON, timeout=timeout, allow_redirects=False
             ) as response:
-                status, words = response.status, await _words(response)
-                wait = response.headers.get("Retry-After", "0")
+                status, wait = response.status, response.headers.get("Retry-After", "0")
+                words = b""
+                # The status counts if the body breaks off.
+                with suppress(aiohttp.ClientError, OSError):
+                    words = await response.content.read(MOST_BYTES)
         except (aiohttp.ClientError, OSError, ValueError) as error:
             raise SlackUnreachable from error
         if status == HTTP_TOO_MANY:
@@ -125,23 +125,16 @@ class Replies:
             raise SlackRefused(refusal)
 
 
+@dataclass
 class DirectReplies:
     """Answers one direct message; the answer replaces "Working on it"."""
 
-    def __init__(
-        self,
-        slack: SlackClient,
-        clock: Clock,
-        channel_id: str,
-        thread_ts: str | None,
-        event_id: str,
-    ) -> None:
-        self._slack = slack
-        self._clock = clock
-        self._channel_id = channel_id
-        self._thread_ts = thread_ts
-        self._event_id = event_id
-        self._posted: tuple[str, str] | None = None
+    slack: SlackClient
+    clock: Clock
+    channel_id: str
+    thread_ts: str | None
+    event_id: str
+    posted: tuple[str, str] | None = None
 
     async def say(
         self,
@@ -154,21 +147,21 @@ class DirectReplies:
     ) -> bool:
         """Show the message; return True if Slack accepted it."""
         # With one client_msg_id, a post repeated after a lost answer doesn't appear twice.
-        name = f"{'working' if tries == 1 else 'answer'}:{self._event_id}"
+        name = f"{'working' if tries == 1 else 'answer'}:{self.event_id}"
         client_msg_id = str(uuid.uuid5(ANSWERS, name))
 
         async def show() -> None:
-            if replace and self._posted is not None:
-                await self._slack.update(*self._posted, message)
+            if replace and self.posted is not None:
+                await self.slack.update(*self.posted, message)
             else:
-                self._posted = await self._slack.post(
-                    self._channel_id or to,
+                self.posted = await self.slack.post(
+                    self.channel_id or to,
                     message,
-                    thread_ts=self._thread_ts,
+                    thread_ts=self.thread_ts,
                     client_msg_id=client_msg_id,
                 )
 
-        return await _is_taken(_retried(self._clock, show, tries))
+        return await _is_taken(_retried(self.clock, show, tries))
 
 
 def is_of_slack(response_url: str, slack: URL) -> bool:
@@ -213,13 +206,6 @@ async def _is_taken(sending: Awaitable[object]) -> bool:
 
 def _log_refusal(error: SlackError) -> None:
     log.warning("reply.refused", outcome=error.outcome, reason=error.sentence)
-
-
-async def _words(response: aiohttp.ClientResponse) -> bytes:
-    try:
-        return await response.content.read(MOST_BYTES)
-    except (aiohttp.ClientError, OSError):
-        return b""
 
 
 def _refusal(status: int, words: bytes) -> str:

@@ -77,6 +77,7 @@ class Note:
 Renderer = Callable[[OutboxMessage], Awaitable[CardNow | Note | None]]
 
 
+@dataclass
 class Sender:
     """Runs the jobs `send:<key>`.
 
@@ -88,25 +89,18 @@ class Sender:
         card_kinds: The kinds that show a card's state; consecutive messages need only one edit.
     """
 
-    def __init__(
-        self,
-        database: Database,
-        slack: SlackClient,
-        renderers: Mapping[str, Renderer],
-        card_kinds: Collection[str],
-    ) -> None:
-        self._database = database
-        self._slack = slack
-        self._renderers = renderers
-        self._card_kinds = card_kinds
+    database: Database
+    slack: SlackClient
+    renderers: Mapping[str, Renderer]
+    card_kinds: Collection[str]
 
     async def run(self, job: Job, lease: Lease) -> datetime | None:
         """Send a key's waiting messages; return when to continue, or None when all are sent."""
-        async with self._database.read_only() as tx:
+        async with self.database.read_only() as tx:
             outbox_messages = await outbox.waiting(tx, job.subject)
         for outbox_message, following in zip_longest(outbox_messages, outbox_messages[1:]):
             same = following and (following.kind, following.subject)
-            is_card = outbox_message.kind in self._card_kinds
+            is_card = outbox_message.kind in self.card_kinds
             if is_card and same == (outbox_message.kind, outbox_message.subject):
                 # One edit shows both; messages between two edits are sent in order.
                 await self._done([outbox_message.id])
@@ -115,23 +109,23 @@ class Sender:
                 again_at = await self._send(outbox_message, lease)
             except SlackRateLimited as error:
                 log.info("slack.rate_limited", seconds=error.retry_after_seconds)
-                return await self._database.now() + timedelta(seconds=error.retry_after_seconds)
+                return await self.database.now() + timedelta(seconds=error.retry_after_seconds)
             if again_at is not None:
                 return again_at
         return None
 
     async def _send(self, outbox_message: OutboxMessage, lease: Lease) -> datetime | None:
         await lease.confirm()
-        async with self._database.read_only() as tx:
+        async with self.database.read_only() as tx:
             sent, now = await outbox.sent_card(tx, outbox_message.key), await tx.now()
-        rendered = await self._renderers[outbox_message.kind](outbox_message)
+        rendered = await self.renderers[outbox_message.kind](outbox_message)
         if rendered is None:
             await self._done([outbox_message.id])
             return None
         if isinstance(rendered, Note):
             return await self._post_note(outbox_message, lease, rendered, sent, now)
         return await _Showing(
-            self._database, self._slack, lease, outbox_message, rendered, sent
+            self.database, self.slack, lease, outbox_message, rendered, sent
         ).bring_up_to_date(now)
 
     async def _post_note(
@@ -149,7 +143,7 @@ class Sender:
         name = f"letter:{outbox_message.id}:{outbox_message.created_at}"
         lease.check()
         try:
-            await self._slack.post(
+            await self.slack.post(
                 channel_id, note.message, thread_ts=thread_ts, client_msg_id=_client_msg_id(name)
             )
         except SlackRefused as error:
@@ -169,7 +163,7 @@ class Sender:
         return None
 
     async def _done(self, ids: Sequence[int], failure: str | None = None) -> None:
-        async with self._database.transaction() as tx:
+        async with self.database.transaction() as tx:
             await outbox.mark_sent(tx, ids, failure)
 
 

@@ -323,7 +323,7 @@ async def test_what_is_being_made_while_slack_asks_to_wait_waits_too(rig):
             await may_go_on.wait()
         return await rig.card(message)
 
-    rig.sender = Sender(rig.database, rig.sender._slack, {"some_card": slow_card}, {"some_card"})
+    rig.sender = Sender(rig.database, rig.sender.slack, {"some_card": slow_card}, {"some_card"})
     await rig.change("second", "incident:2")
     second = asyncio.create_task(rig.work())
     await made.wait()
@@ -400,7 +400,7 @@ async def test_late_edit_is_corrected_by_the_next_one(rig):
     await rig.change("first")
     await rig.work()
     await rig.change("old")
-    update, others = rig.sender._slack.update, []
+    update, others = rig.sender.slack.update, []
 
     async def overtaken(channel_id: str, message_ts: str, message: Message) -> None:
         if not others:
@@ -411,7 +411,7 @@ async def test_late_edit_is_corrected_by_the_next_one(rig):
             await rig.work()
         await update(channel_id, message_ts, message)
 
-    rig.sender._slack.update = overtaken
+    rig.sender.slack.update = overtaken
     await rig.work()
     assert rig.texts() == ["old"]
     await rig.work()
