@@ -10,11 +10,20 @@ from pathlib import Path
 import structlog
 
 from bot import __version__
+from bot.audit.reading import export_audit, verify_audit
+from bot.backup import back_up, restore
+from bot.check import examine
+from bot.checks.findings import Finding, as_json, as_table
 from bot.configured import redactor_of
+from bot.gateway.rules import new_token, token_lines
 from bot.ops.logs import configure_logs
-from bot.ops.redaction import Redactor
+from bot.ops.loop import run
+from bot.serve import CannotStartError, serve
 from bot.settings import Settings, SettingsError, read_settings
 from bot.settings.env_file import load_env_file
+from bot.setup.run import set_up
+from bot.slack.manifest import manifest_text
+from bot.testusers.policy_cli import explain_policy
 
 log = structlog.get_logger("bot")
 
@@ -23,9 +32,6 @@ BROKEN, UNUSABLE = 1, 2
 
 def main(arguments: list[str] | None = None) -> int:
     """Run a command and return the exit status: 0 success, 1 problems found, 2 cannot run."""
-    if sys.platform == "win32":
-        print("Gatehouse does not run on Windows. Use WSL.", file=sys.stderr)
-        return UNUSABLE
     # A SQLite file contains identities: keep it from other users of this machine.
     os.umask(0o077)
     given = sys.argv[1:] if arguments is None else arguments
@@ -70,7 +76,7 @@ def _parser() -> argparse.ArgumentParser:
     setup = commands.add_parser("setup", help="ask for the settings, write them and check them")
     setup.add_argument("--answers", type=Path, metavar="FILE", help="JSON, instead of questions")
     setup.add_argument("--out", type=Path, default=Path("gatehouse.env"), metavar="FILE")
-    setup.set_defaults(run=_setup)
+    setup.set_defaults(run=lambda options: set_up(options.answers, options.out, os.environ))
     manifest = commands.add_parser("manifest", help="print the Slack app manifest")
     manifest.add_argument("--url", metavar="https://bot.example.com", help="where Slack calls")
     manifest.add_argument("--socket", action="store_true", help="for Socket Mode: no address")
@@ -79,10 +85,10 @@ def _parser() -> argparse.ArgumentParser:
     token.set_defaults(run=_gateway_token)
     backup = commands.add_parser("backup", help="write the whole database to a new file")
     backup.add_argument("file", type=Path, metavar="FILE")
-    backup.set_defaults(run=_backup)
-    restore = commands.add_parser("restore", help="replace the whole database with a backup")
-    restore.add_argument("file", type=Path, metavar="FILE")
-    restore.set_defaults(run=_restore)
+    backup.set_defaults(run=lambda options: asyncio.run(back_up(_database_url(), options.file)))
+    restoring = commands.add_parser("restore", help="replace the whole database with a backup")
+    restoring.add_argument("file", type=Path, metavar="FILE")
+    restoring.set_defaults(run=lambda options: asyncio.run(restore(_database_url(), options.file)))
     policy = commands.add_parser("policy", help="who decides").add_subparsers(required=True)
     explain = policy.add_parser("explain", help="say who decides on a flow's requests, and why")
     explain.add_argument("flow", help="an alias of FLOW_ALIASES, or a SID")
@@ -91,22 +97,23 @@ def _parser() -> argparse.ArgumentParser:
     audit = commands.add_parser("audit", help="the audit").add_subparsers(required=True)
     verify = audit.add_parser("verify", help="verify the whole chain")
     verify.add_argument("--head", metavar="HASH", help="an earlier head, to detect a truncated log")
-    verify.set_defaults(run=_verify_audit)
+    verify.set_defaults(run=lambda options: asyncio.run(verify_audit(_settings(), options.head)))
     export = audit.add_parser("export", help="print the entries as JSON lines")
     export.add_argument("--since", type=int, default=0, metavar="N", help="only after entry N")
-    export.set_defaults(run=_export_audit)
+    export.set_defaults(run=lambda options: asyncio.run(export_audit(_settings(), options.since)))
     return parser
+
+
+def _sandbox(arguments: list[str]) -> int:
+    # Imported only here: nothing else needs the sandbox.
+    from sandbox.__main__ import main as run_sandbox
+
+    return run_sandbox(arguments)
 
 
 def _help(_options: argparse.Namespace) -> int:
     _parser().print_help()
     return 0
-
-
-def _sandbox(arguments: list[str]) -> int:
-    from sandbox.__main__ import main as run_sandbox
-
-    return run_sandbox(arguments)
 
 
 def _settings() -> Settings:
@@ -115,62 +122,46 @@ def _settings() -> Settings:
     return read_settings(os.environ)
 
 
+def _database_url() -> str:
+    return _settings().database_url.get_secret_value()
+
+
 def _serve(_options: argparse.Namespace) -> int:
     settings = _settings()
     redactor = redactor_of(settings)
     configure_logs(settings.log_level, settings.log_format, redactor)
     try:
-        return _serve_until_stopped(settings, redactor)
-    except MemoryError:
-        # A traceback would also need memory.
-        log.error("crashed", reason="There is not enough memory.")  # noqa: TRY400
-    except Exception:
-        # Python's own traceback could contain secrets.
-        logging.getLogger("bot").exception("crashed")
-    return BROKEN
-
-
-def _serve_until_stopped(settings: Settings, redactor: Redactor) -> int:
-    from bot.ops.loop import run
-    from bot.serve import CannotStartError, serve
-
-    try:
         run(serve(settings, redactor))
     except CannotStartError as error:
         log.error("start.failed", reason=str(error))  # noqa: TRY400 - the sentence says enough
         return UNUSABLE
+    except MemoryError:
+        # A traceback would also need memory.
+        log.error("crashed", reason="There is not enough memory.")  # noqa: TRY400
+        return BROKEN
+    except Exception:
+        # Python's own traceback could contain secrets.
+        logging.getLogger("bot").exception("crashed")
+        return BROKEN
     return 0
 
 
 def _check(options: argparse.Namespace) -> int:
-    from bot.checks.findings import Finding, as_json, as_table
-
     try:
         settings = _settings()
     except SettingsError as error:
         problems = [Finding("settings", "setting_wrong", problem) for problem in error.problems]
         print(as_json(problems) if options.json else as_table(problems))
         return UNUSABLE
-    from bot.check import examine
-    from bot.ops.loop import run
-
     redactor = redactor_of(settings)
     # The report has separate lines for failures.
     configure_logs("CRITICAL", settings.log_format, redactor)
     findings = run(examine(settings, os.environ))
     print(redactor.clean(as_json(findings) if options.json else as_table(findings)))
-    return 0 if all(finding.is_well for finding in findings) else 1
-
-
-def _setup(options: argparse.Namespace) -> int:
-    from bot.setup.run import set_up
-
-    return set_up(options.answers, options.out, os.environ)
+    return 0 if all(finding.is_well for finding in findings) else BROKEN
 
 
 def _manifest(options: argparse.Namespace) -> int:
-    from bot.slack.manifest import manifest_text
-
     try:
         text = manifest_text(options.url, socket=options.socket)
     except ValueError as error:
@@ -181,47 +172,15 @@ def _manifest(options: argparse.Namespace) -> int:
 
 
 def _gateway_token(_options: argparse.Namespace) -> int:
-    from bot.gateway.rules import new_token, token_lines
-
     print(token_lines(new_token()))
     return 0
 
 
 def _explain_policy(options: argparse.Namespace) -> int:
     settings = _settings()
-    from bot.testusers.policy_cli import explain_policy
-
     # Failed look-ups have their own line.
     configure_logs("CRITICAL", settings.log_format, redactor_of(settings))
     return asyncio.run(explain_policy(settings, options.flow, options.user))
-
-
-def _backup(options: argparse.Namespace) -> int:
-    settings = _settings()
-    from bot.backup import back_up
-
-    return asyncio.run(back_up(settings.database_url.get_secret_value(), options.file))
-
-
-def _restore(options: argparse.Namespace) -> int:
-    settings = _settings()
-    from bot.backup import restore
-
-    return asyncio.run(restore(settings.database_url.get_secret_value(), options.file))
-
-
-def _verify_audit(options: argparse.Namespace) -> int:
-    settings = _settings()
-    from bot.audit.cli import verify_audit
-
-    return asyncio.run(verify_audit(settings, options.head))
-
-
-def _export_audit(options: argparse.Namespace) -> int:
-    settings = _settings()
-    from bot.audit.cli import export_audit
-
-    return asyncio.run(export_audit(settings, options.since))
 
 
 if __name__ == "__main__":

@@ -7,11 +7,9 @@ from functools import partial
 
 import aiohttp
 
-from bot.audit.reading import HEAD, WITNESS_KIND, AuditReading, Witness
-from bot.checks.alerts import HEALTH_CARD, HEALTH_JOB, HealthAlerts
-from bot.checks.health import Health
+from bot.audit.reading import HEAD, Witness
+from bot.checks.health import HEALTH_CARD, HEALTH_JOB, Count, Health
 from bot.checks.rules import Counted
-from bot.checks.status import Count, StatusReport
 from bot.configured import (
     email_client,
     flow_client,
@@ -37,10 +35,8 @@ from bot.quotas.ratelimits import RateLimits
 from bot.quotas.store import incidents, quota_use
 from bot.quotas.tidying import TIDY_JOB, Tidying
 from bot.quotas.watcher import WATCH_KIND, Watcher
-from bot.services.calls import Observed
-from bot.services.http import ServiceHttp, open_session
-from bot.services.lane import Lane
-from bot.services.seen import ServiceLog
+from bot.services.calls import Observed, ServiceLog
+from bot.services.http import Lane, ServiceHttp, open_session
 from bot.settings import Settings
 from bot.slack import received_events
 from bot.slack.client import SlackClient, slack_web_client
@@ -51,7 +47,7 @@ from bot.slack.sender import SEND_KIND, Sender
 from bot.store import home_views, outbox
 from bot.store.audit import AuditStore
 from bot.store.engine import Database, Transaction
-from bot.store.job_loop import Crowd, JobLoop, Runner
+from bot.store.job_loop import JobLoop, Runner
 from bot.store.retention import RETAIN_KIND, Retention
 from bot.tasks import Tasks
 from bot.testusers import timers
@@ -64,14 +60,14 @@ from bot.testusers.transitions import APPLY, TIMER
 from bot.testusers.transitions import CARD as REQUEST_CARD
 
 # Jobs that may wait long for a service; hanging jobs don't use other jobs' slots.
-CROWDS = (
-    Crowd(frozenset({SEND_KIND}), 24),
-    Crowd(frozenset({INTERACTION}), 24),
-    Crowd(frozenset({UNDO}), 16),
-    Crowd(frozenset({home_views.PUBLISH}), 24),
-    Crowd(frozenset({APPLY}), 12),
-    Crowd(frozenset({PROBE_JOB}), 8),
-)
+CROWDS = {
+    SEND_KIND: 24,
+    INTERACTION: 24,
+    UNDO: 16,
+    home_views.PUBLISH: 24,
+    APPLY: 12,
+    PROBE_JOB: 8,
+}
 # Data with a limited retention. The outbox is last: it keeps the cards of remaining objects.
 PRUNES = (
     requests.forget,
@@ -115,8 +111,6 @@ class Gatehouse:
         self.watchdog = Watchdog(self.metrics.standstills.inc)
         self.http = ServiceHttp(session, redactor, self._observe_call, clock)
         self._connect_slack()
-        self.health_alerts = HealthAlerts(self)
-        self.health = Health(self, self.health_alerts)
         runners: dict[str, Runner] = {}
         self.jobs = JobLoop(database, clock, self.new_id(), runners, CROWDS, self.watchdog)
         self._quotas()
@@ -172,7 +166,6 @@ class Gatehouse:
         settings, database, clock = self.settings, self.database, self.clock
         email, missing = email_client(settings, self.http), settings.missing_for("email")
         self.emailkey = EmailKey(email, missing, Lane(clock))
-        self.audit_log = AuditReading(database, self.audit)
         drawing = HomeDrawing(
             database,
             clock,
@@ -190,7 +183,7 @@ class Gatehouse:
         if self.gateway is not None:
             counts[Counted.GATEWAY_CALLS] = quota_use.count_of_clients
             counts[Counted.GATEWAY_CALLS_WAITING] = self.gateway.count_waiting
-        self.status = StatusReport(self, self.health, counts)
+        self.health = Health(self, counts)
 
     def _run(self, runners: dict[str, Runner]) -> None:
         settings, database = self.settings, self.database
@@ -200,19 +193,18 @@ class Gatehouse:
         watcher = Watcher(database, inventory, directory, terms, is_watching)
         tidying = Tidying(database, self.clock)
         messages = RequestMessages(self)
-        witness = Witness(
-            database, self.audit, settings.alerts_channel, is_wanted=settings.audit_witness
-        )
+        witness = Witness(self.audit, settings.alerts_channel)
         renderers = {
             **messages.renderers,
             CARD: self.alerts.card,
             NOTE: self.alerts.note,
-            HEALTH_CARD: self.health_alerts.card,
+            HEALTH_CARD: self.health.card,
             HEAD: witness.note,
         }
         card_kinds = {REQUEST_CARD, CARD, HEALTH_CARD}
         sender = Sender(database, self.slack, renderers, card_kinds)
-        retention = Retention(database, settings.retain_days, PRUNES)
+        daily = [witness.post] if settings.audit_witness else []
+        retention = Retention(database, settings.retain_days, PRUNES, daily)
         runners |= {
             APPLY: Applying(self).run,
             TIMER: partial(timers.run, self),
@@ -224,13 +216,12 @@ class Gatehouse:
             TIDY_JOB: tidying.run,
             SEND_KIND: sender.run,
             RETAIN_KIND: retention.run,
-            WITNESS_KIND: witness.post,
-            HEALTH_JOB: self.health_alerts.end,
+            HEALTH_JOB: self.health.end,
             home_views.PUBLISH: self.home.run,
             home_views.SPREAD: self.home.spread,
         }
         self.plans: Sequence[Callable[[Transaction], Awaitable[None]]] = (
-            *(retention.plan, self.home.plan, witness.plan),
+            *(retention.plan, self.home.plan),
             *(probes.plan, watcher.plan, tidying.plan),
             *(messages.plan, timers.plan),
         )

@@ -1,19 +1,27 @@
 """`gatehouse check`: tests the whole configuration, before the first start or at any later time."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
+
+from yarl import URL
 
 from bot.app import gatehouse
-from bot.checks.clocks import database_clock
-from bot.checks.database import database, prepare
-from bot.checks.environment import examine_environment
+from bot.checks.database import database, database_clock, prepare
 from bot.checks.findings import NOT_TRIED, Finding
-from bot.checks.gateway import gateway
-from bot.checks.parts import Parts
-from bot.checks.roles import SUBJECT as ROLES
-from bot.checks.roles import roles
-from bot.checks.services import email, flows, inventory
-from bot.checks.slack import app_token, channels, slack_token
-from bot.settings import Settings
+from bot.checks.services import email, flows, gateway, inventory
+from bot.checks.slack import ROLES, app_token, channels, roles, slack_token
+from bot.ops.secrets import is_loopback
+from bot.settings import AUDIT_KEY_UNUSED, EXAMPLES, Settings, revealed
+from bot.settings.env_file import ENV_FILE
+from bot.settings.problems import unknown
+
+SIGNING_SECRET = re.compile(r"[0-9a-f]{32}")
+SIGNING_SECRET_OF_A_STAND_IN = re.compile(r"\S{16,}")
+UNFINISHED = re.compile("…|\\.\\.\\.|changeme|example|<.*>", re.IGNORECASE)
+OPEN_METRICS = (
+    "is not set, so /metrics answers every caller on this machine, including a proxy or tunnel that"
+    " hides the real client. Set it, or forward only /slack/events."
+)
 
 
 async def examine(
@@ -24,29 +32,73 @@ async def examine(
     `environment` holds the settings; its other variables may be misspelled settings.
     """
     async with gatehouse(settings) as bot:
-        return [*examine_environment(settings, environment or {}), *await _everything(bot)]
+        await prepare(bot.database)
+        (stored,) = await database(bot)
+        token, *about_token = await slack_token(bot)
+        if token.is_well:
+            about_slack = [*await app_token(bot), *await channels(bot), *await roles(bot)]
+        else:
+            names = ("slack scopes", "ALERTS_CHANNEL", "APPROVALS_CHANNEL", ROLES)
+            sentence = "Not checked: Slack has to accept the token first."
+            scopes, *untried = [Finding(name, NOT_TRIED, sentence) for name in names]
+            about_token = [scopes]
+            about_slack = [*await app_token(bot), *untried]
+        return [
+            *examine_environment(settings, environment or {}),
+            *(token, *about_token, *about_slack),
+            *await inventory(bot, can_be_granted=stored.is_well),
+            *await flows(bot),
+            *await email(bot),
+            *await gateway(bot),
+            stored,
+            *(await database_clock(bot) if stored.is_well else []),
+        ]
 
 
-async def _everything(parts: Parts) -> list[Finding]:
-    await prepare(parts.database)
-    (stored,) = await database(parts)
-    token, *about_token = await slack_token(parts)
-    if token.is_well:
-        about_slack = [*await app_token(parts), *await channels(parts), *await roles(parts)]
-    else:
-        about_token = [_not_known("slack scopes")]
-        untried = [_not_known(name) for name in ("ALERTS_CHANNEL", "APPROVALS_CHANNEL", ROLES)]
-        about_slack = [*await app_token(parts), *untried]
-    return [
-        *(token, *about_token, *about_slack),
-        *await inventory(parts, can_be_granted=stored.is_well),
-        *await flows(parts),
-        *await email(parts),
-        *await gateway(parts),
-        stored,
-        *(await database_clock(parts) if stored.is_well else []),
-    ]
+def examine_environment(settings: Settings, environment: Mapping[str, str]) -> list[Finding]:
+    """Return all findings that don't require a call."""
+    names = [ENV_FILE, *(name.upper() for name in Settings.model_fields)]
+    ignored = "is not a Gatehouse setting and is ignored. Check its spelling."
+    found = [Finding(name, "setting_unknown", ignored) for name in unknown(environment, names)]
+    if settings.audit_key is not None:
+        found.append(Finding("AUDIT_KEY", "setting_unused", AUDIT_KEY_UNUSED))
+    if settings.metrics_token is None and not is_loopback(settings.host):
+        found.append(Finding("METRICS_TOKEN", "metrics_without_token", OPEN_METRICS))
+    return [*found, *_secrets(settings)]
 
 
-def _not_known(subject: str) -> Finding:
-    return Finding(subject, NOT_TRIED, "Not checked: Slack has to accept the token first.")
+def _secrets(settings: Settings) -> Iterator[Finding]:
+    for name, value in _named_secrets(settings).items():
+        if value == EXAMPLES.get(name) or UNFINISHED.search(value):
+            yield Finding(
+                name, "example_secret", "is still the example value or a placeholder. Replace it."
+            )
+    secret = revealed(settings.slack_signing_secret)
+    is_real = not is_loopback(URL(settings.slack_api_url).host)
+    is_formed = SIGNING_SECRET.fullmatch if is_real else SIGNING_SECRET_OF_A_STAND_IN.fullmatch
+    if secret and not is_formed(secret):
+        yield Finding(
+            "SLACK_SIGNING_SECRET",
+            "signing_secret_form",
+            "is not 32 hexadecimal digits, as Slack's are. Copy it from Basic Information.",
+        )
+
+
+def _named_secrets(settings: Settings) -> dict[str, str]:
+    named = {
+        "SLACK_BOT_TOKEN": settings.slack_bot_token,
+        "SLACK_SIGNING_SECRET": settings.slack_signing_secret,
+        "SLACK_APP_TOKEN": settings.slack_app_token,
+        "METRICS_TOKEN": settings.metrics_token,
+        "FLOW_AUTH_TOKEN": settings.flow_auth_token,
+        "EMAIL_API_KEY": settings.email_api_key,
+    }
+    centers = {
+        f"INVENTORY_DATA_CENTERS {name}": center.authtoken
+        for name, center in settings.inventory_data_centers.items()
+    }
+    return {
+        name: secret.get_secret_value()
+        for name, secret in {**named, **centers}.items()
+        if secret is not None
+    }

@@ -13,7 +13,6 @@ from bot.quotas.rules.quota import Terms
 from bot.services.credentials import (
     Credential,
     OAuthCredential,
-    OAuthGrant,
     header_token,
     query_token,
 )
@@ -70,13 +69,7 @@ def _credential(
 ) -> Credential:
     template = settings.inventory_auth_header
     if center.oauth is not None:
-        grant = OAuthGrant(
-            client_id=center.oauth.client_id,
-            client_secret=center.oauth.client_secret,
-            refresh_token=center.oauth.refresh_token,
-            token_url=URL(center.oauth.token_url),
-        )
-        return OAuthCredential(http, clock, name, grant, template)
+        return OAuthCredential(http, clock, name, center.oauth, template)
     assert center.authtoken is not None  # noqa: S101 - the settings hold exactly one of the two
     if settings.inventory_auth == "query":
         return query_token(center.authtoken)

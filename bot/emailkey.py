@@ -13,14 +13,13 @@ from yarl import URL
 
 from bot.commands import EMAILKEY
 from bot.errors import NotConfigured
-from bot.paging import page_count
-from bot.services.calls import Answer, ServiceCall
+from bot.services.calls import ServiceCall
 from bot.services.credentials import basic, bearer
 from bot.services.errors import CredentialsRefused, PermissionMissing, ServiceError
 from bot.services.failures import json_of
-from bot.services.http import ServiceHttp
-from bot.services.lane import Lane
+from bot.services.http import Lane, ServiceHttp
 from bot.slack.messages import block_kit, ids, text
+from bot.slack.messages.block_kit import page_count
 from bot.slack.messages.message import Message, SlackBlock
 from bot.slack.parse import asks_for_help, read_words, refuse_endless, unknown
 
@@ -63,17 +62,12 @@ def parse_emailkey(typed: str) -> EmailKeyRequest:
         case ["check"]:
             return EmailKeyRequest("check")
         case ["check", *resources] if len(resources) <= MOST_RESOURCES:
-            named = dict.fromkeys(_resource(word.text) for word in words[1:])
-            return EmailKeyRequest("check", tuple(named))
+            named = [word.text.strip("/").removeprefix("v3/") for word in words[1:]]
+            if all(len(name) <= LONGEST_RESOURCE and RESOURCE.fullmatch(name) for name in named):
+                return EmailKeyRequest("check", tuple(dict.fromkeys(named)))
+            sentence = "A resource is a name like templates or a path like user/profile."
+            raise EMAILKEY.misuse(sentence, "check")
     raise unknown(EMAILKEY, words)
-
-
-def _resource(typed: str) -> str:
-    resource = typed.strip("/").removeprefix("v3/")
-    if len(resource) <= LONGEST_RESOURCE and RESOURCE.fullmatch(resource):
-        return resource
-    sentence = "A resource is a name like templates or a path like user/profile."
-    raise EMAILKEY.misuse(sentence, "check")
 
 
 class KeyVerdict(Enum):
@@ -169,7 +163,9 @@ class EmailClient:
             headers={**self._headers, "Content-Type": "application/json"},
             advice=self._advice(resource),
         )
-        return await self._http.request(call, partial(_body_in, call))
+        return await self._http.request(
+            call, lambda answer: json_of(call, answer) if answer.body.strip() else None
+        )
 
     def _advice(self, resource: str) -> Mapping[int, str]:
         limits = ""
@@ -189,10 +185,6 @@ class EmailClient:
             HTTPStatus.FORBIDDEN: lacking + limits,
             HTTPStatus.NOT_FOUND: f"There is probably no resource “{resource}”.",
         }
-
-
-def _body_in(call: ServiceCall, answer: Answer) -> object:
-    return json_of(call, answer) if answer.body.strip() else None
 
 
 class EmailKey:

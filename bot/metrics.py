@@ -15,7 +15,6 @@ from prometheus_client import (
     disable_created_metrics,
     generate_latest,
 )
-from prometheus_client.openmetrics import exposition as openmetrics
 
 from bot import __version__
 
@@ -161,7 +160,6 @@ class Metrics:
         """Count a request that isn't HTTP, or whose form Slack never sends."""
         self.http_rejected.labels(reason).inc()
 
-    def page(self, *, is_openmetrics: bool = False) -> bytes:
-        """Return the page in the Prometheus or OpenMetrics format."""
-        generate = openmetrics.generate_latest if is_openmetrics else generate_latest
-        return generate(self.registry)
+    def page(self) -> bytes:
+        """Return the page in the Prometheus format."""
+        return generate_latest(self.registry)

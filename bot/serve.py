@@ -6,7 +6,7 @@ import signal
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import astuple
 from itertools import product
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import structlog
 from aiohttp import web
@@ -15,13 +15,6 @@ from cachetools import TTLCache
 from bot import __version__
 from bot.app import Gatehouse, gatehouse
 from bot.checks.slack import channels, slack_token
-from bot.connections import (
-    MOST_FILES,
-    Site,
-    connections_for,
-    raise_file_limit,
-    tell_of_no_files_once_in_a_while,
-)
 from bot.errors import (
     DatabaseTooNew,
     DatabaseTooOld,
@@ -33,14 +26,14 @@ from bot.errors import (
 from bot.metrics import JOB_STATES
 from bot.ops.redaction import Redactor
 from bot.quotas.rules.limits import LimitKind
-from bot.server import make_server
+from bot.server import MOST_FILES, Site, connections_for, make_server, raise_file_limit
 from bot.services.http import proxy_for
-from bot.settings import AUDIT_KEY_UNUSED, Settings, revealed
-from bot.single_flight import SingleFlight
+from bot.settings import AUDIT_KEY_UNUSED, SERVICES, Settings, revealed
 from bot.store import jobs
 from bot.store.causes import WRONG_ENCODING, cause_of, technical_cause
 from bot.store.migrations import migrate, notice_newer
 from bot.store.sqlite import ProcessLock
+from bot.tasks import SingleFlight
 from handlers.endpoint import GatehouseApp, SlackEndpoint
 
 if TYPE_CHECKING:
@@ -169,11 +162,7 @@ class Service:
                 f"Cannot listen on {host}:{port} for the gateway: {error.strerror}."
             ) from error
 
-    async def _stop_gateway(self, seconds: float) -> None:
-        if self._bot.gateway is not None:
-            await self._bot.gateway.stop(seconds)
-
-    async def _scrape(self, *, is_openmetrics: bool) -> bytes:
+    async def _scrape(self) -> bytes:
         """Return the metrics within 2 s, with earlier values if the database is slow."""
         if self._counting is None or self._counting.done():
             self._counting = self._bot.tasks.start(self._count(), "metrics")
@@ -181,11 +170,11 @@ class Service:
         if not self._counting.done():
             self._bot.metrics.database_up.set(0)
         self._bot.metrics.socket_connected.set(await self._is_socket_connected() is not False)
-        return await asyncio.to_thread(self._bot.metrics.page, is_openmetrics=is_openmetrics)
+        return await asyncio.to_thread(self._bot.metrics.page)
 
     async def _count(self) -> None:
         metrics = self._bot.metrics
-        status = await self._bot.status.status()
+        status = await self._bot.health.status()
         metrics.database_up.set(status.is_database_well)
         if status.jobs is not None:
             for state, number in zip(JOB_STATES, astuple(status.jobs), strict=True):
@@ -220,7 +209,10 @@ class Service:
     async def _run_jobs(self) -> None:
         await until_it_works("database", self._migrate, self._bot.clock.sleep)
         self._migrated.set()
-        await self._warn_of_encoding()
+        with contextlib.suppress(DatabaseUnavailable):
+            # An existing installation keeps running.
+            if not await self._bot.database.holds_every_name():
+                log.warning("database.encoding", reason=WRONG_ENCODING.sentence)
         await self._bot.jobs.run()
 
     async def _migrate(self) -> None:
@@ -236,12 +228,6 @@ class Service:
             await self._bot.audit.begin_chain(tx)
             for plan in self._bot.plans:
                 await plan(tx)
-
-    async def _warn_of_encoding(self) -> None:
-        """Warn that the database can't store all names; an existing installation keeps running."""
-        with contextlib.suppress(DatabaseUnavailable):
-            if not await self._bot.database.holds_every_name():
-                log.warning("database.encoding", reason=WRONG_ENCODING.sentence)
 
     async def _connect_slack(self) -> None:
         """Get the bot's identity from Slack while the database starts; then listen to Slack."""
@@ -295,9 +281,10 @@ class Service:
                 async with asyncio.timeout(HANG_UP_SECONDS):
                     await self._socket.close_async()  # type: ignore[no-untyped-call]
         left = deadline - asyncio.get_running_loop().time()
-        await asyncio.gather(
-            self._bot.tasks.drain(left), self._bot.jobs.stop(left), self._stop_gateway(left)
-        )
+        endings = [self._bot.tasks.drain(left), self._bot.jobs.stop(left)]
+        if self._bot.gateway is not None:
+            endings.append(self._bot.gateway.stop(left))
+        await asyncio.gather(*endings)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -329,31 +316,22 @@ async def until_it_works(
     while True:
         try:
             await attempt()
-        except (DatabaseUnavailable, SlackError) as error:
-            log.warning("start.waiting", waiting_for=target, **_reason(error))
+        except SlackError as error:
+            log.warning("start.waiting", waiting_for=target, reason=error.sentence)
             asked = error.retry_after_seconds if isinstance(error, SlackRateLimited) else 0.0
+        except DatabaseUnavailable as error:
+            cause, asked = cause_of(error), 0.0
+            log.warning(
+                "start.waiting",
+                waiting_for=target,
+                reason=cause.sentence,
+                cause=cause.code,
+                error=technical_cause(error),
+            )
         else:
             return
         await sleep(max(pause, asked))
         pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
-
-
-def _about(settings: Settings) -> dict[str, object]:
-    services: tuple[Literal["inventory", "flow", "email"], ...] = ("inventory", "flow", "email")
-    is_sqlite = settings.database_url.get_secret_value().startswith("sqlite:")
-    return {
-        "version": __version__,
-        "database": "SQLite" if is_sqlite else "PostgreSQL",
-        "services": [name for name in services if not settings.missing_for(name)],
-        "slack": "Socket Mode" if settings.slack_app_token else "HTTP",
-    }
-
-
-def _reason(error: DatabaseUnavailable | SlackError) -> dict[str, str]:
-    if isinstance(error, SlackError):
-        return {"reason": error.sentence}
-    cause = cause_of(error)
-    return {"reason": cause.sentence, "cause": cause.code, "error": technical_cause(error)}
 
 
 async def serve(settings: Settings, redactor: Redactor) -> None:
@@ -374,12 +352,17 @@ async def serve(settings: Settings, redactor: Redactor) -> None:
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
     files = raise_file_limit()
-    tell_of_no_files_once_in_a_while(loop)
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
     with contextlib.ExitStack() as stack:
         stack.callback(lock.release)
         async with gatehouse(settings, redactor) as bot:
-            log.info("starting", **_about(settings))
+            log.info(
+                "starting",
+                version=__version__,
+                database="SQLite" if bot.database.is_sqlite else "PostgreSQL",
+                services=[name for name in SERVICES if not settings.missing_for(name)],
+                slack="Socket Mode" if settings.slack_app_token else "HTTP",
+            )
             await Service(bot, files).run(stopping)
         log.info("stopped")

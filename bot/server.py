@@ -1,54 +1,56 @@
-"""The HTTP server: Slack's requests, health, readiness and metrics."""
+"""The HTTP server: Slack's requests, health, readiness, metrics, and limits on connections.
 
+aiohttp doesn't limit the number of connections or their idle time. Anyone who can reach the port
+could exhaust the process's file descriptors, or fill the disk with tracebacks for requests that
+aren't HTTP.
+"""
+
+import asyncio
+import contextlib
 import hmac
+import resource
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Protocol
+from typing import Any
 
+import structlog
 from aiohttp import HttpVersion11, web
+from aiohttp.http_exceptions import HttpProcessingError, LineTooLong
+from aiohttp.web_protocol import _ErrInfo
 from yarl import URL
 
 from bot.ops.secrets import is_loopback
 
+log = structlog.get_logger(__name__)
+
 MOST_BYTES = 1024 * 1024
-OPENMETRICS = "application/openmetrics-text"
-OPENMETRICS_TYPE = f"{OPENMETRICS}; version=1.0.0; charset=utf-8"
 # Prefixes of headers set by proxies, behind which every client looks local.
 FORWARDED = (
     *("forwarded", "via", "x-forwarded", "x-real-ip", "x-client-ip", "x-original-host"),
     *("true-client-ip", "x-envoy-", "cf-", "cdn-"),
 )
-PLAIN = frozenset({"", "identity"})
+# From the first byte to the complete request line and headers.
+FIRST_REQUEST_SECONDS = 10.0
+# Between two requests on a connection. Load balancers keep theirs for 60 s.
+IDLE_SECONDS = 75.0
+# The rest of an unwanted body is read for this long, without decompressing it.
+DRAIN_SECONDS = 1.0
+MOST_CONNECTIONS = 500
+# Files reserved for the database, the services and Slack.
+RESERVED_FILES = 100
+MOST_FILES = 65_536
+TOO_LONG = 431
+FAULT = 500
+
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-Ready = Callable[[], Awaitable[str | None]]
-Besides = Callable[[], Sequence[str]]
-
-
-class Scrape(Protocol):
-    """Renders the metrics page."""
-
-    def __call__(self, *, is_openmetrics: bool) -> Awaitable[bytes]:
-        """Return the page in the Prometheus or OpenMetrics format."""
-        ...
-
-
-@web.middleware
-async def _plain_bodies_only(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Refuse compressed bodies: Slack doesn't send any, and a small one could fill the memory."""
-    if request.headers.get("Content-Encoding", "identity").strip().lower() not in PLAIN:
-        return web.Response(status=415, text="compressed bodies are not accepted")
-    return await handler(request)
-
-
-async def _without_version(_request: web.Request, response: web.StreamResponse) -> None:
-    response.headers["Server"] = "Gatehouse"
+Count = Callable[[str], None]
 
 
 def make_server(
     slack: Handler | None,
-    ready: Ready,
-    scrape: Scrape,
+    ready: Callable[[], Awaitable[str | None]],
+    scrape: Callable[[], Awaitable[bytes]],
     metrics_token: str | None,
-    besides: Besides = list,
+    besides: Callable[[], Sequence[str]] = list,
 ) -> web.Application:
     """Return the aiohttp application.
 
@@ -71,16 +73,21 @@ def make_server(
         return web.Response(text=f"ready, except {', '.join(broken)}" if broken else "ready")
 
     async def metrics(request: web.Request) -> web.Response:
-        refusal = _metrics_refusal(request, metrics_token)
-        if refusal is not None:
-            return refusal
-        is_openmetrics = OPENMETRICS in request.headers.get("Accept", "")
-        page = await scrape(is_openmetrics=is_openmetrics)
-        kind = OPENMETRICS_TYPE if is_openmetrics else "text/plain; version=0.0.4; charset=utf-8"
-        return web.Response(body=page, headers={"Content-Type": kind})
+        if metrics_token is not None:
+            given = request.headers.get("Authorization", "").encode("utf-8", "surrogateescape")
+            if not hmac.compare_digest(given, f"Bearer {metrics_token}".encode()):
+                challenge = {"WWW-Authenticate": "Bearer"}
+                return web.Response(status=401, text="METRICS_TOKEN is required", headers=challenge)
+        elif not is_local(request):
+            return web.Response(status=403, text="set METRICS_TOKEN to read metrics from elsewhere")
+        kind = {"Content-Type": "text/plain; version=0.0.4; charset=utf-8"}
+        return web.Response(body=await scrape(), headers=kind)
 
-    server = web.Application(client_max_size=MOST_BYTES, middlewares=[_plain_bodies_only])
-    server.on_response_prepare.append(_without_version)
+    async def hide_version(_request: web.Request, response: web.StreamResponse) -> None:
+        response.headers["Server"] = "Gatehouse"
+
+    server = web.Application(client_max_size=MOST_BYTES)
+    server.on_response_prepare.append(hide_version)
     server.router.add_get("/healthz", healthz)
     server.router.add_get("/readyz", readyz)
     server.router.add_get("/metrics", metrics)
@@ -89,20 +96,8 @@ def make_server(
     return server
 
 
-def _metrics_refusal(request: web.Request, token: str | None) -> web.Response | None:
-    if token is not None:
-        given = request.headers.get("Authorization", "").encode("utf-8", "surrogateescape")
-        if hmac.compare_digest(given, f"Bearer {token}".encode()):
-            return None
-        challenge = {"WWW-Authenticate": "Bearer"}
-        return web.Response(status=401, text="METRICS_TOKEN is required", headers=challenge)
-    if _is_loopback(request.remote) and not _is_proxied(request):
-        return None
-    return web.Response(status=403, text="set METRICS_TOKEN to read metrics from elsewhere")
-
-
-def _is_proxied(request: web.Request) -> bool:
-    """Return True if a proxy or tunnel on this machine may have forwarded the request.
+def is_local(request: web.Request) -> bool:
+    """Return True unless the request is from elsewhere, or a proxy or tunnel may have forwarded it.
 
     They add forwarding headers, pass on the original host name, or speak HTTP/1.0 (nginx).
     """
@@ -110,10 +105,185 @@ def _is_proxied(request: web.Request) -> bool:
     try:
         host = URL(f"http://{request.headers.get('Host', '')}").host or ""
     except ValueError:
-        return True
-    is_old = request.version < HttpVersion11
-    return is_forwarded or is_old or not _is_loopback(host)
+        return False
+    if is_forwarded or request.version < HttpVersion11:
+        return False
+    addresses = (request.remote or "", host)
+    return all(is_loopback(address.removeprefix("::ffff:")) for address in addresses)
 
 
-def _is_loopback(address: str | None) -> bool:
-    return is_loopback((address or "").removeprefix("::ffff:"))
+class Connections:
+    """The open connections of one listener, oldest first.
+
+    Args:
+        most: Beyond this number, the oldest idle connection is closed.
+        count: Called with a word for each request that isn't HTTP.
+    """
+
+    def __init__(self, most: int, count: Count) -> None:
+        self.most = most
+        self.count = count
+        self._open: dict[Connection, None] = {}
+        self.unreadable: Callable[[int], web.Response] = lambda status: web.Response(
+            status=status, text="malformed request"
+        )
+        """Creates the response with a status to a request that isn't valid HTTP."""
+
+    def opened(self, connection: "Connection") -> None:
+        """Add a connection, closing an old one if there are too many."""
+        if len(self._open) >= self.most:
+            # A connection without any request, or else an idle one, or else the oldest.
+            silent = (connection for connection in self._open if not connection.has_asked)
+            idle = (connection for connection in self._open if not connection.is_busy)
+            victim = next(silent, None) or next(idle, None) or next(iter(self._open))
+            self.closed(victim)
+            victim.force_close()
+        self._open[connection] = None
+
+    def closed(self, connection: "Connection") -> None:
+        """Remove a closed connection."""
+        self._open.pop(connection, None)
+
+
+class Connection(web.RequestHandler):
+    """One connection; a client error gets a short 400, and is logged at DEBUG only."""
+
+    def __init__(self, server: web.Server, connections: Connections) -> None:
+        super().__init__(
+            server,
+            loop=asyncio.get_running_loop(),
+            access_log=None,  # type: ignore[arg-type]
+            keepalive_timeout=IDLE_SECONDS,
+            lingering_time=DRAIN_SECONDS,
+            auto_decompress=False,
+        )
+        self._connections = connections
+
+    @property
+    def has_asked(self) -> bool:
+        """True once a complete request has arrived."""
+        return self._request_count > 0
+
+    @property
+    def is_busy(self) -> bool:
+        """True while a request is being handled."""
+        return self._request_in_progress
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Start the time limit for the first request."""
+        super().connection_made(transport)
+        self._connections.opened(self)
+        loop = asyncio.get_running_loop()
+        self._first_deadline = loop.call_later(
+            FIRST_REQUEST_SECONDS, lambda: None if self.has_asked else self.force_close()
+        )
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        """Release the connection and the data received on it."""
+        self._first_deadline.cancel()
+        self._connections.closed(self)
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Parse received data."""
+        super().data_received(data)
+        self._forget_tracebacks()
+
+    async def finish_response(
+        self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None
+    ) -> tuple[web.StreamResponse, bool]:
+        """Send the response; parse the data that followed an upgrade request."""
+        try:
+            return await super().finish_response(request, resp, start_time)
+        finally:
+            self._forget_tracebacks()
+
+    def _forget_tracebacks(self) -> None:
+        """Free malformed data when its connection closes, not at the next garbage collection.
+
+        aiohttp queues the parser's error. Its traceback refers to the frame with the received
+        bytes and the queue: a cycle of up to 256 KiB per connection.
+        """
+        for message, _ in self._messages:
+            if isinstance(message, _ErrInfo):
+                message.exc.__traceback__ = message.exc.__context__ = None
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = FAULT,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        """Respond to a request that isn't HTTP, without repeating any of its data."""
+        if status >= FAULT:
+            return super().handle_error(request, status, exc, message)
+        self._malformed(exc)
+        if request.writer.output_size > 0:
+            raise ConnectionError("a response has already been started")
+        is_long = isinstance(exc, LineTooLong)
+        answer = self._connections.unreadable(TOO_LONG if is_long else status)
+        answer.headers["Server"] = "Gatehouse"
+        answer.force_close()
+        return answer
+
+    def log_exception(self, *args: Any, **kw: Any) -> None:  # noqa: ANN401 - as aiohttp has it
+        """Log our own errors; client errors are only counted."""
+        error = kw.get("exc_info")
+        if isinstance(error, HttpProcessingError | web.RequestPayloadError | ConnectionError):
+            self._malformed(error)
+        else:
+            super().log_exception(*args, **kw)
+
+    def _malformed(self, error: BaseException | None) -> None:
+        self._connections.count("malformed")
+        log.debug("http.malformed", error=type(error).__name__)
+
+
+class Site(web.BaseSite):
+    """Listens on an address, with limited connections."""
+
+    def __init__(
+        self, runner: web.BaseRunner, host: str, port: int, connections: Connections
+    ) -> None:
+        super().__init__(runner)
+        self._host, self._port = host, port
+        self._connections = connections
+
+    @property
+    def name(self) -> str:
+        """The address."""
+        return f"http://{self._host}:{self._port}"
+
+    async def start(self) -> None:
+        """Start listening.
+
+        Raises:
+            OSError: The address is in use, or doesn't belong to this machine.
+        """
+        await super().start()
+        server = self._runner.server
+        if server is None:
+            raise RuntimeError("the runner has not been set up")
+        self._server = await asyncio.get_running_loop().create_server(
+            lambda: Connection(server, self._connections),
+            self._host,
+            self._port,
+            backlog=self._backlog,
+        )
+
+
+def connections_for(files: int, count: Count) -> Connections:
+    """Return the connection limits for a process that may open this many files."""
+    return Connections(max(16, min(MOST_CONNECTIONS, files - RESERVED_FILES)), count)
+
+
+def raise_file_limit() -> int:
+    """Raise the limit on open files to the system's maximum; return it."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_FILES)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        with contextlib.suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+            soft = most
+    return MOST_FILES if soft == resource.RLIM_INFINITY else soft

@@ -3,6 +3,7 @@
 from functools import partial
 
 from bot.audit import messages as audit
+from bot.audit.reading import latest
 from bot.checks import messages as gatehouse
 from bot.checks.parse import GatehouseRequest, parse_gatehouse
 from bot.commands import GATEHOUSE
@@ -23,9 +24,9 @@ async def answer_gatehouse(context: Context, typed: GatehouseRequest) -> Message
             without_access = await bot.people.lacks_access(person)
             return gatehouse.whoami(person, partial(bot.people.may, person), without_access)
         case "status":
-            return gatehouse.status(await bot.status.status())
+            return gatehouse.status(await bot.health.status())
         case "audit":
-            entries, head = await bot.audit_log.latest(typed.count)
+            entries, head = await latest(bot.database, bot.audit, typed.count)
             people = await bot.people.names(audit.people_in(entries))
             names = audit.Names(people, bot.flows.names)
             return audit.audit(entries, head, names)

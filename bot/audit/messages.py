@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -36,21 +37,25 @@ class Names:
 
 def people_in(entries: Sequence[RecordedEntry]) -> set[str]:
     """Return the people whose names the sentences need: actors and approvers."""
-    return {person for entry in entries for person in (entry.actor, *_approvers(entry))}
-
-
-def _approvers(entry: RecordedEntry) -> list[str]:
-    try:
-        return [str(approver) for approver in json.loads(entry.detail)["approvers"]]
-    except (ValueError, KeyError, TypeError, RecursionError):
-        return []
+    people = {entry.actor for entry in entries}
+    for entry in entries:
+        with suppress(ValueError, KeyError, TypeError, RecursionError):
+            people |= {str(approver) for approver in json.loads(entry.detail)["approvers"]}
+    return people
 
 
 def audit(entries: Sequence[RecordedEntry], head: str, names: Names) -> Message:
     """Show the latest entries, newest first, and the hash for `audit verify --head`."""
     if not entries:
-        return _plain("The audit log is empty.")
-    lines = [_line(entry, names) for entry in entries]
+        markup = "The audit log is empty."
+        return Message(markup, (block_kit.section(markup),))
+    lines = [
+        text.cut(
+            f"• #{entry.position} {text.time(entry.at)} – {_sentence(entry, names)}",
+            ENTRY_CHARACTERS,
+        )
+        for entry in entries
+    ]
     footer = (
         f"Latest hash: {text.code(head)}. Keep it: `gatehouse audit verify --head` then"
         " detects deleted entries."
@@ -76,23 +81,12 @@ def head_message(position: int, head: str) -> Message:
     return Message(line, (block_kit.section(line),))
 
 
-def _plain(markup: str) -> Message:
-    return Message(markup, (block_kit.section(markup),))
-
-
-def _line(entry: RecordedEntry, names: Names) -> str:
-    line = f"• #{entry.position} {text.time(entry.at)} – {_sentence(entry, names)}"
-    return text.cut(line, ENTRY_CHARACTERS)
-
-
 def _sentence(entry: RecordedEntry, names: Names) -> str:
-    try:
-        return _known(entry, json.loads(entry.detail), names) or _as_it_stands(entry, names)
-    except (ValueError, ArithmeticError, KeyError, TypeError, AttributeError, RecursionError):
-        return _as_it_stands(entry, names)
-
-
-def _as_it_stands(entry: RecordedEntry, names: Names) -> str:
+    with suppress(
+        *(ValueError, ArithmeticError, KeyError, TypeError, AttributeError, RecursionError)
+    ):
+        if known := _known(entry, json.loads(entry.detail), names):
+            return known
     event = f"{text.escape(entry.action, 64)} {text.escape(entry.subject, 80)}"
     return f"{names.person(entry.actor)}: {event} {text.code(entry.detail, DETAIL_CHARACTERS)}"
 
@@ -104,16 +98,12 @@ def _known(entry: RecordedEntry, detail: Mapping[str, Any], names: Names) -> str
     if topic in {"flow", "grant"}:
         return _list(entry, detail, names)
     if topic == "preset":
-        return _preset(entry, detail, actor)
+        name = text.code(f"@{entry.subject}", 60)
+        if entry.action == "preset.deleted":
+            return f"{actor} deleted the preset {name} ({_identities(detail['before'])})"
+        before = f" (before: {_identities(detail['before'])})" if detail["before"] else ""
+        return f"{actor} saved the preset {name}: {_identities(detail['after'])}{before}"
     return _other(entry, detail, actor)
-
-
-def _preset(entry: RecordedEntry, detail: Mapping[str, Any], actor: str) -> str:
-    name = text.code(f"@{entry.subject}", 60)
-    if entry.action == "preset.deleted":
-        return f"{actor} deleted the preset {name} ({_identities(detail['before'])})"
-    before = f" (before: {_identities(detail['before'])})" if detail["before"] else ""
-    return f"{actor} saved the preset {name}: {_identities(detail['after'])}{before}"
 
 
 def _request(

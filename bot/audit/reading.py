@@ -1,75 +1,123 @@
-"""Reading the audit log: its latest entries, and the daily message with its head.
+"""Reading the audit log: its latest entries, the daily message with its head, and the commands.
 
-The message keeps a copy of the head outside the database.
+The commands are `gatehouse audit verify` and `gatehouse audit export`.
 """
 
-from datetime import datetime, timedelta
+import json
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 
 from bot.audit.messages import head_message
+from bot.errors import DatabaseUnavailable
+from bot.ops.clock import SystemClock
+from bot.settings import Settings
 from bot.slack.sender import Note
-from bot.store import jobs, outbox
+from bot.store import outbox
 from bot.store.audit import AuditStore
 from bot.store.audit_entry import RecordedEntry
 from bot.store.engine import Database, Transaction
-from bot.store.job_loop import Lease
-from bot.store.jobs import Job
+from bot.store.migrations import revision
 from bot.store.outbox import OutboxMessage
 
-WITNESS_KIND, HEAD = "audit_witness", "audit.head"
-# Earlier versions had a job with this key that looked for edited rows.
-RETIRED_JOB = "record"
-A_DAY = timedelta(days=1)
+BROKEN, UNUSABLE = 1, 2
+HEAD = "audit.head"
 
 
-class AuditReading:
-    """Reads the latest audit log entries."""
-
-    def __init__(self, database: Database, audit: AuditStore) -> None:
-        self._database = database
-        self._audit = audit
-
-    async def latest(self, count: int) -> tuple[list[RecordedEntry], str]:
-        """Return the latest entries, newest first, and the latest hash."""
-        async with self._database.read_only() as tx:
-            _, head = await self._audit.head(tx)
-            return await self._audit.latest(tx, count), head
+async def latest(
+    database: Database, audit: AuditStore, count: int
+) -> tuple[list[RecordedEntry], str]:
+    """Return the latest entries, newest first, and the latest hash."""
+    async with database.read_only() as tx:
+        _, head = await audit.head(tx)
+        return await audit.latest(tx, count), head
 
 
+@dataclass(frozen=True)
 class Witness:
-    """Posts the audit log's head once a day.
+    """Posts the audit log's head in a channel once a day: a copy of it outside the database."""
 
-    Args:
-        database: Stores the audit log.
-        audit: The audit log.
-        alerts_channel: The channel to post in.
-        is_wanted: `AUDIT_WITNESS`.
-    """
+    audit: AuditStore
+    channel_id: str
 
-    def __init__(
-        self, database: Database, audit: AuditStore, alerts_channel: str, *, is_wanted: bool
-    ) -> None:
-        self._database = database
-        self._audit = audit
-        self._channel = alerts_channel
-        self._is_wanted = is_wanted
-
-    async def plan(self, tx: Transaction) -> None:
-        """Schedule the next post, if posts are enabled."""
-        await jobs.drop(tx, RETIRED_JOB)
-        if self._is_wanted:
-            due_at = await tx.now() + A_DAY
-            await jobs.ensure(tx, Job(WITNESS_KIND, WITNESS_KIND, WITNESS_KIND, due_at))
-        else:
-            await jobs.drop(tx, WITNESS_KIND)
-
-    async def post(self, _job: Job, _lease: Lease) -> datetime:
-        """Post the head; return the time of the next post."""
-        async with self._database.transaction() as tx:
-            position, head = await self._audit.head(tx)
+    async def post(self, tx: Transaction) -> None:
+        """Store the message, unless the log is empty."""
+        position, head = await self.audit.head(tx)
+        if position:
             payload = {"position": position, "head": head}
             await outbox.put(tx, OutboxMessage(f"{HEAD}:{position}", HEAD, "audit", payload))
-            return await tx.now() + A_DAY
 
     async def note(self, message: OutboxMessage) -> Note:
         """Render the stored message."""
-        return Note(self._channel, head_message(**message.payload))
+        return Note(self.channel_id, head_message(**message.payload))
+
+
+async def verify_audit(settings: Settings, noted_head: str | None) -> int:
+    """Print the result; return 0 if the audit log is intact, 1 if not, 2 if there isn't one."""
+
+    async def verify(database: Database, audit: AuditStore) -> int:
+        async with database.read_only() as tx:
+            verdict = await audit.verify(tx, noted_head)
+        print(verdict)
+        if verdict.is_intact and noted_head is None:
+            print("To detect a truncated or rewritten end too, add an earlier head: --head HASH.")
+        return 0 if verdict.is_intact else BROKEN
+
+    return await _with_audit(settings, verify)
+
+
+async def export_audit(settings: Settings, since: int) -> int:
+    """Print the entries after a position as JSON lines; return the exit status."""
+
+    async def export(database: Database, audit: AuditStore) -> int:
+        position = since
+        while True:
+            async with database.read_only() as tx:
+                entries = await audit.after(tx, position)
+            if not entries:
+                return 0
+            for entry in entries:
+                print(_line(entry))
+            position = entries[-1].position
+
+    return await _with_audit(settings, export)
+
+
+async def _with_audit(
+    settings: Settings, work: Callable[[Database, AuditStore], Awaitable[int]]
+) -> int:
+    """Run the command on the configured database; return its status, or 2 without a database."""
+    database = Database(settings.database_url.get_secret_value(), SystemClock())
+    try:
+        if missing := await _missing(database):
+            print(missing)
+            return UNUSABLE
+        return await work(database, AuditStore())
+    except DatabaseUnavailable as error:
+        print(error.sentence)
+        return UNUSABLE
+    finally:
+        await database.close()
+
+
+async def _missing(database: Database) -> str:
+    """Return why the audit log can't be checked, or ""; never creates a database file.
+
+    Raises:
+        DatabaseUnavailable: The database can't be reached.
+    """
+    if database.is_absent:
+        return f"There is no database file {database.file}. Check DATABASE_URL."
+    if await revision(database) is None:
+        return (
+            "This database has never been used by Gatehouse: it doesn't contain Gatehouse's tables."
+        )
+    return ""
+
+
+def _line(entry: RecordedEntry) -> str:
+    try:
+        detail = json.loads(entry.detail)
+    except ValueError:
+        detail = entry.detail
+    fields = {**vars(entry), "at": entry.at.isoformat(), "detail": detail}
+    return json.dumps(fields, ensure_ascii=True)

@@ -1,15 +1,37 @@
-"""The database: reachable, migrated, writable."""
+"""The database, and this machine's clock compared with Slack's and the database's.
+
+The bot reads the time when it starts and counts from there, so a clock that is wrong for a while
+ends no access early. If the machine's clock was wrong at startup, or stopped while the machine was
+suspended, the bot adopts the corrected time.
+"""
 
 from contextlib import suppress
+from datetime import UTC
+from email.utils import parsedate_to_datetime
 
-from bot.checks.findings import Finding, failed, well
-from bot.checks.parts import Parts
+import structlog
+
+from bot.checks.findings import Finding, Parts, failed, well
 from bot.errors import DatabaseTooNew, DatabaseTooOld, DatabaseUnavailable
+from bot.ops.clock import SystemClock, boot_id, machine_offset, since_boot
+from bot.quotas import tidying
 from bot.store.causes import WRONG_ENCODING, cause_of
 from bot.store.engine import Database
 from bot.store.migrations import is_current, migrate, notice_newer, revision
 
+log = structlog.get_logger(__name__)
+
 SUBJECT = "database"
+# Slack's signatures are refused after five minutes.
+WRONG_SECONDS = 60.0
+# Requests expire, and limits are counted, by the database's clock.
+DATABASE_WRONG_SECONDS = 5.0
+# A smaller step is a clock adjustment, or a delay between readings.
+LEAST_STEP_SECONDS = 1.0
+# Two synchronized clocks differ by less.
+AGREES_SECONDS = 2.0
+# The `Date` header has whole seconds.
+ROUNDING_SECONDS = 1.0
 
 
 async def database(parts: Parts) -> list[Finding]:
@@ -44,3 +66,84 @@ async def examine_database(database: Database) -> Finding:
     kind = "SQLite" if database.is_sqlite else "PostgreSQL"
     way = " behind a pooler" if database.is_pooled else ""
     return well(SUBJECT, f"{kind}{way} is reachable, migrated and writable.")
+
+
+def seconds_ahead(asked_at: float, reported: float, answered_at: float) -> float:
+    """Return the minimum number of seconds by which our clock is ahead; negative if it is behind.
+
+    The other clock was read between two readings of our clock; all are in seconds since 1970.
+    """
+    at_most = answered_at - reported
+    return max(asked_at - reported - ROUNDING_SECONDS, min(0.0, at_most))
+
+
+def time_in(date: str) -> float | None:
+    """Return the time in an HTTP `Date` header, in seconds since 1970; None without one."""
+    try:
+        parsed = parsedate_to_datetime(date)
+    except ValueError:
+        return None
+    return (parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).timestamp()
+
+
+def ahead_or_behind(seconds: float) -> str:
+    """Return the difference as a phrase, as in "is 75 s ahead of Slack's"."""
+    return f"{abs(round(seconds))} s {'ahead of' if seconds > 0 else 'behind'}"
+
+
+async def slack_clock(parts: Parts, date: str, asked_at: float) -> list[Finding]:
+    """Compare with the `Date` of Slack's response to a call made `asked_at` seconds after boot."""
+    reported, clock = time_in(date), parts.clock
+    if reported is None or not isinstance(clock, SystemClock):
+        return []
+    offset = machine_offset()
+    ahead = seconds_ahead(offset + asked_at, reported, offset + since_boot())
+    if abs(offset - clock.offset) >= LEAST_STEP_SECONDS and abs(ahead) <= AGREES_SECONDS:
+        await _adopt(parts, clock, offset)
+    if abs(ahead) <= WRONG_SECONDS:
+        return [well("clock", "agrees with Slack's.")]
+    sentence = (
+        f"This machine's clock is {ahead_or_behind(ahead)} Slack's;"
+        " at 300 s, all of Slack's requests are refused. Turn time synchronisation on."
+    )
+    return [Finding("clock", "clock_off", sentence)]
+
+
+async def database_clock(parts: Parts) -> list[Finding]:
+    """Compare with the clock of a database server."""
+    if parts.database.is_sqlite or not isinstance(parts.clock, SystemClock):
+        return []
+    asked_at = since_boot()
+    try:
+        reported = (await parts.database.now()).timestamp()
+    except DatabaseUnavailable:
+        return []
+    offset = machine_offset()
+    ahead = seconds_ahead(offset + asked_at, reported, offset + since_boot())
+    if abs(ahead) <= DATABASE_WRONG_SECONDS:
+        return [well("database clock", "agrees with this machine's.")]
+    sentence = (
+        f"This machine's clock is {ahead_or_behind(ahead)} the database's, which requests and"
+        " limits depend on. Synchronise both."
+    )
+    return [Finding("database clock", "database_clock_off", sentence)]
+
+
+async def _adopt(parts: Parts, clock: SystemClock, offset: float) -> None:
+    """Adopt the machine's clock, and shift the times stored in a SQLite file."""
+    before, step = clock.offset, offset - clock.offset
+    try:
+        if parts.database.is_sqlite:
+            # Other writers wait meanwhile, so that nothing mixes times from both clocks.
+            async with parts.database.transaction() as tx:
+                clock.offset = offset
+                await tidying.move(tx, boot_id(), offset, step)
+        clock.offset = offset
+    except DatabaseUnavailable as error:
+        clock.offset = before
+        log.warning("clock.unknown", reason=error.sentence)
+        return
+    except BaseException:
+        clock.offset = before
+        raise
+    log.warning("clock.renewed", seconds=round(step, 3))

@@ -1,11 +1,21 @@
-"""The results of checks, as values and as text."""
+"""The parts of the bot that the checks use, and their results as values and as text."""
 
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from typing import Protocol
 
 from bot.errors import GatehouseError
-from bot.ops.terminal import on_one_line
+from bot.metrics import Metrics
+from bot.ops.clock import Clock
+from bot.ops.redaction import on_one_line
+from bot.ops.watchdog import Watchdog
+from bot.services.calls import ServiceLog
+from bot.services.http import ServiceHttp
+from bot.settings import Settings
+from bot.slack.client import SlackClient
+from bot.store.engine import Database
+from bot.tasks import Tasks
 
 WELL = "ok"
 # Not checked: the part isn't configured, or another problem has to be fixed first.
@@ -14,6 +24,20 @@ WARNINGS = frozenset(
     {"setting_unknown", "setting_unused", "metrics_without_token", "form_field_unknown"}
 )
 MARKS = {WELL: "ok", NOT_CONFIGURED: "SKIP", NOT_TRIED: "SKIP"}
+
+
+class Parts(Protocol):
+    """`bot.app.Gatehouse`, or the parts of it that a test needs."""
+
+    settings: Settings
+    clock: Clock
+    database: Database
+    slack: SlackClient
+    http: ServiceHttp
+    tasks: Tasks
+    metrics: Metrics
+    services: ServiceLog
+    watchdog: Watchdog
 
 
 @dataclass(frozen=True, slots=True)

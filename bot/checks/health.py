@@ -1,22 +1,31 @@
-"""This process's health: the periodic checks and their results."""
+"""This process's health: the periodic checks, the status, and alerts about lasting problems."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
 from functools import partial
 
 import structlog
 
-from bot.checks.alerts import HealthAlerts
-from bot.checks.clocks import database_clock
-from bot.checks.database import database
-from bot.checks.findings import Finding, well
-from bot.checks.parts import Parts
-from bot.checks.rules import READINESS, Part, Trouble
+from bot import __version__
+from bot.checks import messages
+from bot.checks.database import database, database_clock
+from bot.checks.findings import Finding, Parts, well
+from bot.checks.rules import READINESS, Counted, JobCount, Part, Status, Trouble
 from bot.checks.slack import channels, slack_token
+from bot.errors import DatabaseUnavailable
+from bot.slack.sender import CardNow
+from bot.store import jobs, outbox
+from bot.store.engine import Transaction
+from bot.store.job_loop import Lease
+from bot.store.jobs import Job
+from bot.store.outbox import OutboxMessage
 
 log = structlog.get_logger(__name__)
 
+HEALTH_JOB, HEALTH_CARD = "health", "health.card"
 Check = Callable[[Parts], Awaitable[Sequence[Finding]]]
+Count = Callable[[Transaction], Awaitable[int]]
 # Seconds between two runs. Slack lets an app read fifty channels a minute, regardless of the number
 # of processes.
 EVERY: dict[Check, float] = {database: 5, slack_token: 15, database_clock: 15, channels: 60}
@@ -29,21 +38,38 @@ SAYS_NOTHING = frozenset(
 )
 # The bot keeps working with these problems, and `check` reports them.
 HARMLESS = frozenset({"channel_public", "database_encoding"})
+# Shorter problems don't need a message.
+PATIENCE = timedelta(seconds=60)
+REPEAT_SECONDS = 30.0
+# A problem that no process has seen for this long has ended.
+OVER = timedelta(seconds=90)
+# A message about other parts would need the broken part itself.
+REPORTED = frozenset(
+    {
+        *(Part.SLACK_SCOPES, Part.SOCKET, Part.CLOCK, Part.DATABASE_CLOCK),
+        *(Part.APPROVALS_CHANNEL, Part.ALERTS_CHANNEL),
+    }
+)
 
 
 class Health:
     """Runs the checks, and reports the problems found.
 
+    There is one alert for each part that stays broken, across all processes: each process that sees
+    the problem postpones the job that ends the alert.
+
     Args:
         parts: The parts of the bot that are checked.
-        alerts: Reports lasting problems.
+        counts: Functions that count database rows, for the status.
     """
 
-    def __init__(self, parts: Parts, alerts: HealthAlerts) -> None:
+    def __init__(self, parts: Parts, counts: Mapping[Counted, Count]) -> None:
         self._parts = parts
-        self._alerts = alerts
+        self._counts = counts
+        self._started = parts.clock.monotonic()
         self._troubles: dict[Part, Trouble] = {}
         self._deaf_since: float | None = None
+        self._told_at: float | None = None
         for part in Part:
             parts.metrics.working.labels(part.value).set(1)
 
@@ -60,6 +86,28 @@ class Health:
         """Return the broken parts that don't affect readiness, by their names in metrics."""
         return [trouble.part.value for trouble in self.troubles() if trouble.part not in READINESS]
 
+    async def status(self) -> Status:
+        """Return the status; an unavailable database is reported in it, not raised."""
+        parts = self._parts
+        waiting, counts = None, dict[Counted, int]()
+        try:
+            async with parts.database.read_only() as tx:
+                counts = {name: await count(tx) for name, count in self._counts.items()}
+                waiting = JobCount(*await jobs.count(tx))
+        except DatabaseUnavailable:
+            counts = {}
+        return Status(
+            version=__version__,
+            uptime_seconds=parts.clock.monotonic() - self._started,
+            database="SQLite" if parts.database.is_sqlite else "PostgreSQL",
+            is_database_well=waiting is not None,
+            services=parts.services.seen(),
+            jobs=waiting,
+            counts=counts,
+            broken=self.troubles(),
+            stuck=[*parts.watchdog.stuck.values()],
+        )
+
     async def run(self, is_connected: Callable[[], Awaitable[bool | None]]) -> None:
         """Run the checks forever; `is_connected` returns Socket Mode's state, None if not used."""
 
@@ -72,9 +120,7 @@ class Health:
             for check, seconds in EVERY.items():
                 group.create_task(self._repeat(partial(self.look, check), seconds))
             group.create_task(self._repeat(look_at_socket, SOCKET_EVERY))
-            group.create_task(
-                self._repeat(lambda: self._alerts.tell(self.troubles()), ALERTS_EVERY)
-            )
+            group.create_task(self._repeat(self.tell, ALERTS_EVERY))
 
     async def _repeat(self, work: Callable[[], Awaitable[None]], seconds: float) -> None:
         while True:
@@ -102,19 +148,16 @@ class Health:
             is_fine = finding.is_well or finding.code in HARMLESS
             wrong[part] = wrong.get(part) or (None if is_fine else finding)
         for part, problem in wrong.items():
-            self._set(part, problem)
-
-    def _set(self, part: Part, problem: Finding | None) -> None:
-        old = self._troubles.pop(part, None)
-        self._parts.metrics.working.labels(part.value).set(problem is None)
-        if problem is not None:
-            since = old.since if old else self._parts.clock.now()
-            setting = f"{problem.subject} " if problem.subject.isupper() else ""
-            self._troubles[part] = Trouble(part, f"{setting}{problem.sentence}", since)
-            if old is None:
-                log.error("health.broken", part=part.value, reason=problem.sentence)
-        elif old is not None:
-            log.info("health.mended", part=part.value)
+            old = self._troubles.pop(part, None)
+            self._parts.metrics.working.labels(part.value).set(problem is None)
+            if problem is not None:
+                since = old.since if old else self._parts.clock.now()
+                setting = f"{problem.subject} " if problem.subject.isupper() else ""
+                self._troubles[part] = Trouble(part, f"{setting}{problem.sentence}", since)
+                if old is None:
+                    log.error("health.broken", part=part.value, reason=problem.sentence)
+            elif old is not None:
+                log.info("health.mended", part=part.value)
 
     def _socket(self, *, is_connected: bool) -> Finding:
         """Report Socket Mode as broken after a minute without a connection."""
@@ -127,3 +170,57 @@ class Health:
             return well("socket", "is connected.")
         sentence = "No Socket Mode connection, so no command arrives. See SLACK_APP_TOKEN."
         return Finding("socket", "socket_closed", sentence)
+
+    async def tell(self) -> None:
+        """Open or keep an alert for each part that stays broken, at most every 30 s."""
+        now, at = self._parts.clock.now(), self._parts.clock.monotonic()
+        lasting = [
+            trouble
+            for trouble in self.troubles()
+            if trouble.part in REPORTED and now - trouble.since >= PATIENCE
+        ]
+        if not lasting or (self._told_at is not None and at - self._told_at < REPEAT_SECONDS):
+            return
+        try:
+            async with self._parts.database.transaction() as tx:
+                opened_at = await tx.now()
+                for trouble in lasting:
+                    part = trouble.part.value
+                    payload = {"opened_at": opened_at.isoformat(), "sentence": trouble.sentence}
+                    ending = Job(f"health:{part}", HEALTH_JOB, part, opened_at + OVER, payload)
+                    if await jobs.ensure(tx, ending):
+                        await outbox.put(tx, _outbox_message(ending))
+                    else:
+                        await jobs.postpone(tx, ending.key, ending.due_at)
+        except DatabaseUnavailable as error:
+            log.warning("health.untold", reason=error.sentence)
+            return
+        self._told_at = at
+
+    async def end(self, job: Job, lease: Lease) -> None:
+        """Announce that the part works again; runs when no process has postponed the job."""
+        async with lease.database.transaction() as tx:
+            await outbox.put(tx, _outbox_message(job, await tx.now()))
+            # In the same transaction, so that a crash before the job ends doesn't repeat it.
+            await jobs.drop(tx, job.key)
+
+    async def card(self, outbox_message: OutboxMessage) -> CardNow:
+        """Return the alert's current content."""
+        part, payload = Part(outbox_message.subject), outbox_message.payload
+        ended_at = payload.get("ended_at")
+        message = messages.alert(
+            part,
+            str(payload["sentence"]),
+            datetime.fromisoformat(payload["opened_at"]),
+            None if ended_at is None else datetime.fromisoformat(ended_at),
+        )
+        settings = self._parts.settings
+        is_itself = part is Part.ALERTS_CHANNEL
+        return CardNow(
+            settings.approvals_channel if is_itself else settings.alerts_channel, message
+        )
+
+
+def _outbox_message(job: Job, ended_at: datetime | None = None) -> OutboxMessage:
+    payload = dict(job.payload) | ({} if ended_at is None else {"ended_at": ended_at.isoformat()})
+    return OutboxMessage(f"{job.key}:{job.payload['opened_at']}", HEALTH_CARD, job.subject, payload)

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from bot.checks.rules import Part, Status
 from bot.permissions import LEAST_ROLE, Permission, Person, Role
-from bot.services.seen import ServiceSeen
+from bot.services.calls import ServiceSeen
 from bot.slack.messages import block_kit, text
 from bot.slack.messages.message import Message
 
@@ -68,32 +68,31 @@ def status(report: Status) -> Message:
     for seen in report.services:
         # `inventory (com)`, `inventory (eu)` … are one line.
         groups.setdefault(seen.name.partition(" (")[0], []).append(seen)
+    verdict, troubles = ":white_check_mark: *Everything is working.*", report.troubles
+    if troubles:
+        need = "needs" if len(troubles) == 1 else "need"
+        things = f"{text.count(len(troubles), 'thing')} {need} attention:"
+        verdict = f":warning: *{things}* {text.escape(', '.join(troubles))}."
+    database = "*unreachable*"
+    if report.is_database_well:
+        is_broken = any(trouble.part is Part.DATABASE for trouble in report.broken)
+        database = "*cannot be written*" if is_broken else "OK"
+    failing = [seen for seen in report.services if seen.is_failing]
     lines = [
-        _verdict(report.troubles),
+        verdict,
         *(f"• {text.escape(trouble.sentence, 500)}" for trouble in report.broken),
-        *(f"• {_failing(seen)}" for seen in report.services if seen.is_failing),
+        *(
+            f"• {text.escape(seen.name[:1].upper() + seen.name[1:])}: {_why(seen)},"
+            f" {_last_success([seen])}"
+            for seen in failing
+        ),
         f"Gatehouse {report.version}, up {text.duration(report.uptime_seconds)}",
-        f"{report.database} database: {_database_state(report)}",
+        f"{report.database} database: {database}",
         *(_service(name, group) for name, group in groups.items()),
         *([" · ".join(counts)] if counts else []),
         *jobs,
     ]
     return _message(lines)
-
-
-def _database_state(report: Status) -> str:
-    if not report.is_database_well:
-        return "*unreachable*"
-    is_broken = any(trouble.part is Part.DATABASE for trouble in report.broken)
-    return "*cannot be written*" if is_broken else "OK"
-
-
-def _verdict(troubles: Sequence[str]) -> str:
-    if not troubles:
-        return ":white_check_mark: *Everything is working.*"
-    need = "needs" if len(troubles) == 1 else "need"
-    named = text.escape(", ".join(troubles))
-    return f":warning: *{text.count(len(troubles), 'thing')} {need} attention:* {named}."
 
 
 def _service(name: str, group: Sequence[ServiceSeen]) -> str:
@@ -102,31 +101,20 @@ def _service(name: str, group: Sequence[ServiceSeen]) -> str:
     if not used:
         return f"{title}: not used yet"
     well = sum(not seen.is_failing for seen in used)
-    state = f"{well} of {len(group)} data centers OK" if len(group) > 1 else _state(used[0])
+    state = "OK" if well else "*failing*"
+    if len(group) > 1:
+        state = f"{well} of {len(group)} data centers OK"
     unused = f", {len(group) - len(used)} not used yet" if len(used) < len(group) else ""
-    return f"{title}: {state}{unused} · {_last_success(used)}, {_last_failure(used)}"
-
-
-def _state(seen: ServiceSeen) -> str:
-    return "*failing*" if seen.is_failing else "OK"
+    failure = "no failures"
+    if failed := [(seen.failed_at, seen) for seen in group if seen.failed_at]:
+        at, seen = max(failed, key=lambda pair: pair[0])
+        failure = f"last failure {text.time(at)} ({_why(seen)})"
+    return f"{title}: {state}{unused} · {_last_success(used)}, {failure}"
 
 
 def _last_success(group: Sequence[ServiceSeen]) -> str:
     times = [seen.succeeded_at for seen in group if seen.succeeded_at]
     return f"last success {text.time(max(times))}" if times else "no success yet"
-
-
-def _last_failure(group: Sequence[ServiceSeen]) -> str:
-    failed = [(seen.failed_at, seen) for seen in group if seen.failed_at]
-    if not failed:
-        return "no failures"
-    at, seen = max(failed, key=lambda pair: pair[0])
-    return f"last failure {text.time(at)} ({_why(seen)})"
-
-
-def _failing(seen: ServiceSeen) -> str:
-    name = seen.name[:1].upper() + seen.name[1:]
-    return f"{text.escape(name)}: {_why(seen)}, {_last_success([seen])}"
 
 
 def _why(seen: ServiceSeen) -> str:

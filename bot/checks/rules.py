@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
-from bot.services.seen import ServiceSeen
+from bot.services.calls import ServiceSeen
 
 
 class Part(StrEnum):

@@ -1,20 +1,19 @@
-"""The three services: tests each credential with one small read."""
+"""The services: tests each credential with one small read. The gateway: checks each client."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from http import HTTPStatus
 from typing import Literal
 
 from pydantic import SecretStr
 
-from bot.checks.findings import NOT_CONFIGURED, NOT_TRIED, WELL, Finding, failed, well
-from bot.checks.parts import Parts
+from bot.checks.findings import NOT_CONFIGURED, NOT_TRIED, WELL, Finding, Parts, failed, well
 from bot.configured import email_client, flow_client, inventory_access, quota_terms
-from bot.errors import GatehouseError
+from bot.errors import DatabaseUnavailable, GatehouseError
 from bot.organizations.client import InventoryClient
-from bot.organizations.directory import OrganizationDirectory
-from bot.organizations.rules import OrganizationKey
+from bot.organizations.directory import OrganizationDirectory, load_listing
+from bot.organizations.rules import Listing, OrganizationKey
 from bot.quotas.guard import Guard
 from bot.services.calls import CallCause
 from bot.services.errors import (
@@ -26,7 +25,7 @@ from bot.services.errors import (
     ServiceRefused,
     ServiceUnreachable,
 )
-from bot.settings import Settings
+from bot.settings import ClientSettings, Settings
 from bot.testusers.client import FlowClient
 from bot.testusers.form_field import NO_SUCH_FLOW, taken_form_field
 
@@ -40,6 +39,7 @@ BASIC_REFUSED = (
     " service doesn't accept Basic. Set EMAIL_AUTH=bearer."
 )
 FORM_FIELD = "FLOW_FORM_FIELD"
+NAMED = 5
 SETTINGS_OF: dict[Literal["flow", "email"], tuple[str, ...]] = {
     "flow": ("FLOW_BASE_URL", "FLOW_ACCOUNT_SID", "FLOW_AUTH_TOKEN"),
     "email": ("EMAIL_BASE_URL", "EMAIL_API_KEY"),
@@ -221,3 +221,58 @@ def _missing(settings: Settings, service: Literal["flow", "email"]) -> Finding:
 def _not_configured(subject: str, missing: Sequence[str]) -> Finding:
     sentence = f"is not configured; its commands need {', '.join(missing)}."
     return Finding(subject, NOT_CONFIGURED, sentence)
+
+
+async def gateway(parts: Parts) -> list[Finding]:
+    """Check the listener and each client against the last good listings, without any calls."""
+    stored: list[Listing | None] = []
+    with suppress(DatabaseUnavailable):
+        async with parts.database.read_only() as tx:
+            centers = parts.settings.inventory_data_centers
+            stored = [await load_listing(tx, center) for center in centers]
+    known = {listing.data_center: listing for listing in stored if listing is not None}
+    return examine_gateway(parts.settings, known)
+
+
+def examine_gateway(settings: Settings, listings: Mapping[str, Listing]) -> list[Finding]:
+    """Check the listener and each client against the listing of each data center."""
+    clients, port = settings.gateway_clients, settings.gateway_port
+    if port is None and not clients:
+        return []
+    findings = [_client(name, client, settings, listings) for name, client in clients.items()]
+    if port is None:
+        sentence = "GATEWAY_CLIENTS is set but GATEWAY_PORT is not, so clients can't call."
+        return [Finding("gateway", "gateway_off", sentence), *findings]
+    if not clients:
+        sentence = "GATEWAY_PORT is set but GATEWAY_CLIENTS is empty, so clients can't call."
+        return [Finding("gateway", "gateway_empty", sentence)]
+    where = f"{settings.gateway_host}:{port}"
+    return [well("gateway", f"listens on {where} for {len(clients)} clients."), *findings]
+
+
+def _client(
+    name: str, client: ClientSettings, settings: Settings, listings: Mapping[str, Listing]
+) -> Finding:
+    subject = f"gateway {name}"
+    if not settings.inventory_data_centers:
+        sentence = "It can't make any calls: INVENTORY_DATA_CENTERS is not set."
+        return Finding(subject, "gateway_idle", sentence)
+    paths = () if client.organizations == "*" else client.organizations
+    split = [path.partition("/") for path in paths]
+    unknown = [
+        f"{center}/{organization_id}"
+        for center, _, organization_id in split
+        if center in listings and listings[center].place_of(organization_id) is None
+    ]
+    if unknown:
+        more = f" and {len(unknown) - NAMED} more" if len(unknown) > NAMED else ""
+        sentence = (
+            f"These organizations are not in the listing: {', '.join(unknown[:NAMED])}{more}."
+            " Correct them in GATEWAY_CLIENTS."
+        )
+        return Finding(subject, "organization_not_listed", sentence)
+    granted = "every organization"
+    if paths:
+        granted = f"{len(paths)} organization{'' if len(paths) == 1 else 's'}"
+    methods = ", ".join(client.methods)
+    return well(subject, f"may use {methods} for {granted}, with a share of {client.share:g}.")

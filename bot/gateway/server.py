@@ -10,7 +10,6 @@ import structlog
 from aiohttp import web
 from yarl import URL
 
-from bot.connections import Connections, Site
 from bot.errors import GatehouseError
 from bot.gateway import answers
 from bot.gateway.bodies import MOST_BYTES, Spool, read_body, too_large
@@ -31,6 +30,7 @@ from bot.gateway.rules import (
 from bot.gateway.turns import Stopping
 from bot.organizations.directory import OrganizationDirectory
 from bot.organizations.rules import OrganizationKey
+from bot.server import Connections, Site
 from bot.store.engine import Transaction
 
 log = structlog.get_logger(__name__)

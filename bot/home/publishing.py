@@ -26,7 +26,6 @@ from bot.permissions import Permission, Person
 from bot.quotas.ratelimits import RateLimits
 from bot.quotas.rules.use import OrganizationUse
 from bot.quotas.store import incidents
-from bot.single_flight import SingleFlight
 from bot.slack.client import SlackClient
 from bot.slack.people import People
 from bot.store import home_views
@@ -34,6 +33,7 @@ from bot.store.engine import Database, Transaction
 from bot.store.home_views import BETWEEN, OPEN_FOR, HomeView
 from bot.store.job_loop import Lease
 from bot.store.jobs import Job
+from bot.tasks import SingleFlight
 from bot.testusers.messages.pages import PendingRow, grouped
 from bot.testusers.rules.requests import Request
 from bot.testusers.store import grants, requests

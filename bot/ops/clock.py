@@ -51,7 +51,7 @@ class SystemClock:
 
     The wall-clock time is read once, and later times are computed from the clock that counts from
     boot, so that setting the machine's clock doesn't lengthen or shorten a minute.
-    `bot.checks.clocks` adopts a corrected clock.
+    `bot.checks.database` adopts a corrected clock.
     """
 
     def __init__(self) -> None:

@@ -7,8 +7,7 @@ from typing import Any
 
 import structlog
 
-from bot.ops.redaction import Redactor
-from bot.ops.terminal import on_one_line
+from bot.ops.redaction import Redactor, on_one_line
 
 # Libraries that log too much; for Bolt, see `bolt_logger`.
 QUIETER = {
@@ -75,15 +74,11 @@ def configure_logs(level: str, style: str, redactor: Redactor) -> None:
 
 def printable(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> Any:  # noqa: ANN401
     """Keep records on one line and remove terminal commands; not needed for JSON."""
-    return {
-        key: _escaped(value, has_lines=key == "exception") if isinstance(value, str) else value
-        for key, value in event.items()
-    }
-
-
-def _escaped(text: str, *, has_lines: bool) -> str:
-    lines = text.split("\n") if has_lines else [text]
-    return "\n".join(map(on_one_line, lines))
+    for key, value in event.items():
+        if isinstance(value, str):
+            lines = value.split("\n") if key == "exception" else [value]
+            event[key] = "\n".join(map(on_one_line, lines))
+    return event
 
 
 def without_secrets(

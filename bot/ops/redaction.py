@@ -1,4 +1,4 @@
-"""Removes configured secrets from any text, as the last line of defense."""
+"""Removes configured secrets and control characters from any text, as the last line of defense."""
 
 import base64
 from collections.abc import Iterable
@@ -49,3 +49,14 @@ class Redactor:
             if form in text:
                 text = text.replace(form, HIDDEN)
         return text
+
+
+def on_one_line(text: str) -> str:
+    r"""Return text for a terminal, with control and invisible characters escaped.
+
+    >>> on_one_line("a\x1b[2J\nb")
+    'a\\x1b[2J\\nb'
+    """
+    return "".join(
+        character if character.isprintable() else repr(character)[1:-1] for character in text
+    )

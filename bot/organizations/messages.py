@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from bot.commands import ORGS
 from bot.organizations.rules import DataCenterReport, Directory, Place
-from bot.paging import page_count
 from bot.permissions import Permission
 from bot.slack.messages import block_kit, ids, text
+from bot.slack.messages.block_kit import page_count
 from bot.slack.messages.message import Message, SlackBlock
 
 PAGE = 15

@@ -10,7 +10,6 @@ from bot.ops.clock import Clock
 from bot.organizations.client import InventoryClient
 from bot.organizations.directory import NO_LONGER_LISTED, OrganizationDirectory
 from bot.organizations.rules import Directory, OrganizationKey, Place
-from bot.paging import page_count
 from bot.permissions import Person
 from bot.quotas.rules.limits import DAY_SECONDS, LimitKind, Plan
 from bot.quotas.rules.quota import Full, Terms
@@ -35,6 +34,7 @@ from bot.quotas.store import ledger as quotas
 from bot.quotas.store.accounts import Account
 from bot.services.calls import CHECK, CallCause, client_named
 from bot.services.errors import RateLimited
+from bot.slack.messages.block_kit import page_count
 from bot.slack.people import People
 from bot.store.audit import AuditStore
 from bot.store.audit_entry import AuditEntry

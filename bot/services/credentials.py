@@ -19,7 +19,8 @@ from bot.services.errors import (
 )
 from bot.services.failures import json_of, plain_words, wrong_form
 from bot.services.http import ServiceHttp
-from bot.single_flight import SingleFlight
+from bot.settings import OAuthSettings
+from bot.tasks import SingleFlight
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,16 +98,6 @@ REFUSED_TOKEN = frozenset({"invalid_grant", "invalid_code"})
 REFUSED_CLIENT = frozenset({"invalid_client", "unauthorized_client"})
 
 
-@dataclass(frozen=True, slots=True)
-class OAuthGrant:
-    """An `oauth` entry of INVENTORY_DATA_CENTERS."""
-
-    client_id: str
-    client_secret: SecretStr
-    refresh_token: SecretStr
-    token_url: URL
-
-
 class _Renewal(BaseModel):
     """The token response of RFC 6749, section 5.1; the lifetime is optional."""
 
@@ -135,7 +126,7 @@ class OAuthCredential:
         http: ServiceHttp,
         clock: Clock,
         data_center: str,
-        grant: OAuthGrant,
+        grant: OAuthSettings,
         template: str = "Bearer {token}",
     ) -> None:
         self._http = http
@@ -222,7 +213,7 @@ class OAuthCredential:
             service="oauth",
             label=f"the OAuth provider ({self._data_center})",
             method="POST",
-            url=grant.token_url,
+            url=URL(grant.token_url),
             form=[
                 ("grant_type", "refresh_token"),
                 ("refresh_token", grant.refresh_token.get_secret_value()),

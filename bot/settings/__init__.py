@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from pydantic import (
     AfterValidator,
@@ -11,7 +11,9 @@ from pydantic import (
     ConfigDict,
     Field,
     SecretStr,
+    StringConstraints,
     ValidationError,
+    field_validator,
     model_validator,
 )
 from yarl import URL
@@ -20,8 +22,6 @@ from bot.approvals.parse import parse_duration
 from bot.approvals.rules import EVERY_FLOW, AutomaticRule, FlowPolicy
 from bot.ops.secrets import is_loopback
 from bot.permissions import EVERY_FULL_MEMBER, Policy, Role
-from bot.settings.gateway import ClientName, ClientSettings, ReservePath, ReserveSettings
-from bot.settings.names import DATA_CENTERS
 from bot.settings.problems import (
     EXAMPLES,
     SettingsError,
@@ -29,7 +29,7 @@ from bot.settings.problems import (
     problem_of,
     problems_between,
 )
-from bot.store.database_url import connection_parameters
+from bot.store.postgres import connection_parameters
 
 __all__ = ["DATA_CENTERS", "EXAMPLES", "Settings", "SettingsError", "read_settings", "revealed"]
 
@@ -42,27 +42,31 @@ AUDIT_KEY_UNUSED = (
     "is no longer used: the audit log has no key, and the database is trusted. Remove the setting."
 )
 DataCenter = Literal["com", "eu", "in", "com.au", "jp", "ca", "com.cn", "sa"]
+Service = Literal["inventory", "flow", "email"]
+SERVICES: tuple[Service, ...] = get_args(Service)
+DATA_CENTERS: tuple[str, ...] = get_args(DataCenter)
+METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 
 def _from_json(value: object) -> object:
     """Parse JSON given as a string; errors include the position."""
     if not isinstance(value, str):
         return value
+
+    def without_repetitions(pairs: list[tuple[str, object]]) -> dict[str, object]:
+        # Otherwise the last value of a repeated name would silently apply.
+        names = [name for name, _ in pairs]
+        for name in names:
+            if names.count(name) > 1:
+                raise ValueError(f"has “{name}” twice")
+        return dict(pairs)
+
     try:
-        return json.loads(value, object_pairs_hook=_without_repetitions)
+        return json.loads(value, object_pairs_hook=without_repetitions)
     except json.JSONDecodeError as error:
         raise ValueError(f"is not JSON ({error.msg} at character {error.pos + 1})") from None
     except RecursionError:
         raise ValueError("is not JSON (too deep)") from None
-
-
-def _without_repetitions(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """Reject a repeated name, whose last value would otherwise silently apply."""
-    names = [name for name, _ in pairs]
-    for name in names:
-        if names.count(name) > 1:
-            raise ValueError(f"has “{name}” twice")
-    return dict(pairs)
 
 
 def _safe_address(value: str) -> str:
@@ -112,6 +116,13 @@ def _organization_id(value: str) -> str:
     return value
 
 
+def _organization_path(value: str) -> str:
+    data_center, slash, organization_id = value.partition("/")
+    if data_center not in DATA_CENTERS or not slash or not organization_id.strip():
+        raise ValueError("is not <data center>/<organization id>, as in eu/10234695")
+    return value
+
+
 def _in_small_letters(value: object) -> object:
     return value.lower() if isinstance(value, str) else value
 
@@ -122,6 +133,10 @@ Plan = Annotated[
     BeforeValidator(_in_small_letters),
 ]
 OrganizationId = Annotated[str, AfterValidator(_organization_id)]
+OrganizationPath = Annotated[str, Field(max_length=80), AfterValidator(_organization_path)]
+ReservePath = Literal["*"] | OrganizationPath
+ClientName = Annotated[str, Field(pattern=r"^[a-z0-9-]{1,40}$")]
+Method = Annotated[str, StringConstraints(to_upper=True)]
 Address = Annotated[str, AfterValidator(_safe_address)]
 Hours = Annotated[float, AfterValidator(_hours)]
 ChannelId = Annotated[str, Field(pattern=r"^[CGD][A-Za-z0-9_]+$")]
@@ -216,6 +231,43 @@ class FlowPolicySettings(BaseModel):
         )
 
 
+class ReserveSettings(BaseModel):
+    """Calls per minute and day that are left to programs that don't use Gatehouse."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    minute: int = Field(default=0, ge=0, lt=100)
+    day: int = Field(default=0, ge=0)
+
+
+class ClientSettings(BaseModel):
+    """A gateway client. Its token is stored only as a hash: see `gateway-token`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    token_sha256: Annotated[
+        str, BeforeValidator(_in_small_letters), Field(pattern=r"^[0-9a-f]{64}$", repr=False)
+    ]
+    organizations: Annotated[tuple[OrganizationPath, ...], Field(min_length=1)] | Literal["*"]
+    methods: Annotated[tuple[Method, ...], Field(min_length=1)] = ("GET",)
+    share: float = Field(default=1.0, gt=0, le=1, allow_inf_nan=False)
+
+    @field_validator("organizations", mode="before")
+    @classmethod
+    def _is_list_or_every(cls, value: object) -> object:
+        if value != "*" and not isinstance(value, list | tuple):
+            raise ValueError('must be a list like ["eu/10234695"], or "*" for all of them')
+        return value
+
+    @field_validator("methods")
+    @classmethod
+    def _are_methods(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        unknown = [method for method in value if method not in METHODS]
+        if unknown:
+            raise ValueError(f"must be a list of {', '.join(METHODS)}")
+        return value
+
+
 class Settings(BaseModel):
     """All settings, named as in the environment but in lowercase."""
 
@@ -305,7 +357,7 @@ class Settings(BaseModel):
             self.approvals_needed,
         )
 
-    def missing_for(self, service: Literal["inventory", "flow", "email"]) -> tuple[str, ...]:
+    def missing_for(self, service: Service) -> tuple[str, ...]:
         """Return the missing settings for a service; empty if the service can be used."""
         needed: dict[str, dict[str, object]] = {
             "inventory": {"INVENTORY_DATA_CENTERS": self.inventory_data_centers},
@@ -322,11 +374,9 @@ class Settings(BaseModel):
         """Return all configured secrets, which must be kept out of logs and messages."""
         found: list[str] = []
         _collect(self, found)
-        return [secret for secret in (*found, self._database_password()) if secret]
-
-    def _database_password(self) -> str | None:
         url = self.database_url.get_secret_value()
-        return None if url.startswith("sqlite:") else connection_parameters(url).get("password")
+        parameters = {} if url.startswith("sqlite:") else connection_parameters(url)
+        return [secret for secret in (*found, parameters.get("password")) if secret]
 
 
 def _collect(value: object, found: list[str]) -> None:

@@ -2,16 +2,15 @@
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from rapidfuzz.distance import OSA
 from yarl import URL
 
 from bot.approvals.rules import EVERY_FLOW
 from bot.ops.secrets import secret_problems
-from bot.settings.gateway import gateway_problems
-from bot.settings.names import mistyped
-from bot.store.database_url import SCHEMES, AddressError, connection_parameters
+from bot.store.postgres import SCHEMES, AddressError, connection_parameters
 
 if TYPE_CHECKING:
     from bot.settings import Settings
@@ -98,6 +97,14 @@ WORDS = {
     "extra_forbidden": "is not known here",
 }
 
+PREFIXES = re.compile(
+    r"^(GATEHOUSE|GATEWAY|INVENTORY|FLOW|EMAIL|SLACK|APPROVALS?|AUDIT|METRICS?|REQUEST|REMIND|ROLES)_"
+)
+# Short or common names, for which a similar variable is probably not a mistake.
+COMMON = frozenset({"HOST", "PORT", "ROLES", "LOG_LEVEL", "LOG_FORMAT"})
+LONG_NAME = 12
+# Kubernetes sets these in every pod if there is a Service named "gatehouse".
+SERVICE_LINK = re.compile(r"\w+_(SERVICE_(HOST|PORT)|PORT_[0-9]+_)\w*=|\w+_PORT=(tcp|udp)://")
 QUOTES = ("'", '"')
 CHANNELS = frozenset({"ALERTS_CHANNEL", "APPROVALS_CHANNEL"})
 
@@ -106,21 +113,16 @@ def problem_of(error: Any) -> str:  # noqa: ANN401 - pydantic's ErrorDetails
     """Describe the problem without quoting the value, which may be a secret."""
     name = str(error["loc"][0]).upper()
     where = " → ".join(str(part) for part in error["loc"][1:] if part != "[key]")
-    problem = WORDS.get(error["type"]) or _in_our_words(error["msg"])
+    problem = WORDS.get(error["type"])
+    if problem is None:
+        message = error["msg"].removeprefix("Value error, ")
+        ours = re.sub("^(Input|String|Value) should( be)?", r"must\2", message)
+        problem = message[:1].lower() + message[1:] if ours == message else ours
     if name in CHANNELS and error["type"] == "string_pattern_mismatch":
         problem = "doesn't look like a channel ID"
     if name == "EMAIL_AUTH":
         problem = "must be bearer or basic with an API key: account passwords ended in Q4 2020"
     return problem_line(name, f"{where}: {problem}" if where else problem)
-
-
-def _in_our_words(message: str) -> str:
-    plain = message.removeprefix("Value error, ")
-    for prefix in ("Input should be", "String should", "Value should"):
-        if plain.startswith(prefix):
-            ours = "must be" if prefix.endswith("be") else "must"
-            return ours + plain.removeprefix(prefix)
-    return plain[:1].lower() + plain[1:]
 
 
 def problem_line(name: str, problem: str) -> str:
@@ -156,16 +158,32 @@ def problems_between(
         problems += _flow_problems("FLOW_POLICIES", named, settings)
         problems += _policy_problems(settings)
     if {"gateway_clients", "gateway_port", "port", "inventory_data_centers"}.isdisjoint(wrong):
-        problems += gateway_problems(given, settings)
+        problems += _gateway_problems(given, settings)
     return [problem_line(*problem) for problem in problems]
 
 
 def mistyped_problems(environment: Mapping[str, str]) -> list[str]:
-    """Return a line for each misspelled setting, whose value is ignored."""
-    return [
-        problem_line(meant, f"is probably meant by {name}, which isn't a setting: correct the name")
-        for name, meant in mistyped(environment, EXAMPLES).items()
-    ]
+    """Return a line for each variable that looks like a misspelled setting, and is ignored."""
+    problems = []
+    for name, value in environment.items():
+        for known in sorted(EXAMPLES.keys() - COMMON):
+            most = 2 if len(known) >= LONG_NAME else 1
+            is_close = OSA.distance(name.upper(), known, score_cutoff=most) <= most
+            if is_close and name not in EXAMPLES and value.strip():
+                problem = f"is probably meant by {name}, which isn't a setting: correct the name"
+                problems.append(problem_line(known, problem))
+                break
+    return problems
+
+
+def unknown(environment: Mapping[str, str], known: Iterable[str]) -> list[str]:
+    """Return names that have Gatehouse's prefixes but aren't settings."""
+    names = frozenset(known)
+    return sorted(
+        name
+        for name, value in environment.items()
+        if name not in names and PREFIXES.match(name) and not SERVICE_LINK.match(f"{name}={value}")
+    )
 
 
 # These values may span several lines.
@@ -287,3 +305,21 @@ def _policy_problems(settings: "Settings") -> Problems:
         for is_wrong, problem in checks:
             if is_wrong:
                 yield "FLOW_POLICIES", f"{name}: {problem}"
+
+
+def _gateway_problems(given: Mapping[str, str], settings: "Settings") -> Problems:
+    clients, port = settings.gateway_clients, settings.gateway_port
+    if port and port == settings.port:
+        yield "GATEWAY_PORT", "must differ from PORT"
+    hashes = Counter(client.token_sha256 for client in clients.values())
+    same = [name for name, client in clients.items() if hashes[client.token_sha256] > 1]
+    if same:
+        yield "GATEWAY_CLIENTS", f"gives the same token to {' and '.join(same)}"
+    if not given.get("inventory_data_centers"):
+        return
+    for name, client in clients.items():
+        paths = () if client.organizations == "*" else client.organizations
+        centers = {path.partition("/")[0] for path in paths}
+        for center in sorted(centers - set(map(str, settings.inventory_data_centers))):
+            problem = f"names the data center {center}, which is not in INVENTORY_DATA_CENTERS"
+            yield "GATEWAY_CLIENTS", f"{name}: {problem}"

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from bot.ops.terminal import on_one_line
+from bot.ops.redaction import on_one_line
 from bot.settings import DATA_CENTERS
 from bot.setup.accounts import Listed, flows_of, listings
 from bot.setup.answers import Answers, InventoryAnswer, SetupError, answers_of

@@ -13,8 +13,7 @@ from bot.check import examine
 from bot.checks.findings import as_table
 from bot.configured import redactor_of
 from bot.ops.logs import configure_logs
-from bot.ops.redaction import Redactor
-from bot.ops.terminal import on_one_line
+from bot.ops.redaction import Redactor, on_one_line
 from bot.settings import read_settings
 from bot.settings.env_file import ENV_FILE
 from bot.setup.answers import Answers, SetupError, read_answers

@@ -27,11 +27,11 @@ from bot.permissions import (
     Reason,
     Role,
 )
-from bot.single_flight import SingleFlight
 from bot.slack.client import SlackClient, SlackUser
 from bot.store.audit import AuditStore
 from bot.store.audit_entry import REFUSED, AuditEntry
 from bot.store.engine import Database
+from bot.tasks import SingleFlight
 
 V = TypeVar("V")
 

@@ -9,7 +9,6 @@ import hashlib
 import json
 import math
 from collections.abc import AsyncIterator
-from datetime import datetime
 from typing import Any
 
 from sqlalchemy import BigInteger, ColumnElement, Row, Select, select, type_coerce, update
@@ -49,21 +48,15 @@ class AuditStore:
         The entry's detail gets a `request_id`: the Slack request's ID in the log.
         """
         head = (await tx.connection.execute(_LOCKED_HEAD)).one()
-        recorded = self._recorded(entry, head, await tx.now())
-        await tx.connection.execute(audit_entries.insert(), vars(recorded))
-        end = {"position": recorded.position, "hash": recorded.hash}
-        await tx.connection.execute(update(audit_head), end)
-
-    def _recorded(self, entry: AuditEntry, head: Row[Any], at: datetime) -> RecordedEntry:
-        followed = delivery_id()
+        position, at, followed = head.position + 1, await tx.now(), delivery_id()
         known = {"request_id": followed} if followed else {}
         detail = json.dumps({**known, **entry.detail}, sort_keys=True, ensure_ascii=False)
-        position = head.position + 1
         words = (entry.actor, entry.action, entry.subject, detail)
         digest = _digest(head.hash, position, to_microseconds(at), *words)
-        return RecordedEntry(
-            position, at, entry.actor, entry.action, entry.subject, detail, head.hash, digest
-        )
+        recorded = RecordedEntry(position, at, *words, head.hash, digest)
+        await tx.connection.execute(audit_entries.insert(), vars(recorded))
+        end = {"position": position, "hash": digest}
+        await tx.connection.execute(update(audit_head), end)
 
     async def begin_chain(self, tx: Transaction) -> None:
         """Continue, without a key, a chain that an earlier version wrote with a key."""

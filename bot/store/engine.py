@@ -195,7 +195,7 @@ class Database:
 
     @asynccontextmanager
     async def _connected(self, engine: AsyncEngine | None = None) -> AsyncIterator[AsyncConnection]:
-        async with self._translated():
+        try:
             connection = await self._check_out(engine or self._engine)
             try:
                 yield connection
@@ -203,6 +203,18 @@ class Database:
                 # As SQLAlchemy does: otherwise a cancellation here would leave the connection
                 # checked out.
                 await asyncio.shield(asyncio.create_task(connection.close()))
+        except (IntegrityError, DataError):
+            raise
+        except ERRORS as error:
+            cause, now = cause_of(error), time.monotonic()
+            if isinstance(error, ProgrammingError) and cause is UNREACHABLE:
+                # The statement itself is wrong.
+                raise
+            if now - self._cause_told_at >= CAUSE_EVERY_SECONDS:
+                # People only see that nothing was done.
+                self._cause_told_at = now
+                log.warning("database.failed", cause=cause.code, error=technical_cause(error))
+            raise DatabaseUnavailable from error
 
     async def _check_out(self, engine: AsyncEngine) -> AsyncConnection:
         """Take a connection; if the server refuses more, wait for one of the pool's connections."""
@@ -297,30 +309,3 @@ class Database:
         with suppress(TimeoutError):
             async with asyncio.timeout(CLOSE_SECONDS):
                 await self._engine.dispose()
-
-    @asynccontextmanager
-    async def _translated(self) -> AsyncIterator[None]:
-        """Convert driver and OS errors to this program's errors, except for bugs."""
-        try:
-            yield
-        except ERRORS as error:
-            if _is_bug(error):
-                raise
-            self._tell_cause(error)
-            raise DatabaseUnavailable from error
-
-    def _tell_cause(self, error: Exception) -> None:
-        """Log the technical cause at most once a minute; people only see that nothing was done."""
-        now = time.monotonic()
-        if now - self._cause_told_at < CAUSE_EVERY_SECONDS:
-            return
-        self._cause_told_at = now
-        cause = cause_of(error)
-        log.warning("database.failed", cause=cause.code, error=technical_cause(error))
-
-
-def _is_bug(error: Exception) -> bool:
-    """Return True if the database is reachable and the statement itself is wrong."""
-    if isinstance(error, IntegrityError | DataError):
-        return True
-    return isinstance(error, ProgrammingError) and cause_of(error) is UNREACHABLE

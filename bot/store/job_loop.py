@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import structlog
@@ -110,18 +111,6 @@ Outcome = datetime | Again | None
 Runner = Callable[[Job, Lease], Awaitable[Outcome]]
 
 
-@dataclass(frozen=True)
-class Crowd:
-    """Kinds with an unlimited number of jobs, each of which may wait long for a service.
-
-    At most `most` of them run at once, at most half of these retries, so that they don't delay
-    other kinds or new jobs.
-    """
-
-    kinds: frozenset[str]
-    most: int
-
-
 class JobLoop:
     """Claims due jobs and runs them concurrently until it is stopped.
 
@@ -130,7 +119,8 @@ class JobLoop:
         clock: Used only for pauses; due times use the database's clock.
         owner: A name unique to this process.
         runners: The runner for each kind; returns None when done, or the time of the next run.
-        crowds: Kinds that are limited to leave room for other kinds, however many jobs are due.
+        crowds: How many jobs of a kind run at once, at most half of them retries. These kinds have
+            any number of jobs that wait long for a service, and must not delay other kinds.
     """
 
     def __init__(
@@ -139,7 +129,7 @@ class JobLoop:
         clock: Clock,
         owner: str,
         runners: Mapping[str, Runner],
-        crowds: Sequence[Crowd] = (),
+        crowds: Mapping[str, int] = MappingProxyType({}),
         watchdog: Watchdog | None = None,
     ) -> None:
         self._database = database
@@ -155,8 +145,6 @@ class JobLoop:
         self._has_ended.set()
         self._claims = itertools.count(1)
         self._running: dict[Lease, asyncio.Task[None]] = {}
-        # Runs ended by a database failure; their leases are released early instead of expiring.
-        self._broken_off: list[Lease] = []
         database.on_due_jobs(self.wake)
 
     def wake(self) -> None:
@@ -247,8 +235,8 @@ class JobLoop:
                 with self._watchdog.watch(name, LONGEST_RUN_SECONDS):
                     await self._run_and_finish(lease)
             except DatabaseUnavailable as error:
+                # Another run begins when the lease has expired.
                 log.warning("job.database", reason=error.sentence)
-                self._broken_off.append(lease)
             finally:
                 self._running.pop(lease, None)
                 self._awake.set()
@@ -282,49 +270,37 @@ class JobLoop:
     async def _renew_for_ever(self) -> None:
         while True:
             await self._clock.sleep(RENEW_SECONDS)
-            if not self._running and not self._broken_off:
+            if not self._running:
                 continue
             try:
-                await self._renew()
+                async with self._database.transaction() as tx:
+                    for owner in {lease.owner for lease in self._running}:
+                        keys = [lease.job.key for lease in self._running if lease.owner == owner]
+                        # Skip locked rows, to avoid deadlocks: they are renewed soon after, long
+                        # before they expire.
+                        await jobs.renew(tx, owner, keys, skip_locked=True)
             except DatabaseUnavailable as error:
                 log.warning("jobs.renew", reason=error.sentence)
             except Exception:
                 # Without renewals, every lease would expire during its run.
                 log.exception("jobs.renew_broken")
 
-    async def _renew(self) -> None:
-        """Renew the leases, skipping locked rows to avoid deadlocks.
-
-        Skipped leases are renewed soon after, long before they expire.
-        """
-        async with self._database.transaction() as tx:
-            for owner in {lease.owner for lease in self._running}:
-                keys = [lease.job.key for lease in self._running if lease.owner == owner]
-                await jobs.renew(tx, owner, keys, skip_locked=True)
-        broken_off = list(self._broken_off)
-        async with self._database.autocommit() as tx:
-            for lease in broken_off:
-                await jobs.release(tx, lease.owner, [lease.job.key])
-        del self._broken_off[: len(broken_off)]
-        if broken_off:
-            self.wake()
-
 
 def _limit(
-    crowds: Sequence[Crowd], running: Sequence[Job], room: int
+    crowds: Mapping[str, int], running: Sequence[Job], room: int
 ) -> tuple[int, set[str], set[str]]:
     """Return how many jobs to claim, the kinds to exclude, and the kinds to exclude retries of."""
     count, full, full_of_retried = room, set[str](), set[str]()
-    for crowd in crowds:
-        crowded = [job for job in running if job.kind in crowd.kinds]
-        left = crowd.most - len(crowded)
-        left_retried = crowd.most // 2 - sum(job.tries > 0 for job in crowded)
+    for kind, most in crowds.items():
+        crowded = [job for job in running if job.kind == kind]
+        left = most - len(crowded)
+        left_retried = most // 2 - sum(job.tries > 0 for job in crowded)
         if left <= 0:
-            full |= crowd.kinds
+            full.add(kind)
             continue
         count = min(count, left)
         if left_retried <= 0:
-            full_of_retried |= crowd.kinds
+            full_of_retried.add(kind)
         else:
             count = min(count, left_retried)
     return count, full, full_of_retried

@@ -162,7 +162,11 @@ async def claim(
         "until": now + timedelta(seconds=LEASE_SECONDS),
     }
     rows = (await tx.connection.execute(_CLAIM, parameters)).all()
-    return sorted((_job(row) for row in rows), key=lambda job: job.due_at)
+    claimed = (
+        Job(row.key, row.kind, row.subject, row.due_at, row.payload, row.generation, row.tries)
+        for row in rows
+    )
+    return sorted(claimed, key=lambda job: job.due_at)
 
 
 async def renew(
@@ -200,12 +204,6 @@ async def finish(
     await tx.connection.execute(_RELEASE, lease)
 
 
-async def release(tx: Transaction, owner: str, keys: Sequence[str]) -> None:
-    """End the leases that `owner` still holds, so that the jobs can restart immediately."""
-    is_owned = (jobs.c.owner == owner) & jobs.c.key.in_(keys)
-    await tx.connection.execute(update(jobs).where(is_owned).values(owner=None, leased_until=None))
-
-
 async def release_all(tx: Transaction) -> None:
     """End every lease. Only call this if no other process is running."""
     await tx.connection.execute(update(jobs).values(owner=None, leased_until=None))
@@ -222,7 +220,3 @@ async def count(tx: Transaction) -> tuple[int, int, int]:
     ).select_from(jobs)
     total, due, overdue = (await tx.connection.execute(query)).one()
     return total, due, overdue
-
-
-def _job(row: Any) -> Job:  # noqa: ANN401 - a row of a RETURNING clause
-    return Job(row.key, row.kind, row.subject, row.due_at, row.payload, row.generation, row.tries)

@@ -1,19 +1,41 @@
-"""The engine for PostgreSQL, connected directly or through a pooler."""
+"""PostgreSQL, connected directly or through a pooler, at an address that libpq parses."""
 
 import asyncio
 import os
+import re
 import ssl
+from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import parse_qsl, urlencode
 
 import psycopg
-from psycopg import waiting
+from psycopg import ProgrammingError, pq, waiting
 from psycopg.abc import PQGen
+from psycopg.conninfo import conninfo_to_dict
 from psycopg.types.json import set_json_dumps
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
-from bot.store.database_url import TRUSTED_BY_THE_SYSTEM, connection_parameters
 from bot.store.types import json_text
 
+SCHEMES = ("postgresql", "postgres")
+HIGHEST_PORT = 65535
+# The `sslrootcert` value for the machine's trusted certificates.
+TRUSTED_BY_THE_SYSTEM = "system"
+# Providers add these parameters for clients in other languages.
+OF_OTHER_CLIENTS = frozenset(
+    {
+        *("pgbouncer", "connection_limit", "pool_timeout", "prepared_statement_cache_size"),
+        *("statement_cache_size", "supa", "uselibpqcompat"),
+    }
+)
+CHOICES = {
+    "sslmode": ("disable", "allow", "prefer", "require", "verify-ca", "verify-full"),
+    "target_session_attrs": (
+        *("any", "primary", "standby", "read-write", "read-only", "prefer-standby"),
+    ),
+    "channel_binding": ("disable", "prefer", "require"),
+}
+ESCAPES = "in a user name or password, write / as %2F, : as %3A, ? as %3F and @ as %40"
 CONNECT_SECONDS = 5
 STATEMENT_SECONDS = 10
 # Timeouts enforced by the server, which limit how long a suspended or vanished process can block
@@ -31,6 +53,60 @@ SERVER_LIMITS = {
 MIGRATION_LIMITS = {**SERVER_LIMITS, "lock_timeout": "0", "statement_timeout": "0"}
 
 Result = TypeVar("Result")
+
+
+class AddressError(Exception):
+    """A problem with an address, to follow the setting's name; never quotes the address."""
+
+
+def connection_parameters(url: str) -> dict[str, str]:
+    """Return an address's parameters by their libpq names.
+
+    Raises:
+        AddressError: The address can't be used.
+    """
+    base, _, query = url.partition("?")
+    scheme, _, rest = base.partition("://")
+    try:
+        given = parse_qsl(query, keep_blank_values=True, strict_parsing=bool(query))
+    except ValueError:
+        raise AddressError("is not an address") from None
+    known = {option.keyword.decode() for option in pq.Conninfo.get_defaults()} | {"ssl"}
+    if unknown := sorted({name for name, _ in given} - known - OF_OTHER_CLIENTS):
+        raise AddressError(f"has unsupported parameters: {', '.join(unknown)}")
+    given = [(name, value) for name, value in given if name in known]
+    encoded = f"?{urlencode(given)}".replace("+", "%20") if given else ""
+    try:
+        found = conninfo_to_dict(f"{scheme.lower()}://{rest}{encoded}")
+    except (ProgrammingError, UnicodeError):
+        raise AddressError(f"is not an address ({ESCAPES})") from None
+    parameters = {name: str(value) for name, value in found.items()}
+    _check(parameters)
+    return parameters
+
+
+def _check(parameters: dict[str, str]) -> None:
+    """Detect problems that libpq would only report when connecting."""
+    hosts, ports = parameters.get("host", "").split(","), parameters.get("port", "5432").split(",")
+    if not all(re.fullmatch(r"|0*[1-9][0-9]{0,4}", port) for port in ports) or any(
+        int(port or 1) > HIGHEST_PORT for port in ports
+    ):
+        raise AddressError(f"has a port that is not a number from 1 to {HIGHEST_PORT} ({ESCAPES})")
+    if len(ports) not in {1, len(hosts)}:
+        raise AddressError("must have as many ports as hosts")
+    if any("@" in host for host in hosts):
+        raise AddressError(f"has a host with an @ ({ESCAPES})")
+    if not parameters.get("dbname"):
+        raise AddressError(f"must include the name of a database ({ESCAPES})")
+    for name, values in CHOICES.items():
+        if parameters.get(name, values[0]) not in values:
+            raise AddressError(f"has an invalid {name}: it must be one of {', '.join(values)}")
+    if not re.fullmatch(r"[0-9]+", parameters.get("connect_timeout", "0")):
+        raise AddressError("has a connect_timeout that is not a whole number of seconds")
+    for name in ("sslrootcert", "sslcert", "sslkey", "sslcrl"):
+        path = parameters.get(name)
+        if path and path != TRUSTED_BY_THE_SYSTEM and not Path(path).is_file():
+            raise AddressError(f"names a file in {name} that doesn't exist")
 
 
 class Connection(psycopg.AsyncConnection[Any]):
@@ -77,7 +153,11 @@ class PostgresEngine:
             **connection_parameters(url),
         }
         if self._parameters.get("sslrootcert") == TRUSTED_BY_THE_SYSTEM:
-            _name_trusted_certificates()
+            # Point libpq's bundled OpenSSL to the machine's trusted certificates.
+            paths = ssl.get_default_verify_paths()
+            for name, path in (("SSL_CERT_FILE", paths.cafile), ("SSL_CERT_DIR", paths.capath)):
+                if path:
+                    os.environ.setdefault(name, path)
         self._statement_seconds = None if is_unhurried else STATEMENT_SECONDS
         self._limits = MIGRATION_LIMITS if is_unhurried else SERVER_LIMITS
         self.is_pooled = False
@@ -125,11 +205,3 @@ class PostgresEngine:
             for name, value in self._limits.items()
         ]
         return f"SELECT {', '.join(calls)}".encode()
-
-
-def _name_trusted_certificates() -> None:
-    """Point libpq's bundled OpenSSL to the machine's trusted certificates."""
-    paths = ssl.get_default_verify_paths()
-    for name, path in (("SSL_CERT_FILE", paths.cafile), ("SSL_CERT_DIR", paths.capath)):
-        if path:
-            os.environ.setdefault(name, path)

@@ -1,4 +1,4 @@
-"""Retention: deletes old data once a day, in the process that runs the job first."""
+"""The daily job, in the process that runs it first: deletes old data, then posts what is due."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime, timedelta
@@ -16,6 +16,7 @@ RETAIN_KIND = "retain"
 EVERY = timedelta(days=1)
 
 Prune = Callable[[Transaction, datetime], Awaitable[int]]
+Daily = Callable[[Transaction], Awaitable[None]]
 
 
 class Retention:
@@ -25,12 +26,20 @@ class Retention:
         database: Stores the data.
         days: The setting `RETAIN_DAYS`.
         prunes: Each removes a batch of rows older than a time and returns the number removed.
+        daily: Called once a day, in one transaction.
     """
 
-    def __init__(self, database: Database, days: float, prunes: Sequence[Prune]) -> None:
+    def __init__(
+        self,
+        database: Database,
+        days: float,
+        prunes: Sequence[Prune],
+        daily: Sequence[Daily] = (),
+    ) -> None:
         self._database = database
         self._kept = timedelta(days=days)
         self._prunes = prunes
+        self._daily = daily
 
     async def plan(self, tx: Transaction) -> None:
         """Schedule the job if it is missing."""
@@ -48,4 +57,7 @@ class Retention:
                 total += removed
             if total:
                 log.info("retention.removed", what=prune.__module__, rows=total)
-        return await self._database.now() + EVERY
+        async with self._database.transaction() as tx:
+            for work in self._daily:
+                await work(tx)
+            return await tx.now() + EVERY

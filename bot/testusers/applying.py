@@ -252,7 +252,7 @@ FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS, DOUBLINGS = 10.0, 600.0, 6
 # A person who is missing from the list is checked again after this time.
 GONE_SECONDS = 60.0
 # Work that is not due to a recent decision counts as having failed once more than it has, so that
-# removals, checks and retries leave slots to new decisions. See `Crowd`.
+# removals, checks and retries leave slots to new decisions. See `CROWDS`.
 BY_ITSELF = 1
 # In a flow's job: the people who were missing from the list.
 GONE = "gone"

@@ -9,7 +9,7 @@ from bot.metrics import Metrics
 from bot.ops.clock import Clock
 from bot.permissions import Person
 from bot.services.errors import ServiceRefused
-from bot.services.lane import Lane
+from bot.services.http import Lane
 from bot.settings import Settings
 from bot.slack.client import SlackClient
 from bot.slack.people import People

@@ -10,7 +10,7 @@ from slack_sdk.web.async_client import AsyncWebClient
 from bot.approvals.parse import spell_duration
 from bot.errors import SlackError, UnknownPerson
 from bot.ops.clock import SystemClock
-from bot.ops.terminal import on_one_line
+from bot.ops.redaction import on_one_line
 from bot.permissions import Decision, Permission, Person
 from bot.services.http import open_session
 from bot.settings import Settings

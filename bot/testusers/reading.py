@@ -2,8 +2,8 @@
 
 from datetime import timedelta
 
-from bot.paging import page_count
 from bot.permissions import Permission, Person
+from bot.slack.messages.block_kit import page_count
 from bot.spelling import folded
 from bot.testusers.flows import Parts
 from bot.testusers.messages.pages import (

@@ -12,7 +12,7 @@ from bot.app import CROWDS
 from bot.errors import DatabaseUnavailable, NotFound
 from bot.store import jobs
 from bot.store.engine import Database
-from bot.store.job_loop import AT_ONCE, RENEW_SECONDS, Again, Crowd, JobLoop, LeaseLost
+from bot.store.job_loop import AT_ONCE, RENEW_SECONDS, Again, JobLoop, LeaseLost
 from bot.store.jobs import LEASE_SECONDS, Job
 from tests.conftest import BOTH
 
@@ -85,7 +85,7 @@ async def running(database, clock, work, owner="me", **more):
         clock,
         owner,
         {"work": work, **more},
-        crowds=[Crowd(frozenset(more), CROWD_AT_ONCE)],
+        crowds=dict.fromkeys(more, CROWD_AT_ONCE),
     )
     task = asyncio.create_task(loop.run())
     try:
@@ -308,26 +308,6 @@ async def test_a_database_that_is_away_for_a_moment_ends_nothing(database, clock
         await work.seen(1)
 
 
-async def test_run_broken_off_by_the_database_starts_again_at_once(database, clock, monkeypatch):
-    finish = jobs.finish
-
-    async def finish_unless_failed(*run, error=None) -> None:
-        if error:
-            raise DatabaseUnavailable
-        await finish(*run)
-
-    monkeypatch.setattr(jobs, "finish", finish_unless_failed)
-    work = Work(DatabaseUnavailable(), None)
-    await put(database)
-    async with running(database, clock, work) as loop:
-        await work.seen(1)
-        await until(loop, lambda _: loop._broken_off)
-        clock.advance(RENEW_SECONDS)
-        await until(loop, lambda found: found == [])
-    assert len(work.runs) == 2
-    assert RENEW_SECONDS < LEASE_SECONDS
-
-
 def leases(found):
     return {row.key: row.leased_until for row in found}
 
@@ -397,20 +377,19 @@ async def test_full_crowds_leave_room_for_every_other_kind(database, clock):
     hanging, others = Work(), Work()
     hanging.go_on.clear()
     others.go_on.clear()
-    kinds = [(kind, crowd.most) for crowd in CROWDS for kind in crowd.kinds]
     async with database.transaction() as tx:
-        for kind, most in kinds:
+        for kind, most in CROWDS.items():
             for number in range(most):
                 await jobs.put(tx, Job(f"{kind}:{number}", kind, "x", clock.now()))
-    runners = {**{kind: hanging for kind, _ in kinds}, "work": others}
+    runners = {**dict.fromkeys(CROWDS, hanging), "work": others}
     loop = JobLoop(database, clock, "me", runners, CROWDS)
     task = asyncio.create_task(loop.run())
-    await hanging.seen(sum(most for _, most in kinds))
+    await hanging.seen(sum(CROWDS.values()))
     for number in range(OTHERS_AT_ONCE):
         await put(database, f"work:{number}")
     await others.seen(OTHERS_AT_ONCE)
     assert {job.kind for job in others.runs} == {"work"}
-    assert Counter(job.kind for job in hanging.runs) == dict(kinds)
+    assert Counter(job.kind for job in hanging.runs) == CROWDS
     hanging.go_on.set()
     others.go_on.set()
     await loop.stop(PATIENCE)

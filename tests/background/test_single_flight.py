@@ -6,7 +6,7 @@ import gc
 import pytest
 from cachetools import TTLCache
 
-from bot.single_flight import SingleFlight
+from bot.tasks import SingleFlight
 from tests.support.clock import FakeClock
 
 

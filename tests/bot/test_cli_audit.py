@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import delete, make_url, update
 
-from bot.audit.cli import verify_audit
+from bot.audit.reading import verify_audit
 from bot.ops.clock import SystemClock
 from bot.settings import Settings, read_settings
 from bot.store.audit import AuditStore

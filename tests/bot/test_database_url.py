@@ -3,7 +3,7 @@
 import pytest
 
 from bot.settings import SettingsError, read_settings
-from bot.store.database_url import AddressError, connection_parameters
+from bot.store.postgres import AddressError, connection_parameters
 
 NEEDED = {
     "SLACK_BOT_TOKEN": "xoxb-1",

@@ -20,7 +20,7 @@ def asked(monkeypatch):
     """The names that were looked up; the slow one takes until the test ends."""
     asked, over = [], threading.Event()
 
-    def look_up(host, *_):
+    def look_up(host, *_, **_hints):
         asked.append(host)
         if host.endswith(SLOW):
             over.wait(30)
@@ -52,7 +52,7 @@ def test_slow_names_hold_up_neither_names_nor_work_in_threads(asked):
     slow_hosts = [f"{number}.{SLOW}" for number in range(50)]
 
     async def program():
-        slow = [asyncio.create_task(look(host)) for host in (*slow_hosts, *slow_hosts)]
+        slow = [asyncio.create_task(look(host)) for host in slow_hosts]
         await asyncio.sleep(0.05)
         async with asyncio.timeout(20):
             assert await look(QUICK) == FOUND
@@ -71,8 +71,8 @@ def test_program_runs_in_it(monkeypatch):
     async def serve(_settings, _redactor):
         loops.append(asyncio.get_running_loop())
 
-    monkeypatch.setattr("bot.serve.serve", serve)
-    monkeypatch.setattr("bot.ops.logs.configure_logs", lambda *_: None)
+    monkeypatch.setattr("bot.__main__.serve", serve)
+    monkeypatch.setattr("bot.__main__.configure_logs", lambda *_: None)
     monkeypatch.setattr("os.environ", LEAST)
     assert main(["serve"]) == 0
     assert isinstance(loops[0], NamingLoop)

@@ -11,7 +11,7 @@ from yarl import URL
 from bot.organizations.client import DataCenterAccess, InventoryClient
 from bot.organizations.rules import OrganizationKey
 from bot.services.calls import CallCause
-from bot.services.credentials import OAuthCredential, OAuthGrant
+from bot.services.credentials import OAuthCredential
 from bot.services.errors import (
     CredentialsRefused,
     ResponseUnreadable,
@@ -20,6 +20,7 @@ from bot.services.errors import (
     ServiceFailed,
     ServiceRefused,
 )
+from bot.settings import OAuthSettings
 from tests.support.aioresponses_compat import FakeServices
 from tests.support.guard import FakeGuard
 from tests.support.http import Bench, web_server
@@ -31,7 +32,12 @@ EU = OrganizationKey("eu")
 
 
 def a_credential(bench: Bench, url: str = TOKEN_URL) -> OAuthCredential:
-    grant = OAuthGrant("cl1ent", SecretStr("cl1ent-secret"), SecretStr("refresh-me"), URL(url))
+    grant = OAuthSettings(
+        client_id="cl1ent",
+        client_secret=SecretStr("cl1ent-secret"),
+        refresh_token=SecretStr("refresh-me"),
+        token_url=url,
+    )
     return OAuthCredential(bench.http, bench.clock, "eu", grant)
 
 

@@ -5,7 +5,7 @@ import json
 import pytest
 from aiohttp import web
 
-from bot.checks.gateway import examine_gateway
+from bot.checks.services import examine_gateway
 from bot.gateway.rules import token_hash
 from bot.organizations.rules import Listing, Organization, OrganizationKey
 from bot.services.calls import CallCause

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from bot.__main__ import main
 from tests.support.needs import needs_package_index
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
@@ -83,10 +82,3 @@ def test_program_runs_on_the_newest_python(tmp_path):
         assert sandbox.stdout.readline().startswith("Gatehouse is at http://")
         sandbox.send_signal(signal.SIGINT)
     assert sandbox.returncode == 0
-
-
-@pytest.mark.parametrize("arguments", [[], ["check"], ["sandbox"], ["--version"]])
-def test_windows_is_refused_with_a_sentence(monkeypatch, capsys, arguments):
-    monkeypatch.setattr("sys.platform", "win32")
-    assert main(arguments) == 2
-    assert capsys.readouterr().err == "Gatehouse does not run on Windows. Use WSL.\n"

@@ -6,7 +6,7 @@ import re
 import pytest
 from sqlalchemy import update
 
-from bot.audit.cli import export_audit, verify_audit
+from bot.audit.reading import export_audit, verify_audit
 from bot.settings import read_settings
 from bot.store.tables import audit_entries, jobs
 from tests.support.world import World, running_world
@@ -44,7 +44,7 @@ async def test_posted_head_finds_an_entry_that_was_edited(world, capsys):
     await approve_a_change(world)
     async with world.bot.database.transaction() as tx:
         now = await tx.now()
-        witness = update(jobs).where(jobs.c.key == "audit_witness")
+        witness = update(jobs).where(jobs.c.key == "retain")
         await tx.connection.execute(witness.values(due_at=now))
     world.bot.jobs.wake()
     alerts = await world.slack.until(lambda: world.slack.workspace.messages("C0ALERTS"))

@@ -336,7 +336,7 @@ def haste(monkeypatch):
         monkeypatch.setitem(health.EVERY, check, 0.2)
     for name in ("SOCKET_EVERY", "ALERTS_EVERY", "DEAF_SECONDS"):
         monkeypatch.setattr(health, name, 0.2)
-    monkeypatch.setattr("bot.checks.alerts.PATIENCE", timedelta(0))
+    monkeypatch.setattr("bot.checks.health.PATIENCE", timedelta(0))
     monkeypatch.setattr("bot.store.engine.CONNECT_SECONDS", 0.5)
     monkeypatch.setattr("bot.store.postgres.CONNECT_SECONDS", 1)
     for name in ("bot.store.engine.STATEMENT_SECONDS", "bot.store.postgres.STATEMENT_SECONDS"):

@@ -5,7 +5,7 @@ import json
 import pytest
 from sqlalchemy import text
 
-from bot.audit.cli import verify_audit
+from bot.audit.reading import verify_audit
 from bot.serve import CannotStartError
 from bot.settings import read_settings
 from sandbox.services.state import ServicesState

@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 # What the program imports sooner or later, whatever its settings.
 LOADED = [
     *("bot.serve", "bot.configured", "bot.ops.logs", "bot.ops.loop", "bot.store.postgres"),
-    *("bot.setup.run", "bot.checks.run", "bot.backup", "bot.audit.cli"),
+    *("bot.setup.run", "bot.check", "bot.backup", "bot.audit.reading"),
     *("aiosqlite", "alembic.autogenerate", "psycopg", "sqlalchemy.dialects.postgresql.psycopg"),
     *("sqlalchemy.dialects.sqlite.aiosqlite", "runpy", "tests.support.forks"),
 ]

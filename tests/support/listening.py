@@ -12,12 +12,11 @@ from pydantic import SecretStr
 from slack_sdk.web.async_client import AsyncWebClient
 
 from bot.commands import Command, Form
-from bot.connections import Connections, Site
 from bot.errors import Refused, UnknownPerson
 from bot.metrics import Metrics
 from bot.ops.clock import SystemClock
 from bot.permissions import Permission, Person
-from bot.server import make_server
+from bot.server import Connections, Site, make_server
 from bot.services.http import open_session
 from bot.slack.client import SlackClient
 from bot.slack.messages import block_kit

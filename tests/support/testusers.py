@@ -11,7 +11,7 @@ from typing import Any
 from bot.ops.clock import SystemClock
 from bot.permissions import Person, Policy, Role
 from bot.services.errors import ServiceError, ServiceRefused, ServiceTimeout, ServiceUnreachable
-from bot.services.lane import Lane
+from bot.services.http import Lane
 from bot.slack.people import People
 from bot.store import jobs, outbox
 from bot.store.audit import AuditStore

@@ -64,7 +64,7 @@ class Broken:
     async def row(self) -> list[str]:
         """What `/readyz`, status, `check`, metrics and the channels say now."""
         assert self.bot is not None
-        status = await self.bot.status.status()
+        status = await self.bot.health.status()
         findings = await examine(read_settings(self.environment))
         page = await self._get("/metrics")
         codes = dict.fromkeys(f"`{finding.code}`" for finding in findings if finding.is_problem)

@@ -15,8 +15,8 @@ from bot.errors import Ambiguous, NotFound, UsageError
 from bot.organizations import messages as orgs
 from bot.organizations.rules import DataCenterReport, Directory, Listing, Organization
 from bot.permissions import Person, Role
+from bot.services.calls import ServiceSeen
 from bot.services.errors import ServiceError
-from bot.services.seen import ServiceSeen
 from bot.slack.messages import help as help_ui
 from bot.slack.messages import ids, replies, text
 from bot.slack.messages.message import Message

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from bot.checks.clocks import ahead_or_behind, database_clock, seconds_ahead, slack_clock, time_in
+from bot.checks.database import ahead_or_behind, database_clock, seconds_ahead, slack_clock, time_in
 from bot.errors import DatabaseUnavailable
 from bot.ops.clock import SystemClock, since_boot
 from bot.organizations.rules import OrganizationKey

@@ -4,10 +4,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from bot.checks.alerts import HEALTH_JOB, HealthAlerts
 from bot.checks.database import database as database_check
 from bot.checks.findings import Finding, well
-from bot.checks.health import Health
+from bot.checks.health import HEALTH_JOB, Health
 from bot.checks.rules import Part
 from bot.checks.slack import channels, slack_token
 from bot.errors import SlackRateLimited, SlackRefused, SlackUnreachable
@@ -50,13 +49,8 @@ def shared(database, clock):
 
 
 @pytest.fixture
-def alerts(shared):
-    return HealthAlerts(shared)
-
-
-@pytest.fixture
-def health(shared, alerts):
-    return Health(shared, alerts)
+def health(shared):
+    return Health(shared, {})
 
 
 def parts(health) -> list[Part]:
@@ -100,7 +94,7 @@ async def test_channels_that_cannot_be_posted_to_leave_the_bot_ready(shared, hea
 
 @pytest.mark.parametrize("scope", ["chat:write", "im:history"])
 async def test_scope_that_is_missing_is_named_and_leaves_the_bot_ready(
-    shared, health, alerts, database, clock, scope
+    shared, health, database, clock, scope
 ):
     shared.slack.scopes -= {scope}
     await health.look(slack_token)
@@ -108,9 +102,9 @@ async def test_scope_that_is_missing_is_named_and_leaves_the_bot_ready(
     assert f"lacks {scope} (" in health.troubles()[0].sentence
     assert 'part="slack_scopes"} 0.0' in shared.metrics.page().decode()
     clock.advance(60)
-    await alerts.tell(health.troubles())
+    await health.tell()
     (message,) = await cards(database)
-    assert f"lacks {scope} (" in (await alerts.card(message)).message.text
+    assert f"lacks {scope} (" in (await health.card(message)).message.text
 
 
 def test_socket_is_deaf_after_a_minute_without_a_connection(health, clock):
@@ -153,48 +147,50 @@ async def due(database) -> list[Job]:
 
 
 async def test_what_stays_broken_is_one_message_until_nobody_sees_it(
-    shared, health, alerts, database, clock
+    shared, health, database, clock
 ):
-    health.note(lost("APPROVALS_CHANNEL"))
-    await alerts.tell(health.troubles())
+    processes = (health, Health(shared, {}))
+    for process in processes:
+        process.note(lost("APPROVALS_CHANNEL"))
+    await health.tell()
     assert await cards(database) == []
     clock.advance(60)
-    for teller in (alerts, HealthAlerts(shared)):
-        await teller.tell(health.troubles())
+    for process in processes:
+        await process.tell()
     (message,) = await cards(database)
-    shown = await alerts.card(message)
+    shown = await health.card(message)
     assert shown.channel_id == ALERTS
     assert "Needs attention: the approvals channel" in shown.message.text
     for _ in range(10):
         clock.advance(30)
-        await alerts.tell(health.troubles())
+        await health.tell()
         assert await due(database) == []
     health.note([well("APPROVALS_CHANNEL", "")])
     clock.advance(91)
-    await alerts.tell(health.troubles())
+    await health.tell()
     (job,) = await due(database)
-    await alerts.end(job, Lease(database, "me", job))
+    await health.end(job, Lease(database, "me", job))
     opened, ended = await cards(database)
     assert opened.key == ended.key
-    assert "Working again" in (await alerts.card(ended)).message.text
+    assert "Working again" in (await health.card(ended)).message.text
     assert await due(database) == []
 
 
-async def test_trouble_that_comes_back_is_a_message_of_its_own(health, alerts, database, clock):
+async def test_trouble_that_comes_back_is_a_message_of_its_own(health, database, clock):
     for _ in range(2):
         health.note(lost("APPROVALS_CHANNEL"))
         clock.advance(60)
-        await alerts.tell(health.troubles())
+        await health.tell()
         health.note([well("APPROVALS_CHANNEL", "")])
         clock.advance(120)
         (job,) = await due(database)
-        await alerts.end(job, Lease(database, "me", job))
+        await health.end(job, Lease(database, "me", job))
     assert len({message.key for message in await cards(database)}) == 2
 
 
-async def test_alerts_channel_that_is_lost_is_told_in_the_other(health, alerts, database, clock):
+async def test_alerts_channel_that_is_lost_is_told_in_the_other(health, database, clock):
     health.note(lost("ALERTS_CHANNEL"))
     clock.advance(61)
-    await alerts.tell(health.troubles())
+    await health.tell()
     (message,) = await cards(database)
-    assert (await alerts.card(message)).channel_id == APPROVALS
+    assert (await health.card(message)).channel_id == APPROVALS

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from bot.services.errors import CredentialsRefused, ServiceFailed
-from bot.services.lane import AT_ONCE, Lane
+from bot.services.http import AT_ONCE, Lane
 from tests.support.clock import FakeClock
 
 

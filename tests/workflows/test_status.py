@@ -5,10 +5,11 @@ from types import SimpleNamespace
 
 import pytest
 
+from bot.checks.health import Health
 from bot.checks.rules import Counted
-from bot.checks.status import StatusReport
 from bot.errors import DatabaseUnavailable
-from bot.services.seen import ServiceLog, ServiceSeen
+from bot.metrics import Metrics
+from bot.services.calls import ServiceLog, ServiceSeen
 from bot.store import jobs
 from bot.store.jobs import Job
 
@@ -23,10 +24,14 @@ def report(database, services, clock):
     async def three(_tx):
         return 3
 
-    watchdog = SimpleNamespace(stuck={})
-    shared = SimpleNamespace(database=database, services=services, clock=clock, watchdog=watchdog)
-    health = SimpleNamespace(troubles=list)
-    return StatusReport(shared, health, {Counted.PENDING_REQUESTS: three})
+    shared = SimpleNamespace(
+        database=database,
+        services=services,
+        clock=clock,
+        metrics=Metrics(),
+        watchdog=SimpleNamespace(stuck={}),
+    )
+    return Health(shared, {Counted.PENDING_REQUESTS: three})
 
 
 async def test_the_last_success_and_the_last_failure_are_both_kept(services, clock):

@@ -147,6 +147,11 @@ def table(rows: Sequence[Sequence[str]], *, right: frozenset[int] = frozenset())
     return {"type": "table", "column_settings": settings, "rows": cells}
 
 
+def page_count(total: int, size: int) -> int:
+    """Return the number of pages of this size; 1 if there is nothing."""
+    return max(1, -(-total // size))
+
+
 def page_of(value: str) -> int:
     """Read the page number from a button's value; 1 if unreadable."""
     return int(value) if value.isascii() and value.isdigit() and len(value) < len("1000000") else 0

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 import pytest
 from sqlalchemy import text
 
-from bot.check import examine
-from bot.checks.environment import examine_environment
+from bot.check import examine, examine_environment
 from bot.checks.findings import Finding, as_json, as_table
 from bot.settings import read_settings
 from sandbox.services.faults import Fault as ServiceFault

@@ -28,9 +28,10 @@ from bot.quotas.rules.limits import _LIMITS, Limits, Plan
 from bot.quotas.rules.quota import GRACE_SECONDS, MINUTE_SECONDS, Terms
 from bot.quotas.store.ledger import Reservation
 from bot.services.calls import GATEWAY, PROBE, CallCause
-from bot.services.credentials import OAuthCredential, OAuthGrant
+from bot.services.credentials import OAuthCredential
 from bot.services.errors import CredentialsRefused
 from bot.services.http import ServiceHttp
+from bot.settings import OAuthSettings
 from bot.store.types import to_microseconds
 from tests.simulation.days.connections import Session
 from tests.simulation.days.loop import PROCESS, SimulationLoop
@@ -49,8 +50,11 @@ CLIENTS_AT_ONCE = LIMITS.share(1.0).concurrent
 LISTED = (Organization(organization_id=KEY.organization_id, name=KEY.organization_id),)
 LISTING = {"code": 0, "organizations": [item.model_dump() for item in LISTED]}
 ROOT = URL("https://inventory.example")
-GRANT = OAuthGrant(
-    "client", SecretStr("client-secret"), SecretStr("refresh"), URL("https://accounts.example")
+GRANT = OAuthSettings(
+    client_id="client",
+    client_secret=SecretStr("client-secret"),
+    refresh_token=SecretStr("refresh"),
+    token_url="https://accounts.example",
 )
 
 

@@ -19,10 +19,10 @@ from bot.quotas.guard import _Call
 from bot.quotas.rules.blocks import Blocks
 from bot.quotas.store import incidents, ledger
 from bot.services.credentials import OAuthCredential
-from bot.single_flight import SingleFlight
 from bot.slack.sender import Sender
 from bot.store import jobs
 from bot.store.job_loop import Lease
+from bot.tasks import SingleFlight
 from bot.testusers import applying, asking, deciding, timers, transitions
 from bot.testusers.store import flows, grants, requests
 from tests.simulation.days.processes import Server

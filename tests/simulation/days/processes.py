@@ -21,7 +21,7 @@ from bot.quotas.incidents import ALERT_JOB, CARD, NOTE, PROBE_JOB, Alerts, Probe
 from bot.quotas.ratelimits import RateLimits
 from bot.quotas.tidying import TIDY_JOB, Tidying
 from bot.quotas.watcher import WATCH_KIND, Watcher
-from bot.services.lane import Lane
+from bot.services.http import Lane
 from bot.slack.people import People
 from bot.slack.sender import SEND_KIND, Sender
 from bot.store import home_views, outbox
