@@ -7,7 +7,7 @@ const phone = matchMedia("(max-width: 480px)");
 let width = 640;
 const HEIGHT = 230;
 const LEFT = 46;
-const BELOW = 24; // room for the labels beneath; for their title, half as much again
+const BELOW = 24; // room for the labels beneath
 const TOP = 12;
 
 /** A chart with its title and its data. */
@@ -23,37 +23,22 @@ export function chart(block) {
     "figure",
     { class: `chart ${body.type}` },
     el("figcaption", { text: block.title }),
-    legend(body),
     drawn,
     el("details", {}, el("summary", { text: "Numbers" }), numbers(body)),
   );
 }
 
-function spoken(body) {
-  return body.series
-    .map((one) => `${one.name}, ${one.data.map((point) => `${point.label} ${point.value}`).join(", ")}`)
-    .join("; ");
+function spoken({ series: [one] }) {
+  return `${one.name}, ${one.data.map((point) => `${point.label} ${point.value}`).join(", ")}`;
 }
 
-function legend(body) {
-  const names = body.series.map((one) => one.name);
-  if (names.length < 2) return null;
-  const keys = names.map((name, index) => el("li", { class: `key c${index}`, text: name }));
-  return el("ul", { class: "legend", "aria-hidden": "true" }, keys);
-}
-
-function numbers(body) {
-  const rows = [
-    [body.axis_config.x_label ?? "Label", ...body.series.map((one) => one.name)],
-    ...body.axis_config.categories.map((label) => [label, ...body.series.map((one) => valueAt(one, label))]),
-  ];
+function numbers({ series: [one] }) {
+  const rows = [["Label", one.name], ...one.data.map((point) => [point.label, point.value])];
   const lines = rows.map((row, index) =>
     el("tr", {}, row.map((cell, column) => el(index && column ? "td" : "th", { text: String(cell) }))),
   );
   return el("table", { class: "numbers" }, el("tbody", {}, lines));
 }
-
-const valueAt = (series, label) => series.data.find((point) => point.label === label)?.value ?? 0;
 
 function ticks(highest) {
   const rough = Math.max(highest, 1) / 4;
@@ -65,10 +50,10 @@ function ticks(highest) {
 
 function axes(body) {
   const labels = body.axis_config.categories;
-  const highest = Math.max(1, ...body.series.flatMap((one) => one.data.map((point) => point.value)));
+  const highest = Math.max(1, ...body.series[0].data.map((point) => point.value));
   const marks = ticks(highest);
   const top = marks.at(-1);
-  const foot = HEIGHT - BELOW - (body.axis_config.x_label ? 16 : 0);
+  const foot = HEIGHT - BELOW;
   const y = (value) => foot - (value / top) * (foot - TOP);
   const slot = (width - LEFT - 8) / labels.length;
   const x = (index) => LEFT + slot * (index + 0.5);
@@ -80,32 +65,22 @@ function axes(body) {
   const names = labels.map((label, index) =>
     index % every ? null : svg("text", { class: "tick", x: x(index), y: foot + 18, "text-anchor": "middle", text: label }),
   );
-  return [...grid.flat(), ...names.filter(Boolean), ...titles(body), ...bars(body, { labels, x, y, slot })];
+  return [...grid.flat(), ...names.filter(Boolean), ...title(body), ...bars(body, { labels, x, y, slot })];
 }
 
-function titles(body) {
-  const { x_label: below, y_label: beside } = body.axis_config;
+function title({ axis_config: { y_label: text } }) {
   const middle = (HEIGHT - BELOW + TOP) / 2;
-  return [
-    below && svg("text", { class: "axis", x: (width + LEFT) / 2, y: HEIGHT - 5, "text-anchor": "middle", text: below }),
-    beside &&
-      svg("text", { class: "axis", transform: `rotate(-90) translate(${-middle} 11)`, "text-anchor": "middle", text: beside }),
-  ].filter(Boolean);
+  return text ? [svg("text", { class: "axis", transform: `rotate(-90) translate(${-middle} 11)`, "text-anchor": "middle", text })] : [];
 }
 
-function bars(body, { labels, x, y, slot }) {
-  const wide = Math.min(44, (slot * 0.76) / body.series.length);
-  return body.series.flatMap((series, number) =>
-    labels.map((label, index) => {
-      const value = valueAt(series, label);
-      const left = x(index) - (wide * body.series.length) / 2 + wide * number;
-      const height = Math.max(y(0) - y(value), value > 0 ? 1.5 : 0);
-      const place = { x: left + 0.5, y: y(0) - height, width: Math.max(wide - 1, 1), height, rx: Math.min(3, wide / 4) };
-      return svg("rect", { class: `bar c${number}`, ...place }, told(series, label, value));
-    }),
-  );
+function bars({ series: [{ name, data }] }, { labels, x, y, slot }) {
+  const wide = Math.min(44, slot * 0.76);
+  return data.map(({ label, value }) => {
+    const height = Math.max(y(0) - y(value), value > 0 ? 1.5 : 0);
+    const left = x(labels.indexOf(label)) - wide / 2 + 0.5;
+    const place = { x: left, y: y(0) - height, width: Math.max(wide - 1, 1), height, rx: Math.min(3, wide / 4) };
+    return svg("rect", { class: "bar", ...place }, svg("title", { text: `${name}, ${label}: ${value}` }));
+  });
 }
-
-const told = (series, label, value) => svg("title", { text: `${series.name}, ${label}: ${value}` });
 
 const shortNumber = (value) => (value >= 10_000 ? `${value / 1000}k` : String(Math.round(value * 100) / 100));

@@ -3,11 +3,12 @@
 import asyncio
 import json
 from collections.abc import Callable
-from typing import Any
+from functools import partial
 
 from aiohttp import web
 
 from sandbox.slack import chat, directory, modals
+from sandbox.slack.delivery import as_json, post_reply
 from sandbox.slack.faults import Fault
 from sandbox.slack.messages import Json
 from sandbox.slack.refusals import Refusal
@@ -31,11 +32,12 @@ METHODS: dict[str, tuple[Method, str]] = {
     "views.publish": (modals.views_publish, ""),
     "views.update": (modals.views_update, ""),
 }
+OVER = {"expired_url", "used_url"}
 PARSED = ("blocks", "view", "attachments", "metadata")
 
 
 class WebApi:
-    """Answers `/api/<method>` for a workspace.
+    """Answers `/api/<method>` and `/response/<secret>`, and records every call.
 
     Args:
         workspace: what is read and changed.
@@ -53,9 +55,28 @@ class WebApi:
         self._closing.set()
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
-        """One call."""
+        """One call of a method."""
         method = request.match_info["method"]
         args, token = await read_args(request)
+        run = partial(self._run, method, args, token, request.host)
+        scopes = {"X-OAuth-Scopes": ",".join(self._workspace.scopes)}
+        return await self._answered(request, method, args, run, scopes)
+
+    async def handle_response(self, request: web.Request) -> web.StreamResponse:
+        """One post to a response_url, recorded as a call of `response_url`."""
+        reply = as_json(await request.text())
+        args = reply if isinstance(reply, dict) else {}
+        run = partial(self._post, request.match_info["key"], args)
+        return await self._answered(request, "response_url", args, run, {})
+
+    async def _answered(
+        self,
+        request: web.Request,
+        method: str,
+        args: Json,
+        run: Callable[[], tuple[int, Json]],
+        headers: dict[str, str],
+    ) -> web.StreamResponse:
         fault = self._workspace.faults.take(method) or Fault(kind="none")
         if fault.kind in {"hang", "drop"}:
             self._record(method, args, None, None)
@@ -63,45 +84,40 @@ class WebApi:
             return cut_off(request)
         if fault.hold and not fault.hold.after:
             await fault.hold.pass_through()
+        if fault.kind == "answer" and fault.body is not None:
+            self._record(method, args, fault.status, None)
+            return web.Response(status=fault.status, text=fault.body, content_type="text/html")
         if fault.kind == "answer":
-            return self._faulty(method, args, fault)
-        answer = self._run(method, args, token, request.host)
+            status, answer = fault.status, {"ok": False, "error": fault.error}
+        else:
+            status, answer = run()
         if fault.hold and fault.hold.after:
             await fault.hold.pass_through()
         if fault.kind == "cut":
             self._record(method, args, None, None)
             return cut_off(request)
-        return self._answer(method, args, answer)
+        self._record(method, args, status, answer)
+        return web.json_response(answer, status=status, headers={**headers, **fault.headers})
 
-    def _run(self, method: str, args: Json, token: str | None, host: str) -> Json:
+    def _run(self, method: str, args: Json, token: str | None, host: str) -> tuple[int, Json]:
         try:
             check_token(self._workspace, method, token)
             if method == "apps.connections.open":
-                return {"ok": True, "url": f"ws://{host}/socket?ticket={self._sockets.ticket()}"}
+                url = f"ws://{host}/socket?ticket={self._sockets.ticket()}"
+                return 200, {"ok": True, "url": url}
             run, scope = METHODS.get(method, (unknown_method, ""))
             directory.need_scope(self._workspace, scope)
-            return {"ok": True, **run(self._workspace, parsed(args))}
+            return 200, {"ok": True, **run(self._workspace, parsed(args))}
         except Refusal as refusal:
-            return refusal.body()
+            return 200, refusal.body()
 
-    def _faulty(self, method: str, args: Json, fault: Fault) -> web.Response:
-        if fault.body is None:
-            answer = {"ok": False, "error": fault.error}
-            return self._answer(method, args, answer, fault.status, fault.headers)
-        self._record(method, args, fault.status, None)
-        return web.Response(status=fault.status, text=fault.body, content_type="text/html")
-
-    def _answer(
-        self,
-        method: str,
-        args: Json,
-        answer: Json,
-        status: int = 200,
-        headers: dict[str, str] | None = None,
-    ) -> web.Response:
-        self._record(method, args, status, answer)
-        scopes = {"X-OAuth-Scopes": ",".join(self._workspace.scopes)}
-        return web.json_response(answer, status=status, headers={**scopes, **(headers or {})})
+    def _post(self, key: str, reply: Json) -> tuple[int, Json]:
+        try:
+            self._workspace.use_response_url(key)
+            post_reply(self._workspace, key, reply)
+        except Refusal as refusal:
+            return 404 if refusal.error in OVER else 400, refusal.body()
+        return 200, {"ok": True}
 
     def _record(self, method: str, args: Json, status: int | None, answer: Json | None) -> None:
         call = Call(method, args, self._workspace.now(), status, answer)
@@ -163,11 +179,3 @@ def cut_off(request: web.Request) -> web.Response:
     if request.transport is not None:
         request.transport.abort()
     return web.Response()
-
-
-def as_json(text: str) -> Any:
-    """The JSON in a text, or None when it is none."""
-    try:
-        return json.loads(text)
-    except ValueError:
-        return None

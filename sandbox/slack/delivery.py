@@ -15,7 +15,6 @@ from urllib.parse import urlencode
 
 import aiohttp
 
-from sandbox.slack.api import as_json
 from sandbox.slack.messages import Json, Message, View
 from sandbox.slack.refusals import Refusal
 from sandbox.slack.validation import check_message, check_view
@@ -220,3 +219,11 @@ def show_errors(workspace: Workspace, view: View, errors: dict[str, str]) -> Non
     """Show errors at inputs; an unknown block_id is a general error, as in Slack."""
     known = {block.get("block_id") for block in view.blocks if block.get("type") == "input"}
     workspace.fail(view, errors if errors and set(errors) <= known else {"": TROUBLE})
+
+
+def as_json(text: str) -> Any:
+    """The JSON in a text, or None when it is none."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None

@@ -57,7 +57,6 @@ from sandbox.slack.dump import dump
 from sandbox.slack.filling import NotThereError, fill, find_element, find_input, missing, state_of
 from sandbox.slack.messages import Json, Message, View, interactive
 from sandbox.slack.payloads import Sender, action_of, escaped
-from sandbox.slack.responses import ResponseUrls
 from sandbox.slack.sockets import Sockets
 from sandbox.slack.workspace import Workspace
 
@@ -339,8 +338,8 @@ async def running_slack(
     """
     workspace = workspace or Workspace()
     sockets = Sockets(workspace.changed)
-    api, responses = WebApi(workspace, sockets), ResponseUrls(workspace)
-    app = make_slack_app(workspace, api, responses, sockets)
+    api = WebApi(workspace, sockets)
+    app = make_slack_app(workspace, api, sockets)
     if add_routes:
         add_routes(app)
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=1)
@@ -354,7 +353,6 @@ async def running_slack(
             yield RunningSlack(workspace, deliverer, sockets, address)
     finally:
         api.close()
-        responses.close()
         await sockets.close()
         await runner.cleanup()
 
@@ -369,13 +367,11 @@ async def not_from_other_sites(
     return await handler(request)
 
 
-def make_slack_app(
-    workspace: Workspace, api: WebApi, responses: ResponseUrls, sockets: Sockets
-) -> web.Application:
+def make_slack_app(workspace: Workspace, api: WebApi, sockets: Sockets) -> web.Application:
     """Everything that the bot calls, and `/_control`."""
     app = web.Application(client_max_size=4 * 2**20, middlewares=[not_from_other_sites])
     app.router.add_route("*", "/api/{method}", api.handle)
-    app.router.add_post("/response/{key}", responses.handle)
+    app.router.add_post("/response/{key}", api.handle_response)
     app.router.add_get("/socket", sockets.handle)
     add_control(app, workspace)
     return app

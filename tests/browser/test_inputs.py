@@ -102,8 +102,8 @@ def numbers(*values: int) -> list[dict[str, Any]]:
 
 
 def chart(kind: str) -> dict[str, Any]:
-    series = [{"name": "a", "data": numbers(1, 5, 3)}, {"name": "b", "data": numbers(2, 0, 9)}]
-    axes = {"categories": ["p0", "p1", "p2"], "x_label": "when"}
+    series = [{"name": "a", "data": numbers(1, 5, 3)}]
+    axes = {"categories": ["p0", "p1", "p2"], "y_label": "calls"}
     return {
         "type": "data_visualization",
         "title": f"A {kind} chart",
