@@ -50,12 +50,11 @@ from bot.store.engine import Database, Transaction
 from bot.store.job_loop import JobLoop, Runner
 from bot.store.retention import RETAIN_KIND, Retention
 from bot.tasks import Tasks
-from bot.testusers import timers
+from bot.testusers import store, transitions
 from bot.testusers.applying import Applying
 from bot.testusers.flows import Flows
 from bot.testusers.interactions import INTERACTION, UNDO, StoredInteractions
 from bot.testusers.rendering import RequestMessages
-from bot.testusers.store import flows, requests
 from bot.testusers.transitions import APPLY, TIMER
 from bot.testusers.transitions import CARD as REQUEST_CARD
 
@@ -70,8 +69,8 @@ CROWDS = {
 }
 # Data with a limited retention. The outbox is last: it keeps the cards of remaining objects.
 PRUNES = (
-    requests.forget,
-    flows.forget,
+    store.forget_requests,
+    store.forget_changes,
     incidents.forget,
     home_views.forget,
     received_events.forget,
@@ -177,7 +176,7 @@ class Gatehouse:
         self.home = Home(database, drawing, self.slack, self.jobs.wake)
         counts: dict[Counted, Count] = {
             Counted.OPEN_INCIDENTS: incidents.count_open,
-            Counted.PENDING_REQUESTS: requests.count_pending,
+            Counted.PENDING_REQUESTS: store.count_pending,
             Counted.UNDELIVERED_MESSAGES: outbox.count_undelivered,
         }
         if self.gateway is not None:
@@ -207,7 +206,7 @@ class Gatehouse:
         retention = Retention(database, settings.retain_days, PRUNES, daily)
         runners |= {
             APPLY: Applying(self).run,
-            TIMER: partial(timers.run, self),
+            TIMER: partial(transitions.run_timers, self),
             INTERACTION: self.clicks.run,
             UNDO: self.clicks.run,
             PROBE_JOB: probes.run,
@@ -223,7 +222,7 @@ class Gatehouse:
         self.plans: Sequence[Callable[[Transaction], Awaitable[None]]] = (
             *(retention.plan, self.home.plan),
             *(probes.plan, watcher.plan, tidying.plan),
-            *(messages.plan, timers.plan),
+            *(messages.plan, transitions.plan_timers),
         )
 
     def _observe_slack(self, method: str, error: str | None, _channel_id: str | None) -> None:

@@ -21,7 +21,7 @@ from bot.testusers.messages.buttons import NOTHING, Prefilled
 from bot.testusers.parse.change import ChangeRequest, reason_problem
 from bot.testusers.parse.command import Subcommand, TestusersRequest, as_command, parse_testusers
 from bot.testusers.parse.form import TypedForm, moment, odd_line, parse_form, with_line
-from bot.testusers.rendering import card_link
+from bot.testusers.rendering import answer_to, card_link
 from handlers.interactions import Context
 from handlers.listeners import Place, command, helped, listens
 
@@ -169,29 +169,19 @@ async def ask_anyway(context: Context) -> Message:
 
 async def _request(context: Context, typed: ChangeRequest, *, anyway: bool = False) -> Message:
     bot, person = context.bot, context.person
-    channel = bot.settings.approvals_channel
-    asked = await asking.ask(
-        bot,
-        person,
-        typed,
-        context.interaction.delivery,
-        anyway=anyway or not notes.value_of(typed),
-    )
+    delivery, anyway = context.interaction.delivery, anyway or not notes.value_of(typed)
+    asked = await asking.ask(bot, person, typed, delivery, anyway=anyway)
     if asked.earlier is not None:
         return notes.asked_before(
             asked.earlier,
             asked.age,
             typed,
-            channel,
+            bot.settings.approvals_channel,
             is_own=asked.earlier.requester.slack_user_id == person.slack_user_id,
             card=await card_link(bot, asked.earlier.id),
         )
     zone = person.time_zone if typed.start or typed.until else ""
-    message = notes.asked(asked.flow, asked.effect, asked.request, channel, zone)
-    if asked.request is None or not asked.request.waits:
-        return message
-    card = await card_link(bot, asked.request.id)
-    return notes.with_next_steps(message, asked.request, card)
+    return await answer_to(bot, asked, zone)
 
 
 for _action_id, (_act, _permission) in ACTS.items():

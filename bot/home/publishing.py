@@ -34,9 +34,9 @@ from bot.store.home_views import BETWEEN, OPEN_FOR, HomeView
 from bot.store.job_loop import Lease
 from bot.store.jobs import Job
 from bot.tasks import SingleFlight
+from bot.testusers import store
 from bot.testusers.messages.pages import PendingRow, grouped
 from bot.testusers.rules.requests import Request
-from bot.testusers.store import grants, requests
 
 log = structlog.get_logger(__name__)
 
@@ -234,12 +234,12 @@ class HomeDrawing:
         names = await self.directory.known()
         async with self.database.read_only() as tx:
             now = await tx.now()
-            pending = await requests.pending(tx, limit=PENDING_READ)
+            pending = await store.pending_requests(tx, limit=PENDING_READ)
             blocked = await incidents.all_open(tx)
-            own = await requests.of_requester(
+            own = await store.requests_of(
                 tx, user, decided_since=now - DECIDED_FOR, limit=OWN_SHOWN
             )
-            timed = await grants.of_requester(tx, user, limit=TIMED_READ, only_timed=True)
+            timed = await store.grants_of(tx, user, limit=TIMED_READ, only_timed=True)
         waiting = [row for request in pending if (row := self._waiting(person, request))]
         blocks = [
             OpenBlock(

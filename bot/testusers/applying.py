@@ -13,7 +13,7 @@ from functools import partial
 import structlog
 
 from bot.approvals.rules import State
-from bot.errors import NotConfigured
+from bot.errors import GatehouseError, NotConfigured
 from bot.ops.current_delivery import following_again, now_following
 from bot.services.errors import (
     CredentialsRefused,
@@ -26,6 +26,7 @@ from bot.store.engine import Transaction
 from bot.store.job_loop import Again, Lease
 from bot.store.jobs import Job
 from bot.store.outbox import OutboxMessage
+from bot.testusers import store
 from bot.testusers.finishing import ChangeSet
 from bot.testusers.flows import Parts
 from bot.testusers.rules.applying import (
@@ -46,7 +47,6 @@ from bot.testusers.rules.applying import (
 )
 from bot.testusers.rules.changes import Flow, is_sendable, same_people, stored_spellings
 from bot.testusers.rules.requests import Grant, RecordedChange, Request
-from bot.testusers.store import flows, grants, requests
 from bot.testusers.transitions import REFUSED, review_of
 
 STALE = (
@@ -75,20 +75,23 @@ class Waiting:
     @classmethod
     async def load(cls, tx: Transaction, flow_key: str) -> "Waiting":
         """Load the flow's open work."""
-        now, post = await tx.now(), await flows.post(tx, flow_key)
-        applying, due = await requests.applying(tx, flow_key), await grants.due(tx, flow_key)
-        scheduled = await requests.scheduled(tx, flow_key) if due else []
+        now, post = await tx.now(), await store.post_of(tx, flow_key)
+        applying, due = (
+            await store.applying_requests(tx, flow_key),
+            await store.due_grants(tx, flow_key),
+        )
+        scheduled = await store.scheduled_requests(tx, flow_key) if due else []
         starting = {
             identity
             for request in scheduled
             if request.requested.starts_at and request.requested.starts_at <= now
             for identity in request.left.identities
         }
-        flow = applying[0].flow if applying else await grants.flow_of(tx, flow_key)
+        flow = applying[0].flow if applying else await store.flow_of_grants(tx, flow_key)
         if flow is None and post is not None and post.plan.steps:
-            sent_for = await requests.load(tx, post.plan.steps[0].request_id)
+            sent_for = await store.load_request(tx, post.plan.steps[0].request_id)
             flow = sent_for.flow if sent_for else None
-        latest = await flows.latest_changes(tx, flow_key, 1)
+        latest = await store.latest_changes(tx, flow_key, 1)
         is_recent = latest and now - latest[0].at < CONFIRMED
         recent = latest[0] if is_recent else None
         return cls(now, flow or Flow(flow_key), applying, post, due, starting, recent)
@@ -164,7 +167,7 @@ class Look:
         return None if plan.changes_nothing else await self._store(Post(plan, waiting.at))
 
     async def _store(self, post: Post) -> ListChangePlan:
-        await flows.keep_post(self.tx, self.waiting.flow.key, post)
+        await store.keep_post(self.tx, self.waiting.flow.key, post)
         return post.plan
 
     async def _repeat(self, post: Post) -> ListChangePlan | None:
@@ -183,7 +186,7 @@ class Look:
                 changes.never_arrived(post.plan)
         left = post.after(Outcome.CONFIRMED)
         is_over = left is None or not left.is_in_the_air(self.looked_at)
-        await flows.keep_post(self.tx, self.waiting.flow.key, None if is_over else left)
+        await store.keep_post(self.tx, self.waiting.flow.key, None if is_over else left)
         return is_over
 
     def _over(self, changes: ChangeSet) -> list[Grant]:
@@ -235,7 +238,7 @@ class Look:
             ready, over = ready[:1], []
         own = {
             request.id: [
-                *await flows.changes_after(
+                *await store.changes_after(
                     self.tx, self.waiting.flow.key, request.requested.seen_change_id
                 ),
                 *changes.made,
@@ -335,12 +338,12 @@ class Applying:
         self, flow: Flow, lease: Lease, plan: ListChangePlan, answered: Sequence[str]
     ) -> None:
         async with self._bot.database.transaction() as tx:
-            post = await flows.post(tx, flow.key)
+            post = await store.post_of(tx, flow.key)
             changes = await ChangeSet.begin(tx, flow)
             await changes.settle(plan, await tx.now(), answered)
             await changes.write(self._bot.audit)
-            await flows.keep_post(tx, flow.key, post and post.after(Outcome.CONFIRMED))
-            await _tell_of_end(tx, flow)
+            await store.keep_post(tx, flow.key, post and post.after(Outcome.CONFIRMED))
+            await _tell(tx, flow)
             await lease.hold(tx)
 
     async def _note(
@@ -356,7 +359,7 @@ class Applying:
             post = waiting.post
             if plan is not None and post is not None:
                 post = post.after(outcome_of(error))
-                await flows.keep_post(tx, flow.key, post)
+                await store.keep_post(tx, flow.key, post)
             changes = await ChangeSet.begin(tx, flow)
             ids = plan.request_ids if plan else [request.id for request in waiting.ready]
             is_shared = plan is not None and plan.is_shared
@@ -370,8 +373,7 @@ class Applying:
                 for request_id in sorted({grant.request_id for grant in waiting.over}):
                     await changes.say_overdue(request_id, reason_of(error))
             await changes.write(self._bot.audit)
-            if isinstance(error, (CredentialsRefused, PermissionMissing)):
-                await _tell_of_refusal(tx, flow, error)
+            await _tell(tx, flow, error)
             await lease.hold(tx)
 
     async def _next(self, job: Job, failures: int) -> Again | None:
@@ -381,7 +383,7 @@ class Applying:
         """
         async with self._bot.database.read_only() as tx:
             waiting = await Waiting.load(tx, job.subject)
-            next_end = await grants.next_end(tx, job.subject)
+            next_end = await store.next_end(tx, job.subject)
         at, post = waiting.at, waiting.post
         seconds = LOOK_SECONDS
         if failures:
@@ -407,24 +409,15 @@ def _deliveries(waiting: Waiting) -> list[str]:
     return [request.progress.delivery_id for request in waiting.ready]
 
 
-async def _tell_of_refusal(tx: Transaction, flow: Flow, error: ServiceError) -> None:
-    """Alert once about a refused credential, and once per flow about a missing permission."""
-    key = _alert_key(None if isinstance(error, CredentialsRefused) else flow)
-    if not await _is_told(tx, key):
-        payload = {"sentence": error.sentence, "alias": flow.alias}
-        await outbox.put(tx, OutboxMessage(key, REFUSED, flow.sid, payload))
+async def _tell(tx: Transaction, flow: Flow, error: GatehouseError | None = None) -> None:
+    """Alert once about a refused credential, and once per flow about a missing permission.
 
-
-async def _tell_of_end(tx: Transaction, flow: Flow) -> None:
-    for key in await outbox.written(tx, [_alert_key(None), _alert_key(flow)]):
-        if await _is_told(tx, key):
-            await outbox.put(tx, OutboxMessage(key, REFUSED, flow.sid))
-
-
-def _alert_key(flow: Flow | None) -> str:
-    return f"{REFUSED}:{flow.key if flow else ''}"
-
-
-async def _is_told(tx: Transaction, key: str) -> bool:
-    told = await outbox.of_kind(tx, key, REFUSED)
-    return bool(told and told[-1].payload)
+    Without an error, end the alerts, because the service works.
+    """
+    keys = {CredentialsRefused: f"{REFUSED}:", PermissionMissing: f"{REFUSED}:{flow.key}"}
+    payload = {"sentence": error.sentence, "alias": flow.alias} if error else {}
+    for kind, key in keys.items():
+        told = await outbox.of_kind(tx, key, REFUSED)
+        is_told = bool(told and told[-1].payload)
+        if (isinstance(error, kind) and not is_told) or (error is None and is_told):
+            await outbox.put(tx, OutboxMessage(key, REFUSED, flow.sid, payload))

@@ -12,6 +12,7 @@ from bot.ops.current_delivery import delivery_id
 from bot.permissions import Permission, Person
 from bot.store.audit_entry import AuditEntry
 from bot.store.engine import Transaction
+from bot.testusers import store
 from bot.testusers.deciding import approved_by_rule
 from bot.testusers.flows import Parts, who
 from bot.testusers.messages.buttons import Prefilled
@@ -28,9 +29,8 @@ from bot.testusers.rules.changes import (
     identities_problem,
 )
 from bot.testusers.rules.requests import Grant, Request, RequestedChange
-from bot.testusers.store import flows, grants, requests
-from bot.testusers.timers import first_look
 from bot.testusers.transitions import (
+    first_look,
     is_in_doubt,
     put_apply_job,
     put_timer,
@@ -68,7 +68,7 @@ class Snapshot:
 
     def requested(self, effect: Effect) -> RequestedChange:
         """Return the change with the current information about its people."""
-        ends = grants.timed(self.grants)
+        ends = store.timed(self.grants)
         current = {identity: ends[identity] for identity in effect.end_changes if identity in ends}
         return RequestedChange(
             effect.change, self.listed, self.change_id, effect.end_changes, current_ends=current
@@ -135,7 +135,7 @@ async def ask(
     request_id = sha256(delivery.encode()).hexdigest()[:16] if delivery else None
     if not (anyway or requested.now):
         async with bot.database.read_only() as tx:
-            waiting = await requests.waiting(tx, flow.key)
+            waiting = await store.waiting_requests(tx, flow.key)
         for earlier in waiting:
             if earlier.id != request_id and earlier.requested.effect == stored.effect:
                 return Asked(flow, effect, None, earlier, now - earlier.created_at)
@@ -155,10 +155,10 @@ async def undo(bot: Parts, person: Person, request_id: str) -> Asked:
     """
     await bot.people.require(person, Permission.REQUEST)
     async with bot.database.read_only() as tx:
-        now, undone = await tx.now(), await requests.load(tx, request_id)
+        now, undone = await tx.now(), await store.load_request(tx, request_id)
         if undone is None:
             raise NotFound("That request no longer exists.")
-        waiting = await requests.waiting(tx, undone.flow.key)
+        waiting = await store.waiting_requests(tx, undone.flow.key)
     done, flow, by = undone.took_effect, undone.flow, undone.progress.undone_by
     if undone.state not in _DONE or done is None:
         raise Conflict(f"Only an applied change can be undone. {state_sentence(undone, now)}")
@@ -169,7 +169,7 @@ async def undo(bot: Parts, person: Person, request_id: str) -> Asked:
     people = (*done.change.identities, *done.already.identities)
     done = done.respelled({identity: spellings.respelled(identity) for identity in people})
     wanted, ends = inverse_of(done, set(snapshot.listed), now)
-    timed = grants.timed(snapshot.grants)
+    timed = store.timed(snapshot.grants)
     effect = effect_of(wanted, set(snapshot.listed), timed, timed=ends.keys())
     if effect.change.is_empty:
         return Asked(flow, effect, None)
@@ -252,8 +252,8 @@ async def _identities(bot: Parts, requested: ChangeRequest) -> tuple[str, ...]:
 async def _snapshot(bot: Parts, flow: Flow, *, is_typed: bool = True) -> Snapshot:
     """Read the bot's own changes before the list, so that they never look like external changes."""
     async with bot.database.read_only() as tx:
-        change_id = await flows.latest_change_id(tx, flow.key)
-        granted = await grants.of_flow(tx, flow.key)
+        change_id = await store.latest_change_id(tx, flow.key)
+        granted = await store.grants_of_flow(tx, flow.key)
     listed = await bot.flows.read(flow, is_typed=is_typed)
     return Snapshot(change_id, granted, tuple(listed))
 
@@ -275,7 +275,7 @@ def _effect(
         raise misuse(requested.kind, problem, has_right_form=True)
     change = Change(meant) if requested.kind == "add" else Change(removals=meant)
     timed = change.additions if requested.duration_seconds or requested.until else ()
-    ends = grants.timed(snapshot.grants)
+    ends = store.timed(snapshot.grants)
     over = {identity for identity, end in ends.items() if starts_at and end <= starts_at}
     effect = effect_of(change, set(snapshot.listed) - over, ends, timed=timed)
     respelled = tuple(identity for identity in meant if identity not in typed)
@@ -301,12 +301,12 @@ async def _open(
         if requested.without_approval:
             progress = replace(request.progress, delivery_id=delivery_id())
             request = request.moved(State.APPLYING, who(person), at, progress)
-        if not await requests.insert(tx, request):
-            earlier = await requests.load(tx, request.id)
+        if not await store.add_request(tx, request):
+            earlier = await store.load_request(tx, request.id)
             if earlier is not None and (earlier.state in _WAITING or earlier.progress.rule):
                 return earlier
             request = replace(request, id=bot.new_id())
-            await requests.insert(tx, request)
+            await store.add_request(tx, request)
         if undone is not None:
             await _mark_undone(tx, undone, request.id)
         await bot.audit.append(tx, _entry(request))
@@ -319,7 +319,7 @@ async def _open(
             return request
         # Counted while the audit log is locked, so two simultaneous requests can't both be the
         # last.
-        if await requests.count_pending(tx, person.slack_user_id) > MOST_PENDING:
+        if await store.count_pending(tx, person.slack_user_id) > MOST_PENDING:
             raise Conflict(
                 f"You already have {MOST_PENDING} requests waiting for a decision. Cancel one of"
                 " them, or wait until some are decided: /testusers requests"
@@ -331,7 +331,7 @@ async def _open(
 
 
 async def _mark_undone(tx: Transaction, undone: Request, request_id: str) -> None:
-    stored = await requests.load(tx, undone.id, lock=True)
+    stored = await store.load_request(tx, undone.id, lock=True)
     is_same = stored is not None and (stored.state, stored.took_effect) == (
         undone.state,
         undone.took_effect,
@@ -344,7 +344,7 @@ async def _mark_undone(tx: Transaction, undone: Request, request_id: str) -> Non
             " Please try again in a minute."
         )
     progress = replace(stored.progress, undone_by=request_id)
-    await requests.replace(tx, replace(stored, progress=progress))
+    await store.save_request(tx, replace(stored, progress=progress))
 
 
 def _entry(request: Request) -> AuditEntry:
@@ -428,6 +428,6 @@ async def _grants(
     bot: Parts, flow: Flow, identities: Sequence[str]
 ) -> tuple[list[Grant], datetime]:
     async with bot.database.read_only() as tx:
-        granted = await grants.of_flow(tx, flow.key)
+        granted = await store.grants_of_flow(tx, flow.key)
         now = await tx.now()
     return [granted[identity] for identity in identities if identity in granted], now

@@ -21,11 +21,11 @@ from bot.ops.current_delivery import delivery_id
 from bot.permissions import Permission, Person
 from bot.store.audit_entry import BOT, AuditEntry
 from bot.store.engine import Transaction
+from bot.testusers import store
 from bot.testusers.flows import THE_BOT, Parts, who
 from bot.testusers.messages.phrases import state_sentence
 from bot.testusers.rules.requests import Approval, Request, Who
 from bot.testusers.rules.review import TAKES_AWAY, effects, reconsidered
-from bot.testusers.store import requests
 from bot.testusers.transitions import (
     apply_transition,
     asked_again_entry,
@@ -129,7 +129,7 @@ async def _look(bot: Parts, person: Person, act: Act, request_id: str) -> Reques
         NotFound: The request does not exist.
     """
     async with bot.database.read_only() as tx:
-        request = await requests.load(tx, request_id)
+        request = await store.load_request(tx, request_id)
     if act is Act.CANCEL:
         await bot.people.require(person, Permission.REQUEST)
     else:
@@ -321,7 +321,7 @@ async def approved_by_rule(
     now, counted_as = request.created_at, rule_id(policy, request.flow.key)
     zone = zone_of(person.time_zone) or UTC
     midnight = now.astimezone(zone).replace(hour=0, minute=0, second=0, microsecond=0)
-    used = await requests.count_by_rule(tx, person.slack_user_id, counted_as, midnight)
+    used = await store.count_by_rule(tx, person.slack_user_id, counted_as, midnight)
     ends = [requested.end_of(identity, now) for identity in requested.change.additions]
     by_person = effects(requested, requested.change, now)
     if not is_automatic(

@@ -13,12 +13,12 @@ from bot.approvals.rules import State, can_move
 from bot.store.audit import AuditStore
 from bot.store.audit_entry import BOT, AuditEntry
 from bot.store.engine import Transaction
+from bot.testusers import store
 from bot.testusers.flows import THE_BOT
 from bot.testusers.rules.applying import Ending, ListChangePlan, Step, is_true
 from bot.testusers.rules.changes import NO_CHANGE, Change, Flow, apply_change, difference
 from bot.testusers.rules.requests import Done, Ended, Grant, Request
 from bot.testusers.rules.review import Review, reconsidered
-from bot.testusers.store import flows, grants, requests
 from bot.testusers.transitions import (
     apply_transition,
     asked_again_entry,
@@ -54,7 +54,7 @@ class ChangeSet:
     @classmethod
     async def begin(cls, tx: Transaction, flow: Flow) -> "ChangeSet":
         """Return an empty change set."""
-        return cls(tx, flow, await tx.now(), await grants.of_flow(tx, flow.key))
+        return cls(tx, flow, await tx.now(), await store.grants_of_flow(tx, flow.key))
 
     @property
     def made(self) -> list[Change]:
@@ -69,11 +69,11 @@ class ChangeSet:
         """Write requests, then the audit log, then messages."""
         tx = self._tx
         for request in self._requests.values():
-            await requests.replace(tx, request)
+            await store.save_request(tx, request)
         for old, new in self._asking:
             await apply_transition(tx, audit, old, new, asked_again_entry(BOT, new))
         for change in self._changes:
-            await flows.record_change(tx, self._flow.key, *change)
+            await store.record_change(tx, self._flow.key, *change)
         for entry in self._entries:
             await audit.append(tx, entry)
         for request in self._requests.values():
@@ -234,7 +234,7 @@ class ChangeSet:
         return AuditEntry(BOT, f"request.{event}", request.id, detail)
 
     async def _put_grant(self, grant: Grant) -> None:
-        await grants.put(self._tx, self._flow, grant)
+        await store.put_grant(self._tx, self._flow, grant)
         self.granted[grant.identity] = grant
         self._touched.add(grant.identity)
 
@@ -287,7 +287,7 @@ class ChangeSet:
     async def _drop_grant(self, identity: str) -> None:
         self.granted.pop(identity, None)
         self._touched.add(identity)
-        await grants.drop(self._tx, self._flow.key, identity)
+        await store.drop_grant(self._tx, self._flow.key, identity)
 
     def _overdue(self, request: Request) -> str:
         ends = [grant.ends_at for grant in self.granted.values() if grant.request_id == request.id]
@@ -296,7 +296,7 @@ class ChangeSet:
 
     async def _request(self, request_id: str) -> Request | None:
         known = self._requests.get(request_id)
-        return known or await requests.load(self._tx, request_id, lock=True)
+        return known or await store.load_request(self._tx, request_id, lock=True)
 
     async def _put(self, request_id: str, **progress: Any) -> None:  # noqa: ANN401 - its fields
         request = await self._request(request_id)

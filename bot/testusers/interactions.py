@@ -28,7 +28,7 @@ from bot.testusers.deciding import Click, decide
 from bot.testusers.flows import Parts
 from bot.testusers.messages import notes, pages
 from bot.testusers.reading import pending
-from bot.testusers.rendering import card_link
+from bot.testusers.rendering import answer_to
 from bot.testusers.transitions import CARD, card_key
 
 log = structlog.get_logger(__name__)
@@ -179,13 +179,7 @@ class StoredInteractions:
         bot, request_id = self._bot, interaction.request_id
         person = await bot.people.find(interaction.slack_user_id, interaction.team_ids)
         if interaction.act is Act.UNDO:
-            asked = await undo(bot, person, request_id)
-            channel = bot.settings.approvals_channel
-            message = notes.asked(asked.flow, asked.effect, asked.request, channel)
-            if asked.request is None or not asked.request.waits:
-                return message
-            link = await card_link(bot, asked.request.id)
-            return notes.with_next_steps(message, asked.request, link)
+            return await answer_to(bot, await undo(bot, person, request_id))
         click = Click(key, interaction.clicked_at)
         decided = await decide(
             bot, person, interaction.act, request_id, interaction.denial_reason, click

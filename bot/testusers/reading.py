@@ -5,6 +5,7 @@ from datetime import timedelta
 from bot.permissions import Permission, Person
 from bot.slack.messages.block_kit import page_count
 from bot.spelling import folded
+from bot.testusers import store
 from bot.testusers.flows import Parts
 from bot.testusers.messages.pages import (
     HistoryPage,
@@ -16,7 +17,6 @@ from bot.testusers.messages.pages import (
 )
 from bot.testusers.rules.changes import is_flow_sid, mask
 from bot.testusers.rules.requests import Request
-from bot.testusers.store import flows, grants, requests
 
 LIST_PAGE, HISTORY_PAGE, PENDING_PAGE = 16, 5, 5
 ENDINGS_SHOWN = 5
@@ -52,8 +52,8 @@ async def listed(
         identity for identity in whole if wanted in folded(identity if sees else mask(identity))
     ]
     async with bot.database.read_only() as tx:
-        granted = await grants.of_flow(tx, flow.key)
-        scheduled = [] if text or page else await requests.scheduled(tx, flow.key)
+        granted = await store.grants_of_flow(tx, flow.key)
+        scheduled = [] if text or page else await store.scheduled_requests(tx, flow.key)
     pages = page_count(len(found), LIST_PAGE)
     page = min(page, pages - 1)
     known = [identity for identity in found if identity in granted]
@@ -84,10 +84,10 @@ async def history(bot: Parts, person: Person, typed: str, page: int = 0) -> Hist
     await bot.people.require(person, Permission.READ)
     flow = bot.flows.named(typed)
     async with bot.database.read_only() as tx:
-        found, total = await requests.of_flow(
+        found, total = await store.requests_of_flow(
             tx, flow.key, limit=HISTORY_PAGE, offset=page * HISTORY_PAGE
         )
-        changes = await flows.latest_changes(tx, flow.key, ENDINGS_SHOWN * 4)
+        changes = await store.latest_changes(tx, flow.key, ENDINGS_SHOWN * 4)
     pages = page_count(total, HISTORY_PAGE)
     if page >= pages:
         return await history(bot, person, typed, pages - 1)
@@ -104,11 +104,11 @@ async def pending(bot: Parts, person: Person, page: int = 0) -> PendingPage:
     """
     await bot.people.require(person, Permission.READ)
     async with bot.database.read_only() as tx:
-        total = await requests.count_pending(tx)
+        total = await store.count_pending(tx)
         pages = page_count(total, PENDING_PAGE)
         page = min(page, pages - 1)
-        found = await requests.pending(tx, limit=PENDING_PAGE, offset=page * PENDING_PAGE)
-        later = [] if page else (await requests.scheduled(tx))[:SCHEDULED_SHOWN]
+        found = await store.pending_requests(tx, limit=PENDING_PAGE, offset=page * PENDING_PAGE)
+        later = [] if page else (await store.scheduled_requests(tx))[:SCHEDULED_SHOWN]
     rows = tuple(_row(bot, person, request) for request in found)
     scheduled = tuple(_row(bot, person, request) for request in later)
     return PendingPage(rows, page, pages, total, scheduled)
@@ -124,8 +124,8 @@ async def own(bot: Parts, person: Person, page: int = 0) -> OwnPage:
     user = person.slack_user_id
     async with bot.database.read_only() as tx:
         since = await tx.now() - DECIDED_FOR
-        own = await requests.of_requester(tx, user, decided_since=since, limit=OWN_MOST)
-        granted = await grants.of_requester(tx, user, limit=OWN_MOST)
+        own = await store.requests_of(tx, user, decided_since=since, limit=OWN_MOST)
+        granted = await store.grants_of(tx, user, limit=OWN_MOST)
     groups = grouped(granted)
     pages = page_count(len(groups), OWN_PAGE)
     page = min(page, pages - 1)

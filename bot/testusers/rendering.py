@@ -6,16 +6,18 @@ from datetime import datetime
 from bot.approvals.rules import State
 from bot.errors import DatabaseUnavailable, SlackError
 from bot.permissions import EVERY_FULL_MEMBER, Permission
+from bot.slack.messages.message import Message
 from bot.slack.sender import CardNow, Note, Renderer
 from bot.store import outbox
 from bot.store.engine import Transaction
 from bot.store.outbox import OutboxMessage
+from bot.testusers import store
+from bot.testusers.asking import Asked
 from bot.testusers.flows import Parts
 from bot.testusers.messages import notes
 from bot.testusers.messages.card import card
 from bot.testusers.rules.changes import Flow
 from bot.testusers.rules.requests import Request
-from bot.testusers.store import grants, requests
 from bot.testusers.transitions import (
     CARD,
     ENDING,
@@ -51,6 +53,15 @@ async def card_link(bot: Parts, request_id: str, tries: int = TRIES) -> str | No
     return None
 
 
+async def answer_to(bot: Parts, asked: Asked, time_zone: str = "") -> Message:
+    """Return the answer to the requester; see `notes.asked`."""
+    channel, request = bot.settings.approvals_channel, asked.request
+    message = notes.asked(asked.flow, asked.effect, request, channel, time_zone)
+    if request is None or not request.waits:
+        return message
+    return notes.with_next_steps(message, request, await card_link(bot, request.id))
+
+
 class RequestMessages:
     """Renders cards, reminders and messages to requesters."""
 
@@ -72,8 +83,8 @@ class RequestMessages:
 
     async def plan(self, tx: Transaction) -> None:
         """Redraw open cards with the current settings: approvers, quorum, channel."""
-        for request_id in await requests.ids_in(tx, OPEN_STATES):
-            request = await requests.load(tx, request_id)
+        for request_id in await store.request_ids_in(tx, OPEN_STATES):
+            request = await store.load_request(tx, request_id)
             # A change without approval gets a card once it is decided.
             if request and not (
                 request.state is State.APPLYING and request.requested.without_approval
@@ -92,7 +103,7 @@ class RequestMessages:
         flow_policy = policy.of_flow(request.flow.sid)
         mentioned = policy.mentioned(request.flow.sid, request.requester.slack_user_id)
         async with self._bot.database.read_only() as tx:
-            related = await requests.naming_the_same(tx, request)
+            related = await store.naming_the_same(tx, request)
         message = card(
             request,
             mentioned,
@@ -126,7 +137,7 @@ class RequestMessages:
         """Return the announcement that access ends soon, while it is true."""
         request = await self._request(outbox_message)
         async with self._bot.database.read_only() as tx:
-            now, made = await tx.now(), await grants.of_request(tx, outbox_message.subject)
+            now, made = await tx.now(), await store.grants_of_request(tx, outbox_message.subject)
         ends_at = datetime.fromisoformat(outbox_message.payload["ends_at"])
         ending = [grant.identity for grant in made if grant.ends_at == ends_at]
         if request is None or not ending or ends_at <= now:
@@ -161,7 +172,7 @@ class RequestMessages:
         if payload["event"] == "ended":
             # The message may be sent hours later, when Slack is available again.
             async with self._bot.database.read_only() as tx:
-                granted = await grants.of_flow(tx, request.flow.key)
+                granted = await store.grants_of_flow(tx, request.flow.key)
             # People whom no later request has added again.
             out = [identity for identity in payload["identities"] if identity not in granted]
             if not out:
@@ -180,4 +191,4 @@ class RequestMessages:
 
     async def _request(self, outbox_message: OutboxMessage) -> Request | None:
         async with self._bot.database.read_only() as tx:
-            return await requests.load(tx, outbox_message.subject)
+            return await store.load_request(tx, outbox_message.subject)

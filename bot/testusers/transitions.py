@@ -1,9 +1,10 @@
 """Request transitions: the conditional write and all its consequences."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import replace
-from datetime import datetime
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from operator import itemgetter
 from typing import Any
 
 from bot.approvals.rules import FlowPolicy, State, can_move
@@ -11,13 +12,14 @@ from bot.store import jobs, outbox
 from bot.store.audit import AuditStore
 from bot.store.audit_entry import BOT, AuditEntry
 from bot.store.engine import Transaction
+from bot.store.job_loop import Lease
 from bot.store.jobs import Job
 from bot.store.outbox import OutboxMessage
-from bot.testusers.flows import Parts
+from bot.testusers import store
+from bot.testusers.flows import THE_BOT, Parts
 from bot.testusers.rules.changes import apply_changes
 from bot.testusers.rules.requests import Request
-from bot.testusers.rules.review import Review, review
-from bot.testusers.store import flows, grants, requests
+from bot.testusers.rules.review import Review, reconsidered, review
 
 APPLY, TIMER = "testusers.apply", "testusers.timer"
 ESCALATION, FAILURE, ENDING = "testusers.escalation", "testusers.failure", "testusers.ending"
@@ -49,7 +51,7 @@ def asked_again_entry(actor: str, request: Request) -> AuditEntry:
 
 async def is_in_doubt(tx: Transaction, request: Request) -> bool:
     """Return True while it is unknown whether a POST for the request arrived."""
-    post = await flows.post(tx, request.flow.key)
+    post = await store.post_of(tx, request.flow.key)
     return post is not None and post.is_of(request.id)
 
 
@@ -62,7 +64,7 @@ async def write_card(tx: Transaction, request_id: str) -> None:
 
 async def write_related_cards(tx: Transaction, request: Request) -> None:
     """Redraw the other open cards about the same people, which refer to each other."""
-    for other in await requests.naming_the_same(tx, request):
+    for other in await store.naming_the_same(tx, request):
         await write_card(tx, other.id)
 
 
@@ -108,15 +110,15 @@ async def review_of(
     that the request was last compared with and the bot's own changes since.
     """
     key, requested = request.flow.key, request.requested
-    granted = await grants.of_flow(tx, key)
+    granted = await store.grants_of_flow(tx, key)
     if listed is None:
-        own = await flows.changes_after(tx, key, requested.seen_change_id)
+        own = await store.changes_after(tx, key, requested.seen_change_id)
         listed = apply_changes(requested.seen, own)
     flow, policy = request.flow, FlowPolicy()
     if reads_settings:
         flow, policy = bot.flows.now(flow), bot.people.policy.of_flow(flow.sid)
-    at, change_id = at or await tx.now(), await flows.latest_change_id(tx, key)
-    return review(request, flow, policy, at, listed, change_id, grants.timed(granted))
+    at, change_id = at or await tx.now(), await store.latest_change_id(tx, key)
+    return review(request, flow, policy, at, listed, change_id, store.timed(granted))
 
 
 async def put_apply_job(tx: Transaction, flow_key: str) -> None:
@@ -138,7 +140,7 @@ async def put_timer(tx: Transaction, request_id: str, at: datetime) -> None:
 
 async def put_timers_of(tx: Transaction, flow_key: str, identities: AbstractSet[str]) -> None:
     """Check the timers of pending requests about these people, because their access changed."""
-    for request in await requests.waiting(tx, flow_key) if identities else ():
+    for request in await store.waiting_requests(tx, flow_key) if identities else ():
         if not identities.isdisjoint(request.requested.change.identities):
             await put_timer(tx, request.id, await tx.now())
 
@@ -157,13 +159,13 @@ async def apply_transition(
     """
     if new.state is not old.state and not can_move(old.state, new.state):
         raise ValueError(f"a request cannot go from {old.state} to {new.state}")
-    if not await requests.replace(tx, replace(new, version=old.version)):
+    if not await store.save_request(tx, replace(new, version=old.version)):
         return False
     undone_id = new.requested.undo_of if new.state in _GIVEN_UP else None
-    undone = await requests.load(tx, undone_id, lock=True) if undone_id else None
+    undone = await store.load_request(tx, undone_id, lock=True) if undone_id else None
     if undone is not None and undone.progress.undone_by == new.id:
         progress = replace(undone.progress, undone_by=None)
-        await requests.replace(tx, replace(undone, progress=progress))
+        await store.save_request(tx, replace(undone, progress=progress))
     await audit.append(tx, entry)
     await write_card(tx, new.id)
     if undone_id:
@@ -189,3 +191,166 @@ async def _follow(tx: Transaction, old: Request, new: Request) -> None:
         await put_apply_job(tx, new.flow.key)
     if new.state in OUTCOME_STATES:
         await tell_requester(tx, new, new.state.value)
+
+
+# How often a message for a card's thread checks whether the card is posted.
+LOOK_FOR_CARD = timedelta(seconds=5)
+UNPOSTED_AFTER = timedelta(minutes=1)
+ANNOUNCED_BEFORE = timedelta(hours=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Timer:
+    """A timer that fires once, in these states.
+
+    `of_posted` is True or False if the card must or must not be in Slack; None if it doesn't
+    matter.
+    """
+
+    name: str
+    states: frozenset[State]
+    at: Callable[[Parts, Request], datetime | None]
+    of_posted: bool | None = None
+
+
+def _unposted_at(_: Parts, request: Request) -> datetime | None:
+    return request.shown_since and request.shown_since + UNPOSTED_AFTER
+
+
+def _remind_at(bot: Parts, request: Request) -> datetime | None:
+    at = request.created_at + timedelta(hours=bot.settings.remind_hours)
+    return at if at < request.expires_at else None
+
+
+def _escalate_at(bot: Parts, request: Request) -> datetime | None:
+    seconds = bot.people.policy.of_flow(request.flow.sid).escalate_after_seconds
+    return request.created_at + timedelta(seconds=seconds) if seconds else None
+
+
+def _announce_end_at(_: Parts, request: Request) -> datetime | None:
+    return request.next_end and request.next_end - ANNOUNCED_BEFORE
+
+
+_PENDING, _SCHEDULED = frozenset({State.PENDING}), frozenset({State.SCHEDULED})
+_DONE = frozenset({State.APPLIED, State.FAILED})
+TIMERS = (
+    Timer("unposted", _PENDING | _SCHEDULED | _DONE, _unposted_at, of_posted=False),
+    Timer("remind", _PENDING, _remind_at, of_posted=True),
+    Timer("escalate", _PENDING, _escalate_at, of_posted=True),
+    Timer("expire", _PENDING, lambda _, request: request.expires_at),
+    Timer("start", _SCHEDULED, lambda _, request: request.requested.starts_at),
+    Timer("announce_end", _DONE, _announce_end_at),
+)
+
+
+def first_look(bot: Parts, request: Request) -> datetime:
+    """Return the time of the first check of a new request's timers."""
+    rings = [next_ring(bot, request, is_posted=is_posted) for is_posted in (False, True)]
+    return min((ring[0] for ring in rings if ring), default=request.expires_at)
+
+
+def next_ring(bot: Parts, request: Request, *, is_posted: bool) -> tuple[datetime, str] | None:
+    """Return the time and name of the first timer for the request's state that has not fired.
+
+    `is_posted` is True if the request's card is in Slack; messages in the card's thread wait for
+    the card.
+    """
+    rings = [
+        (at, timer.name)
+        for timer in TIMERS
+        if request.state in timer.states
+        and timer.name not in request.progress.rung
+        and timer.of_posted in (None, is_posted)
+        and (at := timer.at(bot, request)) is not None
+    ]
+    return min(rings, key=itemgetter(0), default=None)
+
+
+async def plan_timers(tx: Transaction) -> None:
+    """Schedule every request's timers according to the current settings."""
+    now = await tx.now()
+    for request_id in await store.request_ids_in(tx, {State.PENDING, State.SCHEDULED}):
+        await put_timer(tx, request_id, now)
+    for request_id in await store.grants_ending_after(tx, now):
+        await jobs.ensure(tx, timer_job(request_id, now))
+
+
+async def run_timers(bot: Parts, job: Job, _lease: Lease) -> datetime | None:
+    """Fire the due timer; return the time of the next timer, or None if none is left."""
+    async with bot.database.transaction() as tx:
+        request = await store.load_request(tx, job.subject, lock=True)
+        if request is None:
+            return None
+        now = await tx.now()
+        if request.state in {State.PENDING, State.SCHEDULED}:
+            # Changes of settings are shown when somebody acts on the card.
+            review = await review_of(bot, tx, request, reads_settings=False)
+            if not review.request.requested.is_shown_as(request.requested):
+                await _reconsider(bot, tx, request, review, now)
+                return now
+        is_posted = await outbox.sent_card(tx, card_key(request.id)) is not None
+        ring = next_ring(bot, request, is_posted=is_posted)
+        if ring is not None and ring[0] <= now:
+            await _ring(bot, tx, request, ring[1], now)
+            return now
+        times = [ring[0]] if ring else []
+        in_thread = next_ring(bot, request, is_posted=True)
+        if in_thread is not None and in_thread != ring:
+            times.append(max(in_thread[0], now + LOOK_FOR_CARD))
+        return min(times, default=None)
+
+
+async def _reconsider(
+    bot: Parts, tx: Transaction, request: Request, review: Review, now: datetime
+) -> None:
+    moved = reconsidered(request, review, now, bot.settings.request_hours, THE_BOT)
+    if moved.state is State.EXPIRED:
+        entry = expired_entry(moved)
+    elif review.news:
+        entry = asked_again_entry(BOT, moved)
+    else:
+        await store.save_request(tx, moved)
+        await write_card(tx, request.id)
+        return
+    await apply_transition(tx, bot.audit, request, moved, entry)
+
+
+async def _ring(bot: Parts, tx: Transaction, request: Request, name: str, now: datetime) -> None:
+    if name == "expire":
+        expired = request.moved(State.EXPIRED, THE_BOT, now, request.progress)
+        await apply_transition(tx, bot.audit, request, expired, expired_entry(expired))
+    elif name == "start":
+        review = await review_of(bot, tx, request)
+        if review.news:
+            await _reconsider(bot, tx, request, review, now)
+            return
+        started = replace(request, state=State.APPLYING)
+        entry = AuditEntry(BOT, "request.started", request.id, {"flow": request.flow.sid})
+        await apply_transition(tx, bot.audit, request, started, entry)
+    else:
+        await _tell(bot, tx, request, name, now)
+
+
+async def _tell(bot: Parts, tx: Transaction, request: Request, name: str, now: datetime) -> None:
+    """Send a timer's message, and remember that it was sent."""
+    progress, end = request.progress, request.next_end
+    if name == "announce_end":
+        progress = replace(progress, announced_until=end or progress.announced_until)
+    else:
+        progress = replace(progress, rung=(*progress.rung, name))
+    await store.save_request(tx, replace(request, progress=progress))
+    if name == "unposted":
+        await tell_requester(tx, request, name)
+    elif name == "remind":
+        await write_in_thread(tx, REMINDER, request.id)
+    elif name == "escalate":
+        to = bot.people.policy.of_flow(request.flow.sid).escalate_to or ()
+        entry = AuditEntry(
+            BOT, "request.escalated", request.id, {"flow": request.flow.sid, "to": to}
+        )
+        await bot.audit.append(tx, entry)
+        await write_in_thread(tx, ESCALATION, request.id)
+    elif end is not None and now < end:
+        payload = {"ends_at": end.isoformat()}
+        key = f"requester:{request.id}"
+        await outbox.put(tx, OutboxMessage(key, ENDING, request.id, payload))

@@ -16,7 +16,7 @@ from bot.store.jobs import Job
 from bot.store.outbox import OutboxMessage, SentCard
 from bot.store.retention import Retention
 from bot.store.types import EpochSeconds, UtcDateTime
-from bot.testusers.store import requests
+from bot.testusers import store
 from bot.testusers.transitions import card_key
 from tests.conftest import BOTH
 from tests.support.testusers import FakeFlowService, World, default_settings
@@ -33,7 +33,7 @@ async def send(database, key):
 
 
 async def forget(database, days):
-    retention = Retention(database, days, [requests.forget, incidents.forget, outbox.prune])
+    retention = Retention(database, days, [store.forget_requests, incidents.forget, outbox.prune])
     async with database.read_only() as tx:
         job = Job("retain", "retain", "retain", await tx.now())
     return await retention.run(job, Lease(database, "a", job))
@@ -82,7 +82,7 @@ async def remember_card(world, request):
 
 async def is_stored(world, request):
     async with world.database.read_only() as tx:
-        return await requests.load(tx, request.id) is not None
+        return await store.load_request(tx, request.id) is not None
 
 
 async def test_a_decided_request_goes_with_its_card(database, clock):

@@ -17,7 +17,7 @@ from bot.store import jobs, outbox
 from bot.store.audit import AuditStore
 from bot.store.engine import Database
 from bot.store.job_loop import Again, Lease
-from bot.testusers import timers
+from bot.testusers import store, transitions
 from bot.testusers.applying import Applying
 from bot.testusers.asking import ask
 from bot.testusers.deciding import decide
@@ -25,7 +25,6 @@ from bot.testusers.flows import Flows
 from bot.testusers.parse.change import ChangeRequest
 from bot.testusers.parse.command import parse_testusers
 from bot.testusers.rules.requests import Request
-from bot.testusers.store import requests
 from bot.testusers.transitions import APPLY, TIMER
 
 TEAM = "T0GATEHOUSE"
@@ -185,7 +184,7 @@ class World:
         self.people = people
         self.runners = {
             APPLY: Applying(self).run,
-            TIMER: partial(timers.run, self),
+            TIMER: partial(transitions.run_timers, self),
         }
         self.messages: list[outbox.OutboxMessage] = []
         self.is_channel_well = True
@@ -209,7 +208,7 @@ class World:
 
     async def stored(self, request: Request) -> Request:
         async with self.database.read_only() as tx:
-            found = await requests.load(tx, request.id)
+            found = await store.load_request(tx, request.id)
         assert found is not None
         return found
 

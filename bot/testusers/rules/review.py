@@ -141,24 +141,20 @@ def effects(requested: RequestedChange, change: Change, at: datetime) -> dict[st
     begins_at = _begins_at(requested, at)
     found = dict.fromkeys(change.removals, Effect.REMOVE)
     for identity in change.additions:
-        found[identity] = (
-            _new_end(requested.current_ends.get(identity), requested.end_of(identity, begins_at))
-            if identity in requested.end_changes
-            else Effect.ADD
-        )
+        current, new = requested.current_ends.get(identity), requested.end_of(identity, begins_at)
+        if identity not in requested.end_changes:
+            found[identity] = Effect.ADD
+        elif new is None:
+            found[identity] = Effect.KEEP
+        elif current is None:
+            found[identity] = Effect.LIMIT
+        else:
+            found[identity] = Effect.EXTEND if new >= current else Effect.SHORTEN
     return found
 
 
 def _begins_at(requested: RequestedChange, at: datetime) -> datetime:
     return max(at, requested.starts_at or at)
-
-
-def _new_end(current: datetime | None, new: datetime | None) -> Effect:
-    if new is None:
-        return Effect.KEEP
-    if current is None:
-        return Effect.LIMIT
-    return Effect.EXTEND if new >= current else Effect.SHORTEN
 
 
 def _capped(

@@ -17,10 +17,9 @@ from bot.store.audit import AuditStore
 from bot.store.engine import Database
 from bot.store.outbox import OutboxMessage
 from bot.store.tables import audit_entries, flow_posts, grants, incidents, jobs, outbox_messages
+from bot.testusers import store
 from bot.testusers.rendering import RequestMessages
 from bot.testusers.rules.requests import Request
-from bot.testusers.store import grants as grant_store
-from bot.testusers.store import requests
 from bot.testusers.transitions import OUTCOME, card_key
 from tests.simulation.days.cards import wrong_card
 from tests.simulation.days.homes import about_requests
@@ -72,8 +71,8 @@ class Oracle:
                 Entry(row.at, row.actor, row.action, row.subject, json.loads(row.detail))
                 for row in rows
             ]
-            ids = (await tx.connection.execute(select(requests.requests.c.id))).scalars().all()
-            stored = [request for item in ids if (request := await requests.load(tx, item))]
+            ids = (await tx.connection.execute(select(store.requests.c.id))).scalars().all()
+            stored = [request for item in ids if (request := await store.load_request(tx, item))]
             return cls(database, outside, process, entries, stored, await tx.now())
 
     @property
@@ -181,7 +180,7 @@ class Oracle:
         for request in self.stored:
             async with self.database.read_only() as tx:
                 sent = await outbox.sent_card(tx, card_key(request.id))
-                granted = await grant_store.of_flow(tx, request.flow.sid)
+                granted = await store.grants_of_flow(tx, request.flow.sid)
             now = await renderer.card(OutboxMessage(card_key(request.id), "", request.id))
             place = ("", "") if sent is None else (sent.channel_id, sent.message_ts)
             shown = self.outside.slack.messages.get(place)

@@ -23,8 +23,7 @@ from bot.slack.sender import Sender
 from bot.store import jobs
 from bot.store.job_loop import Lease
 from bot.tasks import SingleFlight
-from bot.testusers import applying, asking, deciding, timers, transitions
-from bot.testusers.store import flows, grants, requests
+from bot.testusers import applying, asking, deciding, store, transitions
 from tests.simulation.days.processes import Server
 
 PLANTS: dict[str, Callable[[], None]] = {}
@@ -45,16 +44,16 @@ def no_compare_and_set() -> None:
 
     async def replace(tx: Any, request: Any) -> bool:
         values = {
-            **requests._values(request),
-            "version": requests.requests.c.version + 1,
+            **store._row_of(request),
+            "version": store.requests.c.version + 1,
         }
-        table = requests.requests
+        table = store.requests
         await tx.connection.execute(
             sqlalchemy.update(table).where(table.c.id == request.id).values(values)
         )
         return True
 
-    requests.replace = replace
+    store.save_request = replace
 
 
 @_plant
@@ -146,7 +145,7 @@ def grants_never_end() -> None:
     async def due(*_: Any) -> list[Any]:
         return []
 
-    grants.due = due
+    store.due_grants = due
 
 
 @_plant
@@ -157,7 +156,7 @@ def settings_not_read_again() -> None:
     async def review_of(*given: Any, **options: Any) -> Any:
         return await real(*given, **{**options, "reads_settings": False})
 
-    for module in (deciding, applying, timers):
+    for module in (deciding, applying, transitions):
         module.review_of = review_of  # type: ignore[attr-defined]
 
 
@@ -165,7 +164,7 @@ def settings_not_read_again() -> None:
 def posts_never_in_doubt() -> None:
     """A POST without an answer is forgotten."""
 
-    flows.post = _nothing
+    store.post_of = _nothing
 
 
 @_plant

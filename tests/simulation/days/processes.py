@@ -34,11 +34,10 @@ from bot.store.retention import RETAIN_KIND, Retention
 from bot.store.types import to_microseconds
 from bot.tasks import Tasks
 from bot.testusers import flows as testuser_flows
-from bot.testusers import timers
+from bot.testusers import store, transitions
 from bot.testusers.applying import Applying
 from bot.testusers.interactions import INTERACTION, UNDO, StoredInteractions
 from bot.testusers.rendering import RequestMessages
-from bot.testusers.store import flows, requests
 from bot.testusers.transitions import APPLY, TIMER
 from bot.testusers.transitions import CARD as REQUEST_CARD
 from tests.simulation.days import inline_sqlite
@@ -176,7 +175,7 @@ class WatchedAudit(AuditStore):
         await super().append(tx, entry)
         if entry.action not in APPROVING or entry.detail["flow"] != SURVEY:
             return
-        request = await requests.load(tx, entry.subject)
+        request = await store.load_request(tx, entry.subject)
         if request is None or not request.requested.change.additions or request.requested.ends:
             return
         seconds = request.requested.duration_seconds
@@ -291,15 +290,25 @@ class Process:
         renderers = {**messages.renderers, **quotas.renderers}
         card_kinds = {REQUEST_CARD, *quotas.card_kinds}
         sender = Sender(database, outside.slack, renderers, card_kinds)
-        prunes = [requests.forget, flows.forget, outbox.prune]
+        prunes = [store.forget_requests, store.forget_changes, outbox.prune]
         retention = Retention(database, outside.kept_days, prunes)
-        found = {**quotas.runners, APPLY: Applying(bot).run, TIMER: partial(timers.run, bot)}
+        found = {
+            **quotas.runners,
+            APPLY: Applying(bot).run,
+            TIMER: partial(transitions.run_timers, bot),
+        }
         found |= dict.fromkeys((INTERACTION, UNDO), clicks.run)
         found |= {SEND_KIND: sender.run, RETAIN_KIND: retention.run}
         found |= {home_views.PUBLISH: self.home.run, home_views.SPREAD: self.home.spread}
         runners |= {kind: _as_run(runner) for kind, runner in found.items()}
         async with database.transaction() as tx:
-            for plan in (*quotas.plans, messages.plan, timers.plan, retention.plan, self.home.plan):
+            for plan in (
+                *quotas.plans,
+                messages.plan,
+                transitions.plan_timers,
+                retention.plan,
+                self.home.plan,
+            ):
                 await plan(tx)
         self.quotas, self.bot = quotas, bot
 

@@ -8,9 +8,9 @@ from bot.approvals.rules import Act, State
 from bot.services.errors import ServiceFailed, ServiceTimeout
 from bot.store import jobs
 from bot.store.job_loop import Lease, LeaseLost
+from bot.testusers import store
 from bot.testusers.applying import Applying
 from bot.testusers.rules.changes import Change
-from bot.testusers.store import flows
 from tests.conftest import BOTH
 from tests.support.testusers import ADA, WELCOME, World
 
@@ -125,7 +125,7 @@ async def test_a_machine_that_slept_while_connecting_does_not_send(world):
     await world.work()
     assert world.service.posts == []
     async with world.database.read_only() as tx:
-        assert await flows.post(tx, WELCOME) is None
+        assert await store.post_of(tx, WELCOME) is None
     await world.pass_time(1)
     assert world.service.posts == [("+1",)]
     assert (await world.stored(request)).state is State.APPLIED

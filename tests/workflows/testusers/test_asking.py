@@ -6,10 +6,9 @@ import pytest
 
 from bot.approvals.rules import Act
 from bot.errors import Conflict, Refused
-from bot.testusers import asking
+from bot.testusers import asking, store
 from bot.testusers.parse.command import parse_testusers
 from bot.testusers.rules.changes import Change
-from bot.testusers.store import requests
 from tests.support.testusers import (
     ABEL,
     ADA,
@@ -27,7 +26,7 @@ async def asked(world: World, text: str, by: str = OTTO):
 
 async def pending(world: World):
     async with world.database.read_only() as tx:
-        return await requests.pending(tx, limit=10)
+        return await store.pending_requests(tx, limit=10)
 
 
 async def test_when_all_is_true_already_no_request_is_made(world):

@@ -5,7 +5,7 @@ import pytest
 from bot.approvals.rules import Act, State
 from bot.errors import Conflict
 from bot.services.errors import ServiceFailed
-from bot.testusers.store import grants
+from bot.testusers import store
 from tests.support.testusers import ADA, WELCOME, World
 
 HOUR = 3600
@@ -81,7 +81,7 @@ async def test_a_later_add_without_time_makes_permanent(world):
     await world.pass_time(48 * HOUR)
     assert world.service.lists[WELCOME] == ["+1"]
     async with world.database.read_only() as tx:
-        assert (await grants.of_flow(tx, WELCOME))["+1"].ends_at is None
+        assert (await store.grants_of_flow(tx, WELCOME))["+1"].ends_at is None
 
 
 async def test_a_removed_person_ends_nothing_later(world):

@@ -12,8 +12,8 @@ from bot.services.errors import (
     ServiceTimeout,
     ServiceUnreachable,
 )
+from bot.testusers import store
 from bot.testusers.rules.changes import Change
-from bot.testusers.store import flows, grants
 from tests.support.testusers import ADA, WELCOME, World
 
 HOUR = 3600
@@ -36,7 +36,7 @@ async def look(world: World, seconds: int) -> None:
 
 async def is_in_doubt(world: World) -> bool:
     async with world.database.read_only() as tx:
-        return await flows.post(tx, WELCOME) is not None
+        return await store.post_of(tx, WELCOME) is not None
 
 
 async def test_flow_waits_for_a_post_and_plans_again_after_a_minute(world):
@@ -96,7 +96,7 @@ async def test_part_that_is_stored_takes_effect_and_the_rest_is_sent_again(world
     assert stored.state is State.APPLIED
     assert stored.progress.done.change == Change(("+2", "+1"))
     async with world.database.read_only() as tx:
-        assert {*await grants.of_flow(tx, WELCOME)} == {"+1", "+2"}
+        assert {*await store.grants_of_flow(tx, WELCOME)} == {"+1", "+2"}
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ import pytest
 from bot.approvals.rules import Act, State
 from bot.errors import Conflict
 from bot.services.errors import ServiceFailed, ServiceRefused
+from bot.testusers import store
 from bot.testusers.asking import undo
-from bot.testusers.store import grants
 from tests.support.testusers import ADA, OTTO, WELCOME, World
 
 HOUR = 3600
@@ -87,7 +87,7 @@ async def test_extension_that_waits_for_its_retry_keeps_the_person(world):
 
 async def granted(world: World) -> list[str]:
     async with world.database.read_only() as tx:
-        return sorted(await grants.of_flow(tx, WELCOME))
+        return sorted(await store.grants_of_flow(tx, WELCOME))
 
 
 def no_such_flow() -> ServiceRefused:

@@ -7,12 +7,11 @@ import pytest
 
 from bot.approvals.rules import Act, State
 from bot.errors import Conflict
-from bot.testusers import asking
+from bot.testusers import asking, store
 from bot.testusers.messages import notes
 from bot.testusers.messages.buttons import request_buttons
 from bot.testusers.messages.card import card
 from bot.testusers.rules.changes import Change
-from bot.testusers.store import grants
 from tests.support.testusers import ADA, OTTO, WELCOME, World
 
 HOUR = 3600
@@ -42,7 +41,7 @@ async def failed_in_part(world: World, text: str = "add welcome +1 +2 +3 for 2h"
 async def ends(world: World) -> dict[str, float | None]:
     """When the grants end, in hours after the beginning."""
     async with world.database.read_only() as tx:
-        granted = await grants.of_flow(tx, WELCOME)
+        granted = await store.grants_of_flow(tx, WELCOME)
     return {
         one: grant.ends_at and round(hours(world, grant.ends_at), 1)
         for one, grant in granted.items()

@@ -10,8 +10,8 @@ from bot.errors import SlackUnreachable
 from bot.slack.messages.message import Message
 from bot.store import jobs
 from bot.store.job_loop import Again, Lease
+from bot.testusers import store
 from bot.testusers.interactions import INTERACTION, StoredInteraction, StoredInteractions
-from bot.testusers.store import requests
 from tests.support.testusers import ABEL, ADA, World, default_policy
 
 
@@ -90,7 +90,7 @@ async def test_click_with_an_unexpected_error_is_answered_once(world, monkeypatc
     async def broken_load(*_):
         raise KeyError("x")
 
-    monkeypatch.setattr(requests, "load", broken_load)
+    monkeypatch.setattr(store, "load_request", broken_load)
     with capture_logs() as logs:
         assert await clicks.run(job, Lease(world.database, "one", job)) is None
     (broken,) = [line for line in logs if line["event"] == "click.broken"]

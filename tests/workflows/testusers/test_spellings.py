@@ -3,11 +3,10 @@
 import pytest
 
 from bot.approvals.rules import Act, State
-from bot.testusers import asking
+from bot.testusers import asking, store
 from bot.testusers.messages import notes
 from bot.testusers.parse.command import parse_testusers
 from bot.testusers.rules.changes import Change
-from bot.testusers.store import grants
 from tests.support.testusers import ADA, OTTO, WELCOME, World
 
 HOUR = 3600
@@ -69,7 +68,7 @@ async def test_who_is_listed_in_another_spelling_gets_an_end(world):
     await world.pass_time(HOUR)
     await applied(world, "add welcome +15550100 for 5h")
     async with world.database.read_only() as tx:
-        assert list(await grants.of_flow(tx, WELCOME)) == [MARKED]
+        assert list(await store.grants_of_flow(tx, WELCOME)) == [MARKED]
     await world.pass_time(5 * HOUR)
     assert world.service.lists[WELCOME] == []
 

@@ -3,9 +3,9 @@
 from datetime import UTC, datetime, timedelta
 
 from bot.approvals.rules import Act, State
+from bot.testusers import store
 from bot.testusers.messages import notes
 from bot.testusers.messages.card import card
-from bot.testusers.store import grants
 from tests.support.testusers import (
     ADA,
     OTTO,
@@ -34,7 +34,7 @@ async def test_a_scheduled_change_is_applied_at_its_start(world):
     await world.pass_time(1)
     assert world.service.lists[WELCOME] == ["+1"]
     async with world.database.read_only() as tx:
-        ends_at = (await grants.of_flow(tx, WELCOME))["+1"].ends_at
+        ends_at = (await store.grants_of_flow(tx, WELCOME))["+1"].ends_at
     assert ends_at == request.requested.starts_at + timedelta(hours=2)
     actions = [action for _, action in await world.audited()]
     assert actions[:3] == ["request.created", "request.approved", "request.started"]

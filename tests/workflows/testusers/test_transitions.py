@@ -8,8 +8,8 @@ from bot.errors import DatabaseUnavailable
 from bot.services.errors import ServiceFailed
 from bot.store import jobs, outbox
 from bot.store.audit import AuditStore
+from bot.testusers import store
 from bot.testusers.rules.changes import Change
-from bot.testusers.store import requests
 from tests.support.testusers import ABEL, ADA, OTTO, WELCOME, World
 
 DAY = 24 * 3600
@@ -47,7 +47,7 @@ async def test_no_request_without_its_entry(world):
     with pytest.raises(DatabaseUnavailable):
         await world.ask("add welcome +1")
     async with world.database.read_only() as tx:
-        assert await requests.count_pending(tx) == 0
+        assert await store.count_pending(tx) == 0
     await world.pass_time(DAY)
     assert world.messages == []
 
@@ -62,7 +62,7 @@ async def test_request_that_is_over_keeps_no_list(world, act, by):
     stored = await world.stored(request)
     assert (stored.state in OVER, stored.requested.seen) == (True, ())
     async with world.database.read_only() as tx:
-        content = (await tx.connection.execute(select(requests.requests.c.requested))).scalar_one()
+        content = (await tx.connection.execute(select(store.requests.c.requested))).scalar_one()
     assert "old" not in str(content)
 
 

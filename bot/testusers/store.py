@@ -1,0 +1,432 @@
+"""What is stored about test users: requests, grants, POSTs in doubt, and changes to lists."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from pydantic import TypeAdapter
+from sqlalchemy import Select, bindparam, delete, exists, func, select, update
+
+from bot.approvals.rules import OVER, State
+from bot.store.engine import Transaction
+from bot.store.statements import insert_into, remove_some, upsert
+from bot.store.tables import flow_changes, flow_posts, grants, outbox_messages, requests
+from bot.testusers.rules.applying import Post
+from bot.testusers.rules.changes import Change, Flow
+from bot.testusers.rules.requests import (
+    Grant,
+    Progress,
+    RecordedChange,
+    Request,
+    RequestedChange,
+    Who,
+)
+
+_REQUESTED_CHANGE = TypeAdapter(RequestedChange)
+_PROGRESS = TypeAdapter(Progress)
+UNDER_WAY = (State.PENDING.value, State.SCHEDULED.value, State.APPLYING.value)
+DECIDED = (*map(str, OVER), State.FAILED.value)
+
+
+# Made once: building a statement takes longer than executing it.
+_BY_ID = select(requests).where(requests.c.id == bindparam("its_id"))
+_LOCKED = _BY_ID.with_for_update()
+_REPLACE = update(requests).where(
+    requests.c.id == bindparam("its_id"), requests.c.version == bindparam("its_version")
+)
+_APPLYING = (
+    select(requests)
+    .where(requests.c.state == State.APPLYING, requests.c.flow_key == bindparam("its_flow"))
+    .order_by(requests.c.decided_at, requests.c.created_at, requests.c.id)
+)
+_PENDING = (
+    select(requests)
+    .where(requests.c.state == State.PENDING)
+    .order_by(requests.c.created_at, requests.c.id)
+    .limit(bindparam("most"))
+    .offset(bindparam("first"))
+)
+_REQUESTS_OF = (
+    select(requests)
+    .where(
+        requests.c.requester_id == bindparam("its_requester"),
+        requests.c.state.in_(UNDER_WAY) | (requests.c.decided_at >= bindparam("since")),
+    )
+    .order_by(requests.c.created_at.desc(), requests.c.id)
+    .limit(bindparam("most"))
+)
+
+
+async def add_request(tx: Transaction, request: Request) -> bool:
+    """Store a new request; return False, and store nothing, if its id is taken."""
+    values = _row_of(request)
+    statement = insert_into(requests).on_conflict_do_nothing()
+    result = await tx.connection.execute(statement, values)
+    return bool(result.rowcount == 1)
+
+
+async def save_request(tx: Transaction, request: Request) -> bool:
+    """Write the request if it hasn't changed since it was read; return True if it was written.
+
+    If several writers have read the same version, only one wins.
+    """
+    next_version = replace(request, version=request.version + 1)
+    values = _row_of(next_version)
+    unchanged = {"its_id": request.id, "its_version": request.version}
+    result = await tx.connection.execute(_REPLACE, {**values, **unchanged})
+    return bool(result.rowcount == 1)
+
+
+async def load_request(tx: Transaction, request_id: str, *, lock: bool = False) -> Request | None:
+    """Return the request; with `lock`, nobody else can change it until this transaction ends."""
+    row = (await tx.connection.execute(_LOCKED if lock else _BY_ID, {"its_id": request_id})).first()
+    return None if row is None else _request(row)
+
+
+async def applying_requests(tx: Transaction, flow_key: str) -> list[Request]:
+    """Return a flow's approved requests that are not applied yet, oldest decision first."""
+    return await _requests(tx, _APPLYING, its_flow=flow_key)
+
+
+async def pending_requests(tx: Transaction, *, limit: int, offset: int = 0) -> list[Request]:
+    """Return the requests that wait for a decision, oldest first."""
+    return await _requests(tx, _PENDING, most=limit, first=offset)
+
+
+async def waiting_requests(tx: Transaction, flow_key: str) -> list[Request]:
+    """Return a flow's requests that wait for a decision or for their start, oldest first."""
+    states = (State.PENDING.value, State.SCHEDULED.value)
+    query = (
+        select(requests)
+        .where(requests.c.flow_key == flow_key, requests.c.state.in_(states))
+        .order_by(requests.c.created_at, requests.c.id)
+    )
+    return await _requests(tx, query)
+
+
+async def naming_the_same(tx: Transaction, request: Request) -> list[Request]:
+    """Return a flow's other open requests about some of the same people, oldest first."""
+    people = set(request.requested.change.identities)
+    return [
+        other
+        for other in await waiting_requests(tx, request.flow.key)
+        if other.id != request.id and not people.isdisjoint(other.requested.change.identities)
+    ]
+
+
+async def scheduled_requests(tx: Transaction, flow_key: str = "") -> list[Request]:
+    """Return approved requests that start later, for one flow or all, the next start first."""
+    query = select(requests).where(requests.c.state == State.SCHEDULED)
+    if flow_key:
+        query = query.where(requests.c.flow_key == flow_key)
+    found = await _requests(tx, query)
+    return sorted(
+        found, key=lambda request: (request.requested.starts_at or request.created_at, request.id)
+    )
+
+
+async def requests_of(
+    tx: Transaction, slack_user_id: str, *, decided_since: datetime, limit: int
+) -> list[Request]:
+    """Return a person's requests that are open or were decided recently, newest first."""
+    parameters = {"its_requester": slack_user_id, "since": decided_since, "most": limit}
+    return await _requests(tx, _REQUESTS_OF, **parameters)
+
+
+async def request_ids_in(tx: Transaction, states: Collection[State]) -> list[str]:
+    """Return the ids of the requests in these states, oldest first."""
+    query = select(requests.c.id).where(requests.c.state.in_([state.value for state in states]))
+    return list(await tx.connection.scalars(query.order_by(requests.c.created_at, requests.c.id)))
+
+
+async def count_by_rule(tx: Transaction, slack_user_id: str, rule_id: str, since: datetime) -> int:
+    """Return how many of a person's requests a rule approved automatically, without failed ones."""
+    query = select(func.count()).where(
+        requests.c.requester_id == slack_user_id,
+        requests.c.decided_by_id == rule_id,
+        requests.c.created_at >= since,
+        requests.c.state != State.FAILED,
+    )
+    return int(await tx.connection.scalar(query) or 0)
+
+
+async def count_pending(tx: Transaction, slack_user_id: str = "") -> int:
+    """Return the number of pending requests, of one person or all."""
+    query = select(func.count()).where(requests.c.state == State.PENDING)
+    if slack_user_id:
+        query = query.where(requests.c.requester_id == slack_user_id)
+    return int(await tx.connection.scalar(query) or 0)
+
+
+async def requests_of_flow(
+    tx: Transaction, flow_key: str, *, limit: int, offset: int = 0
+) -> tuple[list[Request], int]:
+    """Return a page of a flow's requests, newest first, and their total number."""
+    of_this_flow = requests.c.flow_key == flow_key
+    query = (
+        select(requests)
+        .where(of_this_flow)
+        .order_by(requests.c.created_at.desc(), requests.c.id)
+        .limit(limit)
+        .offset(offset)
+    )
+    total = await tx.connection.scalar(
+        select(func.count()).where(of_this_flow).select_from(requests)
+    )
+    return await _requests(tx, query), int(total or 0)
+
+
+async def forget_requests(tx: Transaction, before: datetime) -> int:
+    """Delete some closed requests that were decided before that time; return their number.
+
+    Requests behind a grant with an end are kept, because the grant needs the card. So are requests
+    with later news, such as a retry or the end of a grant, or with a message in the outbox.
+    """
+    old = requests.c.state.in_(DECIDED) & (requests.c.decided_at < before)
+    runs_on = (grants.c.request_id == requests.c.id) & grants.c.ends_at.is_not(None)
+    is_told_since = outbox_messages.c.sent_at.is_(None) | (outbox_messages.c.sent_at >= before)
+    is_told = (outbox_messages.c.subject == requests.c.id) & is_told_since
+    # Not with NOT IN, because PostgreSQL would scan all of them for each request.
+    over = old & ~exists().where(runs_on) & ~exists().where(is_told)
+    return await remove_some(tx, requests, over)
+
+
+async def _requests(tx: Transaction, query: Select[Any], **parameters: object) -> list[Request]:
+    return [_request(row) for row in await tx.connection.execute(query, parameters)]
+
+
+def _row_of(request: Request) -> dict[str, Any]:
+    """Return the row; the whole list is kept while it may still be compared with another list."""
+    by, requested = request.decided_by, request.requested
+    if request.state in OVER:
+        requested = replace(requested, seen=())
+    return {
+        "id": request.id,
+        "flow_key": request.flow.key,
+        "flow_sid": request.flow.sid,
+        "flow_alias": request.flow.alias,
+        "requester_id": request.requester.slack_user_id,
+        "requester_name": request.requester.name,
+        "created_at": request.created_at,
+        "expires_at": request.expires_at,
+        "requested": _REQUESTED_CHANGE.dump_python(requested, mode="json"),
+        "state": request.state.value,
+        "version": request.version,
+        "decided_by_id": by and by.slack_user_id,
+        "decided_by_name": by and by.name,
+        "decided_at": request.decided_at,
+        "progress": _PROGRESS.dump_python(request.progress, mode="json"),
+    }
+
+
+def _request(row: Any) -> Request:  # noqa: ANN401 - a row of the table
+    decided_by = Who(row.decided_by_id, row.decided_by_name) if row.decided_by_id else None
+    return Request(
+        row.id,
+        Flow(row.flow_sid, row.flow_alias),
+        Who(row.requester_id, row.requester_name),
+        _REQUESTED_CHANGE.validate_python(row.requested),
+        row.created_at,
+        row.expires_at,
+        State(row.state),
+        _PROGRESS.validate_python(row.progress),
+        decided_by,
+        row.decided_at,
+        row.version,
+    )
+
+
+OwnGrant = tuple[Flow, Grant]
+_WHO = TypeAdapter(Who)
+_WHOS = TypeAdapter(tuple[Who, ...])
+
+
+# Made once: building a statement takes longer than executing it.
+_GRANTS_OF_FLOW = select(grants).where(grants.c.flow_key == bindparam("its_flow"))
+_DUE = _GRANTS_OF_FLOW.where(grants.c.ends_at <= bindparam("now")).order_by(
+    grants.c.ends_at, grants.c.identity
+)
+_GRANTS_OF = (
+    select(grants, requests.c.flow_alias)
+    .join(requests, requests.c.id == grants.c.request_id)
+    .where(requests.c.requester_id == bindparam("its_requester"))
+    .order_by(grants.c.ends_at.is_(None), grants.c.ends_at, grants.c.identity)
+    .limit(bindparam("most"))
+)
+_TIMED_GRANTS_OF = _GRANTS_OF.where(grants.c.ends_at.is_not(None))
+
+
+async def put_grant(tx: Transaction, flow: Flow, grant: Grant) -> None:
+    """Store the grant, replacing the person's earlier grant."""
+    stored = {
+        "flow_key": flow.key,
+        "identity": grant.identity,
+        "flow_sid": flow.sid,
+        "request_id": grant.request_id,
+        "granted_by": _WHO.dump_python(grant.granted_by, mode="json"),
+        "approved_by": _WHOS.dump_python(grant.approved_by, mode="json"),
+        "granted_at": grant.granted_at,
+        "ends_at": grant.ends_at,
+    }
+    await upsert(tx, grants, stored)
+
+
+async def drop_grant(tx: Transaction, flow_key: str, identity: str) -> None:
+    """Remove a person's grant, if any."""
+    of_person = (grants.c.flow_key == flow_key) & (grants.c.identity == identity)
+    await tx.connection.execute(delete(grants).where(of_person))
+
+
+async def grants_of_flow(tx: Transaction, flow_key: str) -> dict[str, Grant]:
+    """Return a flow's grants by identity."""
+    return {
+        grant.identity: grant for grant in await _grants(tx, _GRANTS_OF_FLOW, its_flow=flow_key)
+    }
+
+
+async def due_grants(tx: Transaction, flow_key: str) -> list[Grant]:
+    """Return a flow's expired grants, the earliest end first."""
+    return await _grants(tx, _DUE, its_flow=flow_key, now=await tx.now())
+
+
+async def next_end(tx: Transaction, flow_key: str) -> datetime | None:
+    """Return the next future end of a flow's grants."""
+    later = (grants.c.flow_key == flow_key) & (grants.c.ends_at > await tx.now())
+    query = select(grants.c.ends_at).where(later).order_by(grants.c.ends_at).limit(1)
+    found: datetime | None = await tx.connection.scalar(query)
+    return found
+
+
+async def grants_of(
+    tx: Transaction, slack_user_id: str, *, limit: int, only_timed: bool = False
+) -> list[OwnGrant]:
+    """Return the grants that a person requested, the next end first, grants without an end last."""
+    parameters = {"its_requester": slack_user_id, "most": limit}
+    query = _TIMED_GRANTS_OF if only_timed else _GRANTS_OF
+    rows = await tx.connection.execute(query, parameters)
+    return [(Flow(row.flow_sid, row.flow_alias), _grant(row)) for row in rows]
+
+
+async def grants_of_request(tx: Transaction, request_id: str) -> list[Grant]:
+    """Return a request's current grants, the next end first."""
+    query = select(grants).where(grants.c.request_id == request_id)
+    return await _grants(tx, query.order_by(grants.c.ends_at, grants.c.identity))
+
+
+async def grants_ending_after(tx: Transaction, after: datetime) -> dict[str, list[Grant]]:
+    """Return the grants that end after a time, by the request that created them."""
+    found: dict[str, list[Grant]] = {}
+    for grant in await _grants(tx, select(grants).where(grants.c.ends_at > after)):
+        found.setdefault(grant.request_id, []).append(grant)
+    return found
+
+
+async def flow_of_grants(tx: Transaction, flow_key: str) -> Flow | None:
+    """Return the flow whose grants have this key."""
+    query = select(grants.c.flow_sid).where(grants.c.flow_key == flow_key).limit(1)
+    sid = await tx.connection.scalar(query)
+    return None if sid is None else Flow(sid)
+
+
+def timed(granted: Mapping[str, Grant]) -> dict[str, datetime]:
+    """Return the ends of grants that have an end."""
+    return {
+        identity: grant.ends_at for identity, grant in granted.items() if grant.ends_at is not None
+    }
+
+
+async def _grants(tx: Transaction, query: Select[Any], **parameters: object) -> list[Grant]:
+    return [_grant(row) for row in await tx.connection.execute(query, parameters)]
+
+
+def _grant(row: Any) -> Grant:  # noqa: ANN401 - a row of the table
+    return Grant(
+        row.identity,
+        row.request_id,
+        _WHO.validate_python(row.granted_by),
+        _WHOS.validate_python(row.approved_by),
+        row.granted_at,
+        row.ends_at,
+    )
+
+
+_POST = TypeAdapter(Post)
+
+
+# Made once: building a statement takes longer than executing it.
+_POSTS = (
+    select(flow_posts)
+    .where(flow_posts.c.flow_key == bindparam("its_flow"))
+    .order_by(flow_posts.c.sent_at, flow_posts.c.id)
+)
+
+
+async def post_of(tx: Transaction, flow_key: str) -> Post | None:
+    """Return a flow's POST in doubt, if any."""
+    rows = (await tx.connection.execute(_POSTS, {"its_flow": flow_key})).all()
+    # An earlier version kept several; the last one counts.
+    return _POST.validate_python(rows[-1].content) if rows else None
+
+
+async def keep_post(tx: Transaction, flow_key: str, post: Post | None) -> None:
+    """Store a flow's POST, about to be sent or sent; drop it if it is None, so not in doubt."""
+    if post is None:
+        await tx.connection.execute(delete(flow_posts).where(flow_posts.c.flow_key == flow_key))
+        return
+    content = _POST.dump_python(post, mode="json")
+    stored = {"id": post.plan.id, "flow_key": flow_key, "sent_at": post.sent_at, "content": content}
+    await upsert(tx, flow_posts, stored)
+
+
+async def record_change(
+    tx: Transaction,
+    flow_key: str,
+    change: Change,
+    request_ids: Sequence[str],
+    ended: Sequence[str],
+) -> None:
+    """Record a change to the list, with its requests and ended grants."""
+    content = {
+        "additions": change.additions,
+        "removals": change.removals,
+        "request_ids": request_ids,
+        "ended": ended,
+    }
+    await tx.connection.execute(
+        flow_changes.insert().values(flow_key=flow_key, at=await tx.now(), content=content)
+    )
+
+
+async def forget_changes(tx: Transaction, before: datetime) -> int:
+    """Remove some changes from before a time; return their number. The latest change is kept."""
+    last = select(func.max(flow_changes.c.id)).scalar_subquery()
+    return await remove_some(
+        tx, flow_changes, (flow_changes.c.at < before) & (flow_changes.c.id < last)
+    )
+
+
+async def latest_change_id(tx: Transaction, flow_key: str) -> int:
+    """Return the id of a flow's latest change, 0 if there is none."""
+    query = select(func.max(flow_changes.c.id)).where(flow_changes.c.flow_key == flow_key)
+    return int(await tx.connection.scalar(query) or 0)
+
+
+async def changes_after(tx: Transaction, flow_key: str, change_id: int) -> list[Change]:
+    """Return the bot's changes to a flow's list after a change, oldest first."""
+    later = (flow_changes.c.flow_key == flow_key) & (flow_changes.c.id > change_id)
+    query = select(flow_changes).where(later).order_by(flow_changes.c.id)
+    return [_recorded(row).change for row in await tx.connection.execute(query)]
+
+
+async def latest_changes(tx: Transaction, flow_key: str, limit: int) -> Sequence[RecordedChange]:
+    """Return a flow's latest changes, newest first."""
+    query = select(flow_changes).where(flow_changes.c.flow_key == flow_key)
+    rows = await tx.connection.execute(query.order_by(flow_changes.c.id.desc()).limit(limit))
+    return [_recorded(row) for row in rows]
+
+
+def _recorded(row: Any) -> RecordedChange:  # noqa: ANN401 - a row of the table
+    stored = {name: tuple(identities) for name, identities in row.content.items()}
+    change = Change(stored["additions"], stored["removals"])
+    return RecordedChange(row.id, row.at, change, stored["request_ids"], stored["ended"])

@@ -1,1 +1,0 @@
-"""Stored requests, grants and lists."""
