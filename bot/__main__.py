@@ -36,10 +36,13 @@ def main(arguments: list[str] | None = None) -> int:
     os.umask(0o077)
     given = sys.argv[1:] if arguments is None else arguments
     if given[:1] == ["sandbox"]:
-        return _sandbox(given[1:])
+        # Imported only here: nothing else needs the sandbox.
+        from sandbox.__main__ import main as run_sandbox
+
+        return run_sandbox(given[1:])
     options = _parser().parse_args(given or ["serve"])
     try:
-        status = int(options.run(options))
+        status = int(options.run(options) or 0)
     except SettingsError as error:
         print("Gatehouse cannot start. Please correct these settings:", file=sys.stderr)
         for problem in error.problems:
@@ -67,7 +70,9 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="gatehouse", description="Gatehouse, a Slack bot.")
     parser.add_argument("--version", action="version", version=f"gatehouse {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="command")
-    commands.add_parser("help", help="show this help").set_defaults(run=_help)
+    commands.add_parser("help", help="show this help").set_defaults(
+        run=lambda _: parser.print_help()
+    )
     commands.add_parser("serve", help="serve (the default)").set_defaults(run=_serve)
     commands.add_parser("sandbox", help="try it in a browser, without any account")
     check = commands.add_parser("check", help="test every credential, and report each problem")
@@ -82,7 +87,7 @@ def _parser() -> argparse.ArgumentParser:
     manifest.add_argument("--socket", action="store_true", help="for Socket Mode: no address")
     manifest.set_defaults(run=_manifest)
     token = commands.add_parser("gateway-token", help="print a new token for a gateway client")
-    token.set_defaults(run=_gateway_token)
+    token.set_defaults(run=lambda _: print(token_lines(new_token())))
     backup = commands.add_parser("backup", help="write the whole database to a new file")
     backup.add_argument("file", type=Path, metavar="FILE")
     backup.set_defaults(run=lambda options: asyncio.run(back_up(_database_url(), options.file)))
@@ -102,18 +107,6 @@ def _parser() -> argparse.ArgumentParser:
     export.add_argument("--since", type=int, default=0, metavar="N", help="only after entry N")
     export.set_defaults(run=lambda options: asyncio.run(export_audit(_settings(), options.since)))
     return parser
-
-
-def _sandbox(arguments: list[str]) -> int:
-    # Imported only here: nothing else needs the sandbox.
-    from sandbox.__main__ import main as run_sandbox
-
-    return run_sandbox(arguments)
-
-
-def _help(_options: argparse.Namespace) -> int:
-    _parser().print_help()
-    return 0
 
 
 def _settings() -> Settings:
@@ -168,11 +161,6 @@ def _manifest(options: argparse.Namespace) -> int:
         print(error, file=sys.stderr)
         return UNUSABLE
     print(text, end="")
-    return 0
-
-
-def _gateway_token(_options: argparse.Namespace) -> int:
-    print(token_lines(new_token()))
     return 0
 
 

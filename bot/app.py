@@ -123,7 +123,12 @@ class Gatehouse:
         settings, clock = self.settings, self.clock
         token = settings.slack_bot_token.get_secret_value()
         self.web = slack_web_client(token, settings.slack_api_url, self.session)
-        self.slack = SlackClient(self.web, clock, self._observe_slack)
+        calls = self.metrics.slack_calls
+        self.slack = SlackClient(
+            self.web,
+            clock,
+            lambda method, error, _: calls.labels(method.replace("_", "."), error or "ok").inc(),
+        )
         self.replies = Replies(self.session, clock, self.slack, settings.slack_api_url)
         self.people = People(self.slack, settings.policy, clock, self.database)
         self.pace = Pace(settings.commands_per_minute, clock)
@@ -224,9 +229,6 @@ class Gatehouse:
             *(probes.plan, watcher.plan, tidying.plan),
             *(messages.plan, transitions.plan_timers),
         )
-
-    def _observe_slack(self, method: str, error: str | None, _channel_id: str | None) -> None:
-        self.metrics.slack_calls.labels(method.replace("_", "."), error or "ok").inc()
 
     def _observe_call(self, observed: Observed) -> None:
         status = str(observed.status or observed.outcome)

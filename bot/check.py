@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping
 
+from pydantic import SecretStr
 from yarl import URL
 
 from bot.app import gatehouse
@@ -68,37 +69,24 @@ def examine_environment(settings: Settings, environment: Mapping[str, str]) -> l
 
 
 def _secrets(settings: Settings) -> Iterator[Finding]:
-    for name, value in _named_secrets(settings).items():
+    named = {name.upper(): value for name, value in settings if isinstance(value, SecretStr)}
+    # It names a host, which may be an example.
+    del named["DATABASE_URL"]
+    for suffix, center in settings.inventory_data_centers.items():
+        if center.authtoken is not None:
+            named[f"INVENTORY_DATA_CENTERS {suffix}"] = center.authtoken
+    for name, secret in named.items():
+        value = secret.get_secret_value()
         if value == EXAMPLES.get(name) or UNFINISHED.search(value):
             yield Finding(
                 name, "example_secret", "is still the example value or a placeholder. Replace it."
             )
-    secret = revealed(settings.slack_signing_secret)
+    signing_secret = revealed(settings.slack_signing_secret)
     is_real = not is_loopback(URL(settings.slack_api_url).host)
-    is_formed = SIGNING_SECRET.fullmatch if is_real else SIGNING_SECRET_OF_A_STAND_IN.fullmatch
-    if secret and not is_formed(secret):
+    form = SIGNING_SECRET if is_real else SIGNING_SECRET_OF_A_STAND_IN
+    if signing_secret and not form.fullmatch(signing_secret):
         yield Finding(
             "SLACK_SIGNING_SECRET",
             "signing_secret_form",
             "is not 32 hexadecimal digits, as Slack's are. Copy it from Basic Information.",
         )
-
-
-def _named_secrets(settings: Settings) -> dict[str, str]:
-    named = {
-        "SLACK_BOT_TOKEN": settings.slack_bot_token,
-        "SLACK_SIGNING_SECRET": settings.slack_signing_secret,
-        "SLACK_APP_TOKEN": settings.slack_app_token,
-        "METRICS_TOKEN": settings.metrics_token,
-        "FLOW_AUTH_TOKEN": settings.flow_auth_token,
-        "EMAIL_API_KEY": settings.email_api_key,
-    }
-    centers = {
-        f"INVENTORY_DATA_CENTERS {name}": center.authtoken
-        for name, center in settings.inventory_data_centers.items()
-    }
-    return {
-        name: secret.get_secret_value()
-        for name, secret in {**named, **centers}.items()
-        if secret is not None
-    }

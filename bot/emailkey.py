@@ -243,7 +243,13 @@ class EmailKey:
 def verdicts(checks: Sequence[KeyCheck]) -> Message:
     """Show the result for each resource; show each piece of advice only once."""
     if len(checks) == 1:
-        return _only_verdict(checks[0])
+        check = checks[0]
+        markup = check.verdict.value[0]
+        markup += f"\n{text.sentence(check.advice, 1000)}" if check.advice else ""
+        asked = text.code(f"GET /v3/{check.resource}")
+        footnote = f"Tested with {asked} ({text.escape(check.mode)})"
+        blocks = (block_kit.section(markup), block_kit.context(footnote))
+        return Message(f"{markup}\n{footnote}", blocks)
     good = sum(check.verdict is KeyVerdict.GOOD for check in checks)
     mark = ":white_check_mark:" if good == len(checks) else ":warning:"
     summary = f"{mark} *The email key works for {good} of {len(checks)} resources.*"
@@ -259,16 +265,6 @@ def verdicts(checks: Sequence[KeyCheck]) -> Message:
             *(block_kit.section(sentence) for sentence in advice),
             block_kit.context(footnote),
         ),
-    )
-
-
-def _only_verdict(check: KeyCheck) -> Message:
-    markup = check.verdict.value[0]
-    markup += f"\n{text.sentence(check.advice, 1000)}" if check.advice else ""
-    asked = text.code(f"GET /v3/{check.resource}")
-    footnote = f"Tested with {asked} ({text.escape(check.mode)})"
-    return Message(
-        f"{markup}\n{footnote}", (block_kit.section(markup), block_kit.context(footnote))
     )
 
 

@@ -115,10 +115,7 @@ class Metrics:
         )
         ProcessCollector(registry=self.registry)
         PlatformCollector(registry=self.registry)
-        self._start_at_zero()
-
-    def _start_at_zero(self) -> None:
-        """Create the counters used in alerts: `increase` misses a counter's first value."""
+        # Create the counters used in alerts: `increase` misses a counter's first value.
         self.build.labels(__version__).set(1)
         self.socket_connected.set(1)
         for refusal in Refusal:

@@ -5,6 +5,7 @@ The commands are `gatehouse audit verify` and `gatehouse audit export`.
 
 import json
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 
 from bot.audit.messages import head_message
@@ -40,11 +41,10 @@ class Witness:
     channel_id: str
 
     async def post(self, tx: Transaction) -> None:
-        """Store the message, unless the log is empty."""
+        """Store the message."""
         position, head = await self.audit.head(tx)
-        if position:
-            payload = {"position": position, "head": head}
-            await outbox.put(tx, OutboxMessage(f"{HEAD}:{position}", HEAD, "audit", payload))
+        payload = {"position": position, "head": head}
+        await outbox.put(tx, OutboxMessage(f"{HEAD}:{position}", HEAD, "audit", payload))
 
     async def note(self, message: OutboxMessage) -> Note:
         """Render the stored message."""
@@ -76,7 +76,10 @@ async def export_audit(settings: Settings, since: int) -> int:
             if not entries:
                 return 0
             for entry in entries:
-                print(_line(entry))
+                detail: object = entry.detail
+                with suppress(ValueError):
+                    detail = json.loads(entry.detail)
+                print(json.dumps({**vars(entry), "at": entry.at.isoformat(), "detail": detail}))
             position = entries[-1].position
 
     return await _with_audit(settings, export)
@@ -88,8 +91,15 @@ async def _with_audit(
     """Run the command on the configured database; return its status, or 2 without a database."""
     database = Database(settings.database_url.get_secret_value(), SystemClock())
     try:
-        if missing := await _missing(database):
-            print(missing)
+        # Connecting would create the file.
+        if database.is_absent:
+            print(f"There is no database file {database.file}. Check DATABASE_URL.")
+            return UNUSABLE
+        if await revision(database) is None:
+            print(
+                "This database has never been used by Gatehouse: it doesn't contain Gatehouse's"
+                " tables."
+            )
             return UNUSABLE
         return await work(database, AuditStore())
     except DatabaseUnavailable as error:
@@ -97,27 +107,3 @@ async def _with_audit(
         return UNUSABLE
     finally:
         await database.close()
-
-
-async def _missing(database: Database) -> str:
-    """Return why the audit log can't be checked, or ""; never creates a database file.
-
-    Raises:
-        DatabaseUnavailable: The database can't be reached.
-    """
-    if database.is_absent:
-        return f"There is no database file {database.file}. Check DATABASE_URL."
-    if await revision(database) is None:
-        return (
-            "This database has never been used by Gatehouse: it doesn't contain Gatehouse's tables."
-        )
-    return ""
-
-
-def _line(entry: RecordedEntry) -> str:
-    try:
-        detail = json.loads(entry.detail)
-    except ValueError:
-        detail = entry.detail
-    fields = {**vars(entry), "at": entry.at.isoformat(), "detail": detail}
-    return json.dumps(fields, ensure_ascii=True)

@@ -140,12 +140,13 @@ COMPARED_CHARACTERS = 40
 class Listing:
     """A data center's organizations at `fetched_at`, by the database's clock.
 
-    `size` is the number of bytes of the organizations as stored; 0 if not stored.
+    `digest` and `size` (in bytes) describe the organizations as stored; "" and 0 if not stored.
     """
 
     data_center: str
     organizations: tuple[Organization, ...]
     fetched_at: datetime
+    digest: str = ""
     size: int = 0
 
     @cached_property
@@ -154,9 +155,12 @@ class Listing:
         places = (Place(self.data_center, organization) for organization in self.organizations)
         return tuple(sorted(places, key=_by_name))
 
+    def place_of(self, organization_id: str) -> "Place | None":
+        """Return the organization with the given ID."""
+        return self._by_id.get(organization_id)
+
     @cached_property
-    def by_id(self) -> "dict[str, Place]":
-        """Return the organizations by ID."""
+    def _by_id(self) -> "dict[str, Place]":
         return {place.organization.organization_id: place for place in reversed(self.places)}
 
     def representative(self) -> str:
@@ -256,7 +260,7 @@ class Directory:
     def listed_name(self, key: OrganizationKey) -> str | None:
         """Return the listed name, or None if the organization isn't listed."""
         listing = self.report_on(key.data_center).listing
-        place = listing.by_id.get(key.organization_id) if listing else None
+        place = listing.place_of(key.organization_id) if listing else None
         return place.organization.name if place else None
 
     def find(self, text: str) -> Place:

@@ -152,21 +152,11 @@ class OAuthCredential:
         """
         access = self._access
         if access is None:
-            access = await self._renew_once()
-        elif self._clock.monotonic() >= access.renew_at:
-            access = await self._renew_early(access)
-        return access.signed
-
-    async def renewed(self, refused: Signed) -> Signed:
-        """Return the header with a newer token than `refused`; renew the token if needed."""
-        access = self._access
-        if access is None or access.signed is refused:
-            access = await self._renew_once()
-        return access.signed
-
-    async def _renew_early(self, access: _Access) -> _Access:
+            return (await self._renew_once()).signed
+        if self._clock.monotonic() < access.renew_at:
+            return access.signed
         try:
-            return await self._renew_once()
+            return (await self._renew_once()).signed
         except ServiceError as error:
             now = self._clock.monotonic()
             is_over = access.ends_at is not None and now >= access.ends_at
@@ -175,7 +165,14 @@ class OAuthCredential:
                 raise
             if self._access is access:
                 self._access = replace(access, renew_at=now + PAUSE_SECONDS)
-            return access
+            return access.signed
+
+    async def renewed(self, refused: Signed) -> Signed:
+        """Return the header with a newer token than `refused`; renew the token if needed."""
+        access = self._access
+        if access is None or access.signed is refused:
+            access = await self._renew_once()
+        return access.signed
 
     async def _renew_once(self) -> _Access:
         if self._failure is not None and self._clock.monotonic() < self._failure[1]:

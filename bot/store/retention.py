@@ -42,8 +42,9 @@ class Retention:
         self._daily = daily
 
     async def plan(self, tx: Transaction) -> None:
-        """Schedule the job if it is missing."""
-        await jobs.ensure(tx, Job(RETAIN_KIND, RETAIN_KIND, RETAIN_KIND, await tx.now()))
+        """Schedule the job for a day after the first start, unless it is scheduled."""
+        due_at = await tx.now() + EVERY
+        await jobs.ensure(tx, Job(RETAIN_KIND, RETAIN_KIND, RETAIN_KIND, due_at))
 
     async def run(self, _job: Job, _lease: Lease) -> datetime:
         """Delete old data in many small transactions; return the time of the next run."""

@@ -66,7 +66,7 @@ async def test_planning_twice_keeps_one_job_at_its_time(database, clock):
     retention = Retention(database, 4, [])
     async with database.transaction() as tx:
         await retention.plan(tx)
-    clock.advance(10)
+    clock.advance(86_410)
     async with database.transaction() as tx:
         await retention.plan(tx)
         (job,) = await jobs.claim(tx, "a", 10)

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from bot.configured import email_client, flow_client, inventory_access, redactor_of
+from bot.configured import email_client, flow_client, inventory_access, quota_terms, redactor_of
 from bot.services.credentials import OAuthCredential, StaticToken
 from bot.settings import Settings, read_settings
 from tests.support.http import Bench, open_bench
@@ -119,3 +119,8 @@ def test_every_secret_is_known_to_the_redactor() -> None:
     ]
     cleaned = redactor.clean(" ".join(secrets)).split(" ")
     assert cleaned == ["[secret]"] * len(secrets)
+
+
+@pytest.mark.parametrize(("commands", "share"), [("30", 50), ("200", 200), ("0", None)])
+def test_person_has_half_of_a_minute_where_people_are_limited(commands, share):
+    assert quota_terms(settings(COMMANDS_PER_MINUTE=commands)).person_minute == share
