@@ -25,10 +25,8 @@ class Call:
     flow_sid: str | None
     method: str
     path: str
-    user_agent: str
     arrived_at: float
     counted_at: float | None = None
-    finished_at: float | None = None
     status: int | None = None
     code: int | None = None
     in_flight: int = 0
@@ -43,7 +41,7 @@ class CallLog:
         self._numbers = count(1)
         self.calls: list[Call] = []
 
-    def arrive(self, place: Place, method: str, path: str, user_agent: str) -> Call:
+    def arrive(self, place: Place, method: str, path: str) -> Call:
         """Record a call that has just arrived. `path` is without its query."""
         call = Call(
             next(self._numbers),
@@ -53,7 +51,6 @@ class CallLog:
             place.flow_sid,
             method,
             path,
-            user_agent,
             arrived_at=self._now(),
         )
         self.calls.append(call)
@@ -65,5 +62,4 @@ class CallLog:
     def finish(self, call: Call, status: int | None) -> None:
         """Record how a call ended."""
         call.status = status
-        call.finished_at = self._now()
         self._changed()

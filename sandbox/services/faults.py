@@ -12,7 +12,6 @@ from enum import StrEnum
 from itertools import count
 
 SERVICES = ("inventory", "flow", "email", "oauth")
-MEBIBYTE = 1024 * 1024
 
 
 class FaultKind(StrEnum):
@@ -24,7 +23,6 @@ class FaultKind(StrEnum):
     HANG = "hang"  # is never answered
     RESET = "reset"  # the connection is reset
     CUT = "cut"  # the work is done, then the connection is closed without an answer
-    CUT_BODY = "cut_body"  # the connection is closed in the middle of the body
     STATUS = "status"  # answered with `status` and a message
     HTML = "html"  # answered with a page
     TRUNCATED = "truncated"  # JSON that stops in the middle
@@ -32,8 +30,6 @@ class FaultKind(StrEnum):
     CODE = "code"  # answered 200 with `code` and `message` as an error of the inventory
     REDIRECT = "redirect"  # answered 302 to `location`
     DRIP = "drip"  # the body comes one byte every `seconds` (1 when 0)
-    HUGE = "huge"  # a body of `size_bytes` without Content-Length
-    BOMB = "bomb"  # a small compressed body that unpacks to `size_bytes`
     OTHER_LIST = "other_list"  # the answer shows `identities`, not what is stored
 
 
@@ -43,12 +39,9 @@ DELAYS = frozenset({FaultKind.LATE, FaultKind.SLOW, FaultKind.HOLD})
 _AFTER_THE_WORK = frozenset(
     {
         FaultKind.CUT,
-        FaultKind.CUT_BODY,
         FaultKind.TRUNCATED,
         FaultKind.WRONG_TYPES,
         FaultKind.DRIP,
-        FaultKind.HUGE,
-        FaultKind.BOMB,
         FaultKind.OTHER_LIST,
     }
 )
@@ -86,7 +79,6 @@ class Fault:
     message: str = "Something went wrong."
     location: str = ""
     identities: tuple[str, ...] = ()
-    size_bytes: int = 11 * MEBIBYTE
     fault_id: int = 0
     struck: int = field(default=0, init=False)
     lifted: asyncio.Event = field(default_factory=asyncio.Event, init=False, repr=False)

@@ -72,15 +72,14 @@ class LimitRules:
     """How the service counts; every field may be changed while it runs.
 
     `block_seconds`: how long a 44 blocks the organization beyond the refused call itself.
-    `counts_refused`: whether a refused call uses up the limits too. `tells_day`: whether answers
-    carry `X-Rate-Limit-Limit`, `-Remaining` and `-Reset` (seconds) of the day.
+    `tells_day`: whether answers carry `X-Rate-Limit-Limit`, `-Remaining` and `-Reset` (seconds) of
+    the day.
     """
 
     minute: Window = field(default_factory=lambda: Window("sliding", 60.0))
     day: Window = field(default_factory=lambda: Window("fixed", 86_400.0))
     per_minute: int = 100
     block_seconds: float = 0.0
-    counts_refused: bool = False
     tells_day: bool = False
 
 
@@ -131,10 +130,9 @@ class Limits:
         """
         usage, now = self.current(at), self._now()
         code = self._refusing_code(at, usage)
-        if code is None or self.rules.counts_refused:
+        if code is None:
             usage.minute.append(now)
             usage.day.append(now)
-        if code is None:
             usage.in_flight += 1
             usage.peak_in_flight = max(usage.peak_in_flight, usage.in_flight)
             return None

@@ -38,9 +38,7 @@ class Work:
 async def serve(request: web.Request, work: Work) -> web.StreamResponse:
     """Answer one call, with whatever faults are in force for it."""
     state = request.app[STATE]
-    call = state.log.arrive(
-        work.place, request.method, request.path, request.headers.get("User-Agent", "")
-    )
+    call = state.log.arrive(work.place, request.method, request.path)
     response: web.StreamResponse | None = None
     try:
         response = await _answer(request, state, work, call)

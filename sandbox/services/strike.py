@@ -3,16 +3,14 @@
 import json
 import socket
 import struct
-import zlib
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 
 from aiohttp import web
 
-from sandbox.services.faults import MEBIBYTE, Fault, FaultKind
+from sandbox.services.faults import Fault, FaultKind
 
-_BUCKET_BYTES = 64 * 1024
 _JSON = "application/json; charset=utf-8"
 
 
@@ -71,16 +69,6 @@ async def _cut(call: Strike) -> web.StreamResponse:
     return web.Response()
 
 
-async def _cut_body(call: Strike) -> web.StreamResponse:
-    response = _stream()
-    response.content_length = len(call.body)
-    await response.prepare(call.request)
-    await response.write(call.body[: len(call.body) // 2])
-    if call.request.transport is not None:
-        call.request.transport.close()
-    return response
-
-
 async def _status(call: Strike) -> web.StreamResponse:
     body = json.dumps({"code": call.fault.code, "message": call.fault.message}).encode()
     return Answer(call.fault.status, body).response()
@@ -121,44 +109,16 @@ async def _redirect(call: Strike) -> web.StreamResponse:
 
 
 async def _drip(call: Strike) -> web.StreamResponse:
-    response = _stream()
+    response = web.StreamResponse(headers={"Content-Type": _JSON})
     response.content_length = len(call.body)
-
-    async def drops() -> AsyncIterator[bytes]:
-        for number in range(len(call.body)):
-            yield call.body[number : number + 1]
-            await call.sleep(call.fault.seconds or 1.0)
-
-    return await _pour(call, response, drops())
-
-
-async def _huge(call: Strike) -> web.StreamResponse:
-    async def buckets() -> AsyncIterator[bytes]:
-        for start in range(0, call.fault.size_bytes, _BUCKET_BYTES):
-            yield b" " * min(_BUCKET_BYTES, call.fault.size_bytes - start)
-        yield call.body
-
-    return await _pour(call, _stream(), buckets())
-
-
-async def _pour(
-    call: Strike, response: web.StreamResponse, parts: AsyncIterator[bytes]
-) -> web.StreamResponse:
     # A client that has seen enough goes away: that is its right.
     with suppress(ConnectionError):
         await response.prepare(call.request)
-        async for part in parts:
-            await response.write(part)
+        for number in range(len(call.body)):
+            await response.write(call.body[number : number + 1])
+            await call.sleep(call.fault.seconds or 1.0)
         await response.write_eof()
     return response
-
-
-async def _bomb(call: Strike) -> web.StreamResponse:
-    packer = zlib.compressobj(wbits=31)
-    whole, rest = divmod(call.fault.size_bytes, MEBIBYTE)
-    packed = b"".join(packer.compress(b" " * MEBIBYTE) for _ in range(whole))
-    packed += packer.compress(b" " * rest + call.body) + packer.flush()
-    return Answer(200, packed, {"Content-Encoding": "gzip"}).response()
 
 
 async def _other_list(call: Strike) -> web.StreamResponse:
@@ -167,15 +127,10 @@ async def _other_list(call: Strike) -> web.StreamResponse:
     return Answer(200, json.dumps(said).encode()).response()
 
 
-def _stream() -> web.StreamResponse:
-    return web.StreamResponse(headers={"Content-Type": _JSON})
-
-
 _STRIKES: dict[FaultKind, Callable[[Strike], Awaitable[web.StreamResponse]]] = {
     FaultKind.HANG: _hang,
     FaultKind.RESET: _reset,
     FaultKind.CUT: _cut,
-    FaultKind.CUT_BODY: _cut_body,
     FaultKind.STATUS: _status,
     FaultKind.HTML: _html,
     FaultKind.TRUNCATED: _truncated,
@@ -183,7 +138,5 @@ _STRIKES: dict[FaultKind, Callable[[Strike], Awaitable[web.StreamResponse]]] = {
     FaultKind.CODE: _code,
     FaultKind.REDIRECT: _redirect,
     FaultKind.DRIP: _drip,
-    FaultKind.HUGE: _huge,
-    FaultKind.BOMB: _bomb,
     FaultKind.OTHER_LIST: _other_list,
 }
