@@ -38,7 +38,6 @@ EVENT_SECONDS = 0.05
 PATIENCE_SECONDS = 0.5
 # A shutdown waits for this too.
 STOPPED_SECONDS = 0.5
-DEEDS = {"command": Deed.COMMAND, "options": Deed.TYPING}
 
 
 async def receive(
@@ -179,8 +178,8 @@ class Answering:
 
     async def _work(self) -> Any:  # noqa: ANN401 - as the listener answers
         listener = self.listener
-        if listener.check is None and listener.surface != "event":
-            self._count(DEEDS.get(listener.surface, Deed.INTERACTION))
+        if listener.check is None and listener.surface not in {"event", "options"}:
+            self._count(Deed.COMMAND if listener.surface == "command" else Deed.INTERACTION)
         if listener.is_stored:
             return await listener.answer(self._context())
         people, interaction = self.bot.people, self.interaction

@@ -89,11 +89,11 @@ class GatehouseApp(AsyncApp):
     async def async_dispatch(self, req: AsyncBoltRequest) -> BoltResponse:
         """Return Bolt's answer to one request from Slack."""
         started = self._bot.clock.monotonic()
-        # Only payloads with a trigger act immediately; events are identified by their ids.
-        signatures = (
-            req.headers.get("x-slack-signature", [""]) if "trigger_id" in req.body else [""]
-        )
-        with following(signatures[0]):
+        # Only payloads with a trigger act immediately; events are identified by their ids. Over a
+        # socket, payloads have no signature, and come again with the same trigger.
+        trigger = str(req.body.get("trigger_id", ""))
+        signatures = req.headers.get("x-slack-signature", [trigger])
+        with following(signatures[0] if trigger else ""):
             answer = await super().async_dispatch(req)
         self._bot.metrics.ack_seconds.observe(self._bot.clock.monotonic() - started)
         return answer

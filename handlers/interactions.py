@@ -54,16 +54,6 @@ class Interaction:
     event_id: str = ""
     event: Body = field(default_factory=dict)
 
-    @property
-    def delivery(self) -> str:
-        """An id that only redeliveries of this click share."""
-        if self.event_id:
-            return self.event_id
-        if not self.trigger_id:
-            return ""
-        typed = self.view.get("state")
-        return repr((self.trigger_id, self.response_url, self.slack_user_id, self.text, typed))
-
     def typed(self, block_id: str) -> str:
         """Return the value of a form's input; empty if it has no value.
 

@@ -169,8 +169,8 @@ async def ask_anyway(context: Context) -> Message:
 
 async def _request(context: Context, typed: ChangeRequest, *, anyway: bool = False) -> Message:
     bot, person = context.bot, context.person
-    delivery, anyway = context.interaction.delivery, anyway or not notes.value_of(typed)
-    asked = await asking.ask(bot, person, typed, delivery, anyway=anyway)
+    anyway = anyway or not notes.value_of(typed)
+    asked = await asking.ask(bot, person, typed, anyway=anyway)
     if asked.earlier is not None:
         return notes.asked_before(
             asked.earlier,

@@ -15,9 +15,12 @@ _digest: ContextVar[str] = ContextVar("digest", default="")
 
 
 @contextmanager
-def following(signature: str = "") -> Iterator[None]:
-    """Make a Slack request the current one, including for tasks started in the block."""
-    digest = hashlib.sha256(signature.encode()).hexdigest() if signature else ""
+def following(key: str = "") -> Iterator[None]:
+    """Make a Slack request the current one, including for tasks started in the block.
+
+    `key` is the same if the request is repeated; "" if that is noticed in another way.
+    """
+    digest = hashlib.sha256(key.encode("utf-8", "replace")).hexdigest() if key else ""
     token = _digest.set(digest)
     try:
         with following_again(digest[:ID_CHARACTERS] or new_delivery_id()):
@@ -46,7 +49,7 @@ def now_following(*ids: str) -> None:
 
 
 def current_digest() -> str:
-    """Return the digest of the current request's signature, the same for a repeated request.
+    """Return the digest of the request's signature or trigger, the same for a repeated request.
 
     It is "" if repeats are detected in another way or can't occur.
     """

@@ -17,7 +17,6 @@ class Deed(Enum):
 
     COMMAND = ("commands", 1)
     INTERACTION = ("clicks", 2)
-    TYPING = ("characters", 2)
 
 
 class Pace:

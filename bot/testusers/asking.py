@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from hashlib import sha256
 
 from bot.approvals.parse import spell_duration
 from bot.approvals.rules import State, duration_problem
@@ -39,7 +38,6 @@ from bot.testusers.transitions import (
 )
 
 MOST_PENDING = 20
-_WAITING = frozenset({State.PENDING, State.SCHEDULED, State.APPLYING})
 _DONE = frozenset({State.APPLIED, State.FAILED})
 
 
@@ -92,7 +90,6 @@ async def ask(
     bot: Parts,
     person: Person,
     requested: ChangeRequest,
-    delivery: str = "",
     *,
     anyway: bool = True,
 ) -> Asked:
@@ -102,8 +99,6 @@ async def ask(
         bot: The parts of the bot.
         person: The requester.
         requested: The requested change.
-        delivery: The id of Slack's delivery. Slack may deliver twice, for example when a
-            connection breaks; both deliveries make the same request.
         anyway: Make the request even if an open one asks for the same change.
 
     Raises:
@@ -132,14 +127,13 @@ async def ask(
         starts_at=term.starts_at,
         ends=dict.fromkeys(effect.change.additions, term.ends_at) if term.ends_at else {},
     )
-    request_id = sha256(delivery.encode()).hexdigest()[:16] if delivery else None
     if not (anyway or requested.now):
         async with bot.database.read_only() as tx:
             waiting = await store.waiting_requests(tx, flow.key)
         for earlier in waiting:
-            if earlier.id != request_id and earlier.requested.effect == stored.effect:
+            if earlier.requested.effect == stored.effect:
                 return Asked(flow, effect, None, earlier, now - earlier.created_at)
-    return Asked(flow, effect, await _open(bot, person, flow, stored, request_id=request_id))
+    return Asked(flow, effect, await _open(bot, person, flow, stored))
 
 
 async def undo(bot: Parts, person: Person, request_id: str) -> Asked:
@@ -290,23 +284,15 @@ async def _open(
     requested: RequestedChange,
     *,
     undone: Request | None = None,
-    request_id: str | None = None,
 ) -> Request:
-    """Open a request, unless this delivery already has an open one."""
     async with bot.database.transaction() as tx:
         at = await tx.now()
         expires_at = at + timedelta(hours=bot.settings.request_hours)
-        new_id = request_id or bot.new_id()
-        request = Request(new_id, flow, who(person), requested, at, expires_at)
+        request = Request(bot.new_id(), flow, who(person), requested, at, expires_at)
         if requested.without_approval:
             progress = replace(request.progress, delivery_id=delivery_id())
             request = request.moved(State.APPLYING, who(person), at, progress)
-        if not await store.add_request(tx, request):
-            earlier = await store.load_request(tx, request.id)
-            if earlier is not None and (earlier.state in _WAITING or earlier.progress.rule):
-                return earlier
-            request = replace(request, id=bot.new_id())
-            await store.add_request(tx, request)
+        await store.add_request(tx, request)
         if undone is not None:
             await _mark_undone(tx, undone, request.id)
         await bot.audit.append(tx, _entry(request))

@@ -10,7 +10,7 @@ from sqlalchemy import Select, bindparam, delete, exists, func, select, update
 
 from bot.approvals.rules import OVER, State
 from bot.store.engine import Transaction
-from bot.store.statements import insert_into, remove_some, upsert
+from bot.store.statements import remove_some, upsert
 from bot.store.tables import flow_changes, flow_posts, grants, outbox_messages, requests
 from bot.testusers.rules.applying import Post
 from bot.testusers.rules.changes import Change, Flow
@@ -58,12 +58,9 @@ _REQUESTS_OF = (
 )
 
 
-async def add_request(tx: Transaction, request: Request) -> bool:
-    """Store a new request; return False, and store nothing, if its id is taken."""
-    values = _row_of(request)
-    statement = insert_into(requests).on_conflict_do_nothing()
-    result = await tx.connection.execute(statement, values)
-    return bool(result.rowcount == 1)
+async def add_request(tx: Transaction, request: Request) -> None:
+    """Store a new request."""
+    await tx.connection.execute(requests.insert(), _row_of(request))
 
 
 async def save_request(tx: Transaction, request: Request) -> bool:

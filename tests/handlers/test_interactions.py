@@ -4,10 +4,12 @@ import asyncio
 import json
 
 import pytest
+from slack_bolt.async_app import AsyncBoltRequest
 from structlog.testing import capture_logs
 
 from bot.commands import FORM, Command, Form
 from bot.errors import DatabaseUnavailable, Replayed
+from bot.ops.current_delivery import current_digest
 from bot.permissions import ACTING, Permission
 from bot.slack.messages.message import Message
 from handlers import answering
@@ -70,25 +72,6 @@ async def test_a_click_that_cannot_be_stored_is_told_of(bot, error, words):
     assert message.text == "the list"
 
 
-NONSENSE = [None, 7, [], {}, "x", [7], {"id": 7}, {"id": None}, [[]]]
-
-
-@pytest.mark.parametrize("value", NONSENSE)
-def test_payloads_of_any_form_are_read(value):
-    fields = ("user_id", "team_id", "team", "user", "text", "view", "actions", "container", "value")
-    click = read(dict.fromkeys((*fields, "event", "message", "event_id", "callback_id"), value))
-    assert isinstance(click.slack_user_id, str)
-    assert all(isinstance(team, str) for team in click.team_ids)
-    assert isinstance(click.value, str)
-    assert isinstance(click.text, str)
-    assert (click.first_input, click.hidden("request"), click.typed("why")) == ("", "", "")
-
-
-@pytest.mark.parametrize("state", [*NONSENSE, {"values": 7}, {"values": {"why": {"typed": 7}}}])
-def test_forms_of_any_form_are_read(state):
-    assert read({"view": {"state": state, "private_metadata": state}}).typed("why") == ""
-
-
 @pytest.mark.parametrize("escaped", ["\\u0000", "\\ud83d", "\\udc00"])
 def test_what_a_database_cannot_store_is_not_read(escaped):
     character = json.loads(f'"{escaped}"')
@@ -105,13 +88,19 @@ def test_text_of_a_form_is_read_without_nul_characters():
     assert form.typed("why") == "be\ufffdcause \ud83d \ud83d\ude00"
 
 
-def test_a_second_delivery_is_told_from_a_second_command():
-    body = {"user_id": "U1", "text": "add x", "trigger_id": "1.2", "response_url": "https://x/1"}
-    first = read(body).delivery
-    assert first == read(dict(body)).delivery
-    for name in ("user_id", "text", "trigger_id", "response_url"):
-        assert read({**body, name: "other"}).delivery != first
-    assert read({**body, "trigger_id": ""}).delivery == ""
+async def test_payload_of_a_socket_is_known_by_its_trigger(bot):
+    digests = []
+
+    async def answer(ask):
+        digests.append(current_digest())
+
+    bot.command("/act", answer)
+    for trigger in ("1.2", "1.2", "1.3"):
+        body = {"command": "/act", "user_id": USER, "trigger_id": trigger}
+        await bot.app.async_dispatch(AsyncBoltRequest(body=body, mode="socket_mode"))
+    await bot.outcomes()
+    first, again, other = digests
+    assert first == again != other
 
 
 async def press_what_requires(bot, permission, **options) -> list[str]:

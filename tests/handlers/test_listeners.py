@@ -252,15 +252,6 @@ async def test_forms_over_the_limit_stay_open_with_what_was_typed(durable):
         assert "lot of clicks" in answers[3].json["errors"]["why"]
 
 
-async def test_type_ahead_over_the_limit_offers_nothing():
-    async with small_bot(commands_per_minute=1) as bot:
-
-        async def suggest(ask):
-            return [{"text": {"type": "plain_text", "text": ask.value}, "value": ask.value}]
-
-        assert [await options(bot, suggest) for _ in range(4)] == [["typed"], ["typed"], [], []]
-
-
 async def test_a_modal_shows_what_is_wrong_at_its_input(bot):
     async def answer(ask):
         return Message("thanks")

@@ -16,8 +16,10 @@ import bot.store.job_loop
 import bot.store.retention
 from bot.approvals.rules import Act
 from bot.errors import GatehouseError, QuotaError
+from bot.ops.current_delivery import following
 from bot.services.calls import CallCause
 from bot.services.errors import ServiceTimeout
+from bot.slack.received_events import ReceivedEvents
 from bot.store.engine import Database
 from bot.testusers import asking, presets
 from bot.testusers.interactions import StoredInteraction
@@ -214,8 +216,11 @@ class Day:
 
     async def _deliver(self, process: Process, asker: str, text: str, delivery: str) -> None:
         assert process.bot is not None
+        with following(delivery):
+            if not await ReceivedEvents(process.bot.database).take():
+                return
         person, command = await process.people.find(asker), parse_testusers(text)
-        asked = await asking.ask(process.bot, person, command, delivery)
+        asked = await asking.ask(process.bot, person, command)
         if asked.request is not None:
             first = self.asked.setdefault(delivery, asked.request.id)
             self.twice.append((first, asked.request.id))

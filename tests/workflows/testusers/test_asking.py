@@ -1,7 +1,5 @@
 """A request is checked before anyone is asked, and what is asked is stored."""
 
-import asyncio
-
 import pytest
 
 from bot.approvals.rules import Act
@@ -117,21 +115,6 @@ async def test_an_undo_that_finds_nothing_to_take_back_says_so(world):
     request = await applied(world, "add welcome +1")
     world.service.lists[WELCOME] = []
     assert (await undo(world, request, ADAM)).request is None
-
-
-async def test_a_delivery_that_comes_again_asks_for_the_same_request(world):
-    person, command = await world.person(OTTO), parse_testusers("add welcome +1")
-    first, again = await asyncio.gather(
-        asking.ask(world, person, command, "one"),
-        asking.ask(world, person, command, "one"),
-    )
-    assert first.request is not None
-    assert again.request is not None
-    assert first.request.id == again.request.id
-    assert len(await pending(world)) == 1
-    assert [action for _, action in await world.audited()] == ["request.created"]
-    await asking.ask(world, person, command, "two")
-    assert len(await pending(world)) == 2
 
 
 async def test_one_person_has_twenty_requests_waiting_at_most(world):
