@@ -49,19 +49,6 @@ def step(person: Person, title: str) -> Locator:
     )
 
 
-async def test_nobody_approves_their_own_request(person: Person, sandbox: Sandbox) -> None:
-    await person.act_as("Ada")
-    await person.type("/testusers add survey own@example.com")
-    await expect(person.newest).to_contain_text("Sent to #approvals")
-    await person.go_to("#approvals")
-    await person.button("Approve").click()
-    await expect(person.newest).to_contain_text("Only visible to you")
-    assert "own@example.com" not in sandbox.services.state.flows[SURVEY_FLOW].identities
-    await person.button("Cancel").click()
-    await person.page.get_by_role("dialog").get_by_role("button", name="Cancel it").click()
-    await expect(person.log.get_by_role("button", name="Cancel")).to_have_count(0)
-
-
 async def test_a_request_is_made_in_a_modal_with_errors_at_their_inputs(
     person: Person, sandbox: Sandbox
 ) -> None:
@@ -88,22 +75,6 @@ async def test_a_request_is_made_in_a_modal_with_errors_at_their_inputs(
     await expect(person.log).to_contain_text("approved by Abel Approver")
     identities = sandbox.services.state.flows[SURVEY_FLOW].identities
     assert identities[-2:] == ["grace@example.com", "lin@example.com"]
-
-
-async def test_a_denial_has_a_reason_which_the_requester_reads(person: Person) -> None:
-    await person.type("/testusers add survey nobody@example.com")
-    await expect(person.newest).to_contain_text("Sent to #approvals")
-    await person.act_as("Ada")
-    await person.go_to("#approvals")
-    await person.button("Deny").click()
-    modal = person.page.get_by_role("dialog")
-    await modal.get_by_label("Reason").fill("We know nobody of that name")
-    await modal.get_by_role("button", name="Deny").click()
-    await expect(modal).to_have_count(0)
-    await expect(person.log).to_contain_text("Denied")
-    await person.act_as("Otto")
-    await person.go_to("Gatehouse")
-    await expect(person.newest).to_contain_text("We know nobody of that name")
 
 
 async def test_an_edit_behind_the_bots_back_is_seen(person: Person, sandbox: Sandbox) -> None:
@@ -151,32 +122,3 @@ async def test_all_of_it_goes_by_keyboard_alone(person: Person, sandbox: Sandbox
     await keyboard.press("Enter")
     flow = sandbox.services.state.flows[SURVEY_FLOW]
     await sandbox.services.state.until(lambda: "keys@example.com" in flow.identities)
-
-
-async def test_a_modal_is_put_away_by_escape(person: Person) -> None:
-    await person.type("/testusers")
-    modal = person.page.get_by_role("dialog")
-    await modal.get_by_role("combobox", name="Flow").click()
-    await expect(modal.get_by_role("listbox")).to_be_visible()
-    await person.page.keyboard.press("Escape")
-    await expect(modal.get_by_role("listbox")).to_have_count(0)
-    await person.page.keyboard.press("Escape")
-    await expect(modal).to_have_count(0)
-    await expect(person.composer).to_be_focused()
-
-
-async def test_a_request_outlives_the_bot(person: Person, sandbox: Sandbox) -> None:
-    await person.type("/testusers add survey survivor@example.com")
-    await expect(person.newest).to_contain_text("Sent to #approvals")
-    await person.go_to("#approvals")
-    await expect(person.log).to_contain_text("survivor@example.com")
-    panel, before = await person.services(), sandbox.bot.pid
-    await panel.get_by_role("button", name="Restart the bot").click()
-    await sandbox.slack.until(
-        lambda: sandbox.bot.pid != before and sandbox.bot.state == "ready", 20
-    )
-    await person.act_as("Ada")
-    await person.button("Approve").click()
-    flow = sandbox.services.state.flows[SURVEY_FLOW]
-    await sandbox.services.state.until(lambda: "survivor@example.com" in flow.identities)
-    await expect(person.log.get_by_role("button", name="Approve", exact=True)).to_have_count(0)

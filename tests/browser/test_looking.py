@@ -9,14 +9,6 @@ from tests.browser.person import Person, person_at
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 
-async def test_organizations_are_listed_to_one_person_alone(person: Person) -> None:
-    await person.type("/orgs")
-    await expect(person.newest.get_by_role("columnheader", name="Currency")).to_be_visible()
-    await expect(person.newest).to_contain_text("Only visible to you")
-    await person.act_as("Vera")
-    await expect(person.log).not_to_contain_text("Currency")
-
-
 async def test_commands_are_completed_with_their_hints(person: Person) -> None:
     await person.composer.fill("/te")
     offered = person.page.get_by_role("listbox", name="Commands").get_by_role("option")

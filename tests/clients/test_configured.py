@@ -2,14 +2,13 @@
 
 import base64
 import json
-from collections.abc import AsyncIterator
 
 import pytest
 
-from bot.configured import email_client, flow_client, inventory_access, quota_terms, redactor_of
+from bot.configured import inventory_access, quota_terms, redactor_of
 from bot.services.credentials import OAuthCredential, StaticToken
 from bot.settings import Settings, read_settings
-from tests.support.http import Bench, open_bench
+from tests.support.http import Bench
 
 LEAST = {
     "SLACK_BOT_TOKEN": "xoxb-1",
@@ -23,12 +22,6 @@ OAUTH = {
     "refresh_token": "refresh",
     "token_url": "https://accounts.example.jp/token",
 }
-
-
-@pytest.fixture
-async def bench() -> AsyncIterator[Bench]:
-    async with open_bench() as bench:
-        yield bench
 
 
 def settings(**more: object) -> Settings:
@@ -56,36 +49,6 @@ async def test_each_data_center_has_its_address_and_credential(bench: Bench) -> 
     }
     assert isinstance(access["com.au"].credential, StaticToken)
     assert isinstance(access["jp"].credential, OAuthCredential)
-
-
-async def test_the_header_form_has_the_configured_scheme(bench: Bench) -> None:
-    access = inventory_access(
-        settings(
-            INVENTORY_BASE_URL="https://inventory.example.com/inventory/v1",
-            INVENTORY_DATA_CENTERS={"eu": {"authtoken": "tok"}},
-            INVENTORY_AUTH="header",
-            INVENTORY_AUTH_HEADER="Neutral {token}",
-        ),
-        bench.http,
-        bench.clock,
-    )
-    credential = access["eu"].credential
-    assert (await credential.sign()).headers == {"Authorization": "Neutral tok"}
-
-
-async def test_a_service_without_all_its_settings_has_no_client(bench: Bench) -> None:
-    part = settings(FLOW_BASE_URL="https://f.example", EMAIL_BASE_URL="https://e.example")
-    assert flow_client(part, bench.http) is None
-    assert email_client(part, bench.http) is None
-
-
-async def test_basic_is_for_those_who_ask_for_it(bench: Bench) -> None:
-    client = email_client(
-        settings(EMAIL_BASE_URL="https://e.example", EMAIL_API_KEY="SG.k", EMAIL_AUTH="basic"),
-        bench.http,
-    )
-    assert client is not None
-    assert client.auth == "basic"
 
 
 def test_every_secret_is_known_to_the_redactor() -> None:

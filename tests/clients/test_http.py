@@ -82,12 +82,6 @@ class FakeAttempts:
         self.events.append(error.code)
 
 
-@pytest.fixture
-async def bench() -> AsyncIterator[Bench]:
-    async with open_bench() as bench:
-        yield bench
-
-
 async def test_a_call_carries_its_parts_and_gets_the_whole_answer(bench: Bench) -> None:
     async def echo(request: web.Request) -> web.Response:
         return web.json_response(

@@ -1,7 +1,5 @@
 import pytest
 
-from sandbox.services.state import WELCOME_FLOW
-
 
 async def post(http, path, body):
     async with http.post(f"/_control/{path}", json=body) as response:
@@ -48,29 +46,6 @@ async def test_faults_are_set_shown_and_lifted(services, http):
         '{"lifted": 1}',
     )
     assert await listed(http) == 200
-
-
-async def test_a_flow_is_edited_behind_the_bots_back(services, http):
-    assert (await post(http, f"flows/{WELCOME_FLOW}", {"identities": ["a", "b"]}))[0] == 200
-
-    flow = services.state.flows[WELCOME_FLOW]
-    assert (flow.identities, flow.history) == (["a", "b"], [])
-
-
-async def test_plans_limits_organizations_and_tokens_can_be_set(services, http):
-    assert (await post(http, "plan", {**EU, "plan": "premium"}))[0] == 200
-    limits = {"per_minute": 5, "minute": {"kind": "fixed", "phase_seconds": 3}}
-    assert (await post(http, "limits", limits))[0] == 200
-    assert (await post(http, "organizations", {"data_center": "jp", "count": 3}))[0] == 200
-    assert (await post(http, "oauth", {"rotates": True, "lifetime_seconds": 5}))[0] == 200
-
-    state = services.state
-    assert state.limits.plan(("eu", "20077314")).per_day == 10_000
-    assert state.limits.rules.per_minute == 5
-    minute = state.limits.rules.minute
-    assert (minute.kind, minute.seconds, minute.phase_seconds) == ("fixed", 60.0, 3)
-    assert len(state.data_centers["jp"].organizations) == 3
-    assert (state.oauth.rotates, state.oauth.lifetime_seconds) == (True, 5)
 
 
 @pytest.mark.parametrize(

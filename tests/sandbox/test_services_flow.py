@@ -64,10 +64,6 @@ async def test_what_is_no_list_of_identities_is_refused_and_not_stored(
     assert stored == (identities if status == 200 else before)
 
 
-async def test_a_form_without_the_field_is_refused(http):
-    assert (await update(http, "a", field="users"))[0] == 400
-
-
 @pytest.mark.parametrize(
     "auth",
     [
@@ -93,10 +89,3 @@ async def test_wrong_credentials_are_a_401(services, http, auth):
 )
 async def test_a_flow_that_is_not_there_is_refused(http, sid, status):
     assert (await read(http, f"/v2/Flows/{sid}/TestUsers"))[0] == status
-
-
-async def test_an_edit_behind_the_bots_back_is_seen_but_is_no_update(services, http):
-    services.state.edit_flow(WELCOME_FLOW, ["outside"])
-
-    assert (await read(http))[1]["test_users"] == ["outside"]
-    assert services.state.flows[WELCOME_FLOW].history == []

@@ -65,19 +65,3 @@ async def test_an_organization_is_reachable_only_in_its_own_data_center(http):
 
     assert status == 400
     assert body["code"] != 0
-
-
-async def test_an_unknown_data_center_is_not_found(http):
-    status, body = await listing(http, "org")
-
-    assert (status, body["code"] != 0) == (404, True)
-
-
-async def test_calls_are_recorded_without_credentials(services, http):
-    await listing(http, "eu", organization_id="20077314")
-
-    [call] = services.state.calls
-    assert (call.method, call.path) == ("GET", "/eu/inventory/v1/organizations")
-    assert (call.data_center, call.organization_id) == ("eu", "20077314")
-    assert (call.status, call.in_flight) == (200, 1)
-    assert "demo-eu" not in repr(call)

@@ -134,18 +134,17 @@ async def test_event_that_comes_again_after_a_restart_is_not_answered(sqlite_url
         assert await answer(world, VERA, "orgs")
 
 
-@pytest.mark.parametrize(
-    "more",
-    [
-        {"bot_id": "B0OTHER"},
-        {"subtype": "bot_message"},
-        {"subtype": "message_changed", "hidden": True},
-        {"subtype": "message_deleted", "hidden": True},
-        {"edited": {"user": VERA, "ts": "1.0"}},
-        {"channel_type": "channel", "channel": "C0GENERAL"},
-    ],
+IGNORED = (
+    {"bot_id": "B0OTHER"},
+    {"subtype": "bot_message"},
+    {"subtype": "message_changed", "hidden": True},
+    {"subtype": "message_deleted", "hidden": True},
+    {"edited": {"user": VERA, "ts": "1.0"}},
+    {"channel_type": "channel", "channel": "C0GENERAL"},
 )
-async def test_bots_edits_and_deletions_are_ignored(world, more):
+
+
+async def test_bots_edits_and_deletions_are_ignored(world):
     event = {
         "type": "message",
         "channel": world.slack.workspace.direct(VERA).id,
@@ -154,8 +153,9 @@ async def test_bots_edits_and_deletions_are_ignored(world, more):
         "text": "orgs",
         "ts": "1.000001",
     }
-    delivery = await world.slack.event(VERA, {**event, **more})
-    assert delivery.status == 200
+    for more in IGNORED:
+        delivery = await world.slack.event(VERA, {**event, **more})
+        assert delivery.status == 200
     await settled(world)
     assert answers(world, VERA) == []
 

@@ -72,13 +72,6 @@ async def test_every_field_of_one(world):
         assert words in answer.text
 
 
-@pytest.mark.parametrize("typed", ["show", "show   "])
-async def test_showing_nothing_is_answered_with_the_usage(world, typed):
-    answer = await world.ask("U0VIEWER", "/orgs", typed)
-    assert "Usage: `/orgs show &lt;id or name&gt;`" in answer.text
-    assert "Example: `/orgs show 10234695`" in answer.text
-
-
 async def test_an_ambiguous_name_offers_the_candidates(world):
     answer = await world.ask("U0VIEWER", "/orgs", "show northwind traders")
     assert "Northwind Traders (10234695, com)" in answer.text
@@ -96,11 +89,11 @@ async def test_an_organization_is_named_by_its_data_center_and_id_too(world):
     assert "*Northwind Traders*" in answer.text
 
 
-@pytest.mark.parametrize("typed", ["show nobody", "shwo 10234695"])
-async def test_what_fits_nothing_is_answered_with_the_usage_and_an_example(world, typed):
-    answer = await world.ask("U0VIEWER", "/orgs", typed)
-    assert "Usage: `/orgs " in answer.text
-    assert "Example: `/orgs show 10234695`" in answer.text
+async def test_what_fits_nothing_is_answered_with_the_usage_and_an_example(world):
+    for typed in ("show", "show   ", "show nobody", "shwo 10234695"):
+        answer = await world.ask("U0VIEWER", "/orgs", typed)
+        assert "Usage: `/orgs " in answer.text
+        assert "Example: `/orgs show 10234695`" in answer.text
 
 
 async def test_a_name_that_nobody_has(world):

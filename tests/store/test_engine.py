@@ -163,16 +163,6 @@ def test_link_to_the_file_leads_to_the_same_lock(tmp_path):
     first.release()
 
 
-def test_a_second_process_is_refused_until_the_first_is_gone(sqlite_url):
-    first, second = ProcessLock(sqlite_url), ProcessLock(sqlite_url)
-    first.acquire()
-    with pytest.raises(DatabaseInUse, match="PostgreSQL"):
-        second.acquire()
-    first.release()
-    second.acquire()
-    second.release()
-
-
 def test_any_number_of_processes_share_a_server(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for _ in range(2):

@@ -7,7 +7,7 @@ import pytest
 from bot.errors import CommitUnknown, DatabaseUnavailable, QuotaExhausted
 from bot.organizations.rules import OrganizationKey
 from bot.quotas.guard import Guard
-from bot.quotas.rules.limits import Plan
+from bot.quotas.rules.limits import MINUTE_MARGIN, Plan
 from bot.quotas.rules.quota import Terms
 from bot.quotas.store import incidents
 from bot.services.calls import GATEWAY, PROBE, CallCause, ReportedLimits
@@ -144,6 +144,27 @@ async def test_service_that_takes_fewer_at_once_refuses_them_once_a_day(
     clock.advance(24 * HOUR)
     # It may have been another client's doing, or the service may have changed its mind.
     assert await burst(guard, 10, taken=10) == (10, 0)
+
+
+async def most_of_a_minute(guard) -> int:
+    """How many calls a client may make now."""
+    made = 0
+    with suppress(QuotaExhausted):
+        while True:
+            await call(guard, SCRIPT)
+            made += 1
+    return made
+
+
+async def test_block_by_another_program_leaves_it_room_for_an_hour(guard, clock):
+    for _ in range(40):
+        await call(guard, SCRIPT)
+    await refused(guard, 44)
+    await probe_passes(guard, clock)
+    clock.advance(1)
+    assert await most_of_a_minute(guard) == 41 - MINUTE_MARGIN
+    clock.advance(HOUR)
+    assert await most_of_a_minute(guard) == 80
 
 
 async def test_refusal_whose_commit_is_unknown_is_written_once(guard, database, monkeypatch, tasks):
