@@ -16,7 +16,7 @@ WELCOME = "FW00000000000000000000000000000001"
 
 @pytest.fixture
 async def world(sqlite_url):
-    async with running_world(sqlite_url, inventory_watch="off") as world:
+    async with running_world(sqlite_url, inventory_watch="off", audit_witness="on") as world:
         yield world
 
 

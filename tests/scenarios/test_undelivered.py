@@ -24,7 +24,6 @@ from tests.support.world import running_world
 POLICIES = json.dumps({"welcome": {"escalate_after": "2h", "escalate_to": [ADAM]}})
 SETTINGS = {
     "inventory_watch": "off",
-    "audit_witness": "off",
     "commands_per_minute": "0",
     "flow_policies": POLICIES,
 }
