@@ -144,8 +144,8 @@ async def undo(bot: Parts, person: Person, request_id: str) -> Asked:
     Raises:
         Refused: The person may not ask.
         NotFound: The request does not exist.
-        Conflict: No part of the request is applied, more of it may still be applied, or its undo is
-            already requested.
+        Conflict: No part of the request is applied, more of it may still be applied, its access is
+            over, or its undo is already requested.
     """
     await bot.people.require(person, Permission.REQUEST)
     async with bot.database.read_only() as tx:
@@ -158,6 +158,8 @@ async def undo(bot: Parts, person: Person, request_id: str) -> Asked:
         raise Conflict(f"Only an applied change can be undone. {state_sentence(undone, now)}")
     if by is not None:
         return _undo_before(person, [request for request in waiting if request.id == by])
+    if undone.is_over and not done.change.removals:
+        raise Conflict("This access has ended or was changed since, so there's nothing to undo.")
     snapshot = await _snapshot(bot, flow, is_typed=False)
     spellings = Spellings(snapshot.listed)
     people = (*done.change.identities, *done.already.identities)

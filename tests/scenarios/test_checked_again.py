@@ -391,6 +391,17 @@ async def test_undo_is_not_filed_beside_a_removal_that_waits(world):
     assert len(world.slack.workspace.messages("C0APPROVALS")) == 2
 
 
+async def test_stale_undo_leaves_a_later_extension_alone(world):
+    first = await applied(world, "add welcome +1 for 2h")
+    await shows(world, first, "Undo")
+    stale = json.loads(json.dumps(first.blocks))
+    await applied(world, "add welcome +1 for 30d")
+    await world.slack.until(lambda: first.buttons == [])
+    first.blocks[:] = stale
+    assert "there's nothing to undo" in await click(world, ADA, first, "Undo")
+    assert len(world.slack.workspace.messages("C0APPROVALS")) == 2
+
+
 async def test_earlier_approver_whom_slack_no_longer_knows_does_not_count(sqlite_url):
     async with running_world(sqlite_url, approvals_needed="2") as world:
         flow(world).identities.clear()
