@@ -109,7 +109,18 @@ class Gatehouse:
         self.services = ServiceLog(clock.now, [*centers, *services])
         self.watchdog = Watchdog(self.metrics.standstills.inc)
         self.http = ServiceHttp(session, redactor, self._observe_call, clock)
-        self._connect_slack()
+        token = settings.slack_bot_token.get_secret_value()
+        self.web = slack_web_client(token, settings.slack_api_url, session)
+        calls = self.metrics.slack_calls
+        self.slack = SlackClient(
+            self.web,
+            clock,
+            lambda method, error, _: calls.labels(method.replace("_", "."), error or "ok").inc(),
+        )
+        self.replies = Replies(session, clock, self.slack, settings.slack_api_url)
+        self.people = People(self.slack, settings.policy, clock, database)
+        self.pace = Pace(settings.commands_per_minute, clock)
+        self.received = received_events.ReceivedEvents(database)
         runners: dict[str, Runner] = {}
         self.jobs = JobLoop(database, clock, self.new_id(), runners, CROWDS, self.watchdog)
         self._quotas()
@@ -118,21 +129,6 @@ class Gatehouse:
         self.clicks = StoredInteractions(self)
         self._show()
         self._run(runners)
-
-    def _connect_slack(self) -> None:
-        settings, clock = self.settings, self.clock
-        token = settings.slack_bot_token.get_secret_value()
-        self.web = slack_web_client(token, settings.slack_api_url, self.session)
-        calls = self.metrics.slack_calls
-        self.slack = SlackClient(
-            self.web,
-            clock,
-            lambda method, error, _: calls.labels(method.replace("_", "."), error or "ok").inc(),
-        )
-        self.replies = Replies(self.session, clock, self.slack, settings.slack_api_url)
-        self.people = People(self.slack, settings.policy, clock, self.database)
-        self.pace = Pace(settings.commands_per_minute, clock)
-        self.received = received_events.ReceivedEvents(self.database)
 
     def _quotas(self) -> None:
         settings, clock, database = self.settings, self.clock, self.database

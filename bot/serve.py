@@ -6,11 +6,11 @@ import signal
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import astuple
 from itertools import product
-from typing import TYPE_CHECKING
 
 import structlog
 from aiohttp import web
 from cachetools import TTLCache
+from slack_bolt.adapter.socket_mode.async_handler import AsyncSocketModeHandler
 
 from bot import __version__
 from bot.app import Gatehouse, gatehouse
@@ -35,9 +35,6 @@ from bot.store.migrations import migrate, notice_newer
 from bot.store.sqlite import ProcessLock
 from bot.tasks import SingleFlight
 from handlers.endpoint import GatehouseApp, SlackEndpoint
-
-if TYPE_CHECKING:
-    from slack_bolt.adapter.socket_mode.async_handler import AsyncSocketModeHandler
 
 log = structlog.get_logger(__name__)
 
@@ -259,10 +256,6 @@ class Service:
             return
         with _ending_where_refused():
             await self._bot.slack.try_app_token(app_token)
-        # Loaded only for Socket Mode.
-        from slack_bolt.adapter.socket_mode.async_handler import (
-            AsyncSocketModeHandler,
-        )
 
         self._socket = AsyncSocketModeHandler(self.app, app_token)
         self._socket.client.proxy = proxy_for(SOCKET_HOST)

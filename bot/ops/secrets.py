@@ -28,17 +28,6 @@ def is_loopback(host: str | None) -> bool:
         return False
 
 
-def secret_problem(value: str) -> str | None:
-    """Describe the problem with a generated key, to follow its name; None if the key is fine."""
-    if CONTROL.search(value):
-        return "has a control character, such as a line feed"
-    if value in EXAMPLES:
-        return "is the example from the documentation, which is public"
-    if SANDBOX.match(value):
-        return "is the sandbox's, which is public"
-    return f"is too short: at least {SHORTEST} characters" if len(value) < SHORTEST else None
-
-
 def secret_problems(
     given: Mapping[str, str], slack_api_url: str, credentials: Iterable[str]
 ) -> Iterator[tuple[str, str]]:
@@ -49,9 +38,15 @@ def secret_problems(
     is_real = not is_loopback(URL(slack_api_url).host)
     for name in (*KEYS, *SENT):
         value = given.get(name, "")
-        if is_real and value and name in KEYS and (problem := secret_problem(value)):
-            yield name.upper(), problem
-        elif is_real and name in SENT and SANDBOX.match(value):
+        if not (is_real and value):
+            continue
+        if SANDBOX.match(value):
             yield name.upper(), "is the sandbox's, which is public"
+        elif name in KEYS and CONTROL.search(value):
+            yield name.upper(), "has a control character, such as a line feed"
+        elif name in KEYS and value in EXAMPLES:
+            yield name.upper(), "is the example from the documentation, which is public"
+        elif name in KEYS and len(value) < SHORTEST:
+            yield name.upper(), f"is too short: at least {SHORTEST} characters"
     if any(map(CONTROL.search, credentials)):
         yield "INVENTORY_DATA_CENTERS", "has a control character in a credential"

@@ -113,7 +113,7 @@ class Database:
         self.is_sqlite = is_sqlite(url)
         self._clock = clock if self.is_sqlite or not own_clock else None
         self._postgres = None if self.is_sqlite else PostgresEngine(url, pool_size)
-        self._engine = self._postgres.engine if self._postgres else sqlite_engine(sqlite_url(url))
+        self.engine = self._postgres.engine if self._postgres else sqlite_engine(sqlite_url(url))
         self.url = url
         self.is_superseded = False
         """True once a newer program has migrated the database; nothing is written then."""
@@ -141,11 +141,6 @@ class Database:
         """The SQLite file; None for a server."""
         path = sqlite_url(self.url).database if self.is_sqlite else None
         return None if path in {None, "", ":memory:"} else Path(str(path))
-
-    @property
-    def engine(self) -> AsyncEngine:
-        """The SQLAlchemy engine, for migrations."""
-        return self._engine
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Transaction]:
@@ -196,7 +191,7 @@ class Database:
     @asynccontextmanager
     async def _connected(self, engine: AsyncEngine | None = None) -> AsyncIterator[AsyncConnection]:
         try:
-            connection = await self._check_out(engine or self._engine)
+            connection = await self._check_out(engine or self.engine)
             try:
                 yield connection
             finally:
@@ -308,4 +303,4 @@ class Database:
         """Close every connection; abandon connections to a server that doesn't answer."""
         with suppress(TimeoutError):
             async with asyncio.timeout(CLOSE_SECONDS):
-                await self._engine.dispose()
+                await self.engine.dispose()

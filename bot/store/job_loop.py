@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import structlog
 
@@ -16,10 +16,8 @@ from bot.errors import DatabaseUnavailable, GatehouseError
 from bot.ops.clock import Clock, since_boot
 from bot.ops.watchdog import Watchdog
 from bot.store import jobs
+from bot.store.engine import Database, Transaction
 from bot.store.jobs import Job
-
-if TYPE_CHECKING:
-    from bot.store.engine import Database, Transaction
 
 log = structlog.get_logger(__name__)
 
@@ -50,7 +48,7 @@ class Lease:
     lease was renewed to its full length.
     """
 
-    database: "Database"
+    database: Database
     owner: str
     job: Job
     since_boot: Callable[[], float] = since_boot
@@ -71,7 +69,7 @@ class Lease:
         async with self.database.transaction() as tx:
             await self.hold(tx)
 
-    async def hold(self, tx: "Transaction") -> None:
+    async def hold(self, tx: Transaction) -> None:
         """Make a transaction depend on the lease; call this last, because job rows are locked last.
 
         Raises:
@@ -82,7 +80,7 @@ class Lease:
             raise LeaseLost(f"The lease of {self.job.key} was lost.")
         self.held_at = before
 
-    async def remember(self, tx: "Transaction", payload: Mapping[str, Any]) -> None:
+    async def remember(self, tx: Transaction, payload: Mapping[str, Any]) -> None:
         """Store the payload for the job's next run, unless the job was replaced."""
         self.job = replace(self.job, payload=payload)
         await jobs.remember(tx, self.job)
@@ -125,7 +123,7 @@ class JobLoop:
 
     def __init__(
         self,
-        database: "Database",
+        database: Database,
         clock: Clock,
         owner: str,
         runners: Mapping[str, Runner],

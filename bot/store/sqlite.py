@@ -6,8 +6,9 @@ import os
 import sqlite3
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import aiosqlite
 from sqlalchemy import event, make_url
 from sqlalchemy.engine import URL, Engine
 from sqlalchemy.exc import SQLAlchemyError
@@ -16,9 +17,6 @@ from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from bot.errors import DatabaseInUse
 from bot.store.postgres import CONNECT_SECONDS
 from bot.store.types import json_text
-
-if TYPE_CHECKING:
-    import aiosqlite
 
 # Another program (a backup, a shell) may hold SQLite's lock; all of this process's writers queue
 # behind the first writer that waits for it.
@@ -55,10 +53,8 @@ def sqlite_engine(url: URL) -> AsyncEngine:
     return engine
 
 
-async def _open_sqlite(*args: Any, **parameters: Any) -> "aiosqlite.Connection":  # noqa: ANN401
+async def _open_sqlite(*args: Any, **parameters: Any) -> aiosqlite.Connection:  # noqa: ANN401
     """Open a connection; on failure, return only once its thread has ended."""
-    import aiosqlite
-
     connection = aiosqlite.connect(*args, **parameters)
     thread = connection._thread  # noqa: SLF001 - SQLAlchemy reaches for it too
     thread.daemon = True
