@@ -8,7 +8,7 @@ from bot.ops.clock import Clock
 from bot.ops.redaction import Redactor
 from bot.organizations.client import DataCenterAccess
 from bot.organizations.rules import OrganizationKey, root_of
-from bot.quotas.rules.limits import MINUTE_OF_ONE_PERSON, NO_RESERVE, Plan, Reserve
+from bot.quotas.rules.limits import NO_RESERVE, Plan, Reserve
 from bot.quotas.rules.quota import Terms
 from bot.services.credentials import (
     Credential,
@@ -58,10 +58,7 @@ def quota_terms(settings: Settings) -> Terms:
         told = reserves.get(str(key)) or reserves.get("*")
         return NO_RESERVE if told is None else Reserve(told.minute, told.day)
 
-    # A smaller share would hold up people who may send that many commands.
-    paced = settings.commands_per_minute
-    share = max(MINUTE_OF_ONE_PERSON, paced) if paced else None
-    return Terms(plan_of, TOTAL_SECONDS, share, reserve_of)
+    return Terms(plan_of, TOTAL_SECONDS, reserve_of)
 
 
 def _credential(

@@ -26,7 +26,9 @@ async def answer_orgs(context: Context, typed: OrgsRequest) -> Message:
     if typed.form == "list":
         return await _listed(context, orgs.OrgsPage(typed.words))
     try:
-        place, report = await context.bot.directory.find(typed.words, _cause(context))
+        directory = await context.bot.directory.directory(_cause(context))
+        place = directory.find(typed.words)
+        report = directory.report_on(place.data_center)
         return orgs.one(place, report, may_check=_may_refresh(context))
     except Ambiguous as several:
         return replies.choice(several, ids.ORGS_SHOW)

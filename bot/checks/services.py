@@ -262,7 +262,7 @@ def _client(
     unknown = [
         f"{center}/{organization_id}"
         for center, _, organization_id in split
-        if center in listings and listings[center].place_of(organization_id) is None
+        if center in listings and listings[center].by_id.get(organization_id) is None
     ]
     if unknown:
         more = f" and {len(unknown) - NAMED} more" if len(unknown) > NAMED else ""

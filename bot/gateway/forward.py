@@ -210,12 +210,14 @@ class _Exchange:
     async def _send(self, signed: Signed, body: Spool) -> aiohttp.ClientResponse:
         call = self._call
         headers = [*call.headers, *signed.headers.items()]
+        added = (f"{quote_plus(key)}={quote_plus(value)}" for key, value in signed.params.items())
+        query = "&".join(filter(None, (call.url.raw_query_string, *added)))
         is_large = body.size > IN_MEMORY_BYTES
         headers += [("Content-Length", str(body.size))] if is_large else []
         try:
             return await self._forwarder.session.request(
                 call.method,
-                _with_params(call.url, signed.params),
+                URL(f"{call.url.with_query(None)}{'?' if query else ''}{query}", encoded=True),
                 headers=headers,
                 skip_auto_headers=_OURS,
                 data=body.stream() if is_large else b"".join(body.pieces()) or None,
@@ -331,12 +333,6 @@ class _Exchange:
 def is_gone(request: web.BaseRequest) -> bool:
     """Return True if the client has closed its connection."""
     return request.transport is None or request.transport.is_closing()
-
-
-def _with_params(url: URL, params: Mapping[str, str]) -> URL:
-    added = "&".join(f"{quote_plus(name)}={quote_plus(value)}" for name, value in params.items())
-    query = "&".join(part for part in (url.raw_query_string, added) if part)
-    return URL(f"{url.with_query(None)}{'?' if query else ''}{query}", encoded=True)
 
 
 def _secrets_in(signed: Signed) -> list[str]:

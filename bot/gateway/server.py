@@ -4,7 +4,7 @@ import asyncio
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 
 import structlog
 from aiohttp import web
@@ -51,6 +51,7 @@ Observe = Callable[[str, str, str, float], None]
 """Receives every request: client, data center, outcome, and seconds waited; must not raise."""
 
 
+@dataclass(eq=False)
 class Gateway:
     """Answers requests from the team's other programs.
 
@@ -62,24 +63,18 @@ class Gateway:
         observe: Receives each request, for metrics.
     """
 
-    def __init__(
-        self,
-        forwarder: Forwarder,
-        clients: Sequence[GatewayClient],
-        schemes: Sequence[str],
-        directory: OrganizationDirectory,
-        observe: Observe,
-    ) -> None:
-        self.forwarder = forwarder
-        self._clients = clients
-        self._schemes = schemes
-        self._directory = directory
-        self._observe = observe
-        self._paths = {center: access.root.raw_path for center, access in forwarder.access.items()}
+    forwarder: Forwarder
+    clients: Sequence[GatewayClient]
+    schemes: Sequence[str]
+    directory: OrganizationDirectory
+    observe: Observe
+
+    def __post_init__(self) -> None:
+        access = self.forwarder.access
+        self._paths = {center: access[center].root.raw_path for center in access}
         self._running: Counter[str] = Counter()
         # The time until which each client's answers are paced.
         self._paced_until: defaultdict[str, float] = defaultdict(float)
-        self._hidden: set[str] = set()
         self._idle = asyncio.Event()
         self._idle.set()
         self._runner: web.ServerRunner | None = None
@@ -141,7 +136,7 @@ class Gateway:
             log.exception("gateway.broken")
             return self._short(request, answers.message(500, FAULT))
         finally:
-            self._observe(seen.client, seen.data_center, seen.outcome, seen.waited)
+            self.observe(seen.client, seen.data_center, seen.outcome, seen.waited)
             # Other requests are only counted in the metrics and not logged, because anyone who can
             # reach the port can send any number of them.
             write = log.info if seen.client else log.debug
@@ -201,14 +196,12 @@ class Gateway:
 
     def _client(self, request: web.BaseRequest) -> GatewayClient:
         authorizations = request.headers.getall("Authorization", [])
-        tokens = tokens_of(authorizations, request.raw_path, self._schemes)
-        client = client_of(self._clients, tokens)
+        tokens = tokens_of(authorizations, request.raw_path, self.schemes)
+        client = client_of(self.clients, tokens)
         if client is None:
             raise unauthorized()
-        if client.name not in self._hidden:
-            # As a last safeguard, keep the token out of the log from here on.
-            self.forwarder.redactor.add(next(iter(tokens)))
-            self._hidden.add(client.name)
+        # As a last safeguard, keep the token out of the log from here on.
+        self.forwarder.redactor.add(next(iter(tokens)))
         return client
 
     def _permitted(
@@ -228,11 +221,11 @@ class Gateway:
         if client.organizations is None:
             named = {target.organization_id, *filter(str.isdigit, target.path_organizations)}
             for organization_id in named - {None}:
-                if not await self._directory.lists(OrganizationKey(center, str(organization_id))):
+                if not await self.directory.lists(OrganizationKey(center, str(organization_id))):
                     raise forbidden(f"{center} does not list the organization {organization_id}.")
         if target.organization_id is not None:
             return OrganizationKey(center, target.organization_id)
-        key = OrganizationKey(center, await self._directory.representative(center))
+        key = OrganizationKey(center, await self.directory.representative(center))
         client.require_organization(key)
         return key
 

@@ -23,7 +23,7 @@ from bot.ops.watchdog import Watchdog
 from bot.organizations.rules import OrganizationKey
 from bot.quotas.guard import Guard, as_error
 from bot.quotas.rules.limits import LimitKind
-from bot.quotas.rules.quota import Blocked, Full, Scope
+from bot.quotas.rules.quota import Blocked, Full
 from bot.quotas.store import quota_use
 from bot.quotas.store.ledger import NotNow, Reservation
 from bot.services.calls import GATEWAY, CallCause
@@ -80,7 +80,7 @@ class _Decline:
         reason = self.answer.reason
         if not isinstance(reason, Full):
             return False
-        return reason.kind is LimitKind.CONCURRENT or reason.scope is Scope.CLIENT
+        return reason.kind is LimitKind.CONCURRENT or reason.is_share
 
     def error(self, key: OrganizationKey, now: float) -> GatehouseError:
         return as_error(replace(self.answer, now=self.answer.now + now - self.at), key)
@@ -143,7 +143,13 @@ class Turns:
             async with self.guard.granted(wait.key, _cause(wait.client), reservation) as call:
                 yield call
         finally:
-            self._call_ended(wait)
+            # The answer may have freed a slot earlier than expected, so ask the ledger again.
+            for client in (None, wait.client):
+                decline = self._declines.get((wait.key, client))
+                if decline is not None and decline.ends_with_a_call:
+                    del self._declines[wait.key, client]
+            if wait.key in self._lines:
+                self._lines[wait.key].changed.set()
 
     def stop(self) -> None:
         """Dismiss all waiting calls."""
@@ -248,7 +254,7 @@ class Turns:
         else:
             free_at = reason.free_at or answer.now
             seconds = max(free_at - answer.now, 0.0) + AFTER_FREE_SECONDS
-        is_share = isinstance(reason, Full) and reason.scope is Scope.CLIENT
+        is_share = isinstance(reason, Full) and reason.is_share
         decline = _Decline(answer, now, now + min(BELIEVED_SECONDS, seconds))
         self._declines[wait.key, wait.client if is_share else None] = decline
 
@@ -256,15 +262,6 @@ class Turns:
         now = self.clock.monotonic()
         known = (self._declines.get((wait.key, client)) for client in (None, wait.client))
         return next((decline for decline in known if decline and now < decline.until), None)
-
-    def _call_ended(self, wait: Wait) -> None:
-        """Ask the ledger again if the answer may have freed a slot earlier than expected."""
-        for client in (None, wait.client):
-            decline = self._declines.get((wait.key, client))
-            if decline is not None and decline.ends_with_a_call:
-                del self._declines[wait.key, client]
-        if wait.key in self._lines:
-            self._lines[wait.key].changed.set()
 
     async def _until_changed(self, line: _Line, now: float) -> None:
         """Wait for a change, a deadline, or a decline's expiry."""

@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from hashlib import sha256
 
 import structlog
 from pydantic import TypeAdapter
@@ -86,41 +85,35 @@ class OrganizationDirectory:
         return self.inventory.data_centers
 
     async def directory(
-        self, cause: CallCause, *, fresh: bool = False, is_typed: bool = True
+        self,
+        cause: CallCause,
+        *,
+        fresh: bool = False,
+        is_typed: bool = True,
+        only_unlisted: bool = False,
     ) -> Directory:
         """Return all organizations, with each failure and the last successful listing, if any.
 
         Unless a person typed the command, a data center that just failed or was just refreshed
-        isn't called again.
+        isn't called again. With `only_unlisted`, only data centers that were never listed are
+        called.
 
         Raises:
             NotConfigured: No data center is configured.
         """
+        if not self.data_centers:
+            raise NotConfigured("the inventory service", ["INVENTORY_DATA_CENTERS"])
         await self._look()
-        return await self._reports(self._configured(), cause, fresh=fresh, is_typed=is_typed)
-
-    async def listed(self, cause: CallCause) -> Directory:
-        """Return the known organizations; call only data centers that were never listed.
-
-        Raises:
-            NotConfigured: No data center is configured.
-        """
-        await self._look()
-        unlisted = [center for center in self._configured() if center not in self._last]
-        return await self._reports(unlisted, cause, fresh=False, is_typed=True)
+        called = [name for name in self.data_centers if not (only_unlisted and name in self._last)]
+        reports = await asyncio.gather(
+            *(self.report(name, cause, fresh=fresh, is_typed=is_typed) for name in called)
+        )
+        return self._merge({report.data_center: report for report in reports})
 
     async def known(self) -> Directory:
         """Return the last successful listings and any later failures, without making a call."""
         await self._look()
         return self._merge({})
-
-    async def _reports(
-        self, called: Sequence[str], cause: CallCause, *, fresh: bool, is_typed: bool
-    ) -> Directory:
-        reports = await asyncio.gather(
-            *(self._report(center, cause, fresh=fresh, is_typed=is_typed) for center in called)
-        )
-        return self._merge({report.data_center: report for report in reports})
 
     def _merge(self, called: Mapping[str, DataCenterReport]) -> Directory:
         # Reuse the directory object, which caches its sorted organizations and their search texts.
@@ -141,7 +134,7 @@ class OrganizationDirectory:
     def name_of(self, key: OrganizationKey) -> str | None:
         """Return an organization's name if this process knows it, without making a call."""
         listing = self._last.get(key.data_center)
-        place = listing.place_of(key.organization_id) if listing else None
+        place = listing.by_id.get(key.organization_id) if listing else None
         return place.organization.name if place else None
 
     async def lists(self, key: OrganizationKey) -> bool:
@@ -150,18 +143,8 @@ class OrganizationDirectory:
             await self.report(key.data_center, CallCause(LIST, background=True), is_typed=False)
         return self.name_of(key) is not None
 
-    async def find(self, typed: str, cause: CallCause) -> tuple[Place, DataCenterReport]:
-        """Return the organization with the given ID or name, and its data center's report.
-
-        Raises:
-            NotFound, Ambiguous: No organization matches, or several match.
-        """
-        directory = await self.directory(cause)
-        place = directory.find(typed)
-        return place, directory.report_on(place.data_center)
-
     async def at(self, place_value: str, cause: CallCause) -> tuple[Place, DataCenterReport]:
-        """Return the organization for a menu value, `<data center>/<id>`, as `find` does.
+        """Return the organization for a menu value, `<data center>/<id>`, and its report.
 
         Raises:
             NotFound: The organization no longer exists.
@@ -169,26 +152,16 @@ class OrganizationDirectory:
         key = OrganizationKey.of_path(place_value)
         if key.data_center in self.data_centers:
             report = await self.report(key.data_center, cause, is_typed=False)
-            place = report.listing.place_of(key.organization_id) if report.listing else None
+            place = report.listing.by_id.get(key.organization_id) if report.listing else None
             if place is not None:
                 return place, report
         raise NotFound(NO_LONGER_LISTED)
 
-    def _configured(self) -> Sequence[str]:
-        if not self.data_centers:
-            raise NotConfigured("the inventory service", ["INVENTORY_DATA_CENTERS"])
-        return self.data_centers
-
     async def report(
-        self, center: str, cause: CallCause, *, is_typed: bool = True
+        self, center: str, cause: CallCause, *, fresh: bool = False, is_typed: bool = True
     ) -> DataCenterReport:
         """Return a data center's listing, or the last successful one and the reason it is old."""
         await self._look()
-        return await self._report(center, cause, fresh=False, is_typed=is_typed)
-
-    async def _report(
-        self, center: str, cause: CallCause, *, fresh: bool, is_typed: bool
-    ) -> DataCenterReport:
         reused_for = self.cache_seconds
         if fresh:
             reused_for = 0.0 if is_typed else REFRESHED_SECONDS
@@ -196,12 +169,9 @@ class OrganizationDirectory:
         if last and 0 <= (self._now() - last.fetched_at).total_seconds() < reused_for:
             return self._known_report(center)
         failure = self._failures.get(center)
-        if (
-            failure
-            and not is_typed
-            and self.clock.monotonic() < failure.at + pause_after(failure.error)
-        ):
-            return DataCenterReport(center, self._last.get(center), failure.error.sentence)
+        paused_until = failure.at + pause_after(failure.error) if failure else 0.0
+        if failure and not is_typed and self.clock.monotonic() < paused_until:
+            return DataCenterReport(center, last, failure.error.sentence)
         call = self._calls.start(center, lambda _: self._call(center, cause))
         await asyncio.wait({call}, timeout=PATIENCE_SECONDS)
         if not call.done():
@@ -251,13 +221,14 @@ class OrganizationDirectory:
         """Store a listing as the newest; if the database is unavailable, only in this process."""
         center = key.data_center
         self._failures.pop(center, None)
-        stored = ORGANIZATIONS.dump_json(tuple(organizations))
-        digest, size = sha256(stored).hexdigest(), len(stored)
-        listing = Listing(center, tuple(organizations), self._now(), digest, size)
+        size = len(ORGANIZATIONS.dump_json(tuple(organizations)))
+        listing = Listing(center, tuple(organizations), self._now(), size)
         try:
             async with self.database.transaction() as tx:
                 listing = replace(listing, fetched_at=await tx.now())
-                await _save(tx, listing)
+                stored = ORGANIZATIONS.dump_python(listing.organizations, mode="json")
+                values = {"data_center": center, "fetched_at": listing.fetched_at}
+                await upsert(tx, listings, {**values, "organizations": stored, "digest": ""})
         except DatabaseUnavailable as error:
             log.warning("directory.not_stored", data_center=center, reason=error.sentence)
         self._last[center] = listing
@@ -275,9 +246,10 @@ class OrganizationDirectory:
     async def _load_newer(self, _: str) -> None:
         with suppress(DatabaseUnavailable):
             async with self.database.read_only() as tx:
-                for center, (fetched_at, digest) in (await _versions(tx)).items():
+                dates = select(listings.c.data_center, listings.c.fetched_at)
+                for center, fetched_at in (await tx.connection.execute(dates)).all():
                     own = self._last.get(center)
-                    if own is not None and (own.fetched_at, own.digest) == (fetched_at, digest):
+                    if own is not None and own.fetched_at == fetched_at:
                         continue
                     stored = await load_listing(tx, center)
                     # Meanwhile, a call in this process may have returned a newer listing.
@@ -288,30 +260,12 @@ class OrganizationDirectory:
                 self._database_clock = await tx.now() - elapsed
 
 
-async def _save(tx: Transaction, listing: Listing) -> None:
-    values = {
-        "data_center": listing.data_center,
-        "fetched_at": listing.fetched_at,
-        "digest": listing.digest,
-        "organizations": ORGANIZATIONS.dump_python(listing.organizations, mode="json"),
-    }
-    await upsert(tx, listings, values)
-
-
 async def load_listing(tx: Transaction, data_center: str) -> Listing | None:
     """Return the data center's last successful listing, or None."""
     text = cast(listings.c.organizations, Text)
-    query = select(listings.c.fetched_at, listings.c.digest, text)
+    query = select(listings.c.fetched_at, text)
     row = (await tx.connection.execute(query.where(listings.c.data_center == data_center))).first()
     if row is None:
         return None
-    fetched_at, digest, stored = row
-    organizations = ORGANIZATIONS.validate_json(stored)
-    return Listing(data_center, organizations, fetched_at, digest, len(stored))
-
-
-async def _versions(tx: Transaction) -> dict[str, tuple[datetime, str]]:
-    """Return the date and digest of each data center's stored listing."""
-    query = select(listings.c.data_center, listings.c.fetched_at, listings.c.digest)
-    rows = await tx.connection.execute(query)
-    return {row.data_center: (row.fetched_at, row.digest) for row in rows}
+    fetched_at, stored = row
+    return Listing(data_center, ORGANIZATIONS.validate_json(stored), fetched_at, len(stored))

@@ -18,6 +18,7 @@ HEADINGS = ("Name", "ID", "State", "Data center", "Currency", "Zone")
 # A section can have 3,000 characters, which is enough for seven escaped fields.
 FIELD_CHARACTERS, FIELD_MARKUP = 350, 400
 CAUSE_CHARACTERS, CAUSE_MARKUP = 300, 340
+STATES = {True: "active", False: "inactive"}
 MONTHS = dict(enumerate(month_name[1:]))
 
 
@@ -94,15 +95,11 @@ def _row(place: Place) -> tuple[str, ...]:
     return (
         f"{name} (default)" if organization.is_default_org else name,
         organization.organization_id,
-        _state(place),
+        STATES[organization.is_org_active],
         place.data_center,
         organization.currency_code or "",
         organization.time_zone or "",
     )
-
-
-def _state(place: Place) -> str:
-    return "active" if place.organization.is_org_active else "inactive"
 
 
 def _controls(
@@ -111,13 +108,8 @@ def _controls(
     elements: list[SlackBlock] = []
     if shown:
         # Keyed by value, because Slack rejects a menu with duplicate values.
-        options = {
-            _option_value(
-                place
-            ): f"{text.shorten(place.organization.name, 50)} ({place.data_center})"
-            for place in shown
-        }
-        choices = [(label, value) for value, label in options.items()]
+        names = {place.key: text.shorten(place.organization.name, 50) for place in shown}
+        choices = [(f"{name} ({key.data_center})", key.path) for key, name in names.items()]
         elements.append(block_kit.select("Open an organization …", ids.ORGS_SHOW, choices))
     elements += block_kit.turns(
         ids.ORGS_PAGE, wanted.page, pages, lambda to: OrgsPage(wanted.words, to).value()
@@ -125,10 +117,6 @@ def _controls(
     if may_refresh:
         elements.append(block_kit.button("Refresh", ids.ORGS_REFRESH, wanted.value()))
     return elements
-
-
-def _option_value(place: Place) -> str:
-    return place.key.path[: block_kit.OPTION_VALUE_CHARACTERS]
 
 
 def one(place: Place, report: DataCenterReport, *, may_check: bool = False) -> Message:
@@ -142,7 +130,7 @@ def one(place: Place, report: DataCenterReport, *, may_check: bool = False) -> M
     main = _labelled(
         {
             "ID": organization.organization_id,
-            "State": _state(place),
+            "State": STATES[organization.is_org_active],
             "Data center": place.data_center,
             "Contact": organization.contact_name,
             "Email": organization.email,
@@ -173,7 +161,7 @@ def one(place: Place, report: DataCenterReport, *, may_check: bool = False) -> M
             block_kit.section("\n".join(main)),
             block_kit.context(*rest),
             *([block_kit.context(*footnotes)] if footnotes else []),
-            block_kit.actions(*(block_kit.button(*step, _option_value(place)) for step in steps)),
+            block_kit.actions(*(block_kit.button(*step, place.key.path) for step in steps)),
         ),
     )
 

@@ -140,13 +140,12 @@ COMPARED_CHARACTERS = 40
 class Listing:
     """A data center's organizations at `fetched_at`, by the database's clock.
 
-    `digest` and `size` (in bytes) describe the organizations as stored; "" and 0 if not stored.
+    `size` is the number of bytes of the organizations as stored; 0 if not stored.
     """
 
     data_center: str
     organizations: tuple[Organization, ...]
     fetched_at: datetime
-    digest: str = ""
     size: int = 0
 
     @cached_property
@@ -155,12 +154,9 @@ class Listing:
         places = (Place(self.data_center, organization) for organization in self.organizations)
         return tuple(sorted(places, key=_by_name))
 
-    def place_of(self, organization_id: str) -> "Place | None":
-        """Return the organization with the given ID."""
-        return self._by_id.get(organization_id)
-
     @cached_property
-    def _by_id(self) -> "dict[str, Place]":
+    def by_id(self) -> "dict[str, Place]":
+        """Return the organizations by ID."""
         return {place.organization.organization_id: place for place in reversed(self.places)}
 
     def representative(self) -> str:
@@ -260,7 +256,7 @@ class Directory:
     def listed_name(self, key: OrganizationKey) -> str | None:
         """Return the listed name, or None if the organization isn't listed."""
         listing = self.report_on(key.data_center).listing
-        place = listing.place_of(key.organization_id) if listing else None
+        place = listing.by_id.get(key.organization_id) if listing else None
         return place.organization.name if place else None
 
     def find(self, text: str) -> Place:

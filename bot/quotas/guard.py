@@ -21,7 +21,7 @@ from bot.organizations.rules import OrganizationKey
 from bot.quotas import incidents
 from bot.quotas.incidents import Refusal
 from bot.quotas.rules.limits import CallClass, LimitKind, reported_day
-from bot.quotas.rules.quota import GRACE_SECONDS, Blocked, Full, Scope, Terms
+from bot.quotas.rules.quota import GRACE_SECONDS, Blocked, Full, Terms
 from bot.quotas.store import ledger as quotas
 from bot.quotas.store.ledger import CallRequest, NotNow, Reservation
 from bot.services.calls import CallCause, ReportedLimits
@@ -49,25 +49,16 @@ WRITE_AGAIN_SECONDS = 1.0
 # After these outcomes, the service may still be processing the call.
 _UNFINISHED = (ServiceTimeout, ServiceUnreachable, ResponseTooLarge)
 _USED_UP = {
-    Scope.ORGANIZATION: {
-        LimitKind.MINUTE: "Gatehouse has used all {allowed:,} calls per minute of {whose}.",
-        LimitKind.DAY: "Gatehouse has used all {allowed:,} calls per day of {whose}.",
-        LimitKind.CONCURRENT: "{allowed:,} calls of {whose} are already running, the most allowed.",
-    },
-    Scope.CLIENT: {
-        LimitKind.MINUTE: (
-            "This client has used its share of {whose}: {allowed:,} calls per minute."
-        ),
-        LimitKind.DAY: "This client has used its share of {whose}: {allowed:,} calls per day.",
-        LimitKind.CONCURRENT: (
-            "This client's share of {whose} is {allowed:,} calls at once, and they are running."
-        ),
-    },
-    Scope.PERSON: {
-        LimitKind.MINUTE: (
-            "You've used {allowed:,} calls per minute of {whose}, the most for one person."
-        ),
-    },
+    LimitKind.MINUTE: "Gatehouse has used all {allowed:,} calls per minute of {whose}.",
+    LimitKind.DAY: "Gatehouse has used all {allowed:,} calls per day of {whose}.",
+    LimitKind.CONCURRENT: "{allowed:,} calls of {whose} are already running, the most allowed.",
+}
+_SHARE_USED_UP = {
+    LimitKind.MINUTE: "This client has used its share of {whose}: {allowed:,} calls per minute.",
+    LimitKind.DAY: "This client has used its share of {whose}: {allowed:,} calls per day.",
+    LimitKind.CONCURRENT: (
+        "This client's share of {whose} is {allowed:,} calls at once, and they are running."
+    ),
 }
 _STALLED = (
     "The inventory service isn't answering calls for {whose}, so Gatehouse makes one at a time."
@@ -92,8 +83,8 @@ def as_error(not_now: NotNow, key: OrganizationKey, name: str | None = None) -> 
             f" Gatehouse {again} and makes no calls until then."
         )
         return OrganizationBlocked(sentence, code=int(reason.code), until=time, seconds=seconds)
-    used = _STALLED if reason.is_stalled else _USED_UP[reason.scope][reason.kind]
-    used = used.format(allowed=reason.allowed, whose=whose)
+    used = (_SHARE_USED_UP if reason.is_share else _USED_UP)[reason.kind]
+    used = (_STALLED if reason.is_stalled else used).format(allowed=reason.allowed, whose=whose)
     latest = " at the latest" if reason.kind is LimitKind.CONCURRENT else ""
     sentence = f"{used} Nothing was sent. The next slot is free in {when}{latest}."
     return QuotaExhausted(sentence, limit_kind=reason.kind.value, free_at=time, seconds=seconds)
@@ -241,20 +232,18 @@ class Guard:
         async with self._writing:
             calls = self._unwritten.get(key)
             while calls:
-                await self._write_refusal(*calls[0])
+                call, error = calls[0]
+                async with self.database.transaction() as tx:
+                    # The previous attempt may have been committed although it was interrupted.
+                    if not await quotas.is_settled(tx, call.reservation, self.terms):
+                        await self._note_reported(tx, call)
+                        # Before settling the call, since the refused call itself counted as in use.
+                        age = call.seconds_since_headers()
+                        refusal = Refusal(call.request, call.reservation, error, age)
+                        await incidents.refused(tx, refusal)
+                        await self._settle(tx, call, None)
                 calls.popleft()
             self._unwritten.pop(key, None)
-
-    async def _write_refusal(self, call: "_Call", error: RateLimited) -> None:
-        async with self.database.transaction() as tx:
-            if await quotas.is_settled(tx, call.reservation, self.terms):
-                # The previous attempt was interrupted during the commit, but the commit succeeded.
-                return
-            await self._note_reported(tx, call)
-            # Write this before settling the call, since the refused call itself counted as in use.
-            refusal = Refusal(call.request, call.reservation, error, call.seconds_since_headers())
-            await incidents.refused(tx, refusal)
-            await self._settle(tx, call, None)
 
     async def _go_on_writing(self, key: OrganizationKey) -> None:
         """Retry until the database accepts the refusals, even if no call is requested."""

@@ -245,7 +245,9 @@ class Probes:
                 # The data center lists no organizations anymore, or its listings are blocked like
                 # this call.
                 self.directory.note_declined(key)
-            if isinstance(error, _DECLINED) and await self._is_gone(key):
+            listing = (await self.directory.known()).report_on(key.data_center).listing
+            is_listed = listing is None or key.organization_id in listing.by_id
+            if isinstance(error, _DECLINED) and key.organization_id and not is_listed:
                 await self._give_up(database, key, "is no longer listed by the service")
                 return None
             async with database.transaction() as tx:
@@ -258,11 +260,6 @@ class Probes:
         else:
             await self.directory.accept(key, found)
         return None
-
-    async def _is_gone(self, key: OrganizationKey) -> bool:
-        listing = (await self.directory.known()).report_on(key.data_center).listing
-        is_listed = listing is None or listing.place_of(key.organization_id) is not None
-        return bool(key.organization_id) and not is_listed
 
     async def _give_up(self, database: Database, key: OrganizationKey, why: str) -> None:
         """End the blocks and incidents of an organization that can no longer be called."""
@@ -317,9 +314,11 @@ class Alerts:
         """
         async with self.database.transaction() as tx:
             incident = _existing(await incidents.load(tx, incident_id))
+            await accounts.lock(tx, incident.key)
             until = (await tx.now()).timestamp() + MUTE_SECONDS
-            organization = await quotas.mute(tx, incident.key, until, person.name)
-            for open_id in await incidents.open_ids(tx, organization):
+            muted = {"muted_until": until, "muted_by": person.name}
+            await quotas.change(tx, incident.organization, **muted)
+            for open_id in await incidents.open_ids(tx, incident.organization):
                 await _mute_job(tx, open_id, until)
             await outbox.put(tx, card_message(incident_id))
             detail = {"incident": incident_id, "seconds": MUTE_SECONDS}
@@ -335,9 +334,10 @@ class Alerts:
         """
         async with self.database.transaction() as tx:
             incident = _existing(await incidents.load(tx, incident_id))
-            organization = await quotas.mute(tx, incident.key, 0.0, None)
+            await accounts.lock(tx, incident.key)
+            await quotas.change(tx, incident.organization, muted_until=0.0, muted_by=None)
             # Post the alerts that the mute suppressed.
-            for open_id in {incident_id, *await incidents.open_ids(tx, organization)}:
+            for open_id in {incident_id, *await incidents.open_ids(tx, incident.organization)}:
                 await outbox.put(tx, card_message(open_id))
             detail = {"incident": incident_id}
             entry = AuditEntry(person.slack_user_id, "alert.unmuted", str(incident.key), detail)

@@ -16,6 +16,7 @@ from bot.quotas.rules.use import (
     PlanSet,
     Standing,
     State,
+    by_person,
 )
 from bot.services.calls import client_named
 from bot.slack.messages import block_kit, ids, text
@@ -107,13 +108,8 @@ def _state(standing: Standing) -> str:
 def _controls(shown: Sequence[OrganizationUse], page: int, pages: int) -> SlackBlock:
     elements: list[SlackBlock] = []
     if shown:
-        options = [
-            (
-                f"{text.shorten(use.name, 50)} ({use.standing.key.data_center})",
-                use.standing.key.path[: block_kit.OPTION_VALUE_CHARACTERS],
-            )
-            for use in shown
-        ]
+        keys = [(text.shorten(use.name, 50), use.standing.key) for use in shown]
+        options = [(f"{name} ({key.data_center})", key.path) for name, key in keys]
         elements.append(block_kit.select("Open an organization …", ids.RATELIMITS_SHOW, options))
     elements += block_kit.turns(ids.RATELIMITS_PAGE, page, pages)
     elements.append(block_kit.button("Refresh", f"{ids.RATELIMITS_PAGE}.refresh", str(page)))
@@ -208,7 +204,7 @@ def _forecast(organization: Detail) -> str:
 def _made(organization: Detail) -> str:
     if not organization.hours:
         return "No calls in the last 24 hours."
-    made = organization.by_person()
+    made = by_person(organization.hours)
     people = [f"{_caller(organization, caller)} {calls:,}" for caller, calls in made[:PEOPLE_SHOWN]]
     rest = sum(calls for _, calls in made[PEOPLE_SHOWN:])
     people += [f"others {rest:,}"] if rest else []

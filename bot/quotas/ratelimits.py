@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from bot.errors import Ambiguous, DatabaseUnavailable, NotFound, OrganizationBlocked
@@ -11,7 +11,7 @@ from bot.organizations.client import InventoryClient
 from bot.organizations.directory import NO_LONGER_LISTED, OrganizationDirectory
 from bot.organizations.rules import Directory, OrganizationKey, Place
 from bot.permissions import Person
-from bot.quotas.rules.limits import DAY_SECONDS, LimitKind, Plan
+from bot.quotas.rules.limits import LimitKind, Plan
 from bot.quotas.rules.quota import Full, Terms
 from bot.quotas.rules.use import (
     HOUR_SECONDS,
@@ -19,7 +19,6 @@ from bot.quotas.rules.use import (
     PEOPLE_SHOWN,
     Checked,
     Detail,
-    HourOfCalls,
     OrganizationUse,
     Overview,
     PlanSet,
@@ -66,7 +65,8 @@ class RateLimits:
         Raises:
             NotConfigured: No data center is configured.
         """
-        directory = await self.directory.listed(CallCause(LIST, person.slack_user_id))
+        cause = CallCause(LIST, person.slack_user_id)
+        directory = await self.directory.directory(cause, only_unlisted=True)
         called, idle, now = await self._standings(directory)
         # Unlisted accounts, such as a data center's own, are shown only if they have a problem.
         listed = set(directory.keys)
@@ -123,24 +123,25 @@ class RateLimits:
         Raises:
             NotFound: The organization isn't listed and was never called.
         """
-        name = await self._known_name(key)
+        name, _ = await self._known(key)
         async with self.database.read_only() as tx:
             now = (await tx.now()).timestamp()
             account = await accounts.load(tx, key, self.terms)
             if account is None:
-                return Detail.idle(name, self._idle(key), now)
+                idle = self._idle(key)
+                return Detail(name, idle, {}, (), {}, forecast(idle.day, 0, now), None, now)
             standing = quota_use.standing(account)
             free_at = await self._free_at(tx, account, standing)
             kept = await quota_use.hours_since(tx, account, first_hour(now) - 2 * HOUR_SECONDS)
             last_hour = await quota_use.count_since(tx, account, now - HOUR_SECONDS, account.made)
-            day_hours = kept
-            if account.day_began_at > now - DAY_SECONDS:
-                # At a reported reset, all earlier calls stop counting at once.
-                day_hours = await quota_use.hours_since(tx, account, account.day_began_at)
             others_used = await self._others_used(tx, account)
         hours = [hour for hour in kept if hour.hour_at >= first_hour(now)]
+        # At a reported reset, all earlier calls stop counting at once.
+        day_hours = [hour for hour in kept if hour.hour_at >= account.day_began_at - HOUR_SECONDS]
         pace = forecast(standing.day, last_hour, now, day_hours, others_used)
-        people = await self._names(hours)
+        shown = (caller for caller, _ in by_person(hours)[:PEOPLE_SHOWN])
+        ids = [caller for caller in shown if caller is not None and client_named(caller) is None]
+        people = dict(zip(ids, await asyncio.gather(*map(self.people.name, ids)), strict=True))
         return Detail(name, standing, free_at, hours, people, pace, others_used, now)
 
     async def check(self, person: Person, typed: str) -> Checked:
@@ -157,8 +158,7 @@ class RateLimits:
             ServiceError: The call failed for a reason other than a 429 from the inventory service.
             DatabaseUnavailable: The error says whether the call was made.
         """
-        name = await self._known_name(key)
-        standing = await self._current(key)
+        name, standing = await self._known(key)
         if standing.blocks:
             # Check this first, because renewing the credential may also need a call.
             return Checked(name, standing)
@@ -166,7 +166,7 @@ class RateLimits:
         try:
             found = await self.inventory.organizations(key, CallCause(CHECK, person.slack_user_id))
         except OrganizationBlocked:
-            return Checked(name, await self._current(key))
+            return Checked(*await self._known(key))
         except RateLimited as refusal:
             if refusal.service != "inventory":
                 raise
@@ -178,19 +178,20 @@ class RateLimits:
 
     async def _after_call(self, key: OrganizationKey, became: str) -> Standing:
         try:
-            return await self._current(key)
+            return (await self._known(key))[1]
         except DatabaseUnavailable as away:
             raise DatabaseUnavailable(
                 f"{became} Gatehouse can't reach its database, so the current usage is unknown."
             ) from away
 
-    async def _known_name(self, key: OrganizationKey) -> str:
+    async def _known(self, key: OrganizationKey) -> tuple[str, Standing]:
         directory = await self.directory.known()
-        if directory.listed_name(key) is None:
-            async with self.database.read_only() as tx:
-                if await accounts.load(tx, key, self.terms) is None:
-                    raise NotFound(NO_LONGER_LISTED)
-        return directory.name_of(key)
+        async with self.database.read_only() as tx:
+            account = await accounts.load(tx, key, self.terms)
+        if account is None and directory.listed_name(key) is None:
+            raise NotFound(NO_LONGER_LISTED)
+        standing = self._idle(key) if account is None else quota_use.standing(account)
+        return directory.name_of(key), standing
 
     async def set_plan(self, person: Person, typed: str, plan: Plan) -> PlanSet:
         """Set an organization's plan, and record the change in the audit log.
@@ -225,11 +226,6 @@ class RateLimits:
     def _idle(self, key: OrganizationKey) -> Standing:
         return Standing.idle(key, self.terms.plan_of(key))
 
-    async def _current(self, key: OrganizationKey) -> Standing:
-        async with self.database.read_only() as tx:
-            account = await accounts.load(tx, key, self.terms)
-            return self._idle(key) if account is None else quota_use.standing(account)
-
     async def _free_at(
         self, tx: Transaction, account: Account, standing: Standing
     ) -> dict[LimitKind, float]:
@@ -249,9 +245,3 @@ class RateLimits:
             return None
         own_calls = await quota_use.own_day(tx, account, reported.number)
         return max(0, reported.used - own_calls)
-
-    async def _names(self, hours: Sequence[HourOfCalls]) -> dict[str, str]:
-        callers = (caller for caller, _ in by_person(hours)[:PEOPLE_SHOWN])
-        ids = [caller for caller in callers if caller is not None and client_named(caller) is None]
-        names = await asyncio.gather(*(self.people.name(slack_user_id) for slack_user_id in ids))
-        return dict(zip(ids, names, strict=True))

@@ -3,9 +3,7 @@
 import base64
 import json
 
-import pytest
-
-from bot.configured import inventory_access, quota_terms, redactor_of
+from bot.configured import inventory_access, redactor_of
 from bot.services.credentials import OAuthCredential, StaticToken
 from bot.settings import Settings, read_settings
 from tests.support.http import Bench
@@ -82,8 +80,3 @@ def test_every_secret_is_known_to_the_redactor() -> None:
     ]
     cleaned = redactor.clean(" ".join(secrets)).split(" ")
     assert cleaned == ["[secret]"] * len(secrets)
-
-
-@pytest.mark.parametrize(("commands", "share"), [("30", 50), ("200", 200), ("0", None)])
-def test_person_has_half_of_a_minute_where_people_are_limited(commands, share):
-    assert quota_terms(settings(COMMANDS_PER_MINUTE=commands)).person_minute == share

@@ -15,7 +15,6 @@ from bot.quotas.rules.quota import (
     InUse,
     Terms,
     decide,
-    next_free_at,
 )
 
 FREE = limits_of(Plan.FREE)
@@ -95,9 +94,9 @@ def test_where_the_background_has_to_wait_a_person_has_not(calls, kind):
     assert isinstance(asked(CallClass.PERSON, calls=calls), Granted)
 
 
-def test_a_full_day_tells_how_many_calls_have_to_leave_it():
+def test_full_day_tells_its_use_and_limit():
     full = asked(CallClass.BACKGROUND, day=DayUse(850, 1000, DaySource.PLAN))
-    assert (full.kind, full.allowed, full.free_at, full.returning) == (LimitKind.DAY, 800, None, 51)
+    assert (full.kind, full.allowed, full.free_at, full.used) == (LimitKind.DAY, 800, None, 850)
 
 
 def test_a_block_goes_before_every_limit():
@@ -117,7 +116,7 @@ def test_a_probe_that_is_under_way_is_when_it_is_tried_at_the_latest():
 )
 def test_at_the_time_named_a_slot_is_free_and_not_before(frees, allowed):
     free = sorted(frees)
-    at = next_free_at(free, allowed)
+    at = Holdings(free, []).free_at(LimitKind.MINUTE, allowed)
     assert sum(item > at for item in free) < allowed
     if len(free) >= allowed:
         assert sum(item >= at for item in free) >= allowed

@@ -12,6 +12,7 @@ from bot.quotas.rules.use import (
     Forecast,
     HourOfCalls,
     Standing,
+    by_person,
     first_hour,
 )
 
@@ -54,7 +55,7 @@ def test_most_calls_are_first_and_equal_ones_in_order():
         (THIS_HOUR - HOUR, "check", "U1", 1),
         (THIS_HOUR - HOUR, "list", "U3", 3),
     )
-    assert one.by_person() == [("U3", 3), (None, 2), ("U1", 2), ("U2", 2)]
+    assert by_person(one.hours) == [("U3", 3), (None, 2), ("U1", 2), ("U2", 2)]
     assert one.by_kind() == [("list", 5), ("check", 2), ("watch", 2)]
 
 

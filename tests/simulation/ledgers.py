@@ -102,6 +102,6 @@ class ModelLedger:
         if full.kind is not LimitKind.DAY:
             free_at = held.free_at(full.kind, full.allowed)
             return Full(full.kind, full.used, full.allowed, free_at)
-        reserved_at = self._reserved_at[self._made_before + full.returning - 1]
+        reserved_at = self._reserved_at[self._made_before + full.used - full.allowed]
         free_at = leaves_day_at(reserved_at, self._hold)
         return Full(full.kind, full.used, full.allowed, free_at)

@@ -88,8 +88,8 @@ async def test_refresh_of_one_process_is_seen_by_the_others(make, inventory, clo
     for directory in (one, other):
         await directory.directory(CAUSE)
     inventory.centers["eu"][0] = organization(3, "Renamed")
-    await one.directory(ANEW, fresh=True)
     clock.advance(1)
+    await one.directory(ANEW, fresh=True)
     assert "Renamed" in names(await other.directory(CAUSE))
     assert len(inventory.calls) == 4
 
@@ -139,7 +139,7 @@ async def test_only_data_centers_never_listed_are_called(make, inventory, clock)
     clock.advance(4000)
     inventory.errors["com"] = ServiceFailed("inventory", "It is on fire.", status=500)
     for _ in range(2):
-        found = await make().listed(CAUSE)
+        found = await make().directory(CAUSE, only_unlisted=True)
         assert names(found) == ["Alpha", "alpha", "Beta", "Gamma GmbH"]
         assert found.failures == []
     assert [center for center, _ in inventory.calls] == ["com", "eu"]
@@ -155,7 +155,7 @@ async def test_failure_is_known_until_a_listing_succeeds(make, inventory, clock)
     # Nobody is called: what was listed is fresh still.
     for found in (
         await directory.directory(CAUSE),
-        await directory.listed(CAUSE),
+        await directory.directory(CAUSE, only_unlisted=True),
         await directory.known(),
     ):
         assert [report.failure for report in found.reports] == [None, "It is on fire."]

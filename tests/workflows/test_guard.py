@@ -2,7 +2,6 @@
 
 import asyncio
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import replace
 
 import pytest
 
@@ -262,26 +261,3 @@ async def test_the_45s_own_headers_do_not_undo_what_its_message_lowered(guard, d
     told = ReportedLimits(limit=2000, remaining=0, reset_seconds=100)
     await be_refused(guard, 45, message="the limit is 1000", told=told)
     assert (await standing(database)).day.limit == 1000
-
-
-@pytest.fixture
-def sharing_guard(database, clock, tasks) -> Guard:
-    terms = replace(TERMS, person_minute=50)
-    return Guard(database, clock, terms, tasks)
-
-
-async def test_one_person_leaves_half_of_the_minute_to_others(sharing_guard, clock):
-    await use_up(sharing_guard, 49)
-    clock.advance(10)
-    await make(sharing_guard)
-    with pytest.raises(
-        QuotaExhausted, match=r"used 50 calls per minute of .* free in 51 s"
-    ) as caught:
-        await make(sharing_guard)
-    assert caught.value.limit_kind == "minute"
-    await make(sharing_guard, key=OTHER)
-    await use_up(sharing_guard, 50, cause=CallCause("list", "U2"))
-    with pytest.raises(QuotaExhausted, match="used all 100 calls"):
-        await make(sharing_guard, cause=CallCause("list", "U3"))
-    clock.advance(51)
-    await make(sharing_guard)

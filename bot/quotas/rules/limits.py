@@ -102,8 +102,6 @@ def _four_fifths(limit: int) -> int:
 
 
 _MINUTE = 100
-# The part of the minute limit that each person may use, if people are limited.
-MINUTE_OF_ONE_PERSON = _MINUTE // 2
 _LIMITS = {
     Plan.FREE: Limits(_MINUTE, 1_000, 5),
     Plan.STANDARD: Limits(_MINUTE, 2_000, 10),

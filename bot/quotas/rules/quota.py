@@ -12,7 +12,6 @@ Times are seconds since the epoch by the database's clock.
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
 
 from bot.organizations.rules import OrganizationKey
 from bot.quotas.rules.blocks import BlockCode, Blocks
@@ -31,14 +30,12 @@ class Terms:
     """The settings by which calls are granted.
 
     `plan_of` returns the configured plan of an organization whose plan wasn't set in Slack;
-    `timeout_seconds` is the client's timeout; `person_minute` is the number of minute slots that
-    each person may hold, None for no limit; `reserve_of` returns the calls left to programs outside
-    Gatehouse.
+    `timeout_seconds` is the client's timeout; `reserve_of` returns the calls left to programs
+    outside Gatehouse.
     """
 
     plan_of: Callable[[OrganizationKey], Plan]
     timeout_seconds: float
-    person_minute: int | None = None
     reserve_of: Callable[[OrganizationKey], Reserve] = lambda _key: NO_RESERVE
 
     @property
@@ -95,7 +92,8 @@ class Holdings:
 
     def free_at(self, kind: LimitKind, allowed: int) -> float:
         """Return when fewer than `allowed` are in use, 0 if already. Not for the daily limit."""
-        return next_free_at(self.slots if kind is LimitKind.MINUTE else self.permits, allowed)
+        free = self.slots if kind is LimitKind.MINUTE else self.permits
+        return free[len(free) - allowed] if len(free) >= allowed else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,21 +105,12 @@ class Granted:
     concurrent: int
 
 
-class Scope(StrEnum):
-    """The scope of a limit: all callers together, or a single caller."""
-
-    ORGANIZATION = "organization"
-    PERSON = "person"
-    CLIENT = "client"
-
-
 @dataclass(frozen=True, slots=True)
 class Full:
     """A limit is used up: `used` of the `allowed` calls for this class.
 
-    The ledger sets `free_at`: the time when the next call of this class may be made, after
-    `returning` calls have freed their slots. `scope` distinguishes the organization's limit from
-    the part that one person or gateway client may use. `is_stalled` is set while the service
+    The ledger sets `free_at`: the time when the next call of this class may be made. `is_share` is
+    set if it is a gateway client's share that is used up. `is_stalled` is set while the service
     doesn't answer and calls are therefore made one at a time.
     """
 
@@ -129,13 +118,8 @@ class Full:
     used: int
     allowed: int
     free_at: float | None = None
-    scope: Scope = Scope.ORGANIZATION
+    is_share: bool = False
     is_stalled: bool = False
-
-    @property
-    def returning(self) -> int:
-        """Return how many calls must end before another may be made."""
-        return self.used - self.allowed + 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,11 +162,3 @@ def decide(
         used, most = in_use.concurrent, allowed.concurrent
         return Full(LimitKind.CONCURRENT, used, most, is_stalled=is_stalled)
     return Granted(in_use.minute, day.used, in_use.concurrent)
-
-
-def next_free_at(free: Sequence[float], allowed: int) -> float:
-    """Return when fewer than `allowed` are in use, given the release times, earliest first.
-
-    Return 0 if fewer are in use already.
-    """
-    return free[len(free) - allowed] if len(free) >= allowed else 0.0

@@ -226,12 +226,6 @@ class Detail:
     others_used: int | None
     at: float
 
-    @classmethod
-    def idle(cls, name: str, standing: Standing, at: float) -> "Detail":
-        """Return the details of an organization that was never called."""
-        pace = forecast(standing.day, 0, at)
-        return cls(name, standing, {}, (), {}, pace, None, at)
-
     def by_hour(self) -> list[tuple[float, int]]:
         """Return the number of calls in each of the last 24 clock hours, oldest first."""
         made: Counter[float] = Counter()
@@ -239,10 +233,6 @@ class Detail:
             made[hour.hour_at] += hour.calls
         first = first_hour(self.at)
         return [(at, made[at]) for at in (first + n * HOUR_SECONDS for n in range(HOURS_SHOWN))]
-
-    def by_person(self) -> list[tuple[str | None, int]]:
-        """Return the calls of each caller (None: the bot itself), most first."""
-        return by_person(self.hours)
 
     def by_kind(self) -> list[tuple[str, int]]:
         """Return the calls of each kind, most first."""

@@ -146,7 +146,7 @@ async def load_locked(tx: Transaction, key: OrganizationKey, terms: Terms) -> Ac
 async def lock(tx: Transaction, key: OrganizationKey) -> int:
     """Lock the organization's row until the transaction ends; return its ID."""
     same = {"summed": organizations.c.summed}
-    statement = update(organizations).where(_is(key)).values(same).returning(organizations.c.id)
+    statement = update(organizations).where(named(key)).values(same).returning(organizations.c.id)
     found = (await tx.connection.execute(statement)).scalar()
     if found is None:
         await _add(tx, key)
@@ -286,7 +286,8 @@ def _reported(row: Row[Any]) -> ReportedDay | None:
     )
 
 
-def _is(key: OrganizationKey) -> Any:  # noqa: ANN401 - a condition
+def named(key: OrganizationKey) -> ColumnElement[bool]:
+    """Return the condition for an organization's row."""
     return (organizations.c.data_center == key.data_center) & (
         organizations.c.organization_id == key.organization_id
     )

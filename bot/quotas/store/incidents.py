@@ -1,6 +1,6 @@
 """Incidents: a series of 429s with one code for an organization, until a call succeeds."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import asdict, fields
 from datetime import UTC, datetime
 from typing import Any
@@ -17,6 +17,7 @@ from bot.store.tables import quota_organizations as organizations
 
 # A new block within this time belongs to the previous incident and alert.
 REOPEN_SECONDS = 600.0
+KNOWN = frozenset(field.name for field in fields(IncidentDetail))
 
 
 # Built once, because building a statement takes longer than executing it.
@@ -122,21 +123,12 @@ def _incident(row: Row[Any], now: float) -> Incident:
         opened_at=row.opened_at,
         closed_at=row.closed_at,
         refusals=row.refusals,
-        detail=_detail(row.detail),
+        # Another version may have written fewer or more fields.
+        detail=IncidentDetail(**{name: told for name, told in row.detail.items() if name in KNOWN}),
         blocks=blocks_of(row),
         muted_until=datetime.fromtimestamp(row.muted_until, UTC) if is_muted else None,
         muted_by=row.muted_by or "",
     )
-
-
-def _detail(stored: object) -> IncidentDetail:
-    """Read stored details; another version may have written fewer or more fields.
-
-    Missing or edited details must not make other incidents unreadable.
-    """
-    told = stored if isinstance(stored, Mapping) else {}
-    known = (field.name for field in fields(IncidentDetail))
-    return IncidentDetail(**{name: told[name] for name in known if told.get(name) is not None})
 
 
 async def forget(tx: Transaction, before: datetime) -> int:

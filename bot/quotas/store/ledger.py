@@ -22,20 +22,19 @@ from bot.quotas.rules.blocks import Blocks
 from bot.quotas.rules.limits import (
     CallClass,
     LimitKind,
-    Limits,
     Plan,
     ReportedDay,
     leaves_day_at,
     limits_of,
 )
 from bot.quotas.rules.quota import (
+    SLOT_SECONDS,
     Blocked,
     Decision,
     Full,
     Granted,
     HeldCall,
     Holdings,
-    Scope,
     Terms,
     decide,
 )
@@ -69,15 +68,6 @@ class CallRequest:
         if self.cause.kind == PROBE:
             return CallClass.PROBE
         return CallClass.BACKGROUND if self.cause.background else CallClass.PERSON
-
-    def part_of(self, limits: Limits) -> Limits | None:
-        """Return the caller's own limits, or None if only the organization's limits apply."""
-        if self.cause.client is not None:
-            return limits.share(self.share) if self.share < 1 else None
-        most = self.terms.person_minute
-        if most is None or self.cause.slack_user_id is None:
-            return None
-        return replace(limits, minute=most)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,44 +116,40 @@ async def reserve(tx: Transaction, request: CallRequest) -> Reservation | NotNow
 async def _decide(tx: Transaction, request: CallRequest) -> tuple[Account, Decision]:
     terms = request.terms
     account = await load_or_add(tx, request.key, terms)
+    limits, in_use, blocks = account.allowed, account.in_use, account.blocks
+    day = replace(account.day, limit=limits.day)
     decision = decide(
-        request.call_class,
-        account.now,
-        limits=account.allowed,
-        in_use=account.in_use,
-        day=replace(account.day, limit=account.allowed.day),
-        blocks=account.blocks,
+        request.call_class, account.now, limits=limits, in_use=in_use, day=day, blocks=blocks
     )
     if isinstance(decision, Full):
         return account, await with_time(tx, account, decision, terms)
     if isinstance(decision, Granted):
-        return account, await _part_used_up(tx, account, request) or decision
+        return account, await _share_used_up(tx, account, request) or decision
     return account, decision
 
 
-async def _part_used_up(tx: Transaction, account: Account, request: CallRequest) -> Full | None:
-    """Return the caller's own limit if it is used up although the organization has room."""
-    part, in_use = request.part_of(account.allowed), account.in_use
-    if part is None:
+async def _share_used_up(tx: Transaction, account: Account, request: CallRequest) -> Full | None:
+    """Return the client's own limit if it is used up although the organization has room."""
+    if request.share == 1:
         return None
+    share, in_use = account.allowed.share(request.share), account.in_use
     if in_use.is_stalled:
-        part = replace(part, concurrent=1)
-    # A caller's use never exceeds the organization's, so the organization's counts can make a query
+        share = replace(share, concurrent=1)
+    # A client's use never exceeds the organization's, so the organization's counts can make a query
     # unnecessary.
-    is_day = account.day.used >= part.day
-    if in_use.minute < part.minute and in_use.concurrent < part.concurrent and not is_day:
+    is_day = account.day.used >= share.day
+    if in_use.minute < share.minute and in_use.concurrent < share.concurrent and not is_day:
         return None
     its = (calls.c.organization == account.id) & (calls.c.slack_user_id == request.cause.caller)
-    scope = Scope.PERSON if request.cause.client is None else Scope.CLIENT
-    if is_day and (full := await _day_used_up(tx, account, its, part.day, request.terms)):
-        return replace(full, scope=scope)
+    if is_day and (full := await _day_used_up(tx, account, its, share.day, request.terms)):
+        return full
     held = await _holdings(tx, account, its)
     for kind, used, most in (
-        (LimitKind.MINUTE, len(held.slots), part.minute),
-        (LimitKind.CONCURRENT, len(held.permits), part.concurrent),
+        (LimitKind.MINUTE, len(held.slots), share.minute),
+        (LimitKind.CONCURRENT, len(held.permits), share.concurrent),
     ):
         if used >= most:
-            return Full(kind, used, most, held.free_at(kind, most), scope)
+            return Full(kind, used, most, held.free_at(kind, most), is_share=True)
     return None
 
 
@@ -176,7 +162,7 @@ async def _day_used_up(
     if len(times) < most:
         return None
     free_at = account.day.resets_at or leaves_day_at(times[len(times) - most], terms.hold_seconds)
-    return Full(LimitKind.DAY, len(times), most, free_at)
+    return Full(LimitKind.DAY, len(times), most, free_at, is_share=True)
 
 
 async def _take_number(tx: Transaction, account: Account, request: CallRequest) -> bool:
@@ -220,7 +206,7 @@ async def with_time(tx: Transaction, account: Account, full: Full, terms: Terms)
     # In a sliding day of 25 hours, enough of the oldest calls have to drop out.
     its = (calls.c.organization == account.id, calls.c.number > account.made_before)
     sent = select(calls.c.reserved_at).where(*its, calls.c.slot_free_at != UNSENT)
-    last_to_leave = sent.order_by(calls.c.number).offset(full.returning - 1).limit(1)
+    last_to_leave = sent.order_by(calls.c.number).offset(full.used - full.allowed).limit(1)
     reserved_at = await tx.connection.scalar(last_to_leave)
     if reserved_at is None:
         return replace(full, free_at=account.now)
@@ -229,13 +215,11 @@ async def with_time(tx: Transaction, account: Account, full: Full, terms: Terms)
 
 async def settle(tx: Transaction, reservation: Reservation, seconds_since_headers: float) -> None:
     """Record that a call ended, and how many seconds ago its headers arrived."""
-    # Times relative to now.
-    held = HeldCall.answered(headers_at=-seconds_since_headers, ended_at=0.0)
     values = {
         "its_organization": reservation.organization,
         "its_number": reservation.number,
         "its_time": reservation.at,
-        "slot_seconds": held.slot_free_at,
+        "slot_seconds": SLOT_SECONDS - seconds_since_headers,
     }
     await tx.connection.execute(_settling(tx.clock), {**tx.clock_parameters, **values})
 
@@ -323,13 +307,3 @@ async def set_plan(tx: Transaction, key: OrganizationKey, plan: Plan) -> None:
         .where(its, organizations.c.reported_limit < limit)
         .values(reported_limit=limit, reported_remaining=limit - used)
     )
-
-
-async def mute(tx: Transaction, key: OrganizationKey, until: float, by: str | None) -> int:
-    """Suppress new alerts about the organization until `until`; lock its row and return its ID.
-
-    `by` is the name of the person who muted the organization; None ends a mute.
-    """
-    organization = await lock(tx, key)
-    await change(tx, organization, muted_until=until, muted_by=by)
-    return organization

@@ -1,12 +1,10 @@
 """The use of each limit: currently, by person, by kind, and by hour."""
 
 from collections import Counter
-from typing import Any
 
 from sqlalchemy import (
     BigInteger,
     ColumnElement,
-    Row,
     delete,
     func,
     literal,
@@ -19,7 +17,7 @@ from bot.organizations.rules import OrganizationKey
 from bot.quotas.rules.limits import day_began_at
 from bot.quotas.rules.quota import Terms
 from bot.quotas.rules.use import HOUR_SECONDS, HourOfCalls, Standing
-from bot.quotas.store.accounts import UNSENT, Account, day_limit_of
+from bot.quotas.store.accounts import UNSENT, Account, day_limit_of, named
 from bot.services.calls import caller_of, client_named
 from bot.store.engine import Transaction
 from bot.store.tables import quota_calls as calls
@@ -36,13 +34,13 @@ def standing(account: Account) -> Standing:
     """Return an organization's standing."""
     lowered = account.lowered_concurrent
     return Standing(
-        key=account.key,
-        plan=account.plan,
-        limits=account.limits,
+        account.key,
+        account.plan,
+        account.limits,
+        account.in_use,
+        account.day,
+        account.blocks,
         lowered_until=None if lowered is None else lowered.until,
-        in_use=account.in_use,
-        day=account.day,
-        blocks=account.blocks,
     )
 
 
@@ -58,25 +56,17 @@ async def last_checks(tx: Transaction, terms: Terms) -> dict[OrganizationKey, tu
 
 async def hours_since(tx: Transaction, account: Account, since: float) -> list[HourOfCalls]:
     """Return the calls since a time within the last 26 hours, by hour, kind, and person."""
-    hour = _hour_of(calls.c.reserved_at)
+    whole = literal(_HOUR_MICROSECONDS, BigInteger)
+    microseconds = type_coerce(calls.c.reserved_at, BigInteger) // whole * whole
+    hour = type_coerce(microseconds, EpochSeconds).label("hour_at")
     query = (
         select(hour, calls.c.kind, calls.c.slack_user_id, func.count().label("calls"))
         .where(calls.c.organization == account.id, calls.c.reserved_at >= since, _SENT)
         .group_by(hour, calls.c.kind, calls.c.slack_user_id)
         .order_by(hour)
     )
-    return [_hour(row) for row in await tx.connection.execute(query)]
-
-
-def _hour(row: Row[Any]) -> HourOfCalls:
-    return HourOfCalls(row.hour_at, row.kind, row.slack_user_id or None, row.calls)
-
-
-def _hour_of(column: ColumnElement[float]) -> ColumnElement[float]:
-    whole = type_coerce(column, BigInteger) // literal(_HOUR_MICROSECONDS, BigInteger)
-    return type_coerce(whole * literal(_HOUR_MICROSECONDS, BigInteger), EpochSeconds).label(
-        "hour_at"
-    )
+    rows = await tx.connection.execute(query)
+    return [HourOfCalls(at, kind, caller or None, count) for at, kind, caller, count in rows]
 
 
 async def count_since(tx: Transaction, account: Account, since: float, up_to: int) -> int:
@@ -112,10 +102,7 @@ async def use_by_client(tx: Transaction, account: Account, at: float) -> dict[st
 
 async def minute_by_client(tx: Transaction, key: OrganizationKey) -> Counter[str]:
     """Return how many of an organization's minute slots each client holds now."""
-    its = (organizations.c.data_center == key.data_center) & (
-        organizations.c.organization_id == key.organization_id
-    )
-    organization = select(organizations.c.id).where(its).scalar_subquery()
+    organization = select(organizations.c.id).where(named(key)).scalar_subquery()
     held = calls.c.slot_free_at > (await tx.now()).timestamp()
     return await _count_by_client(tx, (calls.c.organization == organization) & held)
 

@@ -217,7 +217,7 @@ def incident_opened_twice() -> None:
 @_plant
 def share_ignored() -> None:
     """A client of the gateway may take whatever is left to all of them."""
-    ledger._part_used_up = _nothing
+    ledger._share_used_up = _nothing
 
 
 @_plant
