@@ -8,7 +8,7 @@ from bot.ops.clock import Clock
 from bot.ops.redaction import Redactor
 from bot.organizations.client import DataCenterAccess
 from bot.organizations.rules import OrganizationKey, root_of
-from bot.quotas.rules.limits import NO_RESERVE, Plan, Reserve
+from bot.quotas.rules.limits import Plan
 from bot.quotas.rules.quota import Terms
 from bot.services.credentials import (
     Credential,
@@ -53,10 +53,10 @@ def quota_terms(settings: Settings) -> Terms:
         plans = settings.inventory_plans
         return Plan(plans.get(key.organization_id, settings.inventory_default_plan))
 
-    def reserve_of(key: OrganizationKey) -> Reserve:
+    def reserve_of(key: OrganizationKey) -> tuple[int, int]:
         reserves = settings.inventory_reserve
         told = reserves.get(str(key)) or reserves.get("*")
-        return NO_RESERVE if told is None else Reserve(told.minute, told.day)
+        return (0, 0) if told is None else (told.minute, told.day)
 
     return Terms(plan_of, TOTAL_SECONDS, reserve_of)
 

@@ -78,7 +78,8 @@ async def mute(context: Context) -> Message:
 @listens("action", ids.INCIDENT_UNMUTE, Permission.REFRESH)
 async def unmute(context: Context) -> Message:
     """Answer `Unmute`."""
-    return ui.unmuted(await context.bot.alerts.unmute(context.person, _incident_id(context)))
+    name, _ = await context.bot.alerts.mute(context.person, _incident_id(context), 0)
+    return ui.unmuted(name)
 
 
 def _incident_id(context: Context) -> int:

@@ -304,8 +304,10 @@ class Alerts:
             async with self.database.transaction() as tx:
                 await outbox.put(tx, card_message(incident.id))
 
-    async def mute(self, person: Person, incident_id: int) -> tuple[str, datetime]:
-        """Mute alerts about the incident's organization for an hour.
+    async def mute(
+        self, person: Person, incident_id: int, seconds: float = MUTE_SECONDS
+    ) -> tuple[str, datetime]:
+        """Mute alerts about the incident's organization, or unmute the organization with 0 seconds.
 
         Return the organization's name and the end of the mute.
 
@@ -315,34 +317,19 @@ class Alerts:
         async with self.database.transaction() as tx:
             incident = _existing(await incidents.load(tx, incident_id))
             await accounts.lock(tx, incident.key)
-            until = (await tx.now()).timestamp() + MUTE_SECONDS
-            muted = {"muted_until": until, "muted_by": person.name}
+            until = (await tx.now()).timestamp() + seconds if seconds else 0.0
+            muted = {"muted_until": until, "muted_by": person.name if seconds else None}
             await quotas.change(tx, incident.organization, **muted)
-            for open_id in await incidents.open_ids(tx, incident.organization):
-                await _mute_job(tx, open_id, until)
-            await outbox.put(tx, card_message(incident_id))
-            detail = {"incident": incident_id, "seconds": MUTE_SECONDS}
-            entry = AuditEntry(person.slack_user_id, "alert.muted", str(incident.key), detail)
+            for open_id in {incident_id, *await incidents.open_ids(tx, incident.organization)}:
+                if seconds:
+                    await _mute_job(tx, open_id, until)
+                # Shows who muted the organization, or posts an alert that the mute suppressed.
+                await outbox.put(tx, card_message(open_id))
+            action = "alert.muted" if seconds else "alert.unmuted"
+            detail = {"incident": incident_id, "seconds": seconds}
+            entry = AuditEntry(person.slack_user_id, action, str(incident.key), detail)
             await self.audit.append(tx, entry)
         return await self._name(incident.key), datetime.fromtimestamp(until, UTC)
-
-    async def unmute(self, person: Person, incident_id: int) -> str:
-        """Unmute alerts about the incident's organization; return the organization's name.
-
-        Raises:
-            NotFound: No such incident.
-        """
-        async with self.database.transaction() as tx:
-            incident = _existing(await incidents.load(tx, incident_id))
-            await accounts.lock(tx, incident.key)
-            await quotas.change(tx, incident.organization, muted_until=0.0, muted_by=None)
-            # Post the alerts that the mute suppressed.
-            for open_id in {incident_id, *await incidents.open_ids(tx, incident.organization)}:
-                await outbox.put(tx, card_message(open_id))
-            detail = {"incident": incident_id}
-            entry = AuditEntry(person.slack_user_id, "alert.unmuted", str(incident.key), detail)
-            await self.audit.append(tx, entry)
-        return await self._name(incident.key)
 
     async def key_of(self, incident_id: int) -> OrganizationKey:
         """Return the organization that an incident is about.

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from bot.errors import Ambiguous, DatabaseUnavailable, NotFound, OrganizationBlocked
+from bot.errors import Ambiguous, NotFound, OrganizationBlocked
 from bot.ops.clock import Clock
 from bot.organizations.client import InventoryClient
 from bot.organizations.directory import NO_LONGER_LISTED, OrganizationDirectory
@@ -156,7 +156,7 @@ class RateLimits:
             NotFound: The organization isn't listed and was never called.
             QuotaExhausted: The bot declines the call; the error says when the next slot is free.
             ServiceError: The call failed for a reason other than a 429 from the inventory service.
-            DatabaseUnavailable: The error says whether the call was made.
+            DatabaseUnavailable: The ledger can't be read; the call may have been made.
         """
         name, standing = await self._known(key)
         if standing.blocks:
@@ -170,19 +170,10 @@ class RateLimits:
         except RateLimited as refusal:
             if refusal.service != "inventory":
                 raise
-            standing = await self._after_call(key, "The call was blocked.")
-            return Checked(name, standing, refusal=refusal.message)
+            return Checked(*await self._known(key), refusal=refusal.message)
         seconds = self.clock.monotonic() - began
         await self.directory.accept(key, found)
-        return Checked(name, await self._after_call(key, "The call succeeded."), seconds=seconds)
-
-    async def _after_call(self, key: OrganizationKey, became: str) -> Standing:
-        try:
-            return (await self._known(key))[1]
-        except DatabaseUnavailable as away:
-            raise DatabaseUnavailable(
-                f"{became} Gatehouse can't reach its database, so the current usage is unknown."
-            ) from away
+        return Checked(*await self._known(key), seconds=seconds)
 
     async def _known(self, key: OrganizationKey) -> tuple[str, Standing]:
         directory = await self.directory.known()

@@ -271,7 +271,7 @@ async def test_unmuting_tells_what_the_mute_held_back(
     assert await alerts.card(card_of(2)) is None
     async with database.transaction() as tx:
         await outbox.mark_sent(tx, [item.id for item in await outbox.waiting(tx, "incident:2")])
-    assert await alerts.unmute(OTTO, 1) == "10"
+    assert (await alerts.mute(OTTO, 1, 0))[0] == "10"
     async with database.read_only() as tx:
         assert [item.subject for item in await outbox.waiting(tx, "incident:2")] == ["2"]
         [entry] = await AuditStore().latest(tx, 1)

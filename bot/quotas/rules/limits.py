@@ -53,17 +53,6 @@ class LimitKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Reserve:
-    """Calls that Gatehouse leaves to the organization's other programs."""
-
-    minute: int = 0
-    day: int = 0
-
-
-NO_RESERVE = Reserve()
-
-
-@dataclass(frozen=True, slots=True)
 class Limits:
     """Calls allowed per minute, per day, and at the same time.
 
@@ -75,30 +64,25 @@ class Limits:
     concurrent: int
     background_minute: int | None = None
 
-    def without(self, reserve: Reserve) -> "Limits":
+    def without(self, minute: int, day: int) -> "Limits":
         """Subtract the calls reserved for other programs; at least one call always remains."""
-        minute, day = self.minute - reserve.minute, self.day - reserve.day
-        return replace(self, minute=max(1, minute), day=max(1, day))
+        return replace(self, minute=max(1, self.minute - minute), day=max(1, self.day - day))
 
     def left_to(self, call_class: CallClass) -> "Limits":
         """Return the limits for a class; background calls leave a fifth of each limit to people."""
         if call_class is not CallClass.BACKGROUND:
             return self
-        minute = _four_fifths(self.minute)
+        # Rounded down, so that people get one of five calls too.
+        minute, day, concurrent = self.minute * 4 // 5, self.day * 4 // 5, self.concurrent * 4 // 5
         if self.background_minute is not None:
             minute = min(minute, self.background_minute)
-        return Limits(minute, _four_fifths(self.day), _four_fifths(self.concurrent))
+        return Limits(minute, day, concurrent)
 
     def share(self, share: float) -> "Limits":
         """Return a client's share (above 0, up to 1) of the background limits."""
         left = self.left_to(CallClass.BACKGROUND)
         parts = (left.minute, left.day, left.concurrent)
         return Limits(*(max(1, int(limit * share)) for limit in parts))
-
-
-def _four_fifths(limit: int) -> int:
-    # Round down, so that people get one of five calls too.
-    return limit * 4 // 5
 
 
 _MINUTE = 100
@@ -146,17 +130,13 @@ def lower_concurrency(
     if used <= LEAST_AT_ONCE:
         return None
     limit = max(LEAST_AT_ONCE, beside)
-    if known is not None:
-        limit = min(limit, known.limit)
-    return Lowered(limit, at + _LOWERED_CONCURRENCY_SECONDS)
+    return Lowered(min(limit, known.limit) if known else limit, at + _LOWERED_CONCURRENCY_SECONDS)
 
 
 def lower_minute(known: Lowered | None, *, used: int, at: float) -> Lowered:
     """Return the limit for background calls after a 44 when the bot had used `used` calls."""
     limit = max(LEAST_A_MINUTE, used - MINUTE_MARGIN)
-    if known is not None:
-        limit = min(limit, known.limit)
-    return Lowered(limit, at + _LOWERED_MINUTE_SECONDS)
+    return Lowered(min(limit, known.limit) if known else limit, at + _LOWERED_MINUTE_SECONDS)
 
 
 DAY_SECONDS = 25 * 3600.0

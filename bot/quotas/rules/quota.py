@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 from bot.organizations.rules import OrganizationKey
 from bot.quotas.rules.blocks import BlockCode, Blocks
-from bot.quotas.rules.limits import NO_RESERVE, CallClass, DayUse, LimitKind, Limits, Plan, Reserve
+from bot.quotas.rules.limits import CallClass, DayUse, LimitKind, Limits, Plan
 
 MINUTE_SECONDS = 60.0
 # Covers windows that include both ends, and clocks running at different rates.
@@ -30,13 +30,13 @@ class Terms:
     """The settings by which calls are granted.
 
     `plan_of` returns the configured plan of an organization whose plan wasn't set in Slack;
-    `timeout_seconds` is the client's timeout; `reserve_of` returns the calls left to programs
-    outside Gatehouse.
+    `timeout_seconds` is the client's timeout; `reserve_of` returns the calls of a minute and of a
+    day that are left to programs outside Gatehouse.
     """
 
     plan_of: Callable[[OrganizationKey], Plan]
     timeout_seconds: float
-    reserve_of: Callable[[OrganizationKey], Reserve] = lambda _key: NO_RESERVE
+    reserve_of: Callable[[OrganizationKey], tuple[int, int]] = lambda _key: (0, 0)
 
     @property
     def hold_seconds(self) -> float:

@@ -29,7 +29,6 @@ from bot.quotas.rules.limits import (
     Lowered,
     Plan,
     ReportedDay,
-    Reserve,
     day_began_at,
     day_use,
     limits_of,
@@ -64,7 +63,7 @@ class Account:
     day_ledger: DayLedger
     lowered_concurrent: Lowered | None
     lowered_minute: Lowered | None
-    reserve: Reserve
+    reserve: tuple[int, int]
     blocks: Blocks
     muted_until: float
 
@@ -79,7 +78,7 @@ class Account:
         """Return the limits that Gatehouse applies: minus the reserve, and lowered after a 429."""
         background = None if self.lowered_minute is None else self.lowered_minute.limit
         limits = replace(self.limits, day=self.day.limit, background_minute=background)
-        return limits.without(self.reserve)
+        return limits.without(*self.reserve)
 
     @property
     def is_lowered(self) -> bool:
