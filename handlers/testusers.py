@@ -190,18 +190,25 @@ for _action_id, (_act, _permission) in ACTS.items():
     async def store(context: Context, act: Act = _act) -> None:
         """Store the click of a button."""
         interaction = context.interaction
-        await context.bot.clicks.store(
-            StoredInteraction(
-                act,
-                interaction.value,
-                interaction.slack_user_id,
-                interaction.team_ids,
-                interaction.response_url,
-                page=pages.page_of_block(interaction.block_id),
-                channel_id="" if interaction.is_for_one else interaction.channel_id,
-                message_ts=interaction.message_ts,
-            )
+        await _store(
+            context,
+            act,
+            interaction.value,
+            page=pages.page_of_block(interaction.block_id),
+            channel_id="" if interaction.is_for_one else interaction.channel_id,
+            message_ts=interaction.message_ts,
         )
+
+
+async def _store(
+    context: Context,
+    act: Act,
+    request_id: str,
+    **more: Any,  # noqa: ANN401 - the other fields of `StoredInteraction`
+) -> None:
+    user, teams = context.interaction.slack_user_id, context.interaction.team_ids
+    url = context.interaction.response_url
+    await context.bot.clicks.store(StoredInteraction(act, request_id, user, teams, url, **more))
 
 
 @listens("action", ids.TESTUSERS_DENY, Permission.DECIDE, place=Place.FORM, requires_itself=True)
@@ -226,18 +233,9 @@ def _check_denial(context: Context) -> Mapping[str, str]:
 @listens("view", ids.TESTUSERS_DENIAL, Permission.DECIDE, place=Place.LATER, check=_check_denial)
 async def store_denial(context: Context) -> None:
     """Store a denial with its reason."""
-    interaction = context.interaction
-    await context.bot.clicks.store(
-        StoredInteraction(
-            Act.DENY,
-            interaction.hidden("request"),
-            interaction.slack_user_id,
-            interaction.team_ids,
-            interaction.response_url,
-            _denial_reason(context),
-            interaction.hidden("page"),
-        )
-    )
+    request_id, page = map(context.interaction.hidden, ("request", "page"))
+    reason = _denial_reason(context)
+    await _store(context, Act.DENY, request_id, denial_reason=reason, page=page)
 
 
 def _typed_form(context: Context) -> TypedForm:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from bot.errors import Ambiguous, GatehouseError, Meant, UsageError
+from bot.errors import Ambiguous, GatehouseError, UsageError
 from bot.slack.messages import block_kit, ids, text
 from bot.slack.messages.message import Message
 
@@ -38,19 +38,16 @@ def with_next_steps(message: Message, error: GatehouseError, command: str) -> Me
 
     `command` is the typed command with its slash.
     """
-    steps = [step for meant in error.meant if (step := _rather(meant, command))]
+    steps = []
+    name, _, typed = command.partition(" ")
+    for meant in error.meant:
+        wrong = rf"(?<!\w){re.escape(meant.typed)}(?!\w)"
+        if place := re.search(wrong, typed, re.IGNORECASE):
+            rather = f"{name} {typed[: place.start()]}{meant.words}{typed[place.end() :]}"
+            steps.append((meant.label or rather, rather))
     if not steps and error.is_passing:
         steps = [("Try again", command)]
     return with_commands(message, steps)
-
-
-def _rather(meant: Meant, command: str) -> tuple[str, str] | None:
-    name, _, typed = command.partition(" ")
-    place = re.search(rf"(?<!\w){re.escape(meant.typed)}(?!\w)", typed, re.IGNORECASE)
-    if place is None:
-        return None
-    rather = f"{name} {typed[: place.start()]}{meant.words}{typed[place.end() :]}"
-    return meant.label or rather, rather
 
 
 def with_commands(message: Message, steps: Sequence[tuple[str, str]]) -> Message:
