@@ -157,10 +157,8 @@ class Look:
             elif request.state is State.APPLYING:
                 left.append(request)
         await self._end_what_is_gone(changes, left)
-        asking_again = [request for request in left if await self._asks_again(changes, request)]
-        plan = await self._plan(
-            changes, [request for request in left if request not in asking_again]
-        )
+        left = [request for request in left if not await self._asks_again(changes, request)]
+        plan = await self._plan(changes, left)
         if plan.changes_nothing:
             await changes.settle(plan, waiting.at, self.listed)
         await changes.write(self.bot.audit)

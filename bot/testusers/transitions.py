@@ -213,33 +213,35 @@ class Timer:
     of_posted: bool | None = None
 
 
-def _unposted_at(_: Parts, request: Request) -> datetime | None:
-    return request.shown_since and request.shown_since + UNPOSTED_AFTER
-
-
-def _remind_at(bot: Parts, request: Request) -> datetime | None:
-    at = request.created_at + timedelta(hours=bot.settings.remind_hours)
-    return at if at < request.expires_at else None
-
-
 def _escalate_at(bot: Parts, request: Request) -> datetime | None:
     seconds = bot.people.policy.of_flow(request.flow.sid).escalate_after_seconds
     return request.created_at + timedelta(seconds=seconds) if seconds else None
 
 
-def _announce_end_at(_: Parts, request: Request) -> datetime | None:
-    return request.next_end and request.next_end - ANNOUNCED_BEFORE
-
-
 _PENDING, _SCHEDULED = frozenset({State.PENDING}), frozenset({State.SCHEDULED})
 _DONE = frozenset({State.APPLIED, State.FAILED})
 TIMERS = (
-    Timer("unposted", _PENDING | _SCHEDULED | _DONE, _unposted_at, of_posted=False),
-    Timer("remind", _PENDING, _remind_at, of_posted=True),
-    Timer("escalate", _PENDING, _escalate_at, of_posted=True),
+    Timer(
+        "unposted",
+        _PENDING | _SCHEDULED | _DONE,
+        lambda _, request: request.shown_since and request.shown_since + UNPOSTED_AFTER,
+        of_posted=False,
+    ),
+    # The first of two timers at the same time fires; so nobody is reminded of an expired request.
     Timer("expire", _PENDING, lambda _, request: request.expires_at),
+    Timer(
+        "remind",
+        _PENDING,
+        lambda bot, request: request.created_at + timedelta(hours=bot.settings.remind_hours),
+        of_posted=True,
+    ),
+    Timer("escalate", _PENDING, _escalate_at, of_posted=True),
     Timer("start", _SCHEDULED, lambda _, request: request.requested.starts_at),
-    Timer("announce_end", _DONE, _announce_end_at),
+    Timer(
+        "announce_end",
+        _DONE,
+        lambda _, request: request.next_end and request.next_end - ANNOUNCED_BEFORE,
+    ),
 )
 
 

@@ -5,7 +5,7 @@ recalculated from current data; if it differs, nothing is applied and the card a
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -121,10 +121,8 @@ def review(
         shown_at=at,
     )
     before = effects(requested, request.left, requested.shown_at or request.created_at)
-    news = (
-        *_term_news(request, flow, capped),
-        *_effect_news(before, effects(now, change, at), over),
-    )
+    after = effects(now, change, at)
+    news = tuple(_news(request, flow, capped, len(over), before, after))
     reviewed = replace(request, flow=flow, requested=now)
     is_approved = request.state in {State.SCHEDULED, State.FAILED}
     # A rule's approval counts as one.
@@ -194,7 +192,24 @@ def _change(
     return Change(tuple(additions), tuple(removals)), tuple(end_changes)
 
 
-def _term_news(request: Request, flow: Flow, capped: RequestedChange) -> Iterable[str]:
+_NEWS = {
+    Effect.ADD: "{who} no longer on the list when this takes effect, so this adds them.",
+    Effect.EXTEND: "{who} already on the list, so this extends their access.",
+    Effect.SHORTEN: "{who} already on the list with longer access, so this shortens it.",
+    Effect.LIMIT: "{who} already on the list with no end date, so this sets one.",
+    Effect.KEEP: "{who} already on the list, so this removes their end date.",
+    Effect.REMOVE: "{who} past the end date that this would restore, so this removes them.",
+}
+
+
+def _news(
+    request: Request,
+    flow: Flow,
+    capped: RequestedChange,
+    number_over: int,
+    before: Mapping[str, Effect],
+    after: Mapping[str, Effect],
+) -> Iterator[str]:
     was = request.flow
     if was.alias is not None and was.alias != flow.alias:
         yield f"“{was.alias}” no longer names this flow. The request still changes the old flow."
@@ -206,23 +221,8 @@ def _term_news(request: Request, flow: Flow, capped: RequestedChange) -> Iterabl
             else "now has to end sooner"
         )
         yield f"Access to this flow {limit}."
-
-
-_NEWS = {
-    Effect.ADD: "{who} no longer on the list when this takes effect, so this adds them.",
-    Effect.EXTEND: "{who} already on the list, so this extends their access.",
-    Effect.SHORTEN: "{who} already on the list with longer access, so this shortens it.",
-    Effect.LIMIT: "{who} already on the list with no end date, so this sets one.",
-    Effect.KEEP: "{who} already on the list, so this removes their end date.",
-    Effect.REMOVE: "{who} past the end date that this would restore, so this removes them.",
-}
-
-
-def _effect_news(
-    before: Mapping[str, Effect], after: Mapping[str, Effect], over: Collection[str]
-) -> Iterable[str]:
-    if over:
-        yield f"{_people(len(over))} past the requested end of access."
+    if number_over:
+        yield f"{_people(number_over)} past the requested end of access."
     changed = Counter(
         effect for person, effect in after.items() if before.get(person) is not effect
     )

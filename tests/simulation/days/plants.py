@@ -3,6 +3,7 @@
 import hashlib
 import uuid
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import sqlalchemy
@@ -14,7 +15,7 @@ import bot.testusers.rules.applying
 from bot.approvals.rules import FlowPolicy
 from bot.errors import SlackError
 from bot.home.publishing import Home
-from bot.permissions import Reason
+from bot.permissions import Decision, Policy, Reason
 from bot.quotas.guard import _Call
 from bot.quotas.rules.blocks import Blocks
 from bot.quotas.store import incidents, ledger
@@ -118,13 +119,14 @@ def process_clock_trusted() -> None:
 @_plant
 def own_request_approved() -> None:
     """People approve what they asked for."""
-    real = bot.permissions._reason
+    real = Policy.judge
 
-    def reason(*arguments: Any) -> Reason:
+    def judge(*arguments: Any) -> Decision:
         found = real(*arguments)
-        return Reason.GRANTED if found is Reason.OWN_REQUEST else found
+        is_own = found.reason is Reason.OWN_REQUEST
+        return replace(found, reason=Reason.GRANTED) if is_own else found
 
-    bot.permissions._reason = reason
+    Policy.judge = judge  # type: ignore[method-assign]
 
 
 @_plant
