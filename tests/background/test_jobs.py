@@ -1,18 +1,15 @@
 """The job loop: whatever is due is run, once, by whoever lives, until it is stopped."""
 
 import asyncio
-from collections import Counter
 from contextlib import asynccontextmanager
 from datetime import timedelta
 
 import pytest
-from structlog.testing import capture_logs
 
-from bot.app import CROWDS
 from bot.errors import DatabaseUnavailable, NotFound
 from bot.store import jobs
 from bot.store.engine import Database
-from bot.store.job_loop import AT_ONCE, RENEW_SECONDS, Again, JobLoop, LeaseLost
+from bot.store.job_loop import RENEW_SECONDS, Again, JobLoop, LeaseLost
 from bot.store.jobs import LEASE_SECONDS, Job
 from tests.conftest import BOTH
 
@@ -47,11 +44,6 @@ class Work:
                 await self._seen.wait()
 
 
-CROWD_AT_ONCE = 24
-# The watcher, retention, tidying and the look at the record may all take long.
-OTHERS_AT_ONCE = 8
-
-
 async def put(database, key="a", *, after=0.0, kind="work"):
     async with database.transaction() as tx:
         due_at = await tx.now() + timedelta(seconds=after)
@@ -79,29 +71,14 @@ async def another_database(database_url, clock):
 
 
 @asynccontextmanager
-async def running(database, clock, work, owner="me", **more):
-    loop = JobLoop(
-        database,
-        clock,
-        owner,
-        {"work": work, **more},
-        crowds=dict.fromkeys(more, CROWD_AT_ONCE),
-    )
+async def running(database, clock, work, owner="me"):
+    loop = JobLoop(database, clock, owner, {"work": work})
     task = asyncio.create_task(loop.run())
     try:
         yield loop
     finally:
         await loop.stop(PATIENCE)
         await task
-
-
-async def test_a_job_that_is_put_is_run_as_soon_as_it_is_committed(database, clock):
-    work = Work()
-    async with running(database, clock, work):
-        await until_asleep(clock)
-        await put(database)
-        await work.seen(1)
-    assert [job.key for job in work.runs] == ["a"]
 
 
 async def test_a_job_of_another_process_is_seen_within_a_second(database, another_database, clock):
@@ -241,23 +218,6 @@ async def test_who_lost_the_lease_changes_nothing(database, clock):
     assert row.owner == "another"
 
 
-async def test_run_that_slept_through_its_lease_has_lost_it(database, clock):
-    work = Work()
-    work.go_on.clear()
-    await put(database)
-    async with running(database, clock, work) as loop:
-        await work.seen(1)
-        async with database.transaction() as tx:
-            lapsed = await tx.now() - timedelta(seconds=1)
-            await tx.connection.execute(jobs.jobs.update().values(leased_until=lapsed))
-        loop.wake()
-        await work.seen(2)
-        with pytest.raises(LeaseLost):
-            await work.leases[0].confirm()
-        await work.leases[1].confirm()
-        work.go_on.set()
-
-
 async def test_stopping_finishes_what_runs_and_claims_nothing_more(database, clock):
     work = Work()
     work.go_on.clear()
@@ -273,19 +233,6 @@ async def test_stopping_finishes_what_runs_and_claims_nothing_more(database, clo
     await task
     assert [job.key for job in work.runs] == ["a"]
     assert [row.key for row in await rows(database)] == ["later"]
-
-
-async def test_stopping_does_not_wait_for_ever(database, clock):
-    work = Work()
-    work.go_on.clear()
-    await put(database)
-    loop = JobLoop(database, clock, "me", {"work": work})
-    task = asyncio.create_task(loop.run())
-    await work.seen(1)
-    await loop.stop(0.05)
-    await asyncio.wait_for(task, PATIENCE)
-    # It stays, with its lease: another process takes it over.
-    assert [row.owner for row in await rows(database)] == ["me-1"]
 
 
 async def test_a_database_that_is_away_for_a_moment_ends_nothing(database, clock, monkeypatch):
@@ -332,68 +279,6 @@ async def test_a_renewal_waits_for_nobody_who_may_wait_for_it(postgres_url, cloc
             work.go_on.set()
     finally:
         await database.close()
-
-
-async def test_renewal_that_breaks_is_not_the_last(database, clock, monkeypatch):
-    work, renew, errors = Work(), jobs.renew, [KeyError("x")]
-
-    async def breaks_once(*args, **options):
-        if errors:
-            raise errors.pop()
-        return await renew(*args, **options)
-
-    monkeypatch.setattr(jobs, "renew", breaks_once)
-    work.go_on.clear()
-    await put(database)
-    with capture_logs() as logs:
-        async with running(database, clock, work) as loop:
-            await work.seen(1)
-            await until_asleep(clock)
-            clock.advance(RENEW_SECONDS)
-            await until(loop, lambda _: "jobs.renew_broken" in [line["event"] for line in logs])
-            clock.advance(RENEW_SECONDS)
-            renewed = clock.now() + timedelta(seconds=LEASE_SECONDS)
-            await until(loop, lambda found: leases(found)["a"] == renewed)
-            work.go_on.set()
-
-
-async def test_what_failed_before_leaves_room_for_what_is_new(database, clock):
-    work, crowd = Work(), Work()
-    crowd.go_on.clear()
-    async with database.transaction() as tx:
-        for number in range(AT_ONCE):
-            await jobs.put(tx, jobs.Job(f"apply:{number}", "crowd", "x", clock.now()))
-        await tx.connection.execute(jobs.jobs.update().values(tries=3))
-    clock.advance(1)
-    await put(database, "apply:new", kind="crowd")
-    async with running(database, clock, work, crowd=crowd):
-        await crowd.seen(CROWD_AT_ONCE // 2 + 1)
-        assert [job.key for job in crowd.runs if job.tries == 0] == ["apply:new"]
-        crowd.go_on.set()
-        await crowd.seen(AT_ONCE + 1)
-
-
-async def test_full_crowds_leave_room_for_every_other_kind(database, clock):
-    hanging, others = Work(), Work()
-    hanging.go_on.clear()
-    others.go_on.clear()
-    async with database.transaction() as tx:
-        for kind, most in CROWDS.items():
-            for number in range(most):
-                await jobs.put(tx, Job(f"{kind}:{number}", kind, "x", clock.now()))
-    runners = {**dict.fromkeys(CROWDS, hanging), "work": others}
-    loop = JobLoop(database, clock, "me", runners, CROWDS)
-    task = asyncio.create_task(loop.run())
-    await hanging.seen(sum(CROWDS.values()))
-    for number in range(OTHERS_AT_ONCE):
-        await put(database, f"work:{number}")
-    await others.seen(OTHERS_AT_ONCE)
-    assert {job.kind for job in others.runs} == {"work"}
-    assert Counter(job.kind for job in hanging.runs) == CROWDS
-    hanging.go_on.set()
-    others.go_on.set()
-    await loop.stop(PATIENCE)
-    await task
 
 
 async def test_run_that_says_it_failed_counts_its_tries(database, clock):

@@ -150,14 +150,6 @@ async def test_card_under_another_that_somebody_deleted_stays_away(rig):
     assert await rig.due_in() is None
 
 
-async def test_card_under_another_is_given_up_where_its_channel_is_gone(rig):
-    await rig.change("open")
-    await rig.work()
-    rig.slack.workspace.faults.error("chat.postMessage", "is_archived")
-    assert await in_thread(rig, "still open") == []
-    assert await rig.due_in() is None
-
-
 async def test_a_card_that_says_the_same_is_not_edited(rig):
     await rig.change("open")
     await rig.work()
@@ -314,30 +306,6 @@ async def test_a_change_while_a_card_is_sent_is_sent_after_it(rig):
     assert await rig.due_in() is None
 
 
-async def test_what_is_being_made_while_slack_asks_to_wait_waits_too(rig):
-    made, may_go_on = asyncio.Event(), asyncio.Event()
-
-    async def slow_card(message: OutboxMessage) -> CardNow | None:
-        if message.subject == "incident:2":
-            made.set()
-            await may_go_on.wait()
-        return await rig.card(message)
-
-    rig.sender = Sender(rig.database, rig.sender.slack, {"some_card": slow_card}, {"some_card"})
-    await rig.change("second", "incident:2")
-    second = asyncio.create_task(rig.work())
-    await made.wait()
-    rig.slack.workspace.faults.ratelimit("chat.postMessage", retry_after=30)
-    await rig.change("first")
-    await rig.work()
-    may_go_on.set()
-    assert await second == []
-    assert len(rig.posts()) == 1
-    rig.clock.advance(31)
-    await rig.work()
-    assert sorted(rig.texts()) == ["first", "second"]
-
-
 OTHER = "C0APPROVALS"
 
 
@@ -368,17 +336,6 @@ async def test_open_card_follows_the_settings_to_another_channel(rig):
     await rig.work()
     assert rig.texts(OTHER) == ["open"]
     assert rig.texts() == [f"This request is now in <#{OTHER}>."]
-
-
-async def test_reminder_in_a_vanished_thread_holds_up_no_card(rig):
-    await rig.change("open")
-    await rig.work()
-    del rig.slack.workspace.channels[CHANNEL]
-    rig.channel = OTHER
-    await rig.say("still waiting", in_thread=True)
-    await rig.change("closed")
-    await rig.work()
-    assert rig.texts(OTHER) == ["closed"]
 
 
 @pytest.mark.parametrize("what", ["card", "edit", "note"])
@@ -417,28 +374,6 @@ async def test_late_edit_is_corrected_by_the_next_one(rig):
     await rig.work()
     assert rig.texts() == ["new"]
     assert await rig.due_in() is None
-
-
-async def test_messages_of_another_database_are_others(rig, sqlite_url):
-    await rig.say("to somebody")
-    await rig.work()
-    rig.clock.advance(1)
-    async with rig.database.transaction() as tx:
-        await tx.connection.execute(outbox.outbox_messages.delete())
-    await rig.say("to somebody else")
-    await rig.work()
-    assert rig.texts() == ["to somebody", "to somebody else"]
-    await rig.change("a card of the old database")
-    await rig.work()
-    rig.clock.advance(1)
-    async with rig.database.transaction() as tx:
-        await tx.connection.execute(outbox.outbox_messages.delete())
-        await tx.connection.execute(outbox.cards.delete())
-    await rig.change("a card of the new one")
-    await rig.work()
-    assert rig.texts()[2:] == ["a card of the old database", "a card of the new one"]
-    ids = [post["client_msg_id"] for post in rig.posts()]
-    assert len(set(ids)) == 4
 
 
 async def test_post_that_slack_declined_is_no_post_and_edit(rig):

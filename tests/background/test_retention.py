@@ -10,7 +10,7 @@ from bot.approvals.rules import Act, State
 from bot.quotas.rules.blocks import IncidentDetail
 from bot.quotas.store import incidents
 from bot.services.errors import ServiceFailed
-from bot.store import jobs, outbox, tables
+from bot.store import outbox, tables
 from bot.store.job_loop import Lease
 from bot.store.jobs import Job
 from bot.store.outbox import OutboxMessage, SentCard
@@ -62,17 +62,6 @@ async def test_an_unsent_letter_stays_whatever_its_age(database, clock):
         assert len(await outbox.waiting(tx, "card")) == 1
 
 
-async def test_planning_twice_keeps_one_job_at_its_time(database, clock):
-    retention = Retention(database, 4, [])
-    async with database.transaction() as tx:
-        await retention.plan(tx)
-    clock.advance(86_410)
-    async with database.transaction() as tx:
-        await retention.plan(tx)
-        (job,) = await jobs.claim(tx, "a", 10)
-    assert (clock.now() - job.due_at).total_seconds() == 10
-
-
 async def remember_card(world, request):
     """As the sender does once it has posted the card."""
     async with world.database.transaction() as tx:
@@ -111,16 +100,6 @@ async def test_request_is_kept_until_its_last_grant_has_ended(database, clock):
     await forget(database, days=1)
     assert world.reported() == ["applied", "ended"]
     assert (await world.stored(request)).progress.ended
-    await world.pass_time(2 * DAY)
-    await forget(database, days=1)
-    assert not await is_stored(world, request)
-
-
-async def test_what_nobody_wants_back_does_not_keep_its_request(database, clock):
-    world = World(database, clock)
-    request = await world.ask("add welcome +1")
-    await world.decide(Act.APPROVE, request)
-    await world.work()
     await world.pass_time(2 * DAY)
     await forget(database, days=1)
     assert not await is_stored(world, request)

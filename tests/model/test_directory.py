@@ -89,32 +89,6 @@ def test_a_name_copied_out_of_an_answer_is_found(listed):
         assert directory.find(typed).organization.name == listed
 
 
-def test_an_id_of_two_data_centers_is_told_apart_by_the_data_center():
-    everywhere = Directory(
-        a_directory("Acme").reports + a_directory("Acme Too", center="com.au").reports
-    )
-    with pytest.raises(Ambiguous) as caught:
-        everywhere.find("10000001")
-    assert caught.value.candidates == ("Acme (com/10000001)", "Acme Too (com.au/10000001)")
-    assert "as in com/10000001" in caught.value.how_to_choose
-    for look_up in (everywhere.find, everywhere.named):
-        assert look_up("COM.AU/10000001").organization.name == "Acme Too"
-        assert look_up("com/10000001").organization.name == "Acme"
-
-
-def test_what_acts_wants_an_id_or_a_whole_name():
-    directory = a_directory("Acme Old GmbH", "Beta")
-    assert directory.find("ol").organization.name == "Acme Old GmbH"
-    for typed in ("acme  old gmbh", "10000001", "com/10000001"):
-        assert directory.named(typed).organization.name == "Acme Old GmbH"
-    with pytest.raises(Ambiguous, match="only part of a name") as caught:
-        directory.named("ol")
-    assert caught.value.candidates == ("Acme Old GmbH (10000001, com)",)
-    assert caught.value.choices == {"com/10000001": "Acme Old GmbH (com/10000001)"}
-    with pytest.raises(NotFound):
-        directory.named("nobody")
-
-
 def test_exact_name_wins_over_names_that_look_alike():
     directory = a_directory("A--B", "A-B")
     for typed in ("A--B", " A-B "):
@@ -131,29 +105,3 @@ def test_nothing_is_nobody(typed):
         NotFound, match=r"No organization is called “\u200b?”\. /orgs <text> searches"
     ):
         directory.named(typed)
-
-
-def test_the_nearest_names_come_first_and_once():
-    everywhere = Directory(
-        a_directory("Acme Ltd", "acne", "acme").reports + a_directory("Acme", center="eu").reports
-    )
-    near = [meant.words for meant in everywhere.meant("acme")]
-    assert near[:2] == ["com/10000003", "eu/10000001"]
-    assert len(near) == len(set(near)) == 3
-
-
-@pytest.mark.parametrize(
-    ("count", "shown", "hint"),
-    [
-        (2, 2, ""),
-        (10, 10, ""),
-        (11, 10, " These are the first ten; type more of the name."),
-    ],
-)
-def test_of_many_that_match_the_first_ten_are_shown(count, shown, hint):
-    directory = a_directory(*(f"Shop {number:02}" for number in range(count)))
-    with pytest.raises(Ambiguous) as caught:
-        directory.find("sho")
-    assert caught.value.sentence == f"“sho” matches {count} organizations.{hint}"
-    assert len(caught.value.candidates) == len(caught.value.choices) == shown
-    assert caught.value.how_to_choose == "Use the ID."

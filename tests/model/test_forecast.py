@@ -54,20 +54,3 @@ def test_burst_ends_the_day_though_old_calls_leave():
     assert forecast(a_day(700), 150, NOW, old).ends_at == pytest.approx(NOW + 2 * HOUR, abs=MINUTE)
     # By then enough have left.
     assert forecast(a_day(700), 30, NOW, old).ends_at is None
-
-
-@pytest.mark.parametrize(
-    ("hours_ago", "calls", "last_hour", "ends_in_hours"),
-    [
-        # Half of them have left, and the others leave in half an hour.
-        (25.5, 100, 100, 1.5),
-        # They are gone after two hours.
-        (24, 100, 50, 4),
-        # All is used just when they begin to leave.
-        (24, 500, 100, 1),
-    ],
-)
-def test_old_calls_leave_once_evenly_over_an_hour(hours_ago, calls, last_hour, ends_in_hours):
-    old = [calls_of(NOW - hours_ago * HOUR, calls)]
-    ends_at = forecast(a_day(900), last_hour, NOW, old).ends_at
-    assert ends_at == pytest.approx(NOW + ends_in_hours * HOUR, abs=MINUTE)

@@ -4,7 +4,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 
 import pytest
 
-from bot.errors import CommitUnknown, DatabaseUnavailable, QuotaExhausted
+from bot.errors import CommitUnknown, QuotaExhausted
 from bot.organizations.rules import OrganizationKey
 from bot.quotas.guard import Guard
 from bot.quotas.rules.limits import MINUTE_MARGIN, Plan
@@ -63,38 +63,6 @@ async def all_incidents(database):
     async with database.read_only() as tx:
         found = [await incidents.load(tx, number) for number in range(1, 9)]
     return [item for item in found if item is not None]
-
-
-async def test_refusal_that_is_written_late_is_judged_by_its_own_time(
-    guard, database, clock, monkeypatch, tasks
-):
-    for _ in range(60):
-        await call(guard, SCRIPT)
-    for _ in range(39):
-        await call(guard)
-    refused_at = clock.now()
-
-    async def go_away():
-        @asynccontextmanager
-        async def away():
-            raise DatabaseUnavailable
-            yield
-
-        monkeypatch.setattr(database, "transaction", away)
-
-        async def come_back(_seconds):
-            if clock.now().timestamp() - refused_at.timestamp() > 180:
-                monkeypatch.undo()
-
-        clock.on_sleep = come_back
-
-    await refused(guard, 44, during=go_away)
-    await tasks.drain(10)
-    (incident,) = await all_incidents(database)
-    assert incident.detail.own["minute"] == [100, 100]
-    assert incident.detail.clients == {"script": [60, 60]}
-    assert incident.detail.is_foreign is False
-    assert incident.opened_at == refused_at
 
 
 async def test_own_use_of_a_told_day_is_of_that_day(guard, database, clock):

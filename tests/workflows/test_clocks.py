@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from bot.checks.database import ahead_or_behind, database_clock, seconds_ahead, slack_clock, time_in
+from bot.checks.database import database_clock, slack_clock
 from bot.errors import DatabaseUnavailable
 from bot.ops.clock import SystemClock, since_boot
 from bot.organizations.rules import OrganizationKey
@@ -130,30 +130,3 @@ async def test_clock_that_differs_from_the_databases_is_told(postgres_url, machi
     (finding,) = await database_clock(SimpleNamespace(database=database, clock=clock))
     assert finding.code == code
     await database.close()
-
-
-@pytest.mark.parametrize(
-    ("asked_at", "reported", "answered_at", "ahead"),
-    [
-        (100.0, 100.0, 100.2, 0.0),
-        # Told in whole seconds.
-        (100.9, 100.0, 101.1, 0.0),
-        # Any moment of a slow call.
-        (100.0, 109.0, 110.0, 0.0),
-        (175.0, 100.0, 176.0, 74.0),
-        (25.0, 100.0, 26.0, -74.0),
-    ],
-)
-def test_clock_is_ahead_by_what_no_delay_explains(asked_at, reported, answered_at, ahead):
-    assert seconds_ahead(asked_at, reported, answered_at) == ahead
-
-
-def test_time_is_read_from_a_date_header():
-    assert time_in("Sat, 21 Nov 2026 19:00:00 GMT") == 1795287600.0
-    assert time_in("Sat, 21 Nov 2026 20:00:00 +0100") == 1795287600.0
-    assert (time_in(""), time_in("soon")) == (None, None)
-
-
-def test_difference_is_said_with_its_direction():
-    assert ahead_or_behind(74.4) == "74 s ahead of"
-    assert ahead_or_behind(-0.6) == "1 s behind"

@@ -145,44 +145,12 @@ async def test_only_data_centers_never_listed_are_called(make, inventory, clock)
     assert [center for center, _ in inventory.calls] == ["com", "eu"]
 
 
-async def test_failure_is_known_until_a_listing_succeeds(make, inventory, clock):
-    directory = make()
-    await directory.directory(CAUSE)
-    clock.advance(10)
-    inventory.errors["eu"] = ServiceFailed("inventory", "It is on fire.", status=500)
-    await directory.directory(ANEW, fresh=True)
-    calls = len(inventory.calls)
-    # Nobody is called: what was listed is fresh still.
-    for found in (
-        await directory.directory(CAUSE),
-        await directory.directory(CAUSE, only_unlisted=True),
-        await directory.known(),
-    ):
-        assert [report.failure for report in found.reports] == [None, "It is on fire."]
-        assert len(found.places) == 4
-    assert len(inventory.calls) == calls
-    await directory.accept(OrganizationKey("eu", "3"), inventory.centers["eu"])
-    assert (await directory.known()).failures == (await directory.directory(CAUSE)).failures == []
-
-
 @pytest.mark.parametrize("value", ["com/9", "uk/1", ""])
 async def test_a_place_that_is_gone_is_told(make, value):
     directory = make()
     assert (await directory.at("eu/4", CAUSE))[0].organization.name == "Gamma GmbH"
     with pytest.raises(NotFound, match="no longer listed"):
         await directory.at(value, CAUSE)
-
-
-async def test_refresh_button_makes_one_call_in_five_seconds(make, inventory, clock):
-    directory = make()
-    for _ in range(120):
-        await directory.directory(ANEW, fresh=True, is_typed=False)
-    assert len(inventory.calls) == 2
-    await directory.directory(ANEW, fresh=True)
-    assert len(inventory.calls) == 4
-    clock.advance(5)
-    await directory.directory(ANEW, fresh=True, is_typed=False)
-    assert len(inventory.calls) == 6
 
 
 @pytest.mark.parametrize("database_url", BOTH, indirect=True)

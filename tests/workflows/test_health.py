@@ -4,7 +4,6 @@ from types import SimpleNamespace
 
 import pytest
 
-from bot.checks.database import database as database_check
 from bot.checks.findings import Finding, well
 from bot.checks.health import HEALTH_JOB, Health
 from bot.checks.rules import Part
@@ -117,14 +116,6 @@ def test_socket_is_deaf_after_a_minute_without_a_connection(health, clock):
     assert (parts(health), health.missing()) == ([Part.SOCKET], "slack")
     health.note([health._socket(is_connected=True)])
     assert parts(health) == []
-
-
-async def test_database_comes_before_slack_in_what_is_missing(health):
-    await health.look(database_check)
-    assert parts(health) == []
-    health.note([Finding("slack token", "token_refused", "No.")])
-    health.note([Finding("database", "database_disk_full", "Full.")])
-    assert health.missing() == "database"
 
 
 async def cards(database) -> list[outbox.OutboxMessage]:

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from bot.services.errors import CredentialsRefused, ServiceFailed
-from bot.services.http import AT_ONCE, Lane
+from bot.services.http import Lane
 from tests.support.clock import FakeClock
 
 
@@ -31,12 +31,6 @@ async def failing(lane, service, key="a", *, is_typed=False):
         await lane.call(key, service, is_typed=is_typed)
 
 
-async def test_few_calls_run_at_once():
-    lane, service = Lane(FakeClock()), Service()
-    await asyncio.gather(*(lane.call(str(n), service, is_typed=True) for n in range(50)))
-    assert (service.calls, service.most) == (50, AT_ONCE)
-
-
 async def test_buttons_make_no_call_right_after_a_failure():
     clock = FakeClock()
     lane, service = Lane(clock), Service(ServiceFailed("flow", "It broke.", status=500))
@@ -58,12 +52,3 @@ async def test_failure_is_of_its_key_and_refused_credential_of_all():
     for key in "cde":
         await failing(lane, service, key)
     assert service.calls == 3
-
-
-async def test_typed_command_is_tried_anew():
-    lane, service = Lane(FakeClock()), Service(ServiceFailed("flow", "It broke.", status=500))
-    await failing(lane, service)
-    await failing(lane, service, is_typed=True)
-    service.error = None
-    assert await lane.call("a", service, is_typed=True) == 3
-    assert await lane.call("a", service, is_typed=False) == 4

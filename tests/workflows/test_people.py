@@ -4,15 +4,12 @@ import asyncio
 from dataclasses import dataclass, field
 
 import pytest
-from structlog.testing import capture_logs
 
 from bot.errors import (
     DatabaseUnavailable,
     Refused,
     SlackRateLimited,
-    SlackRefused,
     SlackUnreachable,
-    UnknownPerson,
 )
 from bot.permissions import Permission, Policy, Role
 from bot.slack.people import People
@@ -135,25 +132,6 @@ async def test_a_refusal_stands_when_it_cannot_be_recorded(
 
 
 @pytest.mark.parametrize(
-    ("approvers", "setting"), [({}, "ROLES"), ({"FW1": ("U0ADA",)}, "FLOW_APPROVERS")]
-)
-async def test_only_approver_is_told_which_setting_adds_another(
-    database, slack, clock, approvers, setting
-):
-    policy = Policy({Role.APPROVER: ("U0ADA",)}, approvers)
-    people = People(slack, policy, clock, database)
-    people.meet(TEAM, "U0BOT")
-    with pytest.raises(Refused) as caught:
-        await people.require(
-            await people.find("U0ADA"), Permission.DECIDE, flow_sid="FW1", requester="U0ADA"
-        )
-    assert caught.value.sentence == (
-        "You can't approve, deny or retry your own request. Nobody else can yet."
-        f" Whoever runs Gatehouse can add somebody (setting {setting})."
-    )
-
-
-@pytest.mark.parametrize(
     ("contact", "said"),
     [
         (None, "Name of U0ADAM manages access."),
@@ -186,35 +164,6 @@ async def test_person_who_asks_during_the_start_waits(database, slack, clock):
     assert not asking.done()
     people.meet(TEAM, "U0BOT")
     assert (await asking).roles == {Role.VIEWER}
-
-
-async def test_nobody_is_in_a_group_that_is_deleted(people, slack):
-    flora = await people.find("U0FLORA")
-    assert people.may(flora, Permission.DECIDE, FLOW)
-    refuse_group(slack, "no_such_subteam")
-    with capture_logs() as logs:
-        flora = await people.find("U0FLORA", fresh=True)
-    assert (flora.groups, flora.doubt) == (frozenset(), None)
-    with pytest.raises(Refused, match="You can't approve") as refusal:
-        await people.require(flora, Permission.DECIDE, flow_sid=FLOW)
-    assert not isinstance(refusal.value, UnknownPerson)
-    assert {"event": "people.no_such_group", "group": "S0FLOW", "log_level": "warning"} in logs
-    for _ in range(50):
-        assert "S0TEAM" in (await people.find("U0MEMBER")).groups
-    assert slack.calls.count("S0FLOW") == 2
-
-
-def refuse_group(slack, error):
-    """Have Slack refuse to tell who is in the group of the flow."""
-    members = slack.members
-
-    async def refused(group_id):
-        if group_id == "S0FLOW":
-            slack.calls.append(group_id)
-            raise SlackRefused(error)
-        return await members(group_id)
-
-    slack.members = refused
 
 
 async def test_id_of_a_group_is_nobody(people, slack):

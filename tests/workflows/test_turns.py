@@ -13,7 +13,7 @@ from bot.quotas.guard import Guard
 from bot.quotas.rules.limits import Plan
 from bot.quotas.rules.quota import Terms
 from bot.quotas.store import accounts
-from bot.services.calls import CallCause, ReportedLimits
+from bot.services.calls import CallCause
 from bot.services.errors import RateLimited, ServiceTimeout
 from bot.tasks import Tasks
 from tests.support.virtual import CountedDatabase, virtual_time
@@ -78,20 +78,6 @@ async def test_crowd_of_clients_leaves_connections_to_people(database_url, clock
     assert database.most_under_way == 1
     await process.tasks.drain(PATIENCE)
     await database.close()
-
-
-async def test_share_of_the_day_is_whole_again_after_a_reset(processes, clock):
-    await use_up(processes[0], 19, "quarter")
-    async with processes[0].call("quarter") as grant:
-        await grant.responded()
-        await grant.reported(ReportedLimits(120, 100, 3600))
-    clock.advance(61)
-    await use_up(processes[0], 4, "quarter")
-    with pytest.raises(QuotaExhausted) as full:
-        await processes[0].make("quarter")
-    assert full.value.limit_kind == "day"
-    clock.advance(3600)
-    await use_up(processes[0], 4, "quarter")
 
 
 async def test_share_bounds_calls_at_once(processes):
@@ -161,30 +147,6 @@ async def test_stop_sends_away_whoever_waits(database, clock):
     with pytest.raises(Stopping):
         await waiter
     await process.tasks.drain(PATIENCE)
-
-
-async def test_call_that_leaves_while_the_ledger_is_asked_stops_nobody(
-    processes, clock, monkeypatch
-):
-    process = processes[0]
-    await use_up(process)
-    reserve, is_slow = process.guard.reserve, True
-
-    async def slowly(*asked):
-        if is_slow:
-            await clock.sleep(3.0)
-        return await reserve(*asked)
-
-    monkeypatch.setattr(process.guard, "reserve", slowly)
-    waiting = [asyncio.create_task(process.make("a", seconds)) for seconds in (1.0, 2.0, 70.0, 2.5)]
-    leaving = asyncio.create_task(process.make("a", 80.0))
-    await clock.sleep(1.5)
-    leaving.cancel()
-    await asyncio.wait([leaving, waiting[0], waiting[1], waiting[3]])
-    is_slow = False
-    await waiting[2]
-    assert not process.turns.waiting
-    await process.make("b", 80.0)
 
 
 async def test_what_was_granted_to_a_call_that_left_is_given_back(processes, database, monkeypatch):

@@ -6,7 +6,7 @@ from bot.approvals.rules import Act, State
 from bot.errors import Conflict
 from bot.services.errors import ServiceFailed
 from bot.testusers import store
-from tests.support.testusers import ADA, WELCOME, World
+from tests.support.testusers import WELCOME, World
 
 HOUR = 3600
 
@@ -42,14 +42,6 @@ async def test_reminder_waits_for_the_card(world):
     await world.pass_time(20)
     await world.pass_time(5)
     assert reminders(world) == 1
-
-
-async def test_requester_of_a_decided_change_hears_of_no_missing_card(world):
-    world.is_channel_well = False
-    request = await world.ask("add welcome +1")
-    await world.decide(Act.DENY, request, ADA, "no")
-    await world.pass_time(600)
-    assert world.reported() == ["denied"]
 
 
 async def test_an_approval_at_the_end_comes_too_late_even_before_the_job(world):

@@ -70,28 +70,9 @@ async def test_extension_of_an_overdue_grant_clears_the_card(world):
     assert (await world.stored(second)).state is State.APPLIED
 
 
-async def test_extension_that_waits_for_its_retry_keeps_the_person(world):
-    await applied(world, "add welcome +1 for 60s")
-    await world.pass_time(58)
-    extension = await world.ask("add welcome +1 for 1h")
-    world.service.read_faults = [failed(), failed()]
-    await world.decide(Act.APPROVE, extension, ADA)
-    # Its third try is due after the end.
-    await world.work()
-    for _ in range(8):
-        await world.pass_time(1)
-        assert world.service.lists[WELCOME] == ["+1"]
-    assert (await world.stored(extension)).state is State.APPLIED
-    assert "ended" not in world.reported()
-
-
 async def granted(world: World) -> list[str]:
     async with world.database.read_only() as tx:
         return sorted(await store.grants_of_flow(tx, WELCOME))
-
-
-def no_such_flow() -> ServiceRefused:
-    return ServiceRefused("flow", "HTTP 404", status=404, message="No such flow.")
 
 
 async def test_flow_that_is_missing_for_a_moment_keeps_its_grants(world):
@@ -104,23 +85,6 @@ async def test_flow_that_is_missing_for_a_moment_keeps_its_grants(world):
     assert await granted(world) == ["+1"]
     world.service.lists[WELCOME] = listed
     await pass_hours(world, 0.1)
-    assert (world.service.lists[WELCOME], await granted(world)) == ([], [])
-
-
-async def test_update_that_finds_no_flow_ends_no_grant(world):
-    """As a service answers that hides what one may not write, or lacks one of the people."""
-    timed = await applied(world, "add welcome +1 for 2h")
-    world.service.refuses = lambda identities: no_such_flow()
-    await world.pass_time(2 * HOUR)
-    await pass_hours(world, 2)
-    assert (world.service.lists[WELCOME], await granted(world)) == (["+1"], ["+1"])
-    assert (await world.stored(timed)).progress.overdue == "HTTP 404."
-    request = await world.ask("add welcome +2")
-    await world.decide(Act.APPROVE, request, ADA)
-    await pass_hours(world, 0.2)
-    assert (await world.stored(request)).state is State.FAILED
-    world.service.refuses = lambda identities: None
-    await pass_hours(world, 0.5)
     assert (world.service.lists[WELCOME], await granted(world)) == ([], [])
 
 

@@ -3,14 +3,11 @@
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from structlog.testing import capture_logs
-
 from bot.approvals.rules import Act, State
 from bot.errors import SlackUnreachable
 from bot.slack.messages.message import Message
 from bot.store import jobs
 from bot.store.job_loop import Again, Lease
-from bot.testusers import store
 from bot.testusers.interactions import INTERACTION, StoredInteraction, StoredInteractions
 from tests.support.testusers import ABEL, ADA, World, default_policy
 
@@ -67,35 +64,6 @@ async def test_click_whose_answer_slack_refuses_is_decided_once(database, clock)
     assert await clicks_of(world, replies).run(job, Lease(database, "one", job)) is None
     assert (len(replies.said), replies.direct) == (1, [])
     assert [item for item in await world.audited() if item[0] == ADA] == [(ADA, "request.approved")]
-
-
-async def test_approval_followed_again_once_applied_says_the_same(world):
-    request = await world.ask("add welcome +1")
-    job = await kept(world, request)
-    replies = FakeReplies()
-    await clicks_of(world, replies).run(job, Lease(world.database, "one", job))
-    await world.work()
-    assert (await world.stored(request)).state is State.APPLIED
-    await clicks_of(world, replies).run(job, Lease(world.database, "one", job))
-    assert ["You approved" in said for said in replies.said] == [True, True]
-    assert "request.refused" not in [action for _, action in await world.audited()]
-
-
-async def test_click_with_an_unexpected_error_is_answered_once(world, monkeypatch):
-    request = await world.ask("add welcome +1")
-    job = await kept(world, request)
-    replies = FakeReplies()
-    clicks = clicks_of(world, replies)
-
-    async def broken_load(*_):
-        raise KeyError("x")
-
-    monkeypatch.setattr(store, "load_request", broken_load)
-    with capture_logs() as logs:
-        assert await clicks.run(job, Lease(world.database, "one", job)) is None
-    (broken,) = [line for line in logs if line["event"] == "click.broken"]
-    assert broken["exc_info"]
-    assert f"Reference: `{broken['reference']}`" in replies.said[0]
 
 
 async def test_click_that_slack_knows_nothing_of_is_followed_again(world):

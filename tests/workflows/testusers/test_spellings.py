@@ -4,7 +4,6 @@ import pytest
 
 from bot.approvals.rules import Act, State
 from bot.testusers import asking, store
-from bot.testusers.messages import notes
 from bot.testusers.parse.command import parse_testusers
 from bot.testusers.rules.changes import Change
 from tests.support.testusers import ADA, OTTO, WELCOME, World
@@ -26,10 +25,6 @@ async def applied(world: World, text: str):
     return request
 
 
-def answer(asked) -> str:
-    return notes.asked(asked.flow, asked.effect, asked.request, "C0").text
-
-
 @pytest.mark.parametrize(
     ("listed", "typed"),
     [
@@ -44,12 +39,6 @@ async def test_who_is_listed_in_another_spelling_can_be_removed(world, listed, t
     request = await applied(world, f"remove welcome {typed}")
     assert request.requested.change == Change(removals=(listed,))
     assert world.service.lists[WELCOME] == ["x", "\u200ey"]
-
-
-async def test_other_spelling_is_named_to_who_asks(world):
-    world.service.lists[WELCOME] = [MARKED]
-    said = answer(await asked(world, "remove welcome +15550100"))
-    assert "Spelled differently on the list: `⟨U+202A⟩+15550100⟨U+202C⟩`" in said
 
 
 async def test_who_is_listed_in_another_spelling_is_not_added_again(world):
@@ -71,11 +60,3 @@ async def test_who_is_listed_in_another_spelling_gets_an_end(world):
         assert list(await store.grants_of_flow(tx, WELCOME)) == [MARKED]
     await world.pass_time(5 * HOUR)
     assert world.service.lists[WELCOME] == []
-
-
-async def test_undo_finds_who_was_spelled_otherwise_since(world):
-    world.service.lists[WELCOME] = ["x"]
-    request = await applied(world, "add welcome +15550100")
-    world.service.lists[WELCOME] = ["x", MARKED]
-    undo = (await asking.undo(world, await world.person(OTTO), request.id)).request
-    assert undo.requested.change == Change(removals=(MARKED,))

@@ -5,11 +5,9 @@ from sqlalchemy import select
 
 from bot.approvals.rules import OVER, Act, State
 from bot.errors import DatabaseUnavailable
-from bot.services.errors import ServiceFailed
 from bot.store import jobs, outbox
 from bot.store.audit import AuditStore
 from bot.testusers import store
-from bot.testusers.rules.changes import Change
 from tests.support.testusers import ABEL, ADA, OTTO, WELCOME, World
 
 DAY = 24 * 3600
@@ -64,22 +62,6 @@ async def test_request_that_is_over_keeps_no_list(world, act, by):
     async with world.database.read_only() as tx:
         content = (await tx.connection.execute(select(store.requests.c.requested))).scalar_one()
     assert "old" not in str(content)
-
-
-async def test_list_is_kept_for_the_retry_of_a_failure(world):
-    world.service.lists[WELCOME] = ["old"]
-    world.service.refuses = lambda _: ServiceFailed("flow", "500", status=500)
-    request = await world.ask("add welcome +1")
-    await world.decide(Act.APPROVE, request, ADA)
-    for _ in range(6):
-        await world.pass_time(5)
-    assert (await world.stored(request)).state is State.FAILED
-    world.service.refuses = lambda _: None
-    world.service.lists[WELCOME] = ["new"]
-    await world.decide(Act.RETRY, request, ADA)
-    await world.work()
-    done = (await world.stored(request)).progress.done
-    assert (done.outside, done.size_before) == (Change(("new",), ("old",)), 1)
 
 
 @pytest.mark.parametrize(("act", "by"), DECISIONS)
