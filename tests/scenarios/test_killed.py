@@ -46,11 +46,16 @@ class Mortal:
         return self.fleet.services.state.flows[WELCOME]
 
     async def ask(self, identity: str):
+        """Ask until there is a card: a command dies with the process that has taken it."""
         cards = self.slack.workspace.messages
         before = len(cards("C0APPROVALS"))
-        await self.process.ready()
-        await self.slack.command(OTTO, "C0GENERAL", "/testusers", f"add welcome {identity}")
-        await self.slack.until(lambda: len(cards("C0APPROVALS")) > before)
+        while len(cards("C0APPROVALS")) == before:
+            await self.process.ready()
+            deaths = self.deaths
+            await self.slack.command(OTTO, "C0GENERAL", "/testusers", f"add welcome {identity}")
+            await self.slack.until(
+                lambda deaths=deaths: len(cards("C0APPROVALS")) > before or self.deaths > deaths
+            )
         return cards("C0APPROVALS")[before]
 
     async def click(self, card) -> None:
@@ -72,9 +77,9 @@ async def mortal(database_url: str, first: int, every: int):
         fleet.slack.bot_url = process.address
         try:
             yield Mortal(fleet, process)
+            assert fleet.tracebacks == []
         finally:
             await process.stop()
-        assert fleet.tracebacks == []
 
 
 async def one_approval(world: Mortal, number: int) -> bool:

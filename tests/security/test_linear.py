@@ -143,8 +143,3 @@ def test_regular_expression_is_linear(name):
         pattern.fullmatch(subject)
 
     assert slow_runs(match) == []
-
-
-def test_measure_finds_what_is_quadratic():
-    quadratic = re.compile(r"\\+u00([0-9a-f]{2})")
-    assert slow_runs(lambda typed: [*quadratic.finditer(typed)]) == ["\\"]
