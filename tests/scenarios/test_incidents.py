@@ -198,7 +198,7 @@ async def test_a_block_met_five_times_by_four_processes_is_one_message(postgres_
         await fleet.ask("U0VIEWER", "/orgs")
         # Five calls are under way when the service begins to refuse.
         late = state.faults.add(
-            Fault(FaultKind.LATE, "inventory", organization_id=at[1], seconds=1.0)
+            Fault(FaultKind.LATE, "inventory", organization_id=at[1], seconds=3.0)
         )
         asking = [
             asyncio.create_task(

@@ -353,7 +353,7 @@ async def test_the_longest_list_and_request_stay_within_slacks_limits(world):
 
 
 async def test_a_request_is_remembered_once_and_expires(sqlite_url):
-    times = {"request_hours": "0.0008", "remind_hours": "0.0003"}
+    times = {"request_hours": "0.0015", "remind_hours": "0.0003"}
     async with running_world(sqlite_url, **times) as world:
         message = await asked(world, "add welcome +1")
         await shows(world, message, "Expired")
