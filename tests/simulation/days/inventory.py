@@ -223,7 +223,7 @@ class Client:
     data_centers: Sequence[str] = (KEY.data_center,)
 
     def __init__(self, inventory: Inventory, turns: Turns) -> None:
-        accounts = GRANT.token_url.host or ""
+        accounts = URL(GRANT.token_url).host or ""
         services = {ROOT.host or "": inventory.answer, accounts: inventory.tokens.renew}
         session: Any = Session(services)
         redactor, observer, clock = Redactor(), lambda _: None, turns.clock
