@@ -116,6 +116,12 @@ def is_public(site: Site) -> None:
     site.slack.workspace.channels["C0APPROVALS"].is_private = False
 
 
+def wants_two_factors(site: Site) -> None:
+    # Basic is refused; the key works as a bearer token.
+    site.environment["EMAIL_AUTH"] = "basic"
+    site.services.state.faults.add(ServiceFault(FaultKind.STATUS, "email", status=403, times=1))
+
+
 def is_deactivated(site: Site) -> None:
     site.slack.workspace.people["U0APPROVER"].deleted = True
 
@@ -160,6 +166,7 @@ MISTAKES = [
         setting(FLOW_ALIASES=json.dumps({"gone": UNKNOWN_FLOW})),
         *("flow gone", "flow_unknown", "FLOW_ALIASES"),
     ),
+    (wants_two_factors, "email", "basic_refused", "two-factor"),
     (setting(EMAIL_API_KEY="SG.limited-key"), "email", "permission_missing", ""),
     (setting(EMAIL_API_KEY="SG.gone", EMAIL_AUTH="basic"), "email", "credentials_refused", ""),
 ]
