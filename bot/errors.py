@@ -47,7 +47,7 @@ class Meant:
 
 
 class GatehouseError(Exception):
-    """The base class: catch it to answer with `sentence`, which some classes have already.
+    """The base class: catch it to answer with `sentence`, which some classes predefine.
 
     `is_passing` is True if nothing was done and a retry may soon work; `meant` has suggestions.
     """

@@ -18,7 +18,7 @@ from prometheus_client import (
 
 from bot import __version__
 
-# `increase` doesn't need a `_created` series beside every counter.
+# Omit the `_created` series of each counter: `increase` doesn't need them.
 disable_created_metrics()  # type: ignore[no-untyped-call]
 
 SERVICES = ("inventory", "flow", "email", "oauth")
@@ -154,7 +154,7 @@ class Metrics:
         self.commands.labels(name, outcome).inc()
 
     def count_http(self, reason: str) -> None:
-        """Count a request that isn't HTTP, or whose form Slack never sends."""
+        """Count a request that isn't HTTP, or that Slack would never send in this form."""
         self.http_rejected.labels(reason).inc()
 
     def page(self) -> bytes:

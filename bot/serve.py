@@ -207,7 +207,7 @@ class Service:
         await until_it_works("database", self._migrate, self._bot.clock.sleep)
         self._migrated.set()
         with contextlib.suppress(DatabaseUnavailable):
-            # An existing installation keeps running.
+            # Only a warning, so that an existing installation keeps running.
             if not await self._bot.database.holds_every_name():
                 log.warning("database.encoding", reason=WRONG_ENCODING.sentence)
         await self._bot.jobs.run()

@@ -99,7 +99,8 @@ def make_server(
 def is_local(request: web.Request) -> bool:
     """Return True unless the request is from elsewhere, or a proxy or tunnel may have forwarded it.
 
-    They add forwarding headers, pass on the original host name, or speak HTTP/1.0 (nginx).
+    Proxies and tunnels add forwarding headers, pass on the original host name, or speak HTTP/1.0
+    (nginx).
     """
     is_forwarded = any(name.lower().startswith(FORWARDED) for name in request.headers)
     try:
@@ -116,7 +117,7 @@ class Connections:
     """The open connections of one listener, oldest first.
 
     Args:
-        most: Beyond this number, the oldest idle connection is closed.
+        most: The maximum number; beyond it, the oldest idle connection is closed.
         count: Called with a word for each request that isn't HTTP.
     """
 
@@ -132,7 +133,7 @@ class Connections:
     def opened(self, connection: "Connection") -> None:
         """Add a connection, closing an old one if there are too many."""
         if len(self._open) >= self.most:
-            # A connection without any request, or else an idle one, or else the oldest.
+            # Prefer a connection without any request, then an idle connection, then the oldest.
             silent = (connection for connection in self._open if not connection.has_asked)
             idle = (connection for connection in self._open if not connection.is_busy)
             victim = next(silent, None) or next(idle, None) or next(iter(self._open))

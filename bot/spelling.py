@@ -40,8 +40,8 @@ _LOOK_ALIKES = str.maketrans(
     "\u04cf\u03b1\u03b5\u03b9\u03ba\u03bd\u03bf\u03c1\u03c4\u03c5\u03c7\u03c9\u03b7\u0131\u0142\u00f8\u0111",
     "abekmhopctyxnrijshdqwlaeikvoptuxwnilod",
 )
-# Similarity of two words: twice their common characters over all characters; 0.86 for "lst" and
-# "list".
+# Similarity of two words: twice the number of common characters, divided by the number of all
+# characters; 0.86 for "lst" and "list".
 LIKENESS = 0.6
 _BEFORE = re.compile(rf"^(?:{UNSEEN.pattern}|\s)+")
 _AFTER = re.compile(rf"{UNSEEN.pattern}|[\s;]")
@@ -100,7 +100,7 @@ def tidy_identity(text: str) -> str:
     composed = unicodedata.normalize("NFC", text)
     bare = _BEFORE.sub("", composed)
     end = len(bare)
-    # Character by character: a pattern ending in `$` would be retried at each of them.
+    # Not a pattern ending in `$`, which would be retried at every character.
     while end and _AFTER.match(bare, end - 1):
         end -= 1
     return _NUMBER_DASH.sub("-", bare[:end])

@@ -1,4 +1,4 @@
-"""Background work that a shutdown waits for, and look-ups that run once for all who ask."""
+"""Background work that a shutdown waits for, and look-ups shared by concurrent callers."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Hashable, MutableMapping
@@ -70,7 +70,7 @@ class SingleFlight(Generic[K, V]):
                 if self._flying.get(key) is task:
                     del self._flying[key]
                 if not task.cancelled():
-                    task.exception()  # read, to avoid a warning about it
+                    task.exception()  # avoids asyncio's warning about an unread error
 
             task = asyncio.create_task(fly())
             self._flying[key] = task

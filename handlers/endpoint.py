@@ -1,6 +1,6 @@
 """`POST /slack/events`: passes requests signed by Slack to Bolt; all others get a 401.
 
-Bolt only tells the surfaces apart: API calls and the verification of signatures are our own.
+Bolt only finds the listener: signatures are verified here, and API calls use `bot.slack.client`.
 """
 
 import asyncio
@@ -43,7 +43,7 @@ VALID_SECONDS = 300
 LOG_SECONDS = 60.0
 # `NaN` and `Infinity` aren't valid JSON, nor integers.
 _json = partial(json.loads, parse_constant=int)
-# Seconds since 1970; no longer, as Python declines to read numbers of thousands of digits.
+# Seconds since 1970. The length is limited: Python refuses to parse thousands of digits.
 TIMESTAMP = re.compile(r"[0-9]{1,12}", re.ASCII)
 EVERYTHING = re.compile(".*")
 
@@ -203,7 +203,7 @@ def _bolt_request(request: web.Request, body: str) -> AsyncBoltRequest | None:
         # In HTTP mode Bolt parses the body again, and finds nothing in a command whose text
         # contains the word "payload".
         return AsyncBoltRequest(body=given, headers=headers, mode="socket_mode")  # type: ignore[arg-type]
-    except Exception as error:  # noqa: BLE001 - Bolt reads fields before it looks for them
+    except Exception as error:  # noqa: BLE001 - Bolt reads fields without checking that they exist
         log.warning("slack.malformed", error=type(error).__name__)
         return None
 

@@ -158,7 +158,7 @@ async def require(context: Context, permission: Permission, *, acts: bool) -> No
 
 
 async def helped(context: Context, show: Callable[[May], Message]) -> Message:
-    """Return `show` for the person's permissions, or the sentence for people without any."""
+    """Return the message that `show` makes for the person, or a sentence if they lack access."""
     people, person = context.bot.people, context.person
     without_access = await people.lacks_access(person)
     if without_access:

@@ -17,7 +17,7 @@ UNITS = {
 UNIT_SECONDS = {
     name: seconds for unit, (seconds, names) in UNITS.items() for name in (unit, *names)
 }
-# As many as make a sentence: "1 week 2 days 3 h 4 min 5 s".
+# The longest useful duration names each unit: "1 week 2 days 3 h 4 min 5 s".
 MOST_PARTS = len(UNITS)
 _PART = re.compile(r"([0-9]{1,9})\s*([a-z]{1,7})\s*", re.IGNORECASE)
 
@@ -36,7 +36,7 @@ def parse_duration(text: str) -> int | None:
 
 
 def spell_duration(seconds: int) -> str:
-    """Return the shortest spelling of a duration, in days at most: `90s`, `2h`, `14d`."""
+    """Return the shortest spelling of a duration, in units up to days: `90s`, `2h`, `14d`."""
     spelled = ((size, unit) for unit, (size, _) in UNITS.items() if unit != "w")
     largest_first = sorted(spelled, reverse=True)
     size, unit = next(pair for pair in largest_first if seconds % pair[0] == 0)
@@ -82,7 +82,7 @@ def spell_when(when: When) -> str:
 
 
 def parse_when(words: Sequence[str]) -> tuple[When, int] | None:
-    """Return the time that these words begin with, and the number of words it uses.
+    """Return the time at the start of these words, and the number of words it takes up.
 
     >>> parse_when(["friday", "6", "pm", "+15550100"])
     (LocalTime(at=datetime.time(18, 0), day='friday'), 3)

@@ -198,7 +198,7 @@ class AutomaticRule:
 
 @dataclass(frozen=True)
 class FlowPolicy:
-    """The rules for a flow's requests: an entry of `FLOW_POLICIES`, or all that apply to a flow.
+    """The rules for a flow's requests: one entry of `FLOW_POLICIES`, or several combined.
 
     A rule that is not set is None.
 
@@ -225,7 +225,7 @@ class FlowPolicy:
     sources: dict[str, str] = field(default_factory=dict)
 
     def over(self, general: "FlowPolicy", source: str) -> "FlowPolicy":
-        """Return the more general policy, replaced by each rule that is set in this one."""
+        """Return the more general policy, overridden by the rules that are set in this one."""
         own = {
             name: value
             for name, rule in FlowPolicy.__dataclass_fields__.items()
@@ -252,7 +252,7 @@ def duration_problem(policy: FlowPolicy, duration_seconds: float | None) -> str 
     return None
 
 
-# An id that no Slack user has, so that a rule's approvals can be counted.
+# An id that no Slack user has, for counting the approvals of a rule.
 RULE_ID = "rule:"
 RULE_NAME = "an automatic rule"
 
@@ -285,7 +285,7 @@ def is_automatic(
         used: The number of the person's requests that the rule has already approved today.
         requester_ids: The requester's user id and groups.
         lasts_seconds: How long each addition lasts from now, None for no end.
-        takes_away: The request removes somebody, or makes access end sooner.
+        takes_away: True if the request removes somebody, or makes access end sooner.
     """
     rule = policy.auto
     if rule is None or used >= rule.a_day or set(rule.requesters).isdisjoint(requester_ids):
@@ -297,6 +297,6 @@ def is_automatic(
 
 
 def rule_id(policy: FlowPolicy, flow_key: str) -> str:
-    """Return the id that counts the approvals of a flow's rule."""
+    """Return the id under which the approvals of a flow's rule are counted."""
     is_of_every_flow = policy.sources.get("auto") == OF_EVERY_FLOW
     return f"{RULE_ID}{EVERY_FLOW if is_of_every_flow else flow_key}"

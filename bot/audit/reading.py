@@ -35,7 +35,7 @@ async def latest(
 
 @dataclass(frozen=True)
 class Witness:
-    """Posts the audit log's head in a channel once a day: a copy of it outside the database."""
+    """Posts the audit log's head to a channel once a day, as a copy outside the database."""
 
     audit: AuditStore
     channel_id: str

@@ -1,7 +1,7 @@
 """The database, and this machine's clock compared with Slack's and the database's.
 
-The bot reads the time when it starts and counts from there, so a clock that is wrong for a while
-ends no access early. If the machine's clock was wrong at startup, or stopped while the machine was
+The bot reads the time when it starts and counts from there, so a temporarily wrong clock doesn't
+end access early. If the machine's clock was wrong at startup, or stopped while the machine was
 suspended, the bot adopts the corrected time.
 """
 

@@ -66,7 +66,7 @@ class Finding:
 
     @property
     def mark(self) -> str:
-        """The first word of its line."""
+        """The first word of the finding's line."""
         return MARKS.get(self.code, "WARN" if self.code in WARNINGS else "WRONG")
 
 

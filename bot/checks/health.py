@@ -43,7 +43,7 @@ PATIENCE = timedelta(seconds=60)
 REPEAT_SECONDS = 30.0
 # A problem that no process has seen for this long has ended.
 OVER = timedelta(seconds=90)
-# A message about other parts would need the broken part itself.
+# Only these parts have alerts: an alert about any other part couldn't be sent without that part.
 REPORTED = frozenset(
     {
         *(Part.SLACK_SCOPES, Part.SOCKET, Part.CLOCK, Part.DATABASE_CLOCK),

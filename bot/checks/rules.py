@@ -27,7 +27,7 @@ class Part(StrEnum):
         return NOUNS[self]
 
 
-# The word in `/readyz` while a part is broken. Without a channel, the bot still handles commands.
+# The word in `/readyz` for each broken part. Without a channel, the bot still handles commands.
 READINESS = {
     Part.DATABASE: "database",
     Part.SLACK_TOKEN: "slack",

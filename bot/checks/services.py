@@ -60,7 +60,7 @@ async def inventory(parts: Parts, *, can_be_granted: bool) -> list[Finding]:
     access = inventory_access(settings, parts.http, parts.clock)
     client = InventoryClient(parts.http, guard.call, access)
     directory = OrganizationDirectory(client, parts.database, parts.clock, 0, {})
-    # The organization that the bot's next listing is made for and counted against.
+    # The organization that the bot's next listing names and counts against.
     known = {
         report.data_center: report.listing.representative()
         for report in (await directory.known()).reports

@@ -56,7 +56,7 @@ def word_of(error: GatehouseError) -> str:
 
 
 def is_for_nothing(error: GatehouseError) -> bool:
-    """Return True if the call was never sent, so that a client could retry without pause."""
+    """Return True if the call was never sent, so that a client could retry at once."""
     declined = isinstance(error, QuotaExhausted | OrganizationBlocked)
     return declined or (isinstance(error, ServiceUnreachable) and not error.sent)
 

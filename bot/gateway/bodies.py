@@ -76,7 +76,7 @@ async def read_body(request: web.BaseRequest, spool: Spool) -> None:
     if expected:
         with suppress(ConnectionError, ClientError):
             await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-            # This is not part of the answer, which hasn't started.
+            # `100 Continue` isn't part of the answer, which hasn't started yet.
             request.writer.output_size = 0
     try:
         async with asyncio.timeout(BODY_SECONDS):

@@ -106,7 +106,7 @@ class _Line:
 
 
 class Turns:
-    """Gives clients their turns.
+    """Makes the clients' calls in turn.
 
     Args:
         guard: Asks the ledger, and settles granted calls.

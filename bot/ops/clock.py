@@ -71,5 +71,5 @@ class SystemClock:
         return since_boot()
 
     async def sleep(self, seconds: float) -> None:
-        """Return after so many seconds."""
+        """Sleep for the given seconds."""
         await asyncio.sleep(seconds)

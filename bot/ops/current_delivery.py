@@ -1,4 +1,4 @@
-"""The Slack request being handled, for its ID in logs, stored work, and the audit log."""
+"""The Slack request being handled; its ID appears in logs, stored work, and the audit log."""
 
 import hashlib
 import uuid
@@ -18,7 +18,7 @@ _digest: ContextVar[str] = ContextVar("digest", default="")
 def following(key: str = "") -> Iterator[None]:
     """Make a Slack request the current one, including for tasks started in the block.
 
-    `key` is the same if the request is repeated; "" if that is noticed in another way.
+    `key` is the same for repeats of a request; "" if repeats are detected in another way.
     """
     digest = hashlib.sha256(key.encode("utf-8", "replace")).hexdigest() if key else ""
     token = _digest.set(digest)

@@ -2,7 +2,7 @@
 
 asyncio resolves names in a small thread pool shared by all threaded work, and waits for its threads
 at shutdown. With an unresponsive name server, a lookup takes 10 to 40 seconds: a single such host
-delayed shutdown by that long, and a few of them blocked all other work.
+would delay shutdown by that long, and a few would block all other work.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ Looked = list[tuple[Any, ...]]
 
 
 class NamingLoop(asyncio.SelectorEventLoop):
-    """Resolves each name in a thread of its own, a daemon that ends with the program."""
+    """An event loop that resolves each name in its own daemon thread."""
 
     async def getaddrinfo(self, *wanted: Any, **hints: Any) -> Looked:  # noqa: ANN401 - as the base
         """Like `socket.getaddrinfo`."""

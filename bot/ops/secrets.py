@@ -8,11 +8,11 @@ from functools import lru_cache
 from yarl import URL
 
 SHORTEST = 16
-# Examples from Slack's or Gatehouse's documentation, with which any reader could sign requests.
+# Examples in Slack's or Gatehouse's documentation: any reader could sign requests with them.
 EXAMPLES = frozenset({"8f742231b10e8888abcd99yyyzzz85a5", "32 random bytes in hex"})
 SANDBOX = re.compile(r"(xoxb-|xapp-)?sandbox\b|demo-|SG\.demo-")
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
-# Secrets with which anyone who guesses them could sign requests or read the metrics.
+# Anyone who guesses these secrets could sign requests or read the metrics.
 KEYS = ("slack_signing_secret", "metrics_token")
 SENT = ("slack_bot_token", "slack_app_token", "email_api_key", "flow_auth_token")
 

@@ -55,7 +55,7 @@ class OrganizationDirectory:
 
     Args:
         inventory: Makes the calls.
-        database: Also dates the listings.
+        database: Stores the listings; its clock dates them.
         clock: Measures durations.
         cache_seconds: How long a listing stays fresh; the setting `INVENTORY_CACHE_SECONDS`.
         named: The configured `organization_id` by data center, where configured.

@@ -94,7 +94,7 @@ def as_error(not_now: NotNow, key: OrganizationKey, name: str | None = None) -> 
 class Guard:
     """Grants calls for all processes that share the database, which also provides the time.
 
-    `name_of` returns an organization's name, for the message of a declined call.
+    `name_of` returns an organization's name, for messages about declined calls.
     """
 
     database: Database

@@ -94,8 +94,8 @@ async def _learn(
 ) -> IncidentDetail:
     """Lower the limit according to a refusal; return details for the incident.
 
-    The bot's own use is measured when the call was granted or, if greater, now. The day counts only
-    the bot's calls, not those of other clients.
+    The bot's own use is its use when the call was granted, or its current use if that is greater.
+    The day counts only the bot's calls, not those of other clients.
     """
     error, granted, in_use = refusal.error, refusal.reservation.granted, account.in_use
     at = account.now - refusal.seconds_ago

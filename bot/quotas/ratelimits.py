@@ -230,7 +230,7 @@ class RateLimits:
         return free_at
 
     async def _others_used(self, tx: Transaction, account: Account) -> int | None:
-        """Estimate other clients' calls in the reported day, whose start is a guess."""
+        """Estimate other clients' calls in the reported day; its start is estimated too."""
         reported = account.reported
         if reported is None or account.now >= reported.resets_at:
             return None

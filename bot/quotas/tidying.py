@@ -1,4 +1,4 @@
-"""Keeps the ledger in order: deletes old calls, and follows the clock behind the ledger's times.
+"""Tidies the ledger: deletes old calls, and adjusts stored times when the clock is set.
 
 Held calls expire at a fixed time. If the clock is set forward, they expire too soon; if it is set
 back, they expire too late, and no calls are granted, possibly for a day.
@@ -38,7 +38,7 @@ MOVED = (
 
 @dataclass(frozen=True)
 class Tidying:
-    """Runs the `quota_tidy` job; `clock` is the ledger's if the database doesn't have its own."""
+    """Runs the `quota_tidy` job; `clock` is used if the database has no clock."""
 
     database: Database
     clock: Clock

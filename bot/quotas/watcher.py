@@ -31,7 +31,7 @@ log = structlog.get_logger(__name__)
 WATCH_KIND = "watch"
 # Delay before looking again while there are no organizations to watch.
 IDLE = timedelta(minutes=10)
-# Keep the first check away from the first requests after a start.
+# Delay the first check, so that it doesn't compete with the first requests after a start.
 FIRST_AFTER = timedelta(minutes=1)
 # Errors that would affect calls for all other organizations of the data center too.
 OUTAGES = (ServiceFailed, ServiceTimeout, ServiceUnreachable)

@@ -137,7 +137,7 @@ class ReportedLimits:
 
 
 # These outcomes don't indicate a problem with a service: a rejection is caused by a person's input,
-# and for a cancelled call no answer was awaited.
+# and nobody waits for the answer to a cancelled call.
 ANSWERS = frozenset({"service_refused", "cancelled"})
 # `/emailkey check <resource>` tests whether the key can read the resource that the person typed.
 HARMLESS = {"email": ANSWERS | {"permission_missing"}}

@@ -62,7 +62,7 @@ def query_token(token: SecretStr) -> StaticToken:
 
 
 def header_token(token: SecretStr, template: str = "Bearer {token}") -> StaticToken:
-    """Return the header form, which the specification doesn't define."""
+    """Return the token as a header, a form that the specification doesn't define."""
     return StaticToken(Signed(headers=authorization(template, token.get_secret_value())))
 
 

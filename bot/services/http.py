@@ -42,7 +42,7 @@ MOST_BYTES = 10 * 1024 * 1024
 CHUNK_BYTES = 64 * 1024
 LARGE_BYTES = 256 * 1024
 RETRY_PAUSES_SECONDS = (0.3, 1.0)
-# Calls made for people: at once, and the pause of buttons after a failure.
+# The maximum number of concurrent calls for people, and the pause of buttons after a failure.
 AT_ONCE = 20
 FAILED_SECONDS = 5.0
 # Using a refused credential repeatedly may lock the account.
@@ -329,7 +329,7 @@ class ServiceHttp:
 
 
 class Lane:
-    """Limits calls made for people: few at a time, and none by a button right after a failure.
+    """Limits calls made for people: a few at a time, and none from a button right after a failure.
 
     Jobs call the service without a lane.
     """

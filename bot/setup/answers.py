@@ -159,7 +159,7 @@ def answers_of(given: object) -> Answers:
     """Validate answers.
 
     Raises:
-        SetupError: As `read_answers`.
+        SetupError: As in `read_answers`.
     """
     try:
         return Answers.model_validate(given)

@@ -81,7 +81,7 @@ class People:
         return self._met.is_set()
 
     def meet(self, team_id: str, bot_user_id: str) -> None:
-        """Set the bot's identity. Before that, requests wait briefly and are then refused."""
+        """Set the workspace and the bot's user id; requests that are waiting for them continue."""
         self.team_id, self.bot_user_id = team_id, bot_user_id
         self._met.set()
 

@@ -111,7 +111,7 @@ class Replies:
             ) as response:
                 status, wait = response.status, response.headers.get("Retry-After", "0")
                 words = b""
-                # The status counts if the body breaks off.
+                # If the body is cut off, the status still counts.
                 with suppress(aiohttp.ClientError, OSError):
                     words = await response.content.read(MOST_BYTES)
         except (aiohttp.ClientError, OSError, ValueError) as error:
@@ -182,7 +182,7 @@ def is_of_slack(response_url: str, slack: URL) -> bool:
 
 
 async def _retried(clock: Clock, attempt: Callable[[], Awaitable[T]], tries: int) -> T:
-    """Retry while Slack is unavailable, and after the wait that it asks for, unless too long."""
+    """Retry while Slack is unavailable; wait as long as Slack asks, unless that is too long."""
     number = 1
     while True:
         try:

@@ -13,7 +13,7 @@ PEOPLE_COUNTED = 10_000
 
 
 class Deed(Enum):
-    """A kind of action: its plural noun, and the multiple of the command limit that it has."""
+    """A kind of action: its plural noun, and its limit as a multiple of the command limit."""
 
     COMMAND = ("commands", 1)
     INTERACTION = ("clicks", 2)

@@ -182,7 +182,7 @@ class _Showing:
         return hashlib.sha256(payload.encode("utf-8", "surrogatepass")).hexdigest()
 
     async def bring_up_to_date(self, now: datetime) -> datetime | None:
-        """Post or edit the card; return the time to do so, if it is later."""
+        """Post or edit the card, or return the time when that is possible."""
         sent = self.sent
         if sent is None:
             await self._post_first()

@@ -56,7 +56,7 @@ def sqlite_engine(url: URL) -> AsyncEngine:
 async def _open_sqlite(*args: Any, **parameters: Any) -> aiosqlite.Connection:  # noqa: ANN401
     """Open a connection; on failure, return only once its thread has ended."""
     connection = aiosqlite.connect(*args, **parameters)
-    thread = connection._thread  # noqa: SLF001 - SQLAlchemy reaches for it too
+    thread = connection._thread  # noqa: SLF001 - SQLAlchemy uses it too
     thread.daemon = True
     try:
         return await connection

@@ -70,7 +70,7 @@ class EpochSeconds(TypeDecorator[float]):
 
 
 def json_text(value: object) -> str:
-    """Return JSON in a quarter of the time of `json.dumps`."""
+    """Return JSON, about four times as fast as `json.dumps`."""
     try:
         return to_json(value).decode()
     except PydanticSerializationError:

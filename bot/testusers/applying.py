@@ -1,4 +1,4 @@
-"""Applying: one run at a time per flow across all processes, on a list that was just read.
+"""Applies changes to a freshly read list, one run at a time per flow across all processes.
 
 The lease of the job `apply:<flow>` is the flow's lock. A run reads the list, settles a POST in
 doubt, collects the approved changes and expired grants, stores the new list, sends it, compares the
@@ -121,7 +121,7 @@ class Waiting:
 
 @dataclass
 class Look:
-    """The check of a list, in one transaction.
+    """The check of a freshly read list, in one transaction.
 
     `looked_at` is a time before the list was read; `missing` are the people with a grant who were
     not on the list the last time, and `gone` those who are now missing for the first time.
@@ -252,10 +252,10 @@ LOOK_SECONDS = 5.0
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS, DOUBLINGS = 10.0, 600.0, 6
 # A person who is missing from the list is checked again after this time.
 GONE_SECONDS = 60.0
-# Work that is not due to a recent decision counts as having failed once more than it has, so that
-# removals, checks and retries leave slots to new decisions. See `CROWDS`.
+# Work without a recent decision counts one failure more than it had, so that removals, checks and
+# retries leave slots to new decisions. See `CROWDS`.
 BY_ITSELF = 1
-# In a flow's job: the people who were missing from the list.
+# The key in a job's payload for the people who were missing from the list.
 GONE = "gone"
 
 

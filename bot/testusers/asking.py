@@ -1,4 +1,4 @@
-"""Asking: check a change against the current list, store it, and ask the approvers."""
+"""Checks a requested change against the current list, stores it, and asks the approvers."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

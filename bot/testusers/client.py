@@ -63,7 +63,7 @@ class FlowClient:
         return await self._identities(flow_sid, self._call("GET", flow_sid))
 
     def url_of(self, flow_sid: str) -> str:
-        """Return the address of the list as the last answer named it; "" if it named none."""
+        """Return the list's address from the last answer; "" if the answer had none."""
         return self._urls.get(flow_sid.upper(), "")
 
     async def replace(

@@ -1,4 +1,4 @@
-"""Deciding: approve, deny, cancel and retry; each is a conditional write, and the first wins."""
+"""Approves, denies, cancels and retries requests; if several people click, the first wins."""
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace

@@ -27,7 +27,7 @@ FLOWS_MEANT = 3
 
 
 class Flows:
-    """The flows that people can name.
+    """The flows, found by alias or SID.
 
     Args:
         aliases: `FLOW_ALIASES`.

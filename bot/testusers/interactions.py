@@ -77,7 +77,7 @@ class StoredInteractions:
 
     def __init__(self, bot: Parts) -> None:
         self._bot = bot
-        # Clicks whose people know that they have to wait: a response_url allows only five posts.
+        # Clicks already answered with "later": a response_url accepts only five posts.
         self._said_later: LRUCache[str, bool] = LRUCache(WAITING_INTERACTIONS)
 
     async def store(self, interaction: StoredInteraction) -> None:

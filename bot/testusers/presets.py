@@ -1,4 +1,4 @@
-"""Presets: people under one name, whom everyone who may ask saves and deletes; audited."""
+"""Presets: named lists of people. Anyone who may ask for changes can edit them; audited."""
 
 from collections.abc import Collection, Sequence
 

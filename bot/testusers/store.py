@@ -1,4 +1,4 @@
-"""What is stored about test users: requests, grants, POSTs in doubt, and changes to lists."""
+"""Stores requests, grants, POSTs in doubt, and changes to lists."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
@@ -367,7 +367,7 @@ async def post_of(tx: Transaction, flow_key: str) -> Post | None:
 
 
 async def keep_post(tx: Transaction, flow_key: str, post: Post | None) -> None:
-    """Store a flow's POST, about to be sent or sent; drop it if it is None, so not in doubt."""
+    """Store a flow's POST while it is in doubt; delete it if `post` is None."""
     if post is None:
         await tx.connection.execute(delete(flow_posts).where(flow_posts.c.flow_key == flow_key))
         return

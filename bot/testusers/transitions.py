@@ -227,7 +227,7 @@ TIMERS = (
         lambda _, request: request.shown_since and request.shown_since + UNPOSTED_AFTER,
         of_posted=False,
     ),
-    # The first of two timers at the same time fires; so nobody is reminded of an expired request.
+    # If two timers are due, the first fires, so that nobody is reminded of an expired request.
     Timer("expire", _PENDING, lambda _, request: request.expires_at),
     Timer(
         "remind",
@@ -285,7 +285,7 @@ async def run_timers(bot: Parts, job: Job, _lease: Lease) -> datetime | None:
             return None
         now = await tx.now()
         if request.state in {State.PENDING, State.SCHEDULED}:
-            # Changes of settings are shown when somebody acts on the card.
+            # Changed settings only matter once somebody acts on the card.
             review = await review_of(bot, tx, request, reads_settings=False)
             if not review.request.requested.is_shown_as(request.requested):
                 await _reconsider(bot, tx, request, review, now)

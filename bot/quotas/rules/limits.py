@@ -72,7 +72,7 @@ class Limits:
         """Return the limits for a class; background calls leave a fifth of each limit to people."""
         if call_class is not CallClass.BACKGROUND:
             return self
-        # Rounded down, so that people get one of five calls too.
+        # Rounded down, so that even of five calls, one is left to people.
         minute, day, concurrent = self.minute * 4 // 5, self.day * 4 // 5, self.concurrent * 4 // 5
         if self.background_minute is not None:
             minute = min(minute, self.background_minute)

@@ -46,20 +46,20 @@ class Terms:
 
 @dataclass(frozen=True, slots=True)
 class HeldCall:
-    """A call that still holds a minute slot, and perhaps a permit."""
+    """A call that still counts against the minute limit, and perhaps the concurrency limit."""
 
     slot_free_at: float
     permit_until: float
 
     @classmethod
     def unanswered(cls, reserved_at: float, timeout_seconds: float) -> "HeldCall":
-        """Return the slot and permit that a reserved call holds until it is answered."""
+        """Return the call as it counts while no answer has arrived."""
         over_at = reserved_at + timeout_seconds + GRACE_SECONDS
         return cls(slot_free_at=over_at + SLOT_SECONDS, permit_until=over_at)
 
     @classmethod
     def answered(cls, headers_at: float, ended_at: float) -> "HeldCall":
-        """Return the slot that a call holds after its headers arrived and its body was read."""
+        """Return the call as it counts once its answer has been read."""
         return cls(slot_free_at=headers_at + SLOT_SECONDS, permit_until=ended_at)
 
 
@@ -91,7 +91,7 @@ class Holdings:
         return cls(sorted(slots), sorted(permits))
 
     def free_at(self, kind: LimitKind, allowed: int) -> float:
-        """Return when fewer than `allowed` are in use, 0 if already. Not for the daily limit."""
+        """Return when fewer than `allowed` are in use: 0 for now. Ignores the daily limit."""
         free = self.slots if kind is LimitKind.MINUTE else self.permits
         return free[len(free) - allowed] if len(free) >= allowed else 0.0
 
@@ -110,8 +110,8 @@ class Full:
     """A limit is used up: `used` of the `allowed` calls for this class.
 
     The ledger sets `free_at`: the time when the next call of this class may be made. `is_share` is
-    set if it is a gateway client's share that is used up. `is_stalled` is set while the service
-    doesn't answer and calls are therefore made one at a time.
+    set if the gateway client's share is used up. `is_stalled` is set while the service doesn't
+    answer and calls are therefore made one at a time.
     """
 
     kind: LimitKind

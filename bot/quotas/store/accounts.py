@@ -108,7 +108,7 @@ async def load_or_add(tx: Transaction, key: OrganizationKey, terms: Terms) -> Ac
     if account is None:
         await _add(tx, key)
         account = await load(tx, key, terms)
-    assert account is not None  # noqa: S101 - added in this transaction, or by who was first
+    assert account is not None  # noqa: S101 - added by this transaction or another
     return account
 
 

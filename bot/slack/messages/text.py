@@ -69,7 +69,7 @@ def escape(value: str, limit: int = 300) -> str:
 
 
 def sentence(value: str, limit: int = 300) -> str:
-    """Like `escape`, for a sentence of ours that may contain external names and words.
+    """Like `escape`, for the bot's own sentence, which may contain external names and words.
 
     The sentence keeps its text direction; only right-to-left parts are isolated.
     """
@@ -130,7 +130,7 @@ def _escaped(value: str) -> str:
 
 
 def _isolated(value: str) -> str:
-    # The first half decides for nearly every text, and a page of organizations has hundreds.
+    # Most texts are ASCII, and a page of organizations has hundreds: skip the slow check for them.
     if not value.isascii() and any(
         character >= FIRST_RIGHT_TO_LEFT and unicodedata.bidirectional(character) in RIGHT_TO_LEFT
         for character in value

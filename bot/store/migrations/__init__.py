@@ -35,7 +35,7 @@ async def migrate(database: Database) -> bool:
 
 
 async def is_current(database: Database) -> bool:
-    """Return True if the schema is the one that this program needs.
+    """Return True if the schema is up to date for this program.
 
     Raises:
         DatabaseTooNew: The schema is from a newer program version.
@@ -47,7 +47,7 @@ async def is_current(database: Database) -> bool:
 
 
 async def notice_newer(database: Database) -> bool:
-    """Return True if a newer program has migrated the database; from then on, don't write to it.
+    """Return True, and refuse all later writes, if a newer program has migrated the database.
 
     Raises:
         DatabaseUnavailable: The database can't be reached.

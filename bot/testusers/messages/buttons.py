@@ -168,7 +168,7 @@ def again_button(request: Request) -> SlackBlock | None:
     if requested.undo_of or (change.additions and change.removals):
         return None
     kind = "remove" if change.removals else "add"
-    # A time that the requester gave is the same for everybody; a duration goes before it.
+    # A duration takes precedence. A fixed end is the same for everybody.
     until = None if requested.duration_seconds else max(requested.ends.values(), default=None)
     return form_button(
         request.flow,

@@ -34,7 +34,7 @@ PRESET_ACTIONS = ("save", "delete")
 
 @dataclass(frozen=True, slots=True)
 class Subcommand:
-    """Any subcommand but `add` and `remove`.
+    """A parsed subcommand other than `add` and `remove`.
 
     Attributes:
         form: Its name in `bot/commands.py`.

@@ -94,7 +94,7 @@ def odd_line(identities: str) -> str:
 
 
 def with_line(identities: str, odd: str, line: str) -> str:
-    """Return the input's text with `line` in place of the lines that read `odd`."""
+    """Return the input's text with each line that equals `odd`, once tidied, replaced by `line`."""
     lines = identities.split("\n")
     return "\n".join(line if tidy_identity(typed) == odd else typed for typed in lines)
 

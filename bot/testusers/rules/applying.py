@@ -42,7 +42,7 @@ CONFIRMED = timedelta(seconds=60)
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One request's part of a plan: its changes, the already true parts, and external changes.
+    """One request's part of a plan: changes to make, parts that are already true, external changes.
 
     `wanted` is the change that the request asks for at the time of the plan; `over` are the people
     in it whose access has ended by that time.
@@ -177,7 +177,7 @@ class Post:
         return self.outcome is Outcome.UNKNOWN and set(listed) == set(self.plan.before)
 
     def after(self, outcome: Outcome | None) -> "Post | None":
-        """Return the POST if it stays in doubt after this outcome, which is None for a refusal.
+        """Return the POST if it stays in doubt after this outcome (None if the service refused it).
 
         If the list was sent twice, the first POST may still arrive.
         """

@@ -110,7 +110,7 @@ def _escaped_size(identity: str) -> int:
 
 
 def mask(identity: str) -> str:
-    """Return a longer identity's last four characters, for readers who may not see all of it."""
+    """Mask an identity for viewers: show its last four characters, or none if it is that short."""
     visible = identity[-4:] if len(identity) > 4 else ""  # noqa: PLR2004 - contract section 4
     return f"…{visible}"
 
@@ -258,7 +258,7 @@ class Spellings:
     """Finds the spellings on a list of the identities that people type.
 
     Typed identities are cleaned up, but lists are not: `+15550100` may be on the list with
-        invisible characters from a phone.
+    invisible characters from a phone.
 
     Args:
         listed: The list.
@@ -275,7 +275,7 @@ class Spellings:
             self._alike.setdefault(_plain(identity), []).append(identity)
 
     def meant(self, identities: Iterable[str]) -> tuple[str, ...]:
-        """Return these identities as the list spells them, in all spellings that it has.
+        """Return every spelling of these identities that is on the list.
 
         All spellings matter because a removed person must not stay on the list under a spelling
         that looks the same. Identities that aren't listed are returned unchanged.

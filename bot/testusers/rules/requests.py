@@ -304,7 +304,7 @@ class RecordedChange:
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """People under one name, without `@`, and the person who last saved the preset."""
+    """A named list of people, and the person who last saved it; `name` has no `@`."""
 
     name: str
     identities: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""Post the audit log's head in the daily job; drop the job that did, and one nobody runs."""
+"""Post the audit log's head in the daily job; drop its former job and an unused job."""
 
 from alembic import op
 
