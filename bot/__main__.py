@@ -79,11 +79,18 @@ def _parser() -> argparse.ArgumentParser:
     check.add_argument("--json", action="store_true", help="for machines")
     check.set_defaults(run=_check)
     setup = commands.add_parser("setup", help="ask for the settings, write them and check them")
-    setup.add_argument("--answers", type=Path, metavar="FILE", help="JSON, instead of questions")
+    setup.add_argument(
+        "--answers",
+        type=Path,
+        metavar="FILE",
+        help="answers from a JSON file, instead of questions",
+    )
     setup.add_argument("--out", type=Path, default=Path("gatehouse.env"), metavar="FILE")
     setup.set_defaults(run=lambda options: set_up(options.answers, options.out, os.environ))
     manifest = commands.add_parser("manifest", help="print the Slack app manifest")
-    manifest.add_argument("--url", metavar="https://bot.example.com", help="where Slack calls")
+    manifest.add_argument(
+        "--url", metavar="https://bot.example.com", help="the public address that Slack calls"
+    )
     manifest.add_argument("--socket", action="store_true", help="for Socket Mode: no address")
     manifest.set_defaults(run=_manifest)
     token = commands.add_parser("gateway-token", help="print a new token for a gateway client")
@@ -95,7 +102,7 @@ def _parser() -> argparse.ArgumentParser:
     restoring.add_argument("file", type=Path, metavar="FILE")
     restoring.set_defaults(run=lambda options: asyncio.run(restore(_database_url(), options.file)))
     policy = commands.add_parser("policy", help="who decides").add_subparsers(required=True)
-    explain = policy.add_parser("explain", help="say who decides on a flow's requests, and why")
+    explain = policy.add_parser("explain", help="show who decides on a flow's requests, and why")
     explain.add_argument("flow", help="an alias of FLOW_ALIASES, or a SID")
     explain.add_argument("user", metavar="user-id", help="a Slack user ID, such as U0ADA")
     explain.set_defaults(run=_explain_policy)

@@ -156,7 +156,7 @@ TESTUSERS = Command(
         Form(
             "list",
             "list <flow> [<text>]",
-            "who can test it, who approved them, and until when",
+            "who can test the flow, who approved it, and until when",
             Permission.READ,
             example="list welcome",
             hint="list <flow>",
@@ -189,7 +189,7 @@ TESTUSERS = Command(
         Form(
             "history",
             "history <flow>",
-            "past requests and who decided",
+            "past requests and who decided them",
             Permission.READ,
             example="history welcome",
             hint="history …",
@@ -201,14 +201,14 @@ TESTUSERS = Command(
         Form(
             "presets",
             "presets",
-            "names that stand for several people",
+            "saved names for groups of people",
             Permission.READ,
             example="presets",
         ),
         Form(
             "save_preset",
             "preset save <name> <identity>…",
-            "save people under a name, for `@name` in add and remove",
+            "save people under a name, to use as `@name` in add and remove",
             Permission.REQUEST,
             example="preset save demo-team +15550100 +15550101",
             hint="preset …",

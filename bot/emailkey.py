@@ -171,12 +171,12 @@ class EmailClient:
         limits = ""
         if self.auth == "basic":
             limits = (
-                " Or Basic auth isn't accepted (e.g. with two-factor authentication). Then set"
-                " EMAIL_AUTH=bearer."
+                " Or the account doesn't accept Basic auth (e.g. because of two-factor"
+                " authentication): if so, set EMAIL_AUTH=bearer."
             )
         refused = (
             "The key is wrong or was deleted. Create a new one in the settings section of the"
-            " account's console (signing in takes a phone: the code comes by SMS) and set"
+            " account's console (you need a phone to sign in: the code comes by SMS) and set"
             " EMAIL_API_KEY."
         )
         lacking = f"Give the key read access to “{resource}”, or use another key."

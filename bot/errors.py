@@ -163,7 +163,7 @@ class Replayed(GatehouseError):
     """The same Slack request was handled before; it gets no answer."""
 
     outcome = "replayed"
-    sentence = "This was done before."
+    sentence = "This has already been done."
 
 
 class DatabaseUnavailable(GatehouseError):
@@ -208,8 +208,8 @@ class DatabaseTooOld(DatabaseUnavailable):
 
     outcome = "database_too_old"
     sentence = (
-        "This database was written by a version of Gatehouse before 0.2.0. Start version 0.2.0"
-        " on it once, and then this version."
+        "This database was written by a version of Gatehouse before 0.2.0. Run version 0.2.0"
+        " on it once, and then start this version."
     )
 
 
@@ -289,7 +289,9 @@ class SlackRateLimited(SlackError):
     outcome = "slack_rate_limited"
 
     def __init__(self, retry_after_seconds: float) -> None:
-        super().__init__(f"Slack is limiting Gatehouse. Retrying in {retry_after_seconds:.0f} s.")
+        super().__init__(
+            f"Slack is limiting Gatehouse's requests. Retrying in {retry_after_seconds:.0f} s."
+        )
         self.retry_after_seconds = retry_after_seconds
 
 

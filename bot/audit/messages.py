@@ -180,7 +180,7 @@ def _list(entry: RecordedEntry, detail: Mapping[str, Any], names: Names) -> str 
     if entry.action == "flow.changed":
         return f"The list of {flow} changed: {sizes}"
     if entry.action == "flow.change_not_found":
-        return f"A change to the list of {flow} didn't arrive: {sizes}"
+        return f"A change to the list of {flow} didn't reach the flow service: {sizes}"
     return None
 
 

@@ -104,7 +104,7 @@ async def slack_clock(parts: Parts, date: str, asked_at: float) -> list[Finding]
         return [well("clock", "agrees with Slack's.")]
     sentence = (
         f"This machine's clock is {ahead_or_behind(ahead)} Slack's;"
-        " at 300 s, all of Slack's requests are refused. Turn time synchronisation on."
+        " at 300 s, Gatehouse has to refuse every request from Slack. Turn time synchronisation on."
     )
     return [Finding("clock", "clock_off", sentence)]
 

@@ -168,7 +168,7 @@ class Health:
             self._deaf_since = now
         if self._deaf_since is None or now - self._deaf_since < DEAF_SECONDS:
             return well("socket", "is connected.")
-        sentence = "No Socket Mode connection, so no command arrives. See SLACK_APP_TOKEN."
+        sentence = "Socket Mode is not connected, so commands don't arrive. Check SLACK_APP_TOKEN."
         return Finding("socket", "socket_closed", sentence)
 
     async def tell(self) -> None:

@@ -76,7 +76,7 @@ def status(report: Status) -> Message:
     database = "*unreachable*"
     if report.is_database_well:
         is_broken = any(trouble.part is Part.DATABASE for trouble in report.broken)
-        database = "*cannot be written*" if is_broken else "OK"
+        database = "*not writable*" if is_broken else "OK"
     failing = [seen for seen in report.services if seen.is_failing]
     lines = [
         verdict,
@@ -134,6 +134,6 @@ def alert(part: Part, sentence: str, opened_at: datetime, ended_at: datetime | N
         headline = f":warning: *Needs attention: {part.noun}.* {reason}"
         small = f"Since {text.time(opened_at)}. For details, use `/gatehouse status`."
     else:
-        headline = f":white_check_mark: *Working again: {part.noun}.* It was: {reason}"
-        small = f"From {text.time(opened_at)} to {text.time(ended_at)}."
+        headline = f":white_check_mark: *Working again: {part.noun}.* The problem was: {reason}"
+        small = f"It lasted from {text.time(opened_at)} to {text.time(ended_at)}."
     return Message(f"{headline}\n{small}", (block_kit.section(headline), block_kit.context(small)))

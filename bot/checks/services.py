@@ -52,7 +52,7 @@ async def inventory(parts: Parts, *, can_be_granted: bool) -> list[Finding]:
     if not settings.inventory_data_centers:
         return [_not_configured("inventory", ["INVENTORY_DATA_CENTERS"])]
     if not can_be_granted:
-        sentence = "Not checked: calls need the database, which counts the calls of all processes."
+        sentence = "Not checked: Gatehouse makes no calls without the database, which counts them."
         names = settings.inventory_data_centers
         return [Finding(f"inventory {name}", NOT_TRIED, sentence) for name in names]
     terms = quota_terms(settings)
@@ -93,7 +93,7 @@ async def _data_center(
         return Finding(subject, "no_organization", sentence)
     if organization_id and organization_id not in {row.organization_id for row in found}:
         sentence = (
-            f"organization_id {organization_id} is not in the listing of {len(found)}:"
+            f"organization_id {organization_id} is not among the {len(found)} listed:"
             " correct it in INVENTORY_DATA_CENTERS. The organization management page of the"
             " service's console shows it."
         )
@@ -165,7 +165,7 @@ async def _flow(flows: FlowClient, alias: str, flow_sid: str) -> Finding:
         return Finding(subject, "flow_unknown", sentence)
     except ServiceError as error:
         return failed(subject, error)
-    return well(subject, f"is there, with {count} test users.")
+    return well(subject, f"exists and has {count} test users.")
 
 
 async def _form_field(

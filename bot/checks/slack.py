@@ -126,7 +126,7 @@ async def _channel(parts: Parts, setting: str, channel_id: str) -> list[Finding]
     if setting == "APPROVALS_CHANNEL" and is_open:
         words = "is public, but its cards show identities: make it private."
         mistakes.append(mistake("channel_public", words))
-    return mistakes or [well(setting, f"{channel_id} is there, and the bot is in it.")]
+    return mistakes or [well(setting, f"{channel_id} exists, and the bot is in it.")]
 
 
 async def roles(parts: Parts) -> list[Finding]:
@@ -161,9 +161,9 @@ class _RolesCheck:
         wrong = [finding for finding in found if finding]
         if self._is_complete:
             wrong += self._deciders()
-        answer = wrong or [well(ROLES, f"All {len(named)} people and groups are there.")]
+        answer = wrong or [well(ROLES, f"All {len(named)} people and groups exist.")]
         if contact := self._policy.access_contact:
-            is_there = well(CONTACT, f"{contact} is there.")
+            is_there = well(CONTACT, f"{contact} exists.")
             answer.append(await self._look_up(contact, CONTACT) or is_there)
         return answer
 

@@ -72,9 +72,13 @@ class GatewayClient:
     def require_organization(self, key: OrganizationKey) -> None:
         """Raise GatewayRefusal if the client may not call for an organization."""
         if self.organizations is not None and key not in self.organizations:
-            advice = "" if key.organization_id else " Name one that it may call in organization_id."
+            advice = (
+                ""
+                if key.organization_id
+                else " Set organization_id to an organization that it may use."
+            )
             target = key.organization_id or f"the data center {key.data_center} as a whole"
-            raise forbidden(f"The client {self.name} may not call for {target}.{advice}")
+            raise forbidden(f"The client {self.name} may not make calls for {target}.{advice}")
 
 
 def token_hash(token: str) -> str:

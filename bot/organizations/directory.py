@@ -33,7 +33,7 @@ log = structlog.get_logger(__name__)
 
 ORGANIZATIONS = TypeAdapter(tuple[Organization, ...])
 
-NO_LONGER_LISTED = "That organization is no longer listed. /orgs shows those that are."
+NO_LONGER_LISTED = "That organization is no longer listed. Use /orgs to see the current list."
 # How long a person waits for a slow data center; the call continues for the next person.
 PATIENCE_SECONDS = 12.0
 # Call kinds in charts: `refresh` bypasses fresh listings from other processes.

@@ -310,8 +310,8 @@ class Directory:
             unlisted = ", ".join(report.data_center for report in self.failures)
             hint = f" Some data centers couldn't be loaded: {unlisted}." if unlisted else ""
             raise NotFound(
-                f"No organization is called “{_shortened(text)}”.{hint} /orgs <text> searches by a"
-                " part of it."
+                f"No organization is called “{_shortened(text)}”.{hint} Use /orgs <text> to"
+                " search by part of a name."
             ).or_rather(*self.meant(text))
         if len(found) > 1:
             raise _ambiguous(found, f"“{_shortened(text)}” matches")
@@ -345,7 +345,9 @@ def _ambiguous(found: Sequence[Place], beginning: str) -> Ambiguous:
     is_id_enough = len({place.folded_id for place in found}) == len(found)
     key = "ID" if is_id_enough else f"data center and ID, as in {shown[0].key.path}"
     many = f"{len(found):,} organization{'' if len(found) == 1 else 's'}"
-    narrower = " These are the first ten; type more of the name." if len(found) > len(shown) else ""
+    narrower = (
+        " Only the first ten are shown: type more of the name." if len(found) > len(shown) else ""
+    )
     candidates, choices = [], {}
     for place in shown:
         organization, path = place.organization, place.key.path

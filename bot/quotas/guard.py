@@ -49,15 +49,17 @@ WRITE_AGAIN_SECONDS = 1.0
 # After these outcomes, the service may still be processing the call.
 _UNFINISHED = (ServiceTimeout, ServiceUnreachable, ResponseTooLarge)
 _USED_UP = {
-    LimitKind.MINUTE: "Gatehouse has used all {allowed:,} calls per minute of {whose}.",
-    LimitKind.DAY: "Gatehouse has used all {allowed:,} calls per day of {whose}.",
-    LimitKind.CONCURRENT: "{allowed:,} calls of {whose} are already running, the most allowed.",
+    LimitKind.MINUTE: "Gatehouse has used all {allowed:,} calls per minute for {whose}.",
+    LimitKind.DAY: "Gatehouse has used all {allowed:,} calls per day for {whose}.",
+    LimitKind.CONCURRENT: (
+        "{allowed:,} calls for {whose} are already running, and no more are allowed at once."
+    ),
 }
 _SHARE_USED_UP = {
     LimitKind.MINUTE: "This client has used its share of {whose}: {allowed:,} calls per minute.",
     LimitKind.DAY: "This client has used its share of {whose}: {allowed:,} calls per day.",
     LimitKind.CONCURRENT: (
-        "This client's share of {whose} is {allowed:,} calls at once, and they are running."
+        "This client already has {allowed:,} calls running for {whose}, its whole share."
     ),
 }
 _STALLED = (

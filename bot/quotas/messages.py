@@ -47,7 +47,7 @@ CELLS = 10
 HOURS_A_CHART = 12
 CHARTS = ("Calls by hour (UTC), 24 to 12 hours ago", "Calls by hour (UTC), last 12 hours")
 SOURCES = {
-    DaySource.PLAN: "limit of the plan, over 25 hours",
+    DaySource.PLAN: "the plan's limit, over 25 hours",
     DaySource.REPORTED: "reported by the service",
     DaySource.MESSAGE: "from the service's last error message",
 }
@@ -87,7 +87,7 @@ def overview(found: Overview) -> Message:
         used = ", ".join(f"{meter} {kind.in_words}" for kind, meter in meters.items())
         lines.append(f"{text.escape(use.name, 60)} ({center}): {used}, {state}")
     turning = f"Page {found.page + 1} of {found.pages} · " if found.pages > 1 else ""
-    details = f"{text.code('/ratelimits <org>')} for one's last 24 hours"
+    details = f"{text.code('/ratelimits <org>')} for an organization's last 24 hours"
     return Message(
         "\n".join([summary, *failures, *lines]),
         (
@@ -181,7 +181,7 @@ def _meter(organization: Detail, kind: LimitKind) -> str:
         lines.append(f"{SOURCES[day.source]}{resets}{other_clients}")
     if kind is LimitKind.CONCURRENT and standing.lowered_until is not None:
         planned, until = limits_of(standing.plan).concurrent, _moment(standing.lowered_until)
-        lines.append(f"lowered from {planned} after the service blocked more, until {until}")
+        lines.append(f"lowered from {planned} until {until}, because the service blocked more")
     return "\n".join(lines)
 
 
@@ -332,7 +332,7 @@ def _cause(told: IncidentDetail, used: str, unit: str) -> str:
     only = "" if used == "none" else "only "
     smaller = ", or the organization's plan is smaller than the one set here"
     return (
-        f"Gatehouse made {only}{used} of them, so *another client* used it up"
+        f"Gatehouse made {only}{used} of these calls, so *another client* used up the limit"
         f"{smaller if told.may_be_plan else ''}."
     )
 

@@ -68,7 +68,7 @@ _UNSENDABLE = (
 _NEVER_SENT: Sequence[tuple[type[Exception] | tuple[type[Exception], ...], str, bool]] = (
     (
         HeldUpError,
-        "The call to {label} was delayed and therefore not sent. Please try again.",
+        "The call to {label} took too long to start, so it wasn't sent. Please try again.",
         True,
     ),
     (UnsendableError, _UNSENDABLE, False),

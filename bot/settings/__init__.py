@@ -58,7 +58,7 @@ def _from_json(value: object) -> object:
         names = [name for name, _ in pairs]
         for name in names:
             if names.count(name) > 1:
-                raise ValueError(f"has “{name}” twice")
+                raise ValueError(f"contains “{name}” twice")
         return dict(pairs)
 
     try:
@@ -66,7 +66,7 @@ def _from_json(value: object) -> object:
     except json.JSONDecodeError as error:
         raise ValueError(f"is not JSON ({error.msg} at character {error.pos + 1})") from None
     except RecursionError:
-        raise ValueError("is not JSON (too deep)") from None
+        raise ValueError("is not JSON that can be read: it is nested too deeply") from None
 
 
 def _safe_address(value: str) -> str:
@@ -76,7 +76,7 @@ def _safe_address(value: str) -> str:
     except ValueError:
         raise ValueError("is not an address") from None
     if url.scheme not in {"http", "https"} or not url.host:
-        raise ValueError("is not an address that starts with https://")
+        raise ValueError("must be an address that starts with https://")
     if url.scheme == "http" and not is_loopback(url.host):
         raise ValueError("must be https:// (http:// is only allowed for localhost)")
     if url.user or url.password or url.query_string or url.fragment:

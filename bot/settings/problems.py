@@ -94,7 +94,7 @@ WORDS = {
     "string_pattern_mismatch": "doesn't look like the example",
     "string_too_short": "must not be empty",
     "too_short": "must not be empty",
-    "extra_forbidden": "is not known here",
+    "extra_forbidden": "is not a known key",
 }
 
 PREFIXES = re.compile(
@@ -170,7 +170,9 @@ def mistyped_problems(environment: Mapping[str, str]) -> list[str]:
             most = 2 if len(known) >= LONG_NAME else 1
             is_close = OSA.distance(name.upper(), known, score_cutoff=most) <= most
             if is_close and name not in EXAMPLES and value.strip():
-                problem = f"is probably meant by {name}, which isn't a setting: correct the name"
+                problem = (
+                    f"is probably misspelled as {name}, which isn't a setting: correct the name"
+                )
                 problems.append(problem_line(known, problem))
                 break
     return problems

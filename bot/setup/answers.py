@@ -174,7 +174,7 @@ def _problem(error: Any) -> str:  # noqa: ANN401 - pydantic's ErrorDetails
         message = str(error["msg"]).removeprefix("Value error, ")
         return f"{message}. {_example(message.split()[0])}".replace(". .", ".")
     if error["type"] == "extra_forbidden":
-        problem = f"is not a key of the answers{_meant(path)}"
+        problem = f"is not a known answer{_meant(path)}"
     else:
         problem = WORDS.get(error["type"]) or str(error["msg"])
         problem = problem.removeprefix("Value error, ").replace("Input should be", "must be")

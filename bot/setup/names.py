@@ -70,7 +70,7 @@ class Workspace:
             return min(found)
         if found:
             ids = " and ".join(sorted(found))
-            raise SetupError(f"“{name}” is the name of {ids}: use an ID instead.")
+            raise SetupError(f"“{name}” matches {ids}. Use an ID instead.")
         suggestion = _suggestion(self.people, name, "@")
         raise SetupError(f"There is no person or user group “{name}” in Slack.{suggestion}")
 

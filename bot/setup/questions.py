@@ -50,7 +50,9 @@ def ask(rest: Mapping[str, str], out: Path) -> tuple[Answers, Known]:
         SetupError: There is no terminal, or the person chose to keep the existing file.
     """
     if not sys.stdin.isatty():
-        raise SetupError("There is no terminal: give a JSON file with --answers.")
+        raise SetupError(
+            "The questions need a terminal. To answer from a JSON file instead, use --answers FILE."
+        )
     if out.exists() and input(f"{out} exists. Replace it? [y/N] ").strip().lower() != "y":
         raise SetupError(f"{out} was not changed. To write another file, use --out.")
     return _Questions(rest).ask()
@@ -66,10 +68,10 @@ class _Questions:
         self._known = Known()
 
     def ask(self) -> tuple[Answers, Known]:
-        print("At most 12 questions. Nothing is written before the last; Ctrl-C stops.\n")
+        print("At most 12 questions. Nothing is written until the last; press Ctrl-C to stop.\n")
         self._ask(
-            "Address at which Slack reaches the bot, such as https://bot.example.com"
-            " (empty: Socket Mode, without an address)",
+            "Public address where Slack can reach the bot, such as https://bot.example.com"
+            " (leave empty to use Socket Mode, which needs no address)",
             self._take_url,
         )
         self._ask(
@@ -87,7 +89,10 @@ class _Questions:
         for key, question in (
             ("approvers", "Who approves changes? At least two, such as @ada @abel or a user group"),
             ("operators", "Who may ask for changes? People, groups, or * for everybody"),
-            ("admins", "Who administers: may apply without approval? (empty: nobody)"),
+            (
+                "admins",
+                "Which admins may apply changes without approval? (leave empty for nobody)",
+            ),
         ):
             self._ask(question, partial(self._take_people, key))
         self._given.setdefault("viewers", ["*"])
@@ -178,8 +183,8 @@ class _Questions:
             return {**vendor, "data_centers": dict.fromkeys(words)}
 
         place = self._ask(
-            "Zoho Inventory: data centers, such as eu or com eu (another vendor: its"
-            " address, its token address if it has one, and the data centers; empty: not used)",
+            "Zoho Inventory: data centers, such as eu or com eu (leave empty to skip; for another"
+            " vendor, enter its address, its token address if it has one, then the data centers)",
             take_place,
         )
         if place is None:
@@ -205,7 +210,7 @@ class _Questions:
             credentials = [dict(zip(keys, part, strict=True)) for part in parts]
         else:
             raise SetupError(
-                f"{len(keys) * len(names)} words are required, but {len(words)} were given."
+                f"{len(keys) * len(names)} words are needed, but you entered {len(words)}."
             )
         data_centers = dict(zip(names, credentials, strict=True))
         given = {**self._given, "inventory": {**place, "data_centers": data_centers}}
@@ -248,14 +253,14 @@ class _Questions:
 
         self._ask(
             "Listing organizations uses up a few API calls of one organization. Which one? A number"
-            " for each data center (empty: the account's default organization)",
+            " for each data center (leave empty for the account's default organization)",
             take,
         )
 
     def _ask_flow(self) -> None:
         flows = self._ask(
-            "Twilio Studio: account SID and auth token, with a space between (another vendor: its"
-            " address first; empty: not used). They are not shown",
+            "Twilio Studio: account SID and auth token, with a space between (leave empty to skip;"
+            " for another vendor, enter its address first). They are not shown",
             self._take_flow,
             advice=FLOW["twilio"].advice,
             is_secret=True,
@@ -266,9 +271,9 @@ class _Questions:
         for number, name in enumerate(flows.values(), start=1):
             print(f"   {number:>3}  {on_one_line(name)}")
         self._ask(
-            "Which flows? Numbers, or alias=SID such as welcome=FW0123… (empty: all of them)"
+            "Which flows? Numbers, or alias=SID, such as welcome=FW0123… (leave empty for all)"
             if flows
-            else "Which flows? alias=SID, such as welcome=FW0123…",
+            else "Which flows? Enter alias=SID, such as welcome=FW0123…",
             partial(self._take_flows, flows),
         )
 
@@ -305,7 +310,8 @@ class _Questions:
                 self._given["email"] = email
 
         self._ask(
-            "SendGrid: API key (another vendor: its address first; empty: not used). Not shown",
+            "SendGrid: API key (leave empty to skip; for another vendor, enter its address first)."
+            " It is not shown",
             take,
             advice=EMAIL["sendgrid"].advice,
             is_secret=True,

@@ -103,7 +103,9 @@ def settings_text(settings: Mapping[str, str]) -> str:
     unseen = [name for name, value in settings.items() if not value.isprintable()]
     if unseen:
         names = " and ".join(unseen)
-        raise SetupError(f"{names} would contain a line break or an invisible character.")
+        raise SetupError(
+            f"A line break or an invisible character is in {names}. Correct the answer."
+        )
     lines = (f"{name}={_quoted(value)}\n" for name, value in settings.items())
     return HEADER + "".join(lines)
 

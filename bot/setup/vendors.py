@@ -60,7 +60,7 @@ EMAIL = {
         base_url="https://api.sendgrid.com",
         advice=(
             "Make the key in the console under Settings, API Keys, with read access to templates."
-            " Signing in takes a phone: the code comes by SMS."
+            " You need a phone to sign in: the code comes by SMS."
         ),
     ),
     "other": OTHER,

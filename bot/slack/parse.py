@@ -73,7 +73,7 @@ def unknown(command: Command, words: Sequence[Word]) -> UsageError:
     """Return the error for words that match no form of the command, with the closest subcommand."""
     first, known = words[0].keyword, command.subcommands
     if first in known:
-        return command.misuse(f"{command.name} {first} takes no other words.")
+        return command.misuse(f"Use {command.name} {first} alone, with nothing after it.")
     close = closest(first, known)
     guess = f" Did you mean “{close[0]}”?" if close else ""
     return command.misuse(f"Unknown subcommand “{words[0].text[:80]}”.{guess}")

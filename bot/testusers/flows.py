@@ -60,7 +60,7 @@ class Flows:
         if found := find_flow(typed, self.sids):
             return found
         self.service()
-        unknown, close = f"I don't know a flow “{typed[:80]}”.", closest(typed, self.aliases)
+        unknown, close = f"I don't know a flow called “{typed[:80]}”.", closest(typed, self.aliases)
         guess = f" Did you mean “{close[0]}”?" if close else ""
         more = ", …" if len(self.aliases) > FLOWS_NAMED else ""
         known = f"{guess} (Flows: {', '.join(self.aliases[:FLOWS_NAMED])}{more})"

@@ -85,7 +85,7 @@ async def explain(people: People, flow: Flow, slack_user_id: str) -> list[str]:
         ]
     else:
         reason = await people.explain(person, decision)
-        verdict = [f"{who} can't approve and would read: {reason}"]
+        verdict = [f"{who} can't approve. Gatehouse would tell them: {reason}"]
     longest, after, auto = rules.longest_seconds, rules.escalate_after_seconds, rules.auto
     escalate_to = _ids(rules.escalate_to or ())
     changes = "additions and removals" if rules.auto_remove else "additions"
@@ -97,7 +97,7 @@ async def explain(people: People, flow: Flow, slack_user_id: str) -> list[str]:
         "Escalation": after and f"after {spell_duration(after)}, to {escalate_to}",
         "Automatic approval": auto
         and f"{changes} asked for by {_ids(auto.requesters)},"
-        f" at most {spell_duration(auto.longest_seconds)}, {auto.a_day} a person and day",
+        f" for at most {spell_duration(auto.longest_seconds)}, up to {auto.a_day} per person a day",
     }
     lines = []
     for (name, value), key in zip(values.items(), KEYS, strict=True):

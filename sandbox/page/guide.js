@@ -32,7 +32,7 @@ const STEPS = [
   },
   {
     title: "See who can test",
-    about: "Otto looks at the list: who, until when, and who approved it.",
+    about: "Otto looks at the list: who can test the flow, until when, and who approved it.",
     tip: "Only Otto sees this reply.",
     as: OTTO,
     channel: GENERAL,

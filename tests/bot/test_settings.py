@@ -57,7 +57,7 @@ OAUTH_IN_THE_OPEN = (
 MISTAKES = [
     ("SLACK_BOT_TOKEN", "secret-word", "must start with xoxb-"),
     ("SLACK_APP_TOKEN", "secret-word", "must start with xapp-"),
-    ("SLACK_API_URL", "slack.com/api", "is not an address that starts with https://"),
+    ("SLACK_API_URL", "slack.com/api", "must be an address that starts with https://"),
     ("SLACK_API_URL", "http://slack.com/api/", "must be https://"),
     ("PORT", "a lot", "must be a whole number"),
     ("PORT", "65536", "must be less than or equal to 65535"),
@@ -70,13 +70,17 @@ MISTAKES = [
     ("ROLES", '{"boss": ["U0ADA"]}', "boss: must be 'viewer', 'operator', 'approver' or 'admin'"),
     ("ROLES", '{"viewer": ["secret-word"]}', "viewer → 0: is not a user id"),
     ("ROLES", '{"viewer": [7]}', "viewer → 0: must be a string"),
-    ("ROLES", '{"viewer": ["U1"], "viewer": ["U2"]}', "has “viewer” twice"),
+    ("ROLES", '{"viewer": ["U1"], "viewer": ["U2"]}', "contains “viewer” twice"),
     ("ALERTS_CHANNEL", "#alerts", "doesn't look like a channel ID"),
     ("APPROVALS_CHANNEL", "approvals", "doesn't look like a channel ID"),
     ("INVENTORY_DATA_CENTERS", '{"uk": {"authtoken": "secret-word"}}', "uk: must be 'com', 'eu'"),
     ("INVENTORY_DATA_CENTERS", '{"eu": {}}', "eu: needs exactly one of authtoken and oauth"),
     ("INVENTORY_DATA_CENTERS", '{"eu": {"authtoken": ""}}', "eu → authtoken: must not be empty"),
-    ("INVENTORY_DATA_CENTERS", '{"eu": {"token": "secret-word"}}', "eu → token: is not known here"),
+    (
+        "INVENTORY_DATA_CENTERS",
+        '{"eu": {"token": "secret-word"}}',
+        "eu → token: is not a known key",
+    ),
     ("INVENTORY_DATA_CENTERS", '{"eu": 7}', "eu: must be a"),
     (
         "INVENTORY_DATA_CENTERS",
@@ -110,7 +114,7 @@ MISTAKES = [
     ("FLOW_POLICIES", f'{{"{SID}": {{"approvers": ["*"]}}}}', "* is not allowed here"),
     ("FLOW_POLICIES", '{"*": {"longest": "soon"}}', '* → longest: must be a duration such as "2h"'),
     ("FLOW_POLICIES", '{"*": {"approvals_needed": 0}}', "must be greater than or equal to 1"),
-    ("FLOW_POLICIES", '{"*": {"aprovers": ["U0ADA"]}}', "aprovers: is not known here"),
+    ("FLOW_POLICIES", '{"*": {"aprovers": ["U0ADA"]}}', "aprovers: is not a known key"),
     ("FLOW_POLICIES", '{"*": {"escalate_after": "2h"}}', "escalate_after needs escalate_to"),
     ("FLOW_POLICIES", '{"*": {"escalate_to": ["U0ADA"]}}', "escalate_to needs escalate_after"),
     (
@@ -272,7 +276,7 @@ def test_gateway_client_may_read_everything_of_its_organizations():
         ({"methods": []}, "must not be empty"),
         ({"share": 0}, "must be greater than 0"),
         ({"share": 1.5}, "must be less than or equal to 1"),
-        ({"token": "x"}, "is not known here"),
+        ({"token": "x"}, "is not a known key"),
     ],
 )
 def test_wrong_gateway_client_is_named(entry, what):
@@ -336,7 +340,7 @@ def test_weak_secrets_are_taken_beside_a_slack_on_this_machine():
 )
 def test_name_that_is_nearly_a_settings_ends_the_start(name: str, meant: str) -> None:
     (line,) = problems(**{name: "2"})
-    assert line.startswith(f"{meant} is probably meant by {name}")
+    assert line.startswith(f"{meant} is probably misspelled as {name}")
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,7 @@ async def test_call_of_a_process_that_stood_still_is_not_sent(gateway, monkeypat
     monkeypatch.setattr(gateway.world.bot.clock, "since_boot", lambda: next(readings, 61.0))
     async with gateway.call(ITEMS) as answer:
         assert answer.status == 502
-        assert "was delayed" in (await answer.json())["message"]
+        assert "took too long to start" in (await answer.json())["message"]
     assert gateway.upstream.got == []
     assert await in_use(gateway) == (0, 0)
 

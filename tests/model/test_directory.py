@@ -102,6 +102,6 @@ def test_nothing_is_nobody(typed):
     directory = a_directory("", "Acme")
     assert directory.matching(typed) == []
     with pytest.raises(
-        NotFound, match=r"No organization is called “\u200b?”\. /orgs <text> searches"
+        NotFound, match=r"No organization is called “\u200b?”\. Use /orgs <text> to search"
     ):
         directory.named(typed)

@@ -55,7 +55,7 @@ def test_each_key_holds_alone_and_its_absence_leaves_the_next_layer(name) -> Non
         (None, 10**9, None),
         (3600, 3600, None),
         (3600, 3601, "at most 1h"),
-        (3600, None, "must end"),
+        (3600, None, "Add an end"),
     ],
 )
 def test_access_lasts_no_longer_than_the_policy_lets_it(longest, seconds, problem) -> None:

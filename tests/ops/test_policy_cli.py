@@ -42,7 +42,7 @@ async def test_a_member_of_a_named_group_can_approve_by_the_policy(environment, 
     verdict = "can approve: in S0APPROVERS, which FLOW_POLICIES (this flow) names."
     assert f"Ada\\x1b[2K\\nAdmins (U0APPROVER2) {verdict}" in out
     assert "They can't approve their own requests [ALLOW_SELF_APPROVAL]" in out
-    rule = "additions asked for by S0APPROVERS, at most 4h, 5 a person and day"
+    rule = "additions asked for by S0APPROVERS, for at most 4h, up to 5 per person a day"
     assert f"Automatic approval: {rule} [FLOW_POLICIES (this flow)]" in out
 
 

@@ -117,8 +117,8 @@ def test_audit_shows_one_to_fifty_entries(number):
         (parse_ratelimits, "x" * 401, "more than 400"),
         (parse_ratelimits, "x" * 12_001, "at most 12,000 characters"),
         (parse_emailkey, "chek", "Unknown subcommand “chek”. Did you mean “check”"),
-        (parse_emailkey, "templates 2", "/emailkey templates takes no other words"),
-        (parse_gatehouse, "status now", "/gatehouse status takes no other words"),
+        (parse_emailkey, "templates 2", "Use /emailkey templates alone, with nothing after it"),
+        (parse_gatehouse, "status now", "Use /gatehouse status alone, with nothing after it"),
         (parse_gatehouse, "“status”", "Unknown subcommand “status”"),
     ],
 )

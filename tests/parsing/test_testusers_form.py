@@ -80,7 +80,7 @@ def test_a_form_asks_for_what_stands_in_it(inputs: dict[str, str], asked: Change
         ({"start": "1772496000", "kind": "remove"}, "start", "A start only works with Add."),
         ({"until": "1772496000", "kind": "remove"}, "until", "An end only works with Add."),
         ({"start": "1772323200"}, "start", "This time has passed."),
-        ({"until": "1772323200"}, "until", "The end has passed"),
+        ({"until": "1772323200"}, "until", "The end must be in the future"),
         ({"until": "1772496000", "duration": "2h"}, "duration", "not both"),
         ({"identities": "+1 555 0142"}, "identities", "Did you mean “+15550142”?"),
         ({"reason": "x" * 501}, "reason", "501 of 500 characters"),

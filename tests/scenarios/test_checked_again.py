@@ -83,13 +83,13 @@ async def told(world, words: str) -> None:
 async def test_extension_reads_as_an_extension_and_never_as_a_removal(world):
     first = await applied(world, "add welcome +1 for 2h")
     message = await asked(world, "add welcome +1 for 30d")
-    assert "keep *1 test user* on *welcome* until 30 d after approval (now until" in (
+    assert "keep *1 test user* on *welcome* until 30 d after approval (currently until" in (
         message.all_text
     )
     answer = world.slack.workspace.ephemerals(OTTO)[-1].all_text
     home = await home_of(world, ADA)
     for text in (message.text, answer, home):
-        assert "until 30 d after approval (now until" in text
+        assert "until 30 d after approval (currently until" in text
         assert "remove" not in message.all_text + text
     assert "Already on the list" not in message.all_text
     assert "can't be approved anymore: change the end date of +1 on welcome." in message.all_text
@@ -128,7 +128,7 @@ async def test_extension_of_somebody_removed_in_the_console_asks_again(
     assert before in message.all_text
     flow(world).identities[:] = edited
     await click(world, ADA, message, "Approve")
-    await shows(world, message, "*Asks again*")
+    await shows(world, message, "*Needs approval again*")
     await shows(world, message, now)
     assert "so this adds them" in message.all_text
     assert (flow(world).identities, len(flow(world).history)) == (edited, 1)
@@ -157,7 +157,7 @@ async def test_retry_reads_the_list_again(world):
     await shows(world, message, "Failed")
     flow(world).identities[:] = ["+1"]
     await click(world, ADA, message, "Retry")
-    await shows(world, message, "*Asks again*")
+    await shows(world, message, "*Needs approval again*")
     assert message.buttons == ["Approve", "Deny", "Cancel"]
 
 
@@ -190,7 +190,7 @@ async def test_late_start_of_a_change_that_does_something_else_asks_again(sqlite
     async with restarted(sqlite_url, clock=clock) as world:
         flow(world).identities[:] = ["+1"]
         message = await moved_card(world)
-        await shows(world, message, "*Asks again*")
+        await shows(world, message, "*Needs approval again*")
         assert flow(world).history == []
 
 
@@ -245,7 +245,7 @@ async def test_tightened_policy_asks_again_with_the_longest_time(sqlite_url, tex
         message = await moved_card(world)
         said = await click(world, ADA, message, "Approve")
         assert "Nothing was applied. Access to this flow can now last at most 1h." in said
-        await shows(world, message, "*Asks again*")
+        await shows(world, message, "*Needs approval again*")
         assert "to *welcome* for 1 h" in message.all_text
         assert message.buttons == ["Approve", "Deny", "Cancel"]
         assert flow(world).history == []
@@ -261,7 +261,7 @@ async def test_tightened_policy_holds_for_a_scheduled_start(sqlite_url, clock, p
     async with restarted(sqlite_url, clock=clock, flow_policies=limited(**policy)) as world:
         flow(world).identities.clear()
         message = await moved_card(world)
-        await shows(world, message, "*Asks again*")
+        await shows(world, message, "*Needs approval again*")
         assert flow(world).history == []
         assert message.buttons == ["Approve", "Deny", "Cancel"]
         await told(world, "*Needs approval again*")
@@ -297,7 +297,7 @@ async def test_retry_keeps_to_the_policy_of_now(sqlite_url):
         flow(world).identities.clear()
         message = await moved_card(world)
         assert "Nothing was applied" in await click(world, ADA, message, "Retry")
-        await shows(world, message, "*Asks again*")
+        await shows(world, message, "*Needs approval again*")
         assert "2 approvals needed" in message.all_text
         await click(world, ADA, message, "Approve")
         assert flow(world).history == []

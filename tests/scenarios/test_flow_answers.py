@@ -131,7 +131,7 @@ async def test_new_spelling_of_the_service_is_the_identity(world, monkeypatch):
     listed = (await world.ask(OTTO, "/testusers", "list welcome")).all_text
     assert "approved by Ada Approver" in listed
     again = await world.ask(OTTO, "/testusers", "add welcome MAILTO:jane@example.com")
-    assert "Spelled differently on the list: `mailto:jane@example.com`" in again.all_text
+    assert "On the list with another spelling: `mailto:jane@example.com`" in again.all_text
     await click(world, OTTO, message, "Undo")
     await world.slack.until(lambda: len(world.slack.workspace.messages("C0APPROVALS")) == 3)
     undo = world.slack.workspace.messages("C0APPROVALS")[-1]

@@ -122,7 +122,7 @@ async def test_enough_approvals_by_now_wait_for_who_gave_them_too(haste, sqlite_
         card = await world.slack.until(lambda: cards("C0APPROVALS")[0])
         await world.slack.until(lambda: "Enough approvals now" in card.all_text)
         ada = await opened(world, ADA)
-        await shows(world, ada, "enough approvals now")
+        await shows(world, ada, "enough approvals: press Approve")
         await world.slack.click(ADA, ada, "Approve")
         flow = world.services.state.flows[WELCOME]
         await world.slack.until(lambda: flow.history)
@@ -267,7 +267,7 @@ async def test_grants_that_end_soon_are_shown(world):
     await world.slack.submit(OTTO, form, {})
     cards = world.slack.workspace.messages
     await world.slack.until(lambda: len(cards("C0APPROVALS")) == 2)
-    assert "until 2 h after approval (now until" in cards("C0APPROVALS")[1].all_text
+    assert "until 2 h after approval (currently until" in cards("C0APPROVALS")[1].all_text
 
 
 async def test_every_grant_that_ends_soon_is_counted(world):

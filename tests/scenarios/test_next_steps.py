@@ -264,7 +264,7 @@ async def test_who_mistypes_what_they_may_not_use_is_told_that(world, who, typed
         ("/testusers", "lst", "Unknown subcommand “lst”. Did you mean “list”?"),
         ("/emailkey", "chek", "Unknown subcommand “chek”. Did you mean “check”?"),
         ("/gatehouse", "statuss", "Unknown subcommand “statuss”. Did you mean “status”?"),
-        ("/gatehouse", "status now", "/gatehouse status takes no other words."),
+        ("/gatehouse", "status now", "Use /gatehouse status alone, with nothing after it."),
     ],
 )
 async def test_unknown_word_is_named_the_same_way_everywhere(world, command, typed, said):

@@ -414,7 +414,7 @@ async def test_without_its_settings_the_command_says_which_it_needs(sqlite_url):
     async with running_world(sqlite_url, **unset, flow_aliases="{}") as world:
         for text in ("", "list welcome", "history welcome", "add welcome +1", f"list {WELCOME}"):
             answer = (await world.ask(OTTO, "/testusers", text)).all_text
-            assert "I don't know a flow" not in answer
+            assert "I don't know a flow called" not in answer
             for name in unset:
                 assert name.upper() in answer
         assert world.slack.workspace.open_view(OTTO) is None

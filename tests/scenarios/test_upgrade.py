@@ -117,6 +117,6 @@ async def test_older_database_is_refused_with_the_way_to_upgrade(
 ):
     await revision_0015.write(empty_sqlite_url)
     await revision_0015.set_revision(empty_sqlite_url, revision)
-    with pytest.raises(CannotStartError, match=r"Start version 0\.2\.0 on it once"):
+    with pytest.raises(CannotStartError, match=r"Run version 0\.2\.0 on it once"):
         async with running_world(empty_sqlite_url):
             pass

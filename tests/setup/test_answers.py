@@ -114,14 +114,14 @@ async def test_a_wrong_answer_is_named_and_no_list_is_changed(place, path, value
 @pytest.mark.parametrize(
     ("path", "value", "words"),
     [
-        ("aprovers", ["@ada"], "aprovers is not a key of the answers; did you mean approvers?"),
+        ("aprovers", ["@ada"], "aprovers is not a known answer; did you mean approvers?"),
         ("admins", "@adam", 'admins must be a valid list. Example: {"admins": ["@adam"]}'),
         ("url", 7, 'url must be a string. Example: {"url": "https://bot.example.com"}'),
         ("slack_signing_secret", None, "slack_signing_secret is required unless"),
         ("inventory/vendor", "zoo", "inventory → vendor must be 'zoho' or 'other'"),
         ("inventory/data_centers/uk", {"authtoken": "a"}, "inventory → data_centers → uk"),
         ("inventory/data_centers/eu/authtoken", "a", "data_centers → eu needs authtoken, or"),
-        ("flow/form_field", "TestUsers", "flow → form_field is not a key of the answers"),
+        ("flow/form_field", "TestUsers", "flow → form_field is not a known answer"),
     ],
 )
 async def test_a_key_or_type_that_is_wrong_is_named_with_an_example(place, path, value, words):

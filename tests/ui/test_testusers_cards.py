@@ -101,13 +101,13 @@ def test_the_largest_request_names_everybody_in_every_state(state, people, ends,
             (("+1", "+2"), ()),
             {"+1": 1},
             None,
-            "list; stays with no end date (no end date now) (1):*\n`+2`",
+            "list; stays with no end date (currently no end date) (1):*\n`+2`",
         ),
         (
             (("+1", "+2"), ()),
             {},
             60,
-            "list; access ends 1 min after approval (no end date now) (1):*\n`+2`",
+            "list; access ends 1 min after approval (currently no end date) (1):*\n`+2`",
         ),
     ],
 )
@@ -149,7 +149,7 @@ def test_card_with_enough_approvals_says_what_completes_it(given, needed, count,
     (row,) = pages.pending(
         PendingPage((PendingRow(request, True, False, needed),), 0, 1, 1), "C", sees_identities=True
     ).text.split("\n")[1:]
-    assert ("enough approvals now, Approve completes it" in row) is (given >= needed)
+    assert ("enough approvals: press Approve to complete it" in row) is (given >= needed)
     told = notes.decided(Act.APPROVE, Reason.QUORUM_OPEN, request, needed).text
     assert ("Any approver can press Approve" in told) is (given >= needed)
     for text_ in (shown, row, told):
@@ -202,7 +202,7 @@ def test_who_decides_reads_all_that_is_asked() -> None:
         ":hourglass: *Otto &lt;!here&gt;* wants to add *2 test users* to *welcome* for 2 h; ",
         "*Add (2):*\n`+1`  `+2`",
         "*Remove (1):*\n`+3`",
-        "*Already on the list; access ends 2 h after approval (no end date now) (1):*\n`+4`",
+        "*Already on the list; access ends 2 h after approval (currently no end date) (1):*\n`+4`",
         "3 → 4 test users · 2 h from approval · this request expires <!date^",
         f"`{FLOW.sid}` · requester U0OTTO",
         "> a demo",

@@ -127,7 +127,7 @@ def test_history_offers_to_undo_what_can_be_undone(asks) -> None:
     done = Done(NOW, Change(("+1",)), Change(), Change(), 0, 1)
     progress = {
         "applied": (State.APPLIED, Progress(done=done)),
-        "failed in part": (State.FAILED, Progress(part=done)),
+        "partly failed": (State.FAILED, Progress(part=done)),
         "failed": (State.FAILED, Progress()),
         "pending": (State.PENDING, Progress()),
         "undone": (State.APPLIED, Progress(done=done, undone_by="9")),
@@ -141,7 +141,7 @@ def test_history_offers_to_undo_what_can_be_undone(asks) -> None:
     message = pages.history(page, sees_identities=True, asks=asks)
     hold(message)
     shown = [block["accessory"] for block in message.slack_blocks if "accessory" in block]
-    assert [item["value"] for item in shown] == (["applied", "failed in part"] if asks else [])
+    assert [item["value"] for item in shown] == (["applied", "partly failed"] if asks else [])
     assert {(item["text"]["text"], "confirm" in item) for item in shown} <= {("Undo", True)}
 
 
@@ -151,7 +151,7 @@ def test_list_offers_no_decision_on_what_it_shows_in_part() -> None:
         rows = (PendingRow(request, decides=True, cancels=True),)
         message = pages.pending(PendingPage(rows, 0, 1, 1), "C0A", sees_identities=True)
         assert len(message.slack_blocks[-1]["elements"]) == buttons
-        outcome = "Too long to show here. Decide on its card in <#C0A>."
+        outcome = "This change is too long to show here. Decide on its card in <#C0A>."
         assert (outcome in message.text) is (buttons == 1)
         viewed = (PendingRow(request, decides=False, cancels=False),)
         message = pages.pending(PendingPage(viewed, 0, 1, 1), "C0A", sees_identities=False)
@@ -164,8 +164,8 @@ def test_list_offers_no_decision_on_what_it_shows_in_part() -> None:
         (7200, {}, "add `+1`, `+2` to *welcome* for 2 h"),
         (None, {"+1": 1, "+2": 1}, "add `+1`, `+2` to *welcome* until <!date^"),
         (None, {}, "add `+1`, `+2` to *welcome* with no end date ·"),
-        (None, {"+1": 1}, "Too long to show here"),
-        (None, {"+1": 1, "+2": 2}, "Too long to show here"),
+        (None, {"+1": 1}, "This change is too long to show here"),
+        (None, {"+1": 1, "+2": 2}, "This change is too long to show here"),
     ],
 )
 def test_nobody_decides_from_the_list_without_the_ends(duration, hours, words) -> None:
@@ -175,4 +175,4 @@ def test_nobody_decides_from_the_list_without_the_ends(duration, hours, words) -
     message = pages.pending(PendingPage(rows, 0, 1, 1), "C0A", sees_identities=True)
     assert words in message.text
     has_buttons = any(block["type"] == "actions" for block in message.slack_blocks)
-    assert has_buttons is not words.startswith("Too long")
+    assert has_buttons is not words.startswith("This change is too long")

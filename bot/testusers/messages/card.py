@@ -163,7 +163,7 @@ class _Card:
         if not news or self.request.state is not State.PENDING:
             return []
         why = text.sentence(" ".join(news), self.reason_characters)
-        return [f":arrows_counterclockwise: *Asks again*: {why}"]
+        return [f":arrows_counterclockwise: *Needs approval again*: {why}"]
 
     def count(self) -> list[str]:
         given, needed = len(self.request.progress.approvals), self.needed

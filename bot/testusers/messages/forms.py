@@ -88,7 +88,7 @@ def change_form(
                 ids.TESTUSERS_UNTIL,
                 "Until",
                 _picker(ids.TESTUSERS_UNTIL, filled.until),
-                hint="Instead of “For”.",
+                hint="Use this instead of “For”.",
                 is_optional=True,
             ),
             _input(

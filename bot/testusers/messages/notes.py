@@ -69,15 +69,15 @@ def asked(
         lines.append(f"Sent to <#{channel_id}>: {change_of(request)}.")
         lines.append("You'll get a DM when someone decides.")
     if time_zone and request is not None:
-        lines.append(f"Times are read in your Slack time zone, {text.escape(time_zone)}.")
+        lines.append(f"Times are in your Slack time zone, {text.escape(time_zone)}.")
     if effect.dropped.additions:
         lines.append(f"Already on the list: {brief(effect.dropped.additions)}")
     if effect.dropped.removals:
         lines.append(f"Not on the list: {brief(effect.dropped.removals)}")
     if effect.respelled:
-        lines.append(f"Spelled differently on the list: {brief(effect.respelled)}")
+        lines.append(f"On the list with another spelling: {brief(effect.respelled)}")
     if effect.kept:
-        lines.append(f"Also on the list, spelled differently, and left: {brief(effect.kept)}")
+        lines.append(f"Also on the list with another spelling, and kept: {brief(effect.kept)}")
     return _message(lines)
 
 
@@ -95,7 +95,7 @@ def asked_before(
     `is_own` is True if the same person made the open request.
     """
     when = "just now" if age < JUST_NOW else f"{text.duration(age // JUST_NOW * 60)} ago"
-    waits = "for its start" if earlier.state is State.SCHEDULED else f"in <#{channel_id}>"
+    waits = "to start" if earlier.state is State.SCHEDULED else f"in <#{channel_id}>"
     asker = "You" if is_own else who(earlier.requester)
     line = f"{asker} already asked for this {when}: {change_of(earlier)}."
     button = block_kit.button("Ask anyway", ids.TESTUSERS_ASK_ANYWAY, value_of(command))
@@ -114,7 +114,7 @@ def decided(act: Act, reason: Reason, request: Request, needed: int) -> Message:
     if reason is Reason.QUORUM_OPEN:
         given = len(request.progress.approvals)
         if request.has_enough_approvals(needed):
-            return _message([f"Thanks! That's now enough to {change}. {COMPLETES}"])
+            return _message([f"Thanks! That's now enough approvals to {change}. {COMPLETES}"])
         return _message([f"Thanks! That's {given} of {needed} approvals to {change}."])
     outcome = {
         Act.APPROVE: "You approved",
@@ -353,13 +353,14 @@ def open_form() -> Message:
 def filled_form(flow: Flow, filled: Prefilled) -> Message:
     """Return a button that opens the form with the values from the message."""
     is_adding = filled.kind != "remove"
-    people = brief(filled.identities) if filled.identities else "everybody of the preset"
+    people = brief(filled.identities) if filled.identities else "everyone in the preset"
     start = f" from {text.time(filled.start)}" if filled.start else ""
     end = f" until {text.time(filled.until)}" if filled.until else ""
     term = f" for {text.escape(filled.duration)}" if filled.duration else end
     verb, preposition = ("Add", "to") if is_adding else ("Remove", "from")
     line = (
-        f"{verb} {people} {preposition} {flow_name(flow)}{start}{term}: check the form and send it."
+        f"{verb} {people} {preposition} {flow_name(flow)}{start}{term}:"
+        " check the form, then submit it."
     )
     value = filled.value()
     if len(value) > block_kit.VALUE_CHARACTERS:

@@ -170,7 +170,7 @@ def listing(page: ListPage, *, sees_identities: bool, asks: bool = False) -> Mes
     """Return a flow's test users with approver and end of access, and with buttons if `asks`."""
     show = in_full if sees_identities else masked
     flow = flow_name(page.flow)
-    matching = f" with {text.code(page.text, 60)} in them" if page.text else ""
+    matching = f" matching {text.code(page.text, 60)}" if page.text else ""
     below = [block_kit.actions(change_button(page.flow))] if asks else []
     if page.url:
         below.append(block_kit.context(text.link(page.url, "The list in the flow service")))
@@ -300,13 +300,13 @@ def waiting(row: PendingRow, channel_id: str, show: Show) -> tuple[str, list[Sla
     given = len(request.progress.approvals)
     count = f" · {given} of {row.needed} approvals" if row.needed > 1 else ""
     if request.has_enough_approvals(row.needed):
-        count = " · enough approvals now, Approve completes it"
+        count = " · enough approvals: press Approve to complete it"
     expires = f"this request expires {text.time(request.expires_at)}"
     reason = quote(reason_of(request, request.requested.reason, show), 150)
     line = "\n".join([f"*{who(request.requester)}* wants to {change}{count} · {expires}", *reason])
     if not is_exact:
         see = "Decide on" if row.decides else "See"
-        line += f"\nToo long to show here. {see} its card in <#{channel_id}>."
+        line += f"\nThis change is too long to show here. {see} its card in <#{channel_id}>."
     # People can only decide on changes that they see in full.
     decides = row.decides and is_exact
     return _with_buttons(line, decision_buttons(request, decides=decides, cancels=row.cancels))

@@ -197,7 +197,7 @@ def current_end_of(request: Request, people: Iterable[str]) -> str:
     end = ends.pop()
     if ends:
         return ""
-    return f" (now until {text.time(end)})" if end else " (no end date now)"
+    return f" (currently until {text.time(end)})" if end else " (currently no end date)"
 
 
 def start_of(request: Request) -> str:
@@ -258,7 +258,7 @@ def effect_after(request: Request) -> str:
 
 def state_of(request: Request) -> str:
     """Return the state of a request in up to three words."""
-    return "failed in part" if request.has_failed_in_part else request.state.value
+    return "partly failed" if request.has_failed_in_part else request.state.value
 
 
 def what_failed(request: Request) -> str:
@@ -330,7 +330,7 @@ def state_sentence(request: Request, now: datetime) -> str:
     )
     change = change_in_plain(request)
     already = f"{by} already {approved} {at}: {change}."
-    failed = "failed in part" if request.has_failed_in_part else "failed"
+    failed = "partly failed" if request.has_failed_in_part else "failed"
     return {
         State.PENDING: f"This request is still waiting for approval: {change}.",
         State.SCHEDULED: f"{already} It starts later.",

@@ -114,9 +114,9 @@ def parse_change(
     if change.now and not change.reason:
         raise misuse("now", "“now” needs a reason. Add “because …” at the end.")
     if change.now and change.start:
-        raise misuse(kind, "“now” and “from” don't go together: leave one of them out.")
+        raise misuse(kind, "Use “now” or “from”, not both.")
     if change.duration_seconds and change.until:
-        raise misuse(kind, "“for” and “until” don't go together: leave one of them out.")
+        raise misuse(kind, "Use “for” or “until”, not both.")
     return replace(change, presets=tuple(dict.fromkeys(change.presets)))
 
 
@@ -295,7 +295,7 @@ def _flow_problem(word: Word, typed: Typed) -> str:
     if not _is_flow(word.text, typed.aliases):
         return ""
     if typed.flow is None:
-        rule = "A preset only names people."
+        rule = "A preset is only a list of people."
     elif _is_flow(typed.flow.text, typed.aliases):
         rule = "One request changes one flow."
     else:

@@ -91,7 +91,7 @@ def _parse(text: str, aliases: Collection[str]) -> TestusersRequest:
             return _parse_preset(rest, Typed(text, aliases))
         case "requests" | "mine" | "presets":
             if rest:
-                raise misuse(action, f"/testusers {action} takes no other words.")
+                raise misuse(action, f"Use /testusers {action} alone, with nothing after it.")
             return Subcommand(action)
     raise unknown(TESTUSERS, words)
 
@@ -138,7 +138,7 @@ def _parse_preset(words: Sequence[Word], typed: Typed) -> Subcommand:
         raise misuse("save_preset", "Which preset? Give it a name, e.g. demo-team.")
     name, more = folded(words[1].text).removeprefix("@"), words[2:]
     if words[1].keyword in KEYWORDS:
-        raise misuse("save_preset", f"“{name}” can't name a preset: it has a meaning in add.")
+        raise misuse("save_preset", f"“{name}” can't be a preset: “add” uses it as a keyword.")
     if not PRESET.fullmatch(f"@{name}"):
         problem = "Use up to 40 characters: a to z, digits, dots and dashes, e.g. demo-team."
         raise misuse("save_preset", problem)
@@ -149,7 +149,7 @@ def _parse_preset(words: Sequence[Word], typed: Typed) -> Subcommand:
     if taken := next((word for word in more if word.keyword in KEYWORDS), None):
         raise misuse(
             "save_preset",
-            f"“{taken.keyword}” belongs to add: a preset only names people."
+            f"“{taken.keyword}” only works with “add”: a preset is only a list of people."
             f" If “{taken.text}” is a test user, put it in quotes.",
         )
     return Subcommand("save_preset", text=name, identities=people("save_preset", more, typed))

@@ -44,7 +44,7 @@ def parse_form(form: TypedForm, now: datetime) -> ChangeRequest | dict[str, str]
         "duration": _duration_problem(typed, has_end=bool(until)),
         "start": "This time has passed." if start and start <= now else "",
         "until": (
-            "The end has passed, or is before the start."
+            "The end must be in the future, and after the start."
             if until and until <= (start or now)
             else ""
         ),

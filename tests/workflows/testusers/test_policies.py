@@ -37,12 +37,12 @@ def with_policy(database, clock, **keys) -> World:
 async def test_nobody_is_added_for_longer_than_the_policy_lets_them(database, clock):
     world = with_policy(database, clock, longest_seconds=24 * HOUR)
     for text, said in (
-        ("add welcome +1", "must end, after at most 1d. Add, for example, “for 1d”"),
-        ("add welcome +1 for 25h", "lasts at most 1d"),
+        ("add welcome +1", "can last at most 1d. Add an end, e.g. “for 1d”"),
+        ("add welcome +1 for 25h", "can last at most 1d"),
     ):
         with pytest.raises(UsageError, match=said):
             await world.ask(text)
-    with pytest.raises(UsageError, match="must end"):
+    with pytest.raises(UsageError, match="Add an end"):
         await world.ask("add welcome +1 now because urgent", ADAM)
     await world.ask("add welcome +1 for 1d")
     await world.ask("add survey +1")
@@ -56,7 +56,7 @@ async def test_an_undo_gives_no_longer_access_than_the_policy_lets_it(database, 
     request = await world.ask("remove welcome +9")
     await world.decide(Act.APPROVE, request)
     await world.work()
-    with pytest.raises(Conflict, match="must end"):
+    with pytest.raises(Conflict, match="Add an end"):
         await asking.undo(world, await world.person(OTTO), request.id)
 
 
@@ -142,7 +142,7 @@ async def is_taken(world: World, request, user: str) -> bool:
 
 
 AUTOMATIC = (
-    "Automatic approval: additions asked for by U0OTTO, at most 2h, 3 a person and day"
+    "Automatic approval: additions asked for by U0OTTO, for at most 2h, up to 3 per person a day"
     " [FLOW_POLICIES (this flow)]"
 )
 
@@ -172,6 +172,8 @@ async def test_explaining_names_every_rule_with_its_setting(database, clock):
         "They can't approve their own requests [ALLOW_SELF_APPROVAL]",
     ]
     (verdict,) = [item for item in await explain(world.people, flow, ADAM) if "U0ADAM)" in item]
-    assert verdict.startswith("Adam Admin (U0ADAM) can't approve and would read: You can't approve")
+    assert verdict.startswith(
+        "Adam Admin (U0ADAM) can't approve. Gatehouse would tell them: You can't approve"
+    )
     by_role = await explain(world.people, Flow(SURVEY), ADA)
     assert "Ada Approver (U0ADA) can approve: has the role approver [ROLES]." in by_role
