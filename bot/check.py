@@ -70,7 +70,7 @@ def examine_environment(settings: Settings, environment: Mapping[str, str]) -> l
 
 def _secrets(settings: Settings) -> Iterator[Finding]:
     named = {name.upper(): value for name, value in settings if isinstance(value, SecretStr)}
-    # It names a host, which may be an example.
+    # Its host may be an example, such as "example.com".
     del named["DATABASE_URL"]
     for suffix, center in settings.inventory_data_centers.items():
         if center.authtoken is not None:

@@ -158,5 +158,5 @@ class Metrics:
         self.http_rejected.labels(reason).inc()
 
     def page(self) -> bytes:
-        """Return the page in the Prometheus format."""
+        """Return the metrics in the Prometheus text format."""
         return generate_latest(self.registry)

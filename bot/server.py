@@ -228,7 +228,7 @@ class Connection(web.RequestHandler):
         answer.force_close()
         return answer
 
-    def log_exception(self, *args: Any, **kw: Any) -> None:  # noqa: ANN401 - as aiohttp has it
+    def log_exception(self, *args: Any, **kw: Any) -> None:  # noqa: ANN401 - as in aiohttp
         """Log our own errors; client errors are only counted."""
         error = kw.get("exc_info")
         if isinstance(error, HttpProcessingError | web.RequestPayloadError | ConnectionError):

@@ -72,7 +72,7 @@ class Counted(StrEnum):
 
 @dataclass(frozen=True)
 class JobCount:
-    """Counts of waiting jobs: `due` now, and `late`, which have been due for more than a minute."""
+    """Counts of waiting jobs: `due` now, and `late` by more than a minute."""
 
     total: int
     due: int

@@ -194,7 +194,7 @@ class HomeDrawing:
 
     Args:
         database: Holds requests, grants and incidents.
-        clock: Tells the age of cached entries.
+        clock: Measures the age of cached entries.
         people: Identities and permissions.
         directory: The organizations' names.
         ratelimits: The organizations' quota usage.

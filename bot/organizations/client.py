@@ -33,7 +33,7 @@ Raises on entering: QuotaExhausted, OrganizationBlocked, DatabaseUnavailable.
 
 @dataclass(frozen=True, slots=True)
 class DataCenterAccess:
-    """Access to a data center, such as its API root and the scope that an OAuth token needs."""
+    """The data for calling a data center, such as its API root and the required OAuth scope."""
 
     root: URL
     credential: Credential

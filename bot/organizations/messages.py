@@ -145,7 +145,7 @@ def one(place: Place, report: DataCenterReport, *, may_check: bool = False) -> M
             "Price format": organization.currency_format,
             "Price decimals": None if precision is None else str(precision),
             "Language": organization.language_code,
-            # The service counts months from 0, as the specification says for the first month.
+            # The service counts months from 0: the specification says so for the first month.
             "Fiscal year starts": None if month is None else MONTHS.get(month, str(month)),
             "Created": organization.account_created_date,
         }

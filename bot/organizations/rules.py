@@ -22,9 +22,9 @@ from bot.spelling import LIKENESS, folded
 
 UNNAMED = "(no name)"
 WITHOUT_ORGANIZATION = "Calls without an organization"
-# The specification says digits. Because an ID is used in URLs and database keys, it must at least
-# be short and contain no spaces or control characters. The length is checked separately: in the
-# pattern, it would repeat every Unicode class 64 times.
+# The specification says that an ID has only digits. Because an ID is used in URLs and database
+# keys, it must at least be short and contain no spaces or control characters. The length is checked
+# separately: in the pattern, it would repeat every Unicode class 64 times.
 IDENTIFIER = r"^[^\s\p{C}]+$"
 LONGEST_IDENTIFIER = 64
 
@@ -34,7 +34,8 @@ class OrganizationKey:
     """The account that a call counts against: an organization in a data center.
 
     `organization_id` is "" for the data center itself, because its first listing doesn't name an
-    organization. The fields are plain, ordered strings, so that the key also works in the database.
+    organization. The fields are plain, ordered strings, so that the key can also be used in the
+    database.
     """
 
     data_center: str

@@ -175,5 +175,5 @@ class ServiceLog:
             self._seen[name] = replace(old, failed_at=self._now(), failure=failure, is_failing=True)
 
     def seen(self) -> list[ServiceSeen]:
-        """Return all services, in the order of the settings."""
+        """Return the state of each service, in the order of the settings."""
         return list(self._seen.values())

@@ -38,7 +38,7 @@ class Credential(Protocol):
         """Return the additions to a request; may renew the token, and so raise ServiceError."""
 
     async def renewed(self, refused: Signed) -> Signed | None:
-        """Return a new credential after the service refused `refused`; None if impossible."""
+        """Return a new credential to replace `refused`; None if that is impossible."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class StaticToken:
         """Return the token in the form in which it is sent."""
         return self.signed
 
-    async def renewed(self, refused: Signed) -> None:  # noqa: ARG002 - the port has it
+    async def renewed(self, refused: Signed) -> None:  # noqa: ARG002 - part of the interface
         """Return None, because a static token can't be renewed."""
         return
 

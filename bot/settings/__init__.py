@@ -149,7 +149,7 @@ Secret = Annotated[SecretStr, Field(min_length=1)]
 
 
 def revealed(secret: SecretStr | None) -> str | None:
-    """Return a secret's value, for the code that needs it."""
+    """Return a secret's value."""
     return None if secret is None else secret.get_secret_value()
 
 

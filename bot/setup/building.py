@@ -23,7 +23,7 @@ SLACK_API_URL = "https://slack.com/api/"
 
 @dataclass
 class Known:
-    """Results of earlier steps, so that steps don't run twice.
+    """Results of earlier steps, kept so that no step runs twice.
 
     `tokens` has the refresh tokens by code. `listed` has the organizations, and `chosen` the
     organization to name in listings, by data center; `listed` is None before they are listed.

@@ -96,7 +96,7 @@ def app_manifest(url: str | None, *, socket: bool) -> dict[str, Any]:
 
 
 def manifest_text(url: str | None, *, socket: bool) -> str:
-    """Return the manifest as YAML, ready for Slack. Raises like `app_manifest`."""
+    """Return the manifest as YAML for Slack. Raises ValueError, as `app_manifest` does."""
     return yaml.safe_dump(app_manifest(url, socket=socket), sort_keys=False, allow_unicode=True)
 
 

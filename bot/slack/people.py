@@ -55,7 +55,7 @@ class People:
     Args:
         slack: Looks up people and groups.
         policy: The permissions in the settings.
-        clock: Tells the age of cached entries.
+        clock: Measures the age of cached entries.
         database: Holds the audit log; None to only look up permissions.
     """
 
@@ -163,7 +163,7 @@ class People:
         flow_sid: str | None = None,
         requester: str | None = None,
     ) -> bool:
-        """Return True if the person has the permission, to show or hide elements; not recorded."""
+        """Return True if the person has the permission. Unlike `require`, records nothing."""
         return self.policy.judge(person, permission, flow_sid, requester).is_granted
 
     async def explain(self, person: Person, decision: Decision) -> str:

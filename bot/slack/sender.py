@@ -280,5 +280,5 @@ class _Showing:
 
 
 def _client_msg_id(name: str) -> str:
-    """Derive the client_msg_id, by which Slack recognises a repeated post."""
+    """Derive the client_msg_id, by which Slack recognizes a repeated post."""
     return str(uuid.uuid5(MESSAGE_NAMESPACE, name))

@@ -65,7 +65,7 @@ class Snapshot:
     listed: tuple[str, ...]
 
     def requested(self, effect: Effect) -> RequestedChange:
-        """Return the change with the current information about its people."""
+        """Return the change as it is stored in a request, with the current ends of access."""
         ends = store.timed(self.grants)
         current = {identity: ends[identity] for identity in effect.end_changes if identity in ends}
         return RequestedChange(

@@ -38,7 +38,7 @@ TRIES, PAUSE_SECONDS = 8, 0.05
 async def card_link(bot: Parts, request_id: str, tries: int = TRIES) -> str | None:
     """Return the link to a request's card, which is posted soon after the request is made.
 
-    None if it isn't posted soon, or if Slack or the database fails: messages work without the link.
+    None if no card is posted, or if Slack or the database fails: messages work without the link.
     """
     try:
         for attempt in range(tries):

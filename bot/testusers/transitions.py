@@ -82,7 +82,7 @@ async def tell_requester(
 
 
 async def tell_thread(tx: Transaction, request: Request) -> None:
-    """Tell the approvers in the thread about a failure or its fix, as card edits don't notify.
+    """Tell the approvers in the thread about a failure or its fix: editing a card notifies nobody.
 
     Each failure has its own message, which is edited once the request is applied.
     """
@@ -201,10 +201,10 @@ ANNOUNCED_BEFORE = timedelta(hours=1)
 
 @dataclass(frozen=True, slots=True)
 class Timer:
-    """A timer that fires once, in these states.
+    """A timer that fires once while the request is in one of `states`.
 
-    `of_posted` is True or False if the card must or must not be in Slack; None if it doesn't
-    matter.
+    `of_posted` is True if the card must be in Slack, False if it must not be, None if either is
+    fine.
     """
 
     name: str

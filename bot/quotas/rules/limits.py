@@ -192,7 +192,7 @@ class DayLedger:
 
     `sent` counts the calls since the day began: 25 hours ago, or the last reported reset if more
     recent, minus the longest time that a call can be unanswered, because the service may count a
-    call that much later. `sent_since_report` counts the calls after the one with the report in
+    call that much later. `sent_since_report` counts the calls after the call that returned
     `reported`. `lowered` is the limit named in a 45's message.
     """
 

@@ -148,7 +148,7 @@ def table(rows: Sequence[Sequence[str]], *, right: frozenset[int] = frozenset())
 
 
 def page_count(total: int, size: int) -> int:
-    """Return the number of pages of this size; 1 if there is nothing."""
+    """Return the number of pages of this size; at least 1."""
     return max(1, -(-total // size))
 
 

@@ -64,7 +64,7 @@ def with_commands(message: Message, steps: Sequence[tuple[str, str]]) -> Message
 
 
 def said(sentence: str) -> Message:
-    """A message that consists of one finished sentence."""
+    """A message with a single finished sentence."""
     return Message(text.sentence(sentence, 1500))
 
 

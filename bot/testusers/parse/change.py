@@ -67,7 +67,7 @@ class ChangeRequest:
 
 @dataclass(frozen=True)
 class Typed:
-    """The command that contains the words for people.
+    """The typed command around the words for people.
 
     Attributes:
         text: The whole command.
